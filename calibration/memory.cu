@@ -2,8 +2,9 @@
    in one iteration, 8 vectors a thread. */
 
 #ifdef __OPENCL_VERSION__
-#define LOAD_NEAR(v, k) v = ((volatile GLOBAL float4 *)data)[at + (k) * 32];
-#define LOAD_MIDDLE(v, k) v = ((volatile GLOBAL float4 *)data)[at + (k) * BLOCK];
+/* Not volatile: on some GPUs such loads pass the caches by. */
+#define LOAD_NEAR(v, k) v = data[at + (k) * 32];
+#define LOAD_MIDDLE(v, k) v = data[at + (k) * BLOCK];
 #define LOAD_SHARED(v, k) v = ((volatile LOCAL float4 *)tile)[at + (k) * 32];
 #define STORE_SHARED(v, k) ((volatile LOCAL float4 *)tile)[at + (k) * 32] = v;
 #define SHARED_BASE int at = LANE;
@@ -233,7 +234,7 @@ KERNEL(mix_integer_32)
    1013904223 visits every number below a power of two before it comes to one again, so no data need be pointers; `at`
    is twice that, in vectors. What was read goes in behind a mask, `nothing`, that is 0, but no compiler knows that. */
 #ifdef __OPENCL_VERSION__
-#define LOAD_SECTOR(v, w) v = ((volatile GLOBAL float4 *)data)[at]; w = ((volatile GLOBAL float4 *)data)[at + 1];
+#define LOAD_SECTOR(v, w) v = data[at]; w = data[at + 1];
 #define FAR_SECTOR LOAD_SECTOR(v, w)
 #define L2_SECTOR LOAD_SECTOR(v, w)
 #define L1_SECTOR LOAD_SECTOR(v, w)

@@ -24,6 +24,8 @@ class EprofError(Exception):
     A message may quote what a file holds, which may be endless: its middle is left out, for it ends with what to do.
     """
 
+    exit_code = 1
+
     def __init__(self, message: str = "") -> None:
         if len(message) > _LONGEST:
             left_out = len(message) - _START - _END
@@ -52,7 +54,9 @@ class MeterError(EprofError):
 
 
 class UsageError(EprofError):
-    """The command line asks for something that cannot be; exit code 2."""
+    """The command line asks for something that cannot be."""
+
+    exit_code = 2
 
 
 class CollectError(EprofError):

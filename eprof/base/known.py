@@ -13,6 +13,11 @@ def mapped(function: Callable[Concatenate[T, P], U], value: T | None, *args: P.a
     return None if value is None else function(value, *args, **others)
 
 
+def either(value: T | None, otherwise: U) -> T | U:
+    """A value that may not be known, or what stands for it where it is not."""
+    return otherwise if value is None else value
+
+
 def ratio(above: float | None, below: float | None) -> float | None:
     """A quotient of numbers that may not be known; None where it is not, or its divisor is 0."""
     return above / below if above is not None and below else None

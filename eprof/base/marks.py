@@ -28,6 +28,11 @@ NONE = Mark(0)
 _JOINED = tuple(Mark(joined) for joined in range(16))
 
 
+def marked(mark: Mark, holds: object) -> Mark:
+    """A mark where something holds, else none."""
+    return mark if holds else NONE
+
+
 def names(mark: int) -> list[str]:
     """The marks in `mark` as lower-case words, in a fixed order: `names(Mark.MISSING | Mark.ASSUMED)`."""
     return list(_names(int(mark)))

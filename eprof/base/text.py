@@ -62,6 +62,11 @@ def phrase(form: str, *values: object) -> str:
     return form.format(*values) if is_known else ""
 
 
+def by_sign(change: float, falls: str, rises: str) -> str:
+    """The word for a change: `falls` below 0, else `rises`."""
+    return falls if change < 0 else rises
+
+
 def counted(number: int, noun: str, several: str = "") -> str:
     """A number of things: "1 note", "3 notes". several: what more than one are called, if not so ("lines are")."""
     return f"{number:,} {noun if number == 1 else several or f'{noun}s'}"

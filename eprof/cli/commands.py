@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from eprof import commands as folders
 from eprof.base.errors import EprofError, UsageError, shortage
-from eprof.base.text import did_you_mean
+from eprof.base.text import did_you_mean, when
 from eprof.base.version import __version__
 from eprof.cli import config
 from eprof.cli.options import Parser, split
@@ -67,7 +67,7 @@ def _failed(err: Exception | KeyboardInterrupt) -> int:
     match err:
         case EprofError():
             say(str(err))
-            return 2 if isinstance(err, UsageError) else 1
+            return err.exit_code
         case BrokenPipeError():
             # The reader of our output went away (`eprof report ... | head`): nothing is left to say. 128 + SIGPIPE.
             give_up_output()
@@ -118,8 +118,8 @@ class _Parser(Parser):
     """A parser whose errors are a sentence or two, as all errors are."""
 
     def error(self, message: str) -> NoReturn:
-        sentence = message if message.endswith((".", "?")) else f"{message}."
-        say(f"{sentence} `{self.prog} --help` has more.")
+        end = when(not message.endswith((".", "?")), ".")
+        say(f"{message}{end} `{self.prog} --help` has more.")
         sys.exit(2)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

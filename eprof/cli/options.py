@@ -230,7 +230,7 @@ def joules(text: str | None) -> float | None:
 def clocks(text: str | None, example: str) -> list[float]:
     """The core clocks of `--clock`, in MHz; none if it is not given. Raises UsageError."""
     try:
-        return [float(part) for part in text.split(",")] if text else []
+        return [float(part) for part in (text or "").split(",") if text]
     except ValueError as err:
         raise UsageError(f"--clock {text}: is no list of clocks in MHz, such as {example}.") from err
 

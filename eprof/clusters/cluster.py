@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.errors import CostError, DefinitionError
-from eprof.base.marks import NONE, Mark
+from eprof.base.marks import NONE, Mark, marked
 from eprof.base.resources import folder, tree
 from eprof.base.text import did_you_mean, listed, pattern
 from eprof.base.toml import Document, Node
@@ -134,12 +134,12 @@ class Cluster(Struct, frozen=True, dict=True):
     @property
     def marks(self) -> Mark:
         """How far what is modelled with the cluster can be trusted."""
-        return Mark.ASSUMED if self.basis == "assumed" else NONE
+        return marked(Mark.ASSUMED, self.basis == "assumed")
 
     @property
     def warnings(self) -> list[str]:
         """What a reader must know of numbers that rest on the cluster."""
-        return [f"The powers and times of {self.name} are assumed: nobody measured them."] if self.marks else []
+        return [f"The powers and times of {self.name} are assumed: nobody measured them."] * bool(self.marks)
 
     @cached_property
     def slowest(self) -> Clock:
@@ -192,7 +192,7 @@ def _beside(root: Node) -> Beside:
         gpu_idle_w=_optional(node["gpu_idle_w"]),
         gpus=_count(node["gpus"]),
         storage=_storage(root["storage"]),
-        marks=Mark.ASSUMED if root["basis"].choice(BASES) == "assumed" else NONE,
+        marks=marked(Mark.ASSUMED, root["basis"].choice(BASES) == "assumed"),
         name=root["name"].text(),
         source=root["source"].text(),
     )

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from eprof.base.errors import CollectError, LogError, UsageError
-from eprof.base.marks import NONE, Mark, from_names, names
+from eprof.base.marks import Mark, from_names, marked, names
 from eprof.base.text import pattern
 from eprof.clusters.cluster import POLL, Cluster, Run
 from eprof.collect import directory
@@ -160,7 +160,7 @@ def nodes(cluster: Cluster, program: Sequence[str], processes: int, size: float 
             "processes": processes,
             "size": size,
             "program": _named(program, size),
-            "marks": names(Mark.SIMULATED | cluster.marks | (Mark.ESTIMATED if computes else NONE)),
+            "marks": names(Mark.SIMULATED | cluster.marks | marked(Mark.ESTIMATED, computes)),
         },
     )
 

@@ -250,6 +250,11 @@ class Collector(ABC):
         return None
 
 
+def option(name: str, value: str | None) -> list[str]:
+    """An option of a profiler's command with its value; no words where that is empty."""
+    return [name, value] if value else []
+
+
 class ProgramAlone(Collector):
     """No profiler: the program runs once, `meanwhile` something samples its power or more. For `eprof timeline`."""
 

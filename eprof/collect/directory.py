@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from eprof.base.errors import CollectError
 from eprof.base.resources import content
+from eprof.base.text import when
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The form of `run.json`, as far as eprof uses it: a damaged or foreign one is an error before anything uses it.
@@ -189,11 +190,11 @@ def create(name: str, force: bool = False, exact: bool = False) -> RunDirectory:
         wanted = replaces = wanted.resolve()
         old_lock = _take(wanted)
         exact = False
-    first = 2 if replaces else 1
+    first = 1 + (replaces is not None)
     for number in range(first, 2 if exact else _MOST_NUMBERS):
         path = wanted
         if number > 1:
-            suffix = _SUFFIX if wanted.name.endswith(_SUFFIX) else ""
+            suffix = when(wanted.name.endswith(_SUFFIX), _SUFFIX)
             path = wanted.with_name(f"{wanted.name.removesuffix(_SUFFIX)}-{number}{suffix}")
         try:
             path.mkdir()

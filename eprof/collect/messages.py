@@ -5,10 +5,9 @@ import re
 from collections.abc import Iterable, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from eprof.base.toml import Node
+from eprof.base.text import phrase
 
 _TEXTS = ("pattern", "cause", "remedy", "note")
 _LONGEST_LOG = 8 << 20
@@ -53,13 +52,13 @@ def catalogue(profiler: str) -> tuple[Message, ...]:
     home = folder("counters")
     files = [home.joinpath("messages.toml"), home.joinpath(profiler, "messages.toml")]
     documents = [Document.read(file) for file in files if file.is_file()]
-    entries = [entry for document in documents for entry in document.root["message"].entries()]
-    return tuple(_message(entry.table((*_TEXTS, "effect")), profiler) for entry in entries)
-
-
-def _message(entry: "Node", profiler: str) -> Message:
-    pattern, cause, remedy, note = (entry[key].text("").replace("{profiler}", profiler) for key in _TEXTS)
-    return Message(pattern, cause, remedy, note, Effect[entry["effect"].text("nothing").upper()])
+    messages = []
+    for entry in (entry for document in documents for entry in document.root["message"].entries()):
+        entry.table((*_TEXTS, "effect"))
+        pattern, cause, remedy, note = (entry[key].text("").replace("{profiler}", profiler) for key in _TEXTS)
+        effect = Effect[entry["effect"].text("nothing").upper()]
+        messages.append(Message(pattern, cause, remedy, note, effect))
+    return tuple(messages)
 
 
 def permission_remedy() -> str:
@@ -159,8 +158,7 @@ def no_log(profiler: str, code: int | None, errors: str) -> str:
     why = "; what it said is above, or in output/"
     if error is not None:
         why = f": {error[1].strip()[:_LONGEST_QUOTE]}"
-    status = f" (exit code {code})" if code else ""
-    return f"{profiler} wrote no log{status}{why.rstrip('.')}."
+    return f"{profiler} wrote no log{phrase(' (exit code {})', code or None)}{why.rstrip('.')}."
 
 
 def beginnings(paths: Sequence[Path]) -> list[str]:

@@ -37,12 +37,14 @@ def find(kind: str = "openmpi") -> tuple[Mpi | None, str]:
     why = f"{name} is not installed"
     for suffix in ("", f".{kind}"):
         compiler, launcher = (executable((f"{word}{suffix}",), ()) for word in ("mpicc", "mpirun"))
-        version = words.search(ask([launcher, "--version"])) if launcher else None
-        if launcher is not None and version is None:
+        if launcher is None:
+            continue
+        version = words.search(ask([launcher, "--version"]))
+        if version is None:
             why = f"{launcher} is not that of {name}"
-        elif launcher is not None and compiler is None:
+        elif compiler is None:
             why = f"{name} has {Path(launcher).name} here, but no mpicc{suffix}, which compiles programs"
-        elif launcher and compiler and version:
+        else:
             return Mpi(compiler, launcher, version[1], kind), ""
     return None, why
 
@@ -69,7 +71,7 @@ def launch(mpi: Mpi, processes: int) -> list[str]:
     """The words before a program that start it under MPI, so that its waits spin even where cores are few."""
     if mpi.kind == "mpich":
         return [mpi.launcher, "-n", str(processes)]
-    as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    as_root = ["--allow-run-as-root"] * (os.geteuid() == 0)
     return [mpi.launcher, *as_root, "--oversubscribe", "--mca", "mpi_yield_when_idle", "0", "-n", str(processes)]
 
 
@@ -82,16 +84,13 @@ def output_of(command: Sequence[str]) -> str:
         ended = process.run_alone(command, output.fileno(), errors.fileno())
         text, said = (_text(file) for file in (output, errors))
     if ended.status:
-        raise CollectError(f"{Path(command[0]).name} ended with {ended.status}: {_reason(said)}.")
+        # The first line that says something, of what MPI frames with dashes.
+        lines = [line.strip() for line in said.splitlines() if re.search(r"\w", line)] or ["it does not say why"]
+        why = lines[0][:_LONGEST_QUOTE].rstrip(".")
+        raise CollectError(f"{Path(command[0]).name} ended with {ended.status}: {why}.")
     return text
 
 
 def _text(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read().decode(errors="replace")
-
-
-def _reason(said: str) -> str:
-    """Why MPI failed: the first line that says something, of what it frames with dashes."""
-    lines = [line.strip() for line in said.splitlines() if re.search(r"\w", line)]
-    return lines[0][:_LONGEST_QUOTE].rstrip(".") if lines else "it does not say why"

@@ -69,7 +69,7 @@ def choose(cl: Any, wanted: str) -> Any:
         fitting = [device for _, device in named if device.type & gpus and not _is_simulated(device)]
     if len(fitting) == 1:
         return fitting[0]
-    asked, several = ("device of that name", "devices of that name") if wanted else ("GPU", "GPUs")
+    asked, several = {"": ("GPU", "GPUs")}.get(wanted, ("device of that name", "devices of that name"))
     listed = "; ".join(f"{number}: {name}" for number, (name, _) in enumerate(named)) or "nothing"
     if fitting:
         many = counted(len(fitting), asked, several)
@@ -118,7 +118,7 @@ class OpenClGpu(Gpu):
             "is_rated": major is not None,
             "bus": _bus(device),
             "opencl": f"{device.version.strip()}, driver {device.driver_version.strip()}",
-            "platform": device.platform.name.strip(),
+            "vendor": device.vendor.strip(),
             "simulated": _is_simulated(device),
             "in_package": unified or bool(device.type & self._cl.device_type.CPU),
             "sms": device.max_compute_units,
@@ -136,7 +136,9 @@ class OpenClGpu(Gpu):
         A device without FP64, or whose compiler cannot do it though the driver says so, has no kernels of FP64.
         """
         text = source.read_text(encoding="utf-8")
-        options = [] if self._device.single_fp_config & self._cl.device_fp_config.FMA else ["-D WITHOUT_FMA"]
+        options = []
+        if not self._device.single_fp_config & self._cl.device_fp_config.FMA:
+            options.append("-D WITHOUT_FMA")
         tries = [options, [*options, _WITHOUT_FP64]]
         if "cl_khr_fp64" not in self._device.extensions:
             tries = tries[1:]

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import errno
+import math
 import os
 import re
 import resource
@@ -18,6 +19,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
 from eprof.base.errors import CollectError
+from eprof.base.text import when
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Signals of eprof while a program runs: each reaches the program once, and none is lost between two measurements.
@@ -283,7 +285,7 @@ def resolve(program: str) -> str:
         raise CollectError("The program's name is empty.", 127)
     path = program if "/" in program else shutil.which(program)
     if path is None:
-        hint = f" There is one in this directory: use ./{program}." if Path(program).is_file() else ""
+        hint = when(Path(program).is_file(), f" There is one in this directory: use ./{program}.")
         raise CollectError(f"{program}: program not found in PATH.{hint}", 127)
     if not Path(path).exists():
         raise CollectError(f"{program}: there is no such program.", 127)
@@ -313,20 +315,18 @@ def run(
     """
     began, used_s, devices_s = time.monotonic(), _children_s(), _devices_s()
     kept = _start(command, signals, dict(os.environ if environment is None else environment), streams or Streams())
-    deadline = None if timeout_s is None else began + timeout_s
+    deadline = math.inf if timeout_s is None else began + timeout_s
     stops = 0
     while (status := kept.ended()) is None:
         if tick is not None:
             tick()
-        if deadline is not None and time.monotonic() >= deadline:
+        if time.monotonic() >= deadline:
             number = signal.SIGKILL if stops else signal.SIGTERM
             _stop(kept, number, profiler if stops < _SPARED else None)
             deadline = time.monotonic() + _GRACE_S
             stops += 1
         pause_s = _IDLE_S if tick is None else _TICK_S
-        if deadline is not None:
-            pause_s = min(pause_s, max(deadline - time.monotonic(), 0.0))
-        got = signals.wait(pause_s)
+        got = signals.wait(min(pause_s, deadline - time.monotonic()))
         if got is not None and got[1]:
             _send(kept.pid, got[0], group=signals.own_group)
     seconds = time.monotonic() - began
@@ -334,7 +334,9 @@ def run(
         tick()
     code = os.waitstatus_to_exitcode(status)
     ended = Ended(code, None, seconds, stops > 0, _children_s() - used_s, _files(kept.io, devices_s))
-    return ended._replace(code=None, signal=-code) if code < 0 else ended
+    if code < 0:
+        return ended._replace(code=None, signal=-code)
+    return ended
 
 
 def _children_s() -> float:

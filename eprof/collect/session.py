@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from eprof.base.errors import CollectError, EprofError
 from eprof.base.progress import Progress
+from eprof.base.text import counted
 from eprof.base.version import __version__
 from eprof.collect import process, tools
 from eprof.collect.collector import (
@@ -393,7 +394,7 @@ class Session:
                 "simulated": self.collector.simulated,
             },
             "device": {"name": tool.device, "capability": tool.capability},
-            "meter": self.meter.describe() if self.meter is not None else None,
+            "meter": self.meter and self.meter.describe(),
             "exit_status": self.status,
             "measurements": self.measurements,
             "warnings": list(dict.fromkeys(self.warnings)),
@@ -438,7 +439,7 @@ def _launches(done: int, total: int | None, seconds: float) -> str:
     """How many kernel launches are done, of how many, and when the rest will be; how fast, if that is not known."""
     if total and 0 < done < total:
         return f"{done:,} of {total:,} kernel launches, about {seconds * (total - done) / done:.0f} s left"
-    launches = "1 kernel launch" if done == 1 else f"{done:,} kernel launches"
+    launches = counted(done, "kernel launch", "kernel launches")
     if done < _FEW:
         return launches
     return f"{launches}, {60 * done / seconds:.3g} a minute"

@@ -46,8 +46,8 @@ def text_of(path: Path) -> str:
 
 def driver_version(root: Path = ROOT) -> str | None:
     """The NVIDIA kernel driver's version line; None where none is loaded (or on a Jetson, which has no such file)."""
-    text = text_of(root / _VERSION)
-    return text.splitlines()[0].removeprefix("NVRM version:").strip() if text else None
+    lines = text_of(root / _VERSION).splitlines()
+    return next((line.removeprefix("NVRM version:").strip() for line in lines), None)
 
 
 def counters_restricted(root: Path = ROOT) -> bool | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eprof.base import mark
-from eprof.base.text import visible
+from eprof.base.text import visible, when
 from eprof.collect.directory import COMPONENTS, MARKS
 from eprof.collect.meters.source import Component
 from eprof.collect.process import Signals
@@ -258,8 +258,7 @@ class Watch:
             sentence = (
                 f"The lines of {marker.at_once} of {marker.found} marked sections came at once: they have no time."
             )
-            held_back = marker.at_once > marker.found / 2
-            yield f"{sentence} {_HELD_BACK}" if held_back else sentence
+            yield sentence + when(marker.at_once > marker.found / 2, f" {_HELD_BACK}")
 
 
 NOTHING = Watch()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eprof.base.errors import CollectError, EprofError
+from eprof.base.known import ratio
 from eprof.base.toml import Formula
 from eprof.collect import process
 from eprof.collect.cpu import Cpu
@@ -48,28 +49,24 @@ _DEVICES: Mapping[str, Callable[[str], Device]] = {
 }
 
 
-class Place(NamedTuple):
-    """Where results and samples go."""
-
-    results: Path
-    samples: Path
+Launch = tuple[int, int, int, int, int]  # blocks, threads of each, vectors, step, turns of the loop
 
 
 def work(
     plan: Mapping[str, Any],
     gpu: Device,
     meter: "Meter",
-    place: Place,
     now: Callable[[], float] = time.monotonic,
     utc_s: Callable[[], float] = time.time,
 ) -> None:
     """Run the plan's jobs in the worker, round after round, until all rounds are done or the time is up.
 
     plan: `jobs` (name, kernel, block, blocks, region, spread, rounds already done), `rounds`, `window_s`, `warm_s`,
-    `launch_s`, `budget_s`, `setting`, `images`. now: gives seconds; utc_s: since 1970, as logs of meters do.
+    `launch_s`, `budget_s`, `setting`, `images`; files that `results` and the meter's `samples` are appended to.
+    now: gives seconds; utc_s: since 1970, as logs of meters do.
     Raises CollectError if the GPU itself fails: no other job can run then.
     """
-    worker = _Worker(plan, gpu, meter, place, now, utc_s, now() + float(plan["budget_s"]), gpu.describe(), {})
+    worker = _Worker(plan, gpu, meter, now, utc_s, now() + float(plan["budget_s"]), gpu.describe(), {})
     for image in plan["images"]:
         gpu.load(Path(image))
     worker.warm_up()
@@ -85,7 +82,6 @@ class _Worker(NamedTuple):
     plan: Mapping[str, Any]
     gpu: Device
     meter: "Meter"
-    place: Place
     now: Callable[[], float]
     utc_s: Callable[[], float]
     deadline: float
@@ -94,8 +90,20 @@ class _Worker(NamedTuple):
 
     def say(self, event: str, **more: Any) -> None:
         """Append a line to the worker's results at once."""
-        with self.place.results.open("a", encoding="utf-8") as file:
+        with Path(self.plan["results"]).open("a", encoding="utf-8") as file:
             file.write(json.dumps({"event": event, "setting": self.plan["setting"], **more}) + "\n")
+
+    def sampled(self, job: Mapping[str, Any], launch: Launch, seconds: float) -> tuple[int, float]:
+        """Launch for so long while the worker's meter is read: launches and seconds in all."""
+        with self.meter.sampling(Path(self.plan["samples"])):
+            ran = self.gpu.repeat(job["kernel"], *launch, self._for(seconds))
+            self.meter.mark(1)
+        return ran
+
+    def power_w(self) -> float | None:
+        """The mean power that the worker's meter saw in its last window; None where it saw too little."""
+        seen = self.meter.result()
+        return ratio(seen.get("joules"), seen.get("window_s"))
 
     def run(self, job: Mapping[str, Any], number: int) -> bool:
         """Measure one job of the worker once. Returns False if no time is left for it or for any other."""
@@ -120,27 +128,18 @@ class _Worker(NamedTuple):
         launch = self.launch(job)
         self.gpu.repeat(job["kernel"], *launch, self._for(float(self.plan["warm_s"])))
         began_s = self.utc_s()
-        with self.meter.sampling(self.place.samples):
-            launches, seconds = self.gpu.repeat(job["kernel"], *launch, self._for(float(self.plan["window_s"])))
-            self.meter.mark(1)
+        launches, seconds = self.sampled(job, launch, float(self.plan["window_s"]))
         ended_s = self.utc_s()
-        seen = self.meter.result()
-        blocks, block, vectors, step, iterations = launch
-        joules, window_s = seen.get("joules"), seen.get("window_s")
         return {
-            "blocks": blocks,
-            "block": block,
-            "iterations": iterations,
-            "vectors": vectors,
-            "step": step,
+            **dict(zip(("blocks", "block", "vectors", "step", "iterations"), launch, strict=True)),
             "launches": launches,
             "time_s": seconds / launches,
-            "power_w": joules / window_s if joules is not None and window_s else None,
+            "power_w": self.power_w(),
             "utc_s": [began_s, ended_s],
-            "seen": seen,
+            "seen": self.meter.result(),
         }
 
-    def launch(self, job: Mapping[str, Any]) -> tuple[int, int, int, int, int]:
+    def launch(self, job: Mapping[str, Any]) -> Launch:
         """The worker's launch: blocks, threads, vectors, step, and turns of the loop so that it takes `launch_s`."""
         resident = self.gpu.resident(job["kernel"], int(job["block"]))
         values = {"sms": float(self.device["sms"]), "resident": float(resident)}
@@ -175,13 +174,11 @@ class _Worker(NamedTuple):
         before = None
         end = self.now() + _WARM_MOST_S
         while self.now() < end:
-            with self.meter.sampling(self.place.samples):
-                self.gpu.repeat(job["kernel"], *launch, self._for(min(_WARM_STEP_S, float(self.plan["window_s"]))))
-                self.meter.mark(1)
-            now = self.meter.result().get("joules")
-            if before and now and abs(now - before) <= _DRIFT * before:
+            self.sampled(job, launch, min(_WARM_STEP_S, float(self.plan["window_s"])))
+            power_w = self.power_w()
+            if before and power_w and abs(power_w - before) <= _DRIFT * before:
                 break
-            before = now
+            before = power_w
         self.say(NOTE, what="warmed up", seconds=round(self.now() - (end - _WARM_MOST_S), 3))
 
 
@@ -199,7 +196,7 @@ def main(words: list[str]) -> int:
                 plan = json.loads(Path(file).read_text(encoding="utf-8"))
                 gpu = _DEVICES[plan["processor"]](plan["device"])
                 meter = open_meter(gpu.describe(), is_needed=not plan["has_meter_log"])
-                work(plan, gpu, meter, Place(Path(plan["results"]), Path(plan["samples"])))
+                work(plan, gpu, meter)
                 gpu.close()
     except EprofError as err:
         sys.stderr.write(f"{err}\n")
@@ -208,7 +205,7 @@ def main(words: list[str]) -> int:
 
 
 def open_meter(device: Mapping[str, Any], is_needed: bool = True, root: Path = Path("/")) -> "Meter":
-    """The worker's meter: of this very board, found by its place on the bus; of a processor or a part of one, RAPL.
+    """The worker's meter: of this very board, found by its place on the bus; RAPL of a processor, or what lies in it.
 
     is_needed: else a log has the power, and the meter may see nothing of it. root: where /sys stands.
     Raises CollectError.
@@ -217,13 +214,12 @@ def open_meter(device: Mapping[str, Any], is_needed: bool = True, root: Path = P
     from eprof.collect.meters.meter import Meter as Sampler
     from eprof.collect.meters.source import Nothing
 
-    bus = str(device["bus"])
-    looks: list[Callable[[], tuple[Any, str]]]
-    looks = [lambda: nvml.board(bus), lambda: hwmon.board(bus, root), lambda: jetson.find(root)]
-    if device["processor"] == "cpu":
-        looks = [lambda: rapl.find(root)]
-    elif device.get("in_package"):
-        looks.append(lambda: rapl.find(root))
+    bus, vendor = str(device["bus"]), str(device.get("vendor", "NVIDIA"))
+    looks: list[Callable[[], tuple[Any, str]]] = [lambda: rapl.find(root)]
+    if device["processor"] == "cuda":
+        looks = [lambda: nvml.board(bus), lambda: jetson.find(root)]
+    elif not device.get("in_package", True):
+        looks = [lambda: nvml.board(bus), lambda: hwmon.board(bus, vendor, root)]
     reasons = []
     for look in looks:
         source, why = look()
@@ -232,7 +228,7 @@ def open_meter(device: Mapping[str, Any], is_needed: bool = True, root: Path = P
         reasons.append(why)
     if not is_needed:
         return Sampler(Nothing())
-    kind = "processor" if device["processor"] == "cpu" else "GPU"
+    kind = {"cpu": "processor"}.get(device["processor"], "GPU")
     raise CollectError(f"There is no power meter for this {kind}: {'; '.join(reasons)}.")
 
 
@@ -262,7 +258,7 @@ def _asked(what_fails: str, *words: str) -> dict[str, Any]:
         if line.startswith("{"):
             told: dict[str, Any] = json.loads(line)
             return told
-    reason = lines[-1] if lines else "The process that looks at the GPU died."
+    reason = ["The process that looks at the GPU died.", *lines][-1]
     raise CollectError(f"{what_fails} {reason}")
 
 
@@ -284,7 +280,7 @@ def run(plan: Path, log: Path, timeout_s: float, tick: Callable[[], None] | None
     if ended.signal:
         return f"it died of signal {ended.signal}"
     lines = log.read_text(errors="replace").strip().splitlines()
-    return lines[-1] if lines else f"it ended with {ended.code}"
+    return [f"it ended with {ended.code}", *lines][-1]
 
 
 def _additions() -> dict[str, str]:

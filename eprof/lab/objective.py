@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import UsageError
+from eprof.base.known import mapped
 from eprof.base.text import phrase, when
 
 # E^2 D has its least where E D^0.5 has.
@@ -79,7 +80,7 @@ def parse(name: str, max_slowdown: str | None = None, power_limit_w: float | Non
 
     max_slowdown: "5%" or "5". Raises UsageError.
     """
-    slowdown = None if max_slowdown is None else percentage(max_slowdown, "--max-slowdown") / 100
+    slowdown = mapped(lambda text: percentage(text, "--max-slowdown") / 100, max_slowdown)
     if power_limit_w is not None and not 0 < power_limit_w < float("inf"):
         raise UsageError(f"--power-limit {power_limit_w:g}: must be a power in W above 0.")
     written = re.fullmatch(r"ed(\d+(?:\.\d+)?)p", name)

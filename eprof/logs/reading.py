@@ -12,10 +12,9 @@ from eprof import profilers
 from eprof.base.errors import LogError
 from eprof.base.resources import content
 from eprof.base.text import pattern
-from eprof.logs.rows import packing
 from eprof.logs.rows.log import Log
 from eprof.logs.rows.sections import split
-from eprof.logs.rows.stream import Source, Tuning, blocks, open_source, utf16
+from eprof.logs.rows.stream import Source, Tuning, blocks, open_source, packing, unpack, utf16
 
 Keep = Container[str] | Callable[[str], Container[str]] | None
 _TIMES_PACKED = 10  # a log is about as many times its packed size
@@ -96,7 +95,7 @@ def _read(
     unsigned = profilers.module_of(lambda signs: signs.takes_unsigned)
     if unsigned is None:
         raise LogError(f"{source.path}: no profiler that this eprof knows writes such logs")
-    size_bytes = size if packing.kind(source.head) is None else _TIMES_PACKED * size
+    size_bytes = size if packing(source.head) is None else _TIMES_PACKED * size
     kept = _of(keep, unsigned.__name__.split(".")[-2])
     walked = unsigned.walk(source, chain([first], pieces), tuning, columns, names, kept, parts, size_bytes)
     if columns is None and not walked.store.pieces:
@@ -147,14 +146,14 @@ def _late_reader(path: str | Path, tuning: Tuning, seen: Any) -> _Reader | None:
 
 def _unpacked_head(source: Source) -> bytes:
     """The first bytes of a log, unpacked if the file is packed. Raises LogError if they cannot be."""
-    how = packing.kind(source.head)
+    how = packing(source.head)
     if how is None:
         return source.head
     # A zstd frame gives nothing before its first block is whole, so some more of the file is looked at.
     more = b""
     if how == "zstd" and isinstance(source.handle, BufferedReader):
         more = source.handle.peek(1 << 18)
-    head = next((piece for piece in packing.unpack([source.head, more], how, [], 1 << 16) if piece), b"")
+    head = next((piece for piece in unpack([source.head, more], how, [], 1 << 16) if piece), b"")
     if not head:
         raise LogError(
             f"{source.path}: the {how} data are damaged or cut off before the first line; copy the file again"

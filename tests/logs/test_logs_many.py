@@ -20,7 +20,7 @@ from logs_support import EVENTS, METRICS, TRACE, TRACE_UNITS, event, launch, met
 from eprof.base.errors import LogError, UsageError
 from eprof.collect import process
 from eprof.logs import cache, many
-from eprof.logs.rows import packing
+from eprof.logs.rows import stream
 from eprof.profile import api
 
 ROOT = Path(__file__).parents[2]
@@ -75,7 +75,7 @@ def test_a_packed_log_that_is_cut_says_so(tmp_path, pack, words):
 
 
 def test_a_decompression_bomb_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(packing, "_FREE_BYTES", 1 << 22)
+    monkeypatch.setattr(stream, "_FREE_BYTES", 1 << 22)
     path = tmp_path / "bomb.csv.zst"
     path.write_bytes(zstd(text().encode()) + zstd(b"a" * (8 << 20)) * 3)
     with pytest.raises(LogError, match=r"bomb\.csv\.zst: the zstd data unpack to more than 300 times"):

@@ -213,7 +213,7 @@ def test_every_count_is_of_the_marks_that_were_open_whatever_ends_or_never_does(
         lines += [f"desc: Trigger: Client Request: eprof {thread} {said}", "fn=f", f"0 {count}", f"totals: {count}"]
         own = stacks[thread] if has_threads and stacks[thread] else None
         tops = {stack[-1] for stack in ([own] if own else stacks.values()) if stack}
-        expected[(" + ".join(sorted(tops)) or "(outside of marks)") if is_told else "(mark not told)"] += count
+        expected[(" + ".join(sorted(tops)) or "(outside of marks)") if is_told else "mark not told"] += count
         sign, name = said[:1], said[2:].strip() or '""'
         if sign == "+":
             stacks[thread].append(name)
@@ -229,6 +229,17 @@ def test_every_count_is_of_the_marks_that_were_open_whatever_ends_or_never_does(
     assert by_function(costs.added(by_mark=False), "Ir") == +Counter(
         {("f", "(outside of marks)"): sum(expected.values())}
     )
+
+
+def test_a_thread_with_the_number_of_an_ended_one_has_none_of_its_marks():
+    lines = ["# callgrind format", "positions: line", "events: Ir", "thread: 2"]
+    for native, said in (("71", "+ never ends"), ("72", "+ b"), ("72", "- b"), ("72", "+ c")):
+        lines += [f"desc: Trigger: Client Request: eprof {native} {said}", "fn=f", "0 1"]
+    assert by_function(parse(lines), "Ir") == {
+        ("f", "(outside of marks)"): 2,
+        ("f", "never ends"): 1,  # up to what the new thread says first
+        ("f", "b"): 1,
+    }
 
 
 def test_what_cannot_tell_marks_says_what_can(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from eprof.base.errors import EprofError, LogError
 from eprof.lab.measurements import reading
 from eprof.lab.power import marks
-from eprof.logs.rows import packing
+from eprof.logs.rows import stream
 from eprof.profile import api
 
 _ROW = b"0,1,a\n"
@@ -21,7 +21,7 @@ PACKED = {"gzip": gzip.compress, "zstd": lambda data: pa.compress(data, "zstd", 
 @pytest.fixture
 def rows(monkeypatch):
     """2.4 MB, where 1 MB is unpacked without a question."""
-    monkeypatch.setattr(packing, "_FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(stream, "_FREE_BYTES", 1 << 20)
     return b"begin_s,end_s,name\n" + _ROW * 400_000
 
 
@@ -90,7 +90,7 @@ def test_a_field_of_more_than_128_kb_is_a_sentence(tmp_path):
 
 def test_the_bound_is_of_what_was_taken_so_far():
     """A small file does no harm; a large one that is packed well is read."""
-    assert not packing.is_bomb(1 << 25, 1)
-    assert packing.is_bomb((1 << 25) + 1, 1)
-    assert not packing.is_bomb(300 << 20, 1 << 20)
-    assert packing.is_bomb((300 << 20) + 1, 1 << 20)
+    assert not stream.is_bomb(1 << 25, 1)
+    assert stream.is_bomb((1 << 25) + 1, 1)
+    assert not stream.is_bomb(300 << 20, 1 << 20)
+    assert stream.is_bomb((300 << 20) + 1, 1 << 20)

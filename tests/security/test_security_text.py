@@ -18,7 +18,7 @@ from eprof.base.text import in_code, in_markdown, printable
 from eprof.commands.diff import files as diff_tables
 from eprof.commands.diff import terminal as console_diff
 from eprof.commands.diff.schema import Document
-from eprof.commands.fit import words as fit_words
+from eprof.commands.fit import document as fit_words
 from eprof.commands.roofline import files as export_roofline
 from eprof.commands.roofline import terminal as console_roofline
 from eprof.commands.tune import terminal as terminal_tuning

@@ -1,4 +1,4 @@
-"""A stand-in for nvidia-ml-py with the GPU of stub_cuda.c: 150 W, a counter that steps every 20 ms, clocks not to set."""
+"""A stand-in for nvidia-ml-py with the GPU of stub_cuda.c: 150 W, a counter that steps every millisecond, clocks not to set."""
 
 import time
 
@@ -30,7 +30,7 @@ def nvmlDeviceGetPowerUsage(_):
 
 
 def nvmlDeviceGetTotalEnergyConsumption(_):
-    return int(time.monotonic() * 50) * 3000
+    return int(time.monotonic() * 1000) * 150
 
 
 def nvmlDeviceGetClockInfo(_, which):

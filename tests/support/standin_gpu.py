@@ -9,7 +9,7 @@ from pathlib import Path
 
 from eprof.collect.device import CHUNK, DriverError, Gpu, dram_bytes
 from eprof.collect.tools import Compiled
-from eprof.collect.worker import Place, work
+from eprof.collect.worker import work
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate.results import accessed, peaks, resource
 from eprof.commands.calibrate.session import Backend
@@ -169,10 +169,9 @@ def hands(gpu, meter=None, held=None, **other):
 
     def run(plan, log, timeout_s, tick=None):
         data = json.loads(plan.read_text())
-        places = Place(Path(data["results"]), Path(data["samples"]))
         try:
             now = lambda: gpu.time.seconds  # noqa: E731
-            work(data, gpu, meter or StandInMeter(gpu), places, now, lambda: EPOCH_S + now())
+            work(data, gpu, meter or StandInMeter(gpu), now, lambda: EPOCH_S + now())
         except DriverError as err:
             return str(err)
         return None

@@ -87,9 +87,13 @@ def _hold(library: Any, device: Any, core: int, memory: int | None) -> None:
         raise _refused(core, memory, err) from err
 
 
+def label(core: int, memory: int | None) -> str:
+    """A setting of clocks in words: "1500/2600", or "1500" where that of memory is left alone."""
+    return "/".join(str(mhz) for mhz in (core, memory) if mhz is not None)
+
+
 def _refused(core: int, memory: int | None, err: Any) -> CollectError:
-    words = f"{core}/{memory}" if memory is not None else f"{core}"
     return CollectError(
-        f"The clocks cannot be set to {words} MHz ({err}). It needs root (or `sudo nvidia-smi -acp 0` on GPUs with "
-        "application clocks); leave --settings out to calibrate at the setting in force."
+        f"The clocks cannot be set to {label(core, memory)} MHz ({err}). It needs root (or `sudo nvidia-smi -acp 0` on "
+        "GPUs with application clocks); leave --settings out to calibrate at the setting in force."
     )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from eprof.base.known import mapped
 from eprof.collect.meters import hwmon, jetson, nvml, rapl
 from eprof.collect.meters.source import PERIOD_S, Component, recording
 
@@ -47,4 +48,4 @@ def _cell(component: Component) -> str:
         value = component.read()
     except (OSError, RuntimeError, ValueError):
         return ""
-    return "" if value is None else f"{value:.6f}"
+    return mapped("{:.6f}".format, value) or ""

@@ -9,26 +9,30 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from eprof.collect.meters.source import Component, Sample, Source
+from eprof.base.text import phrase
+from eprof.collect.meters.source import METHODS, Component, Sample, Source
 
 _FOLDER = "sys/class/hwmon"
 _METRICS_OF_APU = 2  # the main number of the format of `gpu_metrics` where GPU and CPU share a package
-_NODE = "system"
 
 
 class _Driver(NamedTuple):
-    """A driver whose sensors are of one whole board: what that is called; its files, the best first, in uW or uJ."""
+    """A driver whose sensors are of one whole board: what that is called; its files, the best first, in uW or uJ.
+
+    vendor: how the maker of its GPUs begins its name in OpenCL; "" for no GPU.
+    """
 
     board: str
+    vendor: str
     unit: Literal["W", "J"]
     files: tuple[str, ...]
 
 
 _DRIVERS = {
-    "amdgpu": _Driver("amdgpu", "W", ("power1_input", "power1_average")),
-    "i915": _Driver("intel-gpu", "J", ("energy1_input",)),
-    "xe": _Driver("intel-gpu", "J", ("energy1_input",)),
-    "power_meter": _Driver(_NODE, "W", ("power1_average",)),
+    "amdgpu": _Driver("amdgpu", "Advanced Micro", "W", ("power1_input", "power1_average")),
+    "i915": _Driver("intel-gpu", "Intel", "J", ("energy1_input",)),
+    "xe": _Driver("intel-gpu", "Intel", "J", ("energy1_input",)),
+    "power_meter": _Driver("system", "", "W", ("power1_average",)),
 }
 
 
@@ -54,9 +58,11 @@ class Hwmon(Source):
 
     def read(self, time_s: float) -> Sample:
         """Read the hwmon files of the board."""
-        power_w, energy_j = (self.value(), None) if self.driver.unit == "W" else (None, self.value())
         core_mhz, memory_mhz = self._told("freq1_input", 1e6), self._told("freq2_input", 1e6)
-        return Sample(time_s, power_w, energy_j, core_mhz, memory_mhz, self._told("temp1_input", 1e3))
+        sample = Sample(time_s, None, None, core_mhz, memory_mhz, self._told("temp1_input", 1e3))
+        if self.driver.unit == "W":
+            return sample._replace(power_w=self.value())
+        return sample._replace(energy_j=self.value())
 
     def _told(self, name: str, unit: float) -> float | None:
         with suppress(OSError, ValueError):
@@ -65,8 +71,7 @@ class Hwmon(Source):
 
     def describe(self) -> dict[str, Any]:
         """The board's place, and how hwmon reads its energy."""
-        method = {"W": "sampled power", "J": "energy counter"}[self.driver.unit]
-        return {**super().describe(), "method": method, "bus": self.bus}
+        return {**super().describe(), "method": METHODS[self.driver.unit], "bus": self.bus}
 
 
 def boards(root: Path = Path("/")) -> Iterator[Hwmon]:
@@ -94,12 +99,12 @@ def components(root: Path = Path("/")) -> Iterator[Component]:
         yield Component(f"{kind}{place or ''}", board.driver.unit, board.value)
 
 
-def board(bus: str, root: Path = Path("/")) -> tuple[Source | None, str]:
-    """The GPU board at this place on the bus ("" where nobody tells: the only one), or why there is none."""
-    known = [board for board in boards(root) if board.driver.board != _NODE]
+def board(bus: str, vendor: str, root: Path = Path("/")) -> tuple[Source | None, str]:
+    """The GPU board at this place on the bus ("": the only one of its maker), or why there is none."""
+    known = [board for board in boards(root) if board.driver.vendor and vendor.startswith(board.driver.vendor)]
     here = [board for board in known if bus in ("", board.bus)]
     if len(here) == 1:
         return here[0], ""
     if here:
         return None, f"hwmon: {len(here)} boards, and OpenCL does not tell which of them the GPU is"
-    return None, f"hwmon: no GPU that it meters {f'at {bus}' if known else 'here'}"
+    return None, f"hwmon: no GPU of {vendor} that it meters{phrase(' at {}', bus)}"

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from eprof.base.known import mapped, ratio
 from eprof.collect.meters.source import Sample, Source, recording
 
 COLUMNS = ("time_s", "power_w", "energy_j", "core_mhz", "memory_mhz", "temperature_c")
@@ -44,7 +45,7 @@ class Meter:
         self.lost -= 1
         values = {name: getattr(sample, name) for name in COLUMNS}
         digits = {"energy_j": ".3f"}
-        return ["" if value is None else format(value, digits.get(name, ".6g")) for name, value in values.items()]
+        return [mapped(format, value, digits.get(name, ".6g")) or "" for name, value in values.items()]
 
     def mark(self, runs: int) -> None:
         """The metered program has now run `runs` times."""
@@ -57,7 +58,7 @@ class Meter:
 
     def result(self) -> dict[str, Any]:
         """The meter's joules a run, with what they rest on; `joules` is None where too little was seen to say."""
-        end = self.ends[-1] if self.ends else 0.0
+        end = max(self.ends, default=0.0)
         runs = max(len(self.ends), 1)
         counted = [sample for sample in self.samples if sample.energy_j is not None]
         if counted:
@@ -67,16 +68,14 @@ class Meter:
             method = "sampled power"
             joules = integrated(self.samples, end)
         return {
-            "joules": None if joules is None else joules / runs,
+            "joules": ratio(joules, runs),
             "method": method,
             "runs": runs,
             "window_s": end,
             "samples": len(self.samples),
             "lost_samples": self.lost,
-            "core_mhz": _middle([sample.core_mhz for sample in self.samples]),
-            "core_mhz_spread": _spread([sample.core_mhz for sample in self.samples]),
-            "memory_mhz": _middle([sample.memory_mhz for sample in self.samples]),
-            "temperature_c": _middle([sample.temperature_c for sample in self.samples]),
+            "core_mhz_spread": spread([sample.core_mhz for sample in self.samples]),
+            **{name: middle([getattr(sample, name) for sample in self.samples]) for name in COLUMNS[3:]},
             "slowed_by": sorted({reason for sample in self.samples for reason in sample.slowed_by}),
         }
 
@@ -108,17 +107,19 @@ def integrated(samples: Sequence[Sample], end_s: float) -> float | None:
     return area / (points[-1][0] - points[0][0]) * end_s
 
 
-def _middle(values: Sequence[float | None]) -> float | None:
+def middle(values: Sequence[float | None]) -> float | None:
+    """The median of a meter's samples that say something; None where none does."""
     known = sorted(value for value in values if value is not None)
+    if not known:
+        return None
     half = len(known) // 2
-    return (known[half] + known[-half - 1]) / 2 if known else None
+    return (known[half] + known[-half - 1]) / 2
 
 
-def _spread(values: Sequence[float | None]) -> float | None:
-    """(largest - smallest) / median of the meter's samples."""
+def spread(values: Sequence[float | None]) -> float | None:
+    """(largest - smallest) / median of a meter's samples."""
     known = [value for value in values if value is not None]
-    middle = _middle(known)
-    return (max(known) - min(known)) / middle if middle else None
+    return ratio(max(known, default=0.0) - min(known, default=0.0), middle(known))
 
 
 def find(host: bool = False) -> tuple[Meter | None, list[str]]:

@@ -3,10 +3,12 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
+from eprof.base.known import ratio
 from eprof.base.resources import folder
-from eprof.collect.meters.source import Component, Sample, Source
+from eprof.base.text import when
+from eprof.collect.meters.source import METHODS, Component, Sample, Source
 from eprof.collect.tools import has_gpu
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -49,7 +51,7 @@ def visible(environment: Mapping[str, str], uuids: Sequence[str], names: Sequenc
             f"which boards CUDA_VISIBLE_DEVICES={wanted} means depends on how fast they are, so all are measured; set "
             f"CUDA_DEVICE_ORDER={_ORDER}"
         )
-    return boards, "" if boards else f"CUDA_VISIBLE_DEVICES={wanted} leaves no board visible"
+    return boards, when(not boards, f"CUDA_VISIBLE_DEVICES={wanted} leaves no board visible")
 
 
 INSTALL = "pip install nvidia-ml-py"
@@ -78,6 +80,9 @@ class Nvml(Source):
         if note:
             self.covers += f" ({note})"
         self._counts = None not in self._of_all(nvml.nvmlDeviceGetTotalEnergyConsumption)
+        self._unit: Literal["W", "J"] = "W"
+        if self._counts:
+            self._unit = "J"
 
     def _of_all(self, call: Any) -> list[Any]:
         return [self._try(call, handle) for handle in self._handles]
@@ -108,9 +113,9 @@ class Nvml(Source):
 
     def components(self) -> Iterator[Component]:
         """Each board of NVML: its counter of joules where there is one, else its power."""
-        ask = self._nvml.nvmlDeviceGetTotalEnergyConsumption if self._counts else self._nvml.nvmlDeviceGetPowerUsage
+        asks = {"W": self._nvml.nvmlDeviceGetPowerUsage, "J": self._nvml.nvmlDeviceGetTotalEnergyConsumption}
         for place, handle in enumerate(self._handles):
-            yield Component(f"gpu{place}", "J" if self._counts else "W", partial(self._board, ask, handle))
+            yield Component(f"gpu{place}", self._unit, partial(self._board, asks[self._unit], handle))
 
     def sampled(self) -> "Iterator[SampledBoard]":
         """The boards of NVML that sample how busy their units are."""
@@ -122,8 +127,7 @@ class Nvml(Source):
 
     def _board(self, ask: Any, handle: Any) -> float | None:
         """What a board answers NVML, from thousandths; None where it gives no answer."""
-        value = self._try(ask, handle)
-        return None if value is None else value / 1e3
+        return ratio(self._try(ask, handle), 1e3)
 
     def describe(self) -> dict[str, Any]:
         """The GPUs of NVML, the driver, and how energy is read."""
@@ -133,7 +137,7 @@ class Nvml(Source):
             "devices": names,
             "limits_w": [limit and limit / 1e3 for limit in self._of_all(self._nvml.nvmlDeviceGetEnforcedPowerLimit)],
             "driver": _text(self._try(self._nvml.nvmlSystemGetDriverVersion)),
-            "method": "energy counter" if self._counts else "sampled power",
+            "method": METHODS[self._unit],
         }
 
 
@@ -192,7 +196,7 @@ def sampled_boards() -> tuple[list[SampledBoard], str]:
     if not isinstance(source, Nvml):
         return [], why
     boards = list(source.sampled())
-    return boards, "" if boards else "NVML: no GPU here samples its activity; those from Hopper on do (GPM)"
+    return boards, when(not boards, "NVML: no GPU here samples its activity; those from Hopper on do (GPM)")
 
 
 def _text(value: Any) -> str | None:
@@ -222,6 +226,8 @@ def at(bus: str) -> tuple[Any, Any, str]:
     library, why = load()
     if library is None:
         return None, None, why
+    if not bus:
+        return None, None, "NVML: OpenCL does not tell the GPU's place on the bus"
     try:
         return library, library.nvmlDeviceGetHandleByPciBusId(bus.encode()), ""
     except library.NVMLError as err:

@@ -54,6 +54,7 @@ class Sample(NamedTuple):
 
 
 PERIOD_S = 0.02
+METHODS = {"W": "sampled power", "J": "energy counter"}
 
 
 class Component(NamedTuple):

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eprof.base.errors import EprofError, UsageError
-from eprof.base.text import counted, phrase, printable
+from eprof.base.known import mapped
+from eprof.base.text import counted, phrase, printable, when
 from eprof.cli.options import Parser, command, positive, seconds
 from eprof.cli.output import say, typed
 from eprof.cli.progress import Progress
@@ -65,13 +66,16 @@ def add(commands: Any) -> Parser:
 def settings(text: str | None) -> tuple[tuple[int, int | None], ...]:
     """The settings of "1500/2600,1200": ((1500, 2600), (1200, None)). Raises UsageError."""
     pairs: list[tuple[int, int | None]] = []
-    for part in text.split(",") if text is not None else ():
-        core, slash, memory = part.strip().partition("/")
-        if not core.isdecimal() or not int(core) or (slash and (not memory.isdecimal() or not int(memory))):
+    if text is None:
+        return ()
+    for part in text.split(","):
+        clocks = part.strip().split("/")
+        if len(clocks) > 2 or not all(mhz.isdecimal() and int(mhz) for mhz in clocks):
             raise UsageError(
                 f"--settings: `{part.strip()}` is not a setting; write CORE or CORE/MEMORY in MHz: 1500/2600."
             )
-        pair = (int(core), int(memory) if slash else None)
+        core, *memory = map(int, clocks)
+        pair = (core, next(iter(memory), None))
         if pair in pairs:
             raise UsageError(f"--settings: {part.strip()} is named twice.")
         pairs.append(pair)
@@ -193,9 +197,9 @@ def _show(session: "Session", rows: Sequence["Row"]) -> None:
     """Print one line a benchmark of `eprof calibrate`: time, power, fraction of peak, or why it is left out."""
     print(f"{'benchmark':<22} {'MHz':>10} {'power':>9} {'of peak':>8} {'bound':>8}  left out of the fit because")
     for row in rows:
-        power = f"{row.power_w:.1f} W" if row.power_w is not None else "-"
-        peak = f"{row.fraction:.0%}" if row.fraction is not None else "-"
-        clocks = f"{row.core_mhz:.0f}/{row.memory_mhz:.0f}" if row.core_mhz > 0 else "-"
+        power = mapped("{:.1f} W".format, row.power_w) or "-"
+        peak = mapped("{:.0%}".format, row.fraction) or "-"
+        clocks = when(row.core_mhz > 0, f"{row.core_mhz:.0f}/{row.memory_mhz:.0f}") or "-"
         why = "; ".join(row.reasons) or (phrase("({})", "; ".join(row.notes)))
         print(printable(f"{row.benchmark:<22} {clocks:>10} {power:>9} {peak:>8} {row.bound or '-':>8}  {why}".rstrip()))
     used = sum(row.used for row in rows)
@@ -246,7 +250,7 @@ def _dry_run(request: "Request", backend: "Backend") -> int:
 def _threads(benchmark: "Benchmark") -> str:
     if benchmark.block > 1:
         return f"blocks = {benchmark.blocks.text}, {benchmark.block} threads each"
-    return "on one core" if benchmark.blocks.text == "1" else "on every core"
+    return {"1": "on one core"}.get(benchmark.blocks.text, "on every core")
 
 
 def _counts(manifest: "Manifest", benchmark: "Benchmark") -> str:

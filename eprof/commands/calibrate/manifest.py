@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.errors import UsageError
+from eprof.base.known import mapped
 from eprof.base.resources import folder
 from eprof.base.toml import Document, Formula, Node
 from eprof.base.vocabulary import BOOKS, COUNTS
@@ -79,15 +80,11 @@ def choose_quick(manifest: Manifest, capability: Capability) -> list[Benchmark]:
 
 def jobs(benchmarks: Sequence[Benchmark], done: Mapping[str, int]) -> list[dict[str, Any]]:
     """The jobs of the worker, in the order of the schedule. done: rounds that are measured already, by name."""
+    same = ("name", "kernel", "block", "region", "spread", "scale")
     return [
         {
-            "name": benchmark.name,
-            "kernel": benchmark.kernel,
-            "block": benchmark.block,
+            **{key: getattr(benchmark, key) for key in same},
             "blocks": benchmark.blocks.text,
-            "region": benchmark.region,
-            "spread": benchmark.spread,
-            "scale": benchmark.scale,
             "done": done.get(benchmark.name, 0),
         }
         for benchmark in benchmarks
@@ -196,8 +193,8 @@ class Manifest(Struct, frozen=True, eq=False):
 
 def at(table: Mapping[Capability, float], capability: Capability) -> float | None:
     """The manifest's entry of the highest capability that is not above `capability`; None if all are."""
-    known = [entry for entry in table if entry <= capability]
-    return table[max(known)] if known else None
+    nearest = max((entry for entry in table if entry <= capability), default=None)
+    return mapped(table.__getitem__, nearest)
 
 
 def home() -> Traversable:

@@ -1,7 +1,8 @@
 """The power of each benchmark by the log of a meter that another program recorded beside (`--meter-log`).
 
 The worker writes down when each benchmark's window began and ended; the log has the power of that time. Both clocks are
-UTC, or the log's dates have no zone, or its clock is off: that is found where power fits the windows best.
+UTC, or the log's dates have no zone, or its clock is off: that is found where the counts explain power best. When power
+changes would not do: benchmarks follow each other so evenly that each could be taken for the next.
 """
 
 import re
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import LogError
@@ -20,12 +22,14 @@ from eprof.lab.power import fuse, logs
 from eprof.lab.power.marks import Mark
 from eprof.lab.power.series import Series
 
+Event = Mapping[str, Any]
 _GPU = pattern(r"(amd|intel-)?gpu.*|nvml.*|card.*", re.IGNORECASE)
 _LEAST_SAMPLES = 3  # in a window
 _LEAST_KNOWN = 0.9  # of a window
 _SEARCH_S, _STEP_S = 60.0, 0.1  # how far clocks may be apart
 _LAG_S = 1.0  # of a sensor; less is no clock that is off
-_BETTER = 0.1  # of the power's variance: what another offset must explain besides
+_OFF = 0.05  # of the power: counts that explain it better have the right times
+_BETTER, _GOOD = 0.5, 0.15  # times as far off, and at most so far: what another offset must come to
 
 
 class Wanted(NamedTuple):
@@ -36,21 +40,32 @@ class Wanted(NamedTuple):
 
 
 def with_power(
-    events: Sequence[Mapping[str, Any]], wanted: Wanted, say: Callable[[str], None]
-) -> list[Mapping[str, Any]]:
+    events: Sequence[Event],
+    wanted: Wanted,
+    rates: Callable[[Event], Mapping[str, float]],
+    say: Callable[[str], None],
+) -> list[Event]:
     """The worker's results with the power of their windows by the meter's log, or why there is none (`no_power`).
 
-    say: takes sentences on the log, and on clocks that are apart. Raises LogError where it knows nothing of any window.
+    rates: what a result counts in a second, by kind. say: takes sentences on the log, and on clocks that are apart.
+    Raises LogError where it knows nothing of any window.
     """
-    windows = [event["utc_s"] for event in events if event["event"] == MEASURED]
-    if not windows:
+    measured = [event for event in events if _has_window(event)]
+    if not measured:
         return list(events)
     notes: list[str] = []
     series = _component(logs.read(str(wanted.path), notes), wanted)
-    series = _in_time(series, windows, say)
+    windows = np.array([event["utc_s"] for event in measured])
+    counted_s = pd.DataFrame([rates(event) for event in measured]).fillna(0.0).assign(constant=1.0)
+    series = _in_time(series, windows, counted_s.to_numpy(dtype=np.float64), say)
     for note in notes:
         say(f"{note}.")
     return [_with_power(event, series) for event in events]
+
+
+def _has_window(event: Event) -> bool:
+    """Whether a result says when its window was; those of eprof before `--meter-log` do not."""
+    return event["event"] == MEASURED and "utc_s" in event
 
 
 def _component(known: Sequence[Series], wanted: Wanted) -> Series:
@@ -64,50 +79,62 @@ def _component(known: Sequence[Series], wanted: Wanted) -> Series:
     raise LogError(f"{wanted.path}: say which of its components the device is, by --component: {listed(names)}.")
 
 
-def _in_time(series: Series, windows: Sequence[Sequence[float]], say: Callable[[str], None]) -> Series:
-    """The power of the log by the clock of the windows. Raises LogError where it has none of their time."""
+def _in_time(series: Series, windows: Floats, rates: Floats, say: Callable[[str], None]) -> Series:
+    """The power of the log by the clock of the windows, (n, 2). Raises LogError where it has none of their time."""
     if not series.absolute:
         raise LogError(
             f"{series.source}: its times are no dates, so nothing tells what ran when; let the meter write dates or "
             "seconds since 1970."
         )
-    marks = [Mark(str(number), begin_s, end_s) for number, (begin_s, end_s) in enumerate(windows)]
+    first_s, last_s = float(windows.min()), float(windows.max())
+    marks = [Mark("benchmarks", first_s, last_s)]
     if zone_s := fuse.zone_s(series, marks):
         say(f"{series.source}: its dates have no zone; moved by {zone_s / 3600:+g} h they meet the benchmarks.")
         series = series.shifted(zone_s)
-    first_s, last_s = marks[0].begin_s, max(mark.end_s for mark in marks)
     if series.edges[0] - _SEARCH_S > last_s or series.edges[-1] + _SEARCH_S < first_s:
         raise LogError(
             f"{series.source}: has the power from {_clock(series.edges[0])} to {_clock(series.edges[-1])} UTC, but the "
             f"benchmarks ran from {_clock(first_s)} to {_clock(last_s)} UTC; give the log of that time."
         )
-    offset_s = _offset_s(series, fuse.exclusive(marks))
+    offset_s = _offset_s(series, windows, rates)
     if abs(offset_s) > max(_LAG_S, series.period_s):
-        say(
-            f"{series.source}: its clock is {abs(offset_s):.1f} s {'behind' if offset_s > 0 else 'ahead'}, by where "
-            "power changes with the benchmarks; moved by that."
-        )
+        way = {True: "behind", False: "ahead"}[offset_s > 0]
+        say(f"{series.source}: its clock is {abs(offset_s):.1f} s {way}, by what its power would be; moved by that.")
         series = series.shifted(offset_s)
     return series
 
 
-def _offset_s(series: Series, pieces: fuse.Pieces) -> float:
-    """By how much the log's clock is behind; 0 unless that explains clearly more of its power."""
-    known = ~np.isnan(series.watts)
-    seconds = np.diff(series.edges)[known]
-    watts = series.watts[known]
-    mean_w = np.average(watts, weights=seconds)
-    variance = float(((watts - mean_w) ** 2 * seconds).sum())
-    best_s = fuse.offset_s(series, pieces, _SEARCH_S, _STEP_S)
-    gain = fuse.explained(series.shifted(best_s), pieces) - fuse.explained(series, pieces)
-    return best_s if gain > _BETTER * variance else 0.0
+def _offset_s(series: Series, windows: Floats, rates: Floats) -> float:
+    """By how much the log's clock is behind; 0 unless the counts explain its power badly there, and well elsewhere."""
+    here = best = _unexplained(series, windows, rates)
+    best_s = 0.0
+    if here <= _OFF:
+        return best_s
+    for offset_s in np.arange(-_SEARCH_S, _SEARCH_S + _STEP_S / 2, _STEP_S):
+        there = _unexplained(series, windows - offset_s, rates)
+        if there < best:
+            best_s, best = float(offset_s), there
+    return best_s * (best < min(_BETTER * here, _GOOD))
 
 
-def _with_power(event: Mapping[str, Any], series: Series) -> Mapping[str, Any]:
-    if event["event"] != MEASURED:
+def _unexplained(series: Series, windows: Floats, rates: Floats) -> float:
+    """How far the power of windows is from the best prices', as a share of it; infinite where little of it is known."""
+    known_s = series.known_s(windows[:, 0], windows[:, 1])
+    joules = series.energy_j(windows[:, 0], windows[:, 1])
+    known = (known_s >= _LEAST_KNOWN * (windows[:, 1] - windows[:, 0])) & (joules > 0)
+    if known.mean() < _LEAST_KNOWN or known.sum() <= rates.shape[1]:
+        return np.inf
+    weighted = rates[known] / (joules[known] / known_s[known])[:, None]
+    weighted /= np.maximum(np.abs(weighted).max(axis=0), 1e-300)
+    prices = np.linalg.lstsq(weighted, np.ones(len(weighted)))[0]
+    return float(np.sqrt(np.mean((weighted @ prices - 1.0) ** 2)))
+
+
+def _with_power(event: Event, series: Series) -> Event:
+    if not _has_window(event):
         return event
     begin_s, end_s = event["utc_s"]
-    edges: tuple[Floats, Floats] = np.array([begin_s]), np.array([end_s])
+    edges = np.array([begin_s]), np.array([end_s])
     known_s = float(series.known_s(*edges)[0])
     samples = int(((series.edges >= begin_s) & (series.edges < end_s)).sum())
     if samples >= _LEAST_SAMPLES and known_s >= _LEAST_KNOWN * (end_s - begin_s):

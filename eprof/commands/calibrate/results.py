@@ -16,6 +16,8 @@ from msgspec.structs import replace
 from eprof.base.errors import LogError
 from eprof.base.text import phrase
 from eprof.base.vocabulary import RANDOM
+from eprof.collect.meters import meter
+from eprof.collect.meters.meter import middle
 from eprof.collect.worker import BEGAN, FAILED, LEFT_OUT, LOST, MEASURED
 from eprof.commands.calibrate.manifest import REGIONS, Benchmark, Capability, Manifest, at, capability_of
 
@@ -196,7 +198,9 @@ def rows(
         for benchmark in benchmarks
         if benchmark.name in measured
     }
-    return _of_their_levels(made) if device["processor"] in _LEVELS_BY_SIZE else list(made.values())
+    if device["processor"] in _LEVELS_BY_SIZE:
+        return _of_their_levels(made)
+    return list(made.values())
 
 
 def _of_their_levels(rows: Mapping[Benchmark, Row]) -> list[Row]:
@@ -209,10 +213,11 @@ def _of_their_levels(rows: Mapping[Benchmark, Row]) -> list[Row]:
     by_work = {(_work(benchmark), benchmark.region): row for benchmark, row in rows.items()}
     reasons: dict[Benchmark, str] = {}
     for benchmark, row in rows.items():
-        level = REGIONS.index(benchmark.region) if _level(benchmark) else len(REGIONS)
-        farther = [by_work.get((_work(benchmark), region)) for region in REGIONS[level + 1 :]]
-        behind = next(filter(None, farther), None)
-        if behind is not None and not _is_mix(benchmark) and _bytes_s(row) < _FASTER * _bytes_s(behind):
+        farther = REGIONS[REGIONS.index(benchmark.region) + 1 :]
+        behind = next(filter(None, (by_work.get((_work(benchmark), region)) for region in farther)), None)
+        if behind is None or not _level(benchmark) or _is_mix(benchmark):
+            continue
+        if _bytes_s(row) < _FASTER * _bytes_s(behind):
             why = f"it ran at {_bytes_s(row) / _bytes_s(behind):.2f} times the speed of {behind.benchmark}"
             reasons[benchmark] = f"{why}: its cache did not hold what it reads"
     slow = {_level(benchmark): benchmark.name for benchmark in reversed(reasons)}
@@ -259,7 +264,9 @@ def _clocks(
         or float(device.get(f"{domain}_khz") or 0) / 1e3
         for place, domain in enumerate(("core", "memory"))
     )
-    return (float(core), float(memory)) if core and memory else (math.nan, math.nan)
+    if not core or not memory:
+        return math.nan, math.nan
+    return float(core), float(memory)
 
 
 def _commonest(clocks: Sequence[float | None]) -> float | None:
@@ -290,11 +297,11 @@ def _row(
     # Rounds may differ in iterations: their times are brought to those of the last.
     time_s = statistics.median(event["time_s"] * last["iterations"] / event["iterations"] for event in rounds)
     watts = [event["power_w"] for event in rounds if event["power_w"] is not None]
-    power = _middle_of_rounds(watts)
-    spread = (max(watts) - min(watts)) / power if power else 0.0
+    power, spread = middle(watts), meter.spread(watts) or 0.0
     seen = [event["seen"] for event in rounds]
-    core = _middle_of_rounds([clocks.get("core_mhz") for clocks in seen])
-    memory = _middle_of_rounds([clocks.get("memory_mhz") for clocks in seen])
+    core, memory, temperature = (
+        middle([clocks.get(name) for clocks in seen]) for name in ("core_mhz", "memory_mhz", "temperature_c")
+    )
     known = peaks(manifest, device, core or setting[0], memory)
     reached, bound = fraction(manifest.counts(*launch, overhead=False), time_s, known)
     reasons = [
@@ -308,7 +315,9 @@ def _row(
         reasons.append(f"its counts are not confirmed: {benchmark.needs_counters}")
     if benchmark.unfitted:
         reasons.append(benchmark.unfitted)
-    oddities = [f"its rounds differ by {spread:.0%} in power"] if spread > _APART else []
+    oddities = []
+    if spread > _APART:
+        oddities.append(f"its rounds differ by {spread:.0%} in power")
     moved = max((clocks.get("core_mhz_spread") or 0.0 for clocks in seen), default=0.0)
     if moved > _RESTLESS:
         oddities.append(f"its clock moved by {moved:.0%}")
@@ -319,7 +328,7 @@ def _row(
         time_s=time_s,
         power_w=power,
         power_spread=spread,
-        temperature_c=_middle_of_rounds([clocks.get("temperature_c") for clocks in seen]),
+        temperature_c=temperature,
         seen_core_mhz=core,
         counts={**manifest.counts(*launch), **manifest.flops(benchmark, *launch[2:])},
         fraction=reached,
@@ -334,10 +343,9 @@ def _too_slow(manifest: Manifest, benchmark: Benchmark, reached: float | None, b
     if reached is None or bound is None:
         return
     is_ceiling = bound == "dram" or (bound in manifest.rates and manifest.rates[bound].ceiling)
-    most = IMPOSSIBLE if is_ceiling else SUSPICIOUS
     if reached < benchmark.least:
         yield f"it ran at {reached:.0%} of the peak of {bound}, less than {benchmark.least:.0%}"
-    if reached > most:
+    if reached > SUSPICIOUS or (is_ceiling and reached > IMPOSSIBLE):
         yield f"it ran at {reached:.0%} of the peak of {bound}: it cannot have done what it claims"
 
 
@@ -349,11 +357,6 @@ def _other_clock(core: float | None, wanted: float, seen: Sequence[Mapping[str, 
     yield f"it ran at {core:.0f} MHz{because}, the setting is {wanted:.0f} MHz"
 
 
-def _middle_of_rounds(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None
-
-
 def accessed(counts: Mapping[str, float], capability: Capability, has_l3: bool = False) -> dict[str, float]:
     """Served counts in accessed books: a byte of memory passes L3 (if there is one) and L2, what passes L2 passes L1.
 
@@ -361,13 +364,13 @@ def accessed(counts: Mapping[str, float], capability: Capability, has_l3: bool =
     unit for both.
     """
     totals = dict(counts)
-    for way in ("read", "write"):
+    pass_l1 = {"read": capability[0] != 3, "write": capability[0] >= 7}
+    for way, passes_l1 in pass_l1.items():
         beyond_l2 = counts.get(f"l3_{way}", 0.0) + counts.get(f"dram_{way}", 0.0)
         if has_l3:
             totals[f"l3_{way}"] = beyond_l2
         totals[f"l2_{way}"] = counts.get(f"l2_{way}", 0.0) + beyond_l2
-        through = capability[0] != 3 if way == "read" else capability[0] >= 7
-        totals[f"l1_{way}"] = counts.get(f"l1_{way}", 0.0) + (totals[f"l2_{way}"] if through else 0.0)
+        totals[f"l1_{way}"] = counts.get(f"l1_{way}", 0.0) + passes_l1 * totals[f"l2_{way}"]
     return totals
 
 
@@ -375,7 +378,9 @@ def mapping(rows: Sequence[Row], device: Mapping[str, Any]) -> str:
     """The column mapping of the results that go into a fit: with clocks, or with the device's name instead of them."""
     if device["processor"] == "cpu":
         return "eprof-cpu"
-    return "eprof-no-clocks" if any(math.isnan(row.core_mhz) for row in rows) else "eprof"
+    if any(math.isnan(row.core_mhz) for row in rows):
+        return "eprof-no-clocks"
+    return "eprof"
 
 
 def untold(rows: Sequence[Row]) -> dict[str, str]:
@@ -403,7 +408,7 @@ def measurements(rows: Sequence[Row], device: Mapping[str, Any]) -> pd.DataFrame
     words = [word for word in _WORDS if resource(word) in kinds]
     described = pd.DataFrame([{name: getattr(row, name) for name in _DESCRIBED} for row in used])
     if mapping(rows, device) != "eprof" and used:
-        kind = "cpu" if device["processor"] == "cpu" else "gpu"
+        kind = {"cpu": "cpu"}.get(device["processor"], "gpu")
         described = described.drop(columns=["core_mhz", "memory_mhz"]).assign(**{kind: device["name"]})
     counted = pd.DataFrame([{word: of_row.get(word, 0.0) for word in words} for of_row in counts])
     return pd.concat([described, counted], axis=1)

@@ -144,8 +144,7 @@ def contradictions(
     sentences = []
     for word in sorted({*expected, *seen} - {"misc"}):
         claim = expected.get(word, 0.0) + rough.get(word, 0.0)
-        slack = _SLACK if word in rough else 0.0
-        if abs(seen[word] - claim) > slack:
+        if abs(seen[word] - claim) > _SLACK * (word in rough):
             sentences.append(f"a turn of its loop has {seen[word]:g} of {word} in machine code, not {claim:g}")
     if seen["misc"] > _SLACK + 0.05 * sum(seen.values()) and claimed:
         sentences.append(f"a turn of its loop has {seen['misc']} instructions that do nothing of what is measured")
@@ -408,10 +407,12 @@ class Session(Struct):
         timing = self.request.timing
         place = self.request.directory
         # A crash may have left the worker's last line unfinished: the next must not grow onto it.
-        content = self.events_file.read_bytes() if self.events_file.exists() else b""
-        if content and not content.endswith(b"\n"):
+        self.events_file.touch()
+        content = self.events_file.read_bytes()
+        if not content.endswith(b"\n"):
             self.events_file.write_bytes(content[: content.rfind(b"\n") + 1])
         plan = {
+            **asdict(timing),
             "schema": SCHEMA,
             "device": self.request.device,
             "processor": self.backend.processor,
@@ -421,10 +422,6 @@ class Session(Struct):
             "results": str(self.events_file),
             "samples": str(place / "power.csv"),
             "warm_with": WARM_WITH,
-            "rounds": timing.rounds,
-            "window_s": timing.window_s,
-            "warm_s": timing.warm_s,
-            "launch_s": timing.launch_s,
             "budget_s": max(left_s, 0.0),
             "jobs": jobs(self.benchmarks, finished),
         }
@@ -440,7 +437,7 @@ class Session(Struct):
         everything: Sequence[results.Event] = results.read(self.events_file)
         if self.request.log is not None:
             try:
-                everything = meter_log.with_power(everything, self.request.log, self.say)
+                everything = meter_log.with_power(everything, self.request.log, self._rates, self.say)
             except LogError as err:
                 raise LogError(
                     f"{err} What was measured is kept: --resume takes another log, or the rest of it."
@@ -450,6 +447,17 @@ class Session(Struct):
             events = results.of_setting(everything, label(setting))
             rows += results.rows(self.manifest, self.benchmarks, self.device, events, setting, self.contradictions)
         return rows
+
+    def _rates(self, event: results.Event) -> dict[str, float]:
+        """What a result of the calibration counts in a second, by the unit that is kept busy."""
+        capability = capability_of(str(self.device["capability"]))
+        launch = event["blocks"] * event["block"], event["iterations"]
+        counts = self.manifest.counts(self.manifest.named(event["name"]), capability, *launch)
+        rates: dict[str, float] = {}
+        for word, count in results.accessed(counts, capability).items():
+            kind = results.resource(word)
+            rates[kind] = rates.get(kind, 0.0) + count / event["time_s"]
+        return rates
 
     def missing(self) -> list[str]:
         """Sentences on the benchmarks that have no result."""
@@ -493,5 +501,4 @@ def label(setting: Setting | None) -> str:
     """A setting of a calibration in words: "1500/2600", "1500" (memory clock left alone), or "in force"."""
     if setting is None:
         return IN_FORCE
-    core, memory = setting
-    return f"{core}" if memory is None else f"{core}/{memory}"
+    return cuda_clocks.label(*setting)

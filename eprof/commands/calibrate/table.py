@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from eprof.base.errors import EprofError
-from eprof.base.text import listed, phrase
+from eprof.base.text import listed, phrase, when
 from eprof.base.version import __version__
 from eprof.base.vocabulary import RANDOM
 from eprof.commands.calibrate import results
@@ -132,6 +132,7 @@ def _tensor_pj(row: Row, idle_w: float) -> float:
 
 
 _REPLICAS = 40
+_FAR_OFF = 10.0  # %
 
 
 class Made(NamedTuple):
@@ -157,8 +158,10 @@ def make(session: Session, path: Path, rows: Sequence[Row], name: str) -> Made:
     watts, low, high = known.constant_w
     error = f"{known.errors['fit']:.1f} %"
     notes = [f"The fit is {error} off on average; constant power is {watts:.1f} W ({low:.1f} to {high:.1f} W)."]
+    if session.request.log is not None and known.errors["fit"] > _FAR_OFF:
+        notes.append("That is far: is the log's clock this machine's, and does its meter see this device alone?")
     if alone and session.device["processor"] != "cpu":
-        more = " (--settings measures more)" if session.device["processor"] == "cuda" else ""
+        more = when(session.device["processor"] == "cuda", " (--settings measures more)")
         notes.append(
             "One setting was measured: the table holds there alone, and how constant power splits into leakage, "
             f"clocks and the rest is not known{more}."
@@ -189,8 +192,7 @@ def _untold(session: Session, rows: Sequence[Row]) -> list[str]:
     if session.absent_words:
         notes.append(f"Not measured, as the device or its driver does not have them: {listed(session.absent_words)}.")
     if results.mapping(rows, session.device) == "eprof-no-clocks":
-        most = session.device.get("most_mhz")
-        limit = f"; the driver says that it runs at up to {most:g} MHz" if most else ""
+        limit = phrase("; the driver says that it runs at up to {:g} MHz", session.device.get("most_mhz"))
         notes.append(f"No meter tells the clocks at which this was measured{limit}. The table holds at those.")
     return notes
 
@@ -221,7 +223,8 @@ def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
     notes = [f"{row.benchmark} was left out: {'; '.join(row.reasons)}." for row in rows if not row.used]
     if session.device.get("simulated"):
         notes.insert(0, f"{gpu} is a simulated device: the times of these measurements are no hardware's.")
-    heat = f", at {min(warm):.0f} to {max(warm):.0f} degrees C" if warm else ""
+    span = min(warm, default=None), max(warm, default=None)
+    heat = phrase(", at {:.0f} to {:.0f} degrees C", *span)
     log = phrase(", power by the log {}", session.request.log and session.request.log.path.name)
     return table_text.Head(
         name=_plain(name),
@@ -254,9 +257,11 @@ def _peaks(session: Session, rows: Sequence[Row]) -> dict[str, float]:
         return {}
     used = [row for row in rows if row.used and RANDOM in row.counts and row.memory_mhz > 0]
     chased = [row.counts[RANDOM] / row.time_s / row.memory_mhz / 1e6 for row in used]
-    return {
+    peaks = {
         "sp_flop_per_core_cycle": 2 * known["fp32"],
         "dp_flop_per_core_cycle": 2 * known["fp64"],
         "dram_byte_per_memory_cycle": known["dram"],
-        **({"random_access_per_memory_cycle": max(chased)} if chased else {}),
     }
+    if chased:
+        peaks["random_access_per_memory_cycle"] = max(chased)
+    return peaks

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import UsageError
+from eprof.base.known import mapped
 from eprof.base.text import did_you_mean, pattern
 from eprof.cli.options import Commands, Parser, clocks, command, expanded, positive, seconds
 from eprof.cli.output import deliver, of_document, planned, refuse_existing, say
@@ -72,7 +73,7 @@ def comm(options: argparse.Namespace) -> int:
     ways = _words(options.waiting, _WAYS, "--waiting")
     sizes = byte_sizes(options.sizes)
     outputs = planned(options)
-    shim = Path(options.shim) if options.shim else None
+    shim = mapped(Path, options.shim or None)
     if shim is not None:
         refuse_existing(shim, options.force)
         benchmark.library(shim, options.mpi if options.mpi in _MEASURED else None)

@@ -9,7 +9,7 @@ from re import Pattern
 from typing import NamedTuple
 
 from eprof.base.errors import CostError, LogError
-from eprof.base.marks import NONE, Mark
+from eprof.base.marks import NONE, Mark, marked
 from eprof.base.resources import lines as lines_of
 from eprof.base.resources import log_content
 from eprof.base.text import pattern
@@ -72,7 +72,7 @@ def waits(cluster: Cluster, sent: Sequence[Sent], ways: Sequence[str], clocks: S
     The clock is that of the wait alone. Raises CostError: the table lacks a time.
     """
     for message in sent:
-        marks = cluster.marks | (Mark.MISSING if message.is_floor else NONE)
+        marks = cluster.marks | marked(Mark.MISSING, message.is_floor)
         transfer_s = cluster.messages.of_size(message.size)
         for clock in clocks:
             changes_s = 0.0 if clock == cluster.default else 2 * known(cluster, "clock_change_s")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from markupsafe import Markup
 
 from eprof.commands.comm import words
-from eprof.commands.comm.schema import Comm, Row
+from eprof.commands.comm.document import Comm, Row
 from eprof.show.page.frame import Figure, card, method, page, quiet
 from eprof.show.page.plot import STROKES, Dot, Line, Panel, axis, drawn, keys
 from eprof.show.words.badges import bits

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Iterator
 
-from eprof.base.known import growth
+from eprof.base.known import growth, mapped
 from eprof.base.text import capital, listed, phrase, when
-from eprof.commands.comm.schema import MEASURED, Comm, Row
+from eprof.commands.comm.document import MEASURED, Comm, Row
 from eprof.show.words.badges import MISSING, bits
 from eprof.show.words.blocks import Block, Column, Field, Headline, Notes, Point, Sentence, Table, Tone, table_of
 from eprof.show.words.blocks import Row as Cells
@@ -164,7 +164,7 @@ def thresholds(document: Comm) -> Table:
     alike: dict[str, tuple[list[str], list[Cell]]] = {}
     for threshold in document.thresholds:
         row = max(document.rows_of(threshold), key=lambda row: row.bytes)
-        start = "never" if threshold.bytes is None else size_text(threshold.bytes)
+        start = mapped(size_text, threshold.bytes) or "never"
         changes = [_of(row, name) for name in ("latency", "power", "j_per_mb")]
         waiting = way(document, threshold.waiting, threshold.core_mhz)
         cells: list[Cell] = [waiting, Written(start, threshold.bytes), *changes]
@@ -202,7 +202,7 @@ def rows(document: Comm) -> Table:
 
     def latency(row: Row) -> Quantity:
         # What was measured rests on no powers of a table; joules may.
-        return Quantity(row.latency_s, "s", 0 if document.kind == MEASURED else bits(row.marks))
+        return Quantity(row.latency_s, "s", (document.kind != MEASURED) * bits(row.marks))
 
     operation: list[Field[Row]] = []
     if len({row.primitive for row in document.rows}) > 1:

@@ -9,7 +9,7 @@ from rich.text import Text
 from eprof.base.nouns import nouns_of
 from eprof.base.text import phrase, printable, when
 from eprof.base.vocabulary import CPU, OF_CPUS, OF_GPUS
-from eprof.show.terminal.listing import Row, listing_table, marks_of, show
+from eprof.show.terminal.drawing import Row, listing_table, marks_of, show_list
 
 
 def show_tables(tables: Sequence[Row]) -> None:
@@ -17,12 +17,12 @@ def show_tables(tables: Sequence[Row]) -> None:
     listing = listing_table("name", "made for", "basis", "settings")
     for table in tables:
         listing.add_row(table["name"], table["device"], table["basis"] or "not stated", str(max(1, table["settings"])))
-    show([listing, Text("`eprof costs NAME` shows what every count pays, why, and its source.", style="dim")])
+    show_list([listing, Text("`eprof costs NAME` shows what every count pays, why, and its source.", style="dim")])
 
 
 def show_costs(explained: Row) -> None:
     """`eprof costs TABLE` on the terminal: show one cost table at one setting."""
-    show(_costs(explained))
+    show_list(_costs(explained))
 
 
 def _costs(explained: Row) -> Iterable[RenderableType]:

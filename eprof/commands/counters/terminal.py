@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from eprof.base.text import printable, when
-from eprof.show.terminal.listing import BOOKS, Row, listing_table, marks_of, show
+from eprof.show.terminal.drawing import BOOKS, Row, listing_table, marks_of, show_list
 
 
 def show_definitions(definitions: Sequence[Row]) -> None:
@@ -16,7 +16,7 @@ def show_definitions(definitions: Sequence[Row]) -> None:
         counters = str(definition["counters"])
         cells = (definition["name"], definition["profiler"], capabilities, counters, definition["source"])
         table.add_row(*map(printable, cells))
-    show([table, Text("`eprof counters NAME` shows how every count is made.", style="dim")])
+    show_list([table, Text("`eprof counters NAME` shows how every count is made.", style="dim")])
 
 
 def show_definition(summary: Row, counts: Sequence[Row]) -> None:
@@ -30,7 +30,7 @@ def show_definition(summary: Row, counts: Sequence[Row]) -> None:
         way = str(row["rank"] or "")
         table.add_row(label, BOOKS[row["books"]], way, printable(row["expanded"] or "not countable"), note)
     head = f"{summary['name']}: {summary['profiler']}, compute capability {', '.join(summary['capabilities'])}"
-    show([Text(printable(head), style="bold"), f"Source: {summary['source']}", table])
+    show_list([Text(printable(head), style="bold"), f"Source: {summary['source']}", table])
 
 
 def show_found(text: str, matches: Sequence[Row]) -> None:
@@ -39,4 +39,4 @@ def show_found(text: str, matches: Sequence[Row]) -> None:
     for match in matches:
         table.add_row(match["definition"] or "(none)", printable(match["counter"]), ", ".join(match["words"]))
     also = dict.fromkeys((match["counter"], sibling) for match in matches for sibling in match["also"])
-    show([f"Counters that match `{text}`:", table, *(f"{counter} is in {sibling}" for counter, sibling in also)])
+    show_list([f"Counters that match `{text}`:", table, *(f"{counter} is in {sibling}" for counter, sibling in also)])

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from markupsafe import Markup
 from msgspec import Struct
 
-from eprof.base.text import phrase, visible, when
+from eprof.base.known import mapped, ratio
+from eprof.base.text import by_sign, phrase, visible, when
 from eprof.commands.diff import tables as diff_tables
 from eprof.commands.diff import words as diff_words
 from eprof.commands.diff.schema import Document, Side
@@ -17,10 +18,9 @@ from eprof.show.words import costs as costs_words
 from eprof.show.words.badges import MISSING, bits
 from eprof.show.words.blocks import Block, Notes, Section, Sentence, Tone
 from eprof.show.words.cells import Change, signed_quantity
-from eprof.show.words.costs import clocks_and_volts
-from eprof.show.words.devices import named
+from eprof.show.words.costs import clocks_and_volts, devices_named
 from eprof.show.words.intervals import cell, known, label
-from eprof.show.words.numbers import percent, plain, signed_percent, utc
+from eprof.show.words.numbers import percent, plain_or, signed_percent, utc
 
 _KERNELS = 200
 _LOGS = 20
@@ -68,7 +68,7 @@ def _figures(document: Document) -> list[Figure]:
         "Powerup": (document.powerup, "NEW / OLD, power"),
     }
     factors = {
-        name: Figure(name, "not known") if ratio is None else Figure(name, plain(ratio), note)
+        name: Figure(name, plain_or("not known", ratio), when(ratio is not None, note))
         for name, (ratio, note) in ratios.items()
     }
     return [energy, factors["Greenup"]] if document.above_constant else [energy, time, *factors.values()]
@@ -118,7 +118,7 @@ def _sections(document: Document) -> Iterator[Section]:
 def _facts(side: Side) -> Iterator[tuple[str, str]]:
     """What was read for a side of the difference, on which device, with which prices."""
     yield "Program", side.title
-    yield "Device", ", ".join(named(side.devices))
+    yield "Device", ", ".join(devices_named(side.devices))
     for costs in side.prices:
         yield "Costs", ", ".join(filter(None, [costs_words.named(costs), clocks_and_volts(costs.setting)]))
     if not side.prices:
@@ -167,11 +167,11 @@ def bars(document: Document) -> list[Bar]:
 
     drawn: list[Bar] = []
     for name, change_j, marks, ends in parts:
-        kind = "less" if change_j < 0 else "more"
+        kind = by_sign(change_j, "less", "more")
         if not diff_words.is_shown(document):
             kind = "unclear"
         left, right = sorted((place(0.0), place(change_j)))
-        share = percent(change_j / document.change_j) if document.change_j else ""
+        share = mapped(percent, ratio(change_j, document.change_j)) or ""
         interval = cell(ends, "J", signed=True)
         spoken = [signed_quantity(change_j, "J"), interval, phrase("{} of the change", share)]
         shapes = [
@@ -179,7 +179,7 @@ def bars(document: Document) -> list[Bar]:
             Markup('<rect class="w-{}" x="{}" y="2" width="{}" height="14"/>').format(
                 kind, pct(left), pct(right - left)
             ),
-            whisker(None if ends is None else (place(ends[0]), place(ends[1]))),
+            whisker(mapped(lambda ends: (place(ends[0]), place(ends[1])), ends)),
         ]
         picture = Markup('<svg class="bar" width="100%" height="18" role="img" aria-label="{}">{}</svg>').format(
             f"{name}: {', '.join(filter(None, spoken))}", Markup("").join(shapes)

@@ -14,6 +14,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from operator import add
 
 import numpy as np
 from msgspec import UNSET, Struct, UnsetType
@@ -21,7 +22,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Columns, Floats, Ints, known_or_zero
 from eprof.base.brief import Brief
-from eprof.base.known import ratio
+from eprof.base.known import mapped, ratio
 from eprof.base.marks import Mark, names
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.diff.changes import APPEARED, IS_TIME, MATCHED, TIME, VANISHED, WORDS, Changes, Grid, Side
@@ -114,7 +115,7 @@ def parts_of(cells: Iterable[_Cell], changes: Changes, kernel: str | None, kerne
         for cell in paid:
             marks |= cell.marks
         # Where the mix of kinds alone makes a mean price differ, that is a change of the counts.
-        reasons = {COUNTED if word != CONSTANT else TIMED: math.fsum(quantities_j + prices_j)}
+        reasons = {{CONSTANT: TIMED}.get(word, COUNTED): math.fsum(quantities_j + prices_j)}
         if any(cell.is_repriced for cell in paid):
             reasons = dict.fromkeys(reasons, math.fsum(quantities_j)) | {of_price: math.fsum(prices_j)}
         for because, change_j in reasons.items():
@@ -337,7 +338,8 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
 
 
 MODEL, LAUNCHES, PRICE = "model", "launches", "price"
-_GROUP_OF = {word: count.name if count.group == "other" else count.group for word, count in COUNTS.items()}
+_OTHERS = {word: count.name for word, count in COUNTS.items() if count.group == "other"}
+_GROUP_OF = {word: count.group for word, count in COUNTS.items()} | _OTHERS
 _UNITS_OF_CAUSES = {_GROUP_OF[word]: count.unit for word, count in COUNTS.items()} | {TIMED: "s", MODEL: "s"}
 _KEYS = (*dict.fromkeys(_GROUP_OF.values()), TIMED, MODEL, LAUNCHES, PRICE, APPEARED, VANISHED)
 _PLACES = {key: place for place, key in enumerate(_KEYS)}
@@ -525,7 +527,7 @@ def _with_precision(causes: list[Cause]) -> list[Cause]:
                 both = replace(
                     fell,
                     change_j=fell.change_j + rose.change_j,
-                    share=None if fell.share is None or rose.share is None else fell.share + rose.share,
+                    share=mapped(add, fell.share, rose.share),
                     constant_j=fell.constant_j + rose.constant_j,
                     time_s=fell.time_s + rose.time_s,
                     is_told=fell.is_told and rose.is_told,

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
+from eprof.base.known import only
 from eprof.base.nouns import Nouns, nouns_of
 from eprof.lab.welch import Test
 from eprof.profile.schema import RunJoules
@@ -388,5 +389,5 @@ class Document(Struct, frozen=True, kw_only=True):
     def nouns(self) -> Nouns:
         """The words for what ran: those of a CPU where both sides are of one."""
         processors = {device.processor for side in (self.old, self.new) for device in side.devices}
-        nouns = nouns_of(processors.pop() if len(processors) == 1 else None)
+        nouns = nouns_of(only(processors))
         return nouns if self.by is UNSET else replace(nouns, kernel="group")

@@ -25,8 +25,8 @@ def sides(document: Document) -> Table:
     """Table of both sides: energy by family, time, power and what a meter saw, OLD beside NEW."""
     both = document.old, document.new
     rows = []
-    families = dict(_FAMILIES) if any(side.costs is not None for side in both) else {}
-    for family, label in families.items():
+    is_priced = any(side.costs is not None for side in both)
+    for family, label in list(_FAMILIES.items()) * is_priced:
         before, after = (
             Quantity(getattr(side.energy_j, family), "J", bits(side.energy_marks[family])) for side in both
         )
@@ -178,9 +178,9 @@ def counts(document: Document) -> Table:
     parts = [part for part in document.parts if part.kernel is None]
     for part in parts:
         # The marks of the count itself, not of its price.
-        marks = bits(document.old.time_marks) | bits(document.new.time_marks)
-        if part.what != CONSTANT:
-            marks = bits(document.counts[part.what].marks) if part.what in document.counts else 0
+        marks = bits(getattr(document.counts.get(part.what), "marks", ()))
+        if part.what == CONSTANT:
+            marks = bits(document.old.time_marks) | bits(document.new.time_marks)
         unit, marks = _UNITS[part.unit], marks & ~MISSING
         cells: list[Cell] = [
             document.nouns.label(part.what),

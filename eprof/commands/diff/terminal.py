@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
-from eprof.base.known import ratio
+from eprof.base.known import mapped, ratio
 from eprof.base.labels import labels
 from eprof.base.text import counted, printable, when
 from eprof.commands.diff import tables as diff_tables
@@ -95,7 +95,7 @@ def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
     for line, kernel in zip(lines, shown, strict=True):
         change, share = diff_tables.change_of(kernel, document.has_energy)
         whole = ratio(change, share)
-        line.append("not known" if change is None else signed_quantity(change, document.unit))
+        line.append(mapped(signed_quantity, change, document.unit) or "not known")
         line.append(when(whole, f"of {quantity(abs(whole or 0.0), document.unit)}"))
         line.append(why.of_kernel(kernel, document.nouns, brief=True))
 

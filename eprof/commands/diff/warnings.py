@@ -80,7 +80,7 @@ def _lacks(side: Side, grid: Grid, rows: Bools, column: int) -> str:
     """What a side lacks of a word that is left out, in some kernels."""
     states = grid.state[rows, column]
     if (states == LOWER).any():
-        quantity = "time" if column == TIME else "count"
+        quantity = {TIME: "time"}.get(column, "count")
         return f"{side.label} knows only a lower bound of the {quantity} (part of it was not counted, or overflowed)"
     if side.costs is None:
         return f"{side.label} has no cost table"
@@ -160,7 +160,7 @@ def _clocks(old: Side, new: Side) -> tuple[str, str]:
 def _facts(side: Side) -> dict[str, str]:
     """What may be unlike of a side: its GPU, its prices, and what the modelled time of a simulated device rests on."""
     gpus = sorted({part.device.name for part in side.first.profile.counted if part.device.name})
-    facts = {"gpu": listed(gpus)} if gpus else {}
+    facts = {"gpu": listed(gpus or [""])}
     if side.tables:
         facts["costs"] = listed([costs.name for costs in side.tables])
         facts["setting"] = listed([costs.setting.label for costs in side.tables])
@@ -333,5 +333,5 @@ def _of_sides(*sides: Side) -> Iterator[str]:
     """The warnings of the two compared profiles, those of both once."""
     old, new = (dict.fromkeys(text for energy in side.energies for text in energy.warnings) for side in sides)
     for text in old:
-        yield f"OLD and NEW: {text}" if text in new else f"OLD: {text}"
+        yield f"OLD{when(text in new, ' and NEW')}: {text}"
     yield from (f"NEW: {text}" for text in new if text not in old)

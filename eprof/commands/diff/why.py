@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from eprof.base.nouns import Nouns
-from eprof.base.text import bracketed, capital, uncapital, when
+from eprof.base.text import bracketed, by_sign, capital, uncapital, when
 from eprof.base.vocabulary import COUNTS, FLOAT_PARTS, GROUPS
 from eprof.commands.diff.schema import Cause, Document, Kernel
 from eprof.show.words.numbers import more_or_less, percent, percent_span, plain, quantity
@@ -103,7 +103,7 @@ def _all(causes: Sequence[Cause], nouns: Nouns) -> str:
 
 
 def _time(cause: Cause) -> str:
-    return f"{quantity(abs(cause.time_s), 's')} {'shorter' if cause.time_s < 0 else 'longer'}"
+    return f"{quantity(abs(cause.time_s), 's')} {by_sign(cause.time_s, 'shorter', 'longer')}"
 
 
 def _phrase(cause: Cause, nouns: Nouns) -> str:
@@ -145,13 +145,13 @@ def _shares(causes: Sequence[Cause], change_j: float, whole: str, nouns: Nouns) 
     """How much of the change its causes are: "together 91 % of the saving (DRAM 31 %, constant power 60 %)"."""
     parts: defaultdict[str, float] = defaultdict(float)
     for cause in causes:
-        constant_j = 0.0 if cause.what in _WHOLE else cause.constant_j
+        constant_j = cause.constant_j * (cause.what not in _WHOLE)
         parts[_name(cause.what, nouns)] += cause.change_j - constant_j
         parts["constant power"] += constant_j
     shares = {name: joules / change_j for name, joules in parts.items() if joules}
     total = sum(shares.values())
     if total > CANCELS:
-        return f"{quantity(abs(total * change_j), 'J')} {'less' if change_j < 0 else 'more'}"
+        return f"{quantity(abs(total * change_j), 'J')} {by_sign(change_j, 'less', 'more')}"
     how_much = "all" if abs(total - 1) < 5e-4 else percent(total)
     if len(shares) < 2:
         return f"{how_much} of {whole}"

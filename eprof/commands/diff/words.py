@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from eprof.base.known import mapped
 from eprof.base.labels import fitted
 from eprof.base.nouns import Nouns
-from eprof.base.text import bracketed, capital, counted, cut, few, listed, phrase, uncapital, when
+from eprof.base.text import bracketed, by_sign, capital, counted, cut, few, listed, phrase, uncapital, when
 from eprof.base.vocabulary import COUNTS, INSTRUCTIONS, ISSUED
 from eprof.commands.diff import why
 from eprof.commands.diff.matching import SIMILAR
@@ -19,7 +19,7 @@ from eprof.show.words import costs as costs_words
 from eprof.show.words.badges import SIMULATED, bits
 from eprof.show.words.blocks import Headline, Legend, Verdict
 from eprof.show.words.cells import signed_quantity
-from eprof.show.words.devices import named
+from eprof.show.words.costs import devices_named
 from eprof.show.words.numbers import more_or_less, percent, percent_span, plain, quantity, quantity_or, span
 
 _ROUNDING = 1e-9
@@ -98,8 +98,8 @@ def headline(document: Document) -> Headline:
     elif low_j < 0 < high_j:
         possible = span(low_j, high_j, "J", signed=True)
         text = (
-            f"{scope}the prices do not tell whether NEW uses less energy than OLD: {size} {_less_more(change_j)}"
-            f"{above_constant(document)} is predicted, {possible} is possible."
+            f"{scope}the prices do not tell whether NEW uses less energy than OLD: {size} "
+            f"{by_sign(change_j, 'less', 'more')}{above_constant(document)} is predicted, {possible} is possible."
         )
     return Headline(capital(text), lead, bits(document.marks))
 
@@ -162,8 +162,7 @@ def _amount_change(gate: Gate) -> str:
         return f"{name} went from {amounts}" if gate.new else f"{name} is 0 on both sides"
     if gate.growth == 0:
         return f"{name} did not change ({quantity(gate.new, unit)})"
-    verb = "grew" if gate.growth > 0 else "fell"
-    return f"{name} {verb} by {percent(abs(gate.growth))} ({amounts})"
+    return f"{name} {by_sign(gate.growth, 'fell', 'grew')} by {percent(abs(gate.growth))} ({amounts})"
 
 
 def is_shown(document: Document) -> bool:
@@ -179,7 +178,7 @@ def _size(document: Document, change: float) -> str:
     """By how much the energy changed: "24 % less energy (18 to 29 %)"."""
     share, ends = document.change_share, document.interval_share
     if share is None:
-        return f"{quantity(abs(change), 'J')} {_less_more(change)} energy{above_constant(document)}"
+        return f"{quantity(abs(change), 'J')} {by_sign(change, 'less', 'more')} energy{above_constant(document)}"
     less = f"{more_or_less(share)} energy{above_constant(document)}"
     if not ends or is_metered(document):
         return less
@@ -210,11 +209,7 @@ def above_constant(document: Document) -> str:
 
 
 def _share(document: Document) -> str:
-    return "" if document.change_share is None else percent(abs(document.change_share))
-
-
-def _less_more(change: float) -> str:
-    return "less" if change < 0 else "more"
+    return mapped(percent, mapped(abs, document.change_share)) or ""
 
 
 def _interval(test: Test, unit: str) -> str:
@@ -280,8 +275,8 @@ def _lead(document: Document) -> Iterator[str]:
         return
     test = document.tests.measured
     doubt = when(test is not None and not test.shown, ", no more than repeats differ by chance")
-    size = f"{quantity(abs(new_j - old_j), 'J')} ({percent(abs(new_j - old_j) / old_j)}) {_less_more(new_j - old_j)}"
-    yield f"Measured by the meter: NEW {size}{doubt}."
+    size = f"{quantity(abs(new_j - old_j), 'J')} ({percent(abs(new_j - old_j) / old_j)})"
+    yield f"Measured by the meter: NEW {size} {by_sign(new_j - old_j, 'less', 'more')}{doubt}."
 
 
 def constant(document: Document) -> str:
@@ -316,8 +311,8 @@ def ratios(document: Document) -> str:
     powerup, speedup = known.get("powerup"), known.get("speedup")
     power = ""
     if powerup is not None and speedup is not None and powerup != 1 and speedup != 1:
-        time = "a shorter time" if speedup > 1 else "a longer time"
-        power = f": it draws {_less_more(powerup - 1)} power for {time}"
+        time = by_sign(1 - speedup, "a shorter time", "a longer time")
+        power = f": it draws {by_sign(powerup - 1, 'less', 'more')} power for {time}"
     return when(text, f"{capital(text)}{power}.")
 
 
@@ -361,7 +356,7 @@ def reading(model: Model) -> str:
 def shared_by_changes(document: Document) -> set[str]:
     """The marks that all numbers of a difference share: every part that changes the energy has them."""
     parts = [set(part.marks) for kernel in document.kernels for part in kernel.parts if part.change_j]
-    return set.intersection(*parts) - {"missing"} if parts else set()
+    return set.intersection(*parts or [set()]) - {"missing"}
 
 
 # ------------------------------------------------------------------------------------------------- beside the answer
@@ -371,7 +366,7 @@ def head(document: Document) -> str:
     """The first line of a difference: both names, with the GPU and the clocks of the prices where they are the same."""
     sides = document.old, document.new
     names = " → ".join(fitted([side.name for side in sides], _NAME))
-    devices = {", ".join(named(side.devices)) for side in sides}
+    devices = {", ".join(devices_named(side.devices)) for side in sides}
     settings = {", ".join(costs_words.setting(costs.setting) for costs in side.prices) for side in sides}
     shared = [facts.pop() for facts in (devices, settings) if len(facts) == 1]
     return " · ".join([names, *filter(None, shared)])

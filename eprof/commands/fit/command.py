@@ -239,7 +239,7 @@ def _deliver(
 
     Raises what the first file could not be made for, when all others are written.
     """
-    from eprof.commands.fit import words as fit
+    from eprof.commands.fit.document import blocks
     from eprof.show.terminal import drawing
 
     def render(kind: str, path: Path | None = None) -> bytes:
@@ -248,7 +248,7 @@ def _deliver(
 
             return dumped(made, indent=2) + b"\n"
         if kind == "txt":
-            return drawing.text(fit.blocks(made), options.verbose).encode("utf-8", "backslashreplace")
+            return drawing.text(blocks(made), options.verbose).encode("utf-8", "backslashreplace")
         return table(path)
 
     errors = []
@@ -262,7 +262,7 @@ def _deliver(
     if options.format and not outputs:
         print_bytes(render(options.format), options.format)
     elif not options.quiet:
-        drawing.show(fit.blocks(made), options.verbose)
+        drawing.show(blocks(made), options.verbose)
     if errors:
         raise errors[0]
 

@@ -1,33 +1,119 @@
-"""A history from a folder's results: series of energies, their noise, and their steps by binary segmentation.
+"""The document `eprof.history/1`, typed: series of energies from a folder's results, their noise, and their steps.
 
 Results are reports in JSON (`eprof.profile/1`) and run directories.
 
 A. J. Scott and M. Knott, A cluster analysis method for grouping means in the analysis of variance, Biometrics 30
 (1974): cut where the means of both sides differ most against the noise inside them, and go on in both pieces as long
-as that is more than noise. The t test, with the choice of the best of m cuts paid for by m (Bonferroni), tells a
-step from four runs on, where permutations would need ten.
+as that is more than noise: binary segmentation. The t test, with the choice of the best of m cuts paid for by m
+(Bonferroni), tells a step from four runs on, where permutations would need ten.
 """
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType, field
 
 from eprof.base.arrays import Floats, finite
 from eprof.base.errors import LogError
-from eprof.base.known import growth
+from eprof.base.known import either, growth
+from eprof.base.nouns import Nouns, nouns_of
 from eprof.base.text import counted, few, listed, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
-from eprof.commands.history.schema import Change, History, Kernel, Noise, Run
 from eprof.lab.welch import t_outside
 from eprof.logs import runs
 from eprof.profile import api, saved, schema
 from eprof.profile.api import profiles
 from eprof.profile.document import document
-from eprof.profile.profile import Energy, Profile
+from eprof.profile.priced import Energy
+from eprof.profile.profile import Profile
+from eprof.profile.schema import Document
+
+SCHEMA = "eprof.history/1"
+
+
+class Run(Struct, frozen=True, kw_only=True):
+    """A run. time_from: "run" (when it ran) or "report" (when its report was made). processor: "cpu".
+
+    commit: of the folder that it ran in, if it was recorded; changed: whether files there differed from that commit.
+    """
+
+    path: str
+    commit: str | None
+    changed: bool
+    time_utc: str
+    time_from: str
+    device: str
+    costs: str
+    eprof: str
+    time_s: float | None
+    energy_j: dict[str, float | None]
+    marks: list[str]
+    processor: str | UnsetType = UNSET
+
+    @property
+    def nouns(self) -> Nouns:
+        """The words for what ran, in a history."""
+        return nouns_of(self.processor)
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """A step of the energy between two runs. kernel: None for the whole program; run: the first after it, by place.
+
+    before_j, after_j: means of the runs between this step and its neighbours. p: how often noise alone would look so.
+    because: the part of the energy that changed most, and by how much. also: what else differs there.
+    """
+
+    kernel: str | None
+    run: int
+    before_j: float
+    after_j: float
+    change_share: float | None
+    runs_before: int
+    runs_after: int
+    p: float
+    because: str | None
+    because_j: float | None
+    also: list[str]
+
+
+class Kernel(Struct, frozen=True, kw_only=True):
+    """The energy of a kernel in each run; None where it did not run, or is not known."""
+
+    name: str
+    energy_j: list[float | None]
+
+
+class Noise(Struct, frozen=True, kw_only=True):
+    """How much runs of one commit differ: the pooled standard deviation as a share of the mean."""
+
+    share: float
+    commits: int
+    runs: int
+
+
+class History(Document, frozen=True, kw_only=True):
+    """Runs in the order of their times, and the changes of the whole program and of its kernels."""
+
+    schema: str = SCHEMA
+    level: float
+    runs: list[Run]
+    noise: Noise | None
+    changes: list[Change]
+    kernels: list[Kernel]
+    warnings: list[str] = field(default_factory=list)
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The table of a history: a row for each run and kernel, and one for the run as a whole."""
+        for place, run in enumerate(self.runs):
+            about = {"run": run.path, "commit": run.commit, "time_utc": run.time_utc}
+            yield {**about, "kernel": "", "energy_j": run.energy_j["total"]}
+            for kernel in self.kernels:
+                yield {**about, "kernel": kernel.name, "energy_j": kernel.energy_j[place]}
+
 
 RUN, REPORT = "run", "report"
 Price = Callable[[Profile], Energy]
@@ -159,7 +245,7 @@ def _series(results: Sequence[Result]) -> dict[str | None, dict[str, list[float]
             own = series.setdefault(name, {part: [math.nan] * len(results) for part in ("total", *_PARTS)})
             for part, joules in own.items():
                 known = [getattr(energy_j, part) for energy_j in here]
-                joules[place] = math.nan if None in known else math.fsum(known)
+                joules[place] = math.fsum(either(energy_j, math.nan) for energy_j in known)
     return series
 
 
@@ -298,7 +384,7 @@ def steps(values: Sequence[float], may_cut: Sequence[bool] | None = None, level:
     without one at most so often.
     """
     series = np.asarray(values, dtype=np.float64)
-    cuts = np.ones(len(series), dtype=bool) if may_cut is None else np.asarray(may_cut, dtype=bool)
+    cuts = np.asarray(either(may_cut, [True] * len(series)), dtype=bool)
     return _within(series, cuts, 0, len(series), level)
 
 

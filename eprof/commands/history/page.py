@@ -5,10 +5,10 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
+from eprof.base.known import mapped
 from eprof.base.text import when
 from eprof.commands.history import words
-from eprof.commands.history.document import LEAST
-from eprof.commands.history.schema import History
+from eprof.commands.history.document import LEAST, History
 from eprof.show.page.frame import Figure, card, method, page, quiet
 from eprof.show.page.svg import pct
 from eprof.show.words.badges import bits
@@ -32,7 +32,9 @@ def _figures(document: History) -> Iterator[Figure]:
     yield Figure("Last run", quantity(last.energy_j["total"] or 0.0, "J"), words.label(last), bits(last.marks))
     yield Figure("Runs", whole(len(document.runs)))
     yield Figure("Changes", whole(len(words.of_program(document))), "of the whole program")
-    yield Figure("Repeats differ by", percent(noise.share).replace(" ", NARROW) if noise else "not known")
+    yield Figure(
+        "Repeats differ by", mapped(lambda noise: percent(noise.share).replace(" ", NARROW), noise) or "not known"
+    )
 
 
 def _sections(document: History) -> Iterator[Section]:

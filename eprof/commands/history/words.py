@@ -4,12 +4,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from eprof.base.kernels import short
-from eprof.base.known import growth, ratio
-from eprof.base.text import listed, when
-from eprof.commands.history.document import LEAST, REPORT
-from eprof.commands.history.schema import Change, History, Run
+from eprof.base.known import growth, mapped, ratio
+from eprof.base.text import by_sign, listed, when
+from eprof.commands.history.document import LEAST, REPORT, Change, History, Run
 from eprof.show.words.badges import bits
-from eprof.show.words.blocks import Block, Column, Headline, Medium, Notes, Sentence, Table, Tone, table_of
+from eprof.show.words.blocks import Block, Column, Headline, Medium, Notes, Sentence, Table, Tone, at_most, table_of
 from eprof.show.words.cells import Cell, Name, Quantity, Share, signed_quantity
 from eprof.show.words.numbers import and_more, percent, quantity, signed_percent, whole
 
@@ -34,7 +33,7 @@ def headline(document: History) -> Headline:
         text = f"No change in {whole(number)} runs that is more than noise; the last takes {quantity(last, 'J')}."
         return Headline(text, f"{_noise(document)} {_outlier(document)}".strip(), marks)
     step = steps[-1]
-    verb = "grew" if step.after_j > step.before_j else "fell"
+    verb = by_sign(step.after_j - step.before_j, "fell", "grew")
     by = quantity(step.after_j, "J")
     if step.change_share is not None:
         by = percent(abs(step.change_share))
@@ -97,11 +96,11 @@ def blocks(document: History, verbose: bool) -> Iterator[Block]:
     yield headline(document)
     yield Sentence(f"{sparks(joules(document))} energy, run by run")
     if document.changes:
-        yield changes(document, None if verbose else _CHANGES)
+        yield changes(document, at_most(_CHANGES, verbose))
     if verbose:
         yield kernels(document, None)
         yield runs(document)
-    yield Notes(document.warnings if verbose else document.warnings[:_NOTES])
+    yield Notes(document.warnings[: at_most(_NOTES, verbose)])
 
 
 def subject(document: History) -> str:
@@ -145,7 +144,7 @@ def changes(document: History, limit: int | None) -> Table:
 
 
 def _name(kernel: str | None) -> Cell:
-    return "whole program" if kernel is None else Name(short(kernel), kernel)
+    return mapped(lambda kernel: Name(short(kernel), kernel), kernel) or "whole program"
 
 
 def kernels(document: History, limit: int | None) -> Table:

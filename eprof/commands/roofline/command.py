@@ -4,6 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import CostError, UsageError
+from eprof.base.known import mapped
 from eprof.cli.config import is_given
 from eprof.cli.options import SETTING, TABLE, Commands, Parser, command
 from eprof.cli.output import deliver, drawn, planned
@@ -11,7 +12,7 @@ from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
     from eprof.costs import Costs
-    from eprof.profile.profile import Energy
+    from eprof.profile.priced import Energy
     from eprof.profile.rooflines import Machine
 
 
@@ -120,7 +121,7 @@ def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[lis
         raise UsageError("Name cost tables (--costs NAME, repeatable), or give logs; `eprof costs` lists the tables.")
     priced = _priced(options, energy)
     caps = _caps(options.power_cap, {costs.name for costs in priced})
-    main = main_precision(energy.counts.amounts) if energy is not None else None
+    main = mapped(lambda energy: main_precision(energy.counts.amounts), energy)
     # Without a wish, the other width stands in where a table cannot say.
     precisions = sorted(("fp32", "fp64"), key=lambda precision: precision != main)
     if options.precision not in (None, "all"):

@@ -13,13 +13,14 @@ from msgspec.structs import replace
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
 from eprof.base.known import mapped, ratio
+from eprof.base.text import when
 from eprof.profile import schema
 from eprof.profile.components import mix_peaks
 from eprof.profile.document import document as profile_document
 from eprof.profile.rooflines import Machine, described
 
 if TYPE_CHECKING:
-    from eprof.profile.profile import Energy
+    from eprof.profile.priced import Energy
 
 
 _POINTS = 193
@@ -187,7 +188,7 @@ def compared(machine: Machine, time_s: Floats, roofline_s: Floats, drawn_j: Floa
 
 def label(machine: Machine) -> str:
     """A machine by its table, and by its setting where that has a name: "jetson-tk1 852/924"."""
-    return machine.name if machine.setting == "fixed" else f"{machine.name} {machine.setting}"
+    return machine.name + when(machine.setting != "fixed", f" {machine.setting}")
 
 
 def equal_power(reference: Machine, other: Machine) -> tuple[Machine, schema.EqualPower]:

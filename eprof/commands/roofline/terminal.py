@@ -12,7 +12,7 @@ from eprof.base.text import printable, when
 from eprof.commands.roofline.words import dot_table, head, headline, label, leads, machine_table, notes, sweep_table
 from eprof.profile import schema
 from eprof.show.terminal import drawing
-from eprof.show.words.blocks import Block, Headline, Notes, Sentence, Tone
+from eprof.show.words.blocks import Block, Headline, Notes, Sentence, Tone, at_most
 from eprof.show.words.numbers import plain, quantity
 
 _ROWS, _KERNELS, _LETTERS = 14, 12, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -54,7 +54,7 @@ def _summary(document: Document, verbose: bool) -> Iterator[Block | RenderableTy
     for note in notes(document.machines):
         yield Sentence(note, Tone.QUIET)
     if document.kernels:
-        yield dot_table(document, None if verbose else _KERNELS, _LETTERS)
+        yield dot_table(document, at_most(_KERNELS, verbose), _LETTERS)
     yield Notes(document.warnings, "warning")
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
 
+from eprof.base.known import mapped
 from eprof.base.labels import label_of, labels
 from eprof.base.nouns import Nouns, nouns_of
 from eprof.base.text import phrase, when
@@ -178,16 +179,13 @@ def machine_table(machines: Sequence[schema.Machine]) -> Table:
         told = [[when(machine.access_b, read(machine)) for machine in machines] for _, read in _ROWS_AT_RANDOM]
         rows += [Row([name, *texts]) for (name, _), texts in zip(_ROWS_AT_RANDOM, told, strict=True)]
     if any(machine.power_cap_w is not None for machine in machines):
-        rows.append(Row(["capped, flop/B", *map(_capped_range, machines)]))
+        capped = []
+        for machine in machines:
+            low, high = machine.capped_from, machine.capped_to
+            is_limited = machine.power_cap_w is not None and low != high
+            capped.append(when(is_limited, phrase("{} to {}", mapped(plain, low), plain_or("∞", high))) or "nowhere")
+        rows.append(Row(["capped, flop/B", *capped]))
     return Table([Column("", "left"), *(Column(label(machine)) for machine in machines)], rows)
-
-
-def _capped_range(machine: schema.Machine) -> str:
-    """From which to which flop/B the power cap limits speed."""
-    low, high = machine.capped_from, machine.capped_to
-    if machine.power_cap_w is None or low is None or low == high:
-        return "nowhere"
-    return f"{plain(low)} to {plain_or('∞', high)}"
 
 
 def dot_table(document: schema.Roofline, limit: int | None, letters: str = "") -> Table:

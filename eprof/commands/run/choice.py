@@ -4,7 +4,6 @@ Apart from `settings`, for it imports definitions and prices, which a program wi
 """
 
 from collections.abc import Collection
-from typing import Any
 
 from msgspec import Struct, field
 
@@ -18,15 +17,11 @@ from eprof.profile.plan import plan
 
 
 class CounterPlan(Struct, frozen=True):
-    """counters: the profiler's name -> what it is for. missing: sentences on what cannot be counted."""
+    """counters: the profiler's name -> what it is for. missing: sentences on what cannot be."""
 
+    definition: str | None = None
     counters: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
-    definition: str | None = None
-
-    def as_data(self) -> dict[str, Any]:
-        """The choice of counters for `run.json`."""
-        return {"definition": self.definition, "counters": self.counters, "missing": self.missing}
 
 
 def counters_for(collector: Collector, tool: Tool, costs: Costs | None, capability: str | None) -> CounterPlan:
@@ -37,8 +32,8 @@ def counters_for(collector: Collector, tool: Tool, costs: Costs | None, capabili
     if collector.counts_all:
         return CounterPlan()
     offer = collector.offered(tool, counters.names_in_use(collector.name))
-    offered = offer.names if offer else None
-    device = (offer.device if offer else None) or tool.device
+    offered = getattr(offer, "names", None)
+    device = getattr(offer, "device", None) or tool.device
     known = capability or tool.capability or _capability(device, offered or (), collector.name)
     try:
         definition = counters.find(collector.name, known)
@@ -48,13 +43,13 @@ def counters_for(collector: Collector, tool: Tool, costs: Costs | None, capabili
             raise
         kept = {name: why for name, why in basic.items() if offered is None or name in offered}
         lacking = ", ".join(sorted(basic.keys() - kept.keys()))
-        return CounterPlan(kept, [f"Not offered here, so not collected: {lacking}."] * bool(lacking))
+        return CounterPlan(None, kept, [f"Not offered here, so not collected: {lacking}."] * bool(lacking))
     planned = plan(definition, costs, offered)
     labels_by_reason: dict[str, list[str]] = {}
     for word, reason in planned.missing.items():
         labels_by_reason.setdefault(reason, []).append(COUNTS[word].label)
     missing = [f"{', '.join(labels)} will be missing: {reason}." for reason, labels in labels_by_reason.items()]
-    return CounterPlan({name: planned.why(name) for name in planned.counters}, missing, definition.name)
+    return CounterPlan(definition.name, {name: planned.why(name) for name in planned.counters}, missing)
 
 
 def _capability(device: str | None, offered: Collection[str], profiler: str) -> str:

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec.structs import asdict
+
 from eprof import profilers
 from eprof.base.errors import CollectError, UsageError
 from eprof.base.known import mapped
@@ -278,7 +280,7 @@ def session(setup: Setup, progress: Progress | None = None) -> Session:
         if setup.collector.counts_all:
             return []
         counters = setup.plan()
-        planned.update(counters.as_data())
+        planned.update(asdict(counters))
         planned_session.warnings += counters.missing
         return list(counters.counters)
 
@@ -300,7 +302,7 @@ def session(setup: Setup, progress: Progress | None = None) -> Session:
             "whole": settings.whole,
             "pricing": {"costs": setup.costs, "setting": settings.setting, "efficiency": settings.efficiency},
             "plan": planned,
-            "cluster": settings.nodes.about if settings.nodes else None,
+            "cluster": getattr(settings.nodes, "about", None),
         },
     )
     return planned_session

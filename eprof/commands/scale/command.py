@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import UsageError
+from eprof.base.known import mapped
 from eprof.base.text import few, pattern
 from eprof.cli.options import Commands, Parser, clocks, command, matching, problem_size
 from eprof.cli.output import Output, deliver, of_document, planned
@@ -80,7 +81,7 @@ def scale(options: argparse.Namespace) -> int:
         keep=options.keep,
         keep_by=options.by,
         deadline_s=options.deadline,
-        predict=_counts(options.predict, "--predict") if options.predict else (),
+        predict=mapped(_counts, options.predict or None, "--predict") or (),
         command_line=options.command_line,
     )
     outputs = planned(options)
@@ -119,7 +120,7 @@ def _reading(options: argparse.Namespace) -> "Reading":
     from eprof.profile import api
     from eprof.profile.profile import Profile
 
-    beside = cluster.beside(options.cluster) if options.cluster else cluster.Beside()
+    beside = mapped(cluster.beside, options.cluster or None) or cluster.Beside()
     for name in ("host_w", "network_w"):
         watts = getattr(options, name)
         if watts is not None and not 0 <= watts < _MOST:

@@ -21,6 +21,7 @@ from eprof.lab.objective import Objective
 
 _WORTHLESS, _NO_REACTION, _NETWORK_LED = 0.98, 1e-3, 0.5
 _SMALL_STEP = 1.01
+_OF_RUN = ("program", "size", "processors", "core_mhz", "time_s", "energy_j", "repeats", "ranks", "imbalance")
 _OF_BEST = ("processors", "core_mhz", "energy_j", "time_s", "marks", "time_marks")
 
 
@@ -163,23 +164,15 @@ def _row(run: Run, base: Run | None, slowest: Run | None) -> Row:
     if run.time_marks & Mark.MISSING:
         power_w = None
     return Row(
-        program=run.program,
-        size=run.size,
-        processors=run.processors,
-        core_mhz=run.core_mhz,
-        time_s=run.time_s,
-        energy_j=run.energy_j,
+        **{name: getattr(run, name) for name in _OF_RUN},
         power_w=power_w,
         efficiency=ratio(base_j, run.energy_j),
         efficiency_to_slowest_clock=ratio(slowest_j, run.energy_j),
         speedup=ratio(getattr(base, "time_s", None), run.time_s),
         overhead_j=_beyond(base, run),
-        repeats=run.repeats,
         marks=names(run.marks),
         time_marks=names(run.time_marks),
         parts=mapped(dict, run.parts),
-        ranks=run.ranks,
-        imbalance=run.imbalance,
     )
 
 

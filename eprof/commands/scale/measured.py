@@ -136,7 +136,7 @@ def _of_lines(path: str, lines: Sequence[str], notes: list[str]) -> list[Row]:
             f"{path}: is empty; runs are a table with a header: program,size,processes,core_mhz,time_s,energy_j."
         )
     (first, header), *rest = filled
-    split = _splitting(header, rest[0][1] if rest else "")
+    split = _splitting(header, next((line for _, line in rest), ""))
     try:
         names = [name.lower() for name in split(header)]
         table = [(number, split(line)) for number, line in rest if not _RULE.fullmatch(line)]

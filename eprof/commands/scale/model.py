@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from eprof.base.errors import UsageError
-from eprof.base.known import mapped, ratio
+from eprof.base.known import either, mapped, ratio
 from eprof.base.toml import GROWING, Document, Formula
 from eprof.clusters.cluster import POLL, Clock, Cluster, Storage, definition
 from eprof.commands.scale.schema import Keep
@@ -168,8 +168,7 @@ def points(
 def efficiency(cluster: Cluster, work: Work, clock: Clock, waiting: str) -> float:
     """EE of one program; NaN where nothing takes energy."""
     joules, _ = _priced(cluster, work, clock, waiting)
-    total = math.fsum(joules.values())
-    return joules[BASE] / total if total else math.nan
+    return either(ratio(joules[BASE], math.fsum(joules.values())), math.nan)
 
 
 def _priced(cluster: Cluster, work: Work, clock: Clock, waiting: str) -> tuple[dict[str, float], dict[str, float]]:

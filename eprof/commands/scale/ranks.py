@@ -17,13 +17,14 @@ from msgspec.structs import replace
 
 from eprof.base.errors import LogError
 from eprof.base.known import only
-from eprof.base.marks import NONE, Mark, from_names, names
+from eprof.base.marks import NONE, Mark, from_names, marked, names
 from eprof.base.text import counted, few, listed, pattern
 from eprof.clusters.cluster import Beside, Part, Run
 from eprof.logs import runs as directories
 from eprof.profile import api, saved, schema
 from eprof.profile.document import document as described
-from eprof.profile.profile import Energy, Profile
+from eprof.profile.priced import Energy
+from eprof.profile.profile import Profile
 
 _NAMED = pattern(r"n?([1-9]\d{0,6})=(.+)")
 _NUMBER = pattern(r"\d+")
@@ -77,7 +78,7 @@ class Report(NamedTuple):
     @property
     def ranks(self) -> int:
         """How many ranks a report has."""
-        return self.profile.ranks.number if self.profile.ranks else 1
+        return int(getattr(self.profile.ranks, "number", 1))
 
     @property
     def kernels_s(self) -> float | None:
@@ -299,7 +300,6 @@ def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
     commands = {Path(command.split()[0]).name for command in _commands(profile)}
     # A table's default is no run's clock.
     core_mhz = costs.setting.get("core_mhz") if costs and costs.setting_from != _DEFAULT else None
-    imbalance = profile.ranks.imbalance if profile.ranks else None
     return Run(
         program=only(commands) or "program",
         size=None,
@@ -311,7 +311,7 @@ def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
         time_marks=time_marks,
         parts=parts,
         ranks=report.ranks,
-        imbalance=imbalance,
+        imbalance=getattr(profile.ranks, "imbalance", None),
     )
 
 
@@ -384,7 +384,7 @@ def _part(watts: float | None, seconds: float | None, marks: Mark) -> Part:
     if watts is None or seconds is None:
         return Part(energy_j=None, marks=names(Mark.MISSING))
     energy_j = watts * seconds
-    return Part(energy_j=energy_j, marks=names(marks if energy_j else NONE))
+    return Part(energy_j=energy_j, marks=names(marked(marks, energy_j)))
 
 
 # ---- what to say
@@ -419,7 +419,7 @@ def _notes(reports: Sequence[Report], beside: Beside, is_timed: bool) -> Iterato
     told = {
         "commands": [", ".join(_commands(profile)) for profile in profiles],
         "GPUs": [listed(sorted({device.name or "not named" for device in profile.devices})) for profile in profiles],
-        "cost tables": [profile.costs.name if profile.costs else "none" for profile in profiles],
+        "cost tables": [getattr(profile.costs, "name", "none") for profile in profiles],
     }
     for what, values in told.items():
         different = list(dict.fromkeys(values))

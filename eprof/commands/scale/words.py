@@ -8,7 +8,8 @@ from operator import and_, itemgetter
 
 from msgspec.structs import replace
 
-from eprof.base.text import capital, counted, few, listed, phrase, when
+from eprof.base.known import mapped
+from eprof.base.text import by_sign, capital, counted, few, listed, phrase, when
 from eprof.commands.scale.schema import MODELLED, Best, Fit, Keep, Row, Scale
 from eprof.show.words.badges import MISSING, bits
 from eprof.show.words.blocks import Block, Column, Headline, Medium, Notes, Point, Sentence, Table, Tone, table_of
@@ -93,7 +94,9 @@ def headline(document: Scale) -> Headline:
     if len({(run.program, run.size) for run in document.rows}) > 1:
         return _of_several(document)
     took = f"{quantity(row.energy_j or 0.0, 'J')}, {quantity(row.time_s, 's')}"
-    least = f"take{when(row.processors == 1, 's')} the {_objective(row_for(document, row))}"
+    # What it is best for, energy x time before others.
+    names = [best.objective for best in document.best if _is_best(best, row)]
+    least = f"take{when(row.processors == 1, 's')} the {_objective(min(names, key=lambda name: name != 'edp'))}"
     is_bound = MISSING & bits([*row.marks, *row.time_marks])
     text = f"{place(document, row)}{_of_known(document, row)} {least}: {when(is_bound, 'at least ')}{took}."
     # A table has the efficiency of each node count of GPUs.
@@ -117,15 +120,10 @@ def _of_several(document: Scale) -> Headline:
     if not rows:
         return Headline(text, "")
     efficiency, row = min(rows, key=itemgetter(0))
-    falls = "falls to" if efficiency < 1 else "is nowhere below"
+    falls = by_sign(efficiency - 1, "falls to", "is nowhere below")
     where = f"{row.program}{of_size(row.size)} on {place(document, row)}"
     worst = f"The energy efficiency, joules on one over joules on all, {falls} {plain(efficiency)} ({where})."
     return Headline(text, worst)
-
-
-def row_for(document: Scale, row: Row) -> str:
-    """What a row of `eprof scale` is best for, energy x time before others."""
-    return min((best.objective for best in document.best if _is_best(best, row)), key=lambda name: name != "edp")
 
 
 def _leading(document: Scale) -> Row | None:
@@ -318,7 +316,7 @@ def parts(document: Scale) -> Table:
     for cause in causes:
         cells: list[Cell] = [CAUSES[cause]]
         for part in ((row.parts or {}).get(cause) for row in rows):
-            cells.append("" if part is None else Quantity(part.energy_j, "J", bits(part.marks)))
+            cells.append(mapped(lambda part: Quantity(part.energy_j, "J", bits(part.marks)), part) or "")
         lines.append(Cells(cells))
     totals = [Quantity(row.energy_j, "J", bits(row.marks)) for row in rows]
     return Table([Column("", "left"), *columns], [*lines, Cells(["all", *totals], total=True)], title="Energy by cause")

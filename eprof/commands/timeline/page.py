@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from markupsafe import Markup
 
 from eprof.base.known import mapped
+from eprof.base.text import when
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline import words
-from eprof.commands.timeline.schema import Component, Function, Split, Timeline
+from eprof.commands.timeline.document import Component, Function, Split, Timeline
 from eprof.lab.power.activity import UNSEEN
 from eprof.show.page.frame import Figure, card, method, page, quiet
 from eprof.show.page.svg import pct
@@ -84,7 +85,9 @@ def _chart(document: Timeline) -> Markup:
     components = document.components[:_COMPONENTS]
     height = max(_LEAST_HEIGHT, _HEIGHT // len(components))
     panels = [_panel(document, component, height) for component in components]
-    lanes = [_lane(document, function, place) for place, function in enumerate(words.outer_first(document)[:_LANES])]
+    inclusive_j = {each.name: words.total_of(document, each.inclusive_j) or 0.0 for each in document.functions}
+    outer_first = sorted(document.functions, key=lambda function: -inclusive_j[function.name])
+    lanes = [_lane(document, function, place) for place, function in enumerate(outer_first[:_LANES])]
     return Markup('<div class="lanes">{}</div>').format(Markup("").join([*panels, *lanes, _axis(document)]))
 
 
@@ -99,7 +102,7 @@ def _panel(document: Timeline, component: Component, height: int) -> Markup:
     was_known = False
     for (begin, watts), (end, _) in zip(component.watts, component.watts[1:], strict=False):
         if watts is not None:
-            start = "" if was_known else f"M{_x(document, begin)} {height}"
+            start = when(not was_known, f"M{_x(document, begin)} {height}")
             outline.append(f"{start}V{height - (height - _TOP) * watts / most:.1f}H{_x(document, end)}")
         elif was_known:
             outline.append(f"V{height}")

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import or_
 
-from eprof.base.known import ratio
+from eprof.base.known import mapped, ratio
 from eprof.base.text import counted, few, listed, phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS
-from eprof.commands.timeline.schema import Cause, Component, Function, Timeline
+from eprof.commands.timeline.document import Cause, Component, Function, Timeline
 from eprof.lab.power.activity import UNSEEN
 from eprof.show.words.badges import ESTIMATED, MISSING, bits
-from eprof.show.words.blocks import Block, Column, Headline, Notes, Point, Row, Sentence, Table, Tone, table_of
+from eprof.show.words.blocks import Block, Column, Headline, Notes, Point, Row, Sentence, Table, Tone, at_most, table_of
 from eprof.show.words.cells import Cell, Name, Quantity, Share
 from eprof.show.words.numbers import and_more, percent, quantity, signed_percent, whole
 
@@ -111,7 +111,7 @@ def by_prices(document: Timeline) -> Iterator[Point]:
     ]
     alone = phrase("the prices alone are {} off", few(off, _GPUS)) or "the meter saw nothing"
     costs = document.splits[0].costs
-    work = " Work is taken for active x clock x units." if not all(split.counted for split in document.splits) else ""
+    work = when(not all(split.counted for split in document.splits), " Work is taken for active x clock x units.")
     yield Point("Prices", f"{costs}, held to the meter{over}; {alone}.{work}")
 
 
@@ -155,11 +155,6 @@ def by_energy(document: Timeline) -> list[Function]:
     return sorted(document.functions, key=lambda function: -(total_of(document, function.energy_j) or 0.0))
 
 
-def outer_first(document: Timeline) -> list[Function]:
-    """The functions of a timeline by what they take with all that they call."""
-    return sorted(document.functions, key=lambda function: -(total_of(document, function.inclusive_j) or 0.0))
-
-
 def marks(function: Function) -> int:
     """What is not sure of a function's joules in a timeline."""
     return ESTIMATED * function.estimated | missing(function)
@@ -189,7 +184,7 @@ def blocks(document: Timeline, verbose: bool) -> Iterator[Block]:
     if document.splits:
         yield causes(document)
     if document.functions:
-        yield functions(document, None if verbose else _FUNCTIONS)
+        yield functions(document, at_most(_FUNCTIONS, verbose))
     yield components(document)
     yield from by_prices(document)
     yield from trust(document)
@@ -284,7 +279,7 @@ def components(document: Timeline) -> Table:
         (Column("component", "left"), lambda component: component.name),
         (Column("energy"), lambda component: Quantity(component.energy_j, "J", missing(component))),
         (Column("mean"), lambda component: Quantity(component.mean_w, "W")),
-        (Column("idle"), lambda each: "not seen" if each.idle_w is None else Quantity(each.idle_w, "W")),
+        (Column("idle"), lambda each: mapped(Quantity, each.idle_w, "W") or "not seen"),
         (Column("samples every"), lambda component: Quantity(component.period_s, "s")),
         (Column("", "left"), lambda component: phrase("part of {}", component.part_of)),
     )

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 from msgspec import UNSET, Struct, UnsetType, field
 
 from eprof.base.clocks import Clocks
+from eprof.base.known import mapped
 from eprof.base.nouns import Nouns, nouns_of
 from eprof.profile.schema import Document
 
@@ -203,7 +204,7 @@ Picked: TypeAlias = Kernel | Tune
 
 def label(setting: Clocks | None) -> str:
     """A setting in the document of tuning, "852/924"; a dash for none."""
-    return "-" if setting is None else setting.label
+    return mapped(lambda setting: setting.label, setting) or "-"
 
 
 def same(first: Clocks | None, second: Clocks | None) -> bool:

@@ -6,7 +6,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eprof.base.text import printable
+from eprof.base.text import phrase, printable
 from eprof.commands.tune import words
 from eprof.commands.tune.schema import Tune
 from eprof.show.words.blocks import Block, Headline, Sentence, Tone
@@ -32,7 +32,7 @@ def blocks(document: Tune, verbose: bool) -> Iterator[Block | RenderableType]:
             for memory in sorted({memory for _, memory in heat.cells}, reverse=True):
                 table.add_row(f"{memory:g}", *(_drawn(heat.cells.get((core, memory))) for core in cores))
             yield table
-            now = f", now at {document.now.label}" if document.now is not None else ""
+            now = phrase(", now at {}", getattr(document.now, "label", None))
             yield Sentence(f"{heat.legend}{now}", Tone.QUIET)
 
 

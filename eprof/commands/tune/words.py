@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.clocks import Clocks
-from eprof.base.known import growth
+from eprof.base.known import growth, mapped
 from eprof.base.labels import labels
 from eprof.base.text import when
 from eprof.commands.tune.schema import At, Kernel, Picked, Tune, label, same
@@ -20,6 +20,7 @@ from eprof.show.words.blocks import (
     Sentence,
     Table,
     Tone,
+    at_most,
     everywhere_if,
     numbers,
     texts,
@@ -74,7 +75,7 @@ def _of_model(document: Tune) -> str:
 
 def costs(document: Tune) -> list[str]:
     """The cost table of the tuned clocks with what it rests on; none where fits predicted the power."""
-    return [costs_words.all_named([document.model])] if document.model.name else []
+    return [costs_words.all_named([document.model])] * bool(document.model.name)
 
 
 def change(noun: str, value: float | None, before: float | None) -> str:
@@ -91,7 +92,7 @@ def blocks(document: Tune, verbose: bool) -> Iterator[Block]:
     """Which clocks to choose, for a terminal and for Markdown; every kernel if `verbose`."""
     yield Sentence(" · ".join([document.title, *costs(document), document.objective_words]), Tone.QUIET)
     yield headline(document)
-    table = kernels(document, None if verbose else _KERNELS)
+    table = kernels(document, at_most(_KERNELS, verbose))
     whole = Row([Name(document.program, document.program), *_picked_cells(document, document)], total=True)
     yield replace(table, rows=[whole, *table.rows])
     for sentence in (*lost_words(document), time_words(document)):
@@ -127,13 +128,12 @@ def time_words(document: Tune) -> str:
     if document.time.source == "measured":
         return f"Times are as measured.{tested}"
     untested = " Their error was not measured for this profile (docs/tune.md has it for four data sets)."
-    words = model.words if model else ""
-    return words + (tested or untested)
+    return str(getattr(model, "words", "")) + (tested or untested)
 
 
 def by_energy(document: Tune) -> list[Kernel]:
     """Kernels in the order of tuning: those first that use most energy at their best setting."""
-    return sorted(document.kernels, key=lambda kernel: -(kernel.best.energy_j or 0.0) if kernel.best else 0.0)
+    return sorted(document.kernels, key=lambda kernel: -(getattr(kernel.best, "energy_j", None) or 0.0))
 
 
 def kernels(document: Tune, most: int | None = None) -> Table:
@@ -182,13 +182,13 @@ def _picked_cells(document: Tune, picked: Picked) -> list[Cell]:
 
 def _amount(setting: At | None, field: str, unit: str) -> Cell:
     value = getattr(setting, field, None)
-    return "–" if value is None else Quantity(value, unit)
+    return mapped(Quantity, value, unit) or "–"
 
 
 def _against(best: At | None, before: At | None, field: str, sign: int) -> Written:
     """By how many per cent the best clocks have more, or with sign -1 less, than those that they are held against."""
     share = growth(getattr(best, field, None), getattr(before, field, None))
-    return number(None if share is None else sign * 100 * share + 0.0)  # no minus zero
+    return number(mapped(lambda share: sign * 100 * share + 0.0, share))  # no minus zero
 
 
 class Heat(Struct, frozen=True):

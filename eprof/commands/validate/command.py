@@ -186,8 +186,8 @@ def _study(files: list[Path], table: "CostTable | None", options: argparse.Names
     elif options.marks:
         raise UsageError("--marks tells programs of sampled logs apart, of which there are none.")
     measured = read(files)
-    train = read(options.train) if options.train else None
-    form = form_for(measured, options.device) if options.device else None
+    train = mapped(read, options.train or None)
+    form = mapped(lambda device: form_for(measured, device), options.device or None)
     holdout = options.holdout.split(",") if options.holdout else []
     plan = study.Plan(
         protocols=[name.replace("-", "_") for name in dict.fromkeys(options.protocol)],

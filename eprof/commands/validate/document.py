@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from eprof.base.arrays import Floats, finite
 from eprof.base.clocks import Clocks
 from eprof.base.errors import EprofError
-from eprof.base.known import mapped
+from eprof.base.known import either, mapped
 from eprof.base.version import __version__
 from eprof.commands.validate import schema
 from eprof.commands.validate.study import CARD_SCALED, SCALED, Study, mixes, nearest, of_metered_runs
@@ -42,7 +42,9 @@ def document(
     """
     if study is None and not whole_runs:
         raise EprofError(f"{notes[0]} Run it again where `eprof doctor` finds a meter.")
-    paths = [run.path for run in whole_runs] if study is None else study.measurements.sources
+    paths = [run.path for run in whole_runs]
+    if study is not None:
+        paths = list(study.measurements.sources)
     made = schema.Validation(
         schema=schema.SCHEMA,
         eprof=__version__,
@@ -60,6 +62,7 @@ def document(
     )
     if study is not None:
         _add(made, study)
+        made.measured = _measured(study)
     if whole_runs:
         measured_j = np.array([run.measured_j for run in whole_runs])
         predicted_j = np.array([run.predicted_j for run in whole_runs], dtype=float)
@@ -73,7 +76,7 @@ def document(
 
 def gate(tested: Mapping[str, schema.Protocol], limit_percent: float) -> schema.Gate:
     """The gate in the document of a validation: the worst mean error against a limit; one not known does not pass."""
-    errors = {name: np.inf if scores.mean_percent is None else scores.mean_percent for name, scores in tested.items()}
+    errors = {name: either(scores.mean_percent, np.inf) for name, scores in tested.items()}
     worst = max(errors, key=lambda name: errors[name])
     return schema.Gate(limit_percent, worst, tested[worst].mean_percent, errors[worst] <= limit_percent)
 
@@ -118,8 +121,13 @@ def _add(made: schema.Validation, study: Study) -> None:
         for place, row in enumerate(rows.to_dict("records"))
     ]
 
+
+def _measured(study: Study) -> schema.Measured:
+    """What was measured on the rows, and the errors by setting and by kernel."""
+    measurements, rows = study.measurements, study.measurements.rows
+    predicted = study.outcomes[study.main].predicted
     shares = mixes(study.parts, rows["benchmark"])
-    at_settings = grouped(rows, ("core_mhz", "memory_mhz"), "power_w", predicted[study.main])
+    at_settings = grouped(rows, ("core_mhz", "memory_mhz"), "power_w", predicted)
     table, trained_on = study.table, study.trained_on
     form = None
     if study.plan.form is not None and not all(name.startswith(protocols.TABLE) for name in study.outcomes):
@@ -128,7 +136,7 @@ def _add(made: schema.Validation, study: Study) -> None:
     def seen(values: pd.Series) -> schema.Range:
         return finite(values.min()), finite(values.max())
 
-    made.measured = schema.Measured(
+    return schema.Measured(
         inputs=list(map(schema.Input, measurements.sources)),
         trained_on=mapped(lambda trained: list(map(schema.Input, trained.sources)), trained_on),
         costs=mapped(lambda table: schema.Costs(table.name, table.device, table.source, table.basis), table),
@@ -138,10 +146,10 @@ def _add(made: schema.Validation, study: Study) -> None:
         reference=Clocks(*measurements.reference),
         main_protocol=study.main,
         table_saw_these=study.table_saw_these,
-        histogram=schema.Histogram(EDGES, histogram(errors, EDGES)),
+        histogram=schema.Histogram(EDGES, histogram(errors_percent(measurements.power_w, predicted), EDGES)),
         by_setting=[schema.SettingScores(float(core), float(memory), each) for (core, memory), each in at_settings],
-        by_benchmark=_by_benchmark(measurements, predicted[study.main], shares),
-        likeness=_likeness(measurements, predicted[study.main], shares),
+        by_benchmark=_by_benchmark(measurements, predicted, shares),
+        likeness=_likeness(measurements, predicted, shares),
         range=schema.Ranges(
             core_mhz=seen(rows["core_mhz"]),
             memory_mhz=seen(rows["memory_mhz"]),
@@ -178,7 +186,7 @@ def _by_benchmark(measurements: Measurements, predicted: Floats, shares: pd.Data
                     predicted_w=finite(row["predicted"]),
                 ),
                 mix=mix,
-                nearest=str(near.loc[name, "nearest"]) if name in near.index else None,
+                nearest=near["nearest"].get(name),
                 distance=finite(near["distance"].get(name, np.nan)),
             )
         )

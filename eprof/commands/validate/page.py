@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from markupsafe import Markup
 from msgspec import Struct
 
-from eprof.base.text import counted, cut, when
+from eprof.base.known import mapped
+from eprof.base.text import by_sign, counted, cut, phrase, when
 from eprof.commands.validate import words
-from eprof.commands.validate.schema import Histogram, Measured, SettingScores, Validation
+from eprof.commands.validate.schema import Histogram, Measured, SettingScores, Validation, WholeRun
 from eprof.commands.validate.words import protocol
 from eprof.lab.fitting.protocols import FIT, Scores
 from eprof.show.page.frame import Figure, card, heat_table, method, page, quiet, templates
@@ -53,8 +54,7 @@ def signed(value: float | None) -> str:
     if value is None:
         return "unknown"
     size = f"{abs(value):.1f}"
-    sign = "+" if value > 0 else MINUS
-    return f"{'' if size == '0.0' else sign}{size}{NARROW}%"
+    return f"{when(size != '0.0', by_sign(value, MINUS, '+'))}{size}{NARROW}%"
 
 
 def bars(pairs: Sequence[Pair], far_percent: float) -> Markup:
@@ -80,7 +80,7 @@ def histogram(histogram: Histogram) -> Markup:
     for error in (step * number for number in range(-many, many + 1)):
         anchor = {-reach: "start", reach: "end"}.get(error, "middle")
         words = f"{error:+g}".replace("-", MINUS) if error else "0"
-        kind = "axis" if error else "axis zero"
+        kind = "axis" + when(not error, " zero")
         body += tick.format(kind, pct(50 * (error + reach) / reach), _HEIGHT, _HEIGHT + 16, anchor, words)
     bar = Markup(
         '<rect class="v-predicted" x="{}" y="{:.1f}" width="{}" height="{:.1f}">'
@@ -119,108 +119,101 @@ _NAME = 44
 
 def html(document: Validation) -> str:
     """The page of a validation: one self-contained HTML file from a document `eprof.validation/1`."""
-    return page(
-        document,
-        "validation",
-        words.costs(document),
-        words.headline(document),
-        _figures(document),
-        _sections(document),
-        words.verdicts(document),
-    )
+    head = words.costs(document), words.headline(document)
+    return page(document, "validation", *head, _figures(document), _sections(document), words.verdicts(document))
 
 
 def _figures(document: Validation) -> Iterator[Figure]:
     scores = words.main(document)
-    row = "run" if document.main_protocol == "runs" else "row"
+    row = {"runs": "run"}.get(document.main_protocol, "row")
     about = ""
     if document.measured is not None:
         about = f"{document.measured.benchmarks} kernels, {len(document.measured.settings)} settings"
     errors = {"Mean error": scores.mean_percent, "Nine in ten within": scores.p90_percent, "Worst": scores.max_percent}
     for name, error in errors.items():
-        large = "not known" if error is None else percent(error).replace(" ", NARROW)
+        large = mapped(lambda error: percent(error).replace(" ", NARROW), error) or "not known"
         yield Figure(name, large, when(name == "Mean error", protocol(document.main_protocol)))
     yield Figure("Root mean square", quantity_or("not known", scores.rmse_w, "W"))
     yield Figure("Tested on", f"{whole(scores.n)}{NARROW}{row}{when(scores.n != 1, 's')}", about)
 
 
 def _sections(document: Validation) -> Iterator[Section]:
-    measured, scores, tested_by = document.measured, words.main(document), protocol(document.main_protocol)
+    measured, parts = document.measured, dict[str, Sequence[str]]()
     if document.runs:
-        known = [run for run in document.runs if run.predicted_j is not None]
-        pairs = [
-            Pair(run.path, run.path.rpartition("/")[2], run.measured_j, run.predicted_j or 0.0, "J") for run in known
-        ]
-        answer = (
-            "Energy that a meter saw, and what is predicted for the kernels. They may differ: "
-            f"{document.runs[0].reasons}."
-        )
-        lower = sum("missing" in run.marks for run in known)
-        bounds = counted(lower, "prediction is a lower bound", "predictions are lower bounds")
-        rest = when(lower, f"{bounds}: something could not be counted or priced.")
-        chart = bars(pairs, _FAR)
-        yield card("programs", "Programs", "Whole programs", Sentence(answer), chart, quiet(rest))
+        yield _programs(document.runs)
     if measured is not None:
         yield _tested(document)
         yield _trust(document, measured)
         yield from _kernels(document, measured)
-        if sum(measured.histogram.counts):
-            lean = "" if scores.bias_percent is None else f" Their mean is {signed(scores.bias_percent)}."
-            answer = (
-                f"{tested_by.capitalize()}: {scores.n} errors, half of them within "
-                f"{percent(scores.median_percent)}.{lean}"
-            )
-            below = "Left of 0: less was predicted than measured. Errors beyond 50 % are counted in the outermost bars."
-            chart = histogram(measured.histogram)
-            yield card("spread", "Spread", "How errors are spread", Sentence(answer), chart, quiet(below))
-
-        errors = {at.label: at.scores.mean_percent for at in measured.by_setting if at.scores.mean_percent is not None}
-        if len(errors) > 1:
-            ends = min(errors, key=lambda label: errors[label]), max(errors, key=lambda label: errors[label])
-            least, most = (f"{percent(errors[label])} at {label}{NARROW}MHz" for label in ends)
-            below = (
-                "Core clock across, memory clock down, in MHz; mean size of the error in %, then the bias. Colours "
-                f"change at {', '.join(f'{step:g}' for step in STEPS)} %."
-            )
-            answer = f"From {least} to {most}, {tested_by}."
-            chart = error_map(measured.by_setting)
-            yield card("settings", "Clocks", "Error by clock setting", Sentence(answer), chart, quiet(below))
+        yield from _spread(document, measured)
         if document.baselines:
             yield _baselines(document)
-
-        answer = f"{tested_by.capitalize()}, over all settings."
+        answer = f"{protocol(document.main_protocol).capitalize()}, over all settings."
         below = (
             "What power goes to is the model's reading, not a measurement. The same: the share of the power that goes "
             "to the same things in both."
         )
         table = words.kernels(document, measured.by_benchmark)
         yield card("all", "All kernels", "Every kernel", Sentence(answer), table, quiet(below))
-
-    parts: dict[str, Sequence[str]] = {}
-    if measured is not None:
-        how = []
-        if (costs := measured.costs) is not None:
-            how.append(f"Cost table {costs.name} for {costs.device}. {costs.source}")
-        if (form := measured.form) is not None:
-            clock_tree = when(form.clock_tree, " + b · f · V² (clock tree)")
-            how += [
-                f"P = Σ rate · c · V² + c₁ V (core and memory) + constant{clock_tree}; voltages {form.voltages}, "
-                f"relative weights, {form.loss.upper()} loss; all coefficients ≥ 0.",
-                "In every fold, voltages and coefficients are estimated from the training rows alone.",
-            ]
         parts = {
-            "How": how,
+            "How": list(_how(measured)),
             "Measurements": [source.path for source in measured.inputs],
             "Trained on": [source.path for source in measured.trained_on or ()],
         }
     yield method(document, parts, document.notes)
 
 
+def _programs(runs: Sequence[WholeRun]) -> Section:
+    known = [run for run in runs if run.predicted_j is not None]
+    pairs = [Pair(run.path, run.path.rpartition("/")[2], run.measured_j, run.predicted_j or 0.0, "J") for run in known]
+    answer = f"Energy that a meter saw, and what is predicted for the kernels. They may differ: {runs[0].reasons}."
+    lower = sum("missing" in run.marks for run in known)
+    bounds = counted(lower, "prediction is a lower bound", "predictions are lower bounds")
+    rest = when(lower, f"{bounds}: something could not be counted or priced.")
+    return card("programs", "Programs", "Whole programs", Sentence(answer), bars(pairs, _FAR), quiet(rest))
+
+
+def _spread(document: Validation, measured: Measured) -> Iterator[Section]:
+    """The sections of how errors are spread, over rows and over clocks."""
+    scores, tested_by = words.main(document), protocol(document.main_protocol)
+    if sum(measured.histogram.counts):
+        lean = phrase(" Their mean is {}.", mapped(signed, scores.bias_percent))
+        within = f"{scores.n} errors, half of them within {percent(scores.median_percent)}"
+        answer = Sentence(f"{tested_by.capitalize()}: {within}.{lean}")
+        below = "Left of 0: less was predicted than measured. Errors beyond 50 % are counted in the outermost bars."
+        yield card("spread", "Spread", "How errors are spread", answer, histogram(measured.histogram), quiet(below))
+
+    errors = {at.label: at.scores.mean_percent for at in measured.by_setting if at.scores.mean_percent is not None}
+    if len(errors) > 1:
+        ends = min(errors, key=lambda label: errors[label]), max(errors, key=lambda label: errors[label])
+        least, most = (f"{percent(errors[label])} at {label}{NARROW}MHz" for label in ends)
+        answer = Sentence(f"From {least} to {most}, {tested_by}.")
+        below = (
+            "Core clock across, memory clock down, in MHz; mean size of the error in %, then the bias. Colours "
+            f"change at {', '.join(f'{step:g}' for step in STEPS)} %."
+        )
+        chart = error_map(measured.by_setting)
+        yield card("settings", "Clocks", "Error by clock setting", answer, chart, quiet(below))
+
+
+def _how(measured: Measured) -> Iterator[str]:
+    """How power was predicted: by which table, or by which fit."""
+    if (costs := measured.costs) is not None:
+        yield f"Cost table {costs.name} for {costs.device}. {costs.source}"
+    if (form := measured.form) is not None:
+        clock_tree = when(form.clock_tree, " + b · f · V² (clock tree)")
+        yield (
+            f"P = Σ rate · c · V² + c₁ V (core and memory) + constant{clock_tree}; voltages {form.voltages}, "
+            f"relative weights, {form.loss.upper()} loss; all coefficients ≥ 0."
+        )
+        yield "In every fold, voltages and coefficients are estimated from the training rows alone."
+
+
 def _tested(document: Validation) -> Section:
     answer = "Each line holds predictions against measured power in another way; the bold one is the headline's."
     # What the difference between errors on kernels that were seen and unseen says.
     name, unseen = document.main_protocol, words.main(document).mean_percent
-    seen = document.protocols[FIT].mean_percent if FIT in document.protocols else None
+    seen = getattr(document.protocols.get(FIT), "mean_percent", None)
     if name != FIT and seen and unseen:
         more = "hardly more than" if unseen / seen < 1.15 else f"{unseen / seen:.1f} times"
         answer = (

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from eprof.base.text import cut, phrase, when
+from eprof.base.text import by_sign, cut, phrase, when
 from eprof.commands.validate.schema import Candidate, KernelScores, Times, Validation, WholeRun
 from eprof.commands.validate.study import CARD_SCALED, OWN, SCALED
 from eprof.lab.fitting import protocols
@@ -20,6 +20,7 @@ from eprof.show.words.blocks import (
     Table,
     Tone,
     Verdict,
+    at_most,
     numbers,
     table_of,
     texts,
@@ -92,13 +93,13 @@ def headline(document: Validation) -> Headline:
     subject = _SUBJECTS[name]
     if name == protocols.TABLE and document.measured is not None and document.measured.table_saw_these:
         subject = _FITTED
-    predicted = "energy" if name == "runs" else "power"
+    predicted = {"runs": "energy"}.get(name, "power")
     sentence = f"{subject}, predicted {predicted} is off by {percent(scores.mean_percent)} on average."
     spread = "One measurement is no statement about others."
     if scores.n > 1:
         bias, lean = scores.bias_percent or 0.0, ""
         if abs(bias) >= 0.5 * scores.mean_percent:
-            lean = f", and most predictions are too {'high' if bias > 0 else 'low'}"
+            lean = f", and most predictions are too {by_sign(bias, 'low', 'high')}"
         spread = (
             f"Nine predictions in ten are within {percent(scores.p90_percent)}, the worst of {scores.n} is off by "
             f"{percent(scores.max_percent)}{lean}."
@@ -136,7 +137,7 @@ def blocks(document: Validation, verbose: bool) -> Iterator[Block]:
     if document.baselines:
         yield baselines(document)
     if document.measured is not None:
-        yield kernels(document, document.measured.by_benchmark, None if verbose else _KERNELS)
+        yield kernels(document, document.measured.by_benchmark, at_most(_KERNELS, verbose))
     if document.runs:
         yield whole_runs(document.runs)
     for candidate in document.candidates:
@@ -280,7 +281,7 @@ def candidate_words(candidate: Candidate) -> str:
 
 def similarity(document: Validation) -> str | None:
     """Whether a validation predicts kernels worse that are similar to no other; None if not looked at."""
-    likeness = document.measured.likeness if document.measured is not None else None
+    likeness = getattr(document.measured, "likeness", None)
     if likeness is None or likeness.near.mean_percent is None or likeness.far.mean_percent is None:
         return None
     near, far = likeness.near.mean_percent, likeness.far.mean_percent

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, Ints
 from eprof.base.errors import CostError, EprofError
+from eprof.base.known import mapped
 from eprof.base.text import when
 from eprof.base.threads import cores
 from eprof.base.vocabulary import CPU
@@ -88,7 +89,7 @@ def price(table: CostTable, measurements: Measurements, setting: str | None = No
         if active is not None and costs.sm_count is not None and mhz is not None and not counts_active:
             watts[rows, -2] = active.pj * costs.sm_count * mhz * 1e-6
     if np.isnan(watts).all():
-        raise CostError(refused[0] if refused else f"{table.name} predicts none of these rows.")
+        raise CostError(next(iter(refused), f"{table.name} predicts none of these rows."))
     parts = pd.DataFrame(watts, columns=[*terms, _ACTIVE, CONSTANT_POWER])
     if not parts[_ACTIVE].any():
         del parts[_ACTIVE]
@@ -129,7 +130,7 @@ def _pj(costs: Costs, term: str) -> float | None:
     word = _word(costs, term)
     if word is not None:
         return costs.charges[word].pj
-    return costs.prices[term].pj if term in costs.prices else None
+    return mapped(lambda price: price.pj, costs.prices.get(term))
 
 
 def rows_by_setting(measurements: Measurements) -> dict[str, list[int]]:

@@ -195,9 +195,8 @@ class Unknowns(Struct, frozen=True):
         """The unknowns of `form` for these rows; what never varies is no unknown."""
         varying = len(measurements.terms) if measurements.own else int((measurements.rates.nunique() > 1).sum())
         levels = [measurements.rows[name].nunique() - 1 for name in ("core_mhz", "memory_mhz")]
-        per_domain = 2 if form.clock_tree else 1
-        constants = 1 + per_domain * sum(number > 0 for number in levels)
-        return cls(varying, constants, sum(levels) if form.voltages == "estimated" else 0)
+        constants = 1 + (1 + form.clock_tree) * sum(number > 0 for number in levels)
+        return cls(varying, constants, (form.voltages == "estimated") * sum(levels))
 
     @property
     def all(self) -> int:

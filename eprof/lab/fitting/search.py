@@ -13,6 +13,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from eprof.base.arrays import Floats, Ints
+from eprof.base.text import when
 from eprof.lab.measurements.values import CORE, Measurements
 
 VOLTAGES = ("estimated", "given", "one")
@@ -46,7 +47,7 @@ class Form(Struct, frozen=True):
     @property
     def words(self) -> str:
         """The form of a fit as a phrase, for tables and summaries."""
-        clock_tree = "clock tree" if self.clock_tree else "no clock tree"
+        clock_tree = when(not self.clock_tree, "no ") + "clock tree"
         losses = {"l1": "least absolute residuals", "l2": "least squares", "soft": "squares, absolute when large"}
         phrases = [f"voltages {self.voltages}", clock_tree, "relative weights", losses[self.loss]]
         if self.ridge:

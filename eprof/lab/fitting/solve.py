@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.gpus import may_be_same
+from eprof.base.known import only
 from eprof.base.resources import folder
 from eprof.base.toml import Document
 from eprof.base.vocabulary import CPU
@@ -41,7 +42,8 @@ from eprof.lab.fitting.search import (
 )
 from eprof.lab.measurements.values import COUNTED, DOMAINS, MeasurementError, Measurements, wild
 
-_PER_GHZ = {name: 1e3 if "mhz" in name else 1.0 for name in CONSTANTS}  # the solver counts clocks in GHz
+# The solver counts clocks in GHz.
+_PER_GHZ = dict.fromkeys(CONSTANTS, 1.0) | {name: 1e3 for name in CONSTANTS if "mhz" in name}
 _REWEIGHTINGS = 12
 _SOFT = 0.05  # relative: residuals well above it count as absolute ones, those well below as squares
 _SMALLEST_RESIDUAL = 5e-3  # relative: below it an absolute residual is treated as a square, so that weights stay finite
@@ -230,7 +232,7 @@ def ridge_for(measurements: Measurements, prior: Mapping[str, float] | None) -> 
     if measurements.own:
         # Two unknown energies a benchmark: a few rows each tell them badly, and settings that are left out suffer.
         return _OWN_RIDGE
-    return _RIDGE if prior else 0.0
+    return _RIDGE * bool(prior)
 
 
 def form_without_prior(measurements: Measurements) -> Form:
@@ -299,7 +301,7 @@ def _has_full_rate_fp64(device: str) -> bool | None:
     """Whether a GPU has about as many FP64 units as FP32 ones; None: not known."""
     capabilities = capabilities_like(device)
     has_full_rate = {chips()[capability].full_rate for capability in capabilities if capability in chips()}
-    return has_full_rate.pop() if len(has_full_rate) == 1 else None
+    return only(has_full_rate)
 
 
 @cache

@@ -226,7 +226,7 @@ class _Text(Struct, frozen=True, eq=False):
         if self.measurements.per_socket:
             lines.append('per = "socket"              # in use')
         watts, low, high = self.quality.constant_w
-        interval = "" if np.isnan(low) else f" ({number(low, 3)} to {number(high, 3)} W)"
+        interval = when(not np.isnan(low), f" ({number(low, 3)} to {number(high, 3)} W)")
         place = when(self.measurements.is_clocked and not self.is_cpu, " at the reference setting")
         place += when(self.measurements.per_socket, " for each socket in use")
         lines.append(
@@ -268,7 +268,7 @@ class _Text(Struct, frozen=True, eq=False):
             why, mark = "fitted", ""
             if word in _TOTALS and not price.startswith(f"{word}_flop"):
                 mark = ', mark = "assumed"'
-            if self._is_untold(price):
+            if str(self.quality.status[price]) not in _DIGITS and len(self.quality.replicas):
                 low, high = self._interval(price)
                 why, mark = "fitted, but the data cannot tell", ', mark = "estimated"'
                 if not np.isnan(low):
@@ -289,9 +289,6 @@ class _Text(Struct, frozen=True, eq=False):
             return f'formula = "({" + ".join(kinds)}) / 2", why = "{why}", mark = "assumed"'
         pays, why = self._unpaid(word)
         return f"{pays} = {quoted(why)}"
-
-    def _is_untold(self, price: str) -> bool:
-        return str(self.quality.status[price]) not in _DIGITS and len(self.quality.replicas) > 0
 
     def _unpaid(self, word: str) -> tuple[str, str]:
         """A word without a price: "nothing" or "unpriced", and why."""
@@ -325,7 +322,7 @@ class _Text(Struct, frozen=True, eq=False):
             f"rows = {len(measurements)}",
             f"benchmarks = {measurements.rows['benchmark'].nunique()}",
             f"settings = {len(measurements.settings)}",
-            *([f"reference = [{core_mhz:g}, {memory_mhz:g}]"] if self.measurements.is_clocked else []),
+            *[f"reference = [{core_mhz:g}, {memory_mhz:g}]"] * self.measurements.is_clocked,
             f"error_percent = {{ {', '.join(f'{name} = {value:.2f}' for name, value in quality.errors.items())} }}",
         ]
         if not np.isnan(quality.within):

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import EprofError
-from eprof.base.text import brief, few, pattern
+from eprof.base.known import mapped
+from eprof.base.text import brief, by_sign, few, pattern, when
 from eprof.base.vocabulary import CPU, GPU
 
 # Words to SI units, clocks to MHz. Micro is u, or either of the two characters that look like it.
@@ -176,7 +177,7 @@ def _plain(column: pd.Series) -> pd.Series:
 def lines(numbers: Sequence[int] | npt.NDArray[Any]) -> str:
     """Line numbers of measured rows as words, the first few of many: "lines 3, 8, 9 and 12 more"."""
     listed = [str(int(number)) for number in numbers]
-    return f"line{'s' if len(listed) > 1 else ''} {few(listed, 6)}"
+    return f"line{when(len(listed) > 1, 's')} {few(listed, 6)}"
 
 
 PLAUSIBLE_W = (1.0, 3000.0)
@@ -202,7 +203,7 @@ def units(rows: pd.DataFrame, label: str) -> None:
     middle = float(rows["power_w"].median())
     if not PLAUSIBLE_W[0] <= middle <= PLAUSIBLE_W[1]:
         raise MeasurementError(
-            f"{label}: half of the rows draw {'more' if middle > 1 else 'less'} than {middle:.3g} W, which no GPU "
+            f"{label}: half of the rows draw {by_sign(middle - 1, 'less', 'more')} than {middle:.3g} W, which no GPU "
             "does; look at the units of power, energy and time in the mapping (mJ against J, ms against s)."
         )
     for name in ("core_mhz", "memory_mhz"):
@@ -247,7 +248,7 @@ def devices(frame: pd.DataFrame, named: str | None, label: str, processor: str =
     if named is not None and named not in frame:
         raise MeasurementError(f"{label}: has no column `{named}`, which the mapping takes for `device`.")
     candidates = [name for name in frame.columns if name.strip().lower() in _GPU_COLUMNS]
-    for name in candidates if named is None else [named]:
+    for name in mapped(lambda column: [column], named) or candidates:
         values = sorted(frame[name].dropna().astype(str).unique())
         if len(values) < 2:
             continue

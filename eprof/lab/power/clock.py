@@ -49,7 +49,9 @@ class Moment(NamedTuple):
 
 
 def moment(text: str, unit_s: float = 1.0) -> Moment:
-    """The time in a meter's cell. A date without a zone is taken as UTC."""
+    """The time in a meter's cell; NaN where it is empty. A date without a zone is taken as UTC."""
+    if not text:
+        return Moment(math.nan)
     try:
         seconds = float(text.replace(",", ".")) * unit_s
     except ValueError:

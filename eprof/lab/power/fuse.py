@@ -106,19 +106,20 @@ def zone_s(series: Series, marks: Sequence[Mark]) -> float:
     return float(nearest) if abs(nearest) <= 14 * 3600 else 0.0
 
 
-def offset_s(series: Series, pieces: Pieces, within_s: float, step_s: float | None = None) -> float:
+def offset_s(series: Series, pieces: Pieces, within_s: float) -> float:
     """By how much the power's clock is behind the marks', found where power is steadiest inside of the functions.
 
     The offset within `within_s` at which what the mean power of each function explains of the power is most.
     """
-    step = step_s or series.period_s / _STEPS_OF_A_PERIOD
+    step = series.period_s / _STEPS_OF_A_PERIOD
     offsets = np.arange(-within_s, within_s + step / 2, step)
-    found_s = float(offsets[int(np.argmax([explained(series.shifted(offset), pieces) for offset in offsets]))])
+    explained = [_explained(series.shifted(offset), pieces) for offset in offsets]
+    found_s = float(offsets[int(np.argmax(explained))])
     return 0.0 if abs(found_s) < _LEAST_OF_A_PERIOD * series.period_s else found_s
 
 
-def explained(series: Series, pieces: Pieces) -> float:
-    """How well fused clocks fit, in W^2 s: sum over functions, and outside, of joules squared over time."""
+def _explained(series: Series, pieces: Pieces) -> float:
+    """How well fused clocks fit: sum over functions, and outside, of joules squared over time."""
     seconds = pieces.summed(series.known_s(pieces.begin_s, pieces.end_s))
     joules = pieces.summed(series.energy_j(pieces.begin_s, pieces.end_s))
     span = series.edges[[0]], series.edges[[-1]]

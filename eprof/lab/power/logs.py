@@ -18,9 +18,10 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, Ints
 from eprof.base.errors import LogError
+from eprof.base.known import either
 from eprof.base.resources import lines as lines_of
 from eprof.base.resources import log_start
-from eprof.base.text import counted, few, pattern, when
+from eprof.base.text import by_sign, counted, few, pattern, phrase, when
 from eprof.lab.power import clock, long_logs
 from eprof.lab.power.clock import Moment
 from eprof.lab.power.long_logs import LongLog
@@ -217,7 +218,7 @@ def _of_long(
             rows_.begin_s = np.multiply(told_s or 0.0, np.arange(len(rows_)), dtype=float)
             rows_.end_s = rows_.begin_s + (told_s or 0.0)
         for place, power in enumerate(log.layout.powers):
-            label = f"{power.component} {device}" if device else power.component
+            label = power.component + phrase(" {}", device)
             within = log.layout.form.within.get(power.component, "")
             is_step = power.is_step or meter.value == "joules"
             track = _Track(label, power.kind, is_step, within, rows_.begin_s, rows_.values[place])
@@ -307,7 +308,7 @@ def _moments(
     path: str, meter: Meter, found: Sequence[Row], told_s: float | None, is_asked: bool, notes: list[str]
 ) -> tuple[list[float], _Clock]:
     """The time of each row in s, NaN where it has none, and what kind of times they are. Raises LogError."""
-    read_ = [clock.moment(row.time, row.unit_s or 1.0) if row.time else Moment(math.nan) for row in found]
+    read_ = [clock.moment(row.time or "", row.unit_s or 1.0) for row in found]
     for row, time in zip(found, read_, strict=True):
         if row.time and math.isnan(time.seconds):
             raise LogError(
@@ -345,7 +346,7 @@ def _tracks(meter: Meter, found: Sequence[Row], moments: Sequence[float]) -> Ite
         if has_times and math.isnan(time_s):
             continue
         for one in row.readings:
-            label = f"{one.component} {one.device}" if one.device and meter.devices != "added" else one.component
+            label = one.component + when(one.device and meter.devices != "added", f" {one.device}")
             samples.setdefault((label, one.device), []).append((time_s, one))
     tracks = {}
     for (label, device), own in samples.items():
@@ -435,7 +436,7 @@ def _series(path: str, meter: Meter, track: _Track, its: _Clock, holds: bool, no
     start_s = None if its.absolute else meter.start_s
     if is_mean:
         usual_s = its.interval_s or float(np.median(np.diff(times)))
-        edges = np.append(times[0] - usual_s if start_s is None else start_s, times)
+        edges = np.append(either(start_s, times[0] - usual_s), times)
         made = Series.of_means(name, path, edges, values, its.absolute, track.is_step)
     elif track.kind == JOULE:
         if start_s is not None:
@@ -471,7 +472,7 @@ def _drawn(path: str, track: _Track, its: _Clock, is_mean: bool, notes: list[str
     if low:
         notes.append(f"{path}: {counted(low, 'sample')} of {track.component} below 0 are not known")
     if its.is_asked and (np.isnan(times) | (np.diff(times, append=np.inf) == 0)).any():
-        begin_s = 0.0 if np.isnan(times[0]) else times[0]
+        begin_s = float(np.nan_to_num(times[0]))
         times = np.array(begin_s + (its.interval_s or 0.0) * (np.arange(len(times)) + is_mean))
     known_: Floats = np.where(values < 0, np.nan, values)
     return times, known_
@@ -489,7 +490,7 @@ def _in_order(
     if its.absolute and not its.zoned:
         times, changes = clock.without_changes(times)
         for _, change_s in changes:
-            way = "back" if change_s < 0 else "forward"
+            way = by_sign(change_s, "back", "forward")
             notes.append(
                 f"{path}: its clock was set {way} by an hour while it logged, as in the "
                 "night when clocks change; its times go on as before, log in UTC to be sure"

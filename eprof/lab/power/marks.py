@@ -17,7 +17,7 @@ from eprof.base.errors import LogError
 from eprof.base.resources import lines as lines_of
 from eprof.base.resources import log_start
 from eprof.base.text import pattern
-from eprof.logs.rows import packing
+from eprof.logs.rows import stream
 
 _MOST_BYTES = 1 << 30
 _SQLITE = b"SQLite format 3\0"
@@ -58,7 +58,7 @@ def read(path: str) -> Marks:
     """The marks of a file. Raises LogError, with the line where there is one."""
     if log_start(path, len(_SQLITE)) == _SQLITE:
         return _of_nsys(path)
-    content = packing.content(path, _MOST_BYTES)
+    content = stream.content(path, _MOST_BYTES)
     if content.lstrip()[:1] == b"[":
         return _of_caliper(path, content)
     if any(sign in content[:_BEGINNING] for sign in _PROFILES):
@@ -208,7 +208,7 @@ def _of_otf2(path: str, lines: Sequence[str]) -> Marks:
     marks, endless = _nested(
         (location, kind == "ENTER", region, (float(ticks) - first) * tick_s) for kind, location, ticks, region in steps
     )
-    notes = [] if clock else ["times of otf2-print are ticks, taken for ns; with -A it prints how long a tick is"]
+    notes = ["times of otf2-print are ticks, taken for ns; with -A it prints how long a tick is"] * (not clock)
     if endless:
         notes.append(f"{len(endless)} regions never end and were left out")
     return _checked(path, sorted(marks, key=attrgetter("begin_s")), False, notes)

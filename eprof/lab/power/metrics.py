@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from eprof.base.text import pattern
+from eprof.base.text import pattern, when
 
 _LOOK = 400  # lines in which names are looked for
 _SERIES = r"(?P<name>\w+)\{(?P<labels>.*)\}"
@@ -70,7 +70,7 @@ def side_by_side(form: Samples, lines: Sequence[str]) -> tuple[list[str], list[i
     has_hosts = len({host for _, _, host, _ in rows}) > 1
     table = [",".join([*["timestamp"] * has_times, "gpu", *names])]
     for (_, time, host, device), row in rows.items():
-        label = f"{host} {device}" if has_hosts else device
+        label = when(has_hosts, f"{host} ") + device
         table.append(",".join([*[time] * has_times, label, *(row.get(name, "") for name in names)]))
     return table, numbers
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Floats
-from eprof.base.text import listed, pattern
+from eprof.base.text import listed, pattern, when
 
 MOST_W = 1e8  # more than any machine draws
 _GAP = 10.0  # periods without a sample: nothing is known of them
@@ -183,9 +183,9 @@ def _names(series: Sequence[Series]) -> list[str]:
     names: list[str] = []
     for each in series:
         alike = [other for other in series if other.component == each.component]
-        name = each.component if len(alike) == 1 else f"{each.component} ({Path(each.source).name})"
+        name = each.component + when(len(alike) > 1, f" ({Path(each.source).name})")
         before = sum(other == name or other.startswith(f"{name} #") for other in names)
-        names.append(f"{name} #{before + 1}" if before else name)
+        names.append(name + when(before, f" #{before + 1}"))
     return names
 
 

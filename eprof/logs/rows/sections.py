@@ -7,7 +7,7 @@ lines one by one.
 from __future__ import annotations
 
 import csv
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from itertools import chain, compress
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -54,6 +54,10 @@ class Section(Struct):
         """Where a column is in a line of a CSV section; None if there is none."""
         return self.prefix + self.columns.index(name) if name in self.columns else None
 
+    def places(self, names: Iterable[str]) -> list[int]:
+        """Where some columns are in a line of a CSV section, of those that there are."""
+        return [place for name in names if (place := self.at(name)) is not None]
+
     @property
     def width(self) -> int:
         """How many fields a line of a CSV section has at most."""
@@ -62,8 +66,7 @@ class Section(Struct):
     @property
     def least(self) -> int:
         """How many fields a row of a CSV section has at least: rows of metrics end before the columns of rules."""
-        places = [self.at(name) for name in self.needed]
-        return max([place for place in places if place is not None], default=self.width - 1) + 1
+        return max(self.places(self.needed), default=self.width - 1) + 1
 
 
 class Rows(Struct):
@@ -150,11 +153,11 @@ def many_rows(section: Section, text: bytes, wanted: Sequence[int], names: Conta
 
 
 def together(pieces: Sequence[Piece]) -> Piece:
-    """Pieces of a CSV section below each other; there must be some."""
+    """Pieces of a CSV section below each other."""
     if len(pieces) == 1:
         return pieces[0]
     joined: Piece = {}
-    for place in pieces[0]:
+    for place in next(iter(pieces), joined):
         columns = [piece[place] for piece in pieces]
         types = [column.dtype for column in columns if not isinstance(column, list)]
         if types:

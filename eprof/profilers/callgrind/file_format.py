@@ -30,7 +30,7 @@ _TRIGGER, _CLIENT = "Trigger", "Client Request:"  # why a part was written: the 
 # What `eprof_mark.h` and `hook/sitecustomize.py` say: a thread's mark begins (+), ends (-), or is the last (!).
 _SAID = pattern(r"eprof (?P<thread>\d+) (?P<sign>[-+!]) ?(?P<name>[^\t]*)\t?(?P<frame>.*)")
 _MARK = "Mark"  # in a decoded profile: which one the costs below it are of
-UNTOLD, _AND = "(mark not told)", " + "
+_UNTOLD, _AND = "mark not told", " + "  # the first as `profile/grouping.py` calls what may be of any group
 _HIGHEST = (1 << 63) - 1
 
 
@@ -44,7 +44,7 @@ class Function(NamedTuple):
 class Spot(NamedTuple):
     """Where in the source: a file and a line ("" and 0: not told). frame: of Python, when the part was written.
 
-    mark: the innermost that was open then; of several threads at once, theirs. OUTSIDE, UNTOLD.
+    mark: the innermost that was open then; of several threads at once, theirs. OUTSIDE, _UNTOLD.
     """
 
     file: str
@@ -222,6 +222,7 @@ class _Walk(Struct):
     mark: str = OUTSIDE
     thread: str = ""
     open_marks: dict[str, list[str]] = field(default_factory=dict)  # of each thread, the outermost first
+    marked_by: dict[str, str] = field(default_factory=dict)  # of each thread, the number that it has for the system
     are_marks_told: bool = True
     place: int = -1
     called: int | None = None
@@ -342,12 +343,16 @@ class _Walk(Struct):
         innermost = {names[-1] for names in ([own] if own else self.open_marks.values()) if names}
         self.mark = _AND.join(sorted(innermost)) or OUTSIDE
         if not self.are_marks_told:
-            self.mark = UNTOLD
+            self.mark = _UNTOLD
+        self.frame = said
         about = _SAID.fullmatch(said)
-        self.frame = said if about is None else about["frame"]
         if about is None:
             return
-        marks = self.open_marks.setdefault(self.thread or about["thread"], [])
+        self.frame = about["frame"]
+        thread = self.thread or about["thread"]
+        if self.marked_by.get(thread) != about["thread"]:  # valgrind gives the number of an ended thread to a new one
+            self.marked_by[thread], self.open_marks[thread] = about["thread"], []
+        marks = self.open_marks[thread]
         name = about["name"].strip() or '""'
         if about["sign"] == "+":
             marks.append(name)

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from eprof.base.arrays import Columns, group_sums, numbers_of
 from eprof.base.errors import LogError
 from eprof.base.text import pattern
-from eprof.logs.join.ranks import OUTSIDE, RANGES
+from eprof.logs.join.ranks import MARK, OUTSIDE
 from eprof.logs.rows.log import COUNT, Calls, Log, Names, Table, TableRows
 from eprof.logs.rows.stream import Source
 from eprof.profilers.callgrind.decode import decoded
-from eprof.profilers.callgrind.file_format import UNTOLD, Costs, Function, parse
+from eprof.profilers.callgrind.file_format import Costs, Function, parse
 from eprof.profilers.callgrind.signs import KIND, MACHINE, SIMULATED, UNDECODED
 
 _FEW = 3
@@ -38,10 +38,10 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, p
         functions = decoded(costs, path.parent, path.stat().st_mtime if path.is_file() else math.inf)
     # A run directory knows the program, of which this may be a child.
     command = None if is_of_run else costs.header.get("cmd")
-    functions = functions.added(by_mark=parts in RANGES)
+    functions = functions.added(by_mark=parts == MARK)
     places = np.unique(functions.places).tolist()
     names = dict(zip(places, _names([functions.functions[place] for place in places]), strict=True))
-    table = _table(functions, names, keep, [spot.mark for spot in functions.spots] if parts in RANGES else None)
+    table = _table(functions, names, keep, [spot.mark for spot in functions.spots] if parts == MARK else None)
     notes = functions.notes[:_FEW]
     if len(functions.notes) > _FEW:  # a Python program has a hundred libraries
         notes.append(f"{len(functions.notes) - _FEW} more objects likewise")
@@ -82,7 +82,7 @@ def _table(costs: Costs, names: Mapping[int, str], keep: Container[str] | None, 
         Names.of([costs.descriptions.get(MACHINE)] * len(keys)),
         Names.of(names[place] for place, _ in keys),
         launches=[max(called[key], 1) for key in keys],
-        part=parts and Names.of(label if label != UNTOLD else None for _, label in keys),
+        part=parts and Names.of(label for _, label in keys),
     )
     kept = [name for name in costs.own.names if keep is None or name in keep or name == UNDECODED]
     values = costs.own.only(kept)

@@ -20,7 +20,7 @@ import numpy as np
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED
-from eprof.base.known import only
+from eprof.base.known import mapped, only
 from eprof.logs.rows.cells import no_kernels
 from eprof.logs.rows.events import LATEST_NS, Event, Gpu, Id, Link, Trace, link, numbers, parsed
 from eprof.logs.rows.gaps import Gaps
@@ -85,13 +85,14 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
     devices = _devices(links, trace.gpus)
     start_ns = np.array([_nanoseconds(kernel) for kernel in kernels], dtype=np.int64)
     _add_gaps(gaps, kernels, [event for event in events if event.cat in _OTHERS], trace)
+    streams = Names.of(mapped(str, kernel_link.stream) for kernel_link in links)
     rows = TableRows.of(
         devices,
         _kernel_names(kernels),
         time_s=np.where(time_s < 0, np.nan, time_s),
-        part=Names.of(_stream(each) for each in links) if parts == "stream" else None,
+        part=streams if parts == "stream" else None,
         start_ns=start_ns + trace.base_ns,
-        stream=Names.of(_stream(each) for each in links),
+        stream=streams,
         operator=_operators(events, [call_of.get(each.correlation) for each in links], notes),
     )
     return Table(TRACE, rows, Columns.of({}, len(kernels)), {})
@@ -159,10 +160,6 @@ def _kernel_names(kernels: Sequence[Event]) -> Names:
     return Names.of(_NO_NAME if kernel.name in _UNNAMED else kernel.name for kernel in kernels)
 
 
-def _stream(kernel: Link) -> str | None:
-    return None if kernel.stream is None else str(kernel.stream)
-
-
 def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:
     """A label for each device number of a PyTorch trace.
 
@@ -216,10 +213,9 @@ def _enclosed(rows: Iterable[Event], wanted: set[int]) -> Iterator[tuple[Event, 
 def _path(launch: Event, around: Sequence[Event]) -> str:
     operators = [scope.name for scope in around if scope.cat == _OPERATOR]
     frames = [frame for scope in around if (frame := _frame(scope))]
+    operator = [OUTSIDE, *operators][-1].removeprefix(_BACKWARD)
     if "GraphLaunch" in launch.name:
         operator = GRAPH
-    else:
-        operator = operators[-1].removeprefix(_BACKWARD) if operators else OUTSIDE
     if frames and frames[-1] == operator:
         frames.pop()
     return BETWEEN.join(name.replace(BETWEEN, ">") for name in (*frames, operator))

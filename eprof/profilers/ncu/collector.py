@@ -7,7 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from eprof.base.kernels import expression
-from eprof.collect.collector import ENERGY, PLAIN, TIME, GpuCollector, Offer, Place, Request, Step, Tool, Verdict
+from eprof.collect.collector import (
+    ENERGY,
+    PLAIN,
+    TIME,
+    GpuCollector,
+    Offer,
+    Place,
+    Request,
+    Step,
+    Tool,
+    Verdict,
+    option,
+)
 from eprof.collect.messages import beginnings, no_log, understand
 from eprof.collect.process import Ended
 from eprof.collect.tools import ask
@@ -167,7 +179,7 @@ def _tells_opcodes(path: str) -> bool:
 def _chip_metrics(tool: Tool) -> frozenset[str]:
     """The metrics that ncu has for this GPU's chip without suffix, none with a value for each opcode."""
     chip = _about()["chip"].get(tool.capability or "")
-    text = ask([str(tool.path), "--query-metrics", *(["--chips", chip] if chip else [])])
+    text = ask([str(tool.path), "--query-metrics", *option("--chips", chip)])
     names = re.findall(r"^(?=\w+?__\w)(\w++)\s", text, re.MULTILINE)
     return frozenset(name for name in names if _PER_OPCODE not in name)
 

@@ -105,15 +105,15 @@ def totals(
 def _cycles_of_all(metrics: Mapping[str, Array], number: int, keep: Container[str] | None) -> dict[str, Array]:
     """Cycles of all multiprocessors with work, cycles in which a tensor pipe was busy, instructions; by metric."""
     multiprocessors = _first_known([metrics[name] for name in _MULTIPROCESSORS if name in metrics], number)
-    mean_active = metrics.get(_MEAN_ACTIVE, np.full(number, np.nan)) * multiprocessors
-    active = _first_known([metrics[_ACTIVE], mean_active] if _ACTIVE in metrics else [mean_active], number)
+    unknown = np.full(number, np.nan)
+    mean_active = metrics.get(_MEAN_ACTIVE, unknown) * multiprocessors
+    active = _first_known([metrics.get(_ACTIVE, mean_active), mean_active], number)
     elapsed = _cycles(metrics, number) * multiprocessors
-
-    cycles = {_MEAN_ACTIVE: mean_active} if _MEAN_ACTIVE in metrics else {}
-    if _IPC_ACTIVE in metrics:
-        cycles[_IPC_ACTIVE] = metrics[_IPC_ACTIVE] * active
-    if _IPC_ELAPSED in metrics:
-        cycles[_IPC_ELAPSED] = metrics[_IPC_ELAPSED] * elapsed
+    cycles = {
+        _MEAN_ACTIVE: mean_active,
+        _IPC_ACTIVE: metrics.get(_IPC_ACTIVE, unknown) * active,
+        _IPC_ELAPSED: metrics.get(_IPC_ELAPSED, unknown) * elapsed,
+    }
     for name in (name for name in metrics if _PIPE in name or name.startswith(_BUSY)):
         if name.endswith(_OF_ACTIVE):
             cycles[name] = metrics[name] / 100 * active

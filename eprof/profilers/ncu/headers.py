@@ -58,13 +58,10 @@ _MARK = '","'
 _MOST = 1 << 16  # cells without a row
 
 
-def may_be_in(block: bytes) -> bool:
-    """Whether a block of a log can hold a header line of ncu."""
-    return any(mark in block for mark in _MARK_BYTES)
-
-
-def headers(lines: Sequence[str]) -> list[tuple[int, Section]]:
-    """The header lines of ncu's tables among these lines: the place of each, and its section."""
+def headers(lines: Sequence[str], block: bytes) -> list[tuple[int, Section]]:
+    """The header lines of ncu's tables among the lines of a block: the place of each, and its section."""
+    if not any(mark in block for mark in _MARK_BYTES):
+        return []
     places = [place for place, line in enumerate(lines) if any(mark in line for mark in _MARKS)]
     plain = list(_sections(lines, [place for place in places if not looks_like_row(lines[place])]))
     # Else a header may stand on the same line as output that starts with a number.
@@ -81,9 +78,8 @@ def _sections(lines: Sequence[str], places: Sequence[int]) -> Iterator[tuple[int
 def section_of(line: str) -> Section | None:
     """The section that a header line of ncu begins. Output of the program may stand before it on the same line."""
     match = _HEADER.search(line)
-    fewer = _FEWER.search(line) if match is None and "Kernel Name" in line else None
-    header = match or fewer
-    if header is None:
+    header = match or ("Kernel Name" in line and _FEWER.search(line))
+    if not header:
         return None
     before, own = line[: header.start()], line[header.start() :]
     delimiter = max(",;\t", key=own.count)
@@ -91,15 +87,17 @@ def section_of(line: str) -> Section | None:
     section.columns = [_ALIASES.get(name.strip(), name.strip()) for name in section.split(own)]
     if before.endswith(delimiter):
         section.prefix = len(section.split(before)) - 1
-    section.kind = _kind(section.columns) if match is None else _named_kind(match, section.columns)
+    section.kind = _named_kind(match, section.columns)
     section.needed = _NEEDED.get(section.kind, ())
-    return None if match is None and section.kind == UNKNOWN else section
+    if match is None and section.kind == UNKNOWN:
+        return None
+    return section
 
 
-def _named_kind(match: re.Match[str], columns: Sequence[str]) -> str:
-    if match["lines"]:
+def _named_kind(match: re.Match[str] | None, columns: Sequence[str]) -> str:
+    if match and match["lines"]:
         return LINES
-    if not match["trace"]:
+    if not match or not match["trace"]:
         return _kind(columns)
     shape = nsys.shape_of(columns)
     return TRACE if shape is not None and shape.is_trace else UNKNOWN
@@ -118,13 +116,10 @@ def _kind(columns: Sequence[str]) -> str:
 
 def part_column(section: Section, parts: str | None) -> str | None:
     """The column of an ncu table of launches with the part (stream or NVTX range); None if none is there or wanted."""
-    if section.kind not in (LONG, RAW):
+    sign = {"stream": "Stream", **dict.fromkeys(RANGES, _PUSH_POP)}.get(parts or "")
+    if section.kind not in (LONG, RAW) or sign is None:
         return None
-    if parts == "stream":
-        return "Stream" if "Stream" in section.columns else None
-    if parts in RANGES:
-        return next((name for name in section.columns if _PUSH_POP in name), None)
-    return None
+    return next((name for name in section.columns if sign in name), None)
 
 
 def part_labels(section: Section, words: Callable[[str], Sequence[str | None]]) -> list[str | None] | None:

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from eprof.base.arrays import Array, alike
 from eprof.base.errors import LogError
-from eprof.base.text import pattern
+from eprof.base.text import pattern, phrase
 from eprof.logs.rows import sections
 from eprof.logs.rows.log import COUNT, Names
 from eprof.logs.rows.numbers import (
@@ -36,7 +36,7 @@ from eprof.profilers.ncu import derived, headers, opcodes
 from eprof.profilers.ncu.headers import LONG, RAW, SUMMARY, VALUE
 from eprof.profilers.ncu.sheet import GPU_NAME, Remarks, Sheet, labels_of_page, metric_of
 
-_LABEL_AND_NAME = pattern(r".* \(([a-z][a-z0-9]*__[\w.]+)\)")
+_LABEL_AND_NAME = pattern(r"^.* \(([a-z][a-z0-9]*__[\w.]+)\)$")
 _SAMPLE, _SAMPLE_ROWS = 4096, 64
 _SIZE = pattern(r"\((\d{1,10}), ?(\d{1,10}), ?(\d{1,10})\)")
 _WHOLE = pattern("[0-9][0-9,]{0,15}")
@@ -103,10 +103,12 @@ class Long(Struct, dict=True):
     def of(cls, section: Section, pieces: Sequence[Piece]) -> Long:
         """The rows of an ncu table of one row a metric, without rows of rules, or lines that only look like rows."""
         places = _long_columns(section)
-        table = sections.together(pieces) if pieces else dict[int, Cells]((place, []) for place in places.values())
+        table = sections.together(pieces) or dict[int, Cells]((place, []) for place in places.values())
         texts = table[places.pop(VALUE[section.kind])]
         columns = {name: names_of(table[place]) for name, place in places.items()}
-        columns["Metric Name"] = _without_labels(columns["Metric Name"])
+        # Metrics by name where the page has label and name, as `--print-metric-name label-name` does.
+        labels = columns["Metric Name"]
+        columns["Metric Name"] = labels.renamed(_LABEL_AND_NAME.sub(r"\1", label) for label in labels.names)
 
         has_numbers = np.ones(len(texts), dtype=bool)
         for name in _NUMBERS:
@@ -269,15 +271,6 @@ class Long(Struct, dict=True):
         return counters
 
 
-def _without_labels(names: Names) -> Names:
-    """Metrics by name where ncu's page has label and name, as `--print-metric-name label-name` does."""
-    matches = [_LABEL_AND_NAME.fullmatch(word) for word in names.names]
-    if not any(matches):
-        return names
-    bare = Names.of([match[1] if match else word for match, word in zip(matches, names.names, strict=True)])
-    return Names(bare.names, bare.codes[names.codes])
-
-
 def _where(column: Names, is_good: Sequence[bool]) -> Array:
     return np.array([*is_good, False], dtype=bool)[column.codes]
 
@@ -286,11 +279,9 @@ def whole_launches(section: Section, pieces: Sequence[Piece]) -> tuple[Piece, Pi
     """The rows of ncu's table that are of whole launches; and those of the last launch, which may go on behind them."""
     table = sections.together(pieces)
     last = np.ones(sections.size(table), dtype=bool)
-    for place in (section.at(name) for name in _KEYS[LONG]):
-        if place is not None:
-            last &= sections.are_last(table[place])
-    before = np.flatnonzero(~last)
-    cut = int(before[-1]) + 1 if len(before) else 0
+    for place in section.places(_KEYS[LONG]):
+        last &= sections.are_last(table[place])
+    cut = int((np.flatnonzero(~last) + 1).max(initial=0))
     # As lists, for a slice would keep the whole column in memory.
     rest: Piece = {place: texts_of(cells[cut:]) for place, cells in table.items()}
     return {place: cells[:cut] for place, cells in table.items()}, rest
@@ -302,9 +293,9 @@ class LaunchNumbers:
     def __init__(self) -> None:
         self._highest: dict[str, int] = {}
 
-    def add(self, long: Long, path: str) -> None:
+    def add(self, long: Long | Wide, path: str) -> None:
         """Take the launches of some rows of ncu's table. Raises LogError if one may have been there before."""
-        if "ID" not in long.columns or long.is_empty:
+        if isinstance(long, Wide) or "ID" not in long.columns or long.is_empty:
             return
         numbers: dict[str, list[int]] = {}
         for process, number in zip(long.words("Process ID"), long.words("ID"), strict=True):
@@ -364,7 +355,7 @@ class Wide:
         self.units = units
         self.sample = sample
         self.metrics = list(_metrics(section))
-        self.table: Piece = sections.together(pieces) if pieces else {}
+        self.table = sections.together(pieces)
         self.size, self.stray = 0, 0
         if pieces:
             numbers = zip(*map(self._texts, _NUMBERS[:2]), strict=True)
@@ -413,7 +404,7 @@ class Wide:
         capability = self._words("CC")
         if "CC" not in self.section.columns:
             versions = zip(*(_whole(self._words(name)) for name in _VERSION), strict=True)
-            capability = [f"{major}.{minor}" if major and minor else None for major, minor in versions]
+            capability = [phrase("{}.{}", *version) or None for version in versions]
         several = [name for name, place in places.items() if self._is_several(place)]
         lost = dict(zip(places, np.isnan(matrix).sum(axis=1).tolist(), strict=True))
         counts = [name for name, unit in units.items() if kind_of(name, unit) == COUNT]
@@ -468,4 +459,4 @@ class Wide:
 
 def _whole(words: Sequence[str | None]) -> list[str | None]:
     """Numbers without the decimals that old versions of ncu write on their raw page: "6.00" is "6"."""
-    return [word.replace(",", ".").partition(".")[0] if word else None for word in words]
+    return [word and word.replace(",", ".").partition(".")[0] for word in words]

@@ -14,7 +14,8 @@ from collections.abc import Collection, Container, Mapping, Sequence
 import numpy as np
 
 from eprof.base.arrays import Array
-from eprof.base.text import pattern
+from eprof.base.known import mapped
+from eprof.base.text import pattern, when
 from eprof.logs.rows.numbers import Style, ungrouped, value
 from eprof.logs.rows.sections import Cells, texts_of
 
@@ -56,7 +57,7 @@ def _instances_total(cell: str) -> str:
     cell = ungrouped(cell)
     match = _WITH_TOTAL.fullmatch(cell)
     total = match[1].rstrip() if match else cell
-    return "" if ";" in total else total
+    return when(";" not in total, total)
 
 
 def is_several(cell: str) -> bool:
@@ -67,8 +68,8 @@ def is_several(cell: str) -> bool:
 def opcodes(cells: Sequence[str], style: Style) -> list[Opcodes]:
     """The value of each opcode in each of these cells of an ncu metric; None where a cell does not have them."""
     found: list[Opcodes] = []
-    for match in map(_NAMED.search, cells):
-        pairs = [pair.partition(": ") for pair in match[1].split("; ")] if match else []
+    for cell in cells:
+        pairs = [pair.partition(": ") for named in _NAMED.findall(cell) for pair in named.split("; ")]
         counts = {name: value(text, style) for name, _, text in pairs}
         found.append(counts if counts and all(count >= 0 for count in counts.values()) else None)
     return found
@@ -94,7 +95,7 @@ def columns(metric: str, launches: Sequence[Opcodes], total: Array, keep: Contai
 
 def _flops(launches: Sequence[Opcodes], keep: Container[str] | None) -> dict[str, Array]:
     """The flops of matrix instructions by the type of operands, instead of each opcode instance with its modifiers."""
-    flops = [None if counts is None else flops_by_type(counts) for counts in launches]
+    flops = [mapped(flops_by_type, counts) for counts in launches]
     if not any(flops):
         return {}
     names = {f"{WITH_MODIFIERS}[flops {kind}]": kind for kind in TYPES}

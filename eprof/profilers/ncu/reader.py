@@ -9,6 +9,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from msgspec import Struct, field
 
 from eprof.base.errors import LogError
+from eprof.base.known import mapped
 from eprof.base.text import counted
 from eprof.base.threads import ahead, is_memory_scarce
 from eprof.logs.rows import folding
@@ -125,12 +126,12 @@ class _Reader(Struct):
     def parsed(self, blocks: Iterator[bytes]) -> Iterator[_Block]:
         """The same blocks, with the rows of the table that is open now; in a thread that runs ahead."""
         for block in blocks:
-            table = self.tables[-1] if self.tables else None
-            yield _Block(block, table, None if table is None else _all_rows(table, block))
+            table = next(reversed(self.tables), None)
+            yield _Block(block, table, mapped(_all_rows, table, block))
 
     def feed(self, block: _Block) -> None:
         """Take the next lines of the ncu log."""
-        table = self.tables[-1] if self.tables else None
+        table = next(reversed(self.tables), None)
         rows = block.rows
         if table is not None and table is not block.table:
             rows = _all_rows(table, block.lines)
@@ -146,7 +147,7 @@ class _Reader(Struct):
             lines.pop()
         elif lines[-1].count('"') % 2:
             self.is_cut = True
-        starts = headers.headers(lines) if headers.may_be_in(block) else []
+        starts = headers.headers(lines, block)
         ends = [place for place, _ in starts] + [len(lines)]
         self._more_lines(lines[: ends[0]])
         for (place, section), end in zip(starts, ends[1:], strict=True):
@@ -258,15 +259,11 @@ class _Reader(Struct):
             table.pieces = held
             table.fold_from = 2 * table.held
             return
-        self._note_numbers(table, launches)
+        table.numbers.add(launches, self.source.path)
         self._stray(launches.stray)
         table.sums.add(self._piece(table, launches))
         table.pieces = rest
         table.fold_from = 0
-
-    def _note_numbers(self, table: _Table, launches: Long | Wide) -> None:
-        if isinstance(launches, Long):
-            table.numbers.add(launches, self.source.path)
 
     def _stray(self, number: int) -> None:
         if number:
@@ -284,7 +281,7 @@ class _Reader(Struct):
             launches = table.rows()
             self._stray(launches.stray)
             if table.sums:
-                self._note_numbers(table, launches)
+                table.numbers.add(launches, self.source.path)
             self.closed.append((table, launches))
         # Only now all are there to show how the log writes numbers.
         for _, launches in self.closed:
@@ -309,13 +306,14 @@ class _Reader(Struct):
             raise LogError(f"{self.source.path}: {self._why_nothing()}")
         self.source.lacks_bytes |= self.is_cut
         processes = list(dict.fromkeys(process for _, process in self.collected.runs))
+        programs = (self.messages.processes.get(str(process)) or self.program for process in processes)
         return self.source.log(
             tables,
             notes,
             lines=self.lines,
             skipped_lines=self.skipped,
             # The program that the first rows are of, with its path if ncu gives it.
-            command=(self.messages.processes.get(str(processes[0])) or self.program) if processes else None,
+            command=next(programs, None),
             example_skipped=self.example or None,
             processes=max(1, len(processes)),
             clocks=derived.joined(self.collected.clocks),

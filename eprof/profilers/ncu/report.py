@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 from msgspec import Struct, field
 
 from eprof.base.arrays import Array
 from eprof.base.errors import LogError
+from eprof.base.known import mapped
 from eprof.base.text import counted, pattern, phrase, when
 from eprof.logs.rows.cells import is_wrong
 from eprof.logs.rows.log import Log
@@ -43,6 +44,7 @@ _FIXED = {1: 8, 5: 4}  # bytes of fields, by their wire type
 _LARGEST_HEADER = 64 << 20  # session details and string tables are some kB
 _BUILD = pattern(rb"Nsight Compute\D{0,20}(\d{4}\.\d+(?:\.\d+)*)")
 
+T = TypeVar("T", int, bytes)
 Message = dict[int, list[int | bytes]]
 
 
@@ -85,7 +87,8 @@ def _actions(path: str, name: str, shape: Shape) -> list[Any]:
     try:
         import ncu_report
     except ImportError as err:
-        raise LogError(f"{path}: {_NEEDS}" + ("" if isinstance(err, ModuleNotFoundError) else f" ({err})")) from err
+        why = when(not isinstance(err, ModuleNotFoundError), f" ({err})")
+        raise LogError(f"{path}: {_NEEDS}{why}") from err
     try:
         context = ncu_report.load_report(name)
         # A launch that it cannot parse comes without name or metrics, and without a word.
@@ -136,9 +139,14 @@ def _sheet(actions: Sequence[Any], pids: Sequence[str], keep: Container[str] | N
     )
 
 
+def _value(metric: Any) -> Any:
+    """A metric's value in an ncu report; None where it has none, or there is no such metric."""
+    return metric.value() if metric is not None and metric.has_value() else None
+
+
 def _number(metric: Any) -> float:
-    """A metric's value in an ncu report; NaN where it has none, or a text."""
-    value = metric.value() if metric.has_value() else None
+    """The same as a number; NaN where it is none."""
+    value = _value(metric)
     if not isinstance(value, int | float) or not np.isfinite(value) or is_wrong(value):
         return float("nan")
     return float(value)
@@ -147,12 +155,9 @@ def _number(metric: Any) -> float:
 def _by_opcode(actions: Sequence[Any], names: Sequence[Iterable[str]], keep: Container[str] | None) -> dict[str, Array]:
     counters: dict[str, Array] = {}
     for name in dict.fromkeys(name for own in names for name in own if opcodes.PER_OPCODE.fullmatch(name)):
-        metrics = [
-            action.metric_by_name(name) if name in own else None for action, own in zip(actions, names, strict=True)
-        ]
-        values = [_opcodes(metric) for metric in metrics]
-        total = np.array([np.nan if metric is None else _number(metric) for metric in metrics])
-        counters |= opcodes.columns(name, values, total, keep)
+        metrics = [action.metric_by_name(name) for action in actions]
+        total = np.array([_number(metric) for metric in metrics])
+        counters |= opcodes.columns(name, [_opcodes(metric) for metric in metrics], total, keep)
     return counters
 
 
@@ -165,19 +170,18 @@ def _opcodes(metric: Any) -> opcodes.Opcodes:
 
 def _capabilities(actions: Sequence[Any]) -> list[str | None]:
     major, minor = (_words(actions, name) for name in _VERSION)
-    return [f"{a}.{b}" if a and b else None for a, b in zip(major, minor, strict=True)]
+    return [phrase("{}.{}", *version) or None for version in zip(major, minor, strict=True)]
 
 
 def _words(actions: Sequence[Any], name: str) -> list[str | None]:
     """The value of an attribute of each launch in an ncu report as text; None where it has none."""
-    metrics = [action.metric_by_name(name) for action in actions]
-    values = [metric.value() if metric is not None and metric.has_value() else None for metric in metrics]
-    words = [str(int(value)) if isinstance(value, float) else value for value in values]
-    return [None if word is None else _text(word) for word in words]
+    return [mapped(_text, _value(action.metric_by_name(name))) for action in actions]
 
 
 def _text(value: object) -> str:
-    """A name in an ncu report without the NULs that Windows leaves at its end."""
+    """A name or a whole number in an ncu report, without the NULs that Windows leaves at the end of names."""
+    if isinstance(value, float):
+        value = int(value)
     return str(value).replace("\0", "")
 
 
@@ -209,7 +213,7 @@ def shape_of(path: str, handle: IO[bytes]) -> Shape:
         raise LogError(f"{path}: this is no report file of Nsight Compute (it does not begin with NVR)")
     report = Shape()
     try:
-        report.version = _number_field(_message(handle, size), _FIELD_VERSION)
+        report.version = _last(_message(handle, size), _FIELD_VERSION, 0)
         _block(handle, size, report)  # at least that of the session
         while handle.tell() < size:
             _block(handle, size, report)
@@ -225,24 +229,25 @@ def shape_of(path: str, handle: IO[bytes]) -> Shape:
 
 def _block(handle: IO[bytes], size: int, report: Shape) -> None:
     header = _message(handle, size)
-    process = parse(_bytes_field(header, _PROCESS))
-    session = _bytes_field(header, _SESSION)
-    program = _bytes_field(process, _PROGRAM).decode("utf-8", "replace")
+    process = parse(_last(header, _PROCESS, b""))
+    session = _last(header, _SESSION, b"")
+    program = _last(process, _PROGRAM, b"").decode("utf-8", "replace")
     report.program = report.program or program.replace("\0", "") or None  # ncu of Windows counts the end of the text
     build = _BUILD.search(session)
     if build and not report.build:
         report.build = build[1].decode()
-    entries = sum(_number_field(header, kind) for kind in (_SOURCES, _RESULTS, _RANGES))
-    end = handle.tell() + _number_field(header, _PAYLOAD)
+    entries = sum(_last(header, kind, 0) for kind in (_SOURCES, _RESULTS, _RANGES))
+    end = handle.tell() + _last(header, _PAYLOAD, 0)
+    reason = "cut off" if end > size else "damaged"
     for _ in range(entries):
         length = _length(handle)
         if handle.tell() + length > min(end, size):
-            raise _Damaged("cut off" if end > size else "damaged")
+            raise _Damaged(reason)
         handle.seek(length, 1)
     if handle.tell() != end:
-        raise _Damaged("cut off" if end > size else "damaged")
-    report.pids += [_number_field(process, _PID)] * _number_field(header, _RESULTS)
-    report.ranges += _number_field(header, _RANGES)
+        raise _Damaged(reason)
+    report.pids += [_last(process, _PID, 0)] * _last(header, _RESULTS, 0)
+    report.ranges += _last(header, _RANGES, 0)
 
 
 def _length(handle: IO[bytes]) -> int:
@@ -303,16 +308,9 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
     raise _Damaged("damaged")
 
 
-def _number_field(message: Message, field_number: int) -> int:
-    """A number in a message of an ncu report file; 0 where the field is left out."""
-    value = message.get(field_number, [0])[-1]
-    if not isinstance(value, int):
-        raise _Damaged("damaged")
-    return value
-
-
-def _bytes_field(message: Message, field_number: int) -> bytes:
-    value = message.get(field_number, [b""])[-1]
-    if not isinstance(value, bytes):
+def _last(message: Message, field_number: int, left_out: T) -> T:
+    """A field in a message of an ncu report file, a number or bytes; `left_out` where it is not there."""
+    value = message.get(field_number, [left_out])[-1]
+    if not isinstance(value, type(left_out)):
         raise _Damaged("damaged")
     return value

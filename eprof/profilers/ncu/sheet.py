@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns, alike, numbered
 from eprof.base.resources import folder
-from eprof.base.text import counted, few, pattern
+from eprof.base.text import counted, few, pattern, phrase, when
 from eprof.base.toml import Document
 from eprof.collect.messages import Findings, shortened
 from eprof.logs.rows.cells import ABSENT, as_cell
@@ -268,7 +268,7 @@ def _labels(*columns: Names) -> Names:
         elif capability:
             labels.append(f"ncu device {device or 0} (CC {capability})")
         else:
-            labels.append(f"ncu device {device}" if device else None)
+            labels.append(phrase("ncu device {}", device) or None)
     return Names.of(labels).chosen(kind)
 
 
@@ -330,7 +330,7 @@ def _not_counted(metrics: Sequence[str]) -> str:
     if not names:
         return "the log has no metric but times; `eprof counters` lists what to ask ncu for with --metrics"
     rates = [name for name in names if not name.startswith(ASIDE) and _RATE.search(name)]
-    only = f"{len(rates)} are percentages or rates a cycle, which are no counts; " if rates else ""
+    only = when(rates, f"{len(rates)} are percentages or rates a cycle, which are no counts; ")
     return (
         f"none of the log's {len(names)} metrics is one that eprof counts with ({only}it has {few(names, _FEW)}); "
         "`eprof counters` lists what to ask ncu for with --metrics"

@@ -39,7 +39,7 @@ class _TensorMetric(NamedTuple):
 
 def _tensor_metric(name: str) -> _TensorMetric | None:
     match = _NAME.fullmatch(name)
-    return None if match is None else _TensorMetric(name, **match.groupdict())
+    return match and _TensorMetric(name, **match.groupdict())
 
 
 def whole_name(types: str) -> str:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED
+from eprof.base.known import mapped
 from eprof.base.text import counted
 from eprof.logs.rows.cells import no_kernels
 from eprof.logs.rows.log import LAUNCH, Idle, Log
@@ -115,7 +116,7 @@ def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
     device_of = _devices(database, [(number, process) for _, number, process, *_ in rows])
     added: dict[tuple[str, str | None, str | None, int], list[int]] = {}
     for name, number, process, place, is_timed, launches, ns in rows:
-        key = (_text(name) or _NO_NAME, device_of[number, process], None if place is None else str(place), is_timed)
+        key = (_text(name) or _NO_NAME, device_of[number, process], mapped(str, place), is_timed)
         sums = added.setdefault(key, [0, 0])
         sums[0] += launches
         sums[1] += ns if is_timed else 0

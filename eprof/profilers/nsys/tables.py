@@ -20,7 +20,7 @@ from msgspec import Struct, convert, field
 from eprof.base.arrays import Array, Columns, Ints, alike
 from eprof.base.errors import LogError
 from eprof.base.resources import folder
-from eprof.base.text import counted, pattern
+from eprof.base.text import counted, pattern, phrase, when
 from eprof.base.toml import Document
 from eprof.logs.rows.gaps import Gaps
 from eprof.logs.rows.log import LAUNCH, Log, Names, Table, TableRows, part_of, told_apart
@@ -111,7 +111,7 @@ def _point(cell: str) -> str | None:
     last = signs[-1]
     before, _, after = cell.rpartition(last)
     if signs.count(last) > 1:
-        return "," if last == "." else "."
+        return _POINTS.replace(last, "")
     if len(signs) > 1 or len(after) != _GROUP or before.startswith("0") or len(before) > _GROUP and before.isdigit():
         return last
     return None
@@ -386,7 +386,7 @@ def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str |
             shape = shapes[columns]
             if shape is None:
                 nsys.foreign = nsys.foreign or lines
-            elif not nsys.row(shape, ["" if value is None else str(value) for value in row.values()]):
+            elif not nsys.row(shape, [phrase("{}", value) for value in row.values()]):
                 skipped += 1
                 example = example or json.dumps(row)[:80]
     if not is_closed:
@@ -418,7 +418,7 @@ def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
             # With another row behind it, this is none, but words of a program.
             start = _OBJECT.search(text, end)
     rest = text[place:]
-    return rows, rest if len(rest) <= _LONGEST else ""
+    return rows, when(len(rest) <= _LONGEST, rest)
 
 
 def _is_closed(rest: str, before: bool) -> bool:
@@ -431,14 +431,12 @@ def _is_closed(rest: str, before: bool) -> bool:
 def columns_of(section: Section) -> list[int]:
     """Places of the columns of an nsys trace that are read."""
     shape = _shape(section)
-    places = [section.at(name) for name in (shape.report.name, "Device", shape.time, STREAM, shape.start or "")]
-    return [place for place in places if place is not None]
+    return section.places((shape.report.name, "Device", shape.time, STREAM, shape.start or ""))
 
 
 def places_of_names(section: Section) -> list[int]:
     """The places of columns in which few different texts come again and again."""
-    places = [section.at(name) for name in (_shape(section).report.name, "Device", STREAM)]
-    return [place for place in places if place is not None]
+    return section.places((_shape(section).report.name, "Device", STREAM))
 
 
 def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:

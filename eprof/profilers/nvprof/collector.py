@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from eprof.base.kernels import expression
-from eprof.collect.collector import ENERGY, TIME, GpuCollector, Offer, Place, Request, Step, Tool, Verdict
+from eprof.collect.collector import ENERGY, TIME, GpuCollector, Offer, Place, Request, Step, Tool, Verdict, option
 from eprof.collect.messages import Outcome, beginnings, no_log, understand
 from eprof.collect.process import Ended
 from eprof.collect.tools import ask
@@ -65,12 +65,14 @@ class Nvprof(GpuCollector):
             )
         events = [name for name in counters if re.search(_EVENT, name)]
         metrics = [name for name in counters if name not in events]
-        counter_options = ["--events", ",".join(events)] if events else []
-        counter_options += ["--metrics", ",".join(metrics)] if metrics else []
-        kernels = ["--kernels", "|".join(_pattern(kernel) for kernel in request.kernels)] if request.kernels else []
+        options = [
+            *option("--kernels", "|".join(map(_pattern, request.kernels))),
+            *option("--events", ",".join(events)),
+            *option("--metrics", ",".join(metrics)),
+        ]
         return Step(
             what,
-            (*head, *kernels, *counter_options, *request.program),
+            (*head, *options, *request.program),
             f"{len(metrics)} metrics and {len(events)} events, each kernel replayed until all are counted",
             logs=(f"{what}-{place.number}-*.csv",),
             passes="several; nvprof does not tell beforehand",

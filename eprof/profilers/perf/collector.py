@@ -13,8 +13,7 @@ from eprof.collect.collector import COUNTERS, CPU, ENERGY, TIME, Collector, Offe
 from eprof.collect.messages import beginnings, shortened
 from eprof.collect.process import Ended
 from eprof.collect.tools import ask, executable, first_line
-from eprof.profilers.perf.events import BYTES_OF, DURATION, plain
-from eprof.profilers.perf.signs import ROW
+from eprof.profilers.perf.signs import BYTES_OF, DURATION, ROW, plain
 
 _INSTALL = "sudo apt install linux-perf (Debian), linux-tools-$(uname -r) (Ubuntu) or perf (Fedora, Arch)"
 _ALLOW = "sudo sysctl kernel.perf_event_paranoid=1; in a container, --cap-add PERFMON too"

@@ -39,20 +39,28 @@ from eprof.logs.rows.log import (
 )
 from eprof.logs.rows.numbers import ENGLISH, Locale, ungrouped, value
 from eprof.logs.rows.stream import Source
-from eprof.profilers.perf.events import (
+from eprof.profilers.perf.signs import (
     BYTES,
     BYTES_OF,
     CLOCKS,
     CPU_CLOCK,
     DURATION,
+    EVENT,
+    HEADER,
+    INTERVALS,
+    KIND,
+    NOT_KNOWN,
+    ROW,
+    RUNNING,
     SOFTWARE,
+    STARTED,
     TASK_CLOCK,
+    UNITS,
     covered,
     domain,
     is_user_only,
     plain,
 )
-from eprof.profilers.perf.signs import EVENT, HEADER, INTERVALS, KIND, NOT_KNOWN, ROW, RUNNING, STARTED, UNITS
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The lines of perf's output as rows of text, run by run; nothing is computed here.
@@ -429,9 +437,13 @@ def _rows(run: Run, lines: Lines, begin_s: float = 0.0) -> list[_Counted]:
         for each in cgroups
         if not any(other.startswith(each.rstrip("/") + "/") for other in cgroups if other != each)
     ]
+    # Where perf names no command: with `-a` its clock runs on all CPUs, idle or not.
+    clocks = [lines.number_of(row.cpus, run) for row in run.rows if plain(row.event)[0] == CPU_CLOCK and row.cpus]
+    is_of_all = any(cpus > 1.5 and abs(cpus / round(cpus) - 1) < _OF_ALL for cpus in clocks)
+    unnamed = SYSTEM if is_of_all else WHOLE_PROGRAM
     time_s = _time_s(run, lines) - begin_s
     counted = {
-        cgroup: _Counted(cgroup or run.command or _unnamed(run, lines), time_s if len(inner) < 2 else math.nan)
+        cgroup: _Counted(cgroup or run.command or unnamed, time_s if len(inner) < 2 else math.nan)
         for cgroup in inner or [""]
     }
     for row in run.rows:
@@ -500,14 +512,6 @@ def _time_s(run: Run, lines: Lines) -> float:
     clocks = [row for row in run.rows if plain(row.event)[0] in CLOCKS and row.cpus]
     used = [(lines.number_of(row.value, run), lines.number_of(row.cpus, run)) for row in clocks]
     return max((msec / cpus / 1e3 for msec, cpus in used if cpus > 0), default=math.nan)
-
-
-def _unnamed(run: Run, lines: Lines) -> str:
-    """What perf counted where it names no command: with `-a` its clock runs on all CPUs, idle or not."""
-    clocks = [row for row in run.rows if plain(row.event)[0] == CPU_CLOCK and row.cpus]
-    cpus = [lines.number_of(row.cpus, run) for row in clocks]
-    is_of_all = any(number > 1.5 and abs(number / round(number) - 1) < _OF_ALL for number in cpus)
-    return SYSTEM if is_of_all else WHOLE_PROGRAM
 
 
 def _is_cut(run: Run) -> bool:

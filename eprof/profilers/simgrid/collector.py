@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from eprof.base.errors import UsageError
+from eprof.base.text import phrase
 from eprof.collect.collector import CLUSTER, Collector, Nodes, Place, Request, Speed, Step, Tool, Verdict
 from eprof.collect.process import Ended
 from eprof.collect.tools import ask, executable
@@ -68,9 +69,11 @@ class SimGrid(Collector):
             command = [*simulated, "-replay", trace]
             why = "the trace of what each process computes and sends, replayed"
         else:
-            computing = f"host-speed:{speed.work_per_s}f" if nodes.computes else "simulate-computation:no"
+            computing, how = "simulate-computation:no", "by the flops that it states"
+            if nodes.computes:
+                computing, how = f"host-speed:{speed.work_per_s}f", "timed here"
             command = [*simulated, f"--cfg=smpi/{computing}", _TRACE, "-trace-file", trace, *request.program]
-            why = f"the program, {'timed here' if nodes.computes else 'by the flops that it states'}, and its trace"
+            why = f"the program, {how}, and its trace"
         for word in command:  # smpirun is a script of the shell
             if _SPLIT_BY_A_SHELL.search(word) or not word:
                 raise UsageError(
@@ -84,7 +87,7 @@ class SimGrid(Collector):
 
         if not logs or simulated.energy(logs[0]) is None:
             trouble = _TROUBLE.search(errors)
-            reason = f": {trouble[1][:300]}" if trouble else ""
+            reason = phrase(": {:.300}", trouble and trouble[1])
             return Verdict((f"The simulation at {step.what} did not come to its end{reason}.",), failed=True, kernels=0)
         if _TRACE in step.command and not whole(ranks(logs[0].parent), int(step.command[2])):
             message = "A process did not come to its end, or its trace is cut off: no energy, and nothing to replay."

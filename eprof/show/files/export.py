@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from eprof.base.text import counted, in_code, in_markdown, pattern, phrase, printable
+from eprof.base.text import counted, in_code, in_markdown, pattern, phrase, printable, when
 from eprof.show.words.blocks import Block, Headline, Legend, Medium, Notes, Point, Sentence, Table, Verdict
 from eprof.show.words.cells import Cell, Name, legend, plain_text
 
@@ -79,8 +79,8 @@ def to_csv(frame: "pd.DataFrame", quoting: Literal[0, 2] = 2) -> bytes:
 def harmless(value: Any) -> str:
     """A text that no spreadsheet runs as a formula, on one line, without control characters."""
     is_unknown = value is None or value != value  # NaN is not equal to itself
-    text = "" if is_unknown else printable(str(value))
-    return f"'{text}" if text.lstrip().startswith(_FORMULAS) else text
+    text = when(not is_unknown, printable(str(value)))
+    return when(text.lstrip().startswith(_FORMULAS), "'") + text
 
 
 def to_parquet(frame: "pd.DataFrame") -> bytes:
@@ -152,7 +152,7 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _line(cells: Iterable[str]) -> str:
-    return "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|"
+    return "|" + "|".join(phrase(" {}", cell) + " " for cell in cells) + "|"
 
 
 def _cell(cell: Cell) -> str:

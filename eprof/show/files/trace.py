@@ -148,7 +148,7 @@ def _power(launches: Sequence[_Launch], process: int, first_ns: int) -> Iterator
         return
     is_bound = len(known) < len(launches) or any(bits(launch.kernel.marks) & int(Mark.MISSING) for launch in known)
     # Perfetto adds the unit, which is the name of the argument.
-    name = "predicted power, at least," if is_bound else "predicted power"
+    name = "predicted power" + when(is_bound, ", at least,")
     changes_w: dict[int, list[float]] = {}
     for launch in known:
         power_w = launch.kernel.power_w or 0.0

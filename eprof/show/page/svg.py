@@ -127,7 +127,7 @@ def meter(group: str, filled: float | None, outlined: float | None, label: str) 
 def labelled(segments: list[Segment], label: str, *, open_end: bool = False) -> Markup:
     """A tall SVG bar with names in its segments, where they fit. open_end: as of `bar`, beside it."""
     body = Markup("").join(rect(segment) + _inside(segment) for segment in segments)
-    end = _open_end(100.0, 42) if open_end else ""
+    end = when(open_end, _open_end(100.0, 42))
     return Markup('<svg class="bar tall" height="42" role="img" aria-label="{}">{}{}</svg>').format(label, body, end)
 
 

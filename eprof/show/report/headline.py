@@ -5,7 +5,7 @@ import math
 from msgspec.structs import replace
 
 from eprof.base.text import bracketed, capital, listed, phrase, when
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, RANDOM
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS
 from eprof.costs.datasheets import data_sheet
 from eprof.profile import schema
 from eprof.profilers import signs_of
@@ -191,8 +191,7 @@ def _joules(view: View, total: Amount) -> str:
 
 def _size(view: View, group: str) -> str:
     """How much was counted of a group, in its unit: "3.23 GB"."""
-    costly = [name for name, word in view.words.items() if word.count.group == group and word.energy.value]
-    words = [name for name in costly if name != RANDOM]  # accesses are no bytes
+    words = [name for name, word in view.words.items() if word.count.group == group and word.energy.value]
     symbols = {view.words[name].count.symbol for name in words}
     if len(symbols) != 1:
         return ""

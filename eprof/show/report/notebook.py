@@ -3,7 +3,8 @@
 from markupsafe import Markup
 
 from eprof.profile import document as documents
-from eprof.profile.profile import Energy, Profile
+from eprof.profile.priced import Energy
+from eprof.profile.profile import Profile
 from eprof.show.page import notebook
 from eprof.show.page.svg import pct
 from eprof.show.report.headline import headline

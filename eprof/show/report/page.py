@@ -20,8 +20,7 @@ from eprof.show.report.view import DRAM, View, power_of, shared, without
 from eprof.show.words import badges
 from eprof.show.words import costs as costs_words
 from eprof.show.words.badges import MISSING, Amount
-from eprof.show.words.costs import clocks_and_volts
-from eprof.show.words.devices import named
+from eprof.show.words.costs import clocks_and_volts, devices_named
 from eprof.show.words.intervals import known, wide
 from eprof.show.words.numbers import NARROW, percent, plain, quantity, signed_percent, utc
 
@@ -55,7 +54,7 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
     cards = [card for card in (*(make(view) for make in _ANSWERS), *(make(full) for make in _EVIDENCE)) if card]
     data = {key: text for card in cards for key, text in card.data.items()}
     data["meanings"] = packed.text([str(mark.name).lower() for mark in Mark])
-    parts = [few(named(document.devices), _DEVICES)]
+    parts = [few(devices_named(document.devices), _DEVICES)]
     parts += [costs_words.all_named(document.prices)]
     if document.costs is not None and len(document.prices) == 1:
         clocks = [part.partition(" at ")[0] for part in clocks_and_volts(document.costs.setting).split(", ")]

@@ -34,7 +34,7 @@ from eprof.show.terminal import drawing
 from eprof.show.terminal.drawing import terminal
 from eprof.show.words import costs as costs_words
 from eprof.show.words.blocks import Block, Headline, Legend, Notes, Point, Sentence, Tone
-from eprof.show.words.devices import named, with_capability
+from eprof.show.words.costs import devices_named, with_capability
 from eprof.show.words.numbers import percent
 
 _LINES = 15
@@ -99,7 +99,7 @@ def _number_of_lines(parts: list[Part], width: int) -> int:
 
 
 def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
-    devices = "".join(f" · {device}" for device in named(view.document.devices))
+    devices = "".join(f" · {device}" for device in devices_named(view.document.devices))
     behind = cut(devices, width - _SHORTEST_TITLE)
     yield Sentence(cut(_program_first(view.document.title), width - len(behind)) + behind, Tone.QUIET)
     told = headline(view)
@@ -134,7 +134,7 @@ def _notes_left(view: View) -> str:
 def _everything(view: View) -> Iterator[Part]:
     """What the terminal shows of a report with -v, in tables: every kernel, count, answer and note."""
     document = view.document
-    words = [document.title, ", ".join(named(document.devices, with_capability))]
+    words = [document.title, ", ".join(devices_named(document.devices, with_capability))]
     prices = [costs_words.priced(costs) + costs_words.of_gpu(costs) for costs in document.prices]
     words += [f"costs {', '.join(prices)}"] if prices else []
     yield Sentence(" · ".join(words), Tone.QUIET)

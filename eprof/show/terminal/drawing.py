@@ -1,15 +1,19 @@
-"""Draws blocks (`show/words/blocks.py`) on a terminal, by rich. In a narrow table names give way, never numbers."""
+"""Draws blocks (`show/words/blocks.py`) on a terminal, by rich. In a narrow table names give way, never numbers.
+
+Last come lists of what comes with eprof: cost tables, counter definitions.
+"""
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import fill, wrap
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from eprof.base.text import cut, printable, visible, when
+from eprof.base.text import cut, phrase, printable, visible, when
 from eprof.show.words.blocks import Block, Headline, Legend, Medium, Notes, Point, Sentence, Table, Tone, Verdict
 from eprof.show.words.cells import Bar, Cell, Change, Name, legend, plain_text
 from eprof.show.words.numbers import and_more
@@ -120,12 +124,12 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
         title_justify="left",
     )
     rows = [[_cell(cell) for cell in row.cells[1:]] for row in table.rows]
-    labels = ["" if table.headless else column.label for column in table.columns]
+    labels = [when(not table.headless, column.label) for column in table.columns]
     widths = [max([len(label), *(row[place].cell_len for row in rows)]) for place, label in enumerate(labels[1:])]
     drawn.add_column(labels[0], overflow="ellipsis", no_wrap=True, min_width=_NARROWEST)
     for column, label, wide in zip(table.columns[1:], labels[1:], widths, strict=True):
-        is_text = column.align == "left"
-        drawn.add_column(label, justify=column.align, no_wrap=not is_text, min_width=0 if is_text else wide)
+        is_number = column.align != "left"
+        drawn.add_column(label, justify=column.align, no_wrap=is_number, min_width=wide * is_number)
 
     # A column takes two spaces beside what is in it, and its divider, which a table without labels has not.
     narrowest, apart = (_NAMED, 2) if table.headless else (_NARROWEST, 3)
@@ -163,3 +167,28 @@ def _cell(cell: Cell) -> Text:
     if isinstance(cell, Change) and cell.value:
         return Text(words, style=_MORE if cell.value > 0 else _LESS)
     return Text(words)
+
+
+Row = Mapping[str, Any]
+BOOKS = {"both": "", "other": "", "served": "served", "accessed": "accessed", "component": "time", "step": "step"}
+
+
+def marks_of(marks: Sequence[str]) -> str:
+    """The marks of a row in brackets, behind its text."""
+    return phrase(" [{}]", ", ".join(marks))
+
+
+def listing_table(*columns: str) -> RichTable:
+    """An empty list with these columns."""
+    table = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
+    for name in columns:
+        narrow = name in ("way", "pays", "settings", "count", "name", "books", "profiler", "basis")
+        table.add_column(name, no_wrap=narrow, overflow="fold")
+    return table
+
+
+def show_list(parts: Iterable[RenderableType]) -> None:
+    """Print each part; texts as what can be printed of them."""
+    console = terminal()
+    for part in parts:
+        console.print(Text(printable(part)) if isinstance(part, str) else part)

@@ -43,7 +43,7 @@ def _bits(words: tuple[str, ...]) -> int:
 
 def bits(words: Iterable[str]) -> int:
     """Marks as a number; remembered, because 5,000 kernels have 100,000 of them."""
-    return _bits(tuple(words)) if words else 0
+    return _bits(tuple(words))
 
 
 def total(amounts: Iterable[Amount]) -> Amount:

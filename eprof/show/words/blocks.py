@@ -87,6 +87,11 @@ def numbers(*labels: str) -> list[Column]:
     return [Column(label) for label in labels]
 
 
+def at_most(number: int, verbose: bool) -> int | None:
+    """How many rows a table shows where all are too many: so many, or all if `verbose`."""
+    return None if verbose else number
+
+
 class Row(Struct, frozen=True):
     """The cells of a row; total: it is the sum of the others, or what they are compared with."""
 

@@ -1,12 +1,15 @@
-"""Cost tables in words."""
+"""Cost tables in words, and what the GPUs and CPUs of a document are called."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
+from msgspec import UnsetType
+
 from eprof.base.clocks import label
-from eprof.base.nouns import Nouns
-from eprof.base.text import bracketed, phrase
+from eprof.base.nouns import Nouns, nouns_of
+from eprof.base.text import bracketed, phrase, when
 from eprof.profile import schema
 from eprof.profile.device import split_label
 from eprof.show.words.numbers import NARROW
@@ -93,3 +96,38 @@ def clocks_and_volts(values: Mapping[str, float | None]) -> str:
         voltage = phrase(" at {:.3g} of its reference voltage", share) or phrase(f" at {{:g}}{NARROW}V", volts)
         parts.append(f"{domain} {clock:g}{NARROW}MHz{voltage}")
     return ", ".join(parts)
+
+
+class Device(Protocol):
+    """A GPU or CPU in a document."""
+
+    @property
+    def name(self) -> str | None:
+        """Its name; None where no log names it."""
+
+    @property
+    def processor(self) -> str | UnsetType:
+        """A kind of processor: "cpu", or a GPU where nothing is said."""
+
+    @property
+    def capability(self) -> str | None:
+        """Its compute capability or microarchitecture, where known."""
+
+
+def name_of(device: Device) -> str:
+    """What a device is called; "GPU not named" where no log names it."""
+    return device.name or f"{nouns_of(device.processor).processor} not named"
+
+
+def with_capability(device: Device) -> str:
+    """What a device is called, with its compute capability, or microarchitecture, where that is known."""
+    if not device.capability:
+        return name_of(device)
+    kind = nouns_of(device.processor).capability.removeprefix("compute ")
+    return f"{name_of(device)} ({kind} {device.capability})"
+
+
+def devices_named(devices: Iterable[Device], call: Callable[[Device], str] = name_of) -> list[str]:
+    """The names of devices, each kind once, with how many of it there are: "4 × Tesla V100"."""
+    numbers = Counter(map(call, devices))
+    return [when(number > 1, f"{number} × ") + name for name, number in numbers.items()]

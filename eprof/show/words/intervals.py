@@ -50,7 +50,7 @@ def cell(ends: Ends, unit: str, *, signed: bool = False) -> str:
 
 def label(share: float) -> str:
     """The heading of intervals that hold this share of the replicas."""
-    return "interval" if share >= 1 else f"{percent(share)} interval"
+    return when(share < 1, f"{percent(share)} ") + "interval"
 
 
 def meaning(

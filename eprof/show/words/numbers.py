@@ -7,7 +7,8 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
-from eprof.base.text import when
+from eprof.base.known import mapped
+from eprof.base.text import by_sign, when
 
 NARROW = "\u202f"
 MINUS = "\u2212"
@@ -46,14 +47,13 @@ def quantity(value: float, unit: str) -> str:
     if unit in ("", "B", "flop") and float(value).is_integer() and abs(value) < 1000:
         return f"{sign}{int(abs(value))}{NARROW}{unit}".rstrip(NARROW)
     figures, power = digits(abs(value))
-    highest = 0 if unit == "s" else 18
-    prefix = max(-15, min(highest, 3 * (power // 3)))
+    prefix = max(-15, min({"s": 0}.get(unit, 18), 3 * (power // 3)))
     return f"{sign}{placed(figures, power - prefix)}{NARROW}{PREFIXES[prefix]}{unit}".rstrip(NARROW)
 
 
 def quantity_or(unknown: str, value: float | None, unit: str) -> str:
     """A quantity, or what to write where it is not known."""
-    return unknown if value is None else quantity(value, unit)
+    return mapped(quantity, value, unit) or unknown
 
 
 def plain(value: float) -> str:
@@ -68,7 +68,7 @@ def plain(value: float) -> str:
 
 def plain_or(unknown: str, value: float | None) -> str:
     """A plain number, or what to write where it is not known."""
-    return unknown if value is None else plain(value)
+    return mapped(plain, value) or unknown
 
 
 def whole(value: float) -> str:
@@ -107,7 +107,7 @@ def more_or_less(change: float, less: str = "less", write: Callable[[float], str
 
     less: the word for a count, "fewer".
     """
-    return f"{write(abs(change))} {less if change < 0 else 'more'}"
+    return f"{write(abs(change))} {by_sign(change, less, 'more')}"
 
 
 def and_more(number: int, noun: str) -> str:
@@ -142,8 +142,7 @@ def percent_span(low: float, high: float) -> str:
 
 def utc(stamp: Any) -> str:
     """A time stamp in the provenance as people write it: 2026-11-21 14:02:11 UTC."""
-    text = str(stamp or "")
-    return text.replace("T", " ").replace("Z", " UTC") if text else "time not known"
+    return str(stamp or "").replace("T", " ").replace("Z", " UTC") or "time not known"
 
 
 def error_percent(value: float | None) -> str:

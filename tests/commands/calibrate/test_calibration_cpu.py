@@ -5,7 +5,6 @@ import json
 import platform
 import shutil
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,7 @@ from eprof.collect.cpu import Cpu
 from eprof.collect.meters import rapl
 from eprof.collect.meters.meter import Meter
 from eprof.collect.tools import Compiled
-from eprof.collect.worker import Place, open_meter, work
+from eprof.collect.worker import open_meter, work
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate import manifest as schedule
 from eprof.commands.calibrate import results, table
@@ -124,9 +123,8 @@ def session(tmp_path_factory):
     def run(plan, log, timeout_s, tick=None):
         data = json.loads(plan.read_text())
         assert data["processor"] == "cpu"
-        place = Place(Path(data["results"]), Path(data["samples"]))
         source, _ = rapl.find(tmp_path)
-        work(data, device, Window(device, source), place, lambda: device.time_s)
+        work(data, device, Window(device, source), lambda: device.time_s)
 
     hands = ON_CPU._replace(probe=lambda _: device.describe(), meter=lambda _: None, compile=compile_source, run=run)
     timing = schedule.Timing(rounds=1, launch_s=0.5)
@@ -283,12 +281,13 @@ def test_the_benchmarks_run_on_every_core_and_their_power_is_rapls(image, tmp_pa
     source = Stepping([tmp_path / "sys/class/powercap/intel-rapl:0"], [])
     chosen = ("awake_1", "integer", "l1_read", "l2_update")
     plan = {
+        **{"results": str(tmp_path / "results.jsonl"), "samples": str(tmp_path / "power.csv")},
         **{"setting": "in force", "images": [str(image)], "rounds": 1, "budget_s": 300.0},
         **{"window_s": 0.15, "warm_s": 0.01, "launch_s": 0.01},
         "jobs": schedule.jobs([MANIFEST.named(name) for name in chosen], {}),
     }
     device = Cpu()
-    work(plan, device, Meter(source), Place(tmp_path / "results.jsonl", tmp_path / "power.csv"))
+    work(plan, device, Meter(source))
     events = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
     measured = [event for event in events if event["event"] == "measured"]
     assert [event["name"] for event in measured] == list(chosen)

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from standin_gpu import DEVICE
 
 from eprof import cli
 from eprof.base.errors import CollectError
-from eprof.collect import worker
+from eprof.commands.calibrate import session
 
 HERE = Path(__file__).parents[2]
 NVCC = '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\necho stub > "$2"\n'
@@ -176,14 +177,15 @@ def door(monkeypatch, tmp_path, capsys):
     ],
 )
 def test_wrong_usage_exits_with_2(door, monkeypatch, arguments, sentence):
-    monkeypatch.setattr(worker, "probe", lambda device: {"name": "x", "capability": "9.0"})
+    monkeypatch.setattr(session, "ON_CUDA", session.ON_CUDA._replace(probe=lambda device: DEVICE))
     code, said = door(*arguments)
     assert code == 2
     assert sentence in said.err
 
 
 def test_an_existing_table_is_refused_before_anything_runs(door, monkeypatch, tmp_path):
-    monkeypatch.setattr(worker, "probe", lambda device: pytest.fail("must not look at a GPU"))
+    probe = lambda device: pytest.fail("must not look at a GPU")  # noqa: E731
+    monkeypatch.setattr(session, "ON_CUDA", session.ON_CUDA._replace(probe=probe))
     (tmp_path / "t.toml").write_text("mine")
     code, said = door("-o", "t.toml")
     assert code == 1
@@ -194,7 +196,7 @@ def test_dry_run_needs_no_gpu(door, monkeypatch):
     def none(device):
         raise CollectError("There is no GPU to calibrate.")
 
-    monkeypatch.setattr(worker, "probe", none)
+    monkeypatch.setattr(session, "ON_CUDA", session.ON_CUDA._replace(probe=none))
     code, said = door("--dry-run")
     assert code == 0
     assert "benchmarks for a GPU of capability 9.0" in said.err

@@ -16,7 +16,7 @@ from eprof.collect.meters.meter import Meter
 from eprof.collect.meters.source import Nothing
 from eprof.collect.opencl import OpenClGpu, choose
 from eprof.collect.tools import Compiled
-from eprof.collect.worker import Place, work
+from eprof.collect.worker import work
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate import meter_log, results, table
 from eprof.commands.calibrate.meter_log import Wanted
@@ -135,25 +135,26 @@ def test_a_loop_that_the_compiler_left_out_is_no_measurement(tmp_path):
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
     tmp_path = tmp_path_factory.mktemp("measured")
-    made, gpu, _ = session(tmp_path, only=("light_warp", "fp32_fma", "read", "integer"))
+    made, gpu, _ = session(tmp_path)
     write_log(gpu, tmp_path / "right.csv")
+    return gpu, made, powers(made, tmp_path / "right.csv", [])
+
+
+def powers(made, path, said, component=""):
     events = results.read(made.events_file)
-    return gpu, events, powers(events, tmp_path / "right.csv", [])
-
-
-def powers(events, path, said, component=""):
-    read = meter_log.with_power(events, Wanted(path, component), said.append)
+    read = meter_log.with_power(events, Wanted(path, component), made._rates, said.append)
     return [event["power_w"] for event in read if event["event"] == "measured"]
 
 
 @pytest.mark.parametrize(
-    ("ahead_s", "sentence"), [(12.0, "s ahead, by where power changes"), (-40.0, "s behind, by where power changes")]
+    ("ahead_s", "sentence"),
+    [(12.0, "s ahead, by what its power would be"), (-40.0, "s behind, by what its power would be")],
 )
-def test_a_clock_that_is_off_is_found_by_where_power_changes(measured, tmp_path, ahead_s, sentence):
-    gpu, events, right = measured
+def test_a_clock_that_is_off_is_found_by_what_the_counts_explain(measured, tmp_path, ahead_s, sentence):
+    gpu, made, right = measured
     write_log(gpu, tmp_path / "power.csv", ahead_s=ahead_s)
     said = []
-    assert powers(events, tmp_path / "power.csv", said) == pytest.approx(right, rel=1e-6)
+    assert powers(made, tmp_path / "power.csv", said) == pytest.approx(right, rel=1e-6)
     assert sentence in said[0]
 
 
@@ -167,34 +168,26 @@ def test_a_clock_that_is_off_is_found_by_where_power_changes(measured, tmp_path,
     ],
 )
 def test_a_log_that_cannot_be_used_is_one_sentence(measured, tmp_path, change, sentence):
-    gpu, events, _ = measured
+    gpu, made, _ = measured
     write_log(gpu, tmp_path / "power.csv", **change)
     with pytest.raises(LogError, match=sentence):
-        powers(events, tmp_path / "power.csv", [])
+        powers(made, tmp_path / "power.csv", [])
 
 
 def test_the_component_is_the_one_that_is_named_or_the_only_gpu(measured, tmp_path):
-    gpu, events, right = measured
+    gpu, made, right = measured
     write_log(gpu, tmp_path / "power.csv", names=("cpu_w", "gpu0_w"))
-    assert powers(events, tmp_path / "power.csv", []) == pytest.approx(right)
-    assert powers(events, tmp_path / "power.csv", [], "cpu") == pytest.approx(right)
+    assert powers(made, tmp_path / "power.csv", []) == pytest.approx(right)
+    assert powers(made, tmp_path / "power.csv", [], "cpu") == pytest.approx(right)
     with pytest.raises(LogError, match="has no component `board`; it has cpu and gpu0"):
-        powers(events, tmp_path / "power.csv", [], "board")
+        powers(made, tmp_path / "power.csv", [], "board")
 
 
-def test_too_few_samples_are_no_power_and_say_so(measured, tmp_path):
-    gpu, events, _ = measured
+def test_too_few_samples_are_no_power_and_say_so(tmp_path):
+    made, gpu, _ = session(tmp_path, only=("light_warp",))
     write_log(gpu, tmp_path / "power.csv", period_s=4.0)
-    assert powers(events, tmp_path / "power.csv", []) == [None] * 4
-    rows = results.rows(
-        on_opencl("").manifest(OTHER),
-        [MANIFEST.named("read")],
-        OTHER,
-        meter_log.with_power(events, Wanted(tmp_path / "power.csv"), print),
-        None,
-        {},
-    )
-    assert "sample" in rows[0].reasons[0] and "3 are needed in all of it (a longer --window" in rows[0].reasons[0]
+    assert "sample" in made.rows()[0].reasons[0]
+    assert "3 are needed in all of it (a longer --window" in made.rows()[0].reasons[0]
 
 
 def test_an_early_log_keeps_what_was_measured(tmp_path):
@@ -278,10 +271,13 @@ def test_the_board_of_hwmon_is_that_at_the_place_of_the_device(tmp_path):
         (folder / "device").symlink_to(tmp_path / bus)
         for name, text in {"name": "amdgpu", "power1_average": 90e6 + number * 1e6, "freq1_input": 1.7e9}.items():
             (folder / name).write_text(f"{text if name == 'name' else int(text)}\n")
-    board, _ = hwmon.board("0000:83:00.0", tmp_path)
+    amd = "Advanced Micro Devices, Inc."
+    board, _ = hwmon.board("0000:83:00.0", amd, tmp_path)
     assert board.read(0.0)[1:6] == (91.0, None, 1700.0, None, None)
-    assert hwmon.board("", tmp_path)[1] == "hwmon: 2 boards, and OpenCL does not tell which of them the GPU is"
-    assert hwmon.board("0000:04:00.0", tmp_path)[1] == "hwmon: no GPU that it meters at 0000:04:00.0"
+    assert hwmon.board("", amd, tmp_path)[1] == "hwmon: 2 boards, and OpenCL does not tell which of them the GPU is"
+    assert (
+        hwmon.board("", "Intel(R) Corporation", tmp_path)[1] == "hwmon: no GPU of Intel(R) Corporation that it meters"
+    )
 
 
 # ---- a real OpenCL driver, which is a simulated device
@@ -313,11 +309,12 @@ def test_benchmarks_run_on_a_real_driver_and_its_events_are_their_times(oclgrind
     built = oclgrind.build(source(tmp_path, "memory.cu"))
     assert {"fill", "read", "chase_l1"} <= set(built["kernels"])
     plan = {
+        **{"results": str(tmp_path / "results.jsonl"), "samples": str(tmp_path / "power.csv")},
         **{"setting": "in force", "images": [str(tmp_path / "memory.cu"), str(source(tmp_path, "arithmetic.cu"))]},
         **{"rounds": 1, "budget_s": 300.0, "window_s": 0.02, "warm_s": 0.0, "launch_s": 0.01},
         "jobs": manifests.jobs([MANIFEST.named(name) for name in ("light_warp", "l1_read")], {}),
     }
-    work(plan, oclgrind, Meter(Nothing()), Place(tmp_path / "results.jsonl", tmp_path / "power.csv"))
+    work(plan, oclgrind, Meter(Nothing()))
     events = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
     measured = {event["name"]: event for event in events if event["event"] == "measured"}
     assert set(measured) == {"light_warp", "l1_read"}

@@ -17,8 +17,7 @@ import eprof
 from eprof.base.errors import LogError
 from eprof.collect import tools
 from eprof.commands.history import document as history_document
-from eprof.commands.history.document import LEAST, steps
-from eprof.commands.history.schema import SCHEMA
+from eprof.commands.history.document import LEAST, SCHEMA, steps
 
 LOGS = Path(__file__).parents[2] / "golden" / "logs"
 GEMM = Path(__file__).parents[3] / "samples" / "ci" / "baseline" / "gemm.txt"

@@ -3,8 +3,8 @@
 import pytest
 from report_support import HOSTILE
 
+from eprof.commands.history.document import Change, History, Kernel, Noise, Run
 from eprof.commands.history.page import html
-from eprof.commands.history.schema import Change, History, Kernel, Noise, Run
 
 PARTS = {"computation": 0.1, "data": 0.2, "constant": 0.7, "measured": None}
 
