@@ -231,6 +231,17 @@ def test_every_count_is_of_the_marks_that_were_open_whatever_ends_or_never_does(
     )
 
 
+def test_a_thread_with_the_number_of_an_ended_one_has_none_of_its_marks():
+    lines = ["# callgrind format", "positions: line", "events: Ir", "thread: 2"]
+    for native, said in (("71", "+ never ends"), ("72", "+ b"), ("72", "- b"), ("72", "+ c")):
+        lines += [f"desc: Trigger: Client Request: eprof {native} {said}", "fn=f", "0 1"]
+    assert by_function(parse(lines), "Ir") == {
+        ("f", "(outside of marks)"): 2,
+        ("f", "never ends"): 1,  # up to what the new thread says first
+        ("f", "b"): 1,
+    }
+
+
 def test_what_cannot_tell_marks_says_what_can(tmp_path):
     log = tmp_path / "perf.txt"
     log.write_text("Performance counter stats for './a':\n\n  1,000  instructions:u\n\n  0.5 seconds time elapsed\n")

@@ -4,6 +4,7 @@ import argparse
 import re
 import shlex
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -341,6 +342,10 @@ def _hint_at_misplaced_options(options: argparse.Namespace) -> None:
     """Where options of eprof stand behind PROGRAM, say so: they were the program's."""
     known = {name for option in options.parser._actions for name in option.option_strings if name.startswith("--")}
     misplaced = [word for word in options.program[1:] if word.partition("=")[0] in known]
+    # Other programs have an `-o`, too, but only eprof writes this.
+    misplaced += [
+        f"-o {name}" for option, name in pairwise(options.program) if option == "-o" and name.endswith(".eprof")
+    ]
     # A `--` shows that they are meant for PROGRAM.
     if misplaced and "--" not in options.command_line:
         say(f"{', '.join(misplaced)} came after PROGRAM and was given to it; options of eprof come before it.")

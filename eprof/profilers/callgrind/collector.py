@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -152,7 +152,13 @@ class Callgrind(Collector):
         failures = [path for path in sorted(folder.glob("*.callgrind.err")) if path.stat().st_size]
         messages += [f"Not decoded: {_last(path.read_text(errors='replace'))}" for path in failures[:_SHOWN]]
         processes = list(_processes(folder))
-        messages += [*_counted_twice(folder, processes), *_replaced(step.command, processes)]
+        messages += _counted_twice(folder, processes)
+        program = next(word for word in step.command[1:] if not word.startswith("-"))  # behind valgrind's options
+        for other in list(_others(program, processes).values())[:1]:  # its profile overwrites the program's own
+            messages.append(
+                f"{lost_before(program, other)}, so totals are lower bounds. Profile {other} itself, or let {program} "
+                "start it without exec."
+            )
         if "PYTHONPATH" in step.environment and " avx512f " in text_of(_CPUINFO):
             messages.append(_NO_AVX512)
         if not logs and not messages:
@@ -165,7 +171,8 @@ def _sets_marks(word: str) -> bool:
     """Whether a word of a command is a program that was built with `eprof_mark.h`."""
     path = shutil.which(word)
     with contextlib.suppress(OSError):
-        return path is not None and mark.VARIABLE.encode() in Path(path).read_bytes()
+        code = Path(path).read_bytes() if path else b""
+        return code.startswith(b"\x7fELF") and mark.VARIABLE.encode() in code
     return False
 
 
@@ -221,38 +228,25 @@ def _processes(folder: Path) -> Iterator[_Process]:
         yield _Process(number, command, parent, _STARTED not in text)
 
 
-def _replaced(started: Sequence[str], processes: Sequence[_Process]) -> list[str]:
-    """A sentence where the program executed another in its place: the profile of that one overwrites its own.
-
-    started: the words of the step, valgrind's options before the program.
-    """
-    program = next(word for word in started[1:] if not word.startswith("-"))
-    others = list(filter(None, (_other_program(program, process, processes) for process in processes)))
-    if not others:
-        return []
-    return [
-        f"{lost_before(program, others[0])}, so totals are lower bounds. Profile {others[0]} itself, or let {program} "
-        "start it without exec."
-    ]
-
-
-def _other_program(program: str, process: _Process, processes: Iterable[_Process]) -> str:
-    """What the process that was started as `program` became; "" for the others, and where it stayed what it was."""
-    word = _FIRST_WORD.match(process.command)
-    if word is None or process.parent in {each.number for each in processes}:
-        return ""
-    name = re.sub(r"\\(.)", r"\1", word[0])
-    one, other = Path(shutil.which(program) or program), Path(name)
-    is_other = not one.samefile(other) if one.is_file() and other.is_file() else one.name != other.name
-    return name if is_other else ""
+def _others(program: str, processes: Sequence[_Process]) -> dict[str, str]:
+    """What processes that were started as `program` became, by their numbers; without those that stayed what it was."""
+    numbers = {process.number for process in processes}
+    others = {}
+    for process in processes:
+        word = _FIRST_WORD.match(process.command)
+        if word is None or process.parent in numbers:
+            continue
+        name = re.sub(r"\\(.)", r"\1", word[0])
+        started, became = Path(shutil.which(program) or program), Path(name)
+        are_here = started.is_file() and became.is_file()
+        if not (started.samefile(became) if are_here else started.name == became.name):
+            others[process.number] = name
+    return others
 
 
 def other_program(program: str, profile: Path) -> str:
     """The program whose profile this is, where that executed it in the place of the one that was started; else ""."""
-    processes = list(_processes(profile.parent))
-    number = profile.stem.rpartition("-")[2]
-    found = (_other_program(program, each, processes) for each in processes if each.number == number)
-    return next(found, "")
+    return _others(program, list(_processes(profile.parent))).get(profile.stem.rpartition("-")[2], "")
 
 
 def lost_before(program: str, other: str) -> str:

@@ -166,7 +166,6 @@ _STUB = Instruction(STUBS, 1, 0)
 _ASTRAY = Instruction(ASTRAY, 1, 0)
 _MOST_LANES = 8
 _FLOATS = {"fp64": 8, "fp32": 4}  # bytes
-_NOWHERE = np.iinfo(np.int64).max
 
 
 def decoded(costs: Costs, beside: Path, written_s: float = math.inf) -> Costs:
@@ -235,31 +234,27 @@ def _with_lanes(costs: Costs, found: list[Instruction | None]) -> tuple[Columns,
     ends a block of valgrind's, its lanes are with an instruction that nobody knows: it counts as ASTRAY then.
     """
     own = Columns(costs.own.names, costs.own.values.copy())
-    if "Dr" not in own or "Dw" not in own:
+    masked = {row: each.masked for row, each in enumerate(found) if each is not None and each.masked}
+    if not masked or "Dr" not in own or "Dw" not in own:
         return own, 0
     executed, astray = own["Ir"], 0
-    for row, instruction in enumerate(found):
-        if instruction is None or not instruction.masked:
-            continue
-        lanes = executed[row + 1] - executed[row] if _runs_on(costs, row) else -1
+    # Whether the next row of the profile is the next instruction that ran of the same function.
+    in_order = np.unique(np.column_stack([costs.places, costs.addresses]), axis=0, return_inverse=True)[1].ravel()
+    runs_on = np.append((np.diff(in_order) == 1) & (np.diff(costs.places) == 0), False)
+    for row, event in masked.items():
+        lanes = executed[row + 1] - executed[row] if runs_on[row] else -1
         if not 0 <= lanes <= _MOST_LANES * executed[row]:
             astray += _MOST_LANES * int(executed[row])
             found[row] = _ASTRAY
             continue
-        own[instruction.masked][row] = lanes
+        own[event][row] = lanes
         executed[row + 1] = executed[row]
         for instructions, data in (("I1mr", "D1m"), ("ILmr", "DLm")):
             if instructions in own:
                 missed = min(own[instructions][row + 1], lanes)
                 own[instructions][row + 1] -= missed
-                own[data + instruction.masked[1]][row] += missed
+                own[data + event[1]][row] += missed
     return own, astray
-
-
-def _runs_on(costs: Costs, row: int) -> bool:
-    of_function = costs.addresses[costs.places == costs.places[row]]
-    behind = of_function[of_function > costs.addresses[row]].min(initial=_NOWHERE)
-    return row + 1 < len(costs.places) and bool(costs.addresses[row + 1] == behind)
 
 
 def _instructions(name: str, addresses: Ints, moved: Array, beside: Path, is_small: bool) -> dict[int, Instruction]:
@@ -354,21 +349,14 @@ def in_python(costs: Costs) -> Costs:
         return costs
     called = [_called(spot.frame) for spot in costs.spots]
     libraries = [library(function.object) for function in costs.functions]
-    spots: dict[Spot, int] = {}
-    functions: dict[Function, int] = {}
-    spot_of, places = [], []
-    for place, spot in zip(costs.places.tolist(), costs.spot_of.tolist(), strict=True):
-        name, where = called[spot]
-        function = Function("", f"{name}, {libraries[place]}")
-        places.append(functions.setdefault(function, len(functions)))
-        spot_of.append(spots.setdefault(where._replace(mark=costs.spots[spot].mark), len(spots)))
+    rows = zip(costs.places.tolist(), costs.spot_of.tolist(), strict=True)
+    functions = [Function("", f"{called[spot][0]}, {libraries[place]}") for place, spot in rows]
     # Who called whom is told of functions of C, which are no rows any more.
     return replace(
         costs,
-        functions=tuple(functions),
-        spots=tuple(spots),
-        places=np.array(places, dtype=np.int64),
-        spot_of=np.array(spot_of, dtype=np.int64),
+        functions=tuple(dict.fromkeys(functions)),
+        spots=tuple(where._replace(mark=spot.mark) for (_, where), spot in zip(called, costs.spots, strict=True)),
+        places=numbers_of(functions),
         calls=(),
     )
 

@@ -222,6 +222,7 @@ class _Walk(Struct):
     mark: str = OUTSIDE
     thread: str = ""
     open_marks: dict[str, list[str]] = field(default_factory=dict)  # of each thread, the outermost first
+    marked_by: dict[str, str] = field(default_factory=dict)  # of each thread, the number that it has for the system
     are_marks_told: bool = True
     place: int = -1
     called: int | None = None
@@ -343,11 +344,15 @@ class _Walk(Struct):
         self.mark = _AND.join(sorted(innermost)) or OUTSIDE
         if not self.are_marks_told:
             self.mark = _UNTOLD
+        self.frame = said
         about = _SAID.fullmatch(said)
-        self.frame = said if about is None else about["frame"]
         if about is None:
             return
-        marks = self.open_marks.setdefault(self.thread or about["thread"], [])
+        self.frame = about["frame"]
+        thread = self.thread or about["thread"]
+        if self.marked_by.get(thread) != about["thread"]:  # valgrind gives the number of an ended thread to a new one
+            self.marked_by[thread], self.open_marks[thread] = about["thread"], []
+        marks = self.open_marks[thread]
         name = about["name"].strip() or '""'
         if about["sign"] == "+":
             marks.append(name)

@@ -33,9 +33,9 @@ def test_the_program_may_be_set_off_before_or_behind(simulated, words):
 
 def test_options_of_eprof_behind_the_program_are_pointed_out(simulated):
     simulated.script("exit 3\n")
-    done = simulated.run("./program", "--costs", "gtx680")
+    done = simulated.run("./program", "--costs", "gtx680", "-o", "mine.eprof")
     assert done.returncode == 3
-    assert "--costs came after PROGRAM" in done.stderr
+    assert "--costs, -o mine.eprof came after PROGRAM" in done.stderr
 
 
 def test_the_program_inherits_directory_environment_and_input(simulated):
