@@ -11,6 +11,8 @@ from eprof import costs
 from eprof.cli import main
 from eprof.lab.power import counted, logs
 from eprof.lab.power.activity import causes
+from eprof.logs import reading
+from eprof.logs.rows.log import CORES, INTERVAL
 
 TABLE = costs.load("icelake-sp")
 EVENTS = ("cpu-cycles", "instructions")
@@ -70,6 +72,32 @@ def test_each_interval_is_priced_and_held_to_its_joules(tmp_path, sockets):
     for row, interval in zip(found.joules, INTERVALS, strict=True):
         assert row == pytest.approx(by_hand(interval, sockets))
     assert (found.low <= found.joules).all() and (found.joules <= found.high).all()
+
+
+def test_intervals_may_differ_in_length(tmp_path):
+    """The last interval of a run ends with the program: what half of it takes is half of its counts."""
+    (tmp_path / "node.perf").write_text(perf([*INTERVALS[:2], (2.25, 60.0, 8.0, 10e9, 20e9)]))
+    found, activity = split_of(tmp_path / "node.perf", [2.0, 2.0], [2.25, 2.125])
+    assert activity.shares["retired"] == pytest.approx([4e9, 80e9, 80e9])
+    assert found.joules[0] == pytest.approx(2 * found.joules[1])
+
+
+def test_rows_of_intervals_have_their_own_times(tmp_path):
+    text = """
+#           time             counts unit events
+     0.500000000         4000000000      instructions              #    1.00  insn per cycle
+     0.500000000              50.00 Joules power/energy-pkg/
+     0.750000000         2000000000      instructions              #    1.00  insn per cycle
+     0.750000000              20.00 Joules power/energy-pkg/
+
+       0.751234567 seconds time elapsed
+       0.500000000 seconds user
+       0.100000000 seconds sys
+"""
+    (tmp_path / "run.perf").write_text(text)
+    (table,) = reading.read(tmp_path / "run.perf", parts=INTERVAL).tables
+    assert table.rows.part.texts().tolist() == ["0.500000000", "0.750000000"]
+    assert table.rows.time_s.tolist() == [0.5, 0.25] and CORES not in table.units
 
 
 def test_a_time_line_of_likwid_says_the_same(tmp_path):
