@@ -269,6 +269,16 @@ def test_devices_are_listed_where_it_is_not_one(known, wanted, sentence):
     assert sentence in str(caught.value)
 
 
+def test_without_a_driver_one_sentence_says_so():
+    def none():
+        raise RuntimeError("PLATFORM_NOT_FOUND_KHR")
+
+    with pytest.raises(
+        CollectError, match=r"no driver here \(/etc/OpenCL/vendors names them\): PLATFORM_NOT_FOUND_KHR"
+    ):
+        choose(SimpleNamespace(Error=RuntimeError, get_platforms=none), "")
+
+
 def test_without_pyopencl_the_sentence_says_what_installs_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyopencl", None)
     with pytest.raises(CollectError, match=r"needs the Python package pyopencl: pip install 'eprof\[opencl\]'"):
