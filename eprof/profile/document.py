@@ -403,7 +403,7 @@ def _groups(energy: "Energy", place_of: np.ndarray, refits: intervals.Refits) ->
     members = grouping.members(energy.counts.rows)
     if grouping.by in PARTS:
         groups = []
-        for part in shown(members, _weights(energy)):
+        for part in shown(members, energy.weights):
             # Some of what no log tells the part of may belong to any of the others.
             is_bound = grouping.untold in members and part.name != grouping.untold
             kernels = np.unique(place_of[part.places])
@@ -418,13 +418,6 @@ def _groups(energy: "Energy", place_of: np.ndarray, refits: intervals.Refits) ->
         return made
     groups = [_group(name, energy.only(places), places, refits) for name, places in members.items() if len(places)]
     return {"grouped": grouping.how, "groups": groups}
-
-
-def _weights(energy: "Energy") -> np.ndarray:
-    """What decides which of thousands of groups the document shows: the energy of each row, else its time."""
-    if energy.split is None or np.isnan(energy.split.total_j).all():
-        return energy.counts.rows.time_s
-    return energy.split.total_j
 
 
 def _group(name: str, energy: "Energy", kernels: np.ndarray, refits: intervals.Refits, lost: int = 0) -> schema.Group:
