@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from eprof.commands.diff.difference import Difference, diff
     from eprof.commands.run.settings import run
     from eprof.profile.api import load
-    from eprof.profile.profile import Energy, Profile
+    from eprof.profile.priced import Energy
+    from eprof.profile.profile import Profile
     from eprof.profilers.ncu.handed_on import kernel_tuner
 
 _HOMES = {
@@ -35,7 +36,7 @@ _HOMES = {
     "mark": "eprof.base.mark",
     "run": "eprof.commands.run.settings",
     "Difference": "eprof.commands.diff.difference",
-    "Energy": "eprof.profile.profile",
+    "Energy": "eprof.profile.priced",
     "Profile": "eprof.profile.profile",
     "EprofError": "eprof.base.errors",
 }

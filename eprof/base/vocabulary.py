@@ -104,6 +104,7 @@ _ALL = [
 COUNTS: dict[str, Count] = {count.name: count for count in _ALL}
 # All that a cost table prices: constant power is paid by the second.
 PRICED = (*COUNTS, CONSTANT)
+GROUP_OF = {name: count.group for name, count in COUNTS.items()} | {CONSTANT: CONSTANT}
 INSTRUCTIONS = tuple(name for name, count in COUNTS.items() if count.unit == "instruction")
 COMPUTATION_WORDS = tuple(name for name, count in COUNTS.items() if count.family == COMPUTATION)
 ISSUED = ("warp_issue", "retired")  # every instruction once: never added to those of classes

@@ -13,12 +13,14 @@ from msgspec import Struct
 
 from eprof.base.arrays import Floats, known_or_zero
 from eprof.base.gpus import capabilities_of_label, capability_of_label
+from eprof.base.known import mapped
 from eprof.base.marks import Mark
 from eprof.base.text import pattern
 from eprof.base.vocabulary import (
     CONSTANT,
     COUNTS,
     FLOAT_PARTS,
+    GROUP_OF,
     GROUPS,
     INSTRUCTIONS,
     ISSUED,
@@ -77,7 +79,7 @@ def uncounted(counts: Counts, costs: Costs, split: Split, prices: Floats) -> Unc
             continue
         known, price = known_or_zero(amounts[:, place]), prices[place]
         more = np.maximum(rates.most_of(word) - known, 0.0)
-        group = CONSTANT if word == CONSTANT else COUNTS[word].group
+        group = GROUP_OF[word]
         # What was counted and has no price may cost anything; what was not counted and has none is in other prices.
         lost = np.where(known > 0, np.inf, 0.0)
         if price:
@@ -109,7 +111,7 @@ class _Board(Struct, frozen=True):
 @lru_cache(maxsize=64)
 def _board(device_label: str | None) -> _Board:
     may_be = sheets_of(device_label)
-    known = [] if device_label is None else capabilities_of_label(device_label)
+    known = mapped(capabilities_of_label, device_label) or ()
     is_kepler = any(capability.startswith("3.") for capability in known)
     return _Board(
         max((sheet.beyond_clock for sheet in may_be), default=1.0),

@@ -8,7 +8,9 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Columns, Floats
 from eprof.base.clocks import label
+from eprof.base.known import mapped
 from eprof.base.marks import Mark
+from eprof.base.text import when
 from eprof.costs import Costs, CostTable
 from eprof.counts.counts import Counts, Way
 from eprof.logs.rows.log import Clock, Log
@@ -40,7 +42,7 @@ def clocks_of(run: Run | None, logs: Sequence[Log]) -> Clocks | None:
     None: not known. A time from elsewhere is of a run without that profiler, which may hold
     the clocks at their base, as ncu does.
     """
-    seen = run.measured() if run is not None else None
+    seen = mapped(Run.measured, run)
     if seen is not None and seen.core_mhz is not None:
         return Clocks(seen.core_mhz, seen.memory_mhz, "the meter")
     timed = {table.profiler for log in logs for table in log.tables if not np.isnan(table.rows.time_s).all()}
@@ -48,9 +50,11 @@ def clocks_of(run: Run | None, logs: Sequence[Log]) -> Clocks | None:
     if len(profilers) != 1 or timed - profilers:
         return None
     mean = Clock.mean(None, [clock for log in logs for clock in log.clocks])
-    core = None if mean.core_mhz is None else float(_STEP_MHZ * round(mean.core_mhz / _STEP_MHZ))
-    memory = None if mean.memory_mhz is None else float(round(mean.memory_mhz))
-    return Clocks(core, memory, profilers.pop())
+    return Clocks(mapped(_rounded, mean.core_mhz, _STEP_MHZ), mapped(_rounded, mean.memory_mhz, 1), profilers.pop())
+
+
+def _rounded(mhz: float, step: int) -> float:
+    return float(step * round(mhz / step))
 
 
 def priced(table: CostTable, clocks: Clocks) -> Costs:
@@ -58,12 +62,14 @@ def priced(table: CostTable, clocks: Clocks) -> Costs:
     setting = table.nearest(clocks.core_mhz, clocks.memory_mhz)
     costs = table.at(setting)
     far = _far(costs, clocks)
-    notes = [f"The run is priced at other clocks than its own: {'; '.join(far)}."] if far else []
     if setting is not None:
         voltages = costs.setting_from.partition("; ")[2]
         origin = f"nearest to the clocks of the run, as {clocks.seen_by} saw them"
-        costs = replace(costs, setting_from=f"{origin}; {voltages}" if voltages else origin)
-    return replace(costs, notes=(*costs.notes, *notes))
+        costs = replace(costs, setting_from="; ".join(filter(None, [origin, voltages])))
+    if not far:
+        return costs
+    note = f"The run is priced at other clocks than its own: {'; '.join(far)}."
+    return replace(costs, notes=(*costs.notes, note))
 
 
 def with_active_cycles(counts: Counts, costs: Costs, cores: float = 1.0) -> Counts:
@@ -74,16 +80,16 @@ def with_active_cycles(counts: Counts, costs: Costs, cores: float = 1.0) -> Coun
     priced they stay unknown, for time alone tells nothing of what a GPU did.
     """
     seconds = counts.rows.time_s
-    counts = _with_cycles(
-        counts, costs, "core_active", np.full_like(seconds, cores), "one core" if cores == 1 else f"{cores:.3g} cores"
-    )
+    who = "one core is" if cores == 1 else f"{cores:.3g} cores are"
+    counts = _with_cycles(counts, costs, "core_active", np.full_like(seconds, cores), who)
     if costs.sm_count is None:
         return counts
-    blocks = np.full_like(seconds, np.nan) if counts.shape is None else counts.shape["blocks"]
-    busy = np.fmin(costs.sm_count, blocks / counts.rows.launches)
+    busy = np.full_like(seconds, costs.sm_count)
+    if counts.shape is not None:
+        busy = np.fmin(busy, counts.shape["blocks"] / counts.rows.launches)
     paying = [word for word, charge in costs.charges.items() if charge.pays and word in counts.amounts]
     is_counted = ~np.isnan(counts.amounts.only(paying)).all(axis=1)
-    return _with_cycles(counts, costs, _SM_CYCLES, np.where(is_counted, busy, np.nan), "every multiprocessor")
+    return _with_cycles(counts, costs, _SM_CYCLES, np.where(is_counted, busy, np.nan), "every multiprocessor is")
 
 
 def _with_cycles(counts: Counts, costs: Costs, word: str, units: Floats, who: str) -> Counts:
@@ -96,10 +102,8 @@ def _with_cycles(counts: Counts, costs: Costs, word: str, units: Floats, who: st
         return counts
     mark = int(Mark.ESTIMATED | Mark.ASSUMED)
     marks = np.where(made_up, mark | counts.rows.time_marks, counts.amount_marks[word])
-    numbers = "" if (units[made_up] == 1).all() else f" * {float(np.max(units[made_up])):g}"
-    note = (
-        f"{who} {'are' if who.endswith('s') else 'is'} taken to be active all the time, at the clock of the cost table"
-    )
+    numbers = when((units[made_up] != 1).any(), f" * {float(np.max(units[made_up])):g}")
+    note = f"{who} taken to be active all the time, at the clock of the cost table"
     way = Way(f"time * {mhz:g} MHz{numbers}", note, mark, int(made_up.sum()))
     rows = len(counts.rows)
     return replace(

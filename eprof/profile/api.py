@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from eprof import logs, profilers
 from eprof.base.errors import LogError, MeterError, UsageError
+from eprof.base.known import only
 from eprof.base.labels import no_such_kernel, selection
 from eprof.base.resources import cache_folder
 from eprof.base.text import capital
@@ -26,14 +27,14 @@ from eprof.logs.join.ranks import MARK, NVTX, OUTSIDE, PARTS, RANGES, RANK, STRE
 from eprof.logs.many import Progress, Reading, attempt, is_pipe, read_all
 from eprof.logs.rows.log import LAUNCH, Launches, Log
 from eprof.logs.runs import COUNTERS, TIME, Run
-from eprof.profile.profile import Energy, Profile
+from eprof.profile.device import capabilities_of
+from eprof.profile.priced import Energy
+from eprof.profile.profile import Profile, build
 from eprof.profile.schema import kind_of
 from eprof.profilers import advice
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from eprof.profile.profile import Profile
 
 
 _TELLING = {STREAM: ("streams", advice.STREAMS), NVTX: ("NVTX ranges", advice.NVTX), MARK: ("marks", advice.NVTX)}
@@ -71,22 +72,24 @@ def load(
     """
     if not inputs:
         raise UsageError("Nothing to report on: name at least one log.")
-    for given in inputs:
-        if isinstance(given, str | Path) and kind_of(Path(given)) is not None:
-            if len(inputs) > 1 or parts or timeline or time:
-                raise UsageError(
-                    f"{given}: is a document of eprof: name it alone, without --time and --group, or name its logs."
-                )
-            from eprof.profile import saved
+    if documents := [given for given in inputs if isinstance(given, str | Path) and kind_of(Path(given)) is not None]:
+        if len(inputs) > 1 or parts or timeline or time:
+            raise UsageError(
+                f"{documents[0]}: is a document of eprof: name it alone, without --time and --group, or name its logs."
+            )
+        from eprof.profile import saved
 
-            return saved.load(Path(given), kernels, command_line or ["eprof", "report", str(given)])
-    frames = [given for given in inputs if not isinstance(given, str | Path)]
-    sources = _sources([given for given in inputs if isinstance(given, str | Path)], parts, rank)
-    gather = not sources.owner and not sources.rank_of
+        return saved.load(Path(documents[0]), kernels, command_line or ["eprof", "report", str(documents[0])])
+
+    sources = _sources(inputs, parts, rank)
     names = None if columns is None else tuple(logs.read_columns(columns))
-    folder = cache_folder() if cache else None
     reading = Reading(
-        names, counters.descriptions(), counters.names_in_use, folder, _split_by(parts, timeline), gather=gather
+        names,
+        counters.descriptions(),
+        counters.names_in_use,
+        cache_folder() if cache else None,
+        _split_by(parts, timeline),
+        gather=not sources.owner and not sources.rank_of,
     )
     results = read_all(sources.paths, reading, scheduler=scheduler, workers=workers, progress=progress)
 
@@ -94,42 +97,42 @@ def load(
         return sources.labelled(path, results.get(path) or attempt(path, reading))
 
     read, left_out = _read_all(sources.paths, read_one, strict, sources.missing)
-    read += _of_frames(frames, parts)
-    directories = sources.directories
-    launches, run_notes = _settle(directories, logs.combine(read, counters.capability_of), read_one)
-    _check(launches, parts, timeline)
-    everything = launches
-    launches, notes = _select(launches, kernels)
+    read += _of_frames(sources.frames, parts)
+    everything, run_notes = _settle(sources.directories, logs.combine(read, counters.capability_of), read_one)
+    _check(everything, parts, timeline)
+    launches, notes = _select(everything, kernels)
     # A -k that leaves out none looks at all of them.
     whole = len(launches.rows) == len(everything.rows)
-    of_logs = [
-        f"{Path(log.path).name} holds {log.processes} processes, whose launches are added up; give the parts of "
-        "each to tell them apart."
-        for log in read
-        if log.processes > 1
-    ]
-    of_logs += [f"{Path(log.path).name}: {note}" for log in read for note in log.notes]
-    from eprof.profile.profile import build
-
     return build(
         read,
         launches,
         capability=capability,
         time=time,
-        warnings=[*run_notes, *sources.empty, *_cache_note(reading, sources.paths), *left_out, *of_logs, *notes],
+        warnings=[*run_notes, *sources.empty, *_cache_note(reading, sources.paths), *left_out, *_said_of(read), *notes],
         command_line=command_line or ["eprof", "report", *map(str, sources.given)],
-        run=None if frames else _only_run(directories, sources.given, whole),
+        run=_only_run(sources, whole),
         whole=whole,
         parts=parts,
-        priced_as=_common_pricing(directories),
-        program_s=_program_s(directories, sources),
+        priced_as=_common_pricing(sources.directories),
+        program_s=_program_s(sources),
         everything=everything,
     )
 
 
-def _program_s(directories: Sequence[Run], sources: _Sources) -> float | None:
+def _said_of(read: Sequence[Log]) -> Iterator[str]:
+    """What is to be known of single logs."""
+    for log in read:
+        if log.processes > 1:
+            yield (
+                f"{Path(log.path).name} holds {log.processes} processes, whose launches are added up; give the parts "
+                "of each to tell them apart."
+            )
+    yield from (f"{Path(log.path).name}: {note}" for log in read for note in log.notes)
+
+
+def _program_s(sources: _Sources) -> float | None:
     """How long the programs ran alone, all together; None where a log is of no run directory, or of one without it."""
-    times_s = [run.program_s for run in directories]
+    times_s = [run.program_s for run in sources.directories]
     known_s = [time_s for time_s in times_s if time_s is not None]
     if not known_s or len(known_s) < len(times_s) or len(sources.owner) < len(sources.paths):
         return None
@@ -149,7 +152,8 @@ def _of_frames(frames: Sequence[object], parts: str | None) -> list[Log]:
 class _Sources(Struct, frozen=True):
     """The inputs: `given` as named, `missing` those that do not exist, `paths` the logs behind them.
 
-    directories: run directories, of which `empty` says what is wrong with others. owner: the directory of a log.
+    frames: inputs that are no names. directories: run directories, of which `empty` says what is wrong with others.
+    owner: the directory of a log.
     """
 
     given: Sequence[Path]
@@ -159,6 +163,7 @@ class _Sources(Struct, frozen=True):
     owner: Mapping[Path, Run]
     paths: Sequence[Path]
     rank_of: Mapping[Path, str]
+    frames: Sequence[object]
 
     def labelled(self, path: Path, log: Log | LogError) -> Log:
         """The log to load at `path` with what its run directory and its rank say of it. Raises a LogError."""
@@ -166,17 +171,20 @@ class _Sources(Struct, frozen=True):
             raise log
         if path in self.owner:
             log = runs.titled(self.owner[path], log)
-        return labelled(log, self.rank_of[path]) if path in self.rank_of else log
+        if path in self.rank_of:
+            log = labelled(log, self.rank_of[path])
+        return log
 
 
-def _sources(inputs: Sequence[str | Path], parts: str | None, rank: str | None) -> _Sources:
-    given, missing = _expand(inputs)
+def _sources(inputs: Sequence[object], parts: str | None, rank: str | None) -> _Sources:
+    given, missing = _expand([name for name in inputs if isinstance(name, str | Path)])
     homes = [path for path in given if runs.is_run(path)]
     directories, empty = runs.open_all(homes, alone=len(homes) == len(given))
     owner = {path: run for run in directories for path in run.main_logs()}
     paths = [*(path for path in given if path not in homes), *owner]
     rank_of = _ranks(paths, {path: run.path for path, run in owner.items()}, parts, rank)
-    return _Sources(given, missing, directories, empty, owner, paths, rank_of)
+    frames = [frame for frame in inputs if not isinstance(frame, str | Path)]
+    return _Sources(given, missing, directories, empty, owner, paths, rank_of, frames)
 
 
 def _cache_note(reading: Reading, paths: Sequence[Path]) -> list[str]:
@@ -188,18 +196,21 @@ def _cache_note(reading: Reading, paths: Sequence[Path]) -> list[str]:
 
 def _split_by(parts: str | None, timeline: bool) -> str | None:
     """What `load` has readers tell rows apart by. Ranks come from the names of the logs, not from their rows."""
+    if parts == RANK and not timeline:
+        return None
     if not timeline:
-        return None if parts == RANK else parts
+        return parts
     if parts in (STREAM, *RANGES):
         raise UsageError(f"A trace shows single launches on their streams, so it cannot be used with --group {parts}.")
     return LAUNCH
 
 
-def _only_run(directories: Sequence[Run], input_paths: Sequence[Path], whole: bool) -> Run | None:
+def _only_run(sources: _Sources, whole: bool) -> Run | None:
     """The run directory, if `load` has no other input. whole: whether all of its kernels are looked at."""
-    if len(directories) != 1 or len(input_paths) != 1:
+    run = only(sources.directories)
+    if run is None or len(sources.given) > 1 or sources.frames:
         return None
-    return replace(directories[0], whole=directories[0].whole and whole)
+    return replace(run, whole=run.whole and whole)
 
 
 def _check(launches: Launches, parts: str | None, timeline: bool) -> None:
@@ -234,8 +245,6 @@ def _is_of_cpu(launches: Launches) -> bool:
 
 
 def _commands(purpose: str, launches: Launches) -> str:
-    from eprof.profile.device import capabilities_of
-
     labels = [label for label in dict.fromkeys(launches.rows.device) if label is not None]
     return advice.commands(purpose, [capability for label in labels for capability in capabilities_of(label)])
 
@@ -255,8 +264,8 @@ def _ranks(paths: Sequence[Path], homes: Mapping[Path, Path], parts: str | None,
 
 def _common_pricing(directories: Sequence[Run]) -> Run | None:
     """A run whose costs, setting and efficiency are those of all run directories; None if they differ."""
-    pricings = {tuple(run.pricing(key) for key in ("costs", "setting", "efficiency")) for run in directories}
-    return directories[0] if len(pricings) == 1 else None
+    keys = ("costs", "setting", "efficiency")
+    return only({tuple(map(run.pricing, keys)): run for run in directories}.values())
 
 
 def _settle(directories: Sequence[Run], launches: Launches, read: runs.Reader) -> tuple[Launches, list[str]]:
@@ -265,8 +274,7 @@ def _settle(directories: Sequence[Run], launches: Launches, read: runs.Reader) -
     if len(directories) != 1:
         return launches, [*notes, *runs.between(directories, read)]
     launches, more = runs.settle(directories[0], launches, read)
-    clock = runs.clock_note(directories[0])
-    return launches, [*notes, *more, *([clock] if clock else [])]
+    return launches, [*notes, *more, *filter(None, [runs.clock_note(directories[0])])]
 
 
 def _expand(inputs: Sequence[str | Path]) -> tuple[list[Path], set[Path]]:
@@ -290,7 +298,8 @@ def _expand(inputs: Sequence[str | Path]) -> tuple[list[Path], set[Path]]:
             paths += [match for match in matches if not os.path.isdir(match) or runs.is_run(match)]  # noqa: PTH112
         else:
             paths.append(path)
-            missing |= set() if exists else {path}
+            if not exists:
+                missing.add(path)
     # The resolved name of a pipe, or of a link to nothing, means nothing, and two may look alike.
     real = [os.path.exists(path) and not is_pipe(path) for path in paths]  # noqa: PTH110
     once = {Path(os.path.realpath(path)) if known else path: path for path, known in zip(paths, real, strict=True)}

@@ -23,7 +23,7 @@ from eprof.energy.simulated import Modelled
 from eprof.profile import schema
 
 if TYPE_CHECKING:
-    from eprof.profile.profile import Energy
+    from eprof.profile.priced import Energy
 
 
 def of_energy(energy: "Energy") -> schema.TimeComponents | None:

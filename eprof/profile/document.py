@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from eprof.counts.counts import Counts
     from eprof.energy.replicas import Replicas
     from eprof.logs.rows.log import Log
-    from eprof.profile.profile import Counted, Energy
+    from eprof.profile.priced import Energy
+    from eprof.profile.profile import Counted
 
 T = TypeVar("T")
 MISSING = int(Mark.MISSING)

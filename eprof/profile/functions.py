@@ -25,7 +25,7 @@ from eprof.logs.rows.log import Log
 from eprof.logs.runs import Key
 
 if TYPE_CHECKING:
-    from eprof.profile.profile import Energy
+    from eprof.profile.priced import Energy
 
 
 _Edges = Mapping[int, Mapping[int, float]]  # caller -> callee -> instructions beneath

@@ -23,7 +23,7 @@ from eprof.profile import schema
 from eprof.profile.totals import ENERGIES, kernel_time_marks
 
 if TYPE_CHECKING:
-    from eprof.profile.profile import Energy
+    from eprof.profile.priced import Energy
 
 
 OTHER = "other"

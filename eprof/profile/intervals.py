@@ -16,9 +16,9 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, Ints, finite, known_or_zero
-from eprof.base.known import mapped
+from eprof.base.known import mapped, only
 from eprof.base.marks import Mark
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS, PRICED
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUP_OF, GROUPS, PRICED
 from eprof.energy.bounds import Uncounted, uncounted
 from eprof.energy.replicas import Replicas, amounts_of, independent, replicas_of
 from eprof.profile import schema
@@ -31,16 +31,13 @@ from eprof.profile.totals import (
 )
 
 if TYPE_CHECKING:
-    from eprof.profile.profile import Energy
+    from eprof.profile.priced import Energy
 
 
 _MISSING = int(Mark.MISSING)
 _PLACES = {group: place for place, group in enumerate(GROUPS)}
-_GROUP_OF = [CONSTANT if word == CONSTANT else COUNTS[word].group for word in PRICED]
-_IN_GROUP = np.array([[float(own == group) for own in _GROUP_OF] for group in GROUPS])
-_WORDS_OF = {
-    group: tuple(word for word, own in zip(PRICED, _GROUP_OF, strict=True) if own == group) for group in GROUPS
-}
+_WORDS_OF = {group: tuple(word for word in PRICED if GROUP_OF[word] == group) for group in GROUPS}
+_IN_GROUP = np.array([[float(GROUP_OF[word] == group) for word in PRICED] for group in GROUPS])
 _FAMILIES = {count.group: count.family for count in COUNTS.values()}
 _OF_FAMILY = {
     family: frozenset(group for group, of in _FAMILIES.items() if of == family) for family in (COMPUTATION, DATA)
@@ -86,11 +83,10 @@ class _Draws:
         work[:, -1] = 0.0
         return self.limits.factors(self.refits.joules(work), self.refits.prices[-1])
 
-    def by_group(self, rows: Ints | None = None) -> Floats:
-        """The energy of each group of counts in some kernels together, or in all: (n_groups, n_replicas), in J."""
-        places = slice(None) if rows is None else rows
-        amounts = self.amounts[places]
-        joules = (amounts.T @ self.factors[places]) * self.refits.prices
+    def by_group(self, rows: Ints) -> Floats:
+        """The energy of each group of counts in some kernels together: (n_groups, n_replicas), in J."""
+        amounts = self.amounts[rows]
+        joules = (amounts.T @ self.factors[rows]) * self.refits.prices
         seconds = amounts[:, -1].sum()
         if self.energy.total_s is not None and len(amounts) == len(self.amounts):
             seconds = self.energy.total_s
@@ -101,7 +97,7 @@ class _Draws:
     @cached_property
     def of_all(self) -> Floats:
         """`by_group` of all kernels."""
-        return self.by_group()
+        return self.by_group(np.arange(len(self.amounts)))
 
     def ends(self, groups: Iterable[str], value_j: float, more_j: float, lost: int = 0) -> schema.Range:
         """The interval of the energy of some groups in all kernels, whose prices make `value_j` of it.
@@ -117,15 +113,18 @@ class _Draws:
 def of_whole(energy: "Energy", refits: Refits) -> schema.Interval | None:
     """The intervals of a profile's energy of all kernels, by family and by group of counts."""
     of_gpus = [_of_gpu(gpu, own) for gpu, own in _with_replicas(energy, refits)]
-    return _together(of_gpus, _has_unpriced(energy)) if len(energy.each) > 1 else next(iter(of_gpus), None)
+    return _together(of_gpus, _has_unpriced(energy)) if energy.gpus else only(of_gpus)
 
 
 def _with_replicas(energy: "Energy", refits: Refits) -> list[tuple["Energy", Replicas]]:
     """The GPUs with prices and their replicas; nothing where some GPU's prices have none."""
-    priced = [pair for pair in zip(energy.each, refits, strict=True) if pair[0].split is not None]
-    priced = [(gpu, own) for gpu, own in priced if len(gpu.counts.rows)]
-    known = [(gpu, own) for gpu, own in priced if own is not None]
-    return known if len(known) == len(priced) else []
+    known = []
+    for gpu, own in zip(energy.each, refits, strict=True):
+        if own is not None and len(gpu.counts.rows):
+            known.append((gpu, own))
+        elif gpu.split is not None and len(gpu.counts.rows):
+            return []
+    return known
 
 
 def _has_unpriced(energy: "Energy") -> bool:
@@ -201,8 +200,8 @@ def _room(draws: _Draws) -> dict[str, float | None]:
     most_j, lost = draws.limits.total_j, draws.lost
     room_j = math.inf if math.isnan(most_j) else max(most_j - (joules_of(draws.energy)[TOTAL] or 0.0), 0.0)
     sums = {group: min(float(joules.sum()), room_j) for group, joules in lost.groups.items()}
-    sums["total"] = min(float(lost.total.sum()), room_j)
-    return {group: joules if math.isfinite(joules) else None for group, joules in sums.items() if joules}
+    sums[TOTAL] = min(float(lost.total.sum()), room_j)
+    return {group: finite(joules) for group, joules in sums.items() if joules}
 
 
 def of_total(energy: "Energy", refits: Refits, lost: int = 0) -> schema.Range | None:
@@ -407,9 +406,8 @@ def _chosen(
             told = joules_of, draws_of
         if will_do:
             break
-    how = SURE if most >= share else OPEN
-    if how == OPEN and most >= _PROBABLE:
-        how = PROBABLE
+    hows = {SURE: share, PROBABLE: _PROBABLE, OPEN: 0.0}
+    how = next(how for how, least in hows.items() if most >= least)
     return _causes(best, how, *told, share)
 
 
@@ -440,8 +438,9 @@ def _certainty(joules: Floats, draws: Floats) -> float:
         return 1.0
     largest = int(joules.argmax())
     others = np.delete(draws, largest, axis=0).max(axis=0)
-    least = _ALIKE if draws.shape[1] == 1 else 1.0
-    return float((draws[largest] >= least * others).mean())
+    if draws.shape[1] == 1:
+        others = _ALIKE * others
+    return float((draws[largest] >= others).mean())
 
 
 def _causes(partition: Partition, how: str, joules: Floats, draws: Floats, share: float) -> schema.Causes:

@@ -17,7 +17,8 @@ from eprof.energy.metering import Meter, Metered
 from eprof.logs.runs import Measured
 
 if TYPE_CHECKING:
-    from eprof.profile.profile import Energy, Profile
+    from eprof.profile.priced import Energy
+    from eprof.profile.profile import Profile
 
 GIVEN = "--energy"
 BY_TIME = "time-alone"

@@ -11,8 +11,8 @@ from eprof.base.arrays import Floats, Ints, known_or_zero
 from eprof.base.gpus import capabilities, capability_of_label
 from eprof.base.known import mapped, ratio
 from eprof.base.marks import Mark
-from eprof.base.text import printable
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
+from eprof.base.text import printable, when
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUP_OF, GROUPS
 from eprof.costs import ESTIMATED, CostTable
 from eprof.costs.datasheets import data_sheet, most_w, sheets_with
 from eprof.energy.limits import Limits, limits
@@ -20,7 +20,7 @@ from eprof.profile.rooflines import all_flops_of, traffic_of
 
 if TYPE_CHECKING:
     from eprof.profile.device import Device
-    from eprof.profile.profile import Energy
+    from eprof.profile.priced import Energy
 
 TOTAL = "total"
 ENERGIES = (COMPUTATION, DATA, CONSTANT, TOTAL)
@@ -52,7 +52,7 @@ def joules_by_group(energy: "Energy", places: Ints) -> Floats:
     joules = np.zeros(len(GROUPS))
     rows = {group: row for row, group in enumerate(GROUPS)}
     words = energy.split.joules.names
-    of_words = [rows[CONSTANT if word == CONSTANT else COUNTS[word].group] for word in words]
+    of_words = [rows[GROUP_OF[word]] for word in words]
     np.add.at(joules, of_words, known_or_zero(energy.split.joules.values[places]).sum(axis=0))
     if energy.total_s is not None and energy.costs is not None and len(places) == len(energy.counts.rows):
         joules[CONSTANT_ROW] = energy.total_s * energy.costs.constant_power_w
@@ -185,7 +185,7 @@ def _beyond(energy: "Energy") -> str:
     names = [part.device.name for part in energy.profile.counted]
     known = [sheet for name in names if name and (sheet := data_sheet(name)) is not None]
     beyond = max((sheet.beyond_power for sheet in known), default=1.0)
-    return f" ({beyond:g} times its data sheet's limit, as partners and owners set it)" if beyond > 1 else ""
+    return when(beyond > 1, f" ({beyond:g} times its data sheet's limit, as partners and owners set it)")
 
 
 def intensity_of(energy: "Energy") -> float | None:

@@ -34,7 +34,7 @@ from eprof.profile.rooflines import flops_of, has_tensor_work, machines, traffic
 from eprof.profile.totals import ENERGIES, TOTAL, joule_marks_of, joules_of, known_sum, time_of
 
 if TYPE_CHECKING:
-    from eprof.profile.profile import Energy
+    from eprof.profile.priced import Energy
 
 _SCALED = pattern(r"([+-]?\d+(?:\.\d+)?)(%?)")
 _WATTS = pattern(r"(\d+(?:\.\d+)?)\s*[wW]")

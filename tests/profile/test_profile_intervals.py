@@ -8,6 +8,7 @@ from frames_support import columns
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from oracle_logs import Run, ncu
 
 import eprof
 from eprof import costs
@@ -211,6 +212,23 @@ def test_a_limit_that_was_lowered_is_read_from_the_programs_output(tmp_path):
     assert free.energy_j / free.time_s > 70.5
     assert held.energy_j == pytest.approx(70.5 * held.time_s) == held.split.total_j.sum()
     assert any("70.5 W, as the log tells: its power limit binds" in note for note in held.warnings)
+
+
+@pytest.mark.parametrize("lost", [(), (1,), (0, 1)])
+def test_without_a_time_of_every_launch_no_interval_has_an_end_and_one_sentence_says_why(tmp_path, lost):
+    metrics = ("gpu__time_duration.sum", "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum")
+    launches = [("axpy(int)", dict(zip(metrics, (10**6, 10**6), strict=True))) for _ in range(2)]
+    holes = frozenset((number, metrics[0]) for number in lost)
+    path = tmp_path / "log.csv"
+    path.write_text(
+        ncu([Run(1, "", launches, metrics)], holes).replace(f'"{metrics[0]}","inst"', f'"{metrics[0]}","ns"')
+    )
+    energy = eprof.load(path, cache=False).energy("v100")
+    assert (energy.document()["interval_j"]["total"][1] is None) == bool(lost)
+    said = {1: "Some launches of axpy(int) have no time in the log: nothing", 2: "energy, and nothing bounds the total"}
+    assert [any(text in warning for warning in energy.warnings) for text in said.values()] == [
+        len(lost) == number for number in said
+    ]
 
 
 def test_boards_of_partners_may_draw_more_than_their_data_sheet_says():

@@ -12,7 +12,8 @@ from eprof.counts.counts import Counts
 from eprof.counts.definition import without_counters
 from eprof.energy.attribution import attribute
 from eprof.profile.device import Device
-from eprof.profile.profile import Energy, Profile
+from eprof.profile.priced import Energy
+from eprof.profile.profile import Profile
 
 MISSING, ESTIMATED, SIMULATED = int(Mark.MISSING), int(Mark.ESTIMATED), int(Mark.SIMULATED)
 PRICES = {

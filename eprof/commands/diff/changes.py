@@ -19,7 +19,7 @@ from eprof.base.vocabulary import BYTES, COUNTS, FLOAT_PARTS, LEVEL_PARTS, PRICE
 from eprof.commands.diff.matching import Kernel, Match
 from eprof.costs import Costs
 from eprof.lab.welch import Test, welch
-from eprof.profile.profile import Energy
+from eprof.profile.priced import Energy
 
 # The columns of a grid: every word of the vocabulary, and constant power, whose "count" is seconds.
 WORDS = PRICED

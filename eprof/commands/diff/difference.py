@@ -26,7 +26,8 @@ from eprof.commands.diff.document import document, frame
 from eprof.commands.diff.matching import Matching, match
 from eprof.commands.diff.schema import Document, Gate, Part
 from eprof.profile.grouping import part_of
-from eprof.profile.profile import Energy, Profile
+from eprof.profile.priced import Energy
+from eprof.profile.profile import Profile
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -28,7 +28,8 @@ from eprof.logs import runs
 from eprof.profile import api, saved, schema
 from eprof.profile.api import profiles
 from eprof.profile.document import document
-from eprof.profile.profile import Energy, Profile
+from eprof.profile.priced import Energy
+from eprof.profile.profile import Profile
 from eprof.profile.schema import Document
 
 SCHEMA = "eprof.history/1"

@@ -23,7 +23,7 @@ from eprof.cli.output import Output, deliver, drawn, planned, say
 from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from eprof.profile.profile import Energy
+    from eprof.profile.priced import Energy
     from eprof.profile.profile import Profile as Loaded
     from eprof.profile.schema import Profile
 

@@ -20,7 +20,7 @@ from eprof.profile.document import document as profile_document
 from eprof.profile.rooflines import Machine, described
 
 if TYPE_CHECKING:
-    from eprof.profile.profile import Energy
+    from eprof.profile.priced import Energy
 
 
 _POINTS = 193

@@ -34,7 +34,7 @@ from eprof.lab.fitting.solve import form_without_prior
 from eprof.lab.measurements import Measurements
 from eprof.lab.measurements.reading import is_measurements
 from eprof.lab.measurements.values import COUNTED
-from eprof.profile.profile import Energy
+from eprof.profile.priced import Energy
 from eprof.profile.rooflines import traffic_of
 
 _CLOCKS = ["core_mhz", "memory_mhz"]

@@ -2,9 +2,9 @@
 
 from markupsafe import Markup
 
-from eprof.base.vocabulary import GROUPS
 from eprof.profile import document as documents
-from eprof.profile.profile import Energy, Profile
+from eprof.profile.priced import Energy
+from eprof.profile.profile import Profile
 from eprof.show.page import notebook
 from eprof.show.page.svg import pct
 from eprof.show.report.headline import headline
@@ -38,7 +38,7 @@ def _bar(view: View) -> Markup:
     for group, value in joules.items():
         style = f"background-color:{colors[group]}"
         pieces.append(Markup('<span style="{};width:{}"></span>').format(style, pct(100 * value / whole)))
-        label = f"{GROUPS[group]} {percent(value / whole)}"
+        label = f"{view.group_label(group)} {percent(value / whole)}"
         labels.append(Markup('<span style="{}">&emsp;</span> {}').format(style, label))
     return Markup('<div style="display:flex;height:14px;max-width:60em">{}</div><p><small>{}</small></p>').format(
         Markup("").join(pieces), Markup(" &ensp; ").join(labels)
