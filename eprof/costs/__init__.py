@@ -21,7 +21,8 @@ from eprof.base.text import brief, did_you_mean
 from eprof.base.toml import Document
 from eprof.costs.file import read
 from eprof.costs.intervals import BASES
-from eprof.costs.table import Charge, Costs, CostTable, Peaks, Price, Scale, Setting, name_in_tables
+from eprof.costs.parts import Charge, Costs, Peaks, Price, Scale, Setting
+from eprof.costs.table import CostTable, name_in_tables
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -119,10 +120,11 @@ def for_device(device_name: str) -> CostTable | None:
     # To check all tables takes as long as the rest of a small report.
     listed = (name for name in tables() if name_in_tables(device_name) in _flat_text(name))
     chosen = (table for table in map(_load_shipped, listed) if table.devices or table.boards)
-    own = (table for table in chosen if table.serves(device_name))
-    table = next((table.on(device_name) for table in own), None)
-    relative = cpus.nearest_costs(device_name) if table is None else None
-    return table if relative is None else _load_shipped(relative)
+    for table in chosen:
+        if table.serves(device_name):
+            return table.on(device_name)
+    relative = cpus.nearest_costs(device_name)
+    return None if relative is None else _load_shipped(relative)
 
 
 def check(path: str) -> list[str]:

@@ -58,14 +58,12 @@ def data_sheet(device_name: str) -> DataSheet | None:
 
 def power_limit_w(device_name: str) -> float | None:
     """The power limit in W of the board that a log calls `device_name`; None if it is not known."""
-    sheet = data_sheet(device_name)
-    return None if sheet is None else sheet.limit_w
+    return (data_sheet(device_name) or DataSheet("")).limit_w
 
 
 def most_w(device_name: str) -> float | None:
     """The power in W that the board that a log calls `device_name` may draw for long; None if it is not known."""
-    sheet = data_sheet(device_name)
-    return None if sheet is None else sheet.most_w
+    return (data_sheet(device_name) or DataSheet("")).most_w
 
 
 def sheets_of(device_label: str | None) -> list[DataSheet]:

@@ -7,7 +7,7 @@ written as the text of a file, and read like any other.
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -21,6 +21,7 @@ from eprof.base.text import brief, listed, printable
 from eprof.base.toml import Document, quoted
 from eprof.costs.datasheets import DataSheet, data_sheet, near, sheets, sheets_with
 from eprof.costs.file import read
+from eprof.costs.intervals import CONSTANT_POWER
 from eprof.costs.table import CostTable
 from eprof.counts.counters import capability_of
 
@@ -83,8 +84,6 @@ def of_capability(capability: str, device_name: str | None = None, sms: int | No
     if device_name and capability_of_label(device_name) is None:
         source += f", because no data sheet of {printable(device_name)} is known"
     constant = _Constant(math.exp(statistics.fmean(logs)), sd, source)
-    note = _estimate_note(name, constant)
-    origin = Origin("estimated", _SOURCE, _SHAPE_SOURCE, note, _TENSOR_SOURCE)
     limits_w = [board.limit_w or 0.0 for board in boards]
     middle = DataSheet(
         f"ncu device 0 (CC {capability})",
@@ -92,10 +91,19 @@ def of_capability(capability: str, device_name: str | None = None, sms: int | No
         peaks={peak: statistics.geometric_mean(numbers) for peak, numbers in peaks.items()},
         sms=sms if peaks else None,
     )
-    prices = shape_prices(middle, constant.watts)
-    busy = _multiprocessors(middle)
     largest = DataSheet(name, limit_w=max(limits_w), peaks={peak: max(numbers) for peak, numbers in peaks.items()})
-    return parsed(_text(device_name or f"CC {capability}", largest, constant, prices, origin, busy))
+    return parsed(_estimate(device_name or f"CC {capability}", largest, constant, middle))
+
+
+def _estimate(called: str, board: DataSheet, constant: "_Constant", of_prices: DataSheet) -> str:
+    """The file of an estimated table. board: as it says; of_prices: what its prices are of."""
+    note = (
+        f"The prices of {printable(board.name)} are estimated: nobody measured this GPU. They are those that 16 other "
+        f"GPUs share; constant power is {constant.watts:.3g} W, {constant.source}."
+    )
+    origin = Origin("estimated", _SOURCE, _SHAPE_SOURCE, note, _TENSOR_SOURCE)
+    prices = shape_prices(of_prices, constant.watts)
+    return _text(called, board, constant, prices, origin, _multiprocessors(of_prices))
 
 
 def parsed(text: str) -> CostTable:
@@ -135,11 +143,7 @@ def table_text(
             f"An idle power of {idle_w:g} W cannot be: the power limit of {board.name} is {board.limit_w:g} W; give "
             "--idle-w in watts, as nvidia-smi prints it."
         )
-    constant = _constant(board, idle_w, idle_from)
-    note = _estimate_note(printable(board.name), constant)
-    origin = Origin("estimated", _SOURCE, _SHAPE_SOURCE, note, _TENSOR_SOURCE)
-    prices = shape_prices(board, constant.watts)
-    return _text(called or device_name, board, constant, prices, origin, _multiprocessors(board))
+    return _estimate(called or device_name, board, _constant(board, idle_w, idle_from), board)
 
 
 def scaled_text(device_name: str, idle_w: float, prices: "Prices", origin: "Origin") -> str:
@@ -175,76 +179,83 @@ class Origin(Struct, frozen=True):
 
 
 def _text(
-    device_name: str,
+    called: str,
     board: DataSheet,
     constant: "_Constant",
     prices: Prices,
     origin: Origin,
     busy: tuple[int, float] | None = None,
 ) -> str:
-    """The text of a file. busy: how many multiprocessors, and their MHz at full load; None where none is needed."""
+    """The text of a file, section by section. busy: how many multiprocessors, and their MHz at full load, if needed."""
     name = printable(board.name)
-    names = dict.fromkeys([printable(" ".join(device_name.split())), name])
-    lines = [
+    names = dict.fromkeys([printable(" ".join(called.split())), name])
+    head = {
+        "schema": "1",
+        "name": quoted(origin.name),
+        "device": quoted(name),
+        "devices": f"[{', '.join(map(quoted, names))}]",
+        "source": quoted(origin.source),
+        "basis": '"estimated"',
+        "books": '"accessed"',
+        "notes": f"[{quoted(origin.note)}]",
+    }
+    if busy is not None:
+        head |= {"multiprocessors": str(busy[0]), "busy_mhz": f"{busy[1]:.5g}"}
+    peak = {}
+    if board.limit_w is not None:
+        peak = {"power_limit_w": f"{board.limit_w:g}", **{key: f"{most:.6g}" for key, most in board.peaks.items()}}
+        peak["why"] = '"the data sheet: power limit, and peaks at the boost clock"'
+    of_prices = dict.fromkeys(prices.pj, origin.of_prices) | {CONSTANT_POWER: constant.source}
+    if origin.of_tensor:
+        of_prices[TENSOR_FLOP] = origin.of_tensor
+    sections = {
+        "peak": peak,
+        "pj": {price: _number(pj) for price, pj in prices.pj.items()},
+        CONSTANT_POWER: {"w": _number(constant.watts), "why": quoted(constant.source), "mark": '"estimated"'},
+        "sources": {price: quoted(source) for price, source in of_prices.items()},
+        "charge": _charges(prices),
+        **_known(prices, constant),
+    }
+    texts = [
         f"# What an instruction and a byte may cost on {name}: estimated, nobody measured this GPU.",
         "# docs/costs.md says how, and how far off it may be.",
-        "schema = 1",
-        f"name = {quoted(origin.name)}",
-        f"device = {quoted(name)}",
-        f"devices = [{', '.join(map(quoted, names))}]",
-        f"source = {quoted(origin.source)}",
-        'basis = "estimated"',
-        'books = "accessed"',
-        f"notes = [{quoted(origin.note)}]",
+        *_lines(head),
     ]
-    if busy is not None:
-        lines += [f"multiprocessors = {busy[0]}", f"busy_mhz = {busy[1]:.5g}"]
-    if board.limit_w is not None:
-        lines += ["", "[peak]", f"power_limit_w = {board.limit_w:g}"]
-        lines += [f"{name} = {peak:.6g}" for name, peak in board.peaks.items()]
-        lines.append('why = "the data sheet: power limit, and peaks at the boost clock"')
-    sources = dict.fromkeys(prices.pj, origin.of_prices)
-    if origin.of_tensor:
-        sources[TENSOR_FLOP] = origin.of_tensor
-    lines += [
-        "",
-        "[pj]",
-        *(f"{name} = {_number(price)}" for name, price in prices.pj.items()),
-        "",
-        "[constant_power]",
-        f"w = {_number(constant.watts)}",
-        f"why = {quoted(constant.source)}",
-        'mark = "estimated"',
-        "",
-        "[sources]",
-        *(f"{name} = {quoted(source)}" for name, source in sources.items()),
-        f"constant_power = {quoted(constant.source)}",
-        "",
-        "[charge]",
-    ]
-    # What each word pays: of what the file says, the first that can be.
-    for word, entry in Document.read(_PRIORS / "charges.toml").data["charge"].items():
-        if entry.get("formula", "").rpartition(" ")[2] in prices.pj:
-            way = f'formula = "{entry["formula"]}", why = "{entry["why"]}", mark = "estimated"'
-        else:
-            kind = "nothing" if "nothing" in entry else "unpriced"
-            way = f'{kind} = "{entry[kind]}"'
-        lines.append(f"{word} = {{ {way} }}")
+    for title, entries in sections.items():
+        if entries:
+            texts += ["", f"[{title}]", *_lines(entries)]
+    return "\n".join(texts) + "\n"
+
+
+def _known(prices: Prices, constant: "_Constant") -> dict[str, dict[str, str]]:
+    """How far prices are known: by shapes of GPUs and kernels drawn at random, times a scale drawn for the GPU."""
     steps = shape()["replicas"]["constant_steps"]
     constants_w = [constant.watts * math.exp(constant.sd * step) for step in steps]
-    intervals = [f"{name} = {_interval(price, prices.replicas[name])}" for name, price in prices.pj.items()]
-    lines += [
-        "",
-        "[fit]",
-        'form = "one shape for 16 GPUs, factors by process, a scale and constant power for each, relative errors"',
-        f"interval_pj = {{ {', '.join(intervals)} }}",
-        f"interval_constant_w = {_interval(constant.watts, constants_w)}",
-        "",
-        "[fit.replicas]        # shapes of GPUs and kernels drawn at random, times a scale drawn for the GPU",
-        *(f"{name} = {_numbers(replicas)}" for name, replicas in prices.replicas.items()),
-        f"w = {_numbers(constants_w)}",
-    ]
-    return "\n".join(lines) + "\n"
+    intervals = [f"{price} = {_interval(pj, prices.replicas[price])}" for price, pj in prices.pj.items()]
+    fit = {
+        "form": '"one shape for 16 GPUs, factors by process, a scale and constant power for each, relative errors"',
+        "interval_pj": f"{{ {', '.join(intervals)} }}",
+        "interval_constant_w": _interval(constant.watts, constants_w),
+    }
+    drawn = {**prices.replicas, "w": constants_w}
+    numbers = {price: f"[{', '.join(map(_number, values))}]" for price, values in drawn.items()}
+    return {"fit": fit, "fit.replicas": numbers}
+
+
+def _charges(prices: Prices) -> dict[str, str]:
+    """What each word pays: of what the file says, the first that can be."""
+    charges = {}
+    for word, entry in Document.read(_PRIORS / "charges.toml").data["charge"].items():
+        if entry.get("formula", "").rpartition(" ")[2] in prices.pj:
+            charges[word] = f'{{ formula = "{entry["formula"]}", why = "{entry["why"]}", mark = "estimated" }}'
+            continue
+        kind = next(kind for kind in ("nothing", "unpriced") if kind in entry)
+        charges[word] = f'{{ {kind} = "{entry[kind]}" }}'
+    return charges
+
+
+def _lines(entries: Mapping[str, str]) -> list[str]:
+    return [f"{key} = {value}" for key, value in entries.items()]
 
 
 def _check_watts(option: str, watts: float | None) -> None:
@@ -315,12 +326,15 @@ def chips() -> Mapping[str, Chip]:
 
 def _chip(device_name: str) -> Chip:
     """The chip of a GPU; a likely one where its capability is not known, or is one of several."""
-    named = capability_of_label(device_name)
-    capabilities = (named,) if named else capability_of(device_name)
-    known = [chips()[capability] for capability in capabilities if capability in chips()]
-    likely = known[0] if known else chips()[_LIKELY_CHIP]
+    known = [chips()[capability] for capability in _capabilities(device_name) if capability in chips()]
+    likely = next(iter(known), chips()[_LIKELY_CHIP])
     is_certain = len({chip.full_rate for chip in known}) == 1
     return likely if is_certain else replace(likely, full_rate=None)
+
+
+def _capabilities(device_name: str) -> Collection[str]:
+    named = capability_of_label(device_name)
+    return (named,) if named else capability_of(device_name)
 
 
 def _watts_per_gflop(board: DataSheet) -> float:
@@ -328,9 +342,7 @@ def _watts_per_gflop(board: DataSheet) -> float:
     single = board.peaks.get("sp_gflops")
     if single and board.limit_w:
         return board.limit_w / single
-    named = capability_of_label(board.name)
-    capabilities = (named,) if named else capability_of(board.name)
-    alike = [sheet for capability in capabilities for sheet in _boards_of(capability)] or sheets()
+    alike = [sheet for capability in _capabilities(board.name) for sheet in _boards_of(capability)] or sheets()
     known = [
         sheet.limit_w / sheet.peaks["sp_gflops"] for sheet in alike if sheet.limit_w and "sp_gflops" in sheet.peaks
     ]
@@ -352,9 +364,8 @@ def _multiprocessors(board: DataSheet) -> tuple[int, float] | None:
 
 def sm_cycles_per_s(device_name: str) -> float | None:
     """The cycles of all multiprocessors of a GPU in a second, by its data sheet; None where it has none."""
-    board = data_sheet(device_name)
-    known = None if board is None else _multiprocessors(board)
-    return None if known is None else known[0] * known[1] * 1e6
+    number, mhz = _multiprocessors(data_sheet(device_name) or DataSheet(device_name)) or (0, 0.0)
+    return number * mhz * 1e6 or None
 
 
 def shape_prices(board: DataSheet, constant_w: float) -> Prices:
@@ -364,9 +375,9 @@ def shape_prices(board: DataSheet, constant_w: float) -> Prices:
     """
     chip = _chip(board.name)
     factor = shape()["process"][chip.process]
-    pj = {name: price * (1.0 if name == _DRAM else factor) for name, price in shape()["pj"].items()}
+    pj = {name: price * factor for name, price in shape()["pj"].items()} | {_DRAM: shape()["pj"][_DRAM]}
     pj[SM_CYCLE] *= chip.lanes / 128
-    of_limit = 1 - constant_w / board.limit_w if board.limit_w else 1 - shape()["constant"]["any"]["share"]
+    of_limit = 1 - (constant_w / board.limit_w if board.limit_w else shape()["constant"]["any"]["share"])
     flops_per_gflop = chip.tensor or chips()[_LIKELY_CHIP].tensor
     pj[TENSOR_FLOP] = shape()["tensor"]["share"] * of_limit * 1e3 * _watts_per_gflop(board) / flops_per_gflop
     kinds = {name: name for name in pj if name not in (_FULL_RATE, _LOW_RATE)}
@@ -385,14 +396,3 @@ def _interval(value: float, replicas: Iterable[float]) -> str:
 
 def _number(value: float) -> str:
     return f"{float(f'{value:.4g}'):g}"
-
-
-def _estimate_note(name: str, constant: _Constant) -> str:
-    return (
-        f"The prices of {name} are estimated: nobody measured this GPU. They are those that 16 other GPUs share; "
-        f"constant power is {constant.watts:.3g} W, {constant.source}."
-    )
-
-
-def _numbers(values: Sequence[float]) -> str:
-    return f"[{', '.join(map(_number, values))}]"

@@ -14,33 +14,31 @@ from eprof.base.errors import DefinitionError
 from eprof.base.marks import NONE, Mark
 from eprof.base.text import did_you_mean, listed
 from eprof.base.toml import Document, Formula, Node
-from eprof.base.vocabulary import BOOKS, COUNTS, CPU, GPU, LEVEL_PARTS, PARTS, PAY_WHERE_PRICED, RANDOM, TENSOR_PARTS
-from eprof.costs.intervals import BASES, CONSTANT_POWER, NEEDS_INTERVALS, Intervals, Range
-from eprof.costs.table import (
+from eprof.base.vocabulary import BOOKS, COUNTS, CPU, GPU, LEVEL_PARTS, PAY_WHERE_PRICED, RANDOM
+from eprof.costs.intervals import BASES, Intervals, Range
+from eprof.costs.parts import (
     CORE,
     DOMAINS,
     MEMORY,
     Board,
-    Charge,
     Constant,
-    CostTable,
     FitRecord,
     Multiprocessors,
     Peak,
-    Point,
     Rate,
     Setting,
     Statement,
     Term,
     Voltages,
 )
+from eprof.costs.rules import PEAK_TERMS, PRICES, RULES
+from eprof.costs.table import CostTable
 
 SCHEMA = 1
 _SMALLEST, _LARGEST = 1e-30, 1e15  # of any clock, voltage, price, power or rate, in the units of a table
-_PRICES = ("pj", "pj_per_v2", "pj_at_reference")
 _KEYS = (
     *("schema", "name", "device", "devices", "source", "basis", "year", "books", "notes", "board", "processor"),
-    *("setting", *_PRICES, "constant_power", "peak", "cache", "charge", "fit", "time_components"),
+    *("setting", *PRICES, "constant_power", "peak", "cache", "charge", "fit", "time_components"),
     *("multiprocessors", "busy_mhz", "core_voltage"),
     *("interval_pj", "interval_constant_w", "interval_is", "sources"),
 )
@@ -55,19 +53,6 @@ _CONSTANT_TERMS: Mapping[str, str | None] = {
 _HELD = ("blocks", "warps", "registers", "shared_byte")
 _UNITS = ("number", "schedulers", "latency_cycles", "transaction_byte", *_HELD)
 _LANES = ("fp64", "fp32", "fp16", "integer", "special", "conversion", "control", "communication", "misc", "load_store")
-_LIMIT = "power_limit_w"  # of the board: it holds at every setting
-_PEAK_TERMS: Mapping[str, tuple[str, str | None]] = {
-    "sp_gflops": ("sp_gflops", None),
-    "dp_gflops": ("dp_gflops", None),
-    "dram_gb_per_s": ("dram_gb_per_s", None),
-    "sp_flop_per_core_cycle": ("sp_gflops", CORE),
-    "dp_flop_per_core_cycle": ("dp_gflops", CORE),
-    "dram_byte_per_memory_cycle": ("dram_gb_per_s", MEMORY),
-    "dram_path_byte_per_core_cycle": ("dram_path_gb_per_s", CORE),
-    "random_gaccess_per_s": ("random_gaccess_per_s", None),
-    "random_access_per_memory_cycle": ("random_gaccess_per_s", MEMORY),
-    _LIMIT: (_LIMIT, None),
-}
 _FIT_KEYS: Mapping[str, type | tuple[type, ...]] = {
     "data": list,
     "mapping": str,
@@ -148,7 +133,7 @@ def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
     table = CostTable(
         **made, path=document.label, settings=settings, default=default, statements=stated, relative=is_relative
     )
-    for rule in _RULES:
+    for rule in RULES:
         attempt(rule, root, table)
         if attempt.errors:
             return None, attempt.errors
@@ -278,7 +263,7 @@ def _settings(node: Node) -> tuple[tuple[Setting, ...], Setting]:
         raise entries[defaults[1]].error(f"{labels} are both the default; mark one setting only.")
     if not defaults and len(settings) > 1:
         raise node.error("no setting is the default; write `default = true` in one of them.")
-    return settings, settings[defaults[0] if defaults else 0]
+    return settings, settings[(*defaults, 0)[0]]
 
 
 def _setting(entry: Node) -> Setting:
@@ -316,19 +301,13 @@ def _within(node: Node, lowest: float, highest: float, unit: str) -> float:
     return value
 
 
-def _voltage(volts: float | None, entry: Node, domain: str) -> str:
-    if volts is None:
-        return "no voltage"
-    return f"{volts:g}" if f"{domain}_v_rel" in entry else f"{1e3 * volts:g} mV"
-
-
 def _rates(root: Node) -> tuple[Rate, ...]:
     """The named prices: [pj] for a table of one setting; [pj_per_v2], [pj_at_reference] by domain."""
-    units = [unit for unit in _PRICES if unit in root]
-    if len(units) != 1:
-        place = root[units[0]] if units else root
-        number = "both are" if units else "neither is"
-        raise place.error(f"prices stand either in [pj] or in [pj_per_v2]; {number} here.")
+    units = [unit for unit in PRICES if unit in root]
+    if not units:
+        raise root.error("prices stand either in [pj] or in [pj_per_v2]; neither is here.")
+    if len(units) > 1:
+        raise root[units[0]].error("prices stand either in [pj] or in [pj_per_v2]; both are here.")
     prices = root[units[0]].table()
     if units == ["pj"]:
         return tuple(_rate(price, None) for _, price in prices.items())
@@ -368,9 +347,9 @@ def _constant(node: Node) -> Constant:
 def _peak(node: Node) -> Peak:
     if node.value is None:
         return Peak({}, "", NONE)
-    node.table((*_PEAK_TERMS, "why", "mark"))
+    node.table((*PEAK_TERMS, "why", "mark"))
     terms: dict[str, Term] = {}
-    for name, (quantity, domain) in _PEAK_TERMS.items():
+    for name, (quantity, domain) in PEAK_TERMS.items():
         if name not in node:
             continue
         if quantity in terms:
@@ -583,209 +562,3 @@ def _of_either(read_: Statement, write: Statement) -> Statement:
     formula = Formula.parse(f"(({texts[0]}) + ({texts[1]})) / 2")
     why = "reads and writes are not told apart: half of the bytes taken for each"
     return Statement("pays", formula, why, marks | Mark.ASSUMED)
-
-
-# ---- rules on the whole
-
-
-def _clocks_once(root: Node, table: CostTable) -> None:
-    """Check a cost table's settings, those of its boards beside them: each pair of clocks once, a clock one voltage."""
-    own = list(zip(root["setting"].entries(), table.settings, strict=False))
-    boards = [
-        zip(place["setting"].entries(), board.settings, strict=True)
-        for place, board in zip(root["board"].entries(), table.boards, strict=True)
-    ]
-    for settings in ([], *boards):
-        labels: set[str] = set()
-        volts_at: dict[tuple[str, float | None], float | None] = {}
-        for entry, setting in (*own, *settings):
-            if setting.label in labels:
-                raise entry.error(f"setting {setting.label} is listed twice.")
-            labels.add(setting.label)
-            for domain in DOMAINS:
-                mhz, volts = setting.mhz(domain), setting.volts(domain)
-                first = volts_at.setdefault((domain, mhz), volts)
-                if first != volts:
-                    was, now = _voltage(first, entry, domain), _voltage(volts, entry, domain)
-                    raise entry.error(f"{domain} {mhz:g} MHz has {now} here but {was} above; a clock has one voltage.")
-
-
-def _voltages_suffice(root: Node, table: CostTable) -> None:
-    """Check a cost table: what is given for a volt needs a voltage at every setting, else it holds at one only."""
-    settings = [*table.settings, *(setting for board in table.boards for setting in board.settings)]
-    if "pj" in root and len(settings) > 1:
-        raise root["pj"].error("prices in [pj] hold at one setting; give voltages and [pj_per_v2] for several.")
-    domains = {rate.domain for rate in table.rates} | {term.domain for term in table.constant.terms}
-    kind = "v_rel" if table.relative else "mv"
-    entries = _setting_entries(root)
-    for place, setting in zip(entries if "setting" in root else [root, *entries], settings, strict=True):
-        for domain in DOMAINS:
-            if domain in domains and setting.volts(domain) is None:
-                raise place.error(f"setting {setting.label} needs `{domain}_{kind}`: there are prices or watts a volt.")
-
-
-def _setting_entries(root: Node) -> list[Node]:
-    """The settings in a cost table's file, then those of its boards."""
-    return [entry for place in (root, *root["board"].entries()) for entry in place["setting"].entries()]
-
-
-def _one_kind_of_voltage(root: Node, table: CostTable) -> None:
-    """Check a cost table: prices at a reference go with relative voltages, prices a square volt with millivolts."""
-    wrong, unit = ("mv", "pj_at_reference") if table.relative else ("v_rel", "pj_per_v2 or pj")
-    for entry in _setting_entries(root):
-        for domain in DOMAINS:
-            key = f"{domain}_{wrong}"
-            if key in entry:
-                raise entry[key].error(f"`{key}` does not go with prices in [{unit}].")
-
-
-def _clocks_suffice(root: Node, table: CostTable) -> None:
-    """Check a cost table: a peak in Gflop/s or GB/s holds at one setting; a peak a cycle needs the clock."""
-    for key, (_, domain) in _PEAK_TERMS.items():
-        term = root["peak"][key]
-        if term.value is None:
-            continue
-        if domain is None and key != _LIMIT and len(table.settings) > 1:
-            raise term.error(f"`{key}` holds at one setting; with several, give it a cycle.")
-        if domain is not None and table.default.core_mhz is None:
-            raise term.error(f"`{key}` needs a clock; list the setting.")
-
-
-def _components_have_a_clock(root: Node, table: CostTable) -> None:
-    """Check a cost table: cycles become seconds by a core clock, and bytes cycles by the peak of DRAM."""
-    units = root["time_components"]
-    if units.value is None:
-        return
-    if (table.default.core_mhz is None) == ("core_mhz" not in units):
-        raise units.error("say `core_mhz` here where the table lists no setting, and only there.")
-    if "dram_gb_per_s" not in table.peak.terms:
-        raise units.error("time by component needs the peak of DRAM; say it in [peak].")
-
-
-def _all_prices_used(root: Node, table: CostTable) -> None:
-    used = {name for stated in table.statements.values() if stated.formula for name in stated.formula.names}
-    unit = next(root[unit] for unit in _PRICES if unit in root)
-    for rate in table.rates:
-        if rate.name not in used:
-            place = unit if rate.domain is None else unit[rate.domain]
-            raise place[rate.name].error(f"no charge uses the price `{rate.name}`; use it or take it out.")
-
-
-def _replicas_known(root: Node, table: CostTable) -> None:
-    """Check a cost table: replicas are of its prices and terms of constant power."""
-    known = {rate.name for rate in table.rates} | {term.name for term in table.constant.terms}
-    for name, values in root["fit"]["replicas"].items():
-        if name not in known:
-            raise values.error(f"`{name}` is neither a price nor a term of this table.")
-
-
-def _intervals_hold_prices(root: Node, table: CostTable) -> None:
-    """Check a cost table: a price's interval holds it, at the default setting; so does that of constant power."""
-    costs = table.at()
-    for name, range_ in table.intervals.prices_pj.items():
-        place = root["interval_pj"][name]
-        if name not in costs.prices:
-            raise place.error(f"`{name}` is not a price of this table.")
-        _check_holds(place, name, range_, costs.prices[name].pj, "pJ")
-    on_boards = [table.on(board.devices[0]) for board in table.boards]
-    places = [root["interval_constant_w"], *root["board"].entries()]
-    for place, made in zip(places, [table, *on_boards], strict=True):
-        if made.intervals.constant_w is not None:
-            _check_holds(place, "constant power", made.intervals.constant_w, made.at().constant_power_w, "W")
-
-
-def _check_holds(place: Node, name: str, range_: Range, value: float, unit: str) -> None:
-    low, high = range_
-    if not low * (1 - 1e-9) <= value <= high * (1 + 1e-9):
-        raise place.error(
-            f"the interval of {name}, {low:g} to {high:g} {unit}, does not hold it: it is {value:g} {unit}."
-        )
-    if value == 0 and high > 0:
-        raise place.error(f"{name} is 0 {unit}, so its interval can only be [0, 0]; give it a price.")
-
-
-def _names_are_prices(root: Node, table: CostTable) -> None:
-    """Check a cost table: sources and wider intervals are of its prices, or of its constant power."""
-    known = {rate.name for rate in table.rates} | {CONSTANT_POWER}
-    boards = root["board"].entries()
-    for node in (root["sources"], *(board["wider"] for board in boards)):
-        for name, entry in node.items():
-            if name not in known:
-                raise entry.error(f"`{name}` is not a price of this table; use one of: {', '.join(sorted(known))}.")
-
-
-def _certainty_stated(root: Node, table: CostTable) -> None:
-    """Check a cost table not measured by its user: each price says where it is from and how far it is known."""
-    if table.basis not in NEEDS_INTERVALS:
-        return
-    prices = [rate.name for rate in table.rates]
-    known = set(table.intervals.prices_pj)
-    if table.intervals.constant_w is not None:
-        known.add(CONSTANT_POWER)
-    if table.fit is not None and table.fit.number:
-        known |= set(table.fit.replicas) | {CONSTANT_POWER}
-    no_interval = [name for name in (*prices, CONSTANT_POWER) if name not in known]
-    no_source = [name for name in (*prices, CONSTANT_POWER) if name not in table.sources]
-    lacks = [
-        f"{lack}: {', '.join(names)}"
-        for lack, names in (("no interval", no_interval), ("no source", no_source))
-        if names
-    ]
-    if lacks:
-        raise root["basis"].error(
-            f"a table whose basis is {table.basis} needs [interval_pj], interval_constant_w and [sources] for all that "
-            f"it charges ({'; '.join(lacks)})."
-        )
-
-
-def _charges_are_numbers(root: Node, table: CostTable) -> None:
-    """Check a cost table: every charge is finite and not negative at every setting."""
-    for setting in table.settings:
-        point = Point(setting, "")
-        prices = {rate.name: rate.at(point) for rate in table.rates}
-        for word, statement in table.statements.items():
-            try:
-                pj = statement.charge(prices).pj
-            except (ZeroDivisionError, OverflowError):
-                pj = math.nan
-            if not math.isfinite(pj) or pj < 0:
-                raise root["charge"][word].error(f"`{word}` would pay {pj:g} pJ at {setting.label}.")
-
-
-def _totals_agree(root: Node, table: CostTable) -> None:
-    """Check a cost table: a class total stands in for its parts, is stated if they are, and lies between theirs."""
-    charges = table.at().charges
-    for total, parts in PARTS.items():
-        of_parts = [charges[part] for part in parts if part in charges]
-        do_parts_pay = any(charge.pays for charge in of_parts)
-        if do_parts_pay and total not in table.statements and total not in LEVEL_PARTS:
-            raise root["charge"].error(
-                f"the parts of `{total}` pay, so say what `{total}` pays where a log tells no parts (or `unpriced`)."
-            )
-        if total in charges and charges[total].pays and total not in TENSOR_PARTS:
-            _check_total(root["charge"][total], charges[total].pj, parts, of_parts if do_parts_pay else [])
-
-
-def _check_total(entry: Node, pj: float, parts: tuple[str, ...], of_parts: list[Charge]) -> None:
-    total = entry.name
-    if not of_parts:
-        raise entry.error(f"`{total}` pays but none of {', '.join(parts)} does.")
-    low, high = min(charge.pj for charge in of_parts), max(charge.pj for charge in of_parts)
-    if not low * (1 - 1e-9) <= pj <= high * (1 + 1e-9):
-        raise entry.error(f"`{total}` would pay {pj:g} pJ, which is not between its parts' {low:g} and {high:g} pJ.")
-
-
-_RULES = (
-    _clocks_once,
-    _voltages_suffice,
-    _one_kind_of_voltage,
-    _clocks_suffice,
-    _components_have_a_clock,
-    _all_prices_used,
-    _replicas_known,
-    _names_are_prices,
-    _certainty_stated,
-    _intervals_hold_prices,
-    _charges_are_numbers,
-    _totals_agree,
-)

@@ -39,7 +39,7 @@ class Intervals(Struct, frozen=True):
     @property
     def has_width(self) -> bool:
         """Whether any price can vary within its interval."""
-        ranges = [*self.prices_pj.values(), self.core_v_fall, *([self.constant_w] if self.constant_w else [])]
+        ranges = [*self.prices_pj.values(), self.core_v_fall, self.constant_w or (0.0, 0.0)]
         return any(high > low for low, high in ranges)
 
     def wider(self, factors: Mapping[str, float]) -> "Intervals":

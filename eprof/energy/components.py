@@ -19,7 +19,7 @@ from eprof.base.arrays import Array, Bools, Columns, Floats, known_or_zero, know
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COUNTS, INSTRUCTIONS, ISSUED
 from eprof.costs import Costs
-from eprof.costs.table import Multiprocessors
+from eprof.costs.parts import Multiprocessors
 from eprof.counts.counts import Counts
 from eprof.counts.definition import COMPONENTS as OF_LAUNCH
 

@@ -458,7 +458,7 @@ def test_the_guide_lists_every_table_and_every_key():
         assert f"`{name}`" in text
     for key in (
         *costfile._KEYS,
-        *costfile._PEAK_TERMS,
+        *costfile.PEAK_TERMS,
         *costfile._CONSTANT_TERMS,
         *costfile._STATEMENT_KINDS,
         *costfile._MARKS,

@@ -139,6 +139,8 @@ def test_products_of_an_h200_and_a_b200_come_out_below_the_cap():
     for kind, error in (("compute-bound", 8), ("memory-bound", 6)):
         found = published.score(h200[f"{kind} products, bfloat16, VLLM, H200"])
         assert found.mean < error and found.inside > 90
+    fp8 = published.score(h200["memory-bound products, fp8_block, VLLM, H200"])
+    assert fp8.mean < 7.5 and fp8.inside > 95
     unseen = published.score(modern.transformers(data(), "h100"))
     assert unseen.rows == 40 and unseen.mean < 12 and unseen.inside > 90
     assert published.score(b200["compute-bound products, nvfp4, VLLM, B200"]).mean < 5

@@ -284,7 +284,7 @@ class Chip(Struct, frozen=True):
 
     prior_pj: by price; l2_byte and shared_byte are what tiles move, dram_byte what DRAM adds. peaks: a second, by type
     (data sheet). spread: how far prices may be from the prior, as a factor. kept_byte: of the operands, what L2 still
-    holds when a loop comes to them again.
+    holds when a loop comes to them again, by type.
     """
 
     system: str
@@ -297,7 +297,7 @@ class Chip(Struct, frozen=True):
     peak_flop: Mapping[str, float]
     peak_byte: float
     spread: float = 1.5
-    kept_byte: float = 0.0
+    kept_byte: Mapping[str, float] = {}
 
 
 _ELEMENT = {"bfloat16": 2.0, "fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5625}  # bytes; of FP4 with its scales
@@ -309,7 +309,7 @@ H200 = Chip(
     _H200_TYPES,
     {"bfloat16": 989e12, "fp8_block": 1979e12},
     4.8e12,
-    kept_byte=25e6,  # its L2 is in two halves, which keep copies of the same bytes
+    kept_byte={"bfloat16": 25e6},  # its L2 is in two halves, which keep copies of the same bytes; FP8's find none there
 )
 B200 = Chip(
     *("b200_sxm", 1000.0, 126e6, (256.0, 256.0), 240.0),
@@ -342,7 +342,8 @@ def shapes(data: Path, chip: Chip) -> pd.DataFrame:
     loaded = element * k * tiles * (tile_m + tile_n)
     outside = np.clip(2 * moved / chip.l2_byte - 1, 0, 1)
     rows["flop"] = 2 * m * n * k / seconds
-    rows["dram_byte"] = np.minimum(moved * outside, np.maximum(moved - chip.kept_byte, 0.0)) / seconds
+    kept = rows["gemm_dtype"].astype(str).map(chip.kept_byte).fillna(0.0)
+    rows["dram_byte"] = np.minimum(moved * outside, np.maximum(moved - kept, 0.0)) / seconds
     rows["l2_byte"] = (loaded + 2 * m * n) / seconds
     rows["shared_byte"] = loaded / seconds
     rows["half"] = [

@@ -1,0 +1,344 @@
+"""What a cost table is made of: settings, prices and what each word pays, constant power, peaks, boards.
+
+Each is evaluated at a `Point`: eps = c V^2 for each price, pi0 = c1_core V_core + c1_mem V_mem + P_misc ([FMM] eqs.
+6-8; docs/model.md).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from eprof.base import clocks
+from eprof.base.brief import Brief
+from eprof.base.marks import NONE, Mark
+from eprof.base.toml import Formula
+from eprof.base.vocabulary import GPU
+from eprof.costs.intervals import Range
+
+CORE, MEMORY = DOMAINS = ("core", "memory")
+
+
+class Setting(Struct, frozen=True):
+    """A DVFS setting: clocks in MHz, voltages in V. None: the table does not know it."""
+
+    core_mhz: float | None = None
+    core_v: float | None = None
+    memory_mhz: float | None = None
+    memory_v: float | None = None
+
+    @property
+    def label(self) -> str:
+        """Core and memory clock in MHz, "852/924"; "fixed" for a table that does not know its clocks."""
+        if self.core_mhz is None or self.memory_mhz is None:
+            return "fixed"
+        return clocks.label(self.core_mhz, self.memory_mhz)
+
+    def mhz(self, domain: str) -> float | None:
+        """The clock of `domain` at a setting of the cost table."""
+        return self.core_mhz if domain == CORE else self.memory_mhz
+
+    def volts(self, domain: str) -> float | None:
+        """The voltage of `domain` at a setting of the cost table."""
+        return self.core_v if domain == CORE else self.memory_v
+
+
+class Charge(Struct, frozen=True):
+    """What one count pays: `pj` pJ an instruction or a byte, by `formula`; or nothing, and `why`."""
+
+    pays: bool
+    pj: float
+    formula: str | None
+    why: str
+    marks: Mark
+
+
+class Price(Struct, frozen=True):
+    """A named price at one setting, in pJ a flop, instruction or byte, with the arithmetic that gave it."""
+
+    name: str
+    pj: float
+    formula: str
+    marks: Mark
+
+
+class Peaks(Struct, frozen=True):
+    """The highest throughputs at one setting: Gflop/s in single and double precision, GB/s of DRAM. None: not known.
+
+    dram_path_gb_per_s: of DRAM's way through the core's clock domain, which low clocks make narrower than DRAM itself.
+    power_limit_w: the power in W at which the platform throttles, constant power included. random_gaccess_per_s:
+    accesses of DRAM in no order, in 1e9 a second.
+    """
+
+    sp_gflops: float | None = None
+    dp_gflops: float | None = None
+    dram_gb_per_s: float | None = None
+    why: str = ""
+    marks: Mark = NONE
+    power_limit_w: float | None = None
+    dram_path_gb_per_s: float | None = None
+    random_gaccess_per_s: float | None = None
+
+
+class Multiprocessors(Struct, frozen=True):
+    """What the time of a kernel by component is made of ([S] 5.5, [T] 3.4.4): the section [time_components] of a table.
+
+    number: N_SM. lanes: class of instructions -> functional units of one multiprocessor, U; `load_store` also serves
+    shared memory. latency_cycles: L_mem, of a load from DRAM. transaction_byte: of a load. blocks, warps, registers,
+    shared_byte: the most that one multiprocessor holds at a time. core_mhz: of tables without settings.
+    """
+
+    number: float
+    lanes: Mapping[str, float]
+    schedulers: float
+    latency_cycles: float
+    transaction_byte: float
+    blocks: float
+    warps: float
+    registers: float
+    shared_byte: float
+    source: str
+    core_mhz: float | None = None
+    why: str = ""
+    marks: Mark = NONE
+
+
+class Costs(Brief, Struct, frozen=True):
+    """A cost table at one setting.
+
+    charges: word of the vocabulary -> what it pays; a word that is not in it has no price, and `unpriced` may say why.
+    prices: the table's own named prices, for rooflines and balances. marks: those of all charges and constant power.
+    notes: sentences that belong beside every number made with this table. basis: what the prices rest on (`BASES`);
+    None: the table does not say. factor: what a meter scaled the table by.
+    constant_held: what the board's limit took constant power times, where that alone is above it. sm_count:
+    multiprocessors of the GPU; busy_mhz: their clock at full load, where the setting does not say it.
+    """
+
+    name: str
+    device: str
+    source: str
+    books: str
+    setting: Setting
+    setting_from: str
+    charges: Mapping[str, Charge]
+    constant_power_w: float
+    constant_why: str
+    constant_marks: Mark
+    marks: Mark
+    notes: tuple[str, ...] = ()
+    peaks: Peaks = Peaks()
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    unpriced: Mapping[str, str] = field(default_factory=dict)
+    relative: bool = False
+    basis: str | None = None
+    factor: float = 1.0
+    constant_held: float = 1.0
+    multiprocessors: Multiprocessors | None = None
+    sm_count: float | None = None
+    busy_mhz: float | None = None
+    processor: str = GPU
+
+    def scaled(self, factor: float) -> "Costs":
+        """The costs with all prices and constant power times a factor that a meter gave; all become ESTIMATED."""
+        charges = {
+            word: replace(charge, pj=charge.pj * factor, marks=charge.marks | Mark.ESTIMATED) if charge.pays else charge
+            for word, charge in self.charges.items()
+        }
+        return replace(
+            self,
+            charges=charges,
+            prices={name: replace(price, pj=price.pj * factor) for name, price in self.prices.items()},
+            constant_power_w=self.constant_power_w * factor,
+            constant_marks=self.constant_marks | Mark.ESTIMATED,
+            marks=self.marks | Mark.ESTIMATED,
+            factor=self.factor * factor,
+        )
+
+    @property
+    def setting_data(self) -> dict[str, float | None]:
+        """Clocks in MHz and voltages as documents hold them: `core_v` in V, or `core_v_rel` of a reference's."""
+        setting = self.setting
+        clocks = {"core_mhz": setting.core_mhz, "memory_mhz": setting.memory_mhz}
+        if not self.relative:
+            return {**clocks, "core_v": setting.core_v, "memory_v": setting.memory_v}
+        relative = {"core_v_rel": setting.core_v, "memory_v_rel": setting.memory_v}
+        return {**clocks, "core_v": None, "memory_v": None, **relative}
+
+
+class Rate(Struct, frozen=True):
+    """A price as the file gives it: pJ, or pJ/V^2 of the voltage of `domain`."""
+
+    name: str
+    number: float
+    domain: str | None
+
+    def at(self, point: "Point") -> Price:
+        """Evaluate eps = c V^2 ([FMM] eqs. 6, 7)."""
+        if self.domain is None:
+            return Price(self.name, self.number, f"{self.number:g}", NONE)
+        volts = point.volts(self.domain)
+        return Price(self.name, self.number * volts**2, f"{self.number:g} * {volts:.5g}^2", point.marks[self.domain])
+
+
+class Point(Struct, frozen=True):
+    """A setting that prices can be evaluated at: how it was found, and what its voltages rest on."""
+
+    setting: Setting
+    found: str
+    marks: Mapping[str, Mark] = field(default_factory=lambda: {CORE: NONE, MEMORY: NONE})
+
+    def volts(self, domain: str) -> float:
+        """The voltage of `domain`; a checked table has it where it needs it."""
+        volts = self.setting.volts(domain)
+        assert volts is not None
+        return volts
+
+    def mhz(self, domain: str) -> float:
+        """The clock of `domain`; a checked table has it where it needs it."""
+        mhz = self.setting.mhz(domain)
+        assert mhz is not None
+        return mhz
+
+
+class Voltages(Struct, frozen=True):
+    """What the core's voltages at other settings than the default are, if nobody read them: "carried over from ...".
+
+    marks: of all that rests on them.
+    """
+
+    are: str = ""
+    marks: Mark = NONE
+
+
+class Statement(Struct, frozen=True):
+    """What a file says of one word: a formula of prices, or that it pays nothing, or that it has no price."""
+
+    kind: str
+    formula: Formula | None
+    why: str
+    marks: Mark
+
+    def charge(self, prices: Mapping[str, Price]) -> Charge:
+        """What the word pays at these prices."""
+        if self.formula is None:
+            return Charge(False, 0.0, None, self.why, NONE)
+        marks = self.marks
+        for name in self.formula.names:
+            marks |= prices[name].marks
+        pj = float(self.formula({name: prices[name].pj for name in self.formula.names}))
+        return Charge(True, pj, self.formula.text, self.why, marks)
+
+
+class Term(Struct, frozen=True):
+    """A term of constant power or a peak: a number, times the voltage or the clock of `domain` if there is one.
+
+    clocked: a term of constant power that goes with clock (MHz) and square of the voltage: a clock tree's.
+    """
+
+    number: float
+    domain: str | None
+    name: str = ""
+    clocked: bool = False
+
+    def power(self, point: Point) -> tuple[float, str]:
+        """The watts of a term of constant power, and the arithmetic."""
+        if self.domain is None:
+            return self.number, f"{self.number:g}"
+        volts = point.volts(self.domain)
+        if not self.clocked:
+            return self.number * volts, f"{self.number:g} * {volts:.5g}"
+        mhz = point.mhz(self.domain)
+        return self.number * mhz * volts**2, f"{self.number:g} * {mhz:g} * {volts:.5g}^2"
+
+    def throughput(self, point: Point) -> float:
+        """The value of a term of the cost table's peak: one for a clock cycle grows with its domain's clock."""
+        if self.domain is None:
+            return self.number
+        return self.number * point.mhz(self.domain) / 1e3
+
+
+class Constant(Struct, frozen=True):
+    """Constant power as the file gives it: the sum of its terms; of a CPU by socket, as many as are in use.
+
+    cores: of a socket; None: not told. sockets: fewer than one: those cores of it that are in use.
+    """
+
+    terms: tuple[Term, ...]
+    why: str
+    marks: Mark
+    is_per_socket: bool = False
+    sockets: float = 1
+    cores: int | None = None
+
+    def at(self, point: Point) -> tuple[float, str, Mark]:
+        """Evaluate pi0 in W ([FMM] eq. 8): the watts, the arithmetic, and the marks."""
+        watts = 0.0
+        formulas = []
+        marks = self.marks
+        for term in self.terms:
+            power_w, formula = term.power(point)
+            watts += power_w
+            formulas.append(formula)
+            if term.domain is not None:
+                marks |= point.marks[term.domain]
+        if self.sockets == 1:
+            return watts, " + ".join(formulas), marks
+        return watts * self.sockets, f"{self.sockets:.4g} * ({' + '.join(formulas)})", marks
+
+
+class Peak(Struct, frozen=True):
+    """The highest throughputs as the file gives them, by their names in `Peaks`."""
+
+    terms: Mapping[str, Term]
+    why: str
+    marks: Mark
+
+    def at(self, point: Point) -> Peaks:
+        """The throughputs of the cost table at a setting."""
+        throughputs = {name: term.throughput(point) for name, term in self.terms.items()}
+        return Peaks(**throughputs, why=self.why, marks=self.marks)
+
+
+class FitRecord(Brief, Struct, frozen=True, eq=False):
+    """How a fitted table was made, and how far to trust it: the section [fit] of its file (docs/costs.md).
+
+    data: plain values as they stand there. replicas: name of a price or of a term of constant power -> its value in
+    each fit to benchmarks drawn at random, at the reference setting.
+    """
+
+    data: Mapping[str, Any]
+    replicas: Mapping[str, tuple[float, ...]]
+
+    @property
+    def number(self) -> int:
+        """How many replicas the cost table has."""
+        return len(next(iter(self.replicas.values()), ()))
+
+
+class Board(Struct, frozen=True):
+    """Other devices that a table serves, and what is different there.
+
+    devices: as logs name them; "CC 9.0" is any GPU of that compute capability that its log does not name.
+    assumed: nobody measured them, so every energy is. settings: beside those of the table. constant,
+    interval_constant_w, peak, memory_mhz, sm_count: replace those of the table. wider: price, or "constant_power" ->
+    the factor by which its interval is wider at both ends.
+    """
+
+    devices: tuple[str, ...]
+    why: str
+    assumed: bool = False
+    constant: Constant | None = None
+    interval_constant_w: Range | None = None
+    peak: Peak | None = None
+    memory_mhz: float | None = None
+    sm_count: float | None = None
+    wider: Mapping[str, float] = field(default_factory=dict)
+    settings: tuple[Setting, ...] = ()
+
+
+class Scale(Struct, frozen=True):
+    """A factor on all prices and on constant power, and that of each replica; none where replicas say nothing."""
+
+    factor: float
+    replicas: tuple[float, ...] = ()
