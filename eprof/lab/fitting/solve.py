@@ -232,7 +232,7 @@ def ridge_for(measurements: Measurements, prior: Mapping[str, float] | None) -> 
     if measurements.own:
         # Two unknown energies a benchmark: a few rows each tell them badly, and settings that are left out suffer.
         return _OWN_RIDGE
-    return _RIDGE if prior else 0.0
+    return _RIDGE * bool(prior)
 
 
 def form_without_prior(measurements: Measurements) -> Form:
