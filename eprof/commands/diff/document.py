@@ -27,7 +27,7 @@ from eprof.base.text import few
 from eprof.base.version import __version__
 from eprof.base.vocabulary import COUNTS
 from eprof.commands.diff import schema
-from eprof.commands.diff.changes import LOWER, TIME, WORDS, Changes, combined, known_sum, split
+from eprof.commands.diff.changes import LOWER, TIME, WORDS, Changes, Grid, combined, known_sum, split
 from eprof.commands.diff.changes import Side as Variant
 from eprof.commands.diff.parts import MARK_WORDS, Spread, all_parts, causes, cells, of_side, parts_of, spread_of, steps
 from eprof.commands.diff.warnings import uncompared, unknown, unlike, warnings
@@ -381,31 +381,14 @@ def kernels(changes: Changes, spread: Spread | None, causes_of: Sequence[list[sc
         rows = slice(row, row + 1)
         name = changes.names(row)[-1]
         parts = parts_of(paid[row], changes, name, status)
-        sides: list[schema.KernelSide | None] = [None, None]
-        for place, (own, (side, grid)) in enumerate(zip((pair.old, pair.new), changes.sides, strict=True)):
-            if own is None:
-                continue
-            energy_j, marks = None, ["missing"]
-            if side.costs is not None:
-                energy_j, marks = known_sum(side.mean.joules[own]), MARK_WORDS[combined(side.mean.marks[own])]
-            sides[place] = schema.KernelSide(
-                name=side.named[own].name,
-                device=side.named[own].device,
-                launches=side.named[own].launches,
-                time_s=finite(grid.number[row, TIME]),
-                energy_j=energy_j,
-                compared_j=changes.compared_j(grid, rows) if changes.has_energy else None,
-                marks=marks,
-            )
-        old, new = sides
+        old, new = (
+            _on_side(changes, side, grid, row, own)
+            for own, (side, grid) in zip((pair.old, pair.new), changes.sides, strict=True)
+        )
         change_j = test = None
         if changes.has_energy:
             change_j = math.fsum(part.change_j for part in parts)
             test = changes.test(partial(changes.compared_j, rows=rows))
-        speedup = greenup = None
-        if old is not None and new is not None:
-            speedup = ratio(old.time_s, new.time_s)
-            greenup = ratio(old.compared_j, new.compared_j)
         kernels.append(
             schema.Kernel(
                 name=name,
@@ -414,8 +397,8 @@ def kernels(changes: Changes, spread: Spread | None, causes_of: Sequence[list[sc
                 old=old,
                 new=new,
                 change_j=change_j,
-                speedup=speedup,
-                greenup=greenup,
+                speedup=ratio(getattr(old, "time_s", None), getattr(new, "time_s", None)),
+                greenup=ratio(getattr(old, "compared_j", None), getattr(new, "compared_j", None)),
                 partial=bool(changes.uncompared[row].any()),
                 marks=MARK_WORDS[changes.marks_of(rows)],
                 test=test,
@@ -435,6 +418,24 @@ def kernels(changes: Changes, spread: Spread | None, causes_of: Sequence[list[sc
         return abs(kernel.change_j or 0.0), max(times_s)
 
     return sorted(kernels, key=size, reverse=True)
+
+
+def _on_side(changes: Changes, side: Variant, grid: Grid, row: int, own: int | None) -> schema.KernelSide | None:
+    """The kernel of a match on one side, at the place `own` there; None where the side does not have it."""
+    if own is None:
+        return None
+    energy_j, marks = None, ["missing"]
+    if side.costs is not None:
+        energy_j, marks = known_sum(side.mean.joules[own]), MARK_WORDS[combined(side.mean.marks[own])]
+    return schema.KernelSide(
+        name=side.named[own].name,
+        device=side.named[own].device,
+        launches=side.named[own].launches,
+        time_s=finite(grid.number[row, TIME]),
+        energy_j=energy_j,
+        compared_j=changes.compared_j(grid, slice(row, row + 1)) if changes.has_energy else None,
+        marks=marks,
+    )
 
 
 # -------------------------------------------------------------------------------------------------------------- CSV

@@ -8,7 +8,7 @@ from eprof.base.known import growth, ratio
 from eprof.base.labels import labels
 from eprof.base.text import by_sign, capital, when
 from eprof.commands.tune import words
-from eprof.commands.tune.schema import At, Setting, Tune, label, same
+from eprof.commands.tune.schema import At, LostBy, PowerModel, Setting, Tune, label, same
 from eprof.show.page import plot
 from eprof.show.page.frame import Figure, card, energy_map, method, page, quiet, templates
 from eprof.show.words.blocks import Column, Row, Section, Sentence, Table
@@ -63,66 +63,77 @@ def _signed_percent(value: float | None, before: float | None) -> str:
 
 
 def _sections(document: Tune) -> Iterator[Section]:
-    nouns, model, own, best = document.nouns, document.model, document.each_its_own, document.best
-    heat = words.heat(document)
-    if heat is not None:
-        framed = when(document.now is not None, ", framed: the setting in force")
-        faint = when(not all(setting.allowed for setting in document.settings), " Faint: outside the limit.")
-        legend = (
-            f"{heat.legend.replace('*', '★')}{framed}. From light to dark in equal ratios, from the least to the most "
-            f"energy.{faint}"
-        )
-        answer = Sentence(f"{heat.caption} Core clock across, memory clock down, in MHz.")
-        maps = when(len(document.kernels) > 1, kernel_maps(document))
-        chart = energy_map(heat.cells)
-        yield card("clocks", "Clocks", "Energy at every clock setting", answer, chart, quiet(legend), maps)
+    if (heat := words.heat(document)) is not None:
+        yield _clocks(document, heat)
     yield from _trade(document)
-
     if len(document.kernels) > 1:
-        others = sum(not same(kernel.best, document.baseline(kernel)) for kernel in document.kernels)
-        answer = Sentence(
-            f"For {others} of {len(document.kernels)} {nouns.kernels} {words.baseline(document)} is not the one with "
-            f"{document.objective_words}."
-        )
-        after = ""
-        if own is not None and best is not None and _is_worth(own.energy_j, best.energy_j):
-            after = (
-                f"Each {nouns.kernel} at its own setting, if changing clocks were free: "
-                f"{words.change('energy', own.energy_j, best.energy_j)} than all at the program's best."
-            )
-        heading = f"{nouns.kernel.capitalize()} by {nouns.kernel}"
-        table = words.kernels(document)
-        yield card("kernels", nouns.kernels.capitalize(), heading, answer, table, quiet(after))
-
-    # The table of [FMM] Table II on these measurements.
+        yield _kernels(document)
     if (losses := document.energy_lost_percent) is not None:
-        rows = []
-        for picker, lost in (("the model", losses.model), ("the fastest setting (race-to-halt)", losses.oracle)):
-            percents = [lost.mean_percent, lost.min_percent, lost.max_percent, lost.all_mean_percent]
-            cells: list[Cell] = [picker, str(lost.cases), str(lost.wrong), *(number(value, 2) for value in percents)]
-            rows.append(Row(cells, total=lost is losses.model))
-        heads = ("kernels", "not the measured best", "lost mean %", "min %", "max %", "mean over all %")
-        below = quiet(
-            "Lost: how much more energy was measured at the pick than at the measured best, over the kernels whose "
-            "pick is not the measured best; the last column is over all kernels."
-        )
-        answer = Sentence(" ".join(words.lost_words(document)))
-        table = Table([Column("pick", "left"), *map(Column, heads)], rows)
-        yield card("meter", "Against the meter", "Against the measured best", answer, table, below)
+        yield _against_the_meter(document, losses)
+    parts = {
+        "Chosen for": [f"{capital(document.objective_words)}."],
+        "Power": [_how_power_is_known(document.model)],
+        "Time": [words.time_words(document)],
+    }
+    yield method(document, parts, document.notes)
 
-    tested = ""
-    if isinstance(error := model.power_error_percent, float):
-        tested = f" Its mean error on the measured power of these rows is {percent(error)}."
+
+def _clocks(document: Tune, heat: words.Heat) -> Section:
+    framed = when(document.now is not None, ", framed: the setting in force")
+    faint = when(not all(setting.allowed for setting in document.settings), " Faint: outside the limit.")
+    legend = (
+        f"{heat.legend.replace('*', '★')}{framed}. From light to dark in equal ratios, from the least to the most "
+        f"energy.{faint}"
+    )
+    answer = Sentence(f"{heat.caption} Core clock across, memory clock down, in MHz.")
+    maps = when(len(document.kernels) > 1, kernel_maps(document))
+    return card(
+        "clocks", "Clocks", "Energy at every clock setting", answer, energy_map(heat.cells), quiet(legend), maps
+    )
+
+
+def _kernels(document: Tune) -> Section:
+    nouns, own, best = document.nouns, document.each_its_own, document.best
+    others = sum(not same(kernel.best, document.baseline(kernel)) for kernel in document.kernels)
+    answer = Sentence(
+        f"For {others} of {len(document.kernels)} {nouns.kernels} {words.baseline(document)} is not the one with "
+        f"{document.objective_words}."
+    )
+    after = ""
+    if own is not None and best is not None and _is_worth(own.energy_j, best.energy_j):
+        after = (
+            f"Each {nouns.kernel} at its own setting, if changing clocks were free: "
+            f"{words.change('energy', own.energy_j, best.energy_j)} than all at the program's best."
+        )
+    heading = f"{nouns.kernel.capitalize()} by {nouns.kernel}"
+    return card("kernels", nouns.kernels.capitalize(), heading, answer, words.kernels(document), quiet(after))
+
+
+def _against_the_meter(document: Tune, losses: LostBy) -> Section:
+    """The section with the table of [FMM] Table II on these measurements."""
+    rows = []
+    for picker, lost in (("the model", losses.model), ("the fastest setting (race-to-halt)", losses.oracle)):
+        percents = [lost.mean_percent, lost.min_percent, lost.max_percent, lost.all_mean_percent]
+        cells: list[Cell] = [picker, str(lost.cases), str(lost.wrong), *(number(value, 2) for value in percents)]
+        rows.append(Row(cells, total=lost is losses.model))
+    heads = ("kernels", "not the measured best", "lost mean %", "min %", "max %", "mean over all %")
+    below = quiet(
+        "Lost: how much more energy was measured at the pick than at the measured best, over the kernels whose "
+        "pick is not the measured best; the last column is over all kernels."
+    )
+    answer = Sentence(" ".join(words.lost_words(document)))
+    table = Table([Column("pick", "left"), *map(Column, heads)], rows)
+    return card("meter", "Against the meter", "Against the measured best", answer, table, below)
+
+
+def _how_power_is_known(model: PowerModel) -> str:
     left_out = {"leave_one_benchmark_out": "kernel"}.get(model.protocol, "setting")
     power = f"A fit for each {left_out}, made from all the others: nothing is predicted by a fit that has seen it."
     if model.kind == "table":
         power = f"Cost table {model.name} for {model.device}. {model.source}"
-    parts = {
-        "Chosen for": [f"{capital(document.objective_words)}."],
-        "Power": [power + tested],
-        "Time": [words.time_words(document)],
-    }
-    yield method(document, parts, document.notes)
+    if isinstance(error := model.power_error_percent, float):
+        power += f" Its mean error on the measured power of these rows is {percent(error)}."
+    return power
 
 
 def _trade(document: Tune) -> Iterator[Section]:

@@ -20,22 +20,8 @@ from eprof.counts.definition import COMPONENTS as OF_LAUNCH
 from eprof.energy.attribution import attribute
 from eprof.energy.components import Work, components, machine_of
 from eprof.energy.simulated import DEFAULT_EFFICIENCY
-from eprof.lab.fitting import protocols
-from eprof.lab.fitting.predictions import (
-    CONSTANT_POWER,
-    PLAIN,
-    Model,
-    Report,
-    baselines,
-    by_price,
-    cross_validate,
-    of_form,
-    price,
-    rows_by_setting,
-    scaled,
-    scaled_by_one,
-    train_and_test,
-)
+from eprof.lab.fitting import predictions, protocols
+from eprof.lab.fitting.predictions import CONSTANT_POWER, Model, Report
 from eprof.lab.fitting.protocols import Scores, SettingKey, errors_percent, score, setting_of
 from eprof.lab.fitting.quality import Unknowns
 from eprof.lab.fitting.quality import sentence as no_better
@@ -187,7 +173,7 @@ def validate(
     if (train is not None or plan.protocols) and (few := Unknowns.of(trained, form).too_many(len(trained))):
         notes.append(f"{few}: a fit follows such rows whatever they are, and its error on them says nothing.")
 
-    priced = mapped(price, table, measurements, setting)
+    priced = mapped(predictions.price, table, measurements, setting)
     if priced is not None:
         parts = priced.parts
     else:
@@ -200,13 +186,13 @@ def validate(
     if priced is not None:
         notes += priced.notes
         outcomes[protocols.TABLE] = work.outcome(priced.power_w)
-    outcomes |= work.by_every_protocol(of_form(form, OWN, plan.seed), train)
+    outcomes |= work.by_every_protocol(predictions.of_form(form, OWN, plan.seed), train)
     if plan.scale:
         outcomes |= work.scaled(outcomes)
 
     rivals: dict[str, dict[str, Outcome]] = {}
     if plan.baselines:
-        models, missing = baselines(measurements)
+        models, missing = predictions.baselines(measurements)
         notes += missing
         if train is None and not plan.protocols:
             notes.append("Baselines are trained, so they need --protocol or --train; a table alone is scored as it is.")
@@ -236,7 +222,7 @@ class _Work(Struct, frozen=True, eq=False):
                     f"--train: {', '.join(train.sources)} does not count the same things as "
                     f"{', '.join(test.sources)}: {why}."
                 )
-            outcomes[protocols.TRANSFER] = self.outcome(train_and_test(model, train, test), 1)
+            outcomes[protocols.TRANSFER] = self.outcome(predictions.train_and_test(model, train, test), 1)
         for name in self.plan.protocols:
             by_benchmark = name in (protocols.LEAVE_ONE_BENCHMARK_OUT, protocols.K_FOLD_BENCHMARKS)
             if self.measurements.own and by_benchmark:
@@ -258,7 +244,9 @@ class _Work(Struct, frozen=True, eq=False):
             if report is not None:
                 report(words, done, of)
 
-        predicted = cross_validate(model, self.measurements, folds, processes=plan.processes, progress=progress)
+        predicted = predictions.cross_validate(
+            model, self.measurements, folds, processes=plan.processes, progress=progress
+        )
         tested = np.concatenate([fold.test for fold in folds])
         scores = score(self.measurements.power_w[tested], predicted[tested], self.constant_w[tested])
         return Outcome(predicted, len(folds), scores)
@@ -274,13 +262,13 @@ class _Work(Struct, frozen=True, eq=False):
         for name, outcome in ((name, outcomes[name]) for name in outcomes if name in _NEW_KERNELS):
             if self.plan.scale == "card":
                 # The factor of one benchmark for all others: each in turn is the one that was metered.
-                predicted = scaled_by_one(self.measurements, outcome.predicted, reference)
+                predicted = predictions.scaled_by_one(self.measurements, outcome.predicted, reference)
                 known = ~np.isnan(predicted)
                 scores = score(np.broadcast_to(power_w, predicted.shape)[known], predicted[known])
                 middle = pd.DataFrame(predicted).median().to_numpy()
                 with_factors[name + CARD_SCALED] = Outcome(middle, outcome.folds, scores)
             else:
-                predicted = scaled(self.measurements, outcome.predicted, reference)
+                predicted = predictions.scaled(self.measurements, outcome.predicted, reference)
                 known = ~np.isnan(predicted)
                 scores = score(power_w[known], predicted[known], self.constant_w[known])
                 with_factors[name + SCALED] = Outcome(predicted, outcome.folds, scores)
@@ -300,7 +288,7 @@ def _no_better_than_means(
         ours = outcomes[name]
         known = ~np.isnan(ours.predicted)
         errors = {}
-        for model in PLAIN:
+        for model in predictions.PLAIN:
             mean = rivals.get(model.name, {}).get(protocol) or work.refit(model, protocol)
             errors[model.name] = score(power[known], mean.predicted[known]).mean_percent
         sentence = no_better(protocols.LEFT_OUT[name], ours.scores.mean_percent, errors)
@@ -350,7 +338,7 @@ def find(profile: Profile, table: CostTable, study: Study) -> list[Candidate]:
     costs = table.at()
     counts = profile.counts(costs.books)
     shares = mixes(study.parts, study.measurements.rows["benchmark"])
-    joules = by_price(table, attribute(counts, costs).table)
+    joules = predictions.by_price(table, attribute(counts, costs).table)
     joules = joules.reindex(columns=shares.columns).fillna(0.0)
     predicted = study.outcomes[study.main].predicted
     rows = study.measurements.rows.assign(predicted=predicted).groupby("benchmark")
@@ -390,7 +378,7 @@ def times(table: CostTable, measurements: Measurements) -> Times:
         )
     predicted = {name: np.full(len(measurements), np.nan) for name in (BY_COMPONENT, UNBOUND, ROOFLINE, AS_SIMULATED)}
     missing: dict[str, None] = {}
-    for setting, rows in rows_by_setting(measurements).items():
+    for setting, rows in predictions.rows_by_setting(measurements).items():
         try:
             costs = table.at(setting if table.default.core_mhz is not None else None)
         except CostError:

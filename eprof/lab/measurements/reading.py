@@ -24,24 +24,7 @@ from eprof.base.vocabulary import COUNTS
 from eprof.lab.measurements import mapping as mappings
 from eprof.lab.measurements import values
 from eprof.lab.measurements.mapping import ENERGIES_ONLY, Cells, Columns
-from eprof.lab.measurements.values import (
-    CLOCKS,
-    COUNTED,
-    DOMAINS,
-    ENERGIES,
-    NO_CLOCKS,
-    POWERS,
-    ROW_COLUMNS,
-    TIMES,
-    USED,
-    VOLTS,
-    MeasurementError,
-    Measurements,
-    contradicted,
-    lines,
-    numbers,
-    spelled,
-)
+from eprof.lab.measurements.values import MeasurementError, Measurements, numbers
 from eprof.logs.rows import stream
 
 _MOST_BYTES = 256 << 20
@@ -275,7 +258,7 @@ def _of_frame(
     wrapped = _wrapped(frame, columns)
     frame = _only(frame, only, label)
     sheet = _Sheet(frame, columns, label, wrapped.loc[frame.index])
-    rows = sheet.rows(reference or NO_CLOCKS)
+    rows = sheet.rows(reference or values.NO_CLOCKS)
     rates, domains = sheet.rates(rows, without)
     kept = sheet.kept(rows, rates)
     rows, rates = rows[kept].reset_index(drop=True), rates[kept].reset_index(drop=True)
@@ -284,7 +267,7 @@ def _of_frame(
         number, names = pd.factorize(rows["benchmark"])
         launches = 1e-9 / rows["time_s"].to_numpy(dtype=np.float64)
         each = np.where(number[:, None] == np.arange(len(names)), launches[:, None], 0.0)
-        titles = [f"{domain} of {name}" for domain in DOMAINS for name in names]
+        titles = [f"{domain} of {name}" for domain in values.DOMAINS for name in names]
         domains = {title: title.partition(" of ")[0] for title in titles}
         rates = pd.DataFrame(np.hstack([each, each]), columns=titles)
     highest = float(rows["core_mhz"].max()), float(rows["memory_mhz"].max())
@@ -292,7 +275,7 @@ def _of_frame(
         rows=rows,
         rates=rates.astype(np.float64),
         domains=domains,
-        kind=COUNTED if columns.kind == ENERGIES_ONLY else columns.kind,
+        kind={ENERGIES_ONLY: values.COUNTED}.get(columns.kind, columns.kind),
         reference=reference or columns.reference or highest,
         notes=(*columns.notes, *sheet.notes),
         sources=(label + phrase(" ({})", ", ".join(f"{column}={cell}" for column, cell in only.items())),),
@@ -378,21 +361,22 @@ class _Sheet(Struct, eq=False):
         rows["kernel"] = _words(self.frame[kernel]) if kernel in self.frame else rows["benchmark"]
         threads = self._scaled({"threads": 1.0})
         rows["threads"] = either(threads, 0.0)
-        for domain, mhz in zip(DOMAINS, unknown_mhz, strict=True):
+        for domain, mhz in zip(values.DOMAINS, unknown_mhz, strict=True):
             rows[f"{domain}_mhz"] = self._needed(domain) if self.columns.clocks else mhz
-        time = self._scaled(TIMES)
+        time = self._scaled(values.TIMES)
         rows["time_s"] = either(time, np.nan)
-        if time is None and self.columns.kind != USED:
-            named = ", ".join(self._named(TIMES)) or f"the mapping {self.columns.name} names none, such as time_s"
+        if time is None and self.columns.kind != values.USED:
+            none = f"the mapping {self.columns.name} names none, such as time_s"
+            named = ", ".join(self._named(values.TIMES)) or none
             raise MeasurementError(f"{self.label}: has no column of times ({named}).")
         rows["power_w"] = self._power(rows["time_s"]) / self._processors
-        for domain in DOMAINS:
-            volts = self._scaled({key: unit for key, unit in VOLTS.items() if key.startswith(domain)})
+        for domain in values.DOMAINS:
+            volts = self._scaled({key: unit for key, unit in values.VOLTS.items() if key.startswith(domain)})
             rows[f"{domain}_v"] = either(volts, np.nan)
         rows["line"] = self.frame.index + 2
         self.notes += values.devices(self.frame, self.columns.columns.get("device"), self.label, self.columns.processor)
-        self.notes += contradicted(self.columns.columns, self.frame.columns)
-        return rows[list(ROW_COLUMNS)]
+        self.notes += values.contradicted(self.columns.columns, self.frame.columns)
+        return rows[list(values.ROW_COLUMNS)]
 
     def rates(self, rows: pd.DataFrame, without: Collection[str] = ()) -> tuple[pd.DataFrame, dict[str, str]]:
         """The rates of all terms that the table has columns for, but those of `without`."""
@@ -408,7 +392,7 @@ class _Sheet(Struct, eq=False):
             if len(terms) > 1 and np.isnan(number).all():
                 self.notes.append(f"{term.name}: no row has a number ({formula.text}); it is left out.")
                 continue
-            if self.columns.kind == USED:
+            if self.columns.kind == values.USED:
                 values.shares(number, term.name, formula.text, self.label)
                 rates[term.name] = number * (rows[f"{term.domain}_mhz"] / 1e3)
             else:
@@ -433,7 +417,7 @@ class _Sheet(Struct, eq=False):
 
     def _unused(self, header: set[str]) -> list[str]:
         """A sentence on columns of eprof's words that no term is made of, though a count is in them."""
-        if self.columns.kind != COUNTED:
+        if self.columns.kind != values.COUNTED:
             return []
         formulas = [term.formula(header) for term in self.columns.present(header)]
         read = {name for formula in formulas if formula is not None for name in formula.names}
@@ -450,7 +434,7 @@ class _Sheet(Struct, eq=False):
         """
         kept = np.ones(len(rows), dtype=np.bool_)
         power = rows["power_w"]
-        timed = rows["time_s"] > 0 if self.columns.kind != USED else pd.Series(True, index=rows.index)
+        timed = (rows["time_s"] > 0) | (self.columns.kind == values.USED)
         for wrong, reason in (
             (power.isna(), "power is missing or no number"),
             (power <= 0, "power is not above 0"),
@@ -487,7 +471,7 @@ class _Sheet(Struct, eq=False):
         number = int(wrong.sum())
         if number:
             rows = counted(number, "row was", "rows were")
-            self.notes.append(f"{rows} left out: {reason} ({lines(self.frame.index.to_numpy()[wrong] + 2)}).")
+            self.notes.append(f"{rows} left out: {reason} ({values.lines(self.frame.index.to_numpy()[wrong] + 2)}).")
         return ~wrong
 
     def _benchmark(self) -> pd.Series:
@@ -512,13 +496,13 @@ class _Sheet(Struct, eq=False):
         return [str(self.columns.columns[key]) for key in units if key in self.columns.columns]
 
     def _needed(self, domain: str) -> pd.Series:
-        clocks = {key: unit for key, unit in CLOCKS.items() if key.startswith(domain)}
-        values = self._scaled(clocks)
-        if values is None:
+        clocks = {key: unit for key, unit in values.CLOCKS.items() if key.startswith(domain)}
+        column_mhz = self._scaled(clocks)
+        if column_mhz is None:
             key = next(key for key in clocks if key in self.columns.columns)
             column = self.columns.columns[key]
             raise MeasurementError(f"{self.label}: has no column `{column}`, which the mapping takes for `{key}`.")
-        return values
+        return column_mhz
 
     def _scaled(self, sizes: Mapping[str, float]) -> pd.Series | None:
         """The first measured column that the mapping has in one of these units, in SI (clocks in MHz); None: none.
@@ -531,31 +515,31 @@ class _Sheet(Struct, eq=False):
                 continue
             if not isinstance(entry, str):
                 return pd.Series(float(entry) * size, index=self.frame.index)
-            sizes = {word: own_size / size for word, own_size in spelled(key).items()}
+            sizes = {word: own_size / size for word, own_size in values.spelled(key).items()}
             if entry in self.frame:
                 return numbers(self.frame[entry], sizes) * size
             formula = _formula(entry)
             if formula is not None and formula.names and formula.names <= set(self.frame.columns):
-                values = formula({name: self._numbers(name, sizes) for name in formula.names})
-                return pd.Series(values, index=self.frame.index).replace([np.inf, -np.inf], np.nan) * size
+                amounts = formula({name: self._numbers(name, sizes) for name in formula.names})
+                return pd.Series(amounts, index=self.frame.index).replace([np.inf, -np.inf], np.nan) * size
         return None
 
     def _power(self, time_s: pd.Series) -> pd.Series:
-        if set(self.frame) >= _AN_EPROF_REPORT and "power_w" in self._named(POWERS):
+        if set(self.frame) >= _AN_EPROF_REPORT and "power_w" in self._named(values.POWERS):
             raise MeasurementError(
                 f"{self.label}: is a report of eprof, whose power_w is predicted; put what a meter saw into a column "
                 "measured_power_w, and use --mapping eprof-counts."
             )
-        power = self._scaled(POWERS)
-        energy = self._scaled(ENERGIES)
+        power = self._scaled(values.POWERS)
+        energy = self._scaled(values.ENERGIES)
         if power is not None and energy is not None and time_s.notna().any():
-            values.agreement(power, energy, time_s, self.label, self._named(ENERGIES)[0])
+            values.agreement(power, energy, time_s, self.label, self._named(values.ENERGIES)[0])
         if power is not None:
             return power
         if energy is None:
-            names = ", ".join(self._named({**POWERS, **ENERGIES}))
+            names = ", ".join(self._named({**values.POWERS, **values.ENERGIES}))
             raise MeasurementError(f"{self.label}: has neither power nor energy ({names}).")
         return energy / time_s.where(time_s > 0)
 
-    def _numbers(self, name: str, spelled: Mapping[str, float] | None = None) -> pd.Series:
-        return numbers(self.frame[name], {**(spelled or {}), "%": 1.0})
+    def _numbers(self, name: str, sizes: Mapping[str, float] | None = None) -> pd.Series:
+        return numbers(self.frame[name], {**(sizes or {}), "%": 1.0})

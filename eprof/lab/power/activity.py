@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Columns, Floats, Ints
 from eprof.base.errors import LogError
+from eprof.base.known import mapped, ratio
 from eprof.base.marks import Mark, marked
 from eprof.base.vocabulary import CONSTANT, PRICED
 from eprof.costs import Costs, CostTable
@@ -138,7 +139,7 @@ def _activity(gpu: str, own: Mapping[str, Series]) -> Activity:
     if max(float(np.nanmax(share, initial=0.0)) for share in shares.values()) > _PERCENT:
         shares = {name: share / 100 for name, share in shares.items()}
         notes.append(f"{first.source}: shares of {gpu} above 1.5 are taken for per cent.")
-    clock = own["sm_clock"].watts if "sm_clock" in own else np.full(len(first.watts), np.nan)
+    clock = getattr(own.get("sm_clock"), "watts", np.full(len(first.watts), np.nan))
     if "sm_clock" not in own:
         notes.append(f"{first.source}: no clock of {gpu} was sampled; that of the cost table is taken.")
     apart_s = float(np.median(np.diff(first.edges)))
@@ -209,7 +210,7 @@ def causes(
     metered_j = grouped(power.energy_j(begin_s, end_s))
     whole_j = _beyond_j(joules[:, :, np.newaxis], metered_j)[0]
     cycles = active[-1] * (table.sm_count or 0.0)
-    unseen_pj = float(whole_j / cycles * 1e12) if cycles else None
+    unseen_pj = mapped(lambda joules: joules * 1e12, ratio(float(whole_j), float(cycles)))
     split_j = _held(joules[:, :, np.newaxis], active, metered_j, bool(idle_w))[:-1, :, 0]
     interval = middle(_held(drawn, active, metered_j, bool(idle_w))[:-1], split_j, table.interval_share)
     # Held to a meter, kernels that a table has not seen are still so far off, in either direction.
@@ -379,4 +380,4 @@ def _per_s(field: Field, table: CostTable, costs: Costs) -> float | None:
         known = [field.sp_factor[each] for each in capabilities if each in field.sp_factor]
         return None if not known or peaks.sp_gflops is None else known[0] * peaks.sp_gflops * 1e9
     peak: float | None = getattr(peaks, field.of)
-    return None if peak is None else peak * 1e9 / field.flop
+    return mapped(lambda peak: peak * 1e9 / field.flop, peak)

@@ -346,7 +346,7 @@ def _tracks(meter: Meter, found: Sequence[Row], moments: Sequence[float]) -> Ite
         if has_times and math.isnan(time_s):
             continue
         for one in row.readings:
-            label = f"{one.component} {one.device}" if one.device and meter.devices != "added" else one.component
+            label = one.component + when(one.device and meter.devices != "added", f" {one.device}")
             samples.setdefault((label, one.device), []).append((time_s, one))
     tracks = {}
     for (label, device), own in samples.items():
@@ -472,7 +472,7 @@ def _drawn(path: str, track: _Track, its: _Clock, is_mean: bool, notes: list[str
     if low:
         notes.append(f"{path}: {counted(low, 'sample')} of {track.component} below 0 are not known")
     if its.is_asked and (np.isnan(times) | (np.diff(times, append=np.inf) == 0)).any():
-        begin_s = 0.0 if np.isnan(times[0]) else times[0]
+        begin_s = float(np.nan_to_num(times[0]))
         times = np.array(begin_s + (its.interval_s or 0.0) * (np.arange(len(times)) + is_mean))
     known_: Floats = np.where(values < 0, np.nan, values)
     return times, known_

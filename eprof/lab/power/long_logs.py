@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from eprof.base.arrays import Floats, Ints
 from eprof.base.errors import LogError
+from eprof.base.known import either, mapped
 from eprof.base.resources import lines as lines_of
 from eprof.lab.power.clock import DATES, Moment, moment
 from eprof.lab.power.meters import JOULE, SAMPLED, SHARE, Layout, Row, is_unit, reading
@@ -253,7 +254,7 @@ def _devices(layout: Layout, columns: Sequence[pl.Series], number: int) -> tuple
     kinds = texts.unique(maintain_order=True)
     told = [layout.device(dict(zip(layout.device_cells, row, strict=True))) for row in kinds.iter_rows()]
     devices = list(dict.fromkeys(device for device in told if device is not None))
-    codes = pl.Series("code", [-1 if device is None else devices.index(device) for device in told], pl.Int64)
+    codes = pl.Series("code", [either(mapped(devices.index, device), -1) for device in told], pl.Int64)
     joined = texts.join(kinds.with_columns(codes), on=texts.columns, how="left", maintain_order="left")
     return joined["code"].to_numpy(), devices
 

@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct, ValidationError, convert
 
 from eprof.base.errors import LogError
+from eprof.base.known import mapped
 from eprof.base.resources import folder, tree
 from eprof.base.text import pattern
 from eprof.base.toml import Document
@@ -241,7 +242,7 @@ def _of_lines(form: Lines, lines: Sequence[str]) -> Iterator[Row]:
                 yield Row(number, time, list(found.values()), elapsed_s)
             told = begun.groupdict()
             time, found = told.get("time") or "", {}
-            elapsed_s = float(told["elapsed_ms"]) * 1e-3 if "elapsed_ms" in told else None
+            elapsed_s = mapped(lambda elapsed_ms: float(elapsed_ms) * 1e-3, told.get("elapsed_ms"))
         for match in reading.finditer(line) if begun or not form.in_line else ():
             told = match.groupdict()
             written = told["component"] or told["component2"].capitalize()

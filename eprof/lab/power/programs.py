@@ -79,7 +79,7 @@ def measurements(
     frame = frame.loc[:, (frame != 0).any()]
     made = from_frame(frame, names[0], "sampled", reference)
     told = f"Rows are {_ROW_S:g} s of a program at a clock, or less; work is active x clock x units of {table.name}."
-    several = [f"There are {len(notes) - _NOTES} such notes more."] if len(notes) > _NOTES else []
+    several = [f"There are {len(notes) - _NOTES} such notes more."] * (len(notes) > _NOTES)
     return replace(made, notes=(told, *notes[:_NOTES], *several, *made.notes), sources=tuple(names))
 
 

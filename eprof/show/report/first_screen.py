@@ -173,7 +173,7 @@ def why_constant(view: View, entry: Entry) -> str:
     if not limits or place is None:
         return ""
     again = view.times_from_l1(entry)
-    l1 = when(again >= AGAIN, f", {plain(again)} B of L1 for 1 of DRAM")
+    l1 = when(again >= AGAIN, f", L1 {plain(again)}× DRAM")
     return phrase(f"{{}} of roofline{l1}", reached(limits.kernels[place], "speed_share"))
 
 

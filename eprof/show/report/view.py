@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from eprof.base.labels import DEVICE_WIDTH, WIDTH, labels
 from eprof.base.nouns import nouns_of
+from eprof.base.text import capital
 from eprof.base.vocabulary import (
     COMPUTATION,
     CONSTANT,
@@ -335,12 +336,19 @@ class View:
 
     def in_prose(self, group: str) -> str:
         """A group of counts within a sentence; where only the issue of warps is priced, it is that."""
-        priced = [name for name, word in self.words.items() if word.count.group == group and word.energy.value]
-        if tuple(priced) in _OTHER:
-            return _OTHER[tuple(priced)]
+        own = self._own_name(group) or self.nouns.labels.get(group, "").lower()
+        return own or _PROSE.get(group) or GROUPS.get(group, group)
+
+    def group_label(self, group: str) -> str:
+        """What a group of counts is called in a legend: as within a sentence where that tells its parts."""
+        return capital(self._own_name(group)) or self.nouns.group(group)
+
+    def _own_name(self, group: str) -> str:
+        """What the only priced counts of a group are called together; empty where it has others."""
+        priced = tuple(name for name, word in self.words.items() if word.count.group == group and word.energy.value)
         if priced and set(priced) <= _ONCE_EACH.keys():
             return " and ".join(_ONCE_EACH[name] for name in priced)
-        return self.nouns.labels.get(group, "").lower() or _PROSE.get(group) or GROUPS.get(group, group)
+        return _OTHER.get(priced, "")
 
     # ----------------------------------------------------------------------------------------------------- counts
 

@@ -216,6 +216,9 @@ def test_accesses_at_random_have_a_roofline_where_price_and_rate_are_known(tmp_p
     assert "access_pj" not in described(streaming)
     # The same machine's lines: a flop for each access, I = 1/32 flop/B.
     assert found.roofline(1 / 32) == pytest.approx(1 / max(2e-9, (eps + 99.7e-12) / usable))
+    guessed = {**tables["rated"].charges, "random": replace(tables["rated"].charges["random"], marks=Mark.ASSUMED)}
+    assert at_random(streaming, replace(tables["rated"], charges=guessed)).marks == found.marks | Mark.ASSUMED
+    assert (tables["rated"].processor, costs.load("i7-950").at().processor) == ("gpu", "cpu")
     of_cpu = at_random(streaming, replace(tables["rated"], processor="cpu"))
     assert described(of_cpu)["access_pj"] == pytest.approx(eps * 1e12 + 32 * 513)
 

@@ -138,7 +138,7 @@ def _fewest(bunches: list[Bunch], goal: float) -> tuple[int, float]:
 def _legend(view: View) -> list[tuple[str, str]]:
     if view.measure != "total":
         return []
-    return [(group, view.nouns.group(group)) for group, amount in view.groups.items() if amount.value]
+    return [(group, view.group_label(group)) for group, amount in view.groups.items() if amount.value]
 
 
 def _row(view: View, bunch: Bunch, scale: float) -> Row:
