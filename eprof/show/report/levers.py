@@ -40,6 +40,7 @@ _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on mu
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it.
 _OF_A_DIVISION = (5, 8)
 _SAME = 256.0  # bytes of L1 for each of DRAM, from which on they are a thread's own, which no tile shares
+_LAYOUT = pattern(r"_([nt]{2})(?![a-z0-9])")  # of a product's operands, in names of cuBLAS and CUTLASS
 _ALIKE = 0.03  # of flops, and of bytes written: products that differ by less are one
 _WAITING = 1.5  # instructions a cycle of a CPU's core: what executes fewer mostly waits for memory, or for branches
 _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
@@ -238,7 +239,7 @@ def _alike(products: Iterable["Product"]) -> list[list["Product"]]:
     groups: list[list[Product]] = []
     for product in sorted(products, key=lambda product: product.order):
         near = takewhile(product.is_near, reversed(groups))
-        home = next((group for group in near if product.does_as(group[0])), None)
+        home = next((group for group in near if all(map(product.does_as, group))), None)
         if home is None:
             groups.append([product])
         else:
@@ -292,9 +293,12 @@ class Product(NamedTuple):
     def does_as(self, other: "Product") -> bool:
         """Whether a product that is near writes as many bytes as another, with a grid for the same result.
 
-        Tiles of powers of two make numbers of threads that are apart by powers of two; where writes are not known, the
-        blocks must be as many.
+        Names may tell that operands are laid out otherwise ("nn", "nt"). Tiles of powers of two make numbers of threads
+        that are apart by powers of two; where writes are not known, the blocks must be as many.
         """
+        layouts = {found[1] for product in (self, other) if (found := _LAYOUT.search(product.kernel.name))}
+        if len(layouts) > 1:
+            return False
         if self.written and other.written:
             steps = math.log2(self.threads / other.threads)
             return abs(self.written / other.written - 1) <= _ALIKE and abs(steps - round(steps)) < _ALIKE
