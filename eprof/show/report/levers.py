@@ -235,16 +235,29 @@ def _cheaper_kernels(view: View, everything: float) -> Iterator[Try]:
 
 
 def _alike(products: Iterable["Product"]) -> list[list["Product"]]:
-    """Products in groups that do the same; only groups with as many flops are looked at."""
+    """Products in groups that do the same; only groups with as many flops are looked at.
+
+    Where names tell that operands are laid out otherwise ("nn", "nt"), those of one layout are a group.
+    """
     groups: list[list[Product]] = []
     for product in sorted(products, key=lambda product: product.order):
         near = takewhile(product.is_near, reversed(groups))
-        home = next((group for group in near if all(map(product.does_as, group))), None)
+        home = next((group for group in near if product.does_as(group[0])), None)
         if home is None:
             groups.append([product])
         else:
             home.append(product)
-    return groups
+    return [same for group in groups for same in _by_layout(group)]
+
+
+def _by_layout(products: list["Product"]) -> list[list["Product"]]:
+    by_layout: dict[str, list[Product]] = {}
+    for product in products:
+        layout = _LAYOUT.search(product.kernel.name)
+        by_layout.setdefault(layout[1] if layout else "", []).append(product)
+    if len(by_layout.keys() - {""}) < 2:
+        return [products]
+    return [same for layout, same in by_layout.items() if layout]
 
 
 class Product(NamedTuple):
@@ -293,12 +306,9 @@ class Product(NamedTuple):
     def does_as(self, other: "Product") -> bool:
         """Whether a product that is near writes as many bytes as another, with a grid for the same result.
 
-        Names may tell that operands are laid out otherwise ("nn", "nt"). Tiles of powers of two make numbers of threads
-        that are apart by powers of two; where writes are not known, the blocks must be as many.
+        Tiles of powers of two make numbers of threads that are apart by powers of two; where writes are not known, the
+        blocks must be as many.
         """
-        layouts = {found[1] for product in (self, other) if (found := _LAYOUT.search(product.kernel.name))}
-        if len(layouts) > 1:
-            return False
         if self.written and other.written:
             steps = math.log2(self.threads / other.threads)
             return abs(self.written / other.written - 1) <= _ALIKE and abs(steps - round(steps)) < _ALIKE
