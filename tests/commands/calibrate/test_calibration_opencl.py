@@ -104,7 +104,11 @@ def test_an_l2_that_is_faster_than_memory_is_told_apart(tmp_path):
     write_log(gpu, tmp_path / "power.csv")
     rows = made.rows()
     assert all(row.used for row in rows)
-    assert results.untold(rows) == {}
+    assert results.untold(rows, made.device) == {}
+    kepler = {**made.device, "capability": "3.0"}
+    beyond = [row for row in rows if "l1_read" not in row.counts and "l1_write" not in row.counts]
+    assert results.untold(beyond, made.device) == {"l1": "l2"}
+    assert results.untold(beyond, kepler) == {}, "its loads leave L1 out"
     columns = set(results.measurements(rows, made.device).columns)
     measured = measurements.read(made.save(rows))
     assert (measured.mapping, measured.is_clocked) == ("eprof-no-clocks", False)
