@@ -116,6 +116,15 @@ def test_an_l2_that_is_faster_than_memory_is_told_apart(tmp_path):
     assert {"l2_read", "fp64_fma", "gpu"} <= columns and "core_mhz" not in columns
 
 
+@pytest.mark.parametrize(
+    ("name", "other", "is_same"),
+    [("read", "l2_read", True), ("chase", "chase_l2", True), ("read", "read_stride_8", False), ("read", "copy", False)],
+)
+def test_levels_are_compared_by_the_same_work(name, other, is_same):
+    works = [results._work(MANIFEST.named(benchmark)) for benchmark in (name, other)]
+    assert (works[0] == works[1]) is is_same
+
+
 def test_a_device_that_is_lost_leaves_what_was_measured_and_its_benchmark_is_not_to_blame(tmp_path):
 
     def lost(hand):
