@@ -14,6 +14,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,7 +26,7 @@ from eprof.collect.cpu import Cpu
 from eprof.collect.cuda.driver import CudaGpu
 from eprof.collect.device import Device, DriverError
 from eprof.collect.opencl import OpenClGpu
-from eprof.collect.tools import Compiled, ask
+from eprof.collect.tools import Compiled, answer
 
 if TYPE_CHECKING:
     from eprof.collect.meters.meter import Meter
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 # lost: the device, not the benchmark that had failed
 BEGAN, MEASURED, FAILED, LEFT_OUT, NOTE, LOST = "began", "measured", "failed", "left out", "note", "lost"
+_PATIENCE_S = 600.0  # with a driver's compiler
 _TRIAL_S = 0.02
 _MOST_TURNS = 2**30
 _WARM_MOST_S = 20.0
@@ -210,26 +212,20 @@ def open_meter(device: Mapping[str, Any], is_needed: bool = True, root: Path = P
     is_needed: else a log has the power, and the meter may see nothing of it. root: where /sys stands.
     Raises CollectError.
     """
-    from eprof.collect.meters import hwmon, jetson, nvml, rapl
-    from eprof.collect.meters.meter import Meter as Sampler
+    from eprof.collect.meters import hwmon, jetson, meter, nvml, rapl
     from eprof.collect.meters.source import Nothing
 
-    bus, vendor = str(device["bus"]), str(device.get("vendor", "NVIDIA"))
-    looks: list[Callable[[], tuple[Any, str]]] = [lambda: rapl.find(root)]
+    bus, vendor = str(device["bus"]), str(device.get("vendor"))
+    looks = [partial(rapl.find, root)]
     if device["processor"] == "cuda":
-        looks = [lambda: nvml.board(bus), lambda: jetson.find(root)]
+        looks = [partial(nvml.board, bus), partial(jetson.find, root)]
     elif not device.get("in_package", True):
-        looks = [lambda: nvml.board(bus), lambda: hwmon.board(bus, vendor, root)]
-    reasons = []
-    for look in looks:
-        source, why = look()
-        if source is not None:
-            return Sampler(source)
-        reasons.append(why)
-    if not is_needed:
-        return Sampler(Nothing())
-    kind = {"cpu": "processor"}.get(device["processor"], "GPU")
-    raise CollectError(f"There is no power meter for this {kind}: {'; '.join(reasons)}.")
+        looks = [partial(nvml.board, bus), partial(hwmon.board, bus, vendor, root)]
+    found, reasons = meter.first(looks)
+    if found is None and is_needed:
+        kind = {"cpu": "processor"}.get(device["processor"], "GPU")
+        raise CollectError(f"There is no power meter for this {kind}: {'; '.join(reasons)}.")
+    return found or meter.Meter(Nothing())
 
 
 def print_line(data: Mapping[str, Any]) -> None:
@@ -253,7 +249,8 @@ def build(device: str, source: Path) -> Compiled:
 
 def _asked(what_fails: str, *words: str) -> dict[str, Any]:
     variables = [f"{key}={value}" for key, value in _additions().items()]
-    lines = ask(["env", *variables, *_COMMAND, *words]).strip().splitlines()
+    said = answer(["env", *variables, *_COMMAND, *words], patience_s=_PATIENCE_S)
+    lines = (said.output + said.errors).strip().splitlines()
     for line in lines:
         if line.startswith("{"):
             told: dict[str, Any] = json.loads(line)

@@ -19,8 +19,8 @@ from msgspec import Struct
 from eprof.base import cpus, gpus, resources
 from eprof.base.errors import DefinitionError
 from eprof.base.gpus import may_be_same
-from eprof.base.text import did_you_mean, pattern
-from eprof.base.toml import Document, Node
+from eprof.base.text import bracketed, did_you_mean, pattern
+from eprof.base.toml import Document
 from eprof.counts.definition import ANY, SIMULATED, SM_COUNT, Definition
 from eprof.counts.loading import applies_to, load, numbered, read
 
@@ -137,17 +137,12 @@ def definition_files(profiler: str | None = None) -> list[Traversable]:
     folders = [folder for folder in folders if profiler in (None, folder.name)]
     return [
         file
-        for folder in sorted(folders, key=_by_profiler)
+        # As profilers came: the first is meant by `eprof counters 7.0`.
+        for folder in sorted(folders, key=lambda place: (*(place.name != first for first in _PROFILERS), place.name))
         if folder.name not in _NOT_DEFINITIONS
         for file in sorted(folder.iterdir(), key=str)
         if file.name.endswith(".toml") and file.name not in _NOT_DEFINITIONS
     ]
-
-
-def _by_profiler(folder: Traversable) -> tuple[int, str]:
-    """Order of counter definitions by profiler, as they came: the first is meant by `eprof counters 7.0`."""
-    rank = _PROFILERS.index(folder.name) if folder.name in _PROFILERS else len(_PROFILERS)
-    return rank, folder.name
 
 
 def find(profiler: str, capability: str, extra: Path | None = None) -> Definition:
@@ -201,11 +196,7 @@ def capability_of(device_name: str) -> tuple[str, ...]:
 
     Of a CPU, its microarchitecture.
     """
-    known = gpus.capabilities(device_name)
-    if known:
-        return known
-    microarchitecture = cpus.microarchitecture(device_name)
-    return () if microarchitecture is None else (microarchitecture,)
+    return gpus.capabilities(device_name) or tuple(filter(None, [cpus.microarchitecture(device_name)]))
 
 
 def capabilities_like(device_name: str) -> frozenset[str]:
@@ -257,17 +248,14 @@ def other_names() -> tuple[OtherName, ...]:
     Raises DefinitionError where it says it wrongly.
     """
     document = Document.read(resources.folder("counters") / "nvprof-ncu.toml")
-    rows = document.root.table(("schema", "row"))["row"]
-    return tuple(_other_name(row) for row in rows.entries())
-
-
-def _other_name(row: Node) -> OtherName:
-    row.table(("nvprof", "ncu", "note"))
-    names = tuple(name.text() for name in row["nvprof"].each())
-    name = OtherName(names, row["ncu"].text(""), row["note"].text(""))
-    if not name.nvprof or not name.metrics:
-        raise row.error("a row names counters of nvprof, and metrics of ncu with their suffix.")
-    return name
+    others = []
+    for row in document.root.table(("schema", "row"))["row"].entries():
+        row.table(("nvprof", "ncu", "note"))
+        names = tuple(name.text() for name in row["nvprof"].each())
+        others.append(OtherName(names, row["ncu"].text(""), row["note"].text("")))
+        if not names or not others[-1].metrics:
+            raise row.error("a row names counters of nvprof, and metrics of ncu with their suffix.")
+    return tuple(others)
 
 
 def search(text: str, extra: Path | None = None) -> list[dict[str, Any]]:
@@ -297,19 +285,10 @@ def _search_definition(text: str, definition: Definition) -> list[dict[str, Any]
 def _usage_row(definition: str, profiler: str, counter: str, words: Iterable[str]) -> dict[str, Any]:
     also = []
     for pair in other_names():
-        note = f" ({pair.note})" if pair.note else ""
+        note = bracketed(pair.note)
         if profiler == "nvprof" and any(fnmatchcase(counter, name) for name in pair.nvprof):
             also.append(f"ncu: {pair.ncu}{note}")
-        elif profiler == "ncu" and _partition_name(counter) == _partition_name(pair.ncu):
+        # A metric of multiprocessors (`sm__`) is that of their partitions: the sums are the same.
+        elif profiler == "ncu" and re.sub("^sm__", "smsp__", counter) == re.sub("^sm__", "smsp__", pair.ncu):
             also.append(f"nvprof: {', '.join(pair.nvprof)}{note}")
-    return {
-        "definition": definition,
-        "counter": counter,
-        "words": list(dict.fromkeys(words)),
-        "also": also,
-    }
-
-
-def _partition_name(metric: str) -> str:
-    """A metric of multiprocessors (`sm__`) by its name for their partitions: the sums are the same."""
-    return re.sub("^sm__", "smsp__", metric)
+    return {"definition": definition, "counter": counter, "words": list(dict.fromkeys(words)), "also": also}

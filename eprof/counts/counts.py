@@ -14,6 +14,7 @@ from eprof.base.brief import Brief
 from eprof.base.errors import UsageError
 from eprof.base.gpus import capabilities, normal_name
 from eprof.base.kernels import short
+from eprof.base.known import mapped
 from eprof.base.marks import Mark
 from eprof.base.nouns import Nouns, nouns_of
 from eprof.base.toml import Formula
@@ -105,7 +106,7 @@ class Counts(Brief, Struct, frozen=True, eq=False, dict=True):
         for total in self.in_flops:
             flops = columns[total]
             for part in FLOAT_PARTS[total]:
-                instead = flops if part.endswith("_add") else 0 * flops
+                instead = flops * part.endswith("_add")
                 columns.values[:, columns.names.index(part)] = np.where(np.isnan(flops), columns[part], instead)
         return columns
 
@@ -116,7 +117,7 @@ class Counts(Brief, Struct, frozen=True, eq=False, dict=True):
             rows=self.rows.chosen(rows),
             amounts=self.amounts.chosen(rows),
             amount_marks=self.amount_marks.chosen(rows),
-            shape=None if self.shape is None else self.shape.chosen(rows),
+            shape=mapped(Columns.chosen, self.shape, rows),
         )
 
 
@@ -372,7 +373,7 @@ class Sheet(Struct, eq=False):
 
     def _quiet(self, entry: Entry) -> Bools:
         """Where the entry's mark does not apply, because what it is about is 0."""
-        cells = self.evaluate(entry.mark_if) if entry.mark_if else None
+        cells = mapped(self.evaluate, entry.mark_if)
         zero: Bools = np.zeros(self.length, dtype=np.bool_) if cells is None else cells.values == 0
         return zero
 
@@ -391,15 +392,13 @@ class Sheet(Struct, eq=False):
     @staticmethod
     def _marks(parts: Mapping[str, Cells], term: Term) -> Ints:
         """The marks of all parts; MISSING only where the result is a lower bound, too."""
-        marks = np.zeros(term.values.shape, dtype=np.int64)
-        for part in parts.values():
-            marks |= part.marks
+        none = np.zeros(term.values.shape, dtype=np.int64)
+        marks: Ints = np.bitwise_or.reduce([none, *(part.marks for part in parts.values())])
         return np.where(term.low, marks | _MISSING, marks & ~_MISSING)
 
     def _averaged(self, parts: Mapping[str, Cells]) -> Bools:
-        averaged: Bools = np.zeros(self.length, dtype=np.bool_)
-        for part in parts.values():
-            averaged = averaged | part.averaged
+        never = np.zeros(self.length, dtype=np.bool_)
+        averaged: Bools = np.logical_or.reduce([never, *(part.averaged for part in parts.values())])
         return averaged
 
     def _ways(self, entry: Entry, parts: Mapping[str, Cells]) -> tuple[Ints, list[Way]]:

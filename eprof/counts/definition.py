@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.brief import Brief
+from eprof.base.known import mapped
 from eprof.base.marks import Mark, names
 from eprof.base.nouns import Nouns, nouns_of
 from eprof.base.text import pattern
@@ -82,8 +83,9 @@ class Told(Struct, frozen=True):
         """What it asks, for the explanation of a formula."""
         if self.kernel is not None:
             return f"(the kernel is `{self.kernel.pattern}`)"
+        assert self.device is not None
         numbers = ", ".join(f"{number:g}" for number in sorted(self.multiprocessors))
-        return f"(the GPU is `{self.device.pattern if self.device else ''}`, or one of {numbers or 'no'} SMs)"
+        return f"(the GPU is `{self.device.pattern}`, or one of {numbers or 'no'} SMs)"
 
 
 class Check(Struct, frozen=True):
@@ -314,8 +316,7 @@ def _ways(definition: Definition, section: str, word: str) -> list[tuple[str, in
     """The ways to count a word, by the profiler's names, with their marks."""
     ways = definition.words[section].get(word, ())
     return [
-        (definition.expand(way.formula), int(way.mark), definition.expand(way.mark_if) if way.mark_if else "")
-        for way in ways
+        (definition.expand(way.formula), int(way.mark), mapped(definition.expand, way.mark_if) or "") for way in ways
     ]
 
 

@@ -10,7 +10,7 @@ from eprof.base.arrays import Bools, Floats, Ints, Texts
 from eprof.base.errors import UsageError
 from eprof.base.kernels import selector, short
 from eprof.base.marks import Mark
-from eprof.base.text import few
+from eprof.base.text import counted, few, when
 from eprof.counts.counts import Sheet
 from eprof.counts.definition import Definition, TimePair
 from eprof.logs.rows.log import KernelRows, Launches
@@ -116,10 +116,10 @@ def _medians(times: Floats, weights: Floats) -> tuple[Floats, Ints, Floats]:
 
 def _phrase(number: Ints, spread: Floats, kernels: int) -> str:
     low, high = int(number.min()), int(number.max())
-    pairs = f"{high}" if low == high else f"{low} to {high}"
-    of_kernels = f" for {number.size} of {kernels} kernels" if number.size < kernels else ""
-    agree = f", which agree within {max(spread.max(), 1e-4):.2%}" if high > 1 else ""
-    return f"bytes over bytes a second, of {pairs} pair{'s' if high > 1 else ''} of counters{of_kernels}{agree}"
+    pairs = when(low < high, f"{low} to ") + counted(high, "pair")
+    of_kernels = when(number.size < kernels, f" for {number.size} of {kernels} kernels")
+    agree = when(high > 1, f", which agree within {max(spread.max(), 1e-4):.2%}")
+    return f"bytes over bytes a second, of {pairs} of counters{of_kernels}{agree}"
 
 
 def _warnings(rows: KernelRows, medians: Floats, spread: Floats, better: str) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ def _warnings(rows: KernelRows, medians: Floats, spread: Floats, better: str) ->
     worst = int(np.argmax(apart))
     kernel = rows.kernel[worst].partition("(")[0]
     number = int((apart > _SPREAD).sum())
-    which = f"for {number} kernels, most " if number > 1 else ""
+    which = when(number > 1, f"for {number} kernels, most ")
     return (
         f"The times that pairs of counters imply lie more than {_SPREAD:.0%} apart {which}in `{kernel}` "
         f"({apart[worst]:.0%}); the median is used. A trace ({better}) or --time is better.",
@@ -151,7 +151,7 @@ def by_share(
     )
     if not need.any() or weights is None or whole is None or np.isnan(whole.values).any() or not whole.values.any():
         return launches, None
-    marks = np.int64(_ESTIMATED if len(everything.rows) > 1 else 0)
+    marks = np.int64(_ESTIMATED * (len(everything.rows) > 1))
     seconds = total_s * weights.values / whole.values.sum()
     return replace(launches, rows=_with_times(rows, need, seconds[need], marks)), weights.ways[0].note
 
@@ -174,7 +174,7 @@ def total(specs: Sequence[str]) -> float | None:
     totals = [_seconds(spec, spec) for spec in specs if "=" not in spec]
     if len(set(totals)) > 1:
         raise UsageError(f"--time gives two total times, {totals[0]:g} s and {totals[1]:g} s; give one.")
-    return totals[0] if totals else None
+    return next(iter(totals), None)
 
 
 def share(
@@ -300,5 +300,4 @@ def _spread(rows: KernelRows, chosen: Bools, seconds: float) -> KernelRows:
     shares = rows.time_s[chosen]
     if np.isnan(shares).any() or not shares.sum() > 0:
         shares = rows.launches[chosen].astype(np.float64)
-    mark = 0 if chosen.sum() == 1 else _ESTIMATED
-    return _with_times(rows, chosen, seconds * shares / shares.sum(), mark)
+    return _with_times(rows, chosen, seconds * shares / shares.sum(), _ESTIMATED * (chosen.sum() > 1))

@@ -12,7 +12,7 @@ import eprof
 from eprof import logs
 from eprof.logs.rows.gaps import Gaps
 from eprof.logs.rows.log import Names
-from eprof.show.report.headline import gaps_sentence, headline
+from eprof.show.report.headline import headline
 from eprof.show.report.levers import what_to_try
 from eprof.show.report.view import View
 
@@ -98,5 +98,5 @@ def test_gaps_take_constant_power_and_closing_them_is_advised():
 @needs_data
 def test_copies_beside_kernels_are_told_and_advised_against():
     view = View(eprof.load(SHARED / "nvprof" / "k40c-gpu-trace-ns-gb-units.csv").energy().document())
-    assert gaps_sentence(view).startswith("Besides, copies took 767")
+    assert headline(view).text.startswith("Copies took 767\u202fms: 53.7\u202fJ of constant power where no kernel ran")
     assert what_to_try(view).text.startswith("halve the copies (767")

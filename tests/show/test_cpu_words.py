@@ -107,4 +107,4 @@ def test_instructions_are_those_retired(eprof_command, tmp_path):
     assert "One program profiled: 140 G instructions (1.51 a cycle) counted in 18.0 s." in " ".join(shown.split())
     priced = " ".join(eprof_command("report", "perf.txt").stdout.split())
     assert "At least 108 J above constant power in 18.0 s: of what was counted, 100 % instructions" in priced
-    assert "Constant power adds 48.5 J: 1.00 core was busy." in priced
+    assert "Constant power adds 48.5 J: 1 core was busy." in priced

@@ -78,7 +78,7 @@ def test_sectors_of_dram_that_come_for_a_part_of_them_are_tried_and_are_no_bytes
     before = text(document)
     for entry in (document, *document["kernels"]):
         moved = sum(entry["counts"][name]["value"] for name in ("dram_read", "dram_write"))
-        entry["counts"]["random"] = {"value": share * moved / 32, "unit": "access", "energy_j": 0.0, "marks": []}
+        entry["counts"]["random"] = {"value": share * moved / 32, "unit": "access", "energy_j": 1e-12, "marks": []}
     document["counts"]["random"]["how"] = []
     view = View(document)
     saved = 100 * share * view.groups["dram"].value / view.energy("total").value

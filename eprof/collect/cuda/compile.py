@@ -3,7 +3,6 @@
 import ctypes
 import ctypes.util
 import os
-import shutil
 import sys
 import sysconfig
 from collections.abc import Iterable
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from eprof.base.errors import CollectError
-from eprof.collect.tools import Compiled, answer
+from eprof.collect.tools import Compiled, answer, executable
 
 _PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin", "/usr/lib/nvidia-cuda-toolkit/bin")
 _PATIENCE_S = 120.0
@@ -22,7 +21,7 @@ def find(name: str) -> str | None:
     """A tool of the CUDA toolkit: in PATH, CUDA_HOME, the usual places, or the Python packages of NVIDIA."""
     homes = [str(Path(os.environ[key]) / "bin") for key in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(key)]
     packed = [str(folder) for folder in _packages("bin")]
-    return shutil.which(name) or shutil.which(name, path=os.pathsep.join([*homes, *_PLACES, *packed]))
+    return executable((name,), (*homes, *_PLACES, *packed))
 
 
 def _packages(folder: str) -> Iterable[Path]:

@@ -1,7 +1,7 @@
 """A power meter that is read in a thread while a program runs, and the energy that its samples add up to."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -126,8 +126,14 @@ def find(host: bool = False) -> tuple[Meter | None, list[str]]:
     """The meter of this machine, and a sentence on each one that is not there. host: RAPL, the processor's."""
     from eprof.collect.meters import jetson, nvml, rapl
 
+    looks = {True: (rapl.find,), False: (nvml.find, jetson.find)}
+    return first(looks[host])
+
+
+def first(looks: Sequence[Callable[[], tuple[Source | None, str]]]) -> tuple[Meter | None, list[str]]:
+    """The meter of the first sensor that is there, and why those before it are not."""
     reasons: list[str] = []
-    for look in (rapl.find,) if host else (nvml.find, jetson.find):
+    for look in looks:
         source, why = look()
         if source is not None:
             return Meter(source), reasons

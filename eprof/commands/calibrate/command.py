@@ -1,7 +1,7 @@
 """`eprof calibrate`: microbenchmarks on this GPU or processor, and a cost table fitted to them."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,36 +124,41 @@ def _backend(options: argparse.Namespace) -> "Backend":
     return ON_CPU if options.cpu else ON_CUDA
 
 
+def _wrong(options: argparse.Namespace) -> Iterator[tuple[object, str]]:
+    """What options of a calibration do not go together: whether they are so, and the sentence."""
+    is_table = options.output is not None or options.dry_run
+    yield (
+        not is_table and options.directory is None,
+        "Say where the table goes: eprof calibrate [options] -o TABLE.toml.",
+    )
+    yield not is_table and not options.no_fit, "Say where the table goes (-o TABLE.toml), or measure only (--no-fit)."
+    yield (options.device or 0) < 0, "--device: GPUs are numbered from 0."
+    is_opencl = options.opencl is not None
+    yield options.cpu and is_opencl, "--cpu and --opencl are two devices: calibrate each by a command of its own."
+    of_cuda = options.quick or options.settings or options.device is not None
+    clocks = "runs at the clocks that the device chooses: leave out --quick, --settings, --device."
+    yield options.cpu and of_cuda, f"--cpu {clocks}"
+    yield is_opencl and of_cuda, f"--opencl {clocks}"
+    is_other = options.settings or options.only or options.no_fit
+    yield (
+        options.quick and is_other,
+        "--quick runs its own benchmarks at the clocks in force and always makes a table: leave out --settings, --only "
+        "and --no-fit.",
+    )
+    is_alone = options.component is not None and options.meter_log is None
+    yield is_alone, "--component names a part of a meter's log: give it with --meter-log FILE."
+    is_not_there = options.meter_log and not Path(options.meter_log).exists()
+    yield is_not_there, f"--meter-log {options.meter_log}: there is no such file; start what writes it first."
+
+
 def _request(options: argparse.Namespace) -> "Request":
     from eprof.commands.calibrate.manifest import QUICK, Timing
     from eprof.commands.calibrate.meter_log import Wanted
     from eprof.commands.calibrate.session import Request
 
-    if options.output is None and options.directory is None and not options.dry_run:
-        raise UsageError("Say where the table goes: eprof calibrate [options] -o TABLE.toml.")
-    if options.output is None and not options.no_fit and not options.dry_run:
-        raise UsageError("Say where the table goes (-o TABLE.toml), or measure only (--no-fit).")
-    if (options.device or 0) < 0:
-        raise UsageError("--device: GPUs are numbered from 0.")
-    if options.cpu and options.opencl is not None:
-        raise UsageError(
-            "--cpu and --opencl are two devices: name one, and calibrate the other by a command of its own."
-        )
-    chosen = {"--cpu": options.cpu, "--opencl": options.opencl is not None}
-    for kind in (kind for kind, is_chosen in chosen.items() if is_chosen):
-        if options.quick or options.settings or options.device is not None:
-            raise UsageError(
-                f"{kind} runs at the clocks that the device chooses: leave out --quick, --settings, --device."
-            )
-    if options.quick and (options.settings or options.only or options.no_fit):
-        raise UsageError(
-            "--quick runs its own benchmarks at the clocks in force and always makes a table: leave out "
-            "--settings, --only and --no-fit."
-        )
-    if options.component is not None and options.meter_log is None:
-        raise UsageError("--component names a part of a meter's log: give it with --meter-log FILE.")
-    if options.meter_log and not Path(options.meter_log).exists():
-        raise UsageError(f"--meter-log {options.meter_log}: there is no such file; start what writes it first.")
+    for is_wrong, sentence in _wrong(options):
+        if is_wrong:
+            raise UsageError(sentence)
     log = Wanted(Path(options.meter_log), options.component or "") if options.meter_log else None
     timing = Timing(options.budget, options.window, min(_WARM_S, options.window), rounds=options.repeat)
     if options.quick:

@@ -386,12 +386,9 @@ def mapping(rows: Sequence[Row], device: Mapping[str, Any]) -> str:
 def untold(rows: Sequence[Row]) -> dict[str, str]:
     """Caches that no used result is served by, with the level whose bytes have their price: they pass both."""
     served = {resource(word) for row in rows if row.used for word, count in row.counts.items() if count}
-    passed = [level for level in _LEVELS if level in served]
-    return {
-        level: next(farther for farther in passed if _LEVELS.index(farther) > _LEVELS.index(level))
-        for level in ("l1", "l2")
-        if passed and level not in passed
-    }
+    farther = {level: _LEVELS[place:] for place, level in enumerate(_LEVELS)}
+    behind = {level: next(filter(served.__contains__, farther[level]), level) for level in ("l1", "l2")}
+    return {level: nearest for level, nearest in behind.items() if nearest != level}
 
 
 def measurements(rows: Sequence[Row], device: Mapping[str, Any]) -> pd.DataFrame:

@@ -36,6 +36,7 @@ from eprof.collect.worker import FAILED, LOST, MEASURED
 from eprof.commands.calibrate import meter_log, results
 from eprof.commands.calibrate.manifest import (
     CPU,
+    ZEROS,
     Benchmark,
     Capability,
     Manifest,
@@ -258,6 +259,8 @@ class Session(Struct):
             if compiled.kernels is not None:
                 own = [benchmark for benchmark in self.benchmarks if benchmark.source == name]
                 self._leave_out([benchmark for benchmark in own if benchmark.kernel not in compiled.kernels])
+        if not self.benchmarks:
+            raise CollectError(f"There is nothing to measure. {' '.join(self.missing())}")
         self._look_at_machine_code()
         if self.device.get("simulated"):
             self.notes.append("This device is simulated: its times are the simulation's, and a table is a trial.")
@@ -452,7 +455,8 @@ class Session(Struct):
         """What a result of the calibration counts in a second, by the unit that is kept busy."""
         capability = capability_of(str(self.device["capability"]))
         launch = event["blocks"] * event["block"], event["iterations"]
-        counts = self.manifest.counts(self.manifest.named(event["name"]), capability, *launch)
+        benchmark = self.manifest.named(event["name"].removesuffix(ZEROS))
+        counts = self.manifest.counts(benchmark, capability, *launch)
         rates: dict[str, float] = {}
         for word, count in results.accessed(counts, capability).items():
             kind = results.resource(word)

@@ -219,7 +219,7 @@ def form_for(measurements: Measurements, device: str | None = None) -> Form:
     """The default form for these measurements. `device`: their GPU, whose own data the prior then leaves out."""
     if measurements.own:
         return Form(ridge=ridge_for(measurements, None))
-    if measurements.processor == CPU:
+    if measurements.processor == CPU or not measurements.is_clocked:
         return Form(voltages="one", clock_tree=False, loss=_loss(measurements), starts=1)
     prior, loss = pooled(measurements, device), _loss(measurements)
     if prior and loss == "l2":
@@ -275,7 +275,7 @@ def prior_may_have_seen(form: Form, device: str | None) -> str | None:
 
 def pooled(measurements: Measurements, device: str | None = None) -> Mapping[str, float] | None:
     """The prior's energies of the terms, pJ: the mean over GPUs like `device`; None if they know too few of them."""
-    if measurements.kind != COUNTED or measurements.own or measurements.processor == CPU:
+    if measurements.kind != COUNTED or measurements.own or measurements.processor == CPU or not measurements.is_clocked:
         return None
     energies = mean([known()[name] for name in alike(known(), device)])
     of_terms = {term: energies[term] for term in measurements.terms if term in energies}

@@ -5,7 +5,7 @@ import math
 from msgspec.structs import replace
 
 from eprof.base.text import bracketed, capital, listed, phrase, when
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, RANDOM
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS
 from eprof.costs.datasheets import data_sheet
 from eprof.profile import schema
 from eprof.profilers import signs_of
@@ -27,6 +27,7 @@ _PARTS = 3
 _CLASSES = {"integer", "control", "load_store", "misc"}  # beside arithmetic: without them instructions are not all
 _SMALL = 0.05  # of the whole: a smaller part is not in the headline
 _WORTH_IT = 0.05  # of the kernels' time: gaps between them, or copies, that take so much
+_FEW_CORES = 0.1  # busy: from here on one decimal says enough
 _MUCH = 0.2  # of all gaps: the longest, where it is worth a name
 _NEARLY_ALL = 0.9  # of what was counted: constant power, beside work whose counts nothing bounds
 _NAMED = 2  # groups of counts that a part is named by
@@ -37,16 +38,20 @@ def headline(view: View) -> Headline:
     """The headline of a report: the total, what it is made of, and how metered energy was split."""
     chosen = _chosen(view)
     if gaps_lead(view):
-        chosen = replace(chosen, text=f"{gaps_sentence(view)} {view.nouns.kernels.capitalize()}: {chosen.text}")
+        kernels = f"{capital(view.nouns.kernels)}: {chosen.text}"
+        chosen = replace(chosen, text=gaps_sentence(view), lead=f"{kernels} {chosen.lead}".rstrip())
     else:
         chosen = replace(chosen, lead=" ".join(filter(None, [chosen.lead, gaps_sentence(view)])))
     return replace(chosen, lead=" ".join(filter(None, [chosen.lead, *metered_sentences(view)])))
 
 
 def gaps_lead(view: View) -> bool:
-    """Whether a GPU takes more between the kernels of a trace than they are known to take."""
+    """Whether a GPU takes more between the kernels of a trace, or while it copies, than they are known to take."""
     gaps = view.document.gaps or None
-    return gaps is not None and (gaps.energy_j or 0.0) > (view.energy("total").value or math.inf)
+    if gaps is None or not view.has_energy:
+        return False
+    kernels_j = view.energy("total").value or math.inf
+    return max(gaps.energy_j or 0.0, gaps.copies_s * (view.constant_w or 0.0)) > kernels_j
 
 
 def gaps_sentence(view: View) -> str:
@@ -57,15 +62,21 @@ def gaps_sentence(view: View) -> str:
     parts = []
     least_s = _WORTH_IT * (view.time.value or math.inf)
     idle_s = gaps.time_s or 0.0
+    are_told = idle_s >= least_s and gaps.copied_s >= _WORTH_IT * idle_s
     if idle_s >= least_s:
         joules = phrase(": {} of constant power", gaps.energy_j and quantity(gaps.energy_j, "J"))
-        longest = when(_MUCH * idle_s <= gaps.longest_s < idle_s, f"{quantity(gaps.longest_s, 's')} of it at a stretch")
-        copied = when(gaps.copied_s >= _WORTH_IT * idle_s, f"copies in {quantity(gaps.copied_s, 's')} of it")
+        is_long = _MUCH * idle_s <= gaps.longest_s < idle_s
+        longest = when(is_long, f"{quantity(gaps.longest_s, 's')} of it at a stretch")
+        copied = when(are_told, f"copies in {quantity(gaps.copied_s, 's')} of it")
         about = bracketed(", ".join(filter(None, [longest, copied])))
         parts.append(f"no {view.nouns.kernel} ran for {quantity(idle_s, 's')}{about}{joules}")
-    are_told = bool(parts) and gaps.copied_s >= _WORTH_IT * idle_s
     if gaps.copies_s >= least_s and not are_told:
-        parts.append(f"copies took {quantity(gaps.copies_s, 's')}")
+        copies_j = gaps.copies_s * (view.constant_w or 0.0)
+        is_beside = gaps.copies_s > max(idle_s, view.time.value or 0.0) and copies_j
+        joules = when(
+            is_beside, f": {quantity(copies_j, 'J')} of constant power where no {view.nouns.kernel} ran meanwhile"
+        )
+        parts.append(f"copies took {quantity(gaps.copies_s, 's')}{joules}")
     text = "; ".join(parts)
     if not text or gaps_lead(view):
         return phrase("{}.", capital(text))
@@ -180,8 +191,7 @@ def _joules(view: View, total: Amount) -> str:
 
 def _size(view: View, group: str) -> str:
     """How much was counted of a group, in its unit: "3.23 GB"."""
-    costly = [name for name, word in view.words.items() if word.count.group == group and word.energy.value]
-    words = [name for name in costly if name != RANDOM]  # accesses are no bytes
+    words = [name for name, word in view.words.items() if word.count.group == group and word.energy.value]
     symbols = {view.words[name].count.symbol for name in words}
     if len(symbols) != 1:
         return ""
@@ -218,9 +228,10 @@ def _of_busy_cores(view: View, cores: schema.Cores) -> str:
     constant = view.energy(CONSTANT)
     if not constant.value:
         return ""
-    busy = f"{plain(cores.busy)} {'core was' if round(cores.busy, 2) == 1 else 'cores were'} busy"
+    number = f"{cores.busy:.1f}".removesuffix(".0") if cores.busy >= _FEW_CORES else plain(cores.busy)
+    busy = "1 core was busy" if number == "1" else f"{number} cores were busy"
     if view.costs and view.costs.gpu_match != "other" and cores.busy <= cores.of:
-        busy = f"{plain(cores.busy)} of {cores.of} cores were busy"
+        busy = f"{number} of {cores.of} cores were busy"
     sockets = math.ceil(cores.busy / cores.of)
     room = when(sockets > 1, f", as many as {sockets} sockets of {cores.of} have")
     return f" Constant power adds {quantity(constant.value, 'J')}: {busy}{room}."
@@ -279,7 +290,9 @@ def name_of(view: View, part: schema.Cause) -> str:
         return "computing and caches"
     if families == {COMPUTATION}:
         return "computing"
-    return "data movement" if "dram" in groups else "caches"
+    if "dram" in groups:
+        return "data movement"
+    return "caches"
 
 
 def mostly(view: View, entry: Entry, part: schema.Cause) -> str:

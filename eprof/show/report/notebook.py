@@ -2,7 +2,6 @@
 
 from markupsafe import Markup
 
-from eprof.base.vocabulary import GROUPS
 from eprof.profile import document as documents
 from eprof.profile.priced import Energy
 from eprof.profile.profile import Profile
@@ -39,7 +38,7 @@ def _bar(view: View) -> Markup:
     for group, value in joules.items():
         style = f"background-color:{colors[group]}"
         pieces.append(Markup('<span style="{};width:{}"></span>').format(style, pct(100 * value / whole)))
-        label = f"{GROUPS[group]} {percent(value / whole)}"
+        label = f"{view.group_label(group)} {percent(value / whole)}"
         labels.append(Markup('<span style="{}">&emsp;</span> {}').format(style, label))
     return Markup('<div style="display:flex;height:14px;max-width:60em">{}</div><p><small>{}</small></p>').format(
         Markup("").join(pieces), Markup(" &ensp; ").join(labels)

@@ -15,8 +15,8 @@ from eprof.show.report import first_screen as answer
 from eprof.show.report.components import sentence as component_words
 from eprof.show.report.components import table as component_table
 from eprof.show.report.headline import gaps_lead, gaps_sentence, headline, is_constant_alone
-from eprof.show.report.lever import lever, reached
 from eprof.show.report.levers import what_to_try
+from eprof.show.report.roofline import lever, reached
 from eprof.show.report.tables import (
     count_table,
     group_table,
@@ -102,8 +102,9 @@ def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
     devices = "".join(f" · {device}" for device in devices_named(view.document.devices))
     behind = cut(devices, width - _SHORTEST_TITLE)
     yield Sentence(cut(_program_first(view.document.title), width - len(behind)) + behind, Tone.QUIET)
-    beside = when(not gaps_lead(view), gaps_sentence(view)) or metered_briefly(view)
-    yield Headline(headline(view).text, beside)
+    told = headline(view)
+    beside = gaps_sentence(view) or metered_briefly(view)
+    yield Headline(told.text, told.lead if gaps_lead(view) else beside)
     if view.has_energy and not counted_alone(view) and not is_constant_alone(view):
         yield from _bar(view, _SHORT_BAR)
     yield answer.where(view, kernels)
@@ -184,7 +185,7 @@ def _bar(view: View, cells: int, legend: bool = False) -> Iterator[RenderableTyp
         for group, joules in parts.items():
             share = f"{100 * joules / total_j:.0f}" if joules >= 0.005 * total_j else "<1"
             names.append(f"{_FILLS[_FAMILY_OF[group]] * 2} ", style=_STYLES[group])
-            names.append(f"{view.nouns.group(group)} {share} %".replace(" ", "\u00a0") + "   ")
+            names.append(f"{view.group_label(group)} {share} %".replace(" ", "\u00a0") + "   ")
         yield names
         return
     families = _family_legend(parts)

@@ -2,8 +2,11 @@
 
 import json
 import sys
+import time
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 from standin_gpu import CONSTANT_W, DEVICE, EPOCH_S, PRICES, StandIn, Time, hands, write_log
 
@@ -16,11 +19,12 @@ from eprof.collect.meters.meter import Meter
 from eprof.collect.meters.source import Nothing
 from eprof.collect.opencl import OpenClGpu, choose
 from eprof.collect.tools import Compiled
-from eprof.collect.worker import work
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate import meter_log, results, table
 from eprof.commands.calibrate.meter_log import Wanted
 from eprof.commands.calibrate.session import Request, Session, on_opencl
+from eprof.lab import measurements
+from eprof.lab.fitting.solve import form_for
 
 MANIFEST = manifests.load()
 OTHER = {
@@ -102,6 +106,9 @@ def test_an_l2_that_is_faster_than_memory_is_told_apart(tmp_path):
     assert all(row.used for row in rows)
     assert results.untold(rows) == {}
     columns = set(results.measurements(rows, made.device).columns)
+    measured = measurements.read(made.save(rows))
+    assert (measured.mapping, measured.is_clocked) == ("eprof-no-clocks", False)
+    assert (form_for(measured).voltages, form_for(measured).prior) == ("one", None), "a prior is of known clocks"
     assert {"l2_read", "fp64_fma", "gpu"} <= columns and "core_mhz" not in columns
 
 
@@ -124,9 +131,16 @@ def test_a_device_that_is_lost_leaves_what_was_measured_and_its_benchmark_is_not
     assert second.missing() == []
 
 
+def test_where_nothing_can_run_one_sentence_says_so(tmp_path):
+    with pytest.raises(CollectError, match="nothing to measure. Not on this device, by what its driver has: tensor"):
+        session(tmp_path, only=("tensor", "tensor_few"))
+
+
 def test_a_loop_that_the_compiler_left_out_is_no_measurement(tmp_path):
     made, _, _ = session(tmp_path, only=("integer", "light_warp"), speed_of={"integer": 1e30})
     assert "the compiler left out what is measured" in made.missing()[0]
+    zeros = {"name": "copy (zeros)", "blocks": 1, "block": 256, "iterations": 2, "time_s": 1e-3}
+    assert made._rates(zeros)["dram"] == 2 * 64 * 512 / 1e-3
 
 
 # ---- a meter's log
@@ -181,6 +195,17 @@ def test_the_component_is_the_one_that_is_named_or_the_only_gpu(measured, tmp_pa
     assert powers(made, tmp_path / "power.csv", [], "cpu") == pytest.approx(right)
     with pytest.raises(LogError, match="has no component `board`; it has cpu and gpu0"):
         powers(made, tmp_path / "power.csv", [], "board")
+
+
+def test_dates_without_a_zone_are_moved_by_hours(measured, tmp_path):
+    gpu, made, right = measured
+    write_log(gpu, tmp_path / "seconds.csv", ahead_s=7200.0)
+    rows = [line.split(",") for line in (tmp_path / "seconds.csv").read_text().splitlines()[1:]]
+    dates = [f"{datetime.fromtimestamp(float(time_s), UTC):%Y-%m-%d %H:%M:%S.%f},{watts}" for time_s, watts in rows]
+    (tmp_path / "power.csv").write_text("\n".join(["timestamp,power_w", *dates]) + "\n")
+    said = []
+    assert powers(made, tmp_path / "power.csv", said) == pytest.approx(right)
+    assert said == [f"{tmp_path / 'power.csv'}: its dates have no zone; moved by -2 h they meet the benchmarks."]
 
 
 def test_too_few_samples_are_no_power_and_say_so(tmp_path):
@@ -244,6 +269,16 @@ def test_devices_are_listed_where_it_is_not_one(known, wanted, sentence):
     assert sentence in str(caught.value)
 
 
+def test_without_a_driver_one_sentence_says_so():
+    def none():
+        raise RuntimeError("PLATFORM_NOT_FOUND_KHR")
+
+    with pytest.raises(
+        CollectError, match=r"no driver here \(/etc/OpenCL/vendors names them\): PLATFORM_NOT_FOUND_KHR"
+    ):
+        choose(SimpleNamespace(Error=RuntimeError, get_platforms=none), "")
+
+
 def test_without_pyopencl_the_sentence_says_what_installs_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyopencl", None)
     with pytest.raises(CollectError, match=r"needs the Python package pyopencl: pip install 'eprof\[opencl\]'"):
@@ -298,31 +333,31 @@ def source(tmp_path, name):
     return path
 
 
-def test_benchmarks_run_on_a_real_driver_and_its_events_are_their_times(oclgrind, tmp_path):
-    about = oclgrind.describe()
-    assert (about["name"], about["simulated"], about["is_rated"], about["bus"]) == (
-        "Oclgrind Simulator",
-        True,
-        False,
-        "",
+def test_the_command_measures_on_a_real_driver_and_takes_power_from_a_log(oclgrind, eprof_command, tmp_path):
+    """What a meter will have written until then is made up: 42 W throughout."""
+    now_s = time.time()
+    lines = [f"{now_s + tenth / 10:.1f},42.0" for tenth in range(-100, 1200)]
+    (tmp_path / "power.csv").write_text("\n".join(["time_s,power_w", *lines]) + "\n")
+    names = ("light_warp", "l1_read", "l2_read", "tensor")
+    only = [word for name in names for word in ("--only", name)]
+    usual = ("--window", "0.35", "--repeat", "1", "--no-fit", "--directory", "kept", "--meter-log", "power.csv")
+    done = eprof_command("calibrate", "--opencl", "oclgrind", *only, *usual)
+    assert done.returncode == 0, done.stderr
+    assert (
+        "Oclgrind Simulator (OpenCL 1.2 (Oclgrind 21.10), driver Oclgrind 21.10), Oclgrind's OpenCL compiler"
+        in done.stderr
     )
-    built = oclgrind.build(source(tmp_path, "memory.cu"))
-    assert {"fill", "read", "chase_l1"} <= set(built["kernels"])
-    plan = {
-        **{"results": str(tmp_path / "results.jsonl"), "samples": str(tmp_path / "power.csv")},
-        **{"setting": "in force", "images": [str(tmp_path / "memory.cu"), str(source(tmp_path, "arithmetic.cu"))]},
-        **{"rounds": 1, "budget_s": 300.0, "window_s": 0.02, "warm_s": 0.0, "launch_s": 0.01},
-        "jobs": manifests.jobs([MANIFEST.named(name) for name in ("light_warp", "l1_read")], {}),
-    }
-    work(plan, oclgrind, Meter(Nothing()))
-    events = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
-    measured = {event["name"]: event for event in events if event["event"] == "measured"}
-    assert set(measured) == {"light_warp", "l1_read"}
-    for event in measured.values():
+    assert "This device is simulated" in done.stderr
+    assert "Not on this device, by what its driver has: l2_read, tensor." in done.stderr
+    rows = pd.read_csv(tmp_path / "kept" / "rows.csv").set_index("benchmark")
+    assert rows["power_w"].to_dict() == {"light_warp": 42.0, "l1_read": 42.0}
+    assert (rows["time_s"] > 0).all()
+    frame = pd.read_csv(tmp_path / "kept" / "measurements.csv")
+    assert frame["gpu"].to_list() == ["Oclgrind Simulator"] * 2
+    events = [json.loads(line) for line in (tmp_path / "kept" / "results.jsonl").read_text().splitlines()]
+    for event in (event for event in events if event["event"] == "measured"):
         begin_s, end_s = event["utc_s"]
         assert 0 < event["time_s"] * event["launches"] <= end_s - begin_s
-    with pytest.raises(DriverError, match="The OpenCL driver says: .*INVALID_WORK_ITEM_SIZE"):
-        oclgrind.repeat("light", 1, 4096, 512, 32, 1, lambda: True)
 
 
 class Without:
@@ -342,6 +377,10 @@ def test_without_fp64_its_kernels_are_left_out_and_errors_of_the_compiler_quoted
     built = oclgrind.build(path)
     assert "fp32_fma" in built["kernels"] and not FP64 & set(built["kernels"])
     assert built["how"].endswith("-D WITHOUT_FP64")
+    monkeypatch.undo()
+    oclgrind.load(path)
+    with pytest.raises(DriverError, match="The OpenCL driver says: .*INVALID_WORK_ITEM_SIZE"):
+        oclgrind.repeat("light", 1, 4096, 512, 32, 1, lambda: True)
     path.write_text("this is no program")
     with pytest.raises(CollectError, match=r"of Oclgrind Simulator cannot build arithmetic.cu: .*error"):
         oclgrind.build(path)

@@ -90,8 +90,8 @@ def _bunches(view: View) -> list[Bunch]:
 
 
 def _length(view: View, bunch: Bunch) -> float:
-    ends = _interval(view, bunch.places[0]) if len(bunch.places) == 1 else None
-    return max(bunch.amount.value or 0.0, ends[1] if ends else 0.0)
+    ends = [_interval(view, place) or (0.0, 0.0) for place in bunch.places]
+    return max([bunch.amount.value or 0.0, *(high for _, high in ends if len(ends) == 1)])
 
 
 def _interval(view: View, place: int) -> tuple[float, float] | None:
@@ -138,7 +138,7 @@ def _fewest(bunches: list[Bunch], goal: float) -> tuple[int, float]:
 def _legend(view: View) -> list[tuple[str, str]]:
     if view.measure != "total":
         return []
-    return [(group, view.nouns.group(group)) for group, amount in view.groups.items() if amount.value]
+    return [(group, view.group_label(group)) for group, amount in view.groups.items() if amount.value]
 
 
 def _row(view: View, bunch: Bunch, scale: float) -> Row:

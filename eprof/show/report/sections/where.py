@@ -27,7 +27,7 @@ def section(view: View) -> Section | None:
     if not total.value:
         return None
     known = {group: amount for group, amount in view.groups.items() if amount.value}
-    everything = _all(total, known) if CONSTANT in known else None
+    everything = _all(view, total, known) if CONSTANT in known else None
     above = _above(view, known) if view.above.value else None
     counted = view.counted_energy(view.document)
     if _is_alone(counted, known):
@@ -62,17 +62,17 @@ def section(view: View) -> Section | None:
 
 def _label(view: View, group: str) -> str:
     """A group of where the energy goes, with its interval where the prices do not tell how large it is."""
-    return view.nouns.group(group) + when(not view.is_certain(group), in_brackets(view.interval(group), "J"))
+    return view.group_label(group) + when(not view.is_certain(group), in_brackets(view.interval(group), "J"))
 
 
-def _all(total: Amount, known: dict[str, Amount]) -> dict[str, Markup]:
+def _all(view: View, total: Amount, known: dict[str, Amount]) -> dict[str, Markup]:
     """The bar of where all energy goes.
 
     Only constant power is named here; there is room for the rest in the enlarged bar.
     """
-    segments = _segments(known, total)
+    segments = _segments(view, known, total)
     bare = [replace(segment, label="") if segment.group != CONSTANT else segment for segment in segments]
-    parts = _spoken(segments)
+    parts = _spoken(view, segments)
     if _is_alone(total, known):
         bare = [replace(segment, value=quantity(total.value or 0.0, "J")) for segment in bare]
         parts = f"{GROUPS[CONSTANT]}, and parts that are not known"
@@ -90,7 +90,7 @@ def _is_alone(total: Amount, known: dict[str, Amount]) -> bool:
 def _above(view: View, known: dict[str, Amount]) -> dict[str, Markup | None]:
     """The bar of where energy above constant power goes, as wide as the bar of everything."""
     above = view.above
-    segments = _segments({group: amount for group, amount in known.items() if group != CONSTANT}, above)
+    segments = _segments(view, {group: amount for group, amount in known.items() if group != CONSTANT}, above)
     constant = (known.get(CONSTANT, Amount(None)).value or 0.0) / (view.energy("total").value or 1.0)
     boundary = 100 - sum(segment.width for segment in segments if segment.group in _DATA_GROUPS)
     enlarged = when(constant > 0, ", enlarged")
@@ -98,7 +98,7 @@ def _above(view: View, known: dict[str, Amount]) -> dict[str, Markup | None]:
         "caption": Markup("The {} above constant power{}").format(quantity_of(above, "J"), enlarged),
         "wedge": svg.wedge(100 * constant) if constant > 0 else None,
         "bar": svg.labelled(
-            segments, f"{at_least(above, 'J')} above constant power: {_spoken(segments)}", open_end=above.lower
+            segments, f"{at_least(above, 'J')} above constant power: {_spoken(view, segments)}", open_end=above.lower
         ),
         "braces": svg.braces(boundary),
         "computation": _brace(view, COMPUTATION, "Computation"),
@@ -106,13 +106,13 @@ def _above(view: View, known: dict[str, Amount]) -> dict[str, Markup | None]:
     }
 
 
-def _segments(parts: dict[str, Amount], whole: Amount) -> list[svg.Segment]:
+def _segments(view: View, parts: dict[str, Amount], whole: Amount) -> list[svg.Segment]:
     """Segments of where the energy goes, with names and shares; constant power says its joules too."""
     bare = svg.laid(((group, amount.value or 0.0) for group, amount in parts.items()), whole.value or 1.0)
     return [
         replace(
             segment,
-            label=_SHORT.get(segment.group, GROUPS[segment.group]),
+            label=_short(view, segment.group),
             value=_segment_value(segment, parts[segment.group]),
             marks=parts[segment.group].marks | whole.marks,
         )
@@ -127,8 +127,14 @@ def _segment_value(segment: svg.Segment, amount: Amount) -> str:
     return f"{share} · {when(amount.lower, AT_LEAST)}{quantity(amount.value or 0, 'J')}"
 
 
-def _spoken(segments: list[svg.Segment]) -> str:
-    return ", ".join(f"{GROUPS[segment.group]} {percent(segment.width / 100)}" for segment in segments)
+def _short(view: View, group: str) -> str:
+    """A group in its segment of a bar, where there is little room."""
+    label = view.group_label(group)
+    return _SHORT.get(group, label) if label == view.nouns.group(group) else label
+
+
+def _spoken(view: View, segments: list[svg.Segment]) -> str:
+    return ", ".join(f"{view.group_label(segment.group)} {percent(segment.width / 100)}" for segment in segments)
 
 
 def _brace(view: View, part: str, name: str) -> Markup:
