@@ -87,7 +87,7 @@ _IN_OTHER_PRICES = Statement("nothing", None, "in the prices of what is done in 
 _AS_STREAMED = Statement("nothing", None, "at random or in order, a byte pays the price of one that streams", NONE)
 _BOARD_KEYS = (
     *("devices", "mark", "constant_power", "interval_constant_w", "peak", "memory_mhz", "multiprocessors"),
-    *("setting", "wider", "why"),
+    *("core_mhz", "setting", "wider", "why"),
 )
 _SETTING_KEYS = ("core_mhz", "core_mv", "core_v_rel", "memory_mhz", "memory_mv", "memory_v_rel", "default")
 _MARKS = ("assumed", "estimated", "simulated")
@@ -469,6 +469,7 @@ def _board(entry: Node) -> Board:
         memory_mhz=_optional(_positive, entry, "memory_mhz"),
         sm_count=_optional(_positive, entry, "multiprocessors"),
         settings=tuple(map(_setting, entry["setting"].entries())),
+        core_mhz=_optional(_positive, entry, "core_mhz"),
         wider={name: factor.number(1, 100) for name, factor in entry["wider"].items()},
     )
 

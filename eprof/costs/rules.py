@@ -56,6 +56,14 @@ def _clocks_once(root: Node, table: CostTable) -> None:
                     raise entry.error(f"{domain} {mhz:g} MHz has {now} here but {was} above; a clock has one voltage.")
 
 
+def _boards_have_voltages(root: Node, table: CostTable) -> None:
+    """Check a cost table: the highest clock of a board is among those whose voltages are known."""
+    known = [setting.core_mhz for setting in table.settings if setting.core_mhz]
+    for place, board in zip(root["board"].entries(), table.boards, strict=True):
+        if board.core_mhz and not (known and min(known) <= board.core_mhz <= max(known)):
+            raise place["core_mhz"].error(f"no setting tells the voltage at {board.core_mhz:g} MHz; list one there.")
+
+
 def _voltages_suffice(root: Node, table: CostTable) -> None:
     """Check a cost table: what is given for a volt needs a voltage at every setting, else it holds at one only."""
     settings = [*table.settings, *(setting for board in table.boards for setting in board.settings)]
@@ -223,6 +231,7 @@ def _check_total(entry: Node, pj: float, parts: tuple[str, ...], of_parts: list[
 
 RULES = (
     _clocks_once,
+    _boards_have_voltages,
     _voltages_suffice,
     _one_kind_of_voltage,
     _clocks_suffice,

@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pandas as pd
@@ -196,6 +197,17 @@ def test_the_component_is_the_one_that_is_named_or_the_only_gpu(measured, tmp_pa
         powers(made, tmp_path / "power.csv", [], "board")
 
 
+def test_dates_without_a_zone_are_moved_by_hours(measured, tmp_path):
+    gpu, made, right = measured
+    write_log(gpu, tmp_path / "seconds.csv", ahead_s=7200.0)
+    rows = [line.split(",") for line in (tmp_path / "seconds.csv").read_text().splitlines()[1:]]
+    dates = [f"{datetime.fromtimestamp(float(time_s), UTC):%Y-%m-%d %H:%M:%S.%f},{watts}" for time_s, watts in rows]
+    (tmp_path / "power.csv").write_text("\n".join(["timestamp,power_w", *dates]) + "\n")
+    said = []
+    assert powers(made, tmp_path / "power.csv", said) == pytest.approx(right)
+    assert said == [f"{tmp_path / 'power.csv'}: its dates have no zone; moved by -2 h they meet the benchmarks."]
+
+
 def test_too_few_samples_are_no_power_and_say_so(tmp_path):
     made, gpu, _ = session(tmp_path, only=("light_warp",))
     write_log(gpu, tmp_path / "power.csv", period_s=4.0)
@@ -255,6 +267,16 @@ def test_devices_are_listed_where_it_is_not_one(known, wanted, sentence):
     with pytest.raises(CollectError) as caught:
         choose(devices(*known), wanted)
     assert sentence in str(caught.value)
+
+
+def test_without_a_driver_one_sentence_says_so():
+    def none():
+        raise RuntimeError("PLATFORM_NOT_FOUND_KHR")
+
+    with pytest.raises(
+        CollectError, match=r"no driver here \(/etc/OpenCL/vendors names them\): PLATFORM_NOT_FOUND_KHR"
+    ):
+        choose(SimpleNamespace(Error=RuntimeError, get_platforms=none), "")
 
 
 def test_without_pyopencl_the_sentence_says_what_installs_it(monkeypatch):
