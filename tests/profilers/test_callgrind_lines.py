@@ -21,7 +21,7 @@ from eprof.costs import load
 from eprof.profilers.callgrind.collector import COLLECTOR
 from eprof.profilers.callgrind.decode import decoded, in_python, library
 from eprof.profilers.callgrind.file_format import Function, parse
-from eprof.show.report.levers import scalar_loops
+from eprof.show.report.loops import scalar_loops
 from eprof.show.report.view import View
 
 N = 40
