@@ -343,17 +343,11 @@ def _by_time(view: View, to_meter: schema.ToMeter) -> str:
 
 def _apart(view: View, within: float) -> list[_ByBoth]:
     """Kernels whose metered share time alone would change, the largest difference first."""
-    apart = [kernel for kernel in _kernels(view) if not _alike(kernel, within)]
-    return sorted(apart, key=lambda kernel: -abs(kernel[1] - kernel[2]))
-
-
-def _kernels(view: View) -> Iterator[_ByBoth]:
+    apart: list[_ByBoth] = []
     for kernel in view.kernels:
         by_counts, by_time = energy_of(kernel, "total").value, by_time_of(kernel).value
-        if by_counts is not None and by_time is not None:
-            yield kernel, by_counts, by_time
-
-
-def _alike(kernel: _ByBoth, within: float) -> bool:
-    _, by_counts, by_time = kernel
-    return by_counts <= by_time * within and by_time <= by_counts * within
+        if by_counts is None or by_time is None:
+            continue
+        if by_counts > by_time * within or by_time > by_counts * within:
+            apart.append((kernel, by_counts, by_time))
+    return sorted(apart, key=lambda each: -abs(each[1] - each[2]))
