@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from eprof.base.known import mapped
 from eprof.base.known import ratio as divided
 from eprof.base.text import counted, phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, DATA, RANDOM
@@ -102,9 +103,8 @@ def _left_out(view: View, entries: Sequence[Entry], shown: int) -> str:
     rest = entries[shown:]
     if not rest:
         return ""
-    more = f"and {counted(len(rest), f'more {_noun(view)}')}"
     share = divided(sum(view.ranked(entry).value or 0.0 for entry in rest), view.ranked(view.document).value)
-    return more if share is None else f"{more}, {percent(share)}"
+    return f"and {counted(len(rest), f'more {_noun(view)}')}{phrase(', {}', mapped(percent, share))}"
 
 
 def _common(view: View, amounts: Sequence[Amount]) -> int:
@@ -115,7 +115,7 @@ def _common(view: View, amounts: Sequence[Amount]) -> int:
     common = ~MISSING
     for amount in amounts:
         common &= amount.marks
-    return common if view.interval("total") is None else common | MISSING
+    return common | MISSING * (view.interval("total") is not None)
 
 
 def _cause_text(view: View, entry: Entry) -> str:

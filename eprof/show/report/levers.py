@@ -95,7 +95,9 @@ def what_to_try(view: View) -> Point:
     """What to try: the change that saves most, and what to collect where too little was counted to tell."""
     changes = sorted(_levers(view), key=lambda change: -change.saves)
     is_worth_it = bool(changes) and changes[0].saves >= _LITTLE
-    texts = [changes[0].text(*_everything(view)) if is_worth_it else of_loops(view)]
+    texts = [of_loops(view)]
+    if is_worth_it:
+        texts = [changes[0].text(*_everything(view))]
     if not view.has_energy and view.costs is None:
         texts.append(_how_to_price(view))
     elif not (view.to_meter or view.is_modelled) and (

@@ -150,7 +150,7 @@ def uncounted_share(view: View) -> float:
     total = view.energy("total").value or 0.0
     bounds = _bounds(view)
     if bounds is None:
-        return 1.0 if view.energy("total").lower else 0.0
+        return float(view.energy("total").lower)
     most = bounds.get("total", 0.0)
     return 1.0 if most is None else most / (total + most or 1.0)
 
@@ -244,8 +244,10 @@ def _lacks(view: View, word: Word) -> bool:
     charge = view.charges.get(word.count.name)
     if charge is not None and not charge.pays:
         return False
-    is_share = view.to_meter is not None and word.energy.value
-    return bool((word.value if is_share else word.energy).marks & MISSING)
+    marks = word.energy.marks
+    if view.to_meter is not None and word.energy.value:
+        marks = word.value.marks
+    return bool(marks & MISSING)
 
 
 def _joules_lacking(view: View, group: str) -> float:

@@ -328,7 +328,9 @@ class View:
                 ends = [scale * pair[0], min(scale * pair[1], 1.0)]
             parts.append(schema.Cause([group], share, ends))
         made = schema.Causes("sure", parts)
-        return replace(made, largest="open") if len(contenders(made)) > 1 else made
+        if len(contenders(made)) > 1:
+            return replace(made, largest="open")
+        return made
 
     def is_certain(self, part: str) -> bool:
         """Whether an energy of the whole, by family or by group of counts, is certain enough to name."""
@@ -415,7 +417,9 @@ class View:
     def instructions(self, entry: Entry) -> Amount:
         """All thread-level instructions of a kernel or of the whole: those retired where they were counted."""
         retired = self.amount(entry, "retired")
-        return self.summed(entry, self.instruction_words) if retired.value is None else retired
+        if retired.value is None:
+            return self.summed(entry, self.instruction_words)
+        return retired
 
     def summed(self, entry: Entry, names: Iterable[str]) -> Amount:
         """The sum of some counts of the profile; a word that is not there makes it a lower bound.
@@ -453,7 +457,9 @@ class View:
     @cached_property
     def _all_flops(self) -> Amount:
         flops = total(self._flops(kernel) for kernel in self.kernels)
-        return Amount(None, MISSING) if flops.marks & MISSING else flops
+        if flops.marks & MISSING:
+            return Amount(None, MISSING)
+        return flops
 
     def _flops(self, entry: Entry) -> Amount:
         work = 0.0
@@ -498,11 +504,15 @@ class View:
         """What the profile's kernels are ranked by: "total" (energy), else "time", else "instructions"."""
         if self.has_energy:
             return "total"
-        return "time" if self.time.value is not None else "instructions"
+        if self.time.value is not None:
+            return "time"
+        return "instructions"
 
     def counted_energy(self, entry: Entry) -> Amount:
         """All energy of an entry; where time is a model, what is above constant power."""
-        return above_of(entry) if self.is_above else energy_of(entry, "total")
+        if self.is_above:
+            return above_of(entry)
+        return energy_of(entry, "total")
 
     def ranked(self, entry: Entry) -> Amount:
         """A kernel's (or the whole's) amount of what kernels are ranked by."""
@@ -512,7 +522,7 @@ class View:
             return time_of(entry)
         # No kernel executes nothing: what is 0 are the classes that were counted.
         instructions = self.instructions(entry)
-        return instructions if instructions.value else Amount(None, instructions.marks)
+        return Amount(instructions.value or None, instructions.marks)
 
     @cached_property
     def order(self) -> list[int]:

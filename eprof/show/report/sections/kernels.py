@@ -95,15 +95,17 @@ def _length(view: View, bunch: Bunch) -> float:
 
 
 def _interval(view: View, place: int) -> tuple[float, float] | None:
-    is_total = view.measure == "total" and not view.is_above
-    return known(view.kernels[place].interval_j) if is_total else None
+    if view.measure != "total" or view.is_above:
+        return None
+    return known(view.kernels[place].interval_j)
 
 
 def _whisker_label(view: View, bunches: Sequence[Bunch]) -> str:
     """What the whiskers on the kernels' bars are; nothing where there are none."""
     intervals = view.document.interval_j
-    has_any = any(_interval(view, place) for bunch in bunches for place in bunch.places)
-    return label(intervals.share) if intervals and has_any else ""
+    if not intervals or not any(_interval(view, place) for bunch in bunches for place in bunch.places):
+        return ""
+    return label(intervals.share)
 
 
 def _sentence(view: View, bunches: list[Bunch]) -> Markup:
