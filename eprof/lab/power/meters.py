@@ -531,8 +531,8 @@ def _described(form: Table, names: Sequence[str]) -> Iterator[_Power]:
 def _undescribed(form: Table, names: Sequence[str], path: str) -> Iterator[_Power]:
     """Columns of power of a table that nobody described, by their names and units. Raises LogError: MW may be mW."""
     times = [at for text in form.time if (at := _at(names, text)) is not None]
-    likely = [at for at, name in enumerate(names) if not re.fullmatch(form.later, name, re.I)]
-    for at in (*likely, *(at for at in range(len(names)) if at not in likely)):
+    # Likely ones first. What is no table may have 100,000 cells in a line.
+    for at in sorted(range(len(names)), key=lambda at: re.fullmatch(form.later, names[at], re.I) is not None):
         name, written = names[at], _written(names[at])
         if re.fullmatch(form.never, name, re.I) or (at in times and not _unit(written)):
             continue
