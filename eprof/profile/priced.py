@@ -360,7 +360,9 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         """
         import pandas as pd
 
-        marks = self.split.row_marks if self.split is not None else self.counts.rows.time_marks
+        marks = self.counts.rows.time_marks
+        if self.split is not None:
+            marks = self.split.row_marks
         words = [" ".join(names(mark)) for mark in marks.tolist()]
         return pd.DataFrame({**self.sums(), "marks": words, **self._cells()})
 

@@ -269,7 +269,9 @@ class Profile(Result, Struct, frozen=True, eq=False):
         gpus: dict[tuple[str | None, str | None], list[Counted]] = {}
         for part in self.counted:
             gpus.setdefault((part.device.name, part.device.capability), []).append(part)
-        return tuple(map(self._of, gpus.values())) if len(gpus) > 1 else (self,)
+        if len(gpus) < 2:
+            return (self,)
+        return tuple(map(self._of, gpus.values()))
 
     def _of(self, counted: Sequence[Counted]) -> "Profile":
         own = {part.device.label for part in counted}
@@ -381,7 +383,9 @@ class Profile(Result, Struct, frozen=True, eq=False):
     def sockets(self) -> int | None:
         """How many processors the profiled program used, as its logs tell; None: they do not."""
         told = self._told(SOCKETS)
-        return int(told[0].max()) if told else None
+        if told is None:
+            return None
+        return int(told[0].max())
 
     @property
     def cores(self) -> float | None:
