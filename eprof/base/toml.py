@@ -104,7 +104,9 @@ def _names(tree: ast.expr, besides: Collection[str], depth: int = 0) -> set[str]
             if isinstance(op, ast.Div) and not behind and _value(right, {}) == 0:
                 raise _NotAllowed("the formula divides by zero")
             return before | behind
-        case ast.Call(func=ast.Name(id=name), args=[_, _, *_] as choices, keywords=[]) if f"{name}()" in besides:
+        case ast.Call(func=ast.Name(id=name), args=[_, _, *_] as choices, keywords=[]) if (
+            besides == CHOOSING and f"{name}()" in CHOOSING
+        ):
             return set().union(*(_names(choice, besides, depth + 1) for choice in choices))
         case ast.Name(id=name):
             return {name}
@@ -257,11 +259,11 @@ class Node(Struct, frozen=True, eq=False):
                 raise self[key].error(f"unknown key `{key}`; use one of: {', '.join(sorted(known))}.{meant}")
         return self
 
-    def items(self) -> list[tuple[str, Node]]:
-        """The keys and entries of a TOML table; none of one that is missing."""
+    def items(self, known: Collection[str] | None = None) -> list[tuple[str, Node]]:
+        """The keys, all of them `known`, and entries of a TOML table; none of one that is missing."""
         if self.value is None:
             return []
-        return [(key, self[key]) for key in self.table().value]
+        return [(key, self[key]) for key in self.table(known).value]
 
     def entries(self, kind: str = "a list") -> list[Node]:
         """The entries of a TOML list; none of one that is missing."""
