@@ -257,11 +257,11 @@ class Node(Struct, frozen=True, eq=False):
                 raise self[key].error(f"unknown key `{key}`; use one of: {', '.join(sorted(known))}.{meant}")
         return self
 
-    def items(self) -> list[tuple[str, Node]]:
-        """The keys and entries of a TOML table; none of one that is missing."""
+    def items(self, known: Collection[str] | None = None) -> list[tuple[str, Node]]:
+        """The keys, all of them `known`, and entries of a TOML table; none of one that is missing."""
         if self.value is None:
             return []
-        return [(key, self[key]) for key in self.table().value]
+        return [(key, self[key]) for key in self.table(known).value]
 
     def entries(self, kind: str = "a list") -> list[Node]:
         """The entries of a TOML list; none of one that is missing."""

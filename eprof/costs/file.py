@@ -121,8 +121,7 @@ def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
     made: dict[str, Any] = {
         field: attempt(parse, root[key] if key else root) for field, (key, parse) in _parts().items()
     }
-    rates = made["rates"]
-    known = None if rates is None else {rate.name for rate in rates}
+    known = made["rates"] and {rate.name for rate in made["rates"]}
     entries = attempt(_charges, root["charge"]) or {}
     statements = {word: attempt(_statement, word, entry, known) for word, entry in entries.items()}
     if attempt.errors:
@@ -138,6 +137,14 @@ def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
         if attempt.errors:
             return None, attempt.errors
     return table, []
+
+
+def checked(document: Document) -> CostTable:
+    """The cost table in `document`. Raises DefinitionError: the first thing that is wrong with its file."""
+    table, errors = read(document)
+    if table is None:
+        raise errors[0]
+    return table
 
 
 def _parts() -> Mapping[str, tuple[str, Callable[[Node], Any]]]:

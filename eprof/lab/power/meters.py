@@ -366,10 +366,11 @@ def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
     """Where the cells of a log are whose first lines are given; None where no line is a header. Raises LogError."""
     for header in _headers(form, lines):
         names = header.names
-        powers = _powers(form, names, path) if _is_header(form, names) else []
+        if not _is_header(form, names) or not (powers := _powers(form, names, path)):
+            continue
         behind = lines[header.place + 1 :]
-        times = _times(form, header, behind) if powers else []
-        if powers and (form.header or times):
+        times = _times(form, header, behind)
+        if form.header or times:
             device_at = _device(form, header, behind)
             unit_s = _SECONDS.get(_written(names[times[0]]).lower()) if times else None
             fits = [(at, re.compile(text)) for name, text in form.rows.items() if (at := _at(names, name)) is not None]

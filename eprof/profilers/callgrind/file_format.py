@@ -28,7 +28,7 @@ _NOTE, LOST = "Note", "Lost"  # what is said of a decoded profile; what it lacks
 _NO_FILE = ("", "???")
 _TRIGGER, _CLIENT = "Trigger", "Client Request:"  # why a part was written: the program asked, and said where it is
 # What `eprof_mark.h` and `hook/sitecustomize.py` say: a thread's mark begins (+), ends (-), or is the last (!).
-_SAID = pattern(r"eprof (?P<thread>\d+) (?P<sign>[-+!]) ?(?P<name>[^\t]*)\t?(?P<frame>.*)")
+_SAID = pattern(r"eprof (?P<thread>\d+) (?P<sign>[-+!]) ?(?P<name>.*)")
 _MARK = "Mark"  # in a decoded profile: which one the costs below it are of
 _UNTOLD, _AND = "mark not told", " + "  # the first as `profile/grouping.py` calls what may be of any group
 _HIGHEST = (1 << 63) - 1
@@ -344,11 +344,11 @@ class _Walk(Struct):
         self.mark = _AND.join(sorted(innermost)) or OUTSIDE
         if not self.are_marks_told:
             self.mark = _UNTOLD
-        self.frame = said
-        about = _SAID.fullmatch(said)
+        event, _, self.frame = said.partition("\t")
+        about = _SAID.fullmatch(event)
         if about is None:
+            self.frame = said
             return
-        self.frame = about["frame"]
         thread = self.thread or about["thread"]
         if self.marked_by.get(thread) != about["thread"]:  # valgrind gives the number of an ended thread to a new one
             self.marked_by[thread], self.open_marks[thread] = about["thread"], []

@@ -7,7 +7,7 @@ from eprof.base.text import counted, phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, DATA, RANDOM
 from eprof.profile import schema
 from eprof.show.report.headline import at_least, is_constant_alone, mostly, name_of, share_of
-from eprof.show.report.lever import reached
+from eprof.show.report.roofline import reached
 from eprof.show.report.trust import counted_alone
 from eprof.show.report.view import View, above_of, contenders, time_of
 from eprof.show.words.badges import ASSUMED, MISSING, Amount, ratio

@@ -290,7 +290,9 @@ def name_of(view: View, part: schema.Cause) -> str:
         return "computing and caches"
     if families == {COMPUTATION}:
         return "computing"
-    return "data movement" if "dram" in groups else "caches"
+    if "dram" in groups:
+        return "data movement"
+    return "caches"
 
 
 def mostly(view: View, entry: Entry, part: schema.Cause) -> str:

@@ -1,6 +1,5 @@
 """How far to trust a report: how far off its joules may be, whose prices they have, what was not counted or metered."""
 
-import math
 from collections.abc import Iterator, Mapping
 
 from eprof.base.text import few, listed, phrase, uncapital, when
@@ -163,7 +162,7 @@ def counted_alone(view: View) -> str:
         return ""
     is_open = total.lower and known(ends) is None
     alone = [group for group, amount in view.groups.items() if (amount.value or 0.0) > _NEARLY_ALL * total.value]
-    return alone[0] if is_open and alone else ""
+    return next((group for group in alone if is_open), "")
 
 
 def lacks_some(view: View) -> bool:
@@ -194,12 +193,14 @@ def _lacking(view: View) -> str:
     if not lacks_some(view):
         return ""
     if view.above.value is None:
-        return "Nothing but time was counted." if view.time.value is not None else "Neither work nor time was counted."
+        if view.time.value is None:
+            return "Neither work nor time was counted."
+        return "Nothing but time was counted."
     total = view.energy("total").value or 0.0
     capped = bounds.get("total")
     # The largest first; those that nothing bounds but the board, which then all have the same room, before them.
     groups = [group for group in bounds if group != "total"]
-    ordered = sorted(groups, key=lambda group: -math.inf if bounds[group] is None else -(bounds[group] or 0.0))
+    ordered = sorted(groups, key=lambda group: (bounds[group] is not None, -(bounds[group] or 0.0)))
     names = []
     for group in ordered:
         most = bounds[group]

@@ -184,7 +184,9 @@ class View:
     @cached_property
     def time(self) -> Amount:
         """Time of all kernels of the profile."""
-        return time_of(self.document) if self.document.time_s is not None else Amount(None)
+        if self.document.time_s is None:
+            return Amount(None)
+        return time_of(self.document)
 
     def label(self, kernel: schema.Kernel) -> str:
         """What a kernel is called where there is little room, unlike any other of the document."""
@@ -211,8 +213,8 @@ class View:
         """Seconds in which no kernel ran, as a meter or a trace tells, and the J that these take beside kernels."""
         if self.to_meter is not None:
             return self.to_meter.idle_s or 0.0, self.to_meter.idle_j
-        gaps = self.document.gaps or None
-        return (gaps.time_s or 0.0, gaps.energy_j or 0.0) if gaps else (0.0, 0.0)
+        gaps = self.document.gaps or schema.Gaps(None, None, 0.0)
+        return gaps.time_s or 0.0, gaps.energy_j or 0.0
 
     @property
     def total_is(self) -> str:
@@ -423,6 +425,11 @@ class View:
         counts = entry.counts
         needed = [name for name in names if name in counts or not any(word in counts for word in stand_ins(name))]
         return _more_than_nothing(total(self.amount(entry, name) for name in needed))
+
+    def energy_of_word(self, name: str) -> Amount:
+        """The energy of a count of the whole; not known where the profile has none."""
+        word = self.words.get(name)
+        return Amount(None) if word is None else word.energy
 
     def amount(self, entry: Entry, name: str) -> Amount:
         """A count of a kernel or of the whole, with the marks of the counting alone."""

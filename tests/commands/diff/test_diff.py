@@ -281,6 +281,8 @@ def test_other_counters(diff_command, real_log):
     found = document(diff_command("diff", metrics, events, *TK1, "--format", "json", "--no-similar"))
     adds_up(found)
     assert "missing" in found["marks"]
+    page = diff_command("diff", metrics, events, *TK1, "--format", "html", "--no-similar").stdout
+    assert "DRAM accesses at random" in page, "a count of one side, and none of a unit with a sign"
     one = real_log("titanx-pascal-wide-trace-two-flop-metrics.csv")
     partial = document(diff_command("diff", one, one, *TK1, "--old-time", "0.25", "--format", "json"))
     assert [lost["what"] for lost in partial["uncompared"]] == ["fp64", "fp32", "constant"], "flops alone bound both"

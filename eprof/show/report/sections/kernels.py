@@ -90,8 +90,8 @@ def _bunches(view: View) -> list[Bunch]:
 
 
 def _length(view: View, bunch: Bunch) -> float:
-    ends = _interval(view, bunch.places[0]) if len(bunch.places) == 1 else None
-    return max(bunch.amount.value or 0.0, ends[1] if ends else 0.0)
+    ends = [_interval(view, place) or (0.0, 0.0) for place in bunch.places]
+    return max([bunch.amount.value or 0.0, *(high for _, high in ends if len(ends) == 1)])
 
 
 def _interval(view: View, place: int) -> tuple[float, float] | None:

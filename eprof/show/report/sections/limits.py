@@ -13,7 +13,7 @@ from eprof.base.text import capital, listed
 from eprof.base.vocabulary import COUNTS, GROUPS
 from eprof.profile import schema
 from eprof.show.page import plot
-from eprof.show.report.lever import limit_table, power_of, racing
+from eprof.show.report.roofline import limit_table, power_of, racing
 from eprof.show.report.sections import Section
 from eprof.show.report.view import FLOPS, View
 from eprof.show.words.blocks import Table
