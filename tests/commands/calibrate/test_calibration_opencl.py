@@ -104,12 +104,25 @@ def test_an_l2_that_is_faster_than_memory_is_told_apart(tmp_path):
     write_log(gpu, tmp_path / "power.csv")
     rows = made.rows()
     assert all(row.used for row in rows)
-    assert results.untold(rows) == {}
+    assert results.untold(rows, made.device) == {}
+    kepler = {**made.device, "capability": "3.0"}
+    beyond = [row for row in rows if "l1_read" not in row.counts and "l1_write" not in row.counts]
+    assert results.untold(beyond, made.device) == {"l1": "l2"}
+    assert results.untold(beyond, kepler) == {}, "its loads leave L1 out"
     columns = set(results.measurements(rows, made.device).columns)
     measured = measurements.read(made.save(rows))
     assert (measured.mapping, measured.is_clocked) == ("eprof-no-clocks", False)
     assert (form_for(measured).voltages, form_for(measured).prior) == ("one", None), "a prior is of known clocks"
     assert {"l2_read", "fp64_fma", "gpu"} <= columns and "core_mhz" not in columns
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "is_same"),
+    [("read", "l2_read", True), ("chase", "chase_l2", True), ("read", "read_stride_8", False), ("read", "copy", False)],
+)
+def test_levels_are_compared_by_the_same_work(name, other, is_same):
+    works = [results._work(MANIFEST.named(benchmark)) for benchmark in (name, other)]
+    assert (works[0] == works[1]) is is_same
 
 
 def test_a_device_that_is_lost_leaves_what_was_measured_and_its_benchmark_is_not_to_blame(tmp_path):
