@@ -40,6 +40,7 @@ _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on mu
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it.
 _OF_A_DIVISION = (5, 8)
 _SAME = 256.0  # bytes of L1 for each of DRAM, from which on they are a thread's own, which no tile shares
+_LAYOUT = pattern(r"_([nt]{2})(?![a-z0-9])")  # of a product's operands, in names of cuBLAS and CUTLASS
 _ALIKE = 0.03  # of flops, and of bytes written: products that differ by less are one
 _WAITING = 1.5  # instructions a cycle of a CPU's core: what executes fewer mostly waits for memory, or for branches
 _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
@@ -234,7 +235,10 @@ def _cheaper_kernels(view: View, everything: float) -> Iterator[Try]:
 
 
 def _alike(products: Iterable["Product"]) -> list[list["Product"]]:
-    """Products in groups that do the same; only groups with as many flops are looked at."""
+    """Products in groups that do the same; only groups with as many flops are looked at.
+
+    Where names tell that operands are laid out otherwise ("nn", "nt"), those of one layout are a group.
+    """
     groups: list[list[Product]] = []
     for product in sorted(products, key=lambda product: product.order):
         near = takewhile(product.is_near, reversed(groups))
@@ -243,7 +247,17 @@ def _alike(products: Iterable["Product"]) -> list[list["Product"]]:
             groups.append([product])
         else:
             home.append(product)
-    return groups
+    return [same for group in groups for same in _by_layout(group)]
+
+
+def _by_layout(products: list["Product"]) -> list[list["Product"]]:
+    by_layout: dict[str, list[Product]] = {}
+    for product in products:
+        layout = _LAYOUT.search(product.kernel.name)
+        by_layout.setdefault(layout[1] if layout else "", []).append(product)
+    if len(by_layout.keys() - {""}) < 2:
+        return [products]
+    return [same for layout, same in by_layout.items() if layout]
 
 
 class Product(NamedTuple):
