@@ -21,7 +21,8 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
-from eprof.base.text import few, pattern
+from eprof.base.known import only, ratio
+from eprof.base.text import few, pattern, when
 from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_note
 from eprof.logs.rows.log import (
     CORES,
@@ -199,7 +200,7 @@ class Lines:
                 Row(
                     time, " ".join(places), cells["counter-value"],
                     cells.get("unit", ""), cells["event"], cells.get("cgroup", ""), cells.get("pcnt-running", _WHOLE),
-                    runtime, cells.get("metric-value", "") if utilized else "",
+                    runtime, when(utilized, cells.get("metric-value", "")),
                     is_mean="variance" in cells,
                 )
             )  # fmt: skip
@@ -217,18 +218,19 @@ class Lines:
         if sep == "," and "," in text:
             count, text = text.split(",")
             before[-1] = count
-        time = before[0] if _CLOCK.fullmatch(before[0]) else ""
         more = [word for word in (row["more"] or "").split(sep) if word]
         cgroup = [word for word in more if not _VARIANCE.fullmatch(word)]
         metric = line[row.end() :].split(sep)
         utilized = metric[2:3] == ["CPUs utilized"]
-        place = sep.join(before[1:] if time else before)
         if before[0] == "summary":  # of all intervals
             return True
+        time = ""
+        if _CLOCK.fullmatch(before[0]):
+            time = before.pop(0)
         return self._add(
             Row(
-                time, place, text, row["unit"], row["event"], sep.join(cgroup), row["running"], row["runtime"],
-                metric[1] if utilized else "", is_mean=len(more) > len(cgroup),
+                time, sep.join(before), text, row["unit"], row["event"], sep.join(cgroup), row["running"],
+                row["runtime"], metric[1] if utilized else "", is_mean=len(more) > len(cgroup),
             )
         )  # fmt: skip
 
@@ -363,10 +365,14 @@ class _Counted(Struct):
         }
         amounts |= {name + RUNNING: (share, PERCENT) for name, share in shares.items() if share < _ALL}
         energy = {name: total.value for name, total in self.joules.items() if not self.is_unknown(total)}
-        amounts |= {SOCKETS: (float(self.packages), OTHER)} if self.packages else {}
-        amounts |= {CORES: (self.cores, OTHER)} if self.cores else {}
+        if self.packages:
+            amounts[SOCKETS] = (float(self.packages), OTHER)
+        if self.cores:
+            amounts[CORES] = (self.cores, OTHER)
         domains, covers = covered(energy, self.packages)
-        return amounts | ({covers: (sum(energy[name] for name in domains), JOULE)} if domains else {})
+        if domains:
+            amounts[covers] = (sum(energy[name] for name in domains), JOULE)
+        return amounts
 
     def lacks(self, total: _Sum) -> bool:
         """Whether perf has no row of an event for an interval or a CPU, where others of its unit have one, or one that
@@ -412,7 +418,7 @@ def read(
         [*source.notes, *_notes(runs, rows, keep)],
         lines=lines.number,
         skipped_lines=lines.others,
-        command=commands.pop() if len(commands) == 1 else None,
+        command=only(commands),
     )
 
 
@@ -423,7 +429,7 @@ def _interval_rows(run: Run, lines: Lines) -> Iterator[_Counted]:
         for counted in _rows(replace(run, rows=list(rows), elapsed="", cpu=[]), lines, begin_s):
             counted.interval = time or None
             yield counted
-        begin_s = seconds(time) if time else 0.0
+        begin_s = seconds(time or "0")
 
 
 def _rows(run: Run, lines: Lines, begin_s: float = 0.0) -> list[_Counted]:
@@ -452,7 +458,7 @@ def _rows(run: Run, lines: Lines, begin_s: float = 0.0) -> list[_Counted]:
     intervals = len({row.time for row in run.rows})
     # The counters of packages ran for so many times the time of the run, and clocks tell how many cores were busy.
     sockets_ns = [float(row.runtime_ns or 0) for row in run.rows if domain(plain(row.event)[0]) == "pkg"]
-    sockets = sum(sockets_ns) / 1e9 / time_s if time_s > 0 else 0.0
+    sockets = ratio(sum(sockets_ns) / 1e9, time_s) or 0.0
     busy_s = _busy_s(run, lines, inner)
     for each in counted.values():
         each.intervals = intervals
@@ -492,7 +498,7 @@ def _count(counted: _Counted, row: Row, run: Run, lines: Lines) -> None:
         event, value = event + BYTES_OF, value * BYTES[row.unit]
     elif row.unit:
         return
-    unit = pmu or ("unc" if event.startswith("unc_") else "")
+    unit = pmu or when(event.startswith("unc_"), "unc")
     socket = _SOCKET.fullmatch(row.place)
     place = socket[1] if socket else row.place
     counted.places.add((place, unit))
@@ -541,11 +547,13 @@ def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) 
 
 def _nothing(rows: Sequence[_Counted]) -> str:
     names = [f"`{name}`" for row in rows for name in row.events]
-    what = f"{few(list(dict.fromkeys(names)), _EXAMPLES)} could not be counted" if names else "no event is in it"
+    what = "no event is in it"
+    if names:
+        what = f"{few(list(dict.fromkeys(names)), _EXAMPLES)} could not be counted"
     times = [row.time_s for row in rows if not math.isnan(row.time_s)]
-    only = f"; it tells only that the run took {sum(times):.6g} s" if times else ""
+    told = when(times, f"; it tells only that the run took {sum(times):.6g} s")
     return (
-        f"perf counted nothing of the processor ({what}), as in virtual machines without counters{only}; count with "
+        f"perf counted nothing of the processor ({what}), as in virtual machines without counters{told}; count with "
         "eprof run --profiler callgrind, or on a machine with counters"
     )
 
