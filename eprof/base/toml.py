@@ -104,9 +104,7 @@ def _names(tree: ast.expr, besides: Collection[str], depth: int = 0) -> set[str]
             if isinstance(op, ast.Div) and not behind and _value(right, {}) == 0:
                 raise _NotAllowed("the formula divides by zero")
             return before | behind
-        case ast.Call(func=ast.Name(id=name), args=[_, _, *_] as choices, keywords=[]) if (
-            besides == CHOOSING and f"{name}()" in CHOOSING
-        ):
+        case ast.Call(func=ast.Name(id="min" | "max"), args=[_, _, *_] as choices, keywords=[]) if besides == CHOOSING:
             return set().union(*(_names(choice, besides, depth + 1) for choice in choices))
         case ast.Name(id=name):
             return {name}

@@ -115,7 +115,9 @@ class Profile(Result, Struct, frozen=True, eq=False):
         gpus = self.by_gpu()
         if len(gpus) > 1 and costs != NONE:
             if to_meter or metered_j is not None:
-                self._check_metered(metered_j)
+                from eprof.profile.metering import meter_of
+
+                meter_of(self, metered_j)  # nothing tells whose joules they are: it raises
             if isinstance(costs, str) and costs != ESTIMATED:
                 load_costs(costs)  # what is no table is none for any of them
             made = [gpu._alone(costs, setting, efficiency, estimate) for gpu in gpus]
@@ -144,11 +146,6 @@ class Profile(Result, Struct, frozen=True, eq=False):
             return self.energy(costs, setting, efficiency, to_meter=False, estimate=estimate)
         except (CostError, UsageError) as err:
             raise type(err)(f"{self.counted[0].device.name or 'A GPU without a name'}: {err}") from err
-
-    def _check_metered(self, metered_j: float | None) -> None:
-        from eprof.profile.metering import meter_of
-
-        meter_of(self, metered_j)
 
     def _to_meter(self, predicted: Energy, metered_j: float | None = None) -> Energy:
         from eprof.profile.metering import held_to, meter_of, shape_of

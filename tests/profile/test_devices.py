@@ -172,4 +172,7 @@ def test_a_difference_pays_each_kernel_by_its_own_gpu(both):
     found = compare([energy], [slower])
     expected = [after.energy_j - before.energy_j for before, after in zip(energy.gpus, slower.gpus, strict=True)]
     assert sorted(kernel.change_j for kernel in found.typed.kernels) == pytest.approx(sorted(expected))
+    alone = [profile.energy(estimate=False) for profile in (both, both)]
+    (gate,) = compare(alone[:1], alone[1:], fail_above=["5%"]).typed.gates
+    assert gate.why_not == "no cost table prices what ran on Tesla K20c (1); choose one with --costs"
     assert [costs.name for costs in found.typed.old.prices] == [gpu.costs.name for gpu in energy.gpus]
