@@ -224,7 +224,10 @@ def open_meter(device: Mapping[str, Any], is_needed: bool = True, root: Path = P
     found, reasons = meter.first(looks)
     if found is None and is_needed:
         kind = {"cpu": "processor"}.get(device["processor"], "GPU")
-        raise CollectError(f"There is no power meter for this {kind}: {'; '.join(reasons)}.")
+        raise CollectError(
+            f"There is no power meter for this {kind}: {'; '.join(reasons)}. One that another program reads will do: "
+            "--meter-log FILE."
+        )
     return found or meter.Meter(Nothing())
 
 

@@ -91,7 +91,9 @@ class Grouping(Struct, frozen=True):
     def _part(self, part: str | None) -> str:
         if part is None:
             return self.untold
-        return part if self.by in RANGES else f"{self.by} {part}"
+        if self.by in RANGES:
+            return part
+        return f"{self.by} {part}"
 
     def members(self, kernels: KernelRows) -> dict[str, np.ndarray]:
         """The places of each group's kernels, groups in the order of the rules, what is left over last."""

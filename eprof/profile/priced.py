@@ -262,8 +262,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         if not gpus:
             return [self._no_costs()]
         whose = self.profile.counted[0].device.name or f"a {self.profile.nouns.processor} that the logs do not name"
-        lacks = "its energy is missing, and totals are lower bounds"
-        return [f"No cost table and no data sheet is known for {whose}: {lacks}."]
+        return [f"No cost table is made for {whose}: its energy is missing, and totals are lower bounds."]
 
     def _no_costs(self) -> str:
         known = {part.device.name for part in self.profile.counted if part.device.name}
@@ -361,7 +360,9 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         """
         import pandas as pd
 
-        marks = self.split.row_marks if self.split is not None else self.counts.rows.time_marks
+        marks = self.counts.rows.time_marks
+        if self.split is not None:
+            marks = self.split.row_marks
         words = [" ".join(names(mark)) for mark in marks.tolist()]
         return pd.DataFrame({**self.sums(), "marks": words, **self._cells()})
 

@@ -115,11 +115,12 @@ class Profile(Result, Struct, frozen=True, eq=False):
         gpus = self.by_gpu()
         if len(gpus) > 1 and costs != NONE:
             if to_meter or metered_j is not None:
-                self._check_metered(metered_j)
-            made = [
-                gpu.energy(costs, setting, efficiency if gpu.is_simulated else None, False, estimate=estimate)
-                for gpu in gpus
-            ]
+                from eprof.profile.metering import meter_of
+
+                meter_of(self, metered_j)  # nothing tells whose joules they are: it raises
+            if isinstance(costs, str) and costs != ESTIMATED:
+                load_costs(costs)  # what is no table is none for any of them
+            made = [gpu._alone(costs, setting, efficiency, estimate) for gpu in gpus]
             if any(energy.split is not None for energy in made):
                 together = beside(self, made)
                 if by_component:
@@ -135,10 +136,16 @@ class Profile(Result, Struct, frozen=True, eq=False):
             return self._predicted(table, setting, efficiency, by_component)
         return predicted
 
-    def _check_metered(self, metered_j: float | None) -> None:
-        from eprof.profile.metering import meter_of
-
-        meter_of(self, metered_j)
+    def _alone(
+        self, costs: str | CostTable | None, setting: str | None, efficiency: float | None, estimate: bool
+    ) -> Energy:
+        """One of several GPUs, priced as if there were no other. Raises EprofError with its name."""
+        if not self.is_simulated:
+            efficiency = None
+        try:
+            return self.energy(costs, setting, efficiency, to_meter=False, estimate=estimate)
+        except (CostError, UsageError) as err:
+            raise type(err)(f"{self.counted[0].device.name or 'A GPU without a name'}: {err}") from err
 
     def _to_meter(self, predicted: Energy, metered_j: float | None = None) -> Energy:
         from eprof.profile.metering import held_to, meter_of, shape_of
@@ -259,7 +266,9 @@ class Profile(Result, Struct, frozen=True, eq=False):
         gpus: dict[tuple[str | None, str | None], list[Counted]] = {}
         for part in self.counted:
             gpus.setdefault((part.device.name, part.device.capability), []).append(part)
-        return tuple(map(self._of, gpus.values())) if len(gpus) > 1 else (self,)
+        if len(gpus) < 2:
+            return (self,)
+        return tuple(map(self._of, gpus.values()))
 
     def _of(self, counted: Sequence[Counted]) -> "Profile":
         own = {part.device.label for part in counted}
@@ -371,7 +380,9 @@ class Profile(Result, Struct, frozen=True, eq=False):
     def sockets(self) -> int | None:
         """How many processors the profiled program used, as its logs tell; None: they do not."""
         told = self._told(SOCKETS)
-        return int(told[0].max()) if told else None
+        if told is None:
+            return None
+        return int(told[0].max())
 
     @property
     def cores(self) -> float | None:

@@ -176,7 +176,7 @@ def _counts(document: schema.Profile, kernels: Sequence[str]) -> Counts:
         Columns(words, values),
         Columns(words, marks),
         how={},
-        books="served" if document.costs is None else document.costs.books,
+        books=next((costs.books for costs in document.prices), "served"),
         in_flops=frozenset(in_flops),
         nouns=_definition(document).nouns,
     )

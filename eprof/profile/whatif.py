@@ -305,11 +305,13 @@ def _of_each_gpu(energy: "Energy", question: str) -> Answer:
     if len(refused) == len(answers):
         raise next(iter(refused.values()))
     of_gpus = list(answers.values())
-    says = {answer.says for answer in of_gpus}
+    says = "; ".join(f"{name}: {answer.says}" for name, answer in answers.items())
+    if len({answer.says for answer in of_gpus}) == 1:
+        says = of_gpus[0].says
     assumptions = [piece for answer in of_gpus for piece in answer.assumes.split("; ")]
     return Answer(
         question,
-        says.pop() if len(says) == 1 else "; ".join(f"{name}: {answer.says}" for name, answer in answers.items()),
+        says,
         "; ".join(dict.fromkeys(assumptions)),
         {part: known_sum([answer.energy_j[part] for answer in of_gpus]) for part in ENERGIES},
         known_sum([answer.time_s for answer in of_gpus]),
@@ -482,13 +484,17 @@ def _kept_share(now: Scenario, there: Scenario) -> Floats:
 
 def _assumed(now: Scenario) -> str:
     roofed = now.work.on_the_roof
-    has_byte_rate = now.table is not None and of_table(now.table).byte_per_cycle is not None
-    times = AT_CLOCKS if has_byte_rate else HALVES
     share = SHARE.format(now.noun)
-    if roofed.any():
-        times = share if roofed.all() else f"{times}; where time is simulated or DRAM bytes are not known, {share}"
-    voltages = now.table.voltages.are if now.table is not None else ""
-    return f"{times}; core voltages are {voltages}" if voltages else times
+    times = HALVES
+    if now.table is not None and of_table(now.table).byte_per_cycle is not None:
+        times = AT_CLOCKS
+    if roofed.all():
+        times = share
+    elif roofed.any():
+        times += f"; where time is simulated or DRAM bytes are not known, {share}"
+    if now.table is not None and now.table.voltages.are:
+        times += f"; core voltages are {now.table.voltages.are}"
+    return times
 
 
 def _with(charges: Mapping[str, Charge], marks: Mark) -> dict[str, Charge]:

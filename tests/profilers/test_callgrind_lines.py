@@ -227,7 +227,7 @@ def test_every_count_is_of_the_marks_that_were_open_whatever_ends_or_never_does(
     assert by_function(costs, "Ir") == Counter({("f", mark): count for mark, count in expected.items() if count})
     again = parse("\n".join(costs.added().text()).split("\n"))
     assert by_function(again, "Ir") == by_function(costs, "Ir") and again.is_whole
-    assert by_function(costs.added(by_mark=False), "Ir") == +Counter(
+    assert by_function(costs.without_marks().added(), "Ir") == +Counter(
         {("f", "(outside of marks)"): sum(expected.values())}
     )
 

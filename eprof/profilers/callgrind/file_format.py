@@ -117,19 +117,23 @@ class Costs(Struct, frozen=True, eq=False):
         described = {f"{_NOTE} {number}": note for number, note in enumerate(notes, 1)}
         return replace(self, descriptions={**self.descriptions, **described})
 
-    def added(self, by_mark: bool = True) -> Self:
-        """Rows of one function at one place in the source added up, and calls of one by another.
+    def without_marks(self) -> Self:
+        """The same callgrind profile, as if its program set no marks."""
+        return replace(
+            self,
+            spots=tuple(spot._replace(mark=OUTSIDE) for spot in self.spots),
+            calls=tuple(call._replace(mark=OUTSIDE) for call in self.calls),
+        )
 
-        by_mark: but those of other marks apart.
-        """
+    def added(self) -> Self:
+        """Rows of one function at one place in the source, in one mark, added up, and calls of one by another."""
         number_of: dict[Spot, int] = {}
-        spots = self.spots if by_mark else tuple(spot._replace(mark=OUTSIDE) for spot in self.spots)
-        numbers = np.array([number_of.setdefault(spot, len(number_of)) for spot in spots], dtype=np.int64)
+        numbers = np.array([number_of.setdefault(spot, len(number_of)) for spot in self.spots], dtype=np.int64)
         rows = np.column_stack([self.places, numbers[self.spot_of]])
         used, codes = np.unique(rows, axis=0, return_inverse=True)
         calls: dict[tuple[int, int, str], list[int]] = {}
         for call in self.calls:
-            key = (call.caller, call.callee, call.mark if by_mark else OUTSIDE)
+            key = (call.caller, call.callee, call.mark)
             calls[key] = [
                 sum(pair) for pair in zip_longest(calls.get(key, ()), [call.number, *call.costs], fillvalue=0)
             ]

@@ -39,19 +39,19 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, p
     if UNDECODED not in costs.own:
         functions = decoded(costs, path.parent, path.stat().st_mtime if path.is_file() else math.inf)
         command = costs.header.get("cmd")
-    marks = {spot.mark for spot in functions.spots} - {OUTSIDE}
-    functions = functions.added(by_mark=parts == MARK)
-    places = np.unique(functions.places).tolist()
-    names = dict(zip(places, _names([functions.functions[place] for place in places]), strict=True))
-    table = _table(functions, names, keep, [spot.mark for spot in functions.spots] if parts == MARK else None)
     notes = functions.notes[:_FEW]
     if len(functions.notes) > _FEW:  # a Python program has a hundred libraries
         notes.append(f"{len(functions.notes) - _FEW} more objects likewise")
     notes += filter(None, [damage])
-    if marks and parts != MARK:
-        notes.append(
-            f"the program set marks ({few(sorted(marks), _FEW)}), which --group mark and diff --by mark tell apart"
-        )
+    marks = {spot.mark for spot in functions.spots} - {OUTSIDE}
+    if parts != MARK and marks:
+        told = few(sorted(marks), _FEW)
+        notes.append(f"the program set marks ({told}), which --group mark and diff --by mark tell apart")
+        functions = functions.without_marks()
+    functions = functions.added()
+    places = np.unique(functions.places).tolist()
+    names = dict(zip(places, _names([functions.functions[place] for place in places]), strict=True))
+    table = _table(functions, names, keep, [spot.mark for spot in functions.spots] if parts == MARK else None)
     return source.log(
         [table],
         notes,

@@ -56,7 +56,6 @@ PROFILER_LINE = pattern(
     r'(?:[^,"=]{1,40},){0,3}[ \t]{0,40}(?:==(?P<pid>\d+|PROF|WARNING|ERROR)==|={8}(?!.*=\s*$)) (?P<text>.*)'
 )
 _COMMAND = pattern(r"NVPROF is profiling process (\d+), command: (.*)")
-_EXAMPLES, _SHOWN = 3, 60
 _LONGEST = 4000  # characters of a message that are looked at
 # A log has one of these for each launch.
 _ROUTINE = ("Replaying kernel ", "Profiling application: ", "Profiling result:", "Metric result:", "Event result:")
