@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Container, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
@@ -41,10 +41,7 @@ from eprof.logs.rows.log import (
 from eprof.logs.rows.numbers import ENGLISH, Locale, ungrouped, value
 from eprof.logs.rows.stream import Source
 from eprof.profilers.perf.signs import (
-    BYTES,
     BYTES_OF,
-    CLOCKS,
-    CPU_CLOCK,
     DURATION,
     EVENT,
     HEADER,
@@ -53,13 +50,8 @@ from eprof.profilers.perf.signs import (
     NOT_KNOWN,
     ROW,
     RUNNING,
-    SOFTWARE,
     STARTED,
-    TASK_CLOCK,
     UNITS,
-    covered,
-    domain,
-    is_user_only,
     plain,
 )
 
@@ -238,7 +230,7 @@ class Lines:
         run = self.runs[-1]
         elapsed = _ELAPSED.match(line)
         if elapsed:
-            self._look(elapsed[1], False)
+            self._locale.look([ungrouped(elapsed[1])], [False])
             run.elapsed = elapsed[1]
             return True
         if run.elapsed and (cpu := _CPU_TIME.match(line)):
@@ -255,7 +247,7 @@ class Lines:
         self._may_go_on = row is not None
         if row is None:
             return False
-        self._look(row["value"], not row["unit"])
+        self._locale.look([ungrouped(row["value"])], [not row["unit"]])
         utilized = _UTILIZED.search(row["rest"])
         running = share[1] if share else _WHOLE
         return self._add(
@@ -264,9 +256,6 @@ class Lines:
                 running, cpus=utilized[1] if utilized else "", is_mean="+-" in row["rest"],
             )
         )  # fmt: skip
-
-    def _look(self, number: str, is_count: bool) -> None:
-        self._locale.look([ungrouped(number)], [is_count])
 
     def whole_runs(self) -> Iterator[Run]:
         """The runs in perf's output that have rows.
@@ -289,6 +278,20 @@ def seconds(time: str) -> float:
     return float(time.replace(",", "."))
 
 
+TASK_CLOCK, CPU_CLOCK = "task-clock", "cpu-clock"
+CLOCKS = (TASK_CLOCK, CPU_CLOCK)
+# The kernel counts these by itself, on machines without counters too.
+SOFTWARE = frozenset(
+    {
+        *CLOCKS,
+        *(DURATION, "user_time", "system_time", "context-switches", "cs", "cpu-migrations", "migrations"),
+        *("page-faults", "faults", "minor-faults", "major-faults", "alignment-faults", "emulation-faults"),
+        *("cgroup-switches", "bpf-output", "dummy"),
+    }
+)
+BYTES = {"B": 1, "Bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+# Domains of RAPL: cores and graphics are inside of packages, and everything is inside of psys.
+_DOMAINS = {"pkg": "package", "psys": "the whole platform", "cores": "processor cores", "gpu": "the graphics unit"}
 _EXAMPLES = 3
 _INSTRUCTIONS = ("instructions", "inst_retired.any", "ex_ret_instr")
 # Of a socket or a node, where every unit counts; behind it stands how many CPUs the row is of.
@@ -296,6 +299,35 @@ _SOCKET = pattern(r"((?:socket|node)?[SN][0-9]+)(?:[^\w-][0-9]*)*")
 _OF_ALL = 1e-4  # a clock this near to a whole number of CPUs runs on all of them
 SYSTEM = "system wide"  # perf stat -a says so in place of a command
 _ALL, _RAN_OVER = 100.0, -1.0  # shares of the time, and what stands there where a counter ran over
+
+
+def is_user_only(event: str) -> bool:
+    """Whether a perf event leaves the kernel's share out, as for users without privileges."""
+    return event.endswith((":u", "/u"))
+
+
+def domain(event: str) -> str | None:
+    """The domain of a perf energy event: "pkg" of `power/energy-pkg/`; None for others."""
+    return event.removeprefix("power/energy-").rstrip("/") if event.startswith("power/energy-") else None
+
+
+def covered(domains: Iterable[str], packages: int | None) -> tuple[tuple[str, ...], str]:
+    """The domains of perf's energy events to add up, and what they cover.
+
+    packages: how many there are; None: not known.
+    """
+    known = set(domains)
+    first = next((name for name in _DOMAINS if name in known), None)
+    if first is None:
+        return (), ""
+    if first != "pkg":
+        return (first,), _DOMAINS[first]
+    words = "processor packages"
+    if packages:
+        words = f"{packages} {words}"
+    if packages == 1:
+        words = "1 processor package"
+    return (("pkg", "ram"), f"{words} and DRAM") if "ram" in known else (("pkg",), words)
 
 
 class _Sum(Struct):
@@ -387,11 +419,6 @@ class _Counted(Struct):
         """Whether perf lacks the joules of an interval or a socket: the others are no measured energy."""
         return self.lacks(joules) or any(math.isnan(value) for value, _ in joules.parts.values())
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether perf counted neither an event of the processor nor energy."""
-        return all(math.isnan(total.value) for total in (*self.events.values(), *self.joules.values()))
-
 
 def read(
     source: Source, pieces: Iterator[bytes], keep: Container[str] | None, parts: str | None = None, *_: object
@@ -410,7 +437,8 @@ def read(
     lines.finish(rest)
     runs = list(lines.whole_runs())
     rows = [row for run in runs for row in (_interval_rows if parts == INTERVAL else _rows)(run, lines)]
-    if all(row.is_empty for row in rows):
+    totals = [total for row in rows for total in (*row.events.values(), *row.joules.values())]
+    if all(math.isnan(total.value) for total in totals):
         raise LogError(f"{source.path}: {_nothing(rows)}")
     commands = {run.command for run in runs} - {None, SYSTEM}
     return source.log(
