@@ -47,7 +47,7 @@ def may_be_same(name: str, other_name: str) -> bool:
 def capability_of_label(label: str) -> str | None:
     """The compute capability in ncu's label of a device ("ncu device 0 (CC 8.0)"), else None."""
     match = _LABEL.fullmatch(label)
-    return match[1] if match else None
+    return match and match[1]
 
 
 def capabilities_of_label(label: str) -> tuple[str, ...]:

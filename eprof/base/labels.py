@@ -336,7 +336,8 @@ def _with_own_words(texts: Sequence[str], fitted: Sequence[str], width: int, tim
         if own and not any(word in label for word in own):
             start, end = max((_shared(text, other) for other in distinct if other != text), key=sum)
             room = width - (len(text) - start - end) - 2
-            mended[place] = _shown(text, start, end, room) if room >= 0 else label
+            if room >= 0:
+                mended[place] = _shown(text, start, end, room)
     return mended
 
 

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from eprof.base.errors import DefinitionError
 from eprof.base.resources import content
-from eprof.base.text import brief, did_you_mean, pattern, phrase, printable
+from eprof.base.text import brief, did_you_mean, pattern, phrase, printable, when
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -104,7 +104,7 @@ def _names(tree: ast.expr, besides: Collection[str], depth: int = 0) -> set[str]
             if isinstance(op, ast.Div) and not behind and _value(right, {}) == 0:
                 raise _NotAllowed("the formula divides by zero")
             return before | behind
-        case ast.Call(func=ast.Name(id=name), args=[_, _, *_] as choices, keywords=[]) if f"{name}()" in besides:
+        case ast.Call(func=ast.Name(id="min" | "max"), args=[_, _, *_] as choices, keywords=[]) if besides == CHOOSING:
             return set().union(*(_names(choice, besides, depth + 1) for choice in choices))
         case ast.Name(id=name):
             return {name}
@@ -257,11 +257,11 @@ class Node(Struct, frozen=True, eq=False):
                 raise self[key].error(f"unknown key `{key}`; use one of: {', '.join(sorted(known))}.{meant}")
         return self
 
-    def items(self) -> list[tuple[str, Node]]:
-        """The keys and entries of a TOML table; none of one that is missing."""
+    def items(self, known: Collection[str] | None = None) -> list[tuple[str, Node]]:
+        """The keys, all of them `known`, and entries of a TOML table; none of one that is missing."""
         if self.value is None:
             return []
-        return [(key, self[key]) for key in self.table().value]
+        return [(key, self[key]) for key in self.table(known).value]
 
     def entries(self, kind: str = "a list") -> list[Node]:
         """The entries of a TOML list; none of one that is missing."""
@@ -370,7 +370,7 @@ def line_of(text: str, *keys: str | int) -> int:
     tomllib gives no lines after parsing. This looks for the table header that covers most of `keys`, then for the next
     key below it; inline tables are searched on the line of their parent. A number among `keys` is an entry of a list.
     """
-    lines = ["" if line.lstrip().startswith("#") else line for line in text.split("\n")]
+    lines = [when(not line.lstrip().startswith("#"), line) for line in text.split("\n")]
     place, used = 0, 0
     for number, line in enumerate(lines):
         header = line.lstrip()

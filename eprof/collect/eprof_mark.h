@@ -100,7 +100,9 @@ EPROF_ONE void eprof_request(unsigned long number, const char *text) {
 #endif
 }
 
-extern char __libc_single_threaded __attribute__((weak)); /* of glibc */
+#if defined(__linux__)
+extern char __libc_single_threaded __attribute__((weak)); /* of glibc: whether no thread was started yet */
+#endif
 
 /* Have callgrind write down what all threads did up to here, and then which mark of this thread begins or ends:
    "eprof THREAD + NAME". What formats it is counted and written down, too, so no printf does. */
@@ -112,13 +114,13 @@ EPROF_ONE void eprof_tell(char sign, const char *name) {
     if (eprof_told++ == EPROF_MOST) sign = '!';
 #if defined(__linux__)
     thread = syscall(SYS_gettid);
+    if (!&__libc_single_threaded || !__libc_single_threaded)
+        eprof_request(0x1202, "dump eprof"); /* VG_USERREQ__GDB_MONITOR_COMMAND */
 #endif
     do digits[number++] = (char)('0' + thread % 10); while ((thread /= 10) > 0);
     while (number) text[length++] = digits[--number];
     text[length++] = ' ', text[length++] = sign, text[length++] = ' ';
     strcpy(text + length, name);
-    if (!&__libc_single_threaded || !__libc_single_threaded)
-        eprof_request(0x1202, "dump eprof"); /* VG_USERREQ__GDB_MONITOR_COMMAND */
     eprof_request(0x43540003, text); /* VG_USERREQ__DUMP_STATS_AT */
 }
 

@@ -124,32 +124,23 @@ def understand(profiler: str, texts: Iterable[str]) -> Outcome:
     for text in texts:
         for line in re.findall(_MESSAGE_LINE, text):
             findings.look(0, line)
+    sentences = []
+    for message, quote in findings.quotes.items():
+        if message.effect in (Effect.FAILED, Effect.NOT_STARTED):
+            sentences.append(f"{quote.explain(message, profiler)}.")
+        elif message.effect is Effect.INCOMPLETE:
+            sentences.append(f"{message.note.format(detail=quote.detail)}.")
+    # As a shell reports it; a signal is the cause of a code.
+    codes = [128 + int(quote.detail) for quote in findings.of(Effect.SIGNAL) if quote.detail]
+    codes += [int(quote.detail) & 0xFF for quote in findings.of(Effect.EXIT_CODE)]
     started = not findings.of(Effect.NOT_STARTED)
     return Outcome(
-        sentences=tuple(_sentences(profiler, findings)),
+        sentences=tuple(sentences),
         failed=not started or bool(findings.of(Effect.FAILED)),
         started=started,
         no_kernels=bool(findings.of(Effect.NO_KERNELS)),
-        status=_status(findings),
+        status=next(iter(codes), None),
     )
-
-
-def _sentences(profiler: str, findings: Findings) -> Iterable[str]:
-    for message, quote in findings.quotes.items():
-        if message.effect in (Effect.FAILED, Effect.NOT_STARTED):
-            yield f"{quote.explain(message, profiler)}."
-        elif message.effect is Effect.INCOMPLETE:
-            yield f"{message.note.format(detail=quote.detail)}."
-
-
-def _status(findings: Findings) -> int | None:
-    """The exit status that a profiler's message tells as a shell reports it; a signal is the cause of a code."""
-    for quote in findings.of(Effect.SIGNAL):
-        if quote.detail:
-            return 128 + int(quote.detail)
-    for quote in findings.of(Effect.EXIT_CODE):
-        return int(quote.detail) & 0xFF
-    return None
 
 
 def no_log(profiler: str, code: int | None, errors: str) -> str:

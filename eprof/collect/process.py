@@ -404,19 +404,15 @@ def _start(command: Sequence[str], signals: Signals, environment: dict[str, str]
     try:
         return start_kept(spawn)
     except OSError as err:
-        raise _start_error(command[0], err) from err
-
-
-def _start_error(program: str, err: OSError) -> CollectError:
-    if err.errno == errno.ENOENT and not Path(program).exists():
-        return CollectError(f"{program}: there is no such program.", 127)
-    reasons = {
-        errno.ENOENT: "the interpreter named in its first line does not exist",
-        errno.ENOEXEC: "is no program for this machine, nor a script whose first line names one (#!/bin/sh)",
-        errno.E2BIG: "the arguments and the environment are too long for this system",
-    }
-    reason = reasons.get(err.errno or 0, f"cannot be run ({err.strerror or err})")
-    return CollectError(f"{program}: {reason}.", 126)
+        if err.errno == errno.ENOENT and not Path(command[0]).exists():
+            raise CollectError(f"{command[0]}: there is no such program.", 127) from err
+        reasons = {
+            errno.ENOENT: "the interpreter named in its first line does not exist",
+            errno.ENOEXEC: "is no program for this machine, nor a script whose first line names one (#!/bin/sh)",
+            errno.E2BIG: "the arguments and the environment are too long for this system",
+        }
+        reason = reasons.get(err.errno or 0, f"cannot be run ({err.strerror or err})")
+        raise CollectError(f"{command[0]}: {reason}.", 126) from err
 
 
 def _send(pid: int, number: int, group: bool) -> None:

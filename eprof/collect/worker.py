@@ -26,7 +26,7 @@ from eprof.collect.cpu import Cpu
 from eprof.collect.cuda.driver import CudaGpu
 from eprof.collect.device import Device, DriverError
 from eprof.collect.opencl import OpenClGpu
-from eprof.collect.tools import Compiled, ask
+from eprof.collect.tools import Compiled, answer
 
 if TYPE_CHECKING:
     from eprof.collect.meters.meter import Meter
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 # lost: the device, not the benchmark that had failed
 BEGAN, MEASURED, FAILED, LEFT_OUT, NOTE, LOST = "began", "measured", "failed", "left out", "note", "lost"
+_PATIENCE_S = 600.0  # with a driver's compiler
 _TRIAL_S = 0.02
 _MOST_TURNS = 2**30
 _WARM_MOST_S = 20.0
@@ -223,7 +224,10 @@ def open_meter(device: Mapping[str, Any], is_needed: bool = True, root: Path = P
     found, reasons = meter.first(looks)
     if found is None and is_needed:
         kind = {"cpu": "processor"}.get(device["processor"], "GPU")
-        raise CollectError(f"There is no power meter for this {kind}: {'; '.join(reasons)}.")
+        raise CollectError(
+            f"There is no power meter for this {kind}: {'; '.join(reasons)}. One that another program reads will do: "
+            "--meter-log FILE."
+        )
     return found or meter.Meter(Nothing())
 
 
@@ -248,7 +252,8 @@ def build(device: str, source: Path) -> Compiled:
 
 def _asked(what_fails: str, *words: str) -> dict[str, Any]:
     variables = [f"{key}={value}" for key, value in _additions().items()]
-    lines = ask(["env", *variables, *_COMMAND, *words]).strip().splitlines()
+    said = answer(["env", *variables, *_COMMAND, *words], patience_s=_PATIENCE_S)
+    lines = (said.output + said.errors).strip().splitlines()
     for line in lines:
         if line.startswith("{"):
             told: dict[str, Any] = json.loads(line)

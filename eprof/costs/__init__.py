@@ -19,7 +19,7 @@ from eprof.base.errors import CostError, DefinitionError
 from eprof.base.resources import folder, tree
 from eprof.base.text import brief, did_you_mean
 from eprof.base.toml import Document
-from eprof.costs.file import read
+from eprof.costs.file import checked, read
 from eprof.costs.intervals import BASES
 from eprof.costs.parts import Charge, Costs, Peaks, Price, Scale, Setting
 from eprof.costs.table import CostTable, name_in_tables
@@ -66,7 +66,7 @@ def load(name_or_path: str) -> CostTable:
     if name_or_path.startswith(f"{ESTIMATED}:"):
         return _estimated(name_or_path.removeprefix(f"{ESTIMATED}:"))
     if is_file(name_or_path):
-        return _parsed(Document.read(Path(name_or_path)))
+        return checked(Document.read(Path(name_or_path)))
     if name_or_path == ESTIMATED:
         raise CostError(
             "`estimated` is the table of the GPU that a profiler's log names, and there is no log here; name the GPU: "
@@ -158,11 +158,4 @@ def _flat_text(name: str) -> str:
 
 @lru_cache(maxsize=64)
 def _load_shipped(name: str) -> CostTable:
-    return _parsed(Document.read(_shipped()[name]))
-
-
-def _parsed(document: Document) -> CostTable:
-    table, errors = read(document)
-    if table is None:
-        raise errors[0]
-    return table
+    return checked(Document.read(_shipped()[name]))

@@ -20,7 +20,7 @@ from eprof.base.resources import folder
 from eprof.base.text import brief, listed, printable
 from eprof.base.toml import Document, quoted
 from eprof.costs.datasheets import DataSheet, data_sheet, near, sheets, sheets_with
-from eprof.costs.file import read
+from eprof.costs.file import checked
 from eprof.costs.intervals import CONSTANT_POWER
 from eprof.costs.table import CostTable
 from eprof.counts.counters import capability_of
@@ -108,10 +108,7 @@ def _estimate(called: str, board: DataSheet, constant: "_Constant", of_prices: D
 
 def parsed(text: str) -> CostTable:
     """The estimated cost table of a text that `table_text` made."""
-    table, errors = read(Document.parse(text, "estimated"))
-    if table is None:
-        raise errors[0]
-    return table
+    return checked(Document.parse(text, "estimated"))
 
 
 def table_text(

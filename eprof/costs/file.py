@@ -87,7 +87,7 @@ _IN_OTHER_PRICES = Statement("nothing", None, "in the prices of what is done in 
 _AS_STREAMED = Statement("nothing", None, "at random or in order, a byte pays the price of one that streams", NONE)
 _BOARD_KEYS = (
     *("devices", "mark", "constant_power", "interval_constant_w", "peak", "memory_mhz", "multiprocessors"),
-    *("setting", "wider", "why"),
+    *("core_mhz", "setting", "wider", "why"),
 )
 _SETTING_KEYS = ("core_mhz", "core_mv", "core_v_rel", "memory_mhz", "memory_mv", "memory_v_rel", "default")
 _MARKS = ("assumed", "estimated", "simulated")
@@ -121,8 +121,7 @@ def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
     made: dict[str, Any] = {
         field: attempt(parse, root[key] if key else root) for field, (key, parse) in _parts().items()
     }
-    rates = made["rates"]
-    known = None if rates is None else {rate.name for rate in rates}
+    known = made["rates"] and {rate.name for rate in made["rates"]}
     entries = attempt(_charges, root["charge"]) or {}
     statements = {word: attempt(_statement, word, entry, known) for word, entry in entries.items()}
     if attempt.errors:
@@ -138,6 +137,14 @@ def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
         if attempt.errors:
             return None, attempt.errors
     return table, []
+
+
+def checked(document: Document) -> CostTable:
+    """The cost table in `document`. Raises DefinitionError: the first thing that is wrong with its file."""
+    table, errors = read(document)
+    if table is None:
+        raise errors[0]
+    return table
 
 
 def _parts() -> Mapping[str, tuple[str, Callable[[Node], Any]]]:
@@ -469,6 +476,7 @@ def _board(entry: Node) -> Board:
         memory_mhz=_optional(_positive, entry, "memory_mhz"),
         sm_count=_optional(_positive, entry, "multiprocessors"),
         settings=tuple(map(_setting, entry["setting"].entries())),
+        core_mhz=_optional(_positive, entry, "core_mhz"),
         wider={name: factor.number(1, 100) for name, factor in entry["wider"].items()},
     )
 

@@ -320,9 +320,9 @@ class Board(Struct, frozen=True):
     """Other devices that a table serves, and what is different there.
 
     devices: as logs name them; "CC 9.0" is any GPU of that compute capability that its log does not name.
-    assumed: nobody measured them, so every energy is. settings: beside those of the table. constant,
-    interval_constant_w, peak, memory_mhz, sm_count: replace those of the table. wider: price, or "constant_power" ->
-    the factor by which its interval is wider at both ends.
+    assumed: nobody measured them, so every energy is. settings: beside those of the table. core_mhz: the highest clock,
+    and the default, where it is lower. constant, interval_constant_w, peak, memory_mhz, sm_count: replace those of the
+    table. wider: price, or "constant_power" -> the factor by which its interval is wider at both ends.
     """
 
     devices: tuple[str, ...]
@@ -335,6 +335,7 @@ class Board(Struct, frozen=True):
     sm_count: float | None = None
     wider: Mapping[str, float] = field(default_factory=dict)
     settings: tuple[Setting, ...] = ()
+    core_mhz: float | None = None
 
 
 class Scale(Struct, frozen=True):

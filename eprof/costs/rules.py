@@ -37,10 +37,8 @@ def _voltage(volts: float | None, entry: Node, domain: str) -> str:
 def _clocks_once(root: Node, table: CostTable) -> None:
     """Check a cost table's settings, those of its boards beside them: each pair of clocks once, a clock one voltage."""
     own = list(zip(root["setting"].entries(), table.settings, strict=False))
-    boards = [
-        zip(place["setting"].entries(), board.settings, strict=True)
-        for place, board in zip(root["board"].entries(), table.boards, strict=True)
-    ]
+    of_boards = zip((place["setting"].entries() for place in root["board"].entries()), table.boards, strict=True)
+    boards = [zip(entries, board.settings, strict=True) for entries, board in of_boards]
     for settings in ([], *boards):
         labels: set[str] = set()
         volts_at: dict[tuple[str, float | None], float | None] = {}
@@ -56,33 +54,38 @@ def _clocks_once(root: Node, table: CostTable) -> None:
                     raise entry.error(f"{domain} {mhz:g} MHz has {now} here but {was} above; a clock has one voltage.")
 
 
+def _boards_have_voltages(root: Node, table: CostTable) -> None:
+    """Check a cost table: the highest clock of a board is among those whose voltages are known."""
+    known = [setting.core_mhz for setting in table.settings if setting.core_mhz]
+    for place, board in zip(root["board"].entries(), table.boards, strict=True):
+        if board.core_mhz and not (known and min(known) <= board.core_mhz <= max(known)):
+            raise place["core_mhz"].error(f"no setting tells the voltage at {board.core_mhz:g} MHz; list one there.")
+
+
 def _voltages_suffice(root: Node, table: CostTable) -> None:
-    """Check a cost table: what is given for a volt needs a voltage at every setting, else it holds at one only."""
+    """Check a cost table: what is given for a volt needs a voltage at every setting, else it holds at one only.
+
+    Prices at a reference go with relative voltages, prices a square volt with millivolts.
+    """
     settings = [*table.settings, *(setting for board in table.boards for setting in board.settings)]
     if "pj" in root and len(settings) > 1:
         raise root["pj"].error("prices in [pj] hold at one setting; give voltages and [pj_per_v2] for several.")
     domains = {rate.domain for rate in table.rates} | {term.domain for term in table.constant.terms}
-    kind = "v_rel" if table.relative else "mv"
-    entries = _setting_entries(root)
-    for place, setting in zip(entries if "setting" in root else [root, *entries], settings, strict=True):
-        for domain in DOMAINS:
-            if domain in domains and setting.volts(domain) is None:
-                raise place.error(f"setting {setting.label} needs `{domain}_{kind}`: there are prices or watts a volt.")
-
-
-def _setting_entries(root: Node) -> list[Node]:
-    """The settings in a cost table's file, then those of its boards."""
-    return [entry for place in (root, *root["board"].entries()) for entry in place["setting"].entries()]
-
-
-def _one_kind_of_voltage(root: Node, table: CostTable) -> None:
-    """Check a cost table: prices at a reference go with relative voltages, prices a square volt with millivolts."""
-    wrong, unit = ("mv", "pj_at_reference") if table.relative else ("v_rel", "pj_per_v2 or pj")
-    for entry in _setting_entries(root):
+    right, wrong, unit = "mv", "v_rel", "pj_per_v2 or pj"
+    if table.relative:
+        right, wrong, unit = "v_rel", "mv", "pj_at_reference"
+    places = [entry for place in (root, *root["board"].entries()) for entry in place["setting"].entries()]
+    if "setting" not in root:
+        places.insert(0, root)
+    for place, setting in zip(places, settings, strict=True):
         for domain in DOMAINS:
             key = f"{domain}_{wrong}"
-            if key in entry:
-                raise entry[key].error(f"`{key}` does not go with prices in [{unit}].")
+            if key in place:
+                raise place[key].error(f"`{key}` does not go with prices in [{unit}].")
+            if domain in domains and setting.volts(domain) is None:
+                raise place.error(
+                    f"setting {setting.label} needs `{domain}_{right}`: there are prices or watts a volt."
+                )
 
 
 def _clocks_suffice(root: Node, table: CostTable) -> None:
@@ -172,15 +175,12 @@ def _certainty_stated(root: Node, table: CostTable) -> None:
         known |= set(table.fit.replicas) | {CONSTANT_POWER}
     no_interval = [name for name in (*prices, CONSTANT_POWER) if name not in known]
     no_source = [name for name in (*prices, CONSTANT_POWER) if name not in table.sources]
-    lacks = [
-        f"{lack}: {', '.join(names)}"
-        for lack, names in (("no interval", no_interval), ("no source", no_source))
-        if names
-    ]
-    if lacks:
+    lacks = {"no interval": no_interval, "no source": no_source}
+    if no_interval or no_source:
+        said = "; ".join(f"{lack}: {', '.join(names)}" for lack, names in lacks.items() if names)
         raise root["basis"].error(
             f"a table whose basis is {table.basis} needs [interval_pj], interval_constant_w and [sources] for all that "
-            f"it charges ({'; '.join(lacks)})."
+            f"it charges ({said})."
         )
 
 
@@ -223,8 +223,8 @@ def _check_total(entry: Node, pj: float, parts: tuple[str, ...], of_parts: list[
 
 RULES = (
     _clocks_once,
+    _boards_have_voltages,
     _voltages_suffice,
-    _one_kind_of_voltage,
     _clocks_suffice,
     _components_have_a_clock,
     _all_prices_used,

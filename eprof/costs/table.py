@@ -261,11 +261,25 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             multiprocessors=None if board.assumed or board.sm_count else self.multiprocessors,
             sm_count=board.sm_count or self.sm_count,
         )
+        if board.core_mhz is not None:
+            table = table._up_to(board.core_mhz)
         if board.assumed:
             # The table still serves the board, in which nothing is different any more.
             served = Board(board.devices, board.why, assumed=True)
             return replace(table, assumption=board.why, boards=(served,))
         return replace(table, devices=board.devices)
+
+    def _up_to(self, core_mhz: float) -> "CostTable":
+        """The table of a board whose core runs no faster than that, which is its default: with intervals of then."""
+        top = self._point(f"{core_mhz:g}/{self.default.memory_mhz:g}").setting
+        measured, there = self.at().prices, self.at(top.label).prices
+        prices_pj = {}
+        for name, (low, high) in self.intervals.prices_pj.items():
+            share = there[name].pj / (measured[name].pj or 1.0)
+            prices_pj[name] = (low * share, high * share)
+        below = tuple(setting for setting in self.settings if (setting.core_mhz or 0.0) < core_mhz)
+        intervals = replace(self.intervals, prices_pj=prices_pj)
+        return replace(self, settings=(top, *below), default=top, intervals=intervals)
 
     def with_memory_at(self, memory_mhz: Collection[float]) -> "CostTable":
         """The table on the first board that has memory at these clocks, where the table itself has none at them."""
@@ -399,7 +413,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
         """
         if self.basis not in NEEDS_INTERVALS or setting == self.default:
             return Point(setting, "asked for; the table lists it")
-        origin = f"asked for; the prices were measured at {self.default.label} and go with the square of the voltage"
+        origin = f"asked for; prices are those at {self.default.label} and go with the square of the voltage"
         marks = {CORE: Mark.ESTIMATED | self._carried(setting.core_v).marks, MEMORY: Mark.ESTIMATED}
         return Point(setting, origin, marks)
 

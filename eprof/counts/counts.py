@@ -392,15 +392,13 @@ class Sheet(Struct, eq=False):
     @staticmethod
     def _marks(parts: Mapping[str, Cells], term: Term) -> Ints:
         """The marks of all parts; MISSING only where the result is a lower bound, too."""
-        marks = np.zeros(term.values.shape, dtype=np.int64)
-        for part in parts.values():
-            marks |= part.marks
+        none = np.zeros(term.values.shape, dtype=np.int64)
+        marks: Ints = np.bitwise_or.reduce([none, *(part.marks for part in parts.values())])
         return np.where(term.low, marks | _MISSING, marks & ~_MISSING)
 
     def _averaged(self, parts: Mapping[str, Cells]) -> Bools:
-        averaged: Bools = np.zeros(self.length, dtype=np.bool_)
-        for part in parts.values():
-            averaged = averaged | part.averaged
+        never = np.zeros(self.length, dtype=np.bool_)
+        averaged: Bools = np.logical_or.reduce([never, *(part.averaged for part in parts.values())])
         return averaged
 
     def _ways(self, entry: Entry, parts: Mapping[str, Cells]) -> tuple[Ints, list[Way]]:

@@ -83,8 +83,9 @@ class Told(Struct, frozen=True):
         """What it asks, for the explanation of a formula."""
         if self.kernel is not None:
             return f"(the kernel is `{self.kernel.pattern}`)"
+        assert self.device is not None
         numbers = ", ".join(f"{number:g}" for number in sorted(self.multiprocessors))
-        return f"(the GPU is `{self.device.pattern if self.device else ''}`, or one of {numbers or 'no'} SMs)"
+        return f"(the GPU is `{self.device.pattern}`, or one of {numbers or 'no'} SMs)"
 
 
 class Check(Struct, frozen=True):

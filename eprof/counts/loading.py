@@ -44,6 +44,8 @@ UNITS = ("count", "percent", "byte_per_s", "other")
 MOST_SLICES = 16  # slices looked for in a log, well above the 8 of any GPU that nvprof knows
 _DECLARED = ("counter", "parameter", "quantity", "told")
 _REASONS = ("absent", "uncountable")
+# What a later document says of a count replaces the earlier ones: counted, absent or uncountable, never two.
+_REPLACED_BY = dict.fromkeys(SECTIONS, _REASONS) | dict.fromkeys(_REASONS, (*SECTIONS, *_REASONS))
 _TABLES = (*_DECLARED, *SECTIONS, *_REASONS, "component")
 _LISTS = ("check", "time_pair")
 _TOP = ("schema", "name", "applies", "source", "extends", "time_share", *_TABLES, *_LISTS)
@@ -126,18 +128,11 @@ class _Stack(Struct, frozen=True, eq=False):
         for layer in documents:
             for section in _TABLES:
                 for key, entry in layer.root[section].items():
-                    for replaced in _replaced_by(section):
+                    for replaced in _REPLACED_BY.get(section, ()):
                         if key in tables[replaced] and tables[replaced][key].document is not layer:
                             del tables[replaced][key]
                     tables[section][key] = entry
         return cls(documents, tables)
-
-
-def _replaced_by(section: str) -> tuple[str, ...]:
-    """What a later document says of a count replaces the earlier ones: counted, absent or uncountable, never two."""
-    if section in _REASONS:
-        return (*SECTIONS, *_REASONS)
-    return _REASONS if section in SECTIONS else ()
 
 
 def _extend(document: Document, place: Traversable | None, above: tuple[str, ...], layers: dict[str, Document]) -> None:
@@ -256,9 +251,8 @@ def _named(name: str, entry: Node, unit: str) -> Counter:
 
 
 def _is_numbered(slices: Any, expect: Any) -> bool:
-    if not isinstance(slices, str) or slices.count("{}") != 1:
-        return False
-    return isinstance(expect, int) and 0 < expect <= MOST_SLICES
+    is_pattern = isinstance(slices, str) and slices.count("{}") == 1
+    return is_pattern and isinstance(expect, int) and 0 < expect <= MOST_SLICES
 
 
 def numbered(pattern: str) -> tuple[str, ...]:
@@ -271,7 +265,7 @@ def numbered(pattern: str) -> tuple[str, ...]:
 def _opcodes(slices: Sequence[str]) -> str | None:
     """`metric[A + B + C]` for the slices `metric[A]`, `metric[B]`, `metric[C]`; None if they are of no one metric."""
     parts = [re.fullmatch(r"([^[]*)\[(.*)\]", name) for name in slices]
-    metrics = {part[1] if part else None for part in parts}
+    metrics = {part and part[1] for part in parts}
     if len(metrics) != 1 or None in metrics:
         return None
     return f"{metrics.pop()}[{' + '.join(part[2] for part in parts if part)}]"
@@ -455,11 +449,12 @@ def _check_complete(stack: _Stack, definition: Definition) -> None:
             is_counted = bool(definition.entries(word, books))
             if is_counted and word in definition.absent:
                 raise stack.top.document.error(f"`{word}` is both counted and absent.", "absent", word)
-            if not is_counted and not has_reason:
-                raise _not_counted(stack, word, books)
-
-
-def _not_counted(stack: _Stack, word: str, books: str) -> Exception:
-    if word in INSTRUCTIONS:
-        return stack.top["instruction"].error(f"`{word}` is neither counted nor said to be absent or uncountable.")
-    return stack.top[books].error(f"`{word}` is not counted ({books} bytes), nor said to be absent or uncountable.")
+            if is_counted or has_reason:
+                continue
+            if word in INSTRUCTIONS:
+                raise stack.top["instruction"].error(
+                    f"`{word}` is neither counted nor said to be absent or uncountable."
+                )
+            raise stack.top[books].error(
+                f"`{word}` is not counted ({books} bytes), nor said to be absent or uncountable."
+            )

@@ -263,12 +263,23 @@ def _client(scheduler: str) -> Any:
     except ImportError as err:
         raise UsageError("--scheduler needs Dask; install it with: pip install dask distributed") from err
     import logging
+    import resource
     import socket
 
     library: Any = distributed  # its classes have no types
     try:
         if scheduler == "local":
-            _enough()
+            # Processes of Dask that could not start or talk would try again for ever.
+            for limit, least, noun, remedy in (
+                (resource.RLIMIT_NOFILE, _DASK_FILES, "open files", f"`ulimit -n {_DASK_FILES}`"),
+                (resource.RLIMIT_AS, _DASK_BYTES, "bytes of memory", f"`ulimit -v {_DASK_BYTES >> 10}`"),
+            ):
+                allowed, _ = resource.getrlimit(limit)
+                if allowed != resource.RLIM_INFINITY and allowed < least:
+                    raise ShortageError(
+                        f"--scheduler local: a cluster needs more than the {allowed} {noun} that are allowed here; "
+                        f"allow {least} ({remedy}), or leave it to this command's own processes."
+                    )
             # Whoever reaches a cluster needs no password: nothing of it is to be reached from outside, and Dask's
             # pages, which otherwise listen on all addresses, are left out (what is left of them: its health). What
             # goes wrong with a log is said by eprof; what Dask logs beside it is of its processes coming and going.
@@ -287,22 +298,6 @@ def _client(scheduler: str) -> Any:
             f"--scheduler {scheduler}: no Dask scheduler answers there ({err}); start one with `dask scheduler`, or "
             "use `--scheduler local`."
         ) from err
-
-
-def _enough() -> None:
-    """Raises ShortageError where processes of Dask could not start or talk: it would try again for ever."""
-    import resource
-
-    for limit, needed, noun, remedy in (
-        (resource.RLIMIT_NOFILE, _DASK_FILES, "open files", f"`ulimit -n {_DASK_FILES}`"),
-        (resource.RLIMIT_AS, _DASK_BYTES, "bytes of memory", f"`ulimit -v {_DASK_BYTES >> 10}`"),
-    ):
-        allowed, _ = resource.getrlimit(limit)
-        if allowed != resource.RLIM_INFINITY and allowed < needed:
-            raise ShortageError(
-                f"--scheduler local: a cluster needs more than the {allowed} {noun} that are allowed here; allow "
-                f"{needed} ({remedy}), or leave it to this command's own processes."
-            )
 
 
 def _result(path: Path, task: Any, reading: Reading, scheduler: str) -> Read:

@@ -18,7 +18,7 @@ from eprof.base.known import only, ratio
 from eprof.base.text import few, pattern
 from eprof.collect import directory
 from eprof.logs.join import spelling
-from eprof.logs.rows.log import Launches, Log, Names, Table
+from eprof.logs.rows.log import Launches, Log, Names
 
 TIME, ENERGY, COUNTERS = "time", "energy", "counters"
 _BY_PRODUCTS = (".out", ".err", ".nsys-rep", ".sqlite", ".part")
@@ -329,7 +329,18 @@ def _not_read(names: Sequence[str]) -> list[str]:
 def titled(run: Run, log: Log) -> Log:
     """`log` with the run's command line and the GPU's name, where it does not tell them itself."""
     name = run.section("device").get("name")
-    log = replace(log, tables=tuple(_with_device(_of_program(table, run, name), name) for table in log.tables))
+    tables = []
+    for table in log.tables:
+        signs = profilers.signs_of(table.profiler)
+        rows, size = table.rows, len(table.rows)
+        if signs.of_programs and run.command is not None:
+            rows = replace(rows, kernel=Names.of([run.command] * size), device=Names.of([name] * size))
+        if signs.first_device is not None and name:  # its profiler logs numbers only
+            devices = rows.device.texts()
+            is_first = [device is None or signs.first_device.match(device) is not None for device in devices]
+            rows = replace(rows, device=Names.of(np.where(is_first, f"{name} (0)", devices)))
+        tables.append(replace(table, rows=rows))
+    log = replace(log, tables=tuple(tables))
     if run.files.get(TIME):
         # These notes are for logs whose slowed times are all there is; here kernels were traced.
         slowed = {signs.slowed_note for signs in profilers.signs().values()}
@@ -337,26 +348,6 @@ def titled(run: Run, log: Log) -> Log:
     if run.command is not None and not log.command:
         log = replace(log, command=run.command)
     return log
-
-
-def _of_program(table: Table, run: Run, device: str | None) -> Table:
-    """The table of a run's log with the program and its device as names, if its rows are whole programs."""
-    if not profilers.signs_of(table.profiler).of_programs or run.command is None:
-        return table
-    size = len(table.rows)
-    names = {"kernel": Names.of([run.command] * size), "device": Names.of([device] * size)}
-    return replace(table, rows=replace(table.rows, **names))
-
-
-def _with_device(table: Table, name: str | None) -> Table:
-    """The table of a run's log with the first GPU's name, if its profiler logs numbers only."""
-    first_device = profilers.signs_of(table.profiler).first_device
-    if first_device is None or not name:
-        return table
-    devices = table.rows.device.texts()
-    is_first = [device is None or first_device.match(device) is not None for device in devices]
-    named = Names.of(np.where(is_first, f"{name} (0)", devices))
-    return replace(table, rows=replace(table.rows, device=named))
 
 
 def settle(run: Run, launches: Launches, read: Reader) -> tuple[Launches, list[str]]:

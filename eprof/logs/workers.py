@@ -32,27 +32,21 @@ def in_order(jobs: Sequence[Job], work: Callable[[Job], Result], number: int) ->
         with _undisturbed():
             for _ in range(number):
                 team.append(_Worker(work))
-        yield from _shared_out(jobs, team)
+        given = wanted = 0  # numbers of jobs
+        ready: dict[int, Result] = {}
+        while wanted < len(jobs):
+            for worker in team:
+                # Not far ahead of the next result: results that wait take memory.
+                if worker.job is None and given < min(len(jobs), wanted + _AHEAD * len(team)):
+                    worker.give(given, jobs[given])
+                    given += 1
+            ready |= dict([worker.take() for worker in _Worker.finished(team)])
+            while wanted in ready:
+                yield ready.pop(wanted)
+                wanted += 1
     finally:
         for worker in team:
             worker.end()
-
-
-def _shared_out(jobs: Sequence[Any], team: Sequence["_Worker"]) -> Iterator[Any]:
-    """Hand jobs to the workers that are free, and give results as they come."""
-    given = wanted = 0  # numbers of jobs
-    ready: dict[int, Any] = {}
-    while wanted < len(jobs):
-        for worker in team:
-            # Not far ahead of the next result: results that wait take memory.
-            if worker.job is None and given < min(len(jobs), wanted + _AHEAD * len(team)):
-                worker.give(given, jobs[given])
-                given += 1
-        for number, result in [worker.take() for worker in _Worker.finished(team)]:
-            ready[number] = result
-        while wanted in ready:
-            yield ready.pop(wanted)
-            wanted += 1
 
 
 class _Worker:

@@ -8,6 +8,7 @@ import numpy as np
 from eprof.base.arrays import finite
 from eprof.base.known import mapped
 from eprof.base.marks import Mark, names
+from eprof.base.text import phrase
 from eprof.costs import Costs
 from eprof.counts.counts import Counts
 from eprof.energy.components import (
@@ -80,8 +81,10 @@ def time_by_component(counts: Counts, costs: Costs) -> tuple[Counts, Modelled | 
         return counts, None, [f"{lacks}, so no time is taken apart; docs/time-components.md lists the tables that do."]
     timed, number = with_times(counts, machine)
     missing = Counter(word for words in components(work_of(counts, machine), machine).missing for word in words)
-    notes = [f"Time by component is modelled without {_listed(missing, counts)}."] if missing else []
-    return timed, Modelled("modelled by component", 1.0, given=False, shares_only=True) if number else None, notes
+    notes = list(filter(None, [phrase("Time by component is modelled without {}.", _listed(missing, counts))]))
+    if not number:
+        return timed, None, notes
+    return timed, Modelled("modelled by component", 1.0, given=False, shares_only=True), notes
 
 
 def _listed(missing: Counter[str], counts: Counts) -> str:

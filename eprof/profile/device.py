@@ -52,13 +52,13 @@ def identify(label: str | None, capability: str | None, counter_names: Sequence[
     in_column = capability_of_label(label or "")
     if in_column is not None:
         return Device(label, name, index, in_column, "the log's CC column")
-    by_name = counters.capability_of(name) if name else ()
+    by_name = _by_name(name)
     if len(by_name) == 1:
         return Device(label, name, index, by_name[0], "device name")
     by_counters = counters.guess_capability(counter_names, profiler)
     if not by_counters:
         return Device(label, name, index, None, "no counters that would need it")
-    both = [candidate for candidate in by_counters if candidate in by_name] if by_name else list(by_counters)
+    both = [candidate for candidate in by_counters if candidate in (by_name or by_counters)]
     if both and (by_name or len({counters.find(profiler, candidate).name for candidate in both}) == 1):
         return Device(label, name, index, both[0], "counters present")
     if name is None:
@@ -75,17 +75,21 @@ def identify(label: str | None, capability: str | None, counter_names: Sequence[
 
 def capabilities_of(label: str | None) -> tuple[str | None, ...]:
     """The compute capabilities that the device of a label may have, as far as its name tells; (None,): any."""
-    in_column = capability_of_label(label or "")
-    name, _ = split_label(label)
-    by_name = counters.capability_of(name) if name else ()
-    return (in_column,) if in_column else by_name or (None,)
+    if (in_column := capability_of_label(label or "")) is not None:
+        return (in_column,)
+    return _by_name(split_label(label)[0]) or (None,)
+
+
+def _by_name(name: str | None) -> tuple[str, ...]:
+    return tuple(counters.capability_of(name or ""))
 
 
 def _capability_by_user(name: str | None, capability: str) -> str:
     """Where the profile's capability is from, with what the name says instead if the two do not agree."""
-    by_name = counters.capability_of(name) if name else ()
-    against = f", against {listed(by_name, 'or')} by its name" if by_name and capability not in by_name else ""
-    return f"--capability{against}"
+    by_name = _by_name(name)
+    if not by_name or capability in by_name:
+        return "--capability"
+    return f"--capability, against {listed(by_name, 'or')} by its name"
 
 
 def split_label(label: str | None) -> tuple[str | None, int | None]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -9,7 +10,7 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from eprof.base.arrays import finite_all
-from eprof.base.known import ratio
+from eprof.base.known import mapped, ratio
 from eprof.base.marks import Mark, from_names, names
 from eprof.base.nouns import in_document
 from eprof.base.version import __version__
@@ -67,7 +68,7 @@ def document(energy: "Energy") -> schema.Profile:
         counts=_total_counts(whole, _Cells(whole)),
         warnings=energy.warnings,
         kernels=_with_lines(_in_places(whole, list(map(_kernels, whole.each, refits, of_gpus))), energy),
-        commit=energy.profile.run.commit or UNSET if energy.profile.run else UNSET,
+        commit=mapped(attrgetter("commit"), energy.profile.run) or UNSET,
         causes=of_all,
         to_meter=_to_meter(whole),
         gaps=_gaps(whole),
@@ -76,7 +77,9 @@ def document(energy: "Energy") -> schema.Profile:
         **_groups(energy, place_of, refits),
         **_modelled(whole, refits),
     )
-    return made if energy.metered is None else _without_bounds(made)
+    if energy.metered is not None:
+        _without_bounds(made)
+    return made
 
 
 def _in_places(energy: "Energy", of_gpus: Sequence[list[T]]) -> list[T]:
@@ -156,7 +159,7 @@ def _costs(energy: "Energy", whose: list[str | None] | UnsetType) -> schema.Cost
         device=costs.device,
         source=costs.source,
         basis=costs.basis,
-        interval_is=table.interval_is if table is not None else None,
+        interval_is=mapped(attrgetter("interval_is"), table),
         books=costs.books,
         setting=costs.setting_data,
         setting_from=costs.setting_from,
@@ -228,7 +231,8 @@ class _Cells:
     def __init__(self, energy: "Energy", lost: int = 0) -> None:
         self.names = list(energy.listed)
         self.rows = len(energy.counts.rows)
-        self.units = ["flop" if name in energy.counts.in_flops else COUNTS[name].unit for name in self.names]
+        unit_of = {name: COUNTS[name].unit for name in self.names} | dict.fromkeys(energy.counts.in_flops, "flop")
+        self.units = [unit_of[name] for name in self.names]
         self.values = energy.counts.amounts.only(self.names)
         self.marks = energy.counts.amount_marks.only(self.names) | lost
         self.is_bound = ((self.marks & MISSING) != 0) & ~np.isnan(self.values)
@@ -369,7 +373,7 @@ def _joule_marks(*marks: int) -> schema.JouleMarks:
     return schema.JouleMarks(*(_WORDS[mark] for mark in marks))
 
 
-def _without_bounds(made: schema.Profile) -> schema.Profile:
+def _without_bounds(made: schema.Profile) -> None:
     """A metered document: what one kernel lacks, the factor has given to all, so no part of the total is a bound."""
     for entry in (made, *made.kernels, *(made.groups or ())):
         marks = {family: _split_marks(words) for family, words in msgspec.structs.asdict(entry.energy_marks).items()}
@@ -380,13 +384,14 @@ def _without_bounds(made: schema.Profile) -> schema.Profile:
             kernel.inclusive_marks = _split_marks(kernel.inclusive_marks)
     for modelled in (*(made.what_if or ()), *filter(None, [made.clocks])):
         modelled.marks = _split_marks(modelled.marks)
-    return made
 
 
 def _split_marks(words: list[str]) -> list[str]:
     """Marks of a share in a metered total: missing counts make it an estimate."""
     mark = from_names(words)
-    return _WORDS[mark & ~Mark.MISSING | Mark.ESTIMATED] if mark & Mark.MISSING else words
+    if mark & Mark.MISSING:
+        mark = mark & ~Mark.MISSING | Mark.ESTIMATED
+    return _WORDS[mark]
 
 
 # ------------------------------------------------------------------------------------------------ groups and models
@@ -403,11 +408,11 @@ def _groups(energy: "Energy", place_of: np.ndarray, refits: intervals.Refits) ->
     members = grouping.members(energy.counts.rows)
     if grouping.by in PARTS:
         groups = []
-        for part in shown(members, _weights(energy)):
+        for part in shown(members, energy.weights):
             # Some of what no log tells the part of may belong to any of the others.
             is_bound = grouping.untold in members and part.name != grouping.untold
             kernels = np.unique(place_of[part.places])
-            group = _group(part.name, energy.only(part.places), kernels, refits, MISSING if is_bound else 0)
+            group = _group(part.name, energy.only(part.places), kernels, refits, MISSING * is_bound)
             if part.stands_for > 1:
                 group.stands_for = part.stands_for
             groups.append(group)
@@ -418,13 +423,6 @@ def _groups(energy: "Energy", place_of: np.ndarray, refits: intervals.Refits) ->
         return made
     groups = [_group(name, energy.only(places), places, refits) for name, places in members.items() if len(places)]
     return {"grouped": grouping.how, "groups": groups}
-
-
-def _weights(energy: "Energy") -> np.ndarray:
-    """What decides which of thousands of groups the document shows: the energy of each row, else its time."""
-    if energy.split is None or np.isnan(energy.split.total_j).all():
-        return energy.counts.rows.time_s
-    return energy.split.total_j
 
 
 def _group(name: str, energy: "Energy", kernels: np.ndarray, refits: intervals.Refits, lost: int = 0) -> schema.Group:
@@ -467,8 +465,9 @@ def _limits(energy: "Energy") -> schema.Limits | None:
             known.append(msgspec.convert(described(machine), schema.Machine))
             known[-1].of = _whose(energy, gpu)
         rows.append(place(gpu.counts, gpu.costs, gpu.split).rows())
-    kernels = msgspec.convert(_in_places(energy, rows), list[schema.Limit])
-    return schema.Limits(known, kernels) if known else None
+    if not known:
+        return None
+    return schema.Limits(known, msgspec.convert(_in_places(energy, rows), list[schema.Limit]))
 
 
 def _answer(answer: whatif.Answer, is_asked: bool) -> schema.Answer:

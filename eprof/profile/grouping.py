@@ -12,8 +12,20 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.arrays import Columns, Floats, Ints, Texts, group_marks, group_sums, numbered, numbers_of
+from eprof.base.arrays import (
+    Columns,
+    Floats,
+    Ints,
+    Texts,
+    finite,
+    group_marks,
+    group_sums,
+    known_or_zero,
+    numbered,
+    numbers_of,
+)
 from eprof.base.errors import UsageError
+from eprof.base.known import growth
 from eprof.base.marks import Mark, names
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split
@@ -79,7 +91,9 @@ class Grouping(Struct, frozen=True):
     def _part(self, part: str | None) -> str:
         if part is None:
             return self.untold
-        return part if self.by in RANGES else f"{self.by} {part}"
+        if self.by in RANGES:
+            return part
+        return f"{self.by} {part}"
 
     def members(self, kernels: KernelRows) -> dict[str, np.ndarray]:
         """The places of each group's kernels, groups in the order of the rules, what is left over last."""
@@ -140,8 +154,9 @@ def _rule(text: str) -> Rule:
 def _by_number(name: str) -> tuple[bool, int, str]:
     """Names of groups: numbers first, in their order."""
     last = name.rpartition(" ")[2]
-    is_number = last.isascii() and last.isdigit()
-    return (not is_number, int(last) if is_number else 0, name)
+    if last.isascii() and last.isdigit():
+        return False, int(last), name
+    return True, 0, name
 
 
 # ------------------------------------------------------------------------------------------------------------- parts
@@ -246,12 +261,11 @@ def spread_of_ranks(members: dict[str, np.ndarray], counts: Counts, split: Split
 
 def _imbalance(times: Floats) -> float | None:
     """How much longer the slowest rank takes than the mean, as a fraction of the mean."""
-    mean = float(times.mean())
-    return float(times.max()) / mean - 1 if mean > 0 else None
+    return growth(float(times.max()), float(times.mean()))
 
 
 def _missing_if(lacks: bool) -> list[str]:
-    return ["missing"] if lacks else []
+    return names(int(Mark.MISSING) * lacks)
 
 
 def _spread(values: Floats) -> dict[str, float | None]:
@@ -378,8 +392,7 @@ def _joules(energy: "Energy", shares: _Shares) -> tuple[Floats, Ints]:
 
 
 def _kernels(energy: "Energy", shares: _Shares, place_of: Ints) -> list[list[tuple[int, float]]]:
-    weight = energy.counts.rows.time_s if energy.split is None else energy.split.total_j
-    weight = np.where(np.isnan(weight), 0.0, weight)
+    weight = known_or_zero(energy.weights)
     whole = np.bincount(place_of, weight)
     rows_of = np.bincount(place_of)
     own: list[dict[int, float]] = [{} for _ in shares.path]
@@ -399,14 +412,10 @@ def _operator(
         name=name,
         module=module or None,
         launches=round(launches),
-        time_s=_known(time_s),
+        time_s=finite(time_s),
         time_marks=names(int(time_marks)),
-        energy_j=schema.Joules(*map(_known, joules.tolist())),
+        energy_j=schema.Joules(*map(finite, joules.tolist())),
         energy_marks=schema.JouleMarks(*marks),
         kernels=[],
         marks=marks[-1],
     )
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)

@@ -20,7 +20,7 @@ from eprof.base.known import mapped, only
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUP_OF, GROUPS, PRICED
 from eprof.energy.bounds import Uncounted, uncounted
-from eprof.energy.replicas import Replicas, amounts_of, independent, replicas_of
+from eprof.energy.replicas import Replicas, amounts_of, independent, middle, replicas_of
 from eprof.profile import schema
 from eprof.profile.totals import (
     CONSTANT_ROW,
@@ -99,7 +99,7 @@ class _Draws:
         """`by_group` of all kernels."""
         return self.by_group(np.arange(len(self.amounts)))
 
-    def ends(self, groups: Iterable[str], value_j: float, more_j: float, lost: int = 0) -> schema.Range:
+    def ends(self, groups: Iterable[str], value_j: float, more_j: float) -> schema.Range:
         """The interval of the energy of some groups in all kernels, whose prices make `value_j` of it.
 
         more_j: the most that was not counted.
@@ -107,7 +107,7 @@ class _Draws:
         spread_j = _spread(self.energy, tuple(chain.from_iterable(_WORDS_OF[group] for group in groups)))
         joules = self.of_all[[_PLACES[group] for group in groups]].sum(axis=0)
         low, high = self.refits.interval(joules, value_j, spread_j).tolist()
-        return _closed(low, high, more_j, math.nan if lost else self.limits.total_j, value_j)
+        return _closed(low, high, more_j, self.limits.total_j, value_j)
 
 
 def of_whole(energy: "Energy", refits: Refits) -> schema.Interval | None:
@@ -173,8 +173,10 @@ def _of_gpu(energy: "Energy", refits: Replicas) -> schema.Interval:
 
     def ends(groups: Collection[str]) -> schema.Range | None:
         value_j = sum(values[group] for group in groups)
+        if not value_j:
+            return None
         more_j = sum(float(draws.lost.groups[group].sum()) for group in groups if group in draws.lost.groups)
-        return draws.ends(groups, value_j, more_j) if value_j else None
+        return draws.ends(groups, value_j, more_j)
 
     by_group = {group: ends([group]) for group in GROUPS}
     total, most_j = _total_of_gpu(energy, refits), draws.limits.total_j
@@ -206,16 +208,16 @@ def _room(draws: _Draws) -> dict[str, float | None]:
 
 def of_total(energy: "Energy", refits: Refits, lost: int = 0) -> schema.Range | None:
     """The interval of the energy of all kernels together. lost: MISSING where some of them are not among them."""
-    of_gpus = [_total_of_gpu(gpu, own, lost) for gpu, own in _with_replicas(energy, refits)]
-    return _added(of_gpus, _has_unpriced(energy))
+    of_gpus = [_total_of_gpu(gpu, own) for gpu, own in _with_replicas(energy, refits)]
+    return _added(of_gpus, bool(lost) or _has_unpriced(energy))
 
 
-def _total_of_gpu(energy: "Energy", refits: Replicas, lost: int = 0) -> schema.Range | None:
+def _total_of_gpu(energy: "Energy", refits: Replicas) -> schema.Range | None:
     joules = joules_of(energy)[TOTAL]
     if joules is None:
         return None
     draws = _Draws(energy, refits)
-    return draws.ends(GROUPS, joules, math.inf if lost else float(draws.lost.total.sum()), lost)
+    return draws.ends(GROUPS, joules, float(draws.lost.total.sum()))
 
 
 def of_kernels(energy: "Energy", refits: Replicas | None) -> list[schema.Range | None]:
@@ -338,7 +340,9 @@ def _by_group(energy: "Energy", made: _Draws | None, places: np.ndarray) -> _ByG
     if is_modelled or energy.shares_socket:
         # How much constant power adds to a modelled time, or to some cores, is a choice, which would be shown as found.
         joules[CONSTANT_ROW] = 0.0
-    return _ByGroup(joules, _with_error(energy, made, places, joules), made.refits.share if made is not None else 1.0)
+    if made is None:
+        return _ByGroup(joules, joules[:, np.newaxis], 1.0)
+    return _ByGroup(joules, _with_error(energy, made, places, joules), made.refits.share)
 
 
 def _of_groups(of_gpus: Sequence[_ByGroup], whole: schema.Causes | UnsetType = UNSET) -> schema.Causes | UnsetType:
@@ -355,18 +359,12 @@ def _of_groups(of_gpus: Sequence[_ByGroup], whole: schema.Causes | UnsetType = U
     number = np.arange(max(numbers) if min(numbers) > 1 else 1)
     draws = sum((own.draws[:, number % own.draws.shape[1]] for own in of_gpus), np.zeros((len(GROUPS), len(number))))
     share = max(own.share for own in of_gpus)
-    singles = tuple(frozenset([group]) for group in groups)
-    ways = _partitions(singles, joules[joules > 0])
-    if whole and len(parts := [frozenset(part.groups) & set(groups) for part in whole.parts]) > 1:
-        # The parts that the headline tells, unless they leave open which of them is a kernel's largest.
-        ways = chain([_Told(part for part in parts if part)], ways)
-    return _chosen(groups, joules[joules > 0], draws[[_PLACES[group] for group in groups]], ways, share)
+    told = [frozenset(part.groups) & set(groups) for part in whole.parts] if whole else []
+    return _chosen(groups, joules[joules > 0], draws[[_PLACES[group] for group in groups]], share, told)
 
 
-def _with_error(energy: "Energy", draws: _Draws | None, places: np.ndarray, joules: Floats) -> Floats:
+def _with_error(energy: "Energy", draws: _Draws, places: np.ndarray, joules: Floats) -> Floats:
     """The energy of each group in each replica, (n_groups, n_draws), with the error of the model."""
-    if draws is None:
-        return joules[:, np.newaxis]
     replicas = draws.refits
     of_groups = np.where(joules[:, np.newaxis] > 0, draws.by_group(places), 0.0)
     made = np.concatenate([joules[:, np.newaxis], of_groups], axis=1)
@@ -382,33 +380,33 @@ def _with_error(energy: "Energy", draws: _Draws | None, places: np.ndarray, joul
     return np.concatenate([made * (1 + off) ** (step * is_work) for step in (-1.05, 0, 0, 0, 0, 1.05)], axis=1)
 
 
-class _Told(tuple[frozenset[str], ...]):
-    """A partition that will do where its largest part is probable."""
-
-
 def _chosen(
-    groups: Sequence[str], joules: Floats, draws: Floats, ways: Iterable[Partition], share: float
+    groups: Sequence[str], joules: Floats, draws: Floats, share: float, told: Sequence[frozenset[str]] = ()
 ) -> schema.Causes:
     """The finest partition with a part that is surely the largest; else that with the most certain one.
 
-    groups: of counts, (n_groups,) joules and (n_groups, n_draws) draws. ways: partitions, the finest first.
+    groups: of counts, (n_groups,) joules and (n_groups, n_draws) draws. told: the parts that the headline tells, which
+    come first, unless they leave open which of them is the largest.
     """
+    singles = tuple(frozenset([group]) for group in groups)
+    ways: Iterable[tuple[Partition, float]] = ((partition, share) for partition in _partitions(singles, joules))
+    if len(told) > 1:
+        ways = chain([(tuple(filter(None, told)), _PROBABLE)], ways)
     rows = {group: row for row, group in enumerate(groups)}
     best: Partition = ()
     most = 0.0
-    for partition in ways:
+    for partition, least in ways:
         parts = [[rows[group] for group in part] for part in partition]
         joules_of, draws_of = (np.stack([values[part].sum(axis=0) for part in parts]) for values in (joules, draws))
         certainty = _certainty(joules_of, draws_of)
-        will_do = certainty >= (_PROBABLE if isinstance(partition, _Told) else share)
-        if will_do or certainty > most or not best:
+        if certainty >= least or certainty > most or not best:
             best, most = partition, certainty
-            told = joules_of, draws_of
-        if will_do:
+            chosen = joules_of, draws_of
+        if certainty >= least:
             break
     hows = {SURE: share, PROBABLE: _PROBABLE, OPEN: 0.0}
     how = next(how for how, least in hows.items() if most >= least)
-    return _causes(best, how, *told, share)
+    return _causes(best, how, *chosen, share)
 
 
 def _partitions(singles: Partition, joules: Floats) -> Iterator[Partition]:
@@ -427,9 +425,9 @@ def _partitions(singles: Partition, joules: Floats) -> Iterator[Partition]:
 
 def _joined(partition: Partition, groups: frozenset[str]) -> Partition:
     """The partition with all parts that lie in these groups made one."""
-    inside = [part for part in partition if part <= groups]
-    rest = tuple(part for part in partition if not part <= groups)
-    return (frozenset().union(*inside), *rest) if inside else rest
+    inside = frozenset().union(*(part for part in partition if part <= groups))
+    rest = (part for part in partition if not part <= groups)
+    return (*filter(None, [inside]), *rest)
 
 
 def _certainty(joules: Floats, draws: Floats) -> float:
@@ -446,15 +444,11 @@ def _certainty(joules: Floats, draws: Floats) -> float:
 def _causes(partition: Partition, how: str, joules: Floats, draws: Floats, share: float) -> schema.Causes:
     whole = draws.sum(axis=0)
     shares = draws[:, whole > 0] / whole[whole > 0]
-    middle = joules / joules.sum()
-    low, high = np.quantile(shares, [(1 - share) / 2, (1 + share) / 2], axis=-1)
-    has_width = draws.shape[1] > 1
-    parts = [
-        schema.Cause(
-            groups=sorted(partition[row], key=_PLACES.__getitem__),
-            share=float(middle[row]),
-            interval=[float(min(low[row], middle[row])), float(max(high[row], middle[row]))] if has_width else None,
-        )
-        for row in np.argsort(-middle).tolist()
-    ]
+    of_joules = joules / joules.sum()
+    parts = []
+    for row in np.argsort(-of_joules).tolist():
+        part = schema.Cause(sorted(partition[row], key=_PLACES.__getitem__), float(of_joules[row]))
+        if draws.shape[1] > 1:
+            part.interval = middle(shares[row], part.share, share).tolist()
+        parts.append(part)
     return schema.Causes(how, parts)

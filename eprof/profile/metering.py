@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from eprof.base.errors import MeterError, UsageError
 from eprof.base.known import mapped
-from eprof.base.text import capital, few
+from eprof.base.text import capital, counted, few
 from eprof.base.vocabulary import COUNTS
 from eprof.costs import CostTable, Scale
 from eprof.costs.datasheets import data_sheet, most_w, power_limit_w
@@ -107,8 +107,7 @@ def _ambiguous(profile: "Profile") -> str:
 def _source(measured: Measured) -> str:
     if not measured.runs:
         return measured.method
-    runs = "1 run" if measured.runs == 1 else f"{measured.runs} runs"
-    return f"the meter ({measured.method}, {runs})"
+    return f"the meter ({measured.method}, {counted(measured.runs, 'run')})"
 
 
 def held_to(energy: "Energy", meter: Meter) -> "Energy":
@@ -129,13 +128,11 @@ def held_to(energy: "Energy", meter: Meter) -> "Energy":
     if not is_priced_by_counts(energy):
         return _split_by_time(energy, meter)
     is_own = energy.profile.is_served_by(table)
-    name = energy.profile.counted[0].device.name
-    told_w = energy.profile.limit_w
-    limit_w = told_w or mapped(power_limit_w, name)
-    least = metering.LEAST if is_own or not energy.profile.is_of_cpu else metering.LEAST_OF_CPUS
-    scaling = metering.metered(
-        energy.counts, costs, meter, is_own, limit_w, least, most_w=told_w or mapped(most_w, name)
-    )
+    least = metering.LEAST
+    if energy.profile.is_of_cpu and not is_own:
+        least = metering.LEAST_OF_CPUS
+    limit_w, board_w = _limits(energy.profile)
+    scaling = metering.metered(energy.counts, costs, meter, is_own, limit_w, least, most_w=board_w)
     if is_own and table.within > 1 and scaling.limit_w is None:
         scaling = replace(scaling, within=table.within)
     setting = costs.setting.label if costs.setting.core_mhz and costs.setting.memory_mhz else None
@@ -153,6 +150,12 @@ def held_to(energy: "Energy", meter: Meter) -> "Energy":
     return replace(held, table=table.scaled(scale), notes=(*energy.notes, *_notes(held, scaling)))
 
 
+def _limits(profile: "Profile") -> tuple[float | None, float | None]:
+    """The limit of the profile's board in W, and the most that owners and partners may have set; None: not known."""
+    name = profile.counted[0].device.name
+    return profile.limit_w or mapped(power_limit_w, name), profile.limit_w or mapped(most_w, name)
+
+
 def is_priced_by_counts(energy: "Energy") -> bool:
     """Whether anything beside time was counted and has a price, so that counts can split what a meter saw."""
     split = energy.split
@@ -162,13 +165,9 @@ def is_priced_by_counts(energy: "Energy") -> bool:
 def _split_by_time(energy: "Energy", meter: Meter) -> "Energy":
     """A profile of times alone, whose kernels take their shares of the metered joules by time."""
     table = by_time()
-    name = energy.profile.counted[0].device.name
-    told_w = energy.profile.limit_w
-    limit_w = told_w or mapped(power_limit_w, name)
+    limit_w, board_w = _limits(energy.profile)
     counts = energy.profile.counts("accessed")
-    scaling = metering.metered(
-        counts, table.at(), meter, limit_w=limit_w, least=0.0, most=_MOST_W, most_w=told_w or mapped(most_w, name)
-    )
+    scaling = metering.metered(counts, table.at(), meter, limit_w=limit_w, least=0.0, most=_MOST_W, most_w=board_w)
     scaling = replace(scaling, within=metering.WITHIN_BY_TIME, limit_w=None)
     costs = table.at().scaled(scaling.factor)
     notes = (*energy.notes, *_notes(energy, scaling))

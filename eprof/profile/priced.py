@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain, compress
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,6 +95,13 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         """The words that cost something on some GPU of the profile."""
         tables = [gpu.costs for gpu in self.each if gpu.costs is not None]
         return frozenset(word for costs in tables for word, charge in costs.charges.items() if charge.pays)
+
+    @property
+    def weights(self) -> Floats:
+        """What tells large kernels from small: the energy of each row, or its time where no energy is known."""
+        if self.split is None or np.isnan(self.split.total_j).all():
+            return self.counts.rows.time_s
+        return self.split.total_j
 
     @property
     def energy_j(self) -> float | None:
@@ -213,7 +221,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         """The joules that a meter saw, or that the user says it saw."""
         if self.metered is not None:
             return self.metered.meter.joules
-        return None if self.measured is None else self.measured.joules
+        return mapped(attrgetter("joules"), self.measured)
 
     @property
     def time_from(self) -> str | None:
@@ -253,12 +261,8 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
             return [*self.costs.notes, *self._unpriced()]
         if not gpus:
             return [self._no_costs()]
-        names = listed(
-            sorted({part.device.name or f"a {self.profile.nouns.processor}" for part in self.profile.counted})
-        )
-        return [
-            f"No cost table and no data sheet is known for {names}: its energy is missing, and totals are lower bounds."
-        ]
+        whose = self.profile.counted[0].device.name or f"a {self.profile.nouns.processor} that the logs do not name"
+        return [f"No cost table is made for {whose}: its energy is missing, and totals are lower bounds."]
 
     def _no_costs(self) -> str:
         known = {part.device.name for part in self.profile.counted if part.device.name}
@@ -268,11 +272,12 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
                 f"{why}, so no energy is predicted: name a table with --costs (sapphirerapids or icelake-sp), or make "
                 "one (eprof calibrate --cpu, eprof fit)."
             )
-        named = {name for name in known if capability_of_label(name) is None}
-        nouns = self.profile.nouns
-        unnamed = f"The logs do not name the {nouns.processor}"
-        whose = f"No cost table is made for {listed(sorted(known))}" if known else unnamed
-        estimate = "--costs estimated" if named else '--costs "estimated:RTX 4090", with the name of the GPU'
+        whose = f"The logs do not name the {self.profile.nouns.processor}"
+        if known:
+            whose = f"No cost table is made for {listed(sorted(known))}"
+        estimate = '--costs "estimated:RTX 4090", with the name of the GPU'
+        if any(capability_of_label(name) is None for name in known):
+            estimate = "--costs estimated"
         return (
             f"{whose}, so no energy is shown. Three ways to joules: a table of its own (eprof calibrate or eprof fit); "
             "joules that a meter saw, split by the counts (--energy 12J, or eprof run and --to-meter); a rough "
@@ -305,7 +310,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         rows = self.counts.rows
         lacks = ~np.isnan(rows.time_s) & ((rows.time_marks & int(Mark.MISSING)) != 0)
         lacks &= ~has_modelled_time(self.counts)
-        if self.split is None or not lacks.any():
+        if self.split is None or self.metered is not None or not lacks.any():
             return []
         nouns = self.counts.nouns
         whose = few(list(map(printable, rows.kernel[lacks].tolist())), 1, nouns.kernels)
@@ -355,7 +360,9 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         """
         import pandas as pd
 
-        marks = self.split.row_marks if self.split is not None else self.counts.rows.time_marks
+        marks = self.counts.rows.time_marks
+        if self.split is not None:
+            marks = self.split.row_marks
         words = [" ".join(names(mark)) for mark in marks.tolist()]
         return pd.DataFrame({**self.sums(), "marks": words, **self._cells()})
 
@@ -438,10 +445,11 @@ def _among(places: Ints, own: Ints) -> Ints:
 
 def in_order(rows: KernelRows, split: Split | None) -> Ints:
     """Places of the profile's kernels: most energy first, then most time, then by name; unknown ones last."""
-    joules = np.full(len(rows), np.nan) if split is None else split.total_j
     # The last key counts first.
-    keys = np.stack([_ranks(rows.device), _ranks(rows.kernel), -rows.time_s, -joules])
-    return np.lexsort(keys)
+    keys = [_ranks(rows.device), _ranks(rows.kernel), -rows.time_s]
+    if split is not None:
+        keys.append(-split.total_j)
+    return np.lexsort(np.stack(keys))
 
 
 def _ranks(texts: Texts) -> Floats:
@@ -455,5 +463,6 @@ def _ranks(texts: Texts) -> Floats:
 def _labels(words: Sequence[str], nouns: Nouns) -> str:
     """The profile's words in the user's terms, all parts of a class named as one: "FP64", "FP32 other", "Integer"."""
     complete = {part: whole for whole, parts in PARTS.items() if set(parts) <= set(words) for part in (whole, *parts)}
-    labels = [nouns.group(COUNTS[complete[word]].group) if word in complete else nouns.label(word) for word in words]
-    return listed(list(dict.fromkeys(labels)))
+    label_of = {word: nouns.label(word) for word in words}
+    label_of |= {word: nouns.group(COUNTS[complete[word]].group) for word in words if word in complete}
+    return listed(list(dict.fromkeys(label_of.values())))

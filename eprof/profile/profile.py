@@ -97,12 +97,11 @@ class Profile(Result, Struct, frozen=True, eq=False):
         """The profile priced with a cost table (a name, a file or a loaded one) at a DVFS setting ("852/924", MHz).
 
         Without `costs`, the table that is made for the profiled GPU is taken; if there is none, the estimate of its
-        data sheet, unless `estimate` is False. "none": nothing is priced and every energy is unknown. Where logs are of
-        several GPUs, each has its own prices (`Energy.gpus`). Without
-        `setting`, it is that nearest to the clocks of the run, if these are known and the table serves this GPU, else
-        the table's default. `efficiency`: the fraction of the peak that kernels on a
-        simulated device are taken to reach (`simulated`). by_component: also model each kernel's time by component,
-        which then is the time of kernels that have none (`energy/components.py`).
+        data sheet, unless `estimate` is False. "none": nothing is priced and every energy is unknown. Each of several
+        GPUs has its own prices (`Energy.gpus`). Without `setting`, it is that nearest to the clocks of the run, if
+        these are known and the table serves this GPU, else the table's default. `efficiency`: the fraction of the peak
+        that kernels on a simulated device are taken to reach (`simulated`). by_component: also model each kernel's time
+        by component, which then is the time of kernels that have none (`energy/components.py`).
 
         to_meter: scale the table so that the kernels and idle time take what a meter saw (docs/metered.md): what the
         run directory holds, or `metered_j` joules. None: where the table is not made for this GPU and there are
@@ -116,11 +115,12 @@ class Profile(Result, Struct, frozen=True, eq=False):
         gpus = self.by_gpu()
         if len(gpus) > 1 and costs != NONE:
             if to_meter or metered_j is not None:
-                self._check_metered(metered_j)
-            made = [
-                gpu.energy(costs, setting, efficiency if gpu.is_simulated else None, False, estimate=estimate)
-                for gpu in gpus
-            ]
+                from eprof.profile.metering import meter_of
+
+                meter_of(self, metered_j)  # nothing tells whose joules they are: it raises
+            if isinstance(costs, str) and costs != ESTIMATED:
+                load_costs(costs)  # what is no table is none for any of them
+            made = [gpu._alone(costs, setting, efficiency, estimate) for gpu in gpus]
             if any(energy.split is not None for energy in made):
                 together = beside(self, made)
                 if by_component:
@@ -136,10 +136,16 @@ class Profile(Result, Struct, frozen=True, eq=False):
             return self._predicted(table, setting, efficiency, by_component)
         return predicted
 
-    def _check_metered(self, metered_j: float | None) -> None:
-        from eprof.profile.metering import meter_of
-
-        meter_of(self, metered_j)
+    def _alone(
+        self, costs: str | CostTable | None, setting: str | None, efficiency: float | None, estimate: bool
+    ) -> Energy:
+        """One of several GPUs, priced as if there were no other. Raises EprofError with its name."""
+        if not self.is_simulated:
+            efficiency = None
+        try:
+            return self.energy(costs, setting, efficiency, to_meter=False, estimate=estimate)
+        except (CostError, UsageError) as err:
+            raise type(err)(f"{self.counted[0].device.name or 'A GPU without a name'}: {err}") from err
 
     def _to_meter(self, predicted: Energy, metered_j: float | None = None) -> Energy:
         from eprof.profile.metering import held_to, meter_of, shape_of
@@ -167,14 +173,16 @@ class Profile(Result, Struct, frozen=True, eq=False):
         if efficiency is None and self.priced_as is not None:
             efficiency = self.priced_as.pricing("efficiency")
         table = self._table(costs)
-        table = None if table is None else table.in_sockets(self.sockets or self.socket_share(table) or 1)
-        if table is None and setting is not None:
-            raise UsageError(f"--setting {setting} is one of a cost table, and none is chosen: name it with --costs.")
-        if table is None and by_component:
-            raise UsageError("--time components needs a cost table that describes the GPU: name it with --costs.")
         if table is None:
+            if setting is not None:
+                raise UsageError(
+                    f"--setting {setting} is one of a cost table, and none is chosen: name it with --costs."
+                )
+            if by_component:
+                raise UsageError("--time components needs a cost table that describes the GPU: name it with --costs.")
             counted = counts.with_accessed(self.counts(), self.counts("accessed"))
             return Energy(self, None, counted.chosen(in_order(counted.rows, None)), None, total_s=self.total_s)
+        table = table.in_sockets(self.sockets or self.socket_share(table) or 1)
         priced = self.for_this_gpu(self._at(table, setting), table)
         counted, modelled, notes, total_s = self._timed(priced, efficiency, by_component)
         counts_alone = Energy(
@@ -216,8 +224,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
             return self.estimated()
         if costs is not None:
             return self.on_this_gpu(load_costs(costs))
-        name = _gpu_of(self.counted[0])
-        return for_device(name) if name else None
+        return mapped(for_device, _gpu_of(self.counted[0]) or None)
 
     def estimated(self) -> CostTable:
         """The estimated cost table for the GPU of the profile; that of its compute capability where it has no name.
@@ -259,7 +266,9 @@ class Profile(Result, Struct, frozen=True, eq=False):
         gpus: dict[tuple[str | None, str | None], list[Counted]] = {}
         for part in self.counted:
             gpus.setdefault((part.device.name, part.device.capability), []).append(part)
-        return tuple(map(self._of, gpus.values())) if len(gpus) > 1 else (self,)
+        if len(gpus) < 2:
+            return (self,)
+        return tuple(map(self._of, gpus.values()))
 
     def _of(self, counted: Sequence[Counted]) -> "Profile":
         own = {part.device.label for part in counted}
@@ -371,7 +380,9 @@ class Profile(Result, Struct, frozen=True, eq=False):
     def sockets(self) -> int | None:
         """How many processors the profiled program used, as its logs tell; None: they do not."""
         told = self._told(SOCKETS)
-        return int(told[0].max()) if told else None
+        if told is None:
+            return None
+        return int(told[0].max())
 
     @property
     def cores(self) -> float | None:
@@ -379,13 +390,15 @@ class Profile(Result, Struct, frozen=True, eq=False):
 
         In a simulation that is one.
         """
-        measured = self.run.cores if self.run is not None else None
-        simulated = 1.0 if signs_of(self.counted[0].definition.profiler).runs_one_core else None
-        if measured or simulated:
-            return measured or simulated
-        numbers, time_s = self._told(CORES) or (np.empty(0), np.empty(0))
-        is_timed = time_s > 0
-        return float(np.average(numbers[is_timed], weights=time_s[is_timed])) if is_timed.any() else None
+        if self.run is not None and self.run.cores:
+            return self.run.cores
+        if signs_of(self.counted[0].definition.profiler).runs_one_core:
+            return 1.0
+        told = self._told(CORES)
+        if told is None or not (told[1] > 0).any():
+            return None
+        is_timed = told[1] > 0
+        return float(np.average(told[0][is_timed], weights=told[1][is_timed]))
 
     def _told(self, counter: str) -> tuple[Floats, Floats] | None:
         """What the profile's logs have for a counter of processors or cores, and each row's seconds; None: nothing."""
@@ -395,7 +408,9 @@ class Profile(Result, Struct, frozen=True, eq=False):
         numbers = np.concatenate([part.counters[counter] for part in parts])
         time_s = np.concatenate([part.rows.time_s for part in parts])
         is_told = numbers > 0
-        return (numbers[is_told], time_s[is_told]) if is_told.any() else None
+        if not is_told.any():
+            return None
+        return numbers[is_told], time_s[is_told]
 
     def socket_share(self, table: CostTable) -> float | None:
         """The share of a socket that the program kept busy; None where the whole socket is known to be its own.
@@ -507,8 +522,10 @@ def _share(
         raise UsageError("--time SECONDS: the logs are of several devices; give --time KERNEL=SECONDS, or a trace.")
     only = counted[0]
     launches, how = times.share(only.launches, total_s, specs, only.time_from)
-    time_from = how or f"given by --time for all {only.definition.nouns.kernels} together"
-    return (replace(only, launches=launches, time_from=time_from),), (None if how else total_s)
+    if how:
+        return (replace(only, launches=launches, time_from=how),), None
+    together = f"given by --time for all {only.definition.nouns.kernels} together"
+    return (replace(only, launches=launches, time_from=together),), total_s
 
 
 def _profile_title(logs: Sequence[Log]) -> str:
@@ -526,7 +543,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
     profiler = profiler or _profiler_of(launches, names)
     device = replace(device_of(label, capability, names, profiler), sms=_multiprocessors(launches))
     launches = replace(launches, marks=_marks(launches, profiler, device))
-    definition = _definition(device, profiler) if names else without_counters()
+    definition = _definition(device, profiler, names)
     timed, time_from, warnings = times.recover(launches, definition)
     if time_from is None and np.isnan(timed.rows.time_s).any():
         from eprof.costs.estimate import sm_cycles_per_s
@@ -550,11 +567,13 @@ def _multiprocessors(launches: Launches) -> int | None:
     return only({round(number) for number in numbers[~np.isnan(numbers)].tolist()})
 
 
-def _definition(device: Device, profiler: str) -> Definition:
+def _definition(device: Device, profiler: str, counter_names: Sequence[str]) -> Definition:
     """What a profiler's counters mean on a device; what is common to those that it may be, where it is not known."""
-    if device.may_be:
+    if counter_names and device.may_be:
         return common([counters.find(profiler, capability) for capability in device.may_be])
-    return counters.find(profiler, device.capability) if device.capability else without_counters()
+    if counter_names and device.capability:
+        return counters.find(profiler, device.capability)
+    return without_counters()
 
 
 def _unread(launches: Launches, counter_names: Sequence[str], profiler: str) -> Iterator[str]:
@@ -569,9 +588,8 @@ def _unread(launches: Launches, counter_names: Sequence[str], profiler: str) -> 
 
 def _unused(definition: Definition, counter_names: Sequence[str], profiler: str) -> Iterator[str]:
     """What a CPU counted, and no word of its definition is made of; and which definitions would use most of it."""
-    known = counters.names_in_use(profiler).intersection(counter_names) if definition.processor == CPU else frozenset()
-    unused = known - definition.counted
-    if not unused:
+    unused = counters.names_in_use(profiler).intersection(counter_names) - definition.counted
+    if definition.processor != CPU or not unused:
         return
     of_profiler = [each for each in counters.definitions() if each.profiler == profiler]
     uses = {each.capabilities[0]: len(unused & each.counted) for each in of_profiler}
@@ -606,8 +624,9 @@ def _profiler_of(launches: Launches, counter_names: Sequence[str]) -> str:
 
 def _marks(launches: Launches, profiler: str, device: Device) -> Columns:
     """The marks of counters, with those that the profiler and the device give to all of them."""
-    lower_bounds = signs_of(profiler).lower_bounds
-    marks = launches.marks if lower_bounds is None else lower_bounds(launches)
-    if device.capability != counters.SIMULATED:
-        return marks
-    return Columns(marks.names, marks.values | np.int8(Mark.SIMULATED))
+    marks = launches.marks
+    if (lower_bounds := signs_of(profiler).lower_bounds) is not None:
+        marks = lower_bounds(launches)
+    if device.capability == counters.SIMULATED:
+        marks = Columns(marks.names, marks.values | np.int8(Mark.SIMULATED))
+    return marks

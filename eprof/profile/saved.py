@@ -63,9 +63,11 @@ def _check(profile: schema.Profile) -> None:
     joules = [profile.energy_j, *(kernel.energy_j for kernel in profile.kernels)]
     numbers = [number for each in joules for number in astuple(each)]
     numbers += [profile.time_s, *(kernel.time_s for kernel in profile.kernels)]
-    numbers += [profile.costs.constant_power_w] if profile.costs else []
-    numbers += [*astuple(profile.gaps)] if profile.gaps else []
-    numbers += [profile.ranks.number - 1, profile.ranks.time_s.max] if profile.ranks else []
+    numbers += [costs.constant_power_w for costs in profile.prices]
+    if profile.gaps:
+        numbers += astuple(profile.gaps)
+    if profile.ranks:
+        numbers += [profile.ranks.number - 1, profile.ranks.time_s.max]
     wrong = [number for number in numbers if number is not None and not (0 <= number < _MOST and math.isfinite(number))]
     if wrong:
         raise ValueError(f"{wrong[0]:g} is no energy, time or power from 0 to {_MOST:g}")
@@ -99,7 +101,7 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
         launches = Launches(of_device, Columns((), none), Columns((), none.astype(np.int8)))
         counted.append(Counted(device, launches, _definition(document), document.time_from, ()))
     priced_as, note = _priced_as(document, path)
-    notes = [note] if note else []
+    notes = [*filter(None, [note])]
     if document.eprof != __version__:
         notes.append(
             f"It was written by eprof {document.eprof}, and this is {__version__}: what counters and prices mean may "
@@ -152,7 +154,8 @@ def _counts(document: schema.Profile, kernels: Sequence[str]) -> Counts:
             count = kernel.counts.get(word)
             if count is None:
                 continue
-            values[row, column] = np.nan if count.value is None else count.value
+            if count.value is not None:
+                values[row, column] = count.value
             marks[row, column] = int(from_names(count.marks))
             if count.unit == "flop" != definition.unit:
                 in_flops.add(word)
@@ -173,7 +176,7 @@ def _counts(document: schema.Profile, kernels: Sequence[str]) -> Counts:
         Columns(words, values),
         Columns(words, marks),
         how={},
-        books="served" if document.costs is None else document.costs.books,
+        books=next((costs.books for costs in document.prices), "served"),
         in_flops=frozenset(in_flops),
         nouns=_definition(document).nouns,
     )
@@ -200,8 +203,8 @@ def _definition(document: schema.Profile) -> Definition:
     try:
         return counters.named(document.definition.name)
     except DefinitionError:
-        processor = document.device.processor
-        return without_counters() if processor is UNSET else replace(without_counters(), processor=processor)
+        none = without_counters()
+        return replace(none, processor=document.device.processor or none.processor)
 
 
 def _devices(document: schema.Profile, labels: Sequence[str | None]) -> list[Device]:

@@ -67,7 +67,7 @@ def joule_marks_of(energy: "Energy") -> dict[str, int]:
         marks[TOTAL] = marks[COMPUTATION] | marks[DATA] | marks[CONSTANT]
     if energy.metered is not None:
         # What was not counted is in what the meter saw; only the idle time is modelled.
-        marks[TOTAL] = int(Mark.ESTIMATED) if energy.metered.idle_j else 0
+        marks[TOTAL] = int(Mark.ESTIMATED) * bool(energy.metered.idle_j)
     return marks
 
 
@@ -81,12 +81,16 @@ def kernel_marks_of(energy: "Energy") -> dict[str, int]:
 
 def time_of(energy: "Energy") -> float | None:
     """The time of all kernels in s: of them together where only that is known, else the sum of what is known."""
-    return known_sum(energy.counts.rows.time_s) if energy.total_s is None else energy.total_s
+    if energy.total_s is not None:
+        return energy.total_s
+    return known_sum(energy.counts.rows.time_s)
 
 
 def time_marks_of(energy: "Energy") -> int:
     """The marks on the total time `time_of`."""
-    return 0 if energy.total_s is not None else int(np.bitwise_or.reduce(kernel_time_marks(energy)))
+    if energy.total_s is not None:
+        return 0
+    return int(np.bitwise_or.reduce(kernel_time_marks(energy)))
 
 
 def kernel_time_marks(energy: "Energy") -> Ints:
@@ -160,8 +164,9 @@ def _held_note(energy: "Energy", has_others: bool) -> str:
     own = limits.is_in & (limits.device == limits.device[worst])
     seconds, most_w = (float(values[limits.device[worst]]) for values in (limits.device_s, limits.device_w))
     if made_j[own].sum() > most_w * seconds:
-        is_one_of_several = has_others or len(limits.device_w) > 1
-        whose = printable(str(rows.device[worst])) if is_one_of_several else "these counts and times"
+        whose = "these counts and times"
+        if has_others or len(limits.device_w) > 1:
+            whose = printable(str(rows.device[worst]))
         watts, factor = made_j[own].sum() / seconds, split.chosen(np.flatnonzero(own)).held_together
     else:
         whose, factor = printable(str(rows.kernel[worst])), float(split.held[worst])

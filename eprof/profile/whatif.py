@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Columns, Floats, known_or_zero
 from eprof.base.brief import Brief
 from eprof.base.errors import CostError, EprofError, UsageError
+from eprof.base.known import mapped, ratio
 from eprof.base.marks import Mark, names
 from eprof.base.nouns import Nouns
 from eprof.base.text import pattern
@@ -41,8 +42,7 @@ _WATTS = pattern(r"(\d+(?:\.\d+)?)\s*[wW]")
 _FREE = "free"
 # First the machine, then what runs on it, then how fast it runs there.
 _COUNTS = "counts"
-_LAUNCHED = ("block", "conflicts")
-_ORDER = ("costs", "setting", _COUNTS, *_LAUNCHED, "pi0", "time", "race", "cap")
+_ORDER = ("costs", "setting", _COUNTS, "block", "conflicts", "pi0", "time", "race", "cap")
 _ALIASES = {"integer": "int", "special": "sfu"}
 _HELP = (
     "write setting=CORE/MEMORY, costs=NAME, pi0=0.5 (or -50%, or 3W), cap=10W (or -50%), time=-10%, race, dram=-20%, "
@@ -76,7 +76,9 @@ class Work(Struct, frozen=True, eq=False, dict=True):
 
     def of_each_time(self, of_kernels: Floats) -> Floats:
         """Values that add up, of each time: (n_kernels,) -> (n_times,)."""
-        return of_kernels if self.together is None else np.append(of_kernels, of_kernels[self.together].sum())
+        if self.together is None:
+            return of_kernels
+        return np.append(of_kernels, of_kernels[self.together].sum())
 
     @cached_property
     def sums(self) -> dict[str, tuple[float, int]]:
@@ -176,7 +178,9 @@ class Scenario(Struct, frozen=True, eq=False):
     def known_s(self) -> npt.NDArray[np.bool_]:
         """Which times of a scenario are known, (n_times,), but for kernels whose time is in that of all together."""
         known = ~np.isnan(self.time_s)
-        return known if self.work.together is None else known | np.append(self.work.together, False)
+        if self.work.together is not None:
+            known |= np.append(self.work.together, False)
+        return known
 
 
 class Answer(Brief, Struct, frozen=True):
@@ -207,7 +211,7 @@ class Answer(Brief, Struct, frozen=True):
     @property
     def change_share(self) -> float | None:
         """The change of a what-if answer over the energy before."""
-        return self.change_j / self.before_j if self.change_j is not None and self.before_j else None
+        return ratio(self.change_j, self.before_j)
 
     @property
     def time_share(self) -> float | None:
@@ -251,7 +255,9 @@ def ask(energy: "Energy", question: str) -> Answer:
     for step, values in steps.items():
         before_step = now
         # Times go from the clocks of the log to others: in steps they would end elsewhere. Of several the last holds.
-        for key, value in values[-1:] if step in ("costs", "setting") else values:
+        if step in ("costs", "setting"):
+            values = values[-1:]
+        for key, value in values:
             now, meaning, assumed = _CHANGES[step](now, key, value, energy)
             says.append(meaning)
             assumes.append(assumed)
@@ -299,11 +305,13 @@ def _of_each_gpu(energy: "Energy", question: str) -> Answer:
     if len(refused) == len(answers):
         raise next(iter(refused.values()))
     of_gpus = list(answers.values())
-    says = {answer.says for answer in of_gpus}
+    says = "; ".join(f"{name}: {answer.says}" for name, answer in answers.items())
+    if len({answer.says for answer in of_gpus}) == 1:
+        says = of_gpus[0].says
     assumptions = [piece for answer in of_gpus for piece in answer.assumes.split("; ")]
     return Answer(
         question,
-        says.pop() if len(says) == 1 else "; ".join(f"{name}: {answer.says}" for name, answer in answers.items()),
+        says,
         "; ".join(dict.fromkeys(assumptions)),
         {part: known_sum([answer.energy_j[part] for answer in of_gpus]) for part in ENERGIES},
         known_sum([answer.time_s for answer in of_gpus]),
@@ -339,7 +347,9 @@ def _below_limits(now: Scenario, energy: "Energy") -> Scenario:
     if together is not None:
         limits = limits.with_one_more(~np.isnan(now.time_s))
     slowed_s = limits.slowed_s(now.work_j, now.costs.constant_power_w, now.time_s)
-    return now if np.array_equal(slowed_s, now.time_s, equal_nan=True) else replace(now, time_s=slowed_s)
+    if np.array_equal(slowed_s, now.time_s, equal_nan=True):
+        return now
+    return replace(now, time_s=slowed_s)
 
 
 class Totals(Struct, frozen=True):
@@ -359,7 +369,7 @@ def totals(scenario: Scenario) -> Totals:
     known: dict[str, list[float]] = {COMPUTATION: [], DATA: []}
     lost, marks = dict.fromkeys(known, False), 0
     lacks: set[str | int] = set(np.flatnonzero(~scenario.known_s).tolist())
-    marks |= int(Mark.MISSING) if lacks else 0
+    marks |= int(Mark.MISSING) * bool(lacks)
     for word, (value, word_marks) in scenario.work.sums.items():
         family, charge = COUNTS[word].family, scenario.costs.charges.get(word)
         pays = charge is not None and charge.pays
@@ -372,12 +382,14 @@ def totals(scenario: Scenario) -> Totals:
             known[family].append(0.0)
         else:
             known[family].append(value * charge.pj * 1e-12)
-            marks |= word_marks | (int(charge.marks) if value else 0)
+            marks |= word_marks | int(charge.marks) * bool(value)
     parts = {family: _known(known[family], lost[family]) for family in known}
     time_s = _known(scenario.time_s[~np.isnan(scenario.time_s)].tolist(), False)
-    constant = None if time_s is None else time_s * scenario.costs.constant_power_w
+    constant = mapped(scenario.costs.constant_power_w.__mul__, time_s)
     marks |= scenario.time_marks | int(scenario.costs.constant_marks)
-    everything = [*known[COMPUTATION], *known[DATA], *([] if constant is None else [constant])]
+    everything = [*known[COMPUTATION], *known[DATA]]
+    if constant is not None:
+        everything.append(constant)
     whole = {**parts, CONSTANT: constant, "total": _known(everything, False)}
     return Totals(whole, time_s, Mark(marks), frozenset(lacks))
 
@@ -385,7 +397,9 @@ def totals(scenario: Scenario) -> Totals:
 def _known(values: Sequence[float], lost: bool) -> float | None:
     """The sum in a what-if answer; None where nothing is known, or all that is known is that some take 0 J."""
     whole = math.fsum(values)
-    return whole if values and (whole or not lost) else None
+    if not values or lost and not whole:
+        return None
+    return whole
 
 
 def _scenario(energy: "Energy") -> Scenario:
@@ -452,7 +466,9 @@ def _times_at(now: Scenario, moved: Scenario) -> Floats:
     if (here.core_mhz, here.memory_mhz) == (there.core_mhz, there.memory_mhz):
         return now.time_s
     roofed = now.work.on_the_roof
-    kept = _kept_share(now, moved) if roofed.any() else now.time_s
+    kept = now.time_s
+    if roofed.any():
+        kept = _kept_share(now, moved)
     if here.core_mhz is None or here.memory_mhz is None or there.core_mhz is None or there.memory_mhz is None:
         return kept
     clocks = (here.core_mhz, here.memory_mhz), (there.core_mhz, there.memory_mhz)
@@ -468,13 +484,17 @@ def _kept_share(now: Scenario, there: Scenario) -> Floats:
 
 def _assumed(now: Scenario) -> str:
     roofed = now.work.on_the_roof
-    has_byte_rate = now.table is not None and of_table(now.table).byte_per_cycle is not None
-    times = AT_CLOCKS if has_byte_rate else HALVES
     share = SHARE.format(now.noun)
-    if roofed.any():
-        times = share if roofed.all() else f"{times}; where time is simulated or DRAM bytes are not known, {share}"
-    voltages = now.table.voltages.are if now.table is not None else ""
-    return f"{times}; core voltages are {voltages}" if voltages else times
+    times = HALVES
+    if now.table is not None and of_table(now.table).byte_per_cycle is not None:
+        times = AT_CLOCKS
+    if roofed.all():
+        times = share
+    elif roofed.any():
+        times += f"; where time is simulated or DRAM bytes are not known, {share}"
+    if now.table is not None and now.table.voltages.are:
+        times += f"; core voltages are {now.table.voltages.are}"
+    return times
 
 
 def _with(charges: Mapping[str, Charge], marks: Mark) -> dict[str, Charge]:
@@ -622,12 +642,12 @@ def _launched(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
     counts = now.work.counts
     if machine is None or counts.shape is None:
         raise UsageError(f"--what-if {key}={value}: {now.costs.name} has no [time_components], which tells cycles.")
-    shape, says = (_in_blocks if key == "block" else _conflicting)(counts, key, value)
+    change, needed = _LAUNCHED[key]
+    shape, says = change(counts, key, value)
     if (shape["registers"] * shape["threads"] > machine.units.registers * counts.rows.launches**2).any():
         raise UsageError(f"--what-if {key}={value}: such a block needs more registers than a multiprocessor has.")
     changed = replace(counts, shape=shape)
     before, after = (components(work_of(some, machine), machine) for some in (counts, changed))
-    needed = "conflicts" if key == "conflicts" else "blocks"
     known = ~np.isnan(shape[needed]) & (before.total > 0)
     if not known.any():
         raise UsageError(f"--what-if {key}={value}: the logs tell the {needed} of no {now.noun}.")
@@ -643,7 +663,9 @@ def _launched(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
 def _in_blocks(counts: Counts, key: str, value: str) -> tuple[Columns, str]:
     """The launch shapes with other threads a block, and as many threads in all."""
     assert counts.shape is not None
-    threads = int(value) if value.isdecimal() and len(value) < 5 else 0
+    threads = 0
+    if value.isdecimal() and len(value) < 5:
+        threads = int(value)
     if not 0 < threads <= _MOST_THREADS:
         raise UsageError(f"--what-if {key}={value}: say the threads of a block, 1 to {_MOST_THREADS}.")
     shape = counts.shape
@@ -657,8 +679,16 @@ def _in_blocks(counts: Counts, key: str, value: str) -> tuple[Columns, str]:
 def _conflicting(counts: Counts, key: str, value: str) -> tuple[Columns, str]:
     assert counts.shape is not None
     factor = _factor(key, value)
-    columns = {name: counts.shape[name] * (factor if name == key else 1.0) for name in counts.shape.names}
+    columns = {name: counts.shape[name] for name in counts.shape.names}
+    columns[key] = factor * columns[key]
     return Columns.of(columns, len(counts.shape)), f"{_by(factor).replace('less', 'fewer')} bank conflicts"
+
+
+# How a launch may change, and what is to be known of it.
+_LAUNCHED: Mapping[str, tuple[Callable[[Counts, str, str], tuple[Columns, str]], str]] = {
+    "block": (_in_blocks, "blocks"),
+    "conflicts": (_conflicting, "conflicts"),
+}
 
 
 def _words(key: str) -> list[str]:
@@ -672,13 +702,12 @@ def _count(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
     words = [name for name in _words(key) if name in now.work.sums]
     label = _label(key, now.work.counts.nouns)
     if value.lower() == _FREE:
-        charges = {
-            name: replace(charge, pj=0.0) if name in words else charge for name, charge in now.costs.charges.items()
-        }
-        return replace(now, costs=replace(now.costs, charges=charges)), f"{label} for free", SAME_TIME
+        free = {name: replace(charge, pj=0.0) for name, charge in now.costs.charges.items() if name in words}
+        costs = replace(now.costs, charges={**now.costs.charges, **free})
+        return replace(now, costs=costs), f"{label} for free", SAME_TIME
     factor = _factor(key, value)
     counts = now.work.counts
-    factors = np.array([factor if name in words else 1.0 for name in counts.amounts.names])
+    factors = np.where([name in words for name in counts.amounts.names], factor, 1.0)
     amounts = Columns(counts.amounts.names, counts.amounts.values * factors)
     work = replace(now.work, counts=replace(counts, amounts=amounts), idle_before=now.work.idle)
     changed = replace(now, work=work)
@@ -720,7 +749,9 @@ def _label(key: str, nouns: Nouns) -> str:
     name = _ALIASES.get(key.lower(), key.lower())
     if name in GROUPS:
         return nouns.group(name)
-    return nouns.label(name) if name in COUNTS else {DATA: "data movement"}.get(name, name)
+    if name in COUNTS:
+        return nouns.label(name)
+    return {DATA: "data movement"}.get(name, name)
 
 
 _CHANGES: Mapping[str, Callable[[Scenario, str, str, "Energy"], _Changed]] = {
@@ -809,7 +840,7 @@ def _range(start: Scenario, clocks: schema.AtClocks) -> schema.Range:
         times_s = [there.time_s, *(start.time_s * ratio for ratio in ratios)]
         energies += [totals(replace(there, time_s=time_s)).parts["total"] for time_s in times_s]
     known = [joules for joules in energies if joules is not None]
-    return [min(known), max(known)] if known else [None, None]
+    return [min(known, default=None), max(known, default=None)]
 
 
 def usual(energy: "Energy") -> list[Answer]:

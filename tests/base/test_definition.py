@@ -24,7 +24,13 @@ def test_formulas_of_counters_choose_the_least_and_the_most():
     formula = Formula.parse("max(0, min(a - 1, b, 3))", CHOOSING)
     assert formula.names == {"a", "b"}
     np.testing.assert_array_equal(formula({"a": np.array([0.0, 3.0, np.nan]), "b": 2.5}), [0, 2, np.nan])
-    for text, besides in (("min(a, b)", ()), ("min(a, b)", GROWING), ("min(a)", CHOOSING), ("log2(a)", CHOOSING)):
+    for text, besides in (
+        ("min(a, b)", ()),
+        ("min(a, b)", GROWING),
+        ("min(a)", CHOOSING),
+        ("log2(a)", CHOOSING),
+        ("log2(a, b)", GROWING),
+    ):
         with pytest.raises(ValueError, match="is not allowed in a formula"):
             Formula.parse(text, besides)
     with pytest.raises(ValueError, match="divides by zero"):

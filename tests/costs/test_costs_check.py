@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from eprof import costs
 from eprof.base.errors import DefinitionError, EprofError
-from eprof.base.toml import line_of
+from eprof.base.toml import Document, line_of
+from eprof.costs import file as costfile
 
 ROOT = Path(__file__).parents[2]
 
@@ -406,7 +407,7 @@ TK1 = (ROOT / "costs" / "jetson-tk1.toml").read_text()
 @given(st.integers(0, len(TK1)))
 def test_any_prefix_of_a_table_loads_or_tells(length):
     try:
-        costs._parsed(costs.Document.parse(TK1[:length], "x.toml"))
+        costfile.checked(Document.parse(TK1[:length], "x.toml"))
     except EprofError as err:
         assert str(err).startswith("x.toml")
 
@@ -415,7 +416,7 @@ def test_any_prefix_of_a_table_loads_or_tells(length):
 @given(st.integers(0, len(RIGHT) - 1), st.sampled_from(list("0-{}[]\"'=.,# \nx")))
 def test_any_wrong_letter_loads_or_tells(place, letter):
     try:
-        costs._parsed(costs.Document.parse(RIGHT[:place] + letter + RIGHT[place + 1 :], "x.toml"))
+        costfile.checked(Document.parse(RIGHT[:place] + letter + RIGHT[place + 1 :], "x.toml"))
     except EprofError as err:
         assert str(err).startswith("x.toml")
 

@@ -147,6 +147,19 @@ def test_a_board_may_run_at_more_clocks_than_the_table(tmp_path):
     assert "needs `core_v_rel`" in mistake(tmp_path, "memory_mhz = 1600", unknown)
 
 
+def test_a_board_may_run_at_fewer_clocks_than_the_table(tmp_path):
+    own = table(tmp_path, TABLE.replace("memory_mhz = 1600", "core_mhz = 750\nmemory_mhz = 1600"))
+    board = own.on("X 80GB")
+    assert [setting.label for setting in board.settings] == ["750/1600", "500/1600"] and board.default.core_mhz == 750
+    share = 0.75**2
+    assert board.at().prices["fp32_flop"].pj == pytest.approx(10 * share)
+    assert board.at().prices["dram_byte"].pj == 100 and own.default.core_mhz == 1000
+    prices = [costs.prices["fp32_flop"].pj for costs in board.replicas()]
+    assert (min(prices), max(prices)) == pytest.approx((6 * share, 11 * share))
+    said = mistake(tmp_path, "memory_mhz = 1600", "core_mhz = 1600")
+    assert "no setting tells the voltage at 1600 MHz" in said
+
+
 def test_replicas_hold_the_table_itself_and_the_ends_of_every_interval(tmp_path):
     replicas = table(tmp_path).replicas("500/900")
     prices = [(costs.prices["fp32_flop"].pj, costs.prices["dram_byte"].pj) for costs in replicas]

@@ -221,7 +221,7 @@ def test_gpus_are_priced_by_their_names_and_stand_ins_are_assumed(device, table,
 @pytest.mark.parametrize(("device", "sp", "dram"), [("H100 PCIe", 51200, 2039), ("H100 NVL", 60000, 3900)])
 def test_boards_have_the_peaks_of_their_own_data_sheet(device, sp, dram):
     peaks = costs.for_device(device).at().peaks
-    assert (peaks.sp_gflops, peaks.dram_gb_per_s) == (sp, dram)
+    assert (peaks.sp_gflops, peaks.dram_gb_per_s) == pytest.approx((sp, dram), rel=0.01)
 
 
 def test_a_slice_of_a_gpu_does_not_get_the_constant_power_of_the_whole():

@@ -351,10 +351,10 @@ def ncu_log(path, page):
     return path
 
 
-@pytest.mark.parametrize("page", ["raw", "long"])
-def test_nvtx_ranges_add_up(tmp_path, page):
+@pytest.mark.parametrize(("page", "by"), [("raw", "nvtx"), ("long", "mark")])
+def test_nvtx_ranges_add_up(tmp_path, page, by):
     log = ncu_log(tmp_path / "ncu.csv", page)
-    found = document(log, by="nvtx")
+    found = document(log, by=by)
     values = {one["name"]: one["counts"]["fp32_fma"]["value"] for one in found["groups"]}
     assert values == {"solve": 10, "step": 20, "(outside of ranges)": 30, "a:b": 40}
     times = {one["name"]: one["time_s"] for one in found["groups"]}

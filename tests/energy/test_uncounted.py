@@ -16,7 +16,7 @@ from eprof.energy.attribution import attribute
 from eprof.energy.bounds import uncounted
 from eprof.energy.replicas import prices_of
 from eprof.logs.rows.log import KernelRows
-from eprof.profile.intervals import _chosen, _partitions
+from eprof.profile.intervals import _chosen
 
 TIME_S, SM_CYCLES = 1e-3, 1e8
 PAYING = sorted(word for word, charge in costs.load("v100").at().charges.items() if charge.pays)
@@ -133,9 +133,8 @@ def test_parts_that_trade_against_each_other_are_one():
     fp64 = np.linspace(0.1, 0.5, 41)
     draws = np.stack([np.full(41, 0.4), fp64, 0.6 - fp64])
     groups = ["constant", "fp64", "other"]
-    singles = tuple(frozenset([group]) for group in groups)
     joules = np.array([0.4, 0.32, 0.28])
-    made = _chosen(groups, joules, draws, _partitions(singles, joules), 0.9)
+    made = _chosen(groups, joules, draws, 0.9)
     assert made.largest == "sure" and made.parts[0].groups == ["fp64", "other"]
     assert made.parts[0].interval == pytest.approx([0.6, 0.6])
 
@@ -144,6 +143,5 @@ def test_a_part_that_is_surely_the_largest_is_joined_with_none():
     draws = np.stack([np.linspace(0.5, 0.6, 11), np.linspace(0.1, 0.3, 11), np.linspace(0.3, 0.1, 11)])
     groups = ["dram", "fp64", "constant"]
     joules = draws[:, 5]
-    singles = tuple(frozenset([group]) for group in groups)
-    made = _chosen(groups, joules, draws, _partitions(singles, joules), 0.9)
+    made = _chosen(groups, joules, draws, 0.9)
     assert made.largest == "sure" and [part.groups for part in made.parts][0] == ["dram"] and len(made.parts) == 3

@@ -70,7 +70,7 @@ def test_a_fit_finds_planted_prices_and_its_table_prices_the_logs(paths, tmp_pat
     ("options", "said"),
     [
         ((), "these logs do not name it; name a table or the GPU with --costs or --device"),
-        (("--device", "GH200"), "has no clocks, so its peaks are known at none"),
+        (("--device", "GH200 480GB"), "has no clocks, so its peaks are known at none"),
     ],
 )
 def test_what_lacks_is_one_sentence(paths, capsys, options, said):

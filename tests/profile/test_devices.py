@@ -104,7 +104,7 @@ def test_a_gpu_without_prices_leaves_a_lower_bound(folder):
     assert document["interval_j"]["total"] == [alone.document()["interval_j"]["total"][0], None]
     kernel = next(kernel for kernel in document["kernels"] if kernel["device"] == "GeForce Nobody (1)")
     assert kernel["energy_j"]["total"] is None and kernel["interval_j"] is None
-    assert any("known for GeForce Nobody: its energy is missing" in warning for warning in both.warnings)
+    assert any("made for GeForce Nobody: its energy is missing" in warning for warning in both.warnings)
     assert both.document()["costs"]["of"] == ["GeForce GTX 980 (0)"] and "costs_of_others" not in document
 
 
@@ -152,6 +152,8 @@ def test_what_is_of_one_gpu_says_so(both):
         both.energy().check_one_gpu("eprof tune")
     with pytest.raises(MeterError, match=r"but the logs are of 2 devices"):
         both.energy(metered_j=100.0)
+    with pytest.raises(UsageError, match=r"^Tesla K20c: --setting 1000/3500 is one of a cost table"):
+        both.energy(setting="1000/3500")
     with pytest.raises(UsageError, match=r"--efficiency is for simulated devices"):
         both.energy(efficiency=0.5)
 
@@ -170,4 +172,7 @@ def test_a_difference_pays_each_kernel_by_its_own_gpu(both):
     found = compare([energy], [slower])
     expected = [after.energy_j - before.energy_j for before, after in zip(energy.gpus, slower.gpus, strict=True)]
     assert sorted(kernel.change_j for kernel in found.typed.kernels) == pytest.approx(sorted(expected))
+    alone = [profile.energy(estimate=False) for profile in (both, both)]
+    (gate,) = compare(alone[:1], alone[1:], fail_above=["5%"]).typed.gates
+    assert gate.why_not == "no cost table prices what ran on Tesla K20c (1); choose one with --costs"
     assert [costs.name for costs in found.typed.old.prices] == [gpu.costs.name for gpu in energy.gpus]

@@ -583,7 +583,7 @@ def test_clocks_whose_voltages_nobody_read_are_answered_as_far_as_these_are_know
     log = SHARED / "ncu-modern" / "h100-pcie-rmsnorm.ncu-rep"
     if not log.exists():
         pytest.skip("needs ../shared/data")
-    energy = eprof.load(log).energy(setting="1980/1593")
+    energy = eprof.load(log).energy(setting="1755/1593")
     clocks = energy.document()["clocks"]
     assert clocks["voltages"].startswith("carried over from the A100's") and "assumed" in clocks["marks"]
     answer = energy.what_if("setting=1125/1593")

@@ -21,7 +21,7 @@ from eprof.costs import load
 from eprof.profilers.callgrind.collector import COLLECTOR
 from eprof.profilers.callgrind.decode import decoded, in_python, library
 from eprof.profilers.callgrind.file_format import Function, parse
-from eprof.show.report.levers import scalar_loops
+from eprof.show.report.loops import scalar_loops
 from eprof.show.report.view import View
 
 N = 40
@@ -92,6 +92,7 @@ def test_lines_are_those_that_addr2line_tells(product):
 def test_marks_of_a_program_add_up_to_it_and_each_has_its_own(product):
     whole = eprof.load(product[0], cache=False).energy("sapphirerapids").document()
     document = eprof.load(product[0], cache=False, parts="mark").energy("sapphirerapids").grouped("mark").document()
+    assert [note for note in whole["warnings"] if "the program set marks (never, product)" in note]
     groups = {group["name"]: group for group in document["groups"]}
     assert set(groups) == {"product", "never", "(outside of marks)"}
     assert groups["product"]["counts"]["fp64_scalar"]["value"] == pytest.approx(2 * N**3, abs=9)  # and times of marks
@@ -226,7 +227,7 @@ def test_every_count_is_of_the_marks_that_were_open_whatever_ends_or_never_does(
     assert by_function(costs, "Ir") == Counter({("f", mark): count for mark, count in expected.items() if count})
     again = parse("\n".join(costs.added().text()).split("\n"))
     assert by_function(again, "Ir") == by_function(costs, "Ir") and again.is_whole
-    assert by_function(costs.added(by_mark=False), "Ir") == +Counter(
+    assert by_function(costs.without_marks().added(), "Ir") == +Counter(
         {("f", "(outside of marks)"): sum(expected.values())}
     )
 

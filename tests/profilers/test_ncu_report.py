@@ -239,6 +239,7 @@ def test_the_full_set_and_the_minimal_set_give_the_same_energies(report, tmp_pat
     one, other = full.split.table, small.split.table
     assert list(full.counts.kernels["kernel"]) == list(small.counts.kernels["kernel"])
     priced = [word for word in one if one[word].notna().any()]
+    other = other.reindex(columns=priced)  # what only one of the two tells is none
     assert {"fp64_fma", "integer", "dram_read", "l1_read", "l2_read", "constant"} <= set(priced)
     for word in priced:
         assert np.allclose(one[word].fillna(0), other[word].fillna(0), rtol=1e-9, atol=1e-15), word

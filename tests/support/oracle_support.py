@@ -4,6 +4,7 @@ import math
 import re
 
 from frames_support import combine
+from msgspec.structs import replace
 from oracle import totals, words
 from oracle.amounts import amount
 from oracle.limits import factors
@@ -87,15 +88,32 @@ def wrong_counters(paths, rows):
 
 
 def wrong_words(profile, rows, prices, costs, profiler, capability=None):
-    """(disagreements of instructions, bytes and joules with the oracle; how many were compared)."""
+    """(disagreements of instructions, bytes and joules with the oracle; how many were compared).
+
+    prices: of all, or by the name of each GPU.
+    """
     made = profile.energy(costs)
+    if not made.gpus:
+        return _wrong_words(made, totals(rows), prices, profiler, capability)
+    found, compared = [], 0
+    for gpu in made.gpus:
+        device = gpu.profile.counted[0].device
+        own = {key: kernel for key, kernel in totals(rows).items() if key[0] == device.label}
+        # What it is in the profile of all, among the rows of others.
+        gpu = replace(gpu, counts=made.counts.chosen(made.places_of(gpu)), split=made.split.chosen(made.places_of(gpu)))
+        more, number = _wrong_words(gpu, own, prices[device.name], profiler, capability)
+        found, compared = found + more, compared + number
+    return found, compared
+
+
+def _wrong_words(made, kernels, prices, profiler, capability):
     counts = made.counts
     table, marks_of, split = counts.table, counts.marks, made.split.table
     # Every word of a kernel gives way by one factor, and only as far as power goes: `oracle.limits` tells which.
     factors = below_limits(made, prices)
     place = placed(counts.kernels["device"], counts.kernels["kernel"])
     found, compared = [], 0
-    for (device, name), kernel in totals(rows).items():
+    for (device, name), kernel in kernels.items():
         own = kernel.capability or capability or capability_of(device)
         # A GPU that only the program's own output names has no number there.
         at = place.get((index(device), name), place.get((None, name)))

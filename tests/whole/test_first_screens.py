@@ -225,6 +225,10 @@ def test_a_cheaper_kernel_does_the_same_product(screens):
             else:
                 changed.signs[word] *= factor
         assert "use cutlass sgemm" not in what_to_try(View(document)).text, changes
+    document = convert(to_builtins(view.document), schema.Profile)
+    for kernel, name in zip(document.kernels, ("sgemm_nt", "sgemm_tn"), strict=False):
+        kernel.name = name
+    assert "sgemm_naive_kernel" not in what_to_try(View(document)).text, "operands are laid out otherwise"
 
 
 def test_where_no_joules_are_known_time_is_saved(screens):

@@ -185,6 +185,22 @@ def test_events_and_metrics_of_one_run_in_two_files(tmp_path, made):
     check(tmp_path, [summary(made[0], TOTALS, ("inst_executed",)), summary(made[0])])
 
 
+@given(data=st.data(), milliseconds=st.lists(st.integers(1, 10**5), min_size=2, max_size=2))
+@quick
+def test_each_gpu_of_a_log_has_its_own_prices(tmp_path, data, milliseconds):
+    devices = ("GeForce GTX 980 (0)", "Tesla V100-SXM2-16GB (1)")
+    made = [
+        data.draw(runs(alike=True, most=1, device=device, counters=(*ADDED, *INSIDE, *MOVED)))[0] for device in devices
+    ]
+    texts = [summary(run) + trace(run, time / 1000) for run, time in zip(made, milliseconds, strict=True)]
+    paths = [tmp_path / "log.csv"]
+    paths[0].write_text("".join(texts))
+    rows = [read(path) for path in paths]
+    prices = {"GeForce GTX 980": TABLES["gtx980"], "Tesla V100-SXM2-16GB": TABLES["v100"]}
+    found, compared = wrong_words(api.load(*paths, cache=False), rows, prices, None, "nvprof")
+    assert not found and compared
+
+
 @given(made=runs(least=2, most=3, fewer=False))
 @to_fail
 def test_a_run_whose_every_cell_overflowed_makes_a_lower_bound(tmp_path, made):

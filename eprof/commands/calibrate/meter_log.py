@@ -27,7 +27,6 @@ _GPU = pattern(r"(amd|intel-)?gpu.*|nvml.*|card.*", re.IGNORECASE)
 _LEAST_SAMPLES = 3  # in a window
 _LEAST_KNOWN = 0.9  # of a window
 _SEARCH_S, _STEP_S = 60.0, 0.1  # how far clocks may be apart
-_LAG_S = 1.0  # of a sensor; less is no clock that is off
 _OFF = 0.05  # of the power: counts that explain it better have the right times
 _BETTER, _GOOD = 0.5, 0.15  # times as far off, and at most so far: what another offset must come to
 
@@ -96,8 +95,7 @@ def _in_time(series: Series, windows: Floats, rates: Floats, say: Callable[[str]
             f"{series.source}: has the power from {_clock(series.edges[0])} to {_clock(series.edges[-1])} UTC, but the "
             f"benchmarks ran from {_clock(first_s)} to {_clock(last_s)} UTC; give the log of that time."
         )
-    offset_s = _offset_s(series, windows, rates)
-    if abs(offset_s) > max(_LAG_S, series.period_s):
+    if offset_s := _offset_s(series, windows, rates):
         way = {True: "behind", False: "ahead"}[offset_s > 0]
         say(f"{series.source}: its clock is {abs(offset_s):.1f} s {way}, by what its power would be; moved by that.")
         series = series.shifted(offset_s)

@@ -383,12 +383,21 @@ def mapping(rows: Sequence[Row], device: Mapping[str, Any]) -> str:
     return "eprof"
 
 
-def untold(rows: Sequence[Row]) -> dict[str, str]:
-    """Caches that no used result is served by, with the level whose bytes have their price: they pass both."""
-    served = {resource(word) for row in rows if row.used for word, count in row.counts.items() if count}
-    farther = {level: _LEVELS[place:] for place, level in enumerate(_LEVELS)}
-    behind = {level: next(filter(served.__contains__, farther[level]), level) for level in ("l1", "l2")}
-    return {level: nearest for level, nearest in behind.items() if nearest != level}
+def untold(rows: Sequence[Row], device: Mapping[str, Any]) -> dict[str, str]:
+    """Caches that bytes pass and by which no used result is served, with the level behind them whose price has both."""
+    capability = capability_of(str(device["capability"]))
+    used = [row.counts for row in rows if row.used]
+    served = _kinds(used)
+    passed = _kinds([accessed(counts, capability) for counts in used])
+    return {
+        level: next(filter(served.__contains__, _LEVELS[place:]))
+        for place, level in enumerate(_LEVELS)
+        if level in passed - served
+    }
+
+
+def _kinds(counts: Sequence[Mapping[str, float]]) -> set[str]:
+    return {resource(word) for of_row in counts for word, count in of_row.items() if count}
 
 
 def measurements(rows: Sequence[Row], device: Mapping[str, Any]) -> pd.DataFrame:
@@ -401,7 +410,7 @@ def measurements(rows: Sequence[Row], device: Mapping[str, Any]) -> pd.DataFrame
     capability = capability_of(str(device["capability"]))
     has_l3 = any("l3_read" in row.counts for row in used)
     counts = [accessed(row.counts, capability, has_l3) for row in used]
-    kinds = {resource(word) for of_row in counts for word, count in of_row.items() if count} - set(untold(rows))
+    kinds = _kinds(counts) - set(untold(rows, device))
     words = [word for word in _WORDS if resource(word) in kinds]
     described = pd.DataFrame([{name: getattr(row, name) for name in _DESCRIBED} for row in used])
     if mapping(rows, device) != "eprof" and used:

@@ -187,7 +187,7 @@ def _untold(session: Session, rows: Sequence[Row]) -> list[str]:
     """What a calibrated table does not have, or not at a known clock, a sentence each."""
     notes = [
         f"Bytes of {level} were not told apart from those of {farther}, whose price has both."
-        for level, farther in results.untold(rows).items()
+        for level, farther in results.untold(rows, session.device).items()
     ]
     if session.absent_words:
         notes.append(f"Not measured, as the device or its driver does not have them: {listed(session.absent_words)}.")
@@ -235,7 +235,7 @@ def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
         year=time.gmtime().tm_year,
         notes=(*notes, *_untold(session, rows)),
         peaks=_peaks(session, rows),
-        untold=results.untold(rows),
+        untold=results.untold(rows, session.device),
         command="eprof calibrate",
     )
 

@@ -113,6 +113,11 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
         return [gpu.costs for gpu in self.first.each if gpu.costs is not None]
 
     @property
+    def unpriced(self) -> set[str | None]:
+        """The devices of a side that have no prices, beside others that have."""
+        return {part.device.label for gpu in self.first.gpus if gpu.costs is None for part in gpu.profile.counted}
+
+    @property
     def costs(self) -> Costs | None:
         """The first of `tables`; None where nothing is priced."""
         return next(iter(self.tables), None)

@@ -19,7 +19,7 @@ from eprof.base.kernels import bare, own_name
 from eprof.base.known import ratio
 from eprof.base.labels import labels, no_such_kernel, selection
 from eprof.base.marks import Mark
-from eprof.base.text import few, pattern, phrase, printable, when
+from eprof.base.text import few, listed, pattern, phrase, printable, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
 from eprof.commands.diff.changes import FOLLOWS_TIME, TIME, WORDS, Changes, Grid, Side, combined, side, split
 from eprof.commands.diff.document import document, frame
@@ -133,6 +133,10 @@ def _judged(gate: Gate, rows: list[int], changes: Changes) -> Gate:
 def _why_not(gate: Gate, rows: list[int], columns: list[int], changes: Changes, is_counted: bool) -> str:
     """Why a gate on energy, or on counts or time, cannot be judged; empty if it can."""
     if not is_counted:
+        unpriced = changes.old_side.unpriced | changes.new_side.unpriced
+        devices = {kernel.device for row in rows for kernel in changes.kernels[row] if kernel is not None}
+        if lacking := sorted(map(str, devices & unpriced)):
+            return f"no cost table prices what ran on {listed(lacking)}; choose one with --costs"
         one_sided = np.flatnonzero(changes.uncompared[rows][:, columns].any(axis=0))
         if one_sided.size:
             words = ", ".join(WORDS[columns[place]] for place in one_sided[:4])

@@ -372,8 +372,8 @@ class Document(Struct, frozen=True, kw_only=True):
     marks: list[str]
     warnings: list[str]
     above_constant: AboveConstant | UnsetType = UNSET
-    kernels: list[Kernel]
     by: list[str] | UnsetType = UNSET  # `--by`: groups are compared in the place of kernels
+    kernels: list[Kernel]
 
     @property
     def has_energy(self) -> bool:

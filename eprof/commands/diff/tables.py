@@ -16,7 +16,7 @@ from eprof.show.words.numbers import whole
 
 _SIDES = (Column("OLD"), Column("NEW"), Column("change"))
 _FAMILIES = {"computation": "Computation", "data": "Data movement", "constant": "Constant power", "total": "Energy"}
-_UNITS = {"byte": "B", "instruction": "", "flop": "flop", "cycle": "", "s": "s"}
+_UNITS = {"byte": "B", "flop": "flop", "s": "s"}  # others are numbers of things
 _STATUSES = {"appeared": "new", "vanished": "gone"}
 _REASONS = {"counts": "counts", "time": "time", "cost": "price", "setting": "setting", "meter": "meter"}
 
@@ -181,7 +181,7 @@ def counts(document: Document) -> Table:
         marks = bits(getattr(document.counts.get(part.what), "marks", ()))
         if part.what == CONSTANT:
             marks = bits(document.old.time_marks) | bits(document.new.time_marks)
-        unit, marks = _UNITS[part.unit], marks & ~MISSING
+        unit, marks = _UNITS.get(part.unit, ""), marks & ~MISSING
         cells: list[Cell] = [
             document.nouns.label(part.what),
             Quantity(part.old, unit, marks),
@@ -195,7 +195,7 @@ def counts(document: Document) -> Table:
     priced = {part.what for part in parts}
     for word, count in document.counts.items():
         if word not in priced:
-            unit, marks = _UNITS[count.unit], bits(count.marks)
+            unit, marks = _UNITS.get(count.unit, ""), bits(count.marks)
             amounts = Quantity(count.old, unit, marks), Quantity(count.new, unit, marks), Change(count.change, unit)
             rows.append(Row([document.nouns.label(word), *amounts, "", "", ""]))
     return Table(columns, rows)

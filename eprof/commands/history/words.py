@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from eprof.base.kernels import short
-from eprof.base.known import growth, mapped, ratio
+from eprof.base.known import growth, mapped, only, ratio
 from eprof.base.text import by_sign, listed, when
 from eprof.commands.history.document import LEAST, REPORT, Change, History, Run
 from eprof.show.words.badges import bits
@@ -108,10 +108,10 @@ def subject(document: History) -> str:
     first, last = document.runs[0], document.runs[-1]
     commits = {run.commit for run in document.runs if run.commit}
     of = when(commits, f" of {whole(len(commits))} commits")
-    costs = list(dict.fromkeys(run.costs for run in document.runs))
+    costs = {run.costs for run in document.runs}
     of_reports = when(all(run.time_from == REPORT for run in document.runs), " (when reported)")
     dates = f"{first.time_utc[:10]} to {last.time_utc[:10]}{of_reports}"
-    priced = costs[-1] if len(costs) == 1 else f"{len(costs)} different prices"
+    priced = only(costs) or f"{len(costs)} different prices"
     return f"{whole(len(document.runs))} runs{of}, {dates} · costs {priced}"
 
 
@@ -120,7 +120,7 @@ def sparks(values: Sequence[float | None]) -> str:
     shown = values[-_RUNS:]
     known = [value for value in shown if value is not None]
     low, high = min(known, default=0.0), max(known, default=0.0)
-    scale = (len(_SPARKS) - 1) / (high - low) if high > low else 0.0
+    scale = ratio(len(_SPARKS) - 1, high - low) or 0.0
     return "".join("·" if value is None else _SPARKS[round((value - low) * scale)] for value in shown)
 
 

@@ -8,7 +8,7 @@ from eprof.base.labels import label_of, labels
 from eprof.base.nouns import Nouns, nouns_of
 from eprof.base.text import phrase, when
 from eprof.profile import schema
-from eprof.show.report.lever import limit_table, mended, racing, reached
+from eprof.show.report.roofline import limit_table, mended, racing, reached
 from eprof.show.words import costs as costs_words
 from eprof.show.words.blocks import Column, Row, Table
 from eprof.show.words.cells import Name

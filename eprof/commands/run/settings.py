@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec.structs import asdict
-
 from eprof import profilers
 from eprof.base.errors import CollectError, UsageError
 from eprof.base.known import mapped
@@ -279,6 +277,8 @@ def session(setup: Setup, progress: Progress | None = None) -> Session:
     def plan(_: Path) -> list[str]:
         if setup.collector.counts_all:
             return []
+        from msgspec.structs import asdict  # late: programs without kernels need not wait for it
+
         counters = setup.plan()
         planned.update(asdict(counters))
         planned_session.warnings += counters.missing

@@ -197,8 +197,7 @@ def _check_whole(report: Report, runs: Sequence[directories.Run]) -> None:
         raise LogError(
             f"{report.path}: holds {report.ranks} of {report.seen.ranks} ranks; the energy of the others is not known."
         )
-    gaps = _gaps(report.profile) if report.seen.ranks is None else []
-    if gaps:
+    if report.seen.ranks is None and (gaps := _gaps(report.profile)):
         raise LogError(
             f"{report.path}: holds {counted(report.ranks, 'rank')}, counted from 0 without {few(gaps, 3)}; "
             "the energy of missing ranks is not known."

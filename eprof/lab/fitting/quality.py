@@ -106,7 +106,7 @@ def examine(
     factor = float("nan")
     number = measurements.rows["benchmark"].nunique()
     for by in leaving_out:
-        report = partial(progress, f"leave one {by} out") if progress else None
+        report = progress and partial(progress, f"leave one {by} out")
         predicted = left_out(of_form(replace(fitted.form, starts=1)), measurements, by, report)
         if predicted is None:
             continue

@@ -71,7 +71,8 @@ def text(measurements: Measurements, fitted: Fit, quality: Quality, head: Head) 
     parts = [table.header(), table.settings(), table.prices(), table.constant()]
     if head.peaks:
         peaks = "".join(f"{key} = {value:g}\n" for key, value in head.peaks.items())
-        why = "lanes and bus width of the data sheet, random accesses as measured; peaks grow with their clock"
+        measured = when(any(key.startswith("random") for key in head.peaks), ", random accesses as measured")
+        why = f"lanes and bus width of the data sheet{measured}; peaks grow with their clock"
         parts.append(f'[peak]\n{peaks}why = "{why}"\n')
     return "\n".join([*filter(None, parts), table.charges(), table.fit()])
 

@@ -214,9 +214,7 @@ def parse(document: Document) -> Columns:
     root.schema(SCHEMA)
     root.table(_HEAD)
     processor = root["processor"].choice((CPU, GPU), GPU)
-    clocks = root["clocks"].truth() if "clocks" in root else processor == GPU
-    wraps = root["wraps"].table(_WRAPS).items() if "wraps" in root else ()
-    work = root["time"].table(_WORK).items() if "time" in root else ()
+    clocks = root["clocks"].truth(processor == GPU)
     return Columns(
         name=root["name"].text(),
         title=root["title"].text(),
@@ -231,8 +229,8 @@ def parse(document: Document) -> Columns:
         tell=_formula(root["tell"]) if "tell" in root else None,
         processor=processor,
         clocks=clocks,
-        work={name: _formula(formula) for name, formula in work},
-        wraps={key: entry.texts() for key, entry in wraps},
+        work={name: _formula(formula) for name, formula in root["time"].items(_WORK)},
+        wraps={key: entry.texts() for key, entry in root["wraps"].items(_WRAPS)},
     )
 
 

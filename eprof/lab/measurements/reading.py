@@ -357,10 +357,9 @@ class _Sheet(Struct, eq=False):
         unknown_mhz: the one setting of a CPU, or of a GPU whose clocks nobody tells.
         """
         rows = pd.DataFrame({"benchmark": self._benchmark()})
-        kernel = self.columns.columns.get("kernel")
-        rows["kernel"] = _words(self.frame[kernel]) if kernel in self.frame else rows["benchmark"]
-        threads = self._scaled({"threads": 1.0})
-        rows["threads"] = either(threads, 0.0)
+        kernel = self.frame.get(self.columns.columns.get("kernel"))
+        rows["kernel"] = either(mapped(_words, kernel), rows["benchmark"])
+        rows["threads"] = either(self._scaled({"threads": 1.0}), 0.0)
         for domain, mhz in zip(values.DOMAINS, unknown_mhz, strict=True):
             rows[f"{domain}_mhz"] = self._needed(domain) if self.columns.clocks else mhz
         time = self._scaled(values.TIMES)
@@ -479,8 +478,7 @@ class _Sheet(Struct, eq=False):
         entry = self.columns.columns["benchmark"]
         listed = entry if isinstance(entry, list) else [entry]
         present = [column for column in listed if column in self.frame]
-        id_column = self.columns.columns.get("benchmark_id")
-        ids = _words(self.frame[id_column]) if id_column in self.frame else None
+        ids = mapped(_words, self.frame.get(self.columns.columns.get("benchmark_id")))
         if not present:
             if ids is None:
                 raise MeasurementError(f"{self.label}: has no column that names the benchmark.")

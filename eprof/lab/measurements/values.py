@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Floats
 from eprof.base.errors import EprofError
 from eprof.base.known import mapped
-from eprof.base.text import brief, by_sign, few, pattern, when
+from eprof.base.text import brief, by_sign, counted, few, pattern, when
 from eprof.base.vocabulary import CPU, GPU
 
 # Words to SI units, clocks to MHz. Micro is u, or either of the two characters that look like it.
@@ -268,8 +268,8 @@ def devices(frame: pd.DataFrame, named: str | None, label: str, processor: str =
 def agreement(power_w: pd.Series, energy_j: pd.Series, time_s: pd.Series, label: str, energy: str) -> None:
     """Raise MeasurementError if energy is not power times time in most rows."""
     ratio = (energy_j / (power_w * time_s)).replace([np.inf, -np.inf], np.nan).dropna()
-    middle = float(ratio.median()) if len(ratio) else 1.0
-    if not abs(middle - 1) <= _SAME_ENERGY:
+    middle = float(ratio.median())
+    if abs(middle - 1) > _SAME_ENERGY:  # not where no row tells
         raise MeasurementError(
             f"{label}: `{energy}` is {middle:.4g} times power times time in the middle row; one of the units is wrong "
             "(mJ against J, ms against s), or they are not of the same run."
@@ -315,7 +315,7 @@ def strays(measurements: Measurements) -> list[str]:
     worst = rows["benchmark"].value_counts().head(4)
     named = ", ".join(f"{name} ({number})" for name, number in worst.items())
     return [
-        f"{len(rows)} row{'s are' if len(rows) > 1 else ' is'} wild: power is off by half and more from the same "
+        f"{counted(len(rows), 'row is', 'rows are')} wild: power is off by half and more from the same "
         f"benchmark at the same or neighbouring clocks ({lines(rows['line'].to_numpy())}), most in {named}. They are "
         "used; absolute residuals (--loss l1) keep them from deciding."
     ]

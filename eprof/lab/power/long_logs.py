@@ -208,9 +208,9 @@ def _parsed(log: LongLog, block: bytes) -> _Block | None:
     )
     is_two_words = not layout.header.separator and frame[names[width]].null_count() < len(frame) / 2
     filled = [frame[name].is_not_null() for name in names]
-    is_row = filled[width] & ~filled[width + 1] if is_two_words else ~filled[width]
-    if not layout.header.separator and not is_two_words:
-        is_row &= filled[width - 1]
+    is_row = ~filled[width + is_two_words]
+    if not layout.header.separator:
+        is_row &= filled[width + is_two_words - 1]
 
     def cells(at: int, of: pl.DataFrame) -> pl.Series:
         if is_two_words and at == 0:

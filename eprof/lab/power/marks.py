@@ -97,18 +97,16 @@ def _of_csv(path: str, lines: Sequence[str]) -> Marks:
             f"{path}:1: no column {' or '.join(lacks)}; marks are begin_s,end_s,name in CSV, an nsys database, a trace "
             "of PyTorch, a trace of Caliper as JSON, or what otf2-print printed."
         )
-    places = [names.index(name) for name in _COLUMNS]
-    rank_at = names.index("rank") if "rank" in names else None
     marks = []
     for number, row in enumerate(rows[1:], 2):
         if not any(row) or row == rows[0]:
             continue
         if len(row) < len(names):
             raise LogError(f"{path}:{number}: {len(row)} cells, but the header has {len(names)}.")
-        begin, end, name = (row[place].strip() for place in places)
-        rank = "" if rank_at is None else row[rank_at].strip()
+        cells = {name: cell.strip() for name, cell in zip(names, row, strict=False)}
+        begin, end, name = (cells[name] for name in _COLUMNS)
         end_s = _second(path, number, end) if end else math.inf
-        marks.append(Mark(name, _second(path, number, begin), end_s, rank))
+        marks.append(Mark(name, _second(path, number, begin), end_s, cells.get("rank", "")))
     ended = {(mark.begin_s, mark.name, mark.rank) for mark in marks if mark.end_s < math.inf}
     marks = [mark for mark in marks if mark.end_s < math.inf or (mark.begin_s, mark.name, mark.rank) not in ended]
     worst = next((mark for mark in marks if mark.end_s < mark.begin_s), None)

@@ -366,10 +366,11 @@ def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
     """Where the cells of a log are whose first lines are given; None where no line is a header. Raises LogError."""
     for header in _headers(form, lines):
         names = header.names
-        powers = _powers(form, names, path) if _is_header(form, names) else []
+        if not _is_header(form, names) or not (powers := _powers(form, names, path)):
+            continue
         behind = lines[header.place + 1 :]
-        times = _times(form, header, behind) if powers else []
-        if powers and (form.header or times):
+        times = _times(form, header, behind)
+        if form.header or times:
             device_at = _device(form, header, behind)
             unit_s = _SECONDS.get(_written(names[times[0]]).lower()) if times else None
             fits = [(at, re.compile(text)) for name, text in form.rows.items() if (at := _at(names, name)) is not None]
@@ -530,8 +531,8 @@ def _described(form: Table, names: Sequence[str]) -> Iterator[_Power]:
 def _undescribed(form: Table, names: Sequence[str], path: str) -> Iterator[_Power]:
     """Columns of power of a table that nobody described, by their names and units. Raises LogError: MW may be mW."""
     times = [at for text in form.time if (at := _at(names, text)) is not None]
-    likely = [at for at, name in enumerate(names) if not re.fullmatch(form.later, name, re.I)]
-    for at in (*likely, *(at for at in range(len(names)) if at not in likely)):
+    # Likely ones first. What is no table may have 100,000 cells in a line.
+    for at in sorted(range(len(names)), key=lambda at: re.fullmatch(form.later, names[at], re.I) is not None):
         name, written = names[at], _written(names[at])
         if re.fullmatch(form.never, name, re.I) or (at in times and not _unit(written)):
             continue

@@ -133,9 +133,13 @@ def _again(tables: Sequence[Table]) -> dict[int, list[int]]:
     """By place of a table, its runs that are copies of runs in tables before it, or in itself."""
     alike: dict[tuple[object, ...], list[tuple[int, int]]] = {}
     for place, table in enumerate(tables):
-        if not signs_of(table.profiler).counts_repeat:
-            for run, process in _processes(table):
-                alike.setdefault((table.kind, frozenset(table.units), process), []).append((place, run))
+        if signs_of(table.profiler).counts_repeat:
+            continue
+        rows = table.rows
+        runs, first = np.unique(rows.run, return_index=True)
+        processes = np.full(len(runs), -1) if rows.process is None else rows.process[first]  # -1: not told
+        for run, process in zip(runs.tolist(), processes.tolist(), strict=True):
+            alike.setdefault((table.kind, frozenset(table.units), process), []).append((place, run))
     candidates = [places for places in alike.values() if len(places) > 1]
     prints = {place: _prints(tables[place]) for places in candidates for place in dict(places)}
     repeats: dict[int, list[int]] = {}
@@ -146,13 +150,6 @@ def _again(tables: Sequence[Table]) -> dict[int, list[int]]:
                 repeats.setdefault(place, []).append(run)
             seen.add(prints[place][run])
     return repeats
-
-
-def _processes(table: Table) -> list[tuple[int, int]]:
-    """The runs of a table that may be a copy, and the number of the process of each; -1 where the log has none."""
-    runs, first = np.unique(table.rows.run, return_index=True)
-    process = np.full(len(runs), -1) if table.rows.process is None else table.rows.process[first]
-    return list(zip(runs.tolist(), process.tolist(), strict=True))
 
 
 def _prints(table: Table) -> dict[int, int]:

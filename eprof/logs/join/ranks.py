@@ -43,7 +43,9 @@ def ranks(paths: Sequence[Path], pattern: str | None, each: bool = False) -> dic
     rank_of: dict[Path, str] = {}
     for places in alike.values():
         of_names = [_NUMBER.findall(names[place]) for place in places]
-        numbers = _differing(of_names)
+        # The one number in which names that are else alike differ is the rank of each.
+        columns = [column for column in zip(*of_names, strict=True) if len(set(column)) > 1]
+        numbers = only({tuple(map(int, column)): list(column) for column in columns}.values())
         if len(paths) == 1:
             numbers = of_names[0][:1] if len(set(map(int, of_names[0]))) == 1 else None
         if numbers is None and each and len(paths) > 1:
@@ -84,12 +86,6 @@ def _matched(paths: Sequence[Path], names: Sequence[str], pattern: str) -> list[
         if not match or not match[1]:
             raise UsageError(f"--rank {pattern}: tells no rank in {name}; it must for every input.")
     return [_plain_rank(match[1]) for match in matches if match]
-
-
-def _differing(numbers: Sequence[Sequence[str]]) -> list[str] | None:
-    """The one number in which names of logs that are else alike differ, the rank of each; None without."""
-    columns = {tuple(map(int, column)): list(column) for column in zip(*numbers, strict=True) if len(set(column)) > 1}
-    return only(columns.values())
 
 
 def _plain_rank(rank: str) -> str:

@@ -43,17 +43,25 @@ class Answers:
         known = {text: self._ask(text) for text in dict.fromkeys(texts)}
         return np.array([known[text] for text in texts], dtype=self._by_code.dtype)
 
-    def of_codes(self, codes: Array, texts_of: Callable[[Array], Sequence[str]]) -> Array:
-        """The answer to the text in each row. texts_of: gives the texts of some rows."""
-        lacking = int(codes.max(initial=0)) + 1 - len(self._is_known)
+    def by_code(self, column: Coded) -> Array:
+        """The answer to each code of a column, as far as it has them."""
+        lacking = int(column.used.max(initial=0)) + 1 - len(self._is_known)
         if lacking > 0:
             self._by_code, self._is_known = (np.pad(known, (0, lacking)) for known in (self._by_code, self._is_known))
-        new = np.flatnonzero(~self._is_known[codes])
-        if len(new):
-            rows = new[numbered(codes[new])[1]]
-            self._by_code[codes[rows]] = self.of_texts(texts_of(rows))
-            self._is_known[codes[rows]] = True
-        return self._by_code[codes]
+        if not self._is_known[column.used].all():
+            new = np.flatnonzero(~self._is_known[column.codes])
+            rows = new[numbered(column.codes[new])[1]]
+            self._by_code[column.codes[rows]] = self.of_texts(column.texts_of(rows))
+            self._is_known[column.codes[rows]] = True
+        return self._by_code
+
+
+class Coded(Struct, frozen=True):
+    """A column of texts as codes, which of these there are, and what gives the texts of some rows."""
+
+    codes: Array
+    used: Ints
+    texts_of: Callable[[Array], Sequence[str]]
 
 
 class LineRows:
@@ -69,6 +77,10 @@ class LineRows:
     def each(self, place: int, answers: Answers) -> Array:
         """What there is to say of each text of a column."""
         return answers.of_texts(self._columns[place])
+
+    def all(self, place: int, answers: Answers) -> bool:
+        """Whether what there is to say is true of all texts of a column."""
+        return bool(self.each(place, answers).all())
 
     def cells(self, place: int, rates: Rates = RATES) -> tuple[Floats, Array]:
         """A column of values of rows as lists, and what each cell is."""
@@ -126,6 +138,7 @@ class ParsedRows:
         self._frame = frame
         self._odd = odd
         self._rows = rows
+        self._coded: dict[int, Coded] = {}
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -133,11 +146,24 @@ class ParsedRows:
 
     def each(self, place: int, answers: Answers) -> Array:
         """What there is to say of each text of a column."""
+        column = self._column(place)
+        return answers.by_code(column)[column.codes]
+
+    def all(self, place: int, answers: Answers) -> bool:
+        """Whether what there is to say is true of all texts of a column: only different ones are looked at."""
+        column = self._column(place)
+        return bool(answers.by_code(column)[column.used].all())
+
+    def _column(self, place: int) -> Coded:
+        """A column of texts; it is asked about again and again."""
 
         def texts_of(rows: Array) -> Sequence[str]:
             return self._frame[str(place)].gather(self._places()[rows]).cast(str).to_list()
 
-        return answers.of_codes(self._frame[f"{place} code"].to_numpy()[self._rows], texts_of)
+        if place not in self._coded:
+            codes = self._frame[f"{place} code"].to_numpy()[self._rows]
+            self._coded[place] = Coded(codes, np.flatnonzero(np.bincount(codes)), texts_of)
+        return self._coded[place]
 
     def cells(self, place: int, rates: Rates = RATES) -> tuple[Floats, Array]:
         """A column of values of rows that polars parsed, and what each cell is."""

@@ -8,8 +8,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base import marks as mark_words
-from eprof.base.arrays import Floats
+from eprof.base.arrays import Floats, finite
 from eprof.base.errors import CostError
+from eprof.base.known import less
 from eprof.base.marks import NONE, Mark
 from eprof.base.vocabulary import CPU, RANDOM
 from eprof.costs import Charge, Costs
@@ -109,9 +110,11 @@ class Machine(Struct, frozen=True, dict=True):
         cap = self.usable_power_w
         if cap is None or cap >= self.flop_power_w + self.mem_power_w:
             return self.time_balance, self.time_balance
-        upper = self.mem_power_w / (cap - self.flop_power_w) if cap > self.flop_power_w else np.inf
-        lower = (cap - self.mem_power_w) / self.flop_power_w if cap > self.mem_power_w else 0.0
-        return self.time_balance * min(1.0, lower), self.time_balance * max(1.0, upper)
+        upper = np.inf
+        if cap > self.flop_power_w:
+            upper = max(self.mem_power_w / (cap - self.flop_power_w), 1.0)
+        lower = max(cap - self.mem_power_w, 0.0) / self.flop_power_w
+        return self.time_balance * min(1.0, lower), self.time_balance * upper
 
     def effective_energy_balance(self, intensity: float | Floats) -> Floats:
         """Bhat(I) = eta B_eps + (1 - eta) max(0, B_tau - I), flop/B ([R] II-III); without a power cap."""
@@ -146,7 +149,9 @@ class Machine(Struct, frozen=True, dict=True):
     @property
     def power_cap_w(self) -> float | None:
         """The highest power of all machines together, W, constant power included; None: no cap."""
-        return None if self.usable_power_w is None else self.number * (self.constant_power_w + self.usable_power_w)
+        if self.usable_power_w is None:
+            return None
+        return self.number * (self.constant_power_w + self.usable_power_w)
 
     @property
     def peak_power_w(self) -> float:
@@ -235,14 +240,14 @@ def machine(costs: Costs, precision: str, cap_w: float | None = None) -> Machine
         flop_j=flop[0],
         byte_j=byte[0],
         constant_power_w=costs.constant_power_w,
-        usable_power_w=None if cap_w is None else cap_w - costs.constant_power_w,
+        usable_power_w=less(cap_w, costs.constant_power_w),
         levels=tuple(Level(name, price[0], price[0] / flop_j) for name, price in prices.items() if price is not None),
         marks=flop[1] | byte[1] | costs.constant_marks | costs.peaks.marks,
-        notes=tuple(note for note in (flop_note, _byte_note(costs), _random_note(costs, byte[0], flop_j)) if note),
         basis=costs.basis,
     )
     limit = _limit_note(made, costs.peaks.power_limit_w)
-    return replace(made, notes=(*made.notes, limit)) if limit else made
+    notes = (flop_note, _byte_note(costs), _random_note(costs, byte[0], flop_j), limit)
+    return replace(made, notes=tuple(filter(None, notes)))
 
 
 def at_random(streaming: Machine, costs: Costs) -> Machine | None:
@@ -347,7 +352,7 @@ def described(machine: Machine) -> dict[str, Any]:
         "dram_pj_per_byte": machine.byte_j * 1e12,
         "effective_energy_balance": machine.half_efficiency_intensity,
         "capped_from": lower,
-        "capped_to": None if np.isinf(upper) else upper,
+        "capped_to": finite(upper),
         "best_flop_per_s": float(machine.roofline(np.inf)),
         "levels": [
             {"name": level.name, "pj_per_byte": level.byte_j * 1e12, "energy_balance": level.energy_balance}

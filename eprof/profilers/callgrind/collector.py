@@ -280,7 +280,7 @@ def _began_with_threads(folder: Path, child: _Process) -> bool:
 
 def _last(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
-    return re.sub(r"^==\d+== ", "", lines[-1]) if lines else ""
+    return re.sub(r"^==\d+== ", "", "".join(lines[-1:]))
 
 
 COLLECTOR = Callgrind()

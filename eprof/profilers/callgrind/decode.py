@@ -368,12 +368,14 @@ def _called(frame: str) -> tuple[str, Spot]:
     if parts is None:
         return _UNKNOWN, Spot("", 0)
     file, line = parts["file"], int(parts["line"])
-    name = parts["function"] if parts["function"] != "<module>" else Path(file).name
+    name = parts["function"]
+    if name == "<module>":
+        name = Path(file).name
     if parts["begin"] and parts["end"]:
         # Columns are of bytes. What is called ends before the first bracket: "a.dot(b)".
         text = linecache.getline(file, line).encode()[int(parts["begin"]) : int(parts["end"])].decode(errors="replace")
-        callee = re.match(r"([A-Za-z_][\w.]*)\(", text)
-        name = callee[1] if callee else name
+        if callee := re.match(r"([A-Za-z_][\w.]*)\(", text):
+            name = callee[1]
     return name, Spot(file, line)
 
 

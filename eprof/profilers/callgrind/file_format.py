@@ -28,7 +28,7 @@ _NOTE, LOST = "Note", "Lost"  # what is said of a decoded profile; what it lacks
 _NO_FILE = ("", "???")
 _TRIGGER, _CLIENT = "Trigger", "Client Request:"  # why a part was written: the program asked, and said where it is
 # What `eprof_mark.h` and `hook/sitecustomize.py` say: a thread's mark begins (+), ends (-), or is the last (!).
-_SAID = pattern(r"eprof (?P<thread>\d+) (?P<sign>[-+!]) ?(?P<name>[^\t]*)\t?(?P<frame>.*)")
+_SAID = pattern(r"eprof (?P<thread>\d+) (?P<sign>[-+!]) ?(?P<name>.*)")
 _MARK = "Mark"  # in a decoded profile: which one the costs below it are of
 _UNTOLD, _AND = "mark not told", " + "  # the first as `profile/grouping.py` calls what may be of any group
 _HIGHEST = (1 << 63) - 1
@@ -117,19 +117,23 @@ class Costs(Struct, frozen=True, eq=False):
         described = {f"{_NOTE} {number}": note for number, note in enumerate(notes, 1)}
         return replace(self, descriptions={**self.descriptions, **described})
 
-    def added(self, by_mark: bool = True) -> Self:
-        """Rows of one function at one place in the source added up, and calls of one by another.
+    def without_marks(self) -> Self:
+        """The same callgrind profile, as if its program set no marks."""
+        return replace(
+            self,
+            spots=tuple(spot._replace(mark=OUTSIDE) for spot in self.spots),
+            calls=tuple(call._replace(mark=OUTSIDE) for call in self.calls),
+        )
 
-        by_mark: but those of other marks apart.
-        """
+    def added(self) -> Self:
+        """Rows of one function at one place in the source, in one mark, added up, and calls of one by another."""
         number_of: dict[Spot, int] = {}
-        spots = self.spots if by_mark else tuple(spot._replace(mark=OUTSIDE) for spot in self.spots)
-        numbers = np.array([number_of.setdefault(spot, len(number_of)) for spot in spots], dtype=np.int64)
+        numbers = np.array([number_of.setdefault(spot, len(number_of)) for spot in self.spots], dtype=np.int64)
         rows = np.column_stack([self.places, numbers[self.spot_of]])
         used, codes = np.unique(rows, axis=0, return_inverse=True)
         calls: dict[tuple[int, int, str], list[int]] = {}
         for call in self.calls:
-            key = (call.caller, call.callee, call.mark if by_mark else OUTSIDE)
+            key = (call.caller, call.callee, call.mark)
             calls[key] = [
                 sum(pair) for pair in zip_longest(calls.get(key, ()), [call.number, *call.costs], fillvalue=0)
             ]
@@ -344,11 +348,11 @@ class _Walk(Struct):
         self.mark = _AND.join(sorted(innermost)) or OUTSIDE
         if not self.are_marks_told:
             self.mark = _UNTOLD
-        self.frame = said
-        about = _SAID.fullmatch(said)
+        event, _, self.frame = said.partition("\t")
+        about = _SAID.fullmatch(event)
         if about is None:
+            self.frame = said
             return
-        self.frame = about["frame"]
         thread = self.thread or about["thread"]
         if self.marked_by.get(thread) != about["thread"]:  # valgrind gives the number of an ended thread to a new one
             self.marked_by[thread], self.open_marks[thread] = about["thread"], []

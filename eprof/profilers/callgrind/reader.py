@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Columns, group_sums, numbers_of
 from eprof.base.errors import LogError
-from eprof.base.text import pattern
+from eprof.base.text import few, pattern
 from eprof.logs.join.ranks import MARK, OUTSIDE
 from eprof.logs.rows.log import COUNT, Calls, Log, Names, Table, TableRows
 from eprof.logs.rows.stream import Source
@@ -24,28 +24,34 @@ _ADDRESS = pattern(r"0x[0-9a-fA-F]+")
 
 
 def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, parts: str | None, *_: object) -> Log:
-    """Read a profile of callgrind or cachegrind. keep: the counters to hold. Raises LogError if it holds no costs."""
+    """Read a profile of callgrind or cachegrind. keep: the counters to hold. parts: MARK has a row for each of them.
+
+    Raises LogError if it holds no costs.
+    """
     text = b"".join(pieces).decode("utf-8", "replace")
     try:
         costs = parse(text.split("\n"))
         damage = costs.damage
     except LogError as err:
         raise LogError(f"{source.path}: {err}") from err
-    is_of_run = UNDECODED in costs.own
     path = Path(source.path)
-    functions = costs
-    if not is_of_run:
+    functions, command = costs, None  # a run directory knows the program, of which this may be a child
+    if UNDECODED not in costs.own:
         functions = decoded(costs, path.parent, path.stat().st_mtime if path.is_file() else math.inf)
-    # A run directory knows the program, of which this may be a child.
-    command = None if is_of_run else costs.header.get("cmd")
-    functions = functions.added(by_mark=parts == MARK)
-    places = np.unique(functions.places).tolist()
-    names = dict(zip(places, _names([functions.functions[place] for place in places]), strict=True))
-    table = _table(functions, names, keep, [spot.mark for spot in functions.spots] if parts == MARK else None)
+        command = costs.header.get("cmd")
     notes = functions.notes[:_FEW]
     if len(functions.notes) > _FEW:  # a Python program has a hundred libraries
         notes.append(f"{len(functions.notes) - _FEW} more objects likewise")
     notes += filter(None, [damage])
+    marks = {spot.mark for spot in functions.spots} - {OUTSIDE}
+    if parts != MARK and marks:
+        told = few(sorted(marks), _FEW)
+        notes.append(f"the program set marks ({told}), which --group mark and diff --by mark tell apart")
+        functions = functions.without_marks()
+    functions = functions.added()
+    places = np.unique(functions.places).tolist()
+    names = dict(zip(places, _names([functions.functions[place] for place in places]), strict=True))
+    table = _table(functions, names, keep, [spot.mark for spot in functions.spots] if parts == MARK else None)
     return source.log(
         [table],
         notes,

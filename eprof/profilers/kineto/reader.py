@@ -66,8 +66,14 @@ def _read(source: Source, trace: Trace, parts: str | None) -> Log:
     known = [table for table in tables if table is not None]
     if not known:
         raise LogError(f"{source.path}: the trace has no kernels, only what the CPU did; {_RECORD}")
+    others: dict[str, list[float]] = {}
+    for event in events:
+        if event.cat in _OTHERS:
+            others.setdefault(_OTHERS[event.cat], []).append(event.dur)
+    if others:
+        notes.append(no_kernels((noun, len(own), sum(own) * 1e-6) for noun, own in sorted(others.items())))
     copies_s = 1e-6 * sum(event.dur for event in events if event.cat in _OTHERS)
-    return source.log(known, [*source.notes, *notes, *_left_out(events)], idle=gaps.idle, copies_s=copies_s)
+    return source.log(known, [*source.notes, *notes], idle=gaps.idle, copies_s=copies_s)
 
 
 def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: list[str], gaps: Gaps) -> Table | None:
@@ -168,12 +174,6 @@ def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:
     name_of: dict[Id, str] = {gpu.id: gpu.name for gpu in gpus}
     alike = only(set(name_of.values()))
     return Names.of(f"{name_of.get(each.device, alike) or UNNAMED} ({each.device})" for each in links)
-
-
-def _left_out(events: Sequence[Event]) -> Iterator[str]:
-    times_us = {noun: [event.dur for event in events if event.cat == category] for category, noun in _OTHERS.items()}
-    if others := [(noun, len(own), sum(own) * 1e-6) for noun, own in times_us.items() if own]:
-        yield no_kernels(others)
 
 
 def has_operators(events: Iterable[Event]) -> bool:

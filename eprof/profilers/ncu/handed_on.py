@@ -138,7 +138,17 @@ def of_rows(path: str, rows: Iterable[Row], keep: Container[str] | None, parts: 
     launches: dict[object, Launch] = {}
     seen: Counter[object] = Counter()
     for row in rows:
-        _check(path, row)
+        lacking = [name for name in _NEEDED if row.get(name) is None]
+        if lacking or not any(name in row for name in _VALUES):
+            raise LogError(
+                f"{path}: is no result of nsight-python, or cut off: {', '.join(lacking) or 'a value'} is not there; "
+                "give the frame that `to_dataframe()` returns, or the CSV of `output_csv=True`."
+            )
+        if str(row.get("Normalized", False)) not in ("False", ""):
+            raise LogError(
+                f"{path}: its values are normalized against {row['Normalized']}, which are no counts; profile without "
+                "`normalize_against`."
+            )
         about = tuple((name, str(row[name])) for name in row if name not in _OF_METRIC)
         metric = str(row["Metric"])
         # The metrics of one run stand together, those of the next run, or derived ones, behind them.
@@ -153,21 +163,6 @@ def of_rows(path: str, rows: Iterable[Row], keep: Container[str] | None, parts: 
     if not launches:
         raise LogError(f"{path}: holds no rows of nsight-python.")
     return log_of(path, list(launches.values()), keep, split=parts in RANGES)
-
-
-def _check(path: str, row: Row) -> None:
-    """Raises LogError for a row that nsight-python does not write."""
-    lacking = [name for name in _NEEDED if row.get(name) is None]
-    if lacking or not any(name in row for name in _VALUES):
-        raise LogError(
-            f"{path}: is no result of nsight-python, or cut off: {', '.join(lacking) or 'a value'} is not there; give "
-            "the frame that `to_dataframe()` returns, or the CSV of `output_csv=True`."
-        )
-    if str(row.get("Normalized", False)) not in ("False", ""):
-        raise LogError(
-            f"{path}: its values are normalized against {row['Normalized']}, which are no counts; profile without "
-            "`normalize_against`."
-        )
 
 
 def _number(value: Any) -> float:

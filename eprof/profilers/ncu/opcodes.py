@@ -86,24 +86,14 @@ def columns(metric: str, launches: Sequence[Opcodes], total: Array, keep: Contai
         for counts, sum_ in zip(launches, total, strict=True)
     ]
     if metric == WITH_MODIFIERS:
-        return _flops(known, keep)
+        # The flops of matrix instructions by the type of operands, instead of each opcode with its modifiers.
+        flops = [mapped(flops_by_type, counts) for counts in known]
+        kinds = [kind for kind in TYPES if any(flops) and (keep is None or f"{metric}[flops {kind}]" in keep)]
+        return {f"{metric}[flops {kind}]": np.array([_opcode_count(own, kind) for own in flops]) for kind in kinds}
     wanted = list(dict.fromkeys(opcode for counts in known if counts for opcode in counts))
     if wanted and isinstance(keep, Collection):
         wanted = sorted({name.partition("[")[2][:-1] for name in keep if name.startswith(f"{metric}[")})
     return {f"{metric}[{opcode}]": np.array([_opcode_count(counts, opcode) for counts in known]) for opcode in wanted}
-
-
-def _flops(launches: Sequence[Opcodes], keep: Container[str] | None) -> dict[str, Array]:
-    """The flops of matrix instructions by the type of operands, instead of each opcode instance with its modifiers."""
-    flops = [mapped(flops_by_type, counts) for counts in launches]
-    if not any(flops):
-        return {}
-    names = {f"{WITH_MODIFIERS}[flops {kind}]": kind for kind in TYPES}
-    return {
-        name: np.array([_opcode_count(own, kind) for own in flops])
-        for name, kind in names.items()
-        if keep is None or name in keep
-    }
 
 
 def _opcode_count(counts: Opcodes, opcode: str) -> float:

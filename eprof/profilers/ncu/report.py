@@ -124,10 +124,11 @@ def _sheet(actions: Sequence[Any], pids: Sequence[str], keep: Container[str] | N
                 units.setdefault(name, unit)
                 values[name][row] = _number(metric) * unit.factor
                 missing[name] += bool(np.isnan(values[name][row]))
+    versions = zip(*(_words(actions, name) for name in _VERSION), strict=True)
     return Sheet(
         kind=KIND,
         device=_words(actions, _DEVICE),
-        capability=_capabilities(actions),
+        capability=[phrase("{}.{}", *version) or None for version in versions],
         gpu=_words(actions, GPU_NAME),
         kernel=[_text(action.name(action.NameBase_DEMANGLED)) for action in actions],
         process=pids,
@@ -166,11 +167,6 @@ def _opcodes(metric: Any) -> opcodes.Opcodes:
         return None
     names = metric.correlation_ids()
     return {str(names.as_string(place)): float(metric.as_double(place)) for place in range(metric.num_instances())}
-
-
-def _capabilities(actions: Sequence[Any]) -> list[str | None]:
-    major, minor = (_words(actions, name) for name in _VERSION)
-    return [phrase("{}.{}", *version) or None for version in zip(major, minor, strict=True)]
 
 
 def _words(actions: Sequence[Any], name: str) -> list[str | None]:

@@ -19,7 +19,7 @@ from eprof.base.text import counted, few, pattern, phrase, when
 from eprof.base.toml import Document
 from eprof.collect.messages import Findings, shortened
 from eprof.logs.rows.cells import ABSENT, as_cell
-from eprof.logs.rows.folding import Piece, Store
+from eprof.logs.rows.folding import Cells, Piece, Store
 from eprof.logs.rows.log import COUNT, Clock, Names, Table
 from eprof.logs.rows.numbers import Unit, kind_of
 from eprof.profilers.ncu import derived
@@ -212,14 +212,17 @@ class Collected(Store, dict=True):
         made = derived.totals(counters, time_s, launches, keep) | sheet.by_opcode
         counters |= made
         kinds |= dict.fromkeys(made, COUNT)
-        wanted = [name for name in kinds if keep is None or name in keep]
+        cells: dict[str, Cells] = {}
+        for name in (name for name in kinds if keep is None or name in keep):
+            values, kind = counters[name], np.int8(as_cell(kinds[name]))
+            cells[name] = values, np.where(np.isnan(values), np.int8(ABSENT), kind)
         return Piece(
             self._runs(_names(sheet.process), table),
             self.devices.codes(devices),
             self.kernels.codes(_names(sheet.kernel)),
             launches,
             time_s,
-            {name: (counters[name], _cells(counters[name], kinds[name])) for name in wanted},
+            cells,
             None if sheet.part is None else self.parts.codes(_names(sheet.part)),
         )
 
@@ -248,10 +251,6 @@ class Collected(Store, dict=True):
                 table = replace(table, units=units, counters=Columns(tuple(units), table.counters.only(units)))
             tables.append(table)
         return tuple(tables)
-
-
-def _cells(values: Array, kind: str) -> Array:
-    return np.where(np.isnan(values), np.int8(ABSENT), np.int8(as_cell(kind)))
 
 
 def _names(words: Words) -> Names:

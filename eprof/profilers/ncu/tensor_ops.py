@@ -75,16 +75,11 @@ def parts(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
         chosen = whole or _outermost(metrics)
         if chosen:
             name = whole_name(types) if whole else by_op_name(types)
-            if _is_one_of_two(types, chosen):
+            results = {metric.dst for metric in chosen}
+            if types in _ADDS_UP_IN_TWO and None not in results and len(results) == 1:
                 name = part_name(types)
             sums[name] = tuple(metric.name for metric in chosen)
     return sums
-
-
-def _is_one_of_two(types: str, metrics: Sequence[_TensorMetric]) -> bool:
-    """Whether tensor core metrics count what adds up in one of FP32 and FP16, and nothing that adds up in the other."""
-    results = {metric.dst for metric in metrics}
-    return types in _ADDS_UP_IN_TWO and None not in results and len(results) == 1
 
 
 def _outermost(metrics: Sequence[_TensorMetric]) -> list[_TensorMetric]:

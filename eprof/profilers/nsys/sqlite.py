@@ -6,13 +6,13 @@ Only the table of kernels is added up. It is joined by numbers that are unique (
 
 import math
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
 from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED
-from eprof.base.known import mapped
+from eprof.base.known import mapped, only
 from eprof.base.text import counted
 from eprof.logs.rows.cells import no_kernels
 from eprof.logs.rows.log import LAUNCH, Idle, Log
@@ -144,24 +144,18 @@ def _devices(database: _Database, seen: Iterable[tuple[object, object]]) -> dict
     if database.has(_ORDINALS, "gpuId", "cudaId", "pid"):
         rows = database.connection.execute(f"select cudaId, pid, gpuId from {_ORDINALS}")
         place = {(ordinal, process): gpu for ordinal, process, gpu in rows}
-    names = _gpus(database)
+    several: dict[object, set[str]] = {}
+    if database.has(_GPUS, "id", "name"):
+        for number, name in database.connection.execute(f"select id, name from {_GPUS}"):
+            several.setdefault(number, set()).add(_text(name))
+    names = {number: only(own) for number, own in several.items()}  # None: several names share a number
     gpu_of = {pair: place.get(pair, pair[0]) for pair in pairs}
     numbers = {pair: pair[0] for pair in pairs}
     if len(set(gpu_of.values())) > len(set(numbers.values())):
         numbers = gpu_of
-    if not names and len(set(numbers.values())) == 1:
+    if all(name is None for name in names.values()) and len(set(numbers.values())) == 1:
         return dict.fromkeys(pairs)
     return {pair: f"{names.get(gpu_of[pair]) or UNNAMED} ({numbers[pair]})" for pair in pairs}
-
-
-def _gpus(database: _Database) -> Mapping[object, str]:
-    """The names of GPUs in nsys's database by number, without numbers that several names share."""
-    if not database.has(_GPUS, "id", "name"):
-        return {}
-    several: dict[object, set[str]] = {}
-    for number, name in database.connection.execute(f"select id, name from {_GPUS}"):
-        several.setdefault(number, set()).add(_text(name))
-    return {number: names.pop() for number, names in several.items() if len(names) == 1}
 
 
 def _text(value: object) -> str:

@@ -79,7 +79,7 @@ def step(what: str, request: Request, place: Place) -> Step:
     can = _abilities(path)
     log, trace = place.log(what, ".csv"), place.log(what, ".nsys-rep")
     # Kernels of a graph one by one, as ncu counts them.
-    graphs = [f"{_GRAPHS}=node"] if can.graphs else []
+    graphs = [f"{_GRAPHS}=node"] * can.graphs
     return Step(
         what,
         (
@@ -101,8 +101,8 @@ def step(what: str, request: Request, place: Place) -> Step:
 def launches(path: Path) -> int:
     """The kernel launches in a table of nsys; 0 where it has none."""
     (text,) = beginnings([path])
-    header = re.search(_HEADER, text)
-    return sum(int(calls) for calls in re.findall(_ROW, text[header.end() :])) if header else 0
+    _, *tables = re.split(_HEADER, text, maxsplit=1)
+    return sum(int(calls) for table in tables for calls in re.findall(_ROW, table))
 
 
 def judge(then: Then, ended: Ended, errors: str = "") -> Verdict:

@@ -56,7 +56,6 @@ PROFILER_LINE = pattern(
     r'(?:[^,"=]{1,40},){0,3}[ \t]{0,40}(?:==(?P<pid>\d+|PROF|WARNING|ERROR)==|={8}(?!.*=\s*$)) (?P<text>.*)'
 )
 _COMMAND = pattern(r"NVPROF is profiling process (\d+), command: (.*)")
-_EXAMPLES, _SHOWN = 3, 60
 _LONGEST = 4000  # characters of a message that are looked at
 # A log has one of these for each launch.
 _ROUTINE = ("Replaying kernel ", "Profiling application: ", "Profiling result:", "Metric result:", "Event result:")
@@ -459,27 +458,23 @@ class Walk:
         self.seen.skipped_lines += 1
         self._last_skipped = True
         self.seen.example_skipped = self.seen.example_skipped or self._whole[:_EXAMPLE]
-        if self._section is not None:
-            self._look_for_rows(line)
+        like_a_row = _LIKE_A_ROW.match(line) is not None
+        if isinstance(self._section, Section) and self._section.header.kind != IGNORED:
+            # Of an open table, no row, but maybe one before something happened to it.
+            header = self._section.header
+            number = len(split(line))
+            if '"' not in line and number > header.width and (like_a_row or not header.quoted):
+                self.seen.unquoted = self.seen.unquoted or (number, header.width)
+            elif like_a_row and (line.startswith('"') or header.prefix):
+                self.seen.broken_rows += 1
+        elif self._section is not None:
             return
-        if self._before is not None:
+        elif self._before is not None:
             fields = split(line)
             if len(fields) == self._before.header.width and self._before.fits(fields):
                 self.seen.lost_rows.append(self.seen.lines)
-        elif not self.seen.tables and not self.seen.headerless and _LIKE_A_ROW.match(line):
+        elif not self.seen.tables and not self.seen.headerless and like_a_row:
             self.seen.headerless = self.seen.lines, line[:_EXAMPLE]
-
-    def _look_for_rows(self, line: str) -> None:
-        """A line of an open nvprof table that is no row, but was one before something happened to it."""
-        if not isinstance(self._section, Section) or self._section.header.kind == IGNORED:
-            return
-        header = self._section.header
-        number = len(split(line))
-        like_a_row = _LIKE_A_ROW.match(line) is not None
-        if '"' not in line and number > header.width and (like_a_row or not header.quoted):
-            self.seen.unquoted = self.seen.unquoted or (number, header.width)
-        elif like_a_row and (line.startswith('"') or header.prefix):
-            self.seen.broken_rows += 1
 
     def _open(self, header: Header) -> None:
         self._end_table()

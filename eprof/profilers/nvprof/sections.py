@@ -74,7 +74,7 @@ class SummarySection(ColumnSection):
 
     def all_fit(self, rows: Rows) -> bool:
         """As `fits` for rows of nvprof's summary; those by hardware instance are taken one by one."""
-        return super().all_fit(rows) and not rows.each(self.name, self.store.each(_is_by_instance)).any()
+        return super().all_fit(rows) and rows.all(self.name, self.store.each(_is_of_whole))
 
     def take(self, fields: list[str]) -> None:
         """Take a row of nvprof's summary; where a counter went wrong there is no value."""
@@ -82,7 +82,7 @@ class SummarySection(ColumnSection):
         wrong = [fields[place] for place in self._others if shows_wrong(fields[place])]
         if wrong:
             fields[self.value] = wrong[0]
-        if _is_by_instance(fields[self.name]):
+        if not _is_of_whole(fields[self.name]):
             fields[self.name] = fields[self.name].rpartition(" (")[0]
             fields[self.value] = self._summed(fields[self.value])
         super().take(fields)
@@ -156,8 +156,9 @@ class SummarySection(ColumnSection):
             yield piece
 
 
-def _is_by_instance(name: str) -> bool:
-    return name.rstrip().endswith(_INSTANCES)
+def _is_of_whole(name: str) -> bool:
+    """Whether a counter of nvprof's summary is of the whole GPU, and not told by hardware instance."""
+    return not name.rstrip().endswith(_INSTANCES)
 
 
 def _rows(device: Array, kernel: Array, calls: Array, counter: Array) -> tuple[Ints, Ints]:
@@ -401,7 +402,7 @@ class TraceSection(ColumnSection):
 
     def all_fit(self, rows: Rows) -> bool:
         """As `fits` for rows of an nvprof trace; those without a duration are looked at one by one."""
-        return self._unit is not None and bool(rows.each(self.name, self.store.each(_is_stripped)).all())
+        return self._unit is not None and rows.all(self.name, self.store.each(_is_stripped))
 
     def take(self, fields: list[str]) -> None:
         """Take a row of an nvprof trace, without what stands around the name."""

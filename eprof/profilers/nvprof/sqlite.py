@@ -1,7 +1,7 @@
 """SQLite files: of nvprof -o, with kernels, times, and metrics by number (counters/nvprof/numbers.toml), of nsys."""
 
 import sqlite3
-from collections.abc import Collection, Container
+from collections.abc import Container
 from contextlib import closing
 from functools import cache
 from pathlib import Path
@@ -76,7 +76,19 @@ def _read(source: Source, path: Path, keep: Container[str] | None, parts: str | 
         raise LogError(
             f"{source.path}: the database is damaged or cut off ({err}); export it again with the profiler that made it"
         ) from err
-    return _log(source, store, counted, metrics)
+    notes = []
+    if metrics:
+        notes.append("the export knows metrics by number only; they are named as nvprof 11.8 names them")
+    if set(counted) - {_METRICS} or (metrics and metrics.unknown):
+        notes.append(
+            "the export knows its events, or other counters, by numbers without names, so they are not read; run "
+            f"`nvprof -i {Path(source.path).name} --csv --print-gpu-trace --log-file out.csv` where nvprof is"
+        )
+    if counted:
+        notes.append("its times were taken while counters were collected, which makes kernels run one after another")
+    if not (made := store.tables()):
+        raise LogError(f"{source.path}: the export holds no kernels; see that the program launches kernels on the GPU")
+    return source.log(made, [*notes, *store.closing_notes()], idle=store.gaps.idle, copies_s=store.copies_s)
 
 
 class _Metrics:
@@ -170,20 +182,3 @@ def _seconds(start: object, end: object) -> float:
     if isinstance(start, int) and isinstance(end, int) and 0 < start <= end:
         return (end - start) * 1e-9
     return float("nan")
-
-
-def _log(source: Source, store: Store, counted: Collection[str], metrics: _Metrics | None) -> Log:
-    notes = []
-    if metrics:
-        notes.append("the export knows metrics by number only; they are named as nvprof 11.8 names them")
-    if set(counted) - {_METRICS} or (metrics and metrics.unknown):
-        notes.append(
-            "the export knows its events, or other counters, by numbers without names, so they are not read; run "
-            f"`nvprof -i {Path(source.path).name} --csv --print-gpu-trace --log-file out.csv` where nvprof is"
-        )
-    if counted:
-        notes.append("its times were taken while counters were collected, which makes kernels run one after another")
-    tables = store.tables()
-    if not tables:
-        raise LogError(f"{source.path}: the export holds no kernels; see that the program launches kernels on the GPU")
-    return source.log(tables, [*notes, *store.closing_notes()], idle=store.gaps.idle, copies_s=store.copies_s)

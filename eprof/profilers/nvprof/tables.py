@@ -309,7 +309,7 @@ class ColumnSection(Section, ABC):
 
         Each different text is looked at once.
         """
-        return all(rows.each(place, self.store.each(fits)).all() for place, fits in self.needed)
+        return all(rows.all(place, self.store.each(fits)) for place, fits in self.needed)
 
     @abstractmethod
     def add(self, rows: Rows) -> None:

@@ -99,7 +99,11 @@ class TextCounters(TextSection):
         device = _DEVICE.fullmatch(line.rstrip())
         kernel = _KERNEL.fullmatch(f"    {device[2]}" if device and device[2] else line.rstrip() + " ")
         if device:
-            self._device = self._indexed(device[1])
+            self._device = device[1]
+            if self._device.strip() and not DEVICE.search(self._device):  # somebody may have cut the index off
+                name = self._device.strip()
+                self._device = f"{name} (0)"
+                self.store.note(f"device `{name}` has no index; it is taken for the first, (0)")
         if device or kernel:
             self._kernel = ""
             if kernel:
@@ -116,13 +120,6 @@ class TextCounters(TextSection):
             "profile with --csv"
         )
         return True
-
-    def _indexed(self, device: str) -> str:
-        """The device's name in nvprof's text with its index, which somebody may have cut off."""
-        if DEVICE.search(device) or not device.strip():
-            return device
-        self.store.note(f"device `{device.strip()}` has no index; it is taken for the first, (0)")
-        return f"{device.strip()} (0)"
 
     def _fields(self, line: str) -> list[str] | None:
         """Invocations, the counter's name, average and total in a row of nvprof's text that may have a description."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Container, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
@@ -21,7 +21,8 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
-from eprof.base.text import few, pattern
+from eprof.base.known import only, ratio
+from eprof.base.text import few, pattern, when
 from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_note
 from eprof.logs.rows.log import (
     CORES,
@@ -40,10 +41,7 @@ from eprof.logs.rows.log import (
 from eprof.logs.rows.numbers import ENGLISH, Locale, ungrouped, value
 from eprof.logs.rows.stream import Source
 from eprof.profilers.perf.signs import (
-    BYTES,
     BYTES_OF,
-    CLOCKS,
-    CPU_CLOCK,
     DURATION,
     EVENT,
     HEADER,
@@ -52,13 +50,8 @@ from eprof.profilers.perf.signs import (
     NOT_KNOWN,
     ROW,
     RUNNING,
-    SOFTWARE,
     STARTED,
-    TASK_CLOCK,
     UNITS,
-    covered,
-    domain,
-    is_user_only,
     plain,
 )
 
@@ -199,7 +192,7 @@ class Lines:
                 Row(
                     time, " ".join(places), cells["counter-value"],
                     cells.get("unit", ""), cells["event"], cells.get("cgroup", ""), cells.get("pcnt-running", _WHOLE),
-                    runtime, cells.get("metric-value", "") if utilized else "",
+                    runtime, when(utilized, cells.get("metric-value", "")),
                     is_mean="variance" in cells,
                 )
             )  # fmt: skip
@@ -217,18 +210,19 @@ class Lines:
         if sep == "," and "," in text:
             count, text = text.split(",")
             before[-1] = count
-        time = before[0] if _CLOCK.fullmatch(before[0]) else ""
         more = [word for word in (row["more"] or "").split(sep) if word]
         cgroup = [word for word in more if not _VARIANCE.fullmatch(word)]
         metric = line[row.end() :].split(sep)
         utilized = metric[2:3] == ["CPUs utilized"]
-        place = sep.join(before[1:] if time else before)
         if before[0] == "summary":  # of all intervals
             return True
+        time = ""
+        if _CLOCK.fullmatch(before[0]):
+            time = before.pop(0)
         return self._add(
             Row(
-                time, place, text, row["unit"], row["event"], sep.join(cgroup), row["running"], row["runtime"],
-                metric[1] if utilized else "", is_mean=len(more) > len(cgroup),
+                time, sep.join(before), text, row["unit"], row["event"], sep.join(cgroup), row["running"],
+                row["runtime"], metric[1] if utilized else "", is_mean=len(more) > len(cgroup),
             )
         )  # fmt: skip
 
@@ -236,7 +230,7 @@ class Lines:
         run = self.runs[-1]
         elapsed = _ELAPSED.match(line)
         if elapsed:
-            self._look(elapsed[1], False)
+            self._locale.look([ungrouped(elapsed[1])], [False])
             run.elapsed = elapsed[1]
             return True
         if run.elapsed and (cpu := _CPU_TIME.match(line)):
@@ -253,7 +247,7 @@ class Lines:
         self._may_go_on = row is not None
         if row is None:
             return False
-        self._look(row["value"], not row["unit"])
+        self._locale.look([ungrouped(row["value"])], [not row["unit"]])
         utilized = _UTILIZED.search(row["rest"])
         running = share[1] if share else _WHOLE
         return self._add(
@@ -262,9 +256,6 @@ class Lines:
                 running, cpus=utilized[1] if utilized else "", is_mean="+-" in row["rest"],
             )
         )  # fmt: skip
-
-    def _look(self, number: str, is_count: bool) -> None:
-        self._locale.look([ungrouped(number)], [is_count])
 
     def whole_runs(self) -> Iterator[Run]:
         """The runs in perf's output that have rows.
@@ -287,6 +278,20 @@ def seconds(time: str) -> float:
     return float(time.replace(",", "."))
 
 
+TASK_CLOCK, CPU_CLOCK = "task-clock", "cpu-clock"
+CLOCKS = (TASK_CLOCK, CPU_CLOCK)
+# The kernel counts these by itself, on machines without counters too.
+SOFTWARE = frozenset(
+    {
+        *CLOCKS,
+        *(DURATION, "user_time", "system_time", "context-switches", "cs", "cpu-migrations", "migrations"),
+        *("page-faults", "faults", "minor-faults", "major-faults", "alignment-faults", "emulation-faults"),
+        *("cgroup-switches", "bpf-output", "dummy"),
+    }
+)
+BYTES = {"B": 1, "Bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+# Domains of RAPL: cores and graphics are inside of packages, and everything is inside of psys.
+_DOMAINS = {"pkg": "package", "psys": "the whole platform", "cores": "processor cores", "gpu": "the graphics unit"}
 _EXAMPLES = 3
 _INSTRUCTIONS = ("instructions", "inst_retired.any", "ex_ret_instr")
 # Of a socket or a node, where every unit counts; behind it stands how many CPUs the row is of.
@@ -294,6 +299,35 @@ _SOCKET = pattern(r"((?:socket|node)?[SN][0-9]+)(?:[^\w-][0-9]*)*")
 _OF_ALL = 1e-4  # a clock this near to a whole number of CPUs runs on all of them
 SYSTEM = "system wide"  # perf stat -a says so in place of a command
 _ALL, _RAN_OVER = 100.0, -1.0  # shares of the time, and what stands there where a counter ran over
+
+
+def is_user_only(event: str) -> bool:
+    """Whether a perf event leaves the kernel's share out, as for users without privileges."""
+    return event.endswith((":u", "/u"))
+
+
+def domain(event: str) -> str | None:
+    """The domain of a perf energy event: "pkg" of `power/energy-pkg/`; None for others."""
+    return event.removeprefix("power/energy-").rstrip("/") if event.startswith("power/energy-") else None
+
+
+def covered(domains: Iterable[str], packages: int | None) -> tuple[tuple[str, ...], str]:
+    """The domains of perf's energy events to add up, and what they cover.
+
+    packages: how many there are; None: not known.
+    """
+    known = set(domains)
+    first = next((name for name in _DOMAINS if name in known), None)
+    if first is None:
+        return (), ""
+    if first != "pkg":
+        return (first,), _DOMAINS[first]
+    words = "processor packages"
+    if packages:
+        words = f"{packages} {words}"
+    if packages == 1:
+        words = "1 processor package"
+    return (("pkg", "ram"), f"{words} and DRAM") if "ram" in known else (("pkg",), words)
 
 
 class _Sum(Struct):
@@ -363,10 +397,14 @@ class _Counted(Struct):
         }
         amounts |= {name + RUNNING: (share, PERCENT) for name, share in shares.items() if share < _ALL}
         energy = {name: total.value for name, total in self.joules.items() if not self.is_unknown(total)}
-        amounts |= {SOCKETS: (float(self.packages), OTHER)} if self.packages else {}
-        amounts |= {CORES: (self.cores, OTHER)} if self.cores else {}
+        if self.packages:
+            amounts[SOCKETS] = (float(self.packages), OTHER)
+        if self.cores:
+            amounts[CORES] = (self.cores, OTHER)
         domains, covers = covered(energy, self.packages)
-        return amounts | ({covers: (sum(energy[name] for name in domains), JOULE)} if domains else {})
+        if domains:
+            amounts[covers] = (sum(energy[name] for name in domains), JOULE)
+        return amounts
 
     def lacks(self, total: _Sum) -> bool:
         """Whether perf has no row of an event for an interval or a CPU, where others of its unit have one, or one that
@@ -380,11 +418,6 @@ class _Counted(Struct):
     def is_unknown(self, joules: _Sum) -> bool:
         """Whether perf lacks the joules of an interval or a socket: the others are no measured energy."""
         return self.lacks(joules) or any(math.isnan(value) for value, _ in joules.parts.values())
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether perf counted neither an event of the processor nor energy."""
-        return all(math.isnan(total.value) for total in (*self.events.values(), *self.joules.values()))
 
 
 def read(
@@ -404,7 +437,8 @@ def read(
     lines.finish(rest)
     runs = list(lines.whole_runs())
     rows = [row for run in runs for row in (_interval_rows if parts == INTERVAL else _rows)(run, lines)]
-    if all(row.is_empty for row in rows):
+    totals = [total for row in rows for total in (*row.events.values(), *row.joules.values())]
+    if all(math.isnan(total.value) for total in totals):
         raise LogError(f"{source.path}: {_nothing(rows)}")
     commands = {run.command for run in runs} - {None, SYSTEM}
     return source.log(
@@ -412,7 +446,7 @@ def read(
         [*source.notes, *_notes(runs, rows, keep)],
         lines=lines.number,
         skipped_lines=lines.others,
-        command=commands.pop() if len(commands) == 1 else None,
+        command=only(commands),
     )
 
 
@@ -423,7 +457,7 @@ def _interval_rows(run: Run, lines: Lines) -> Iterator[_Counted]:
         for counted in _rows(replace(run, rows=list(rows), elapsed="", cpu=[]), lines, begin_s):
             counted.interval = time or None
             yield counted
-        begin_s = seconds(time) if time else 0.0
+        begin_s = seconds(time or "0")
 
 
 def _rows(run: Run, lines: Lines, begin_s: float = 0.0) -> list[_Counted]:
@@ -452,7 +486,7 @@ def _rows(run: Run, lines: Lines, begin_s: float = 0.0) -> list[_Counted]:
     intervals = len({row.time for row in run.rows})
     # The counters of packages ran for so many times the time of the run, and clocks tell how many cores were busy.
     sockets_ns = [float(row.runtime_ns or 0) for row in run.rows if domain(plain(row.event)[0]) == "pkg"]
-    sockets = sum(sockets_ns) / 1e9 / time_s if time_s > 0 else 0.0
+    sockets = ratio(sum(sockets_ns) / 1e9, time_s) or 0.0
     busy_s = _busy_s(run, lines, inner)
     for each in counted.values():
         each.intervals = intervals
@@ -492,7 +526,7 @@ def _count(counted: _Counted, row: Row, run: Run, lines: Lines) -> None:
         event, value = event + BYTES_OF, value * BYTES[row.unit]
     elif row.unit:
         return
-    unit = pmu or ("unc" if event.startswith("unc_") else "")
+    unit = pmu or when(event.startswith("unc_"), "unc")
     socket = _SOCKET.fullmatch(row.place)
     place = socket[1] if socket else row.place
     counted.places.add((place, unit))
@@ -541,11 +575,13 @@ def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) 
 
 def _nothing(rows: Sequence[_Counted]) -> str:
     names = [f"`{name}`" for row in rows for name in row.events]
-    what = f"{few(list(dict.fromkeys(names)), _EXAMPLES)} could not be counted" if names else "no event is in it"
+    what = "no event is in it"
+    if names:
+        what = f"{few(list(dict.fromkeys(names)), _EXAMPLES)} could not be counted"
     times = [row.time_s for row in rows if not math.isnan(row.time_s)]
-    only = f"; it tells only that the run took {sum(times):.6g} s" if times else ""
+    told = when(times, f"; it tells only that the run took {sum(times):.6g} s")
     return (
-        f"perf counted nothing of the processor ({what}), as in virtual machines without counters{only}; count with "
+        f"perf counted nothing of the processor ({what}), as in virtual machines without counters{told}; count with "
         "eprof run --profiler callgrind, or on a machine with counters"
     )
 

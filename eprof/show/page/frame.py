@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.resources import cache_folder, cache_refusal, folder
-from eprof.base.text import visible, when
+from eprof.base.text import phrase, visible, when
 from eprof.show.page import svg
 from eprof.show.page.svg import piece
 from eprof.show.words.badges import MISSING
@@ -321,7 +321,7 @@ def energy_map(cells: Mapping[tuple[float, float], HeatCell]) -> Markup:
     """A heat map of energy by clocks."""
     drawn = {}
     for clocks, cell in cells.items():
-        kinds = ["no" if cell.step is None else f"h{cell.step}"]
+        kinds = [phrase("h{}", cell.step) or "no"]
         if cell.is_now:
             kinds.append("now")
         if not cell.is_allowed:

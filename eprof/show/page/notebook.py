@@ -16,7 +16,6 @@ from eprof.show.page.svg import pct, piece
 from eprof.show.words.blocks import Block, Headline, Legend, Medium, Notes, Sentence, Table
 from eprof.show.words.cells import Bar, Cell, Name, legend, plain_text
 
-_KERNELS = 8
 _NAME = 60
 _WIDTH = 100  # columns of a terminal that has as much room
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from markupsafe import Markup, escape
 from msgspec import Struct
 
+from eprof.base.known import mapped
 from eprof.base.text import capital, cut, when
 from eprof.base.vocabulary import GROUPS
 from eprof.show.words.badges import AT_LEAST, MISSING, letters, pills, signs, written
@@ -89,7 +90,7 @@ def bar(
     body = Markup("").join(rect(segment) for segment in segments)
     end = segments[-1].start + segments[-1].width if segments else 0.0
     return Markup('<svg class="bar" height="18" role="img" aria-label="{}">{}{}</svg>').format(
-        label, body + whisker(interval), _open_end(min(end, 99.0), 18) if open_end else ""
+        label, body + whisker(interval), when(open_end, _open_end(min(end, 99.0), 18))
     )
 
 
@@ -169,8 +170,7 @@ def cell(content: Cell) -> Markup:
     """A cell of a table as HTML."""
     match content:
         case Quantity():
-            number = None if content.value is None else quantity(content.value, content.unit)
-            return written(number, content.marks)
+            return written(mapped(quantity, content.value, content.unit), content.marks)
         case Change():
             return change(content)
         case Bar():

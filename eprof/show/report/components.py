@@ -35,31 +35,20 @@ _WIDTHS = {"texture": _WIDE, "stores": _WIDE}
 
 def sentence(view: View) -> str:
     """Which component takes the time of the first kernel whose cycles are modelled."""
-    parts = view.document.time_components
-    assert parts
-    for kernel, cycles in zip(view.kernels, parts.kernels, strict=True):
-        if cycles.time_s is not None:
-            return f"{view.label(kernel)}: {_shares(cycles)} (modelled{_elsewhere(view)}: {_seconds(kernel, cycles)})."
-    return "Nothing was counted that the model could make cycles of."
-
-
-def _elsewhere(view: View) -> str:
     costs, parts = view.document.costs, view.document.time_components
     assert parts
-    return when(costs is not None and costs.gpu_match == "other", f" for {parts.device}")
-
-
-def _shares(cycles: schema.KernelCycles) -> str:
+    timed = (pair for pair in zip(view.kernels, parts.kernels, strict=True) if pair[1].time_s is not None)
+    kernel, cycles = next(timed, (None, None))
+    if kernel is None or cycles is None:
+        return "Nothing was counted that the model could make cycles of."
     total = sum(cycles.cycles.values())
     largest = sorted(cycles.cycles.items(), key=lambda part: -part[1])[:_LARGEST]
-    return ", ".join(f"{percent(part / total)} {_LONG[name]}" for name, part in largest if part >= _SMALL * total)
-
-
-def _seconds(kernel: schema.Kernel, cycles: schema.KernelCycles) -> str:
-    modelled = quantity(cycles.time_s or 0.0, "s")
-    if kernel.time_s is None or kernel.time_s == cycles.time_s:
-        return modelled
-    return f"{modelled} in all; the report has {quantity(kernel.time_s, 's')}"
+    named = [f"{percent(part / total)} {_LONG[name]}" for name, part in largest if part >= _SMALL * total]
+    elsewhere = when(costs is not None and costs.gpu_match == "other", f" for {parts.device}")
+    seconds = quantity(cycles.time_s or 0.0, "s")
+    if kernel.time_s not in (None, cycles.time_s):
+        seconds += f" in all; the report has {quantity(kernel.time_s or 0.0, 's')}"
+    return f"{view.label(kernel)}: {', '.join(named)} (modelled{elsewhere}: {seconds})."
 
 
 def table(view: View, limit: int | None) -> Table:
@@ -79,7 +68,11 @@ def table(view: View, limit: int | None) -> Table:
         for name, kernel, cycles in zip(short, shown, parts.kernels, strict=False)
     ]
     left_out = and_more(len(view.kernels) - len(shown), view.nouns.kernel)
-    return Table(columns, rows, note=_components_note(parts), left_out=left_out)
+    note = (
+        f"Cycles of one multiprocessor of {parts.device} at {parts.core_mhz:g} MHz by component ([S] 5.5), not "
+        f"measured; warps are those active at a time.{phrase(' Assumed: {}.', parts.assumes)}"
+    )
+    return Table(columns, rows, note=note, left_out=left_out)
 
 
 def _component_cells(kernel: schema.Kernel, cycles: schema.KernelCycles, used: list[str]) -> list[Cell]:
@@ -88,13 +81,6 @@ def _component_cells(kernel: schema.Kernel, cycles: schema.KernelCycles, used: l
     measured = Quantity(kernel.time_s, "s", bits(kernel.time_marks))
     modelled = Quantity(cycles.time_s, "s", ESTIMATED)
     return [measured, modelled, *shares, f"{cycles.active_warps:.4g}", f"{cycles.rounds:.4g}"]
-
-
-def _components_note(parts: schema.TimeComponents) -> str:
-    return (
-        f"Cycles of one multiprocessor of {parts.device} at {parts.core_mhz:g} MHz by component ([S] 5.5), not "
-        f"measured; warps are those active at a time.{phrase(' Assumed: {}.', parts.assumes)}"
-    )
 
 
 _PAGE_ROWS = 100

@@ -60,9 +60,8 @@ def to_openmetrics(document: schema.Profile | Mapping[str, Any]) -> bytes:
 
 def _families(view: View) -> Iterator[str]:
     whole = view.document
-    yield from _family(
-        "eprof_run", "info", "The run, and the prices in force.", "", [(_run_labels(view), 1.0)], "_info"
-    )
+    told = {"eprof": whole.eprof, "title": whole.title, "created": whole.created_utc, **_pricing(view)}
+    yield from _family("eprof_run", "info", "The run, and the prices in force.", "", [(told, 1.0)], "_info")
     yield from _gauge("eprof_run_energy", "joules", "Energy of the whole run.", _known(view.energy("total"), {}))
     measured = Amount(whole.energy_j.measured)
     yield from _gauge("eprof_run_measured_energy", "joules", "What a meter saw.", _known(measured, {}))
@@ -76,11 +75,6 @@ def _families(view: View) -> Iterator[str]:
     yield from _gauge("eprof_kernel_time", "seconds", "Time of all launches of a kernel.", times)
     launches = ((_kernel_labels(kernel), float(kernel.launches)) for kernel in view.kernels)
     yield from _gauge("eprof_kernel_launches", "", "Launches of a kernel.", launches)
-
-
-def _run_labels(view: View) -> Labels:
-    whole = view.document
-    return {"eprof": whole.eprof, "title": whole.title, "created": whole.created_utc, **_pricing(view)}
 
 
 def _pricing(view: View) -> Labels:

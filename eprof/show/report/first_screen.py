@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
+from eprof.base.known import mapped
 from eprof.base.known import ratio as divided
 from eprof.base.text import counted, phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, DATA, RANDOM
 from eprof.profile import schema
 from eprof.show.report.headline import at_least, is_constant_alone, mostly, name_of, share_of
-from eprof.show.report.lever import reached
+from eprof.show.report.roofline import reached
 from eprof.show.report.trust import counted_alone
 from eprof.show.report.view import View, above_of, contenders, time_of
 from eprof.show.words.badges import ASSUMED, MISSING, Amount, ratio
@@ -102,9 +103,8 @@ def _left_out(view: View, entries: Sequence[Entry], shown: int) -> str:
     rest = entries[shown:]
     if not rest:
         return ""
-    more = f"and {counted(len(rest), f'more {_noun(view)}')}"
     share = divided(sum(view.ranked(entry).value or 0.0 for entry in rest), view.ranked(view.document).value)
-    return more if share is None else f"{more}, {percent(share)}"
+    return f"and {counted(len(rest), f'more {_noun(view)}')}{phrase(', {}', mapped(percent, share))}"
 
 
 def _common(view: View, amounts: Sequence[Amount]) -> int:
@@ -115,7 +115,7 @@ def _common(view: View, amounts: Sequence[Amount]) -> int:
     common = ~MISSING
     for amount in amounts:
         common &= amount.marks
-    return common if view.interval("total") is None else common | MISSING
+    return common | MISSING * (view.interval("total") is not None)
 
 
 def _cause_text(view: View, entry: Entry) -> str:

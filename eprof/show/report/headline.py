@@ -228,10 +228,14 @@ def _of_busy_cores(view: View, cores: schema.Cores) -> str:
     constant = view.energy(CONSTANT)
     if not constant.value:
         return ""
-    number = f"{cores.busy:.1f}".removesuffix(".0") if cores.busy >= _FEW_CORES else plain(cores.busy)
-    busy = "1 core was busy" if number == "1" else f"{number} cores were busy"
+    number = plain(cores.busy)
+    if cores.busy >= _FEW_CORES:
+        number = f"{cores.busy:.1f}".removesuffix(".0")
+    busy = f"{number} cores were busy"
     if view.costs and view.costs.gpu_match != "other" and cores.busy <= cores.of:
         busy = f"{number} of {cores.of} cores were busy"
+    elif number == "1":
+        busy = "1 core was busy"
     sockets = math.ceil(cores.busy / cores.of)
     room = when(sockets > 1, f", as many as {sockets} sockets of {cores.of} have")
     return f" Constant power adds {quantity(constant.value, 'J')}: {busy}{room}."
@@ -290,7 +294,9 @@ def name_of(view: View, part: schema.Cause) -> str:
         return "computing and caches"
     if families == {COMPUTATION}:
         return "computing"
-    return "data movement" if "dram" in groups else "caches"
+    if "dram" in groups:
+        return "data movement"
+    return "caches"
 
 
 def mostly(view: View, entry: Entry, part: schema.Cause) -> str:

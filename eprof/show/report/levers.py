@@ -16,16 +16,17 @@ from eprof.base.gpus import capability_of_label
 from eprof.base.known import growth
 from eprof.base.labels import library_of
 from eprof.base.text import bracketed, counted, pattern, when
-from eprof.base.vocabulary import CONSTANT, COUNTS, CPU, DATA, RANDOM, TENSOR_FLOPS
+from eprof.base.vocabulary import CONSTANT, COUNTS, DATA, RANDOM, TENSOR_FLOPS
 from eprof.costs.datasheets import data_sheet, example
 from eprof.energy.bounds import is_plain_product
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of
-from eprof.show.report.first_screen import AGAIN, CACHED, FAMILIES, MOSTLY_INTEGER, SHORT_S, WASTED, requested_of
+from eprof.show.report.first_screen import AGAIN, CACHED, FAMILIES, SHORT_S, WASTED, requested_of
+from eprof.show.report.loops import is_of_library, of_loops, scalar_loops
 from eprof.show.report.trust import counted_alone, lacks_some
 from eprof.show.report.view import DRAM, FLOPS, View, time_of
-from eprof.show.words.badges import SIMULATED, Amount
+from eprof.show.words.badges import Amount
 from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
 from eprof.show.words.numbers import NARROW, more_or_less, percent, percent_span, plain, quantity, span
@@ -39,15 +40,13 @@ _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on mu
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it.
 _OF_A_DIVISION = (5, 8)
 _SAME = 256.0  # bytes of L1 for each of DRAM, from which on they are a thread's own, which no tile shares
+_LAYOUT = pattern(r"_([nt]{2})(?![a-z0-9])")  # of a product's operands, in names of cuBLAS and CUTLASS
 _ALIKE = 0.03  # of flops, and of bytes written: products that differ by less are one
 _WAITING = 1.5  # instructions a cycle of a CPU's core: what executes fewer mostly waits for memory, or for branches
 _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
 _STALLED = 0.3  # of stalls, below which data of memory are not what a kernel waits for
 _EMPTY = 0.5  # of the most warps, below which more of them would hide what it waits for
 _SECTOR_B = 32  # what DRAM of a GPU moves at least
-_WAIT = 100 / 64  # instructions that callgrind takes to last as long as a byte from DRAM: 100 cycles for a line of 64 B
-# Instructions for each flop, a vector's once a lane: a[i] = s b[i] + c[i] takes 4 if scalar, 2.5 or less if in vectors.
-_SCALAR = 3.0
 _NARROWER = (
     *(("tensor_tf32", "tensor_fp16"), ("tensor_tf32", "tensor_bf16")),
     *(("tensor_fp16", "tensor_fp8"), ("tensor_bf16", "tensor_fp8"), ("tensor_fp8", "tensor_fp4")),
@@ -96,7 +95,9 @@ def what_to_try(view: View) -> Point:
     """What to try: the change that saves most, and what to collect where too little was counted to tell."""
     changes = sorted(_levers(view), key=lambda change: -change.saves)
     is_worth_it = bool(changes) and changes[0].saves >= _LITTLE
-    texts = [changes[0].text(*_everything(view)) if is_worth_it else _of_loops(view)]
+    texts = [of_loops(view)]
+    if is_worth_it:
+        texts = [changes[0].text(*_everything(view))]
     if not view.has_energy and view.costs is None:
         texts.append(_how_to_price(view))
     elif not (view.to_meter or view.is_modelled) and (
@@ -236,7 +237,10 @@ def _cheaper_kernels(view: View, everything: float) -> Iterator[Try]:
 
 
 def _alike(products: Iterable["Product"]) -> list[list["Product"]]:
-    """Products in groups that do the same; only groups with as many flops are looked at."""
+    """Products in groups that do the same; only groups with as many flops are looked at.
+
+    Where names tell that operands are laid out otherwise ("nn", "nt"), those of one layout are a group.
+    """
     groups: list[list[Product]] = []
     for product in sorted(products, key=lambda product: product.order):
         near = takewhile(product.is_near, reversed(groups))
@@ -245,7 +249,17 @@ def _alike(products: Iterable["Product"]) -> list[list["Product"]]:
             groups.append([product])
         else:
             home.append(product)
-    return groups
+    return [same for group in groups for same in _by_layout(group)]
+
+
+def _by_layout(products: list["Product"]) -> list[list["Product"]]:
+    by_layout: dict[str, list[Product]] = {}
+    for product in products:
+        layout = _LAYOUT.search(product.kernel.name)
+        by_layout.setdefault(layout[1] if layout else "", []).append(product)
+    if len(by_layout.keys() - {""}) < 2:
+        return [products]
+    return [same for layout, same in by_layout.items() if layout]
 
 
 class Product(NamedTuple):
@@ -343,7 +357,7 @@ def _narrower_types(view: View, everything: float) -> Iterator[Try]:
     has = {word for word, since in _SINCE.items() if _capability(view) >= since}
     for wide, narrow in _NARROWER:
         price, narrower = view.charges.get(wide), view.charges.get(narrow)
-        joules = view.words[wide].energy.value if wide in view.words else None
+        joules = view.energy_of_word(wide).value
         if narrow in has and joules and price and price.pj > 0 and narrower and narrower.pj > 0:
             names = (COUNTS[word].label.removeprefix("Tensor ") for word in (narrow, wide))
             saves = joules / everything * (1 - narrower.pj / price.pj)
@@ -522,8 +536,8 @@ def _ends(view: View, group: str, everything: float, saves: float) -> tuple[floa
         return None
     share = value / everything
     low, high = (joules / everything for joules in pair)
-    causes = view.causes_of(view.document)
-    for part in causes.parts if causes else ():
+    causes = view.causes_of(view.document) or schema.Causes("open", [])
+    for part in causes.parts:
         if group in part.groups and part.interval:
             # Its share of a total that grows with it is known better than its joules are.
             high = min(high, part.interval[1] or 1.0)
@@ -623,104 +637,3 @@ def _mostly_in(view: View, group: str) -> str:
     if len(joules) < 2 or share < _MOSTLY:
         return ""
     return f"{percent(share)} in {view.label(view.kernels[largest])}"
-
-
-def _of_loops(view: View) -> str:
-    """What to try by the counts of a CPU's largest function: its loops wait for DRAM, or are not vectorised.
-
-    Of a library that a Python program calls only how much it is given can change.
-    """
-    if not view.nouns.is_of_cpu or not view.kernels:
-        return ""
-    kernel = max(view.kernels, key=lambda kernel: view.ranked(kernel).value or 0.0)
-    executed, flops = view.instructions(kernel).value or 0.0, view.flops(kernel).value or 0.0
-    missed = view.summed(kernel, ("dram_read", "dram"))
-    name = view.label(kernel)
-    if is_of_library(kernel):
-        share = percent((view.ranked(kernel).value or 0.0) / (view.ranked(view.document).value or math.inf))
-        return f"give {name} less to do ({share}): fewer elements, or narrower ones (float32)"
-    if missed.marks & SIMULATED and _WAIT * (missed.value or 0.0) > executed:
-        return f"{name} mostly waits for DRAM: work on blocks that stay in the last-level cache"
-    if not flops or not _SCALAR <= executed / flops < MOSTLY_INTEGER or "fp64_scalar" in view.words:
-        return ""
-    return f"{name} takes {plain(executed / flops)} instructions for each flop: vectorise its loops (-O3 -march=native)"
-
-
-_PYTHON_LINE = pattern(r"\.pyw?:[0-9]+$")
-_INTERPRETER = "Python"  # its name in `counters/callgrind/libraries.toml`
-_VECTOR_BITS = 256
-_NARROW_BITS = 128
-_MOSTLY_NARROW = 0.5  # of a line's arithmetic that is scalar, or in narrow vectors
-_LEAST_FLOPS = 1 / 30  # of a line's instructions that are arithmetic
-# Counts of a loop that runs once for all lanes of a vector. Bytes stay, and so does what is counted once a lane.
-_ONCE = ("retired", "core_active", "integer", "control", "load_store", "misc")
-
-
-class Vectorised(NamedTuple):
-    """What to vectorise, and J that it saves: at least, with arithmetic alone in vectors, and at most, with all."""
-
-    act: str
-    least_j: float
-    most_j: float
-
-
-def scalar_loops(view: View) -> Iterator[Vectorised]:
-    """The functions whose arithmetic is mostly scalar or narrow, with the line that has most, and what vectors save."""
-    if view.document.device.processor != CPU:
-        return
-    for kernel in view.kernels:
-        if _is_called_by_python(kernel):
-            continue  # what a library does there, who calls it cannot compile otherwise
-        for kind in ("fp64", "fp32"):
-            lines = [line for line in kernel.lines or () if _number(line, f"{kind}_narrow")]
-            place = max(lines, key=lambda line: _number(line, f"{kind}_narrow")).place if lines else ""
-            yield from _vectorised(view.label(kernel) + when(place, f" at {place}"), kernel.counts, kind)
-
-
-def is_of_library(kernel: schema.Kernel) -> bool:
-    """Whether a kernel of a CPU is what a Python program has a known library do, which comes compiled.
-
-    Such a kernel is called "a.dot, OpenBLAS". The interpreter's own work is the program's, and a library that goes by
-    the name of its file may be the user's.
-    """
-    library = kernel.name.rpartition(", ")[2]
-    return _is_called_by_python(kernel) and library != _INTERPRETER and ".so" not in library
-
-
-def _is_called_by_python(kernel: schema.Kernel) -> bool:
-    return any(_PYTHON_LINE.search(line.place) for line in kernel.lines or ())
-
-
-def _number(line: schema.Line, word: str) -> float:
-    count = line.counts.get(word)
-    return count.value or 0.0 if count else 0.0
-
-
-def _vectorised(name: str, counts: dict[str, schema.Count], kind: str) -> Iterator[Vectorised]:
-    numbers = {word: count.value or 0.0 for word, count in counts.items()}
-    joules = {word: count.energy_j or 0.0 for word, count in counts.items()}
-    scalar, narrow, executed = (numbers.get(word, 0.0) for word in (f"{kind}_scalar", f"{kind}_narrow", "retired"))
-    parts = {part: numbers.get(f"{kind}_{part}", 0.0) for part in ("add", "mul", "fma")}
-    operations = sum(parts.values()) + parts["fma"] or numbers.get(kind, 0.0)
-    least = _MOSTLY_NARROW * operations
-    if not executed or not operations or max(scalar, narrow) < least or operations < _LEAST_FLOPS * executed:
-        return
-    bits = int(kind[2:])
-    lanes, now, flops = _VECTOR_BITS // bits, _NARROW_BITS // bits, narrow
-    if scalar >= least:
-        now, flops = 1, scalar
-    share = min(flops / operations, 1.0)
-    fewer = (1 - now / lanes) * share
-    # Where a loop waits for DRAM its cycles stay.
-    waits = _WAIT * (numbers.get("dram_read", 0.0) or numbers.get("dram", 0.0)) > executed
-    once_j = sum(joules.get(word, 0.0) for word in _ONCE if not (waits and word == "core_active"))
-    arithmetic = min((sum(parts.values()) or operations) / now / executed, 1.0)
-    narrow_j = joules.get(f"{kind}_narrow", 0.0)
-    widened_j = joules.get(f"{kind}_scalar", 0.0) + (narrow_j * flops / narrow if narrow else 0.0)
-    how = f"vectorise {name} (-O3 -march=native, unit strides)"
-    what = f"{percent(share)} of its {kind.upper()} arithmetic is scalar, {lanes} fit a vector"
-    if now > 1:
-        how = f"widen the vectors of {name} (-O3 -march=native)"
-        widths = f"{_NARROW_BITS} bits, not {_VECTOR_BITS}"
-        what = f"{percent(share)} of its {kind.upper()} arithmetic is in vectors of {widths}"
-    yield Vectorised(f"{how}: {what}", fewer * arithmetic * once_j, fewer * once_j + widened_j)

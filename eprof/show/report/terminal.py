@@ -15,8 +15,8 @@ from eprof.show.report import first_screen as answer
 from eprof.show.report.components import sentence as component_words
 from eprof.show.report.components import table as component_table
 from eprof.show.report.headline import gaps_lead, gaps_sentence, headline, is_constant_alone
-from eprof.show.report.lever import lever, reached
 from eprof.show.report.levers import what_to_try
+from eprof.show.report.roofline import lever, reached
 from eprof.show.report.tables import (
     count_table,
     group_table,

@@ -1,6 +1,5 @@
 """How far to trust a report: how far off its joules may be, whose prices they have, what was not counted or metered."""
 
-import math
 from collections.abc import Iterator, Mapping
 
 from eprof.base.text import few, listed, phrase, uncapital, when
@@ -151,7 +150,7 @@ def uncounted_share(view: View) -> float:
     total = view.energy("total").value or 0.0
     bounds = _bounds(view)
     if bounds is None:
-        return 1.0 if view.energy("total").lower else 0.0
+        return float(view.energy("total").lower)
     most = bounds.get("total", 0.0)
     return 1.0 if most is None else most / (total + most or 1.0)
 
@@ -163,7 +162,7 @@ def counted_alone(view: View) -> str:
         return ""
     is_open = total.lower and known(ends) is None
     alone = [group for group, amount in view.groups.items() if (amount.value or 0.0) > _NEARLY_ALL * total.value]
-    return alone[0] if is_open and alone else ""
+    return next((group for group in alone if is_open), "")
 
 
 def lacks_some(view: View) -> bool:
@@ -194,12 +193,14 @@ def _lacking(view: View) -> str:
     if not lacks_some(view):
         return ""
     if view.above.value is None:
-        return "Nothing but time was counted." if view.time.value is not None else "Neither work nor time was counted."
+        if view.time.value is None:
+            return "Neither work nor time was counted."
+        return "Nothing but time was counted."
     total = view.energy("total").value or 0.0
     capped = bounds.get("total")
     # The largest first; those that nothing bounds but the board, which then all have the same room, before them.
     groups = [group for group in bounds if group != "total"]
-    ordered = sorted(groups, key=lambda group: -math.inf if bounds[group] is None else -(bounds[group] or 0.0))
+    ordered = sorted(groups, key=lambda group: (bounds[group] is not None, -(bounds[group] or 0.0)))
     names = []
     for group in ordered:
         most = bounds[group]
@@ -243,8 +244,10 @@ def _lacks(view: View, word: Word) -> bool:
     charge = view.charges.get(word.count.name)
     if charge is not None and not charge.pays:
         return False
-    is_share = view.to_meter is not None and word.energy.value
-    return bool((word.value if is_share else word.energy).marks & MISSING)
+    marks = word.energy.marks
+    if view.to_meter is not None and word.energy.value:
+        marks = word.value.marks
+    return bool(marks & MISSING)
 
 
 def _joules_lacking(view: View, group: str) -> float:
@@ -342,17 +345,11 @@ def _by_time(view: View, to_meter: schema.ToMeter) -> str:
 
 def _apart(view: View, within: float) -> list[_ByBoth]:
     """Kernels whose metered share time alone would change, the largest difference first."""
-    apart = [kernel for kernel in _kernels(view) if not _alike(kernel, within)]
-    return sorted(apart, key=lambda kernel: -abs(kernel[1] - kernel[2]))
-
-
-def _kernels(view: View) -> Iterator[_ByBoth]:
+    apart: list[_ByBoth] = []
     for kernel in view.kernels:
         by_counts, by_time = energy_of(kernel, "total").value, by_time_of(kernel).value
-        if by_counts is not None and by_time is not None:
-            yield kernel, by_counts, by_time
-
-
-def _alike(kernel: _ByBoth, within: float) -> bool:
-    _, by_counts, by_time = kernel
-    return by_counts <= by_time * within and by_time <= by_counts * within
+        if by_counts is None or by_time is None:
+            continue
+        if by_counts > by_time * within or by_time > by_counts * within:
+            apart.append((kernel, by_counts, by_time))
+    return sorted(apart, key=lambda each: -abs(each[1] - each[2]))

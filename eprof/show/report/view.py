@@ -184,7 +184,9 @@ class View:
     @cached_property
     def time(self) -> Amount:
         """Time of all kernels of the profile."""
-        return time_of(self.document) if self.document.time_s is not None else Amount(None)
+        if self.document.time_s is None:
+            return Amount(None)
+        return time_of(self.document)
 
     def label(self, kernel: schema.Kernel) -> str:
         """What a kernel is called where there is little room, unlike any other of the document."""
@@ -211,8 +213,8 @@ class View:
         """Seconds in which no kernel ran, as a meter or a trace tells, and the J that these take beside kernels."""
         if self.to_meter is not None:
             return self.to_meter.idle_s or 0.0, self.to_meter.idle_j
-        gaps = self.document.gaps or None
-        return (gaps.time_s or 0.0, gaps.energy_j or 0.0) if gaps else (0.0, 0.0)
+        gaps = self.document.gaps or schema.Gaps(None, None, 0.0)
+        return gaps.time_s or 0.0, gaps.energy_j or 0.0
 
     @property
     def total_is(self) -> str:
@@ -326,7 +328,9 @@ class View:
                 ends = [scale * pair[0], min(scale * pair[1], 1.0)]
             parts.append(schema.Cause([group], share, ends))
         made = schema.Causes("sure", parts)
-        return replace(made, largest="open") if len(contenders(made)) > 1 else made
+        if len(contenders(made)) > 1:
+            return replace(made, largest="open")
+        return made
 
     def is_certain(self, part: str) -> bool:
         """Whether an energy of the whole, by family or by group of counts, is certain enough to name."""
@@ -413,7 +417,9 @@ class View:
     def instructions(self, entry: Entry) -> Amount:
         """All thread-level instructions of a kernel or of the whole: those retired where they were counted."""
         retired = self.amount(entry, "retired")
-        return self.summed(entry, self.instruction_words) if retired.value is None else retired
+        if retired.value is None:
+            return self.summed(entry, self.instruction_words)
+        return retired
 
     def summed(self, entry: Entry, names: Iterable[str]) -> Amount:
         """The sum of some counts of the profile; a word that is not there makes it a lower bound.
@@ -423,6 +429,11 @@ class View:
         counts = entry.counts
         needed = [name for name in names if name in counts or not any(word in counts for word in stand_ins(name))]
         return _more_than_nothing(total(self.amount(entry, name) for name in needed))
+
+    def energy_of_word(self, name: str) -> Amount:
+        """The energy of a count of the whole; not known where the profile has none."""
+        word = self.words.get(name)
+        return Amount(None) if word is None else word.energy
 
     def amount(self, entry: Entry, name: str) -> Amount:
         """A count of a kernel or of the whole, with the marks of the counting alone."""
@@ -446,7 +457,9 @@ class View:
     @cached_property
     def _all_flops(self) -> Amount:
         flops = total(self._flops(kernel) for kernel in self.kernels)
-        return Amount(None, MISSING) if flops.marks & MISSING else flops
+        if flops.marks & MISSING:
+            return Amount(None, MISSING)
+        return flops
 
     def _flops(self, entry: Entry) -> Amount:
         work = 0.0
@@ -491,11 +504,15 @@ class View:
         """What the profile's kernels are ranked by: "total" (energy), else "time", else "instructions"."""
         if self.has_energy:
             return "total"
-        return "time" if self.time.value is not None else "instructions"
+        if self.time.value is not None:
+            return "time"
+        return "instructions"
 
     def counted_energy(self, entry: Entry) -> Amount:
         """All energy of an entry; where time is a model, what is above constant power."""
-        return above_of(entry) if self.is_above else energy_of(entry, "total")
+        if self.is_above:
+            return above_of(entry)
+        return energy_of(entry, "total")
 
     def ranked(self, entry: Entry) -> Amount:
         """A kernel's (or the whole's) amount of what kernels are ranked by."""
@@ -505,7 +522,7 @@ class View:
             return time_of(entry)
         # No kernel executes nothing: what is 0 are the classes that were counted.
         instructions = self.instructions(entry)
-        return instructions if instructions.value else Amount(None, instructions.marks)
+        return Amount(instructions.value or None, instructions.marks)
 
     @cached_property
     def order(self) -> list[int]:

@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pandas as pd
@@ -103,12 +104,25 @@ def test_an_l2_that_is_faster_than_memory_is_told_apart(tmp_path):
     write_log(gpu, tmp_path / "power.csv")
     rows = made.rows()
     assert all(row.used for row in rows)
-    assert results.untold(rows) == {}
+    assert results.untold(rows, made.device) == {}
+    kepler = {**made.device, "capability": "3.0"}
+    beyond = [row for row in rows if "l1_read" not in row.counts and "l1_write" not in row.counts]
+    assert results.untold(beyond, made.device) == {"l1": "l2"}
+    assert results.untold(beyond, kepler) == {}, "its loads leave L1 out"
     columns = set(results.measurements(rows, made.device).columns)
     measured = measurements.read(made.save(rows))
     assert (measured.mapping, measured.is_clocked) == ("eprof-no-clocks", False)
     assert (form_for(measured).voltages, form_for(measured).prior) == ("one", None), "a prior is of known clocks"
     assert {"l2_read", "fp64_fma", "gpu"} <= columns and "core_mhz" not in columns
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "is_same"),
+    [("read", "l2_read", True), ("chase", "chase_l2", True), ("read", "read_stride_8", False), ("read", "copy", False)],
+)
+def test_levels_are_compared_by_the_same_work(name, other, is_same):
+    works = [results._work(MANIFEST.named(benchmark)) for benchmark in (name, other)]
+    assert (works[0] == works[1]) is is_same
 
 
 def test_a_device_that_is_lost_leaves_what_was_measured_and_its_benchmark_is_not_to_blame(tmp_path):
@@ -196,6 +210,17 @@ def test_the_component_is_the_one_that_is_named_or_the_only_gpu(measured, tmp_pa
         powers(made, tmp_path / "power.csv", [], "board")
 
 
+def test_dates_without_a_zone_are_moved_by_hours(measured, tmp_path):
+    gpu, made, right = measured
+    write_log(gpu, tmp_path / "seconds.csv", ahead_s=7200.0)
+    rows = [line.split(",") for line in (tmp_path / "seconds.csv").read_text().splitlines()[1:]]
+    dates = [f"{datetime.fromtimestamp(float(time_s), UTC):%Y-%m-%d %H:%M:%S.%f},{watts}" for time_s, watts in rows]
+    (tmp_path / "power.csv").write_text("\n".join(["timestamp,power_w", *dates]) + "\n")
+    said = []
+    assert powers(made, tmp_path / "power.csv", said) == pytest.approx(right)
+    assert said == [f"{tmp_path / 'power.csv'}: its dates have no zone; moved by -2 h they meet the benchmarks."]
+
+
 def test_too_few_samples_are_no_power_and_say_so(tmp_path):
     made, gpu, _ = session(tmp_path, only=("light_warp",))
     write_log(gpu, tmp_path / "power.csv", period_s=4.0)
@@ -255,6 +280,16 @@ def test_devices_are_listed_where_it_is_not_one(known, wanted, sentence):
     with pytest.raises(CollectError) as caught:
         choose(devices(*known), wanted)
     assert sentence in str(caught.value)
+
+
+def test_without_a_driver_one_sentence_says_so():
+    def none():
+        raise RuntimeError("PLATFORM_NOT_FOUND_KHR")
+
+    with pytest.raises(
+        CollectError, match=r"no driver here \(/etc/OpenCL/vendors names them\): PLATFORM_NOT_FOUND_KHR"
+    ):
+        choose(SimpleNamespace(Error=RuntimeError, get_platforms=none), "")
 
 
 def test_without_pyopencl_the_sentence_says_what_installs_it(monkeypatch):

@@ -172,6 +172,24 @@ def test_kernels_are_chosen_by_either_name(diff_command):
     assert done.returncode == 1 and "matches none of 2 kernels. There are gemm_naive, gemm_tiled." in done.stderr
 
 
+def test_groups_are_compared_in_the_place_of_kernels(diff_command):
+    whole = eprof.diff(*map(str, GEMM), costs="jetson-tk1").document()
+    done = diff_command(
+        "diff", *GEMM, *TK1, "--by", "^gemm=product", "--fail-above", "product:900%", "--format", "json"
+    )
+    found = document(done)
+    assert [(one["name"], one["status"]) for one in found["kernels"]] == [("product", "matched")]
+    assert found["change_j"] == pytest.approx(whole["change_j"]) and found["by"] == ["^gemm=product"]
+    adds_up(found)
+    by_device = eprof.diff(*map(str, GEMM), costs="jetson-tk1", by=["device"])
+    assert [kernel["new"]["energy_j"] for kernel in by_device.document()["kernels"]] == [
+        pytest.approx(whole["new"]["compared_j"])
+    ]
+    assert "1 group" in repr(by_device)
+    done = diff_command("diff", *GEMM, "--by", "mark")
+    assert done.returncode == 1 and "none of these logs tells marks" in done.stderr
+
+
 def test_kernels_are_chosen_by_their_labels_as_in_a_report():
     """Two instances of one template are told apart by the argument that differs; `-k` takes what is shown."""
     floats, doubles = "void ns::axpy<float, 4>(float*)", "void ns::axpy<double, 4>(double*)"
@@ -263,6 +281,8 @@ def test_other_counters(diff_command, real_log):
     found = document(diff_command("diff", metrics, events, *TK1, "--format", "json", "--no-similar"))
     adds_up(found)
     assert "missing" in found["marks"]
+    page = diff_command("diff", metrics, events, *TK1, "--format", "html", "--no-similar").stdout
+    assert "DRAM accesses at random" in page, "a count of one side, and none of a unit with a sign"
     one = real_log("titanx-pascal-wide-trace-two-flop-metrics.csv")
     partial = document(diff_command("diff", one, one, *TK1, "--old-time", "0.25", "--format", "json"))
     assert [lost["what"] for lost in partial["uncompared"]] == ["fp64", "fp32", "constant"], "flops alone bound both"

@@ -60,6 +60,7 @@ def test_a_table_that_eprof_can_use(measured, tmp_path, capfd):
     assert found.fit.number == 10
     text = table.read_text()
     assert "eprof fit measured.csv -o mine.toml" in text and str(tmp_path) not in text
+    assert "data sheet; peaks grow" in text, "nobody measured random accesses"
 
 
 def test_json_has_what_the_summary_says(measured, capfd):

@@ -193,6 +193,22 @@ def test_a_price_of_random_accesses_is_said_and_moves_no_total_that_does_not_tel
     assert sorted({*new["warnings"]} - {*old["warnings"]}) == [told]
 
 
+def test_accesses_at_random_that_counters_tell_pay_beside_their_bytes(tmp_path, real_log):
+    """lavaMD reads and writes single fields of records; a kernel that only streams pays as before."""
+    text = (ROOT / "costs" / "gtx680.toml").read_text()
+    priced = text.replace("dram_byte =", "random_access = 25900\ndram_byte =", 1)
+    (tmp_path / "mine.toml").write_text(priced + '\nrandom = { formula = "random_access", why = "a test" }\n')
+    for name, share in (("gtx760-dev1-metrics-summary-lavamd.csv", 0.488), ("k20c-metrics-summary.csv", 0.0)):
+        profile = eprof.load(real_log(name), time=["0.5"])
+        before, after = (profile.energy(table) for table in ("gtx680", costs.load(str(tmp_path / "mine.toml"))))
+        accesses = after.counts.amounts["random"].sum()
+        assert 32 * accesses / after.counts.amounts.only(["dram_read", "dram_write"]).sum() == pytest.approx(
+            share, abs=1e-3
+        )
+        assert after.energy_j - before.energy_j == pytest.approx(25.9e-9 * accesses, abs=1e-9)
+        assert not set(after.document()["warnings"]) - set(before.document()["warnings"])
+
+
 @pytest.mark.parametrize("cap_w", [None, 137.0])
 def test_accesses_at_random_have_a_roofline_where_price_and_rate_are_known(tmp_path, cap_w):
     """[T] 4.2 and table 6 by hand: eps_rand = 32 eps_mem + 25.9 nJ, 0.5e9 a second, pi0 = 122 W."""

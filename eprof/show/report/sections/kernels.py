@@ -90,20 +90,22 @@ def _bunches(view: View) -> list[Bunch]:
 
 
 def _length(view: View, bunch: Bunch) -> float:
-    ends = _interval(view, bunch.places[0]) if len(bunch.places) == 1 else None
-    return max(bunch.amount.value or 0.0, ends[1] if ends else 0.0)
+    ends = [_interval(view, place) or (0.0, 0.0) for place in bunch.places]
+    return max([bunch.amount.value or 0.0, *(high for _, high in ends if len(ends) == 1)])
 
 
 def _interval(view: View, place: int) -> tuple[float, float] | None:
-    is_total = view.measure == "total" and not view.is_above
-    return known(view.kernels[place].interval_j) if is_total else None
+    if view.measure != "total" or view.is_above:
+        return None
+    return known(view.kernels[place].interval_j)
 
 
 def _whisker_label(view: View, bunches: Sequence[Bunch]) -> str:
     """What the whiskers on the kernels' bars are; nothing where there are none."""
     intervals = view.document.interval_j
-    has_any = any(_interval(view, place) for bunch in bunches for place in bunch.places)
-    return label(intervals.share) if intervals and has_any else ""
+    if not intervals or not any(_interval(view, place) for bunch in bunches for place in bunch.places):
+        return ""
+    return label(intervals.share)
 
 
 def _sentence(view: View, bunches: list[Bunch]) -> Markup:

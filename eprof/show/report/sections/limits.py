@@ -13,7 +13,7 @@ from eprof.base.text import capital, listed
 from eprof.base.vocabulary import COUNTS, GROUPS
 from eprof.profile import schema
 from eprof.show.page import plot
-from eprof.show.report.lever import limit_table, power_of, racing
+from eprof.show.report.roofline import limit_table, power_of, racing
 from eprof.show.report.sections import Section
 from eprof.show.report.view import FLOPS, View
 from eprof.show.words.blocks import Table
@@ -85,7 +85,7 @@ def drawn(
         circles = []
         for dot, tag, name in zip(dots, tags, names, strict=True):
             height = dot.heights[key] or 0.0
-            about = _title(name, dot, key, unit)
+            about = f"{name}: {quantity(height, unit)} at {plain(dot.intensity or 0.0)} flop/B"  # when pointed at
             area = dot.energy_j / largest
             circles.append(plot.Dot(dot.intensity or 0.0, height, area, tag, about, dot.place, dot.roofs.get(key)))
         heights = [y for line in lines for _, y in line.points] + [circle.y for circle in circles]
@@ -112,12 +112,6 @@ def _limits(curves: Sequence[Sequence[tuple[float, ...]]]) -> list[plot.Note]:
 def _axis(balances: Sequence[float], dots: Sequence[Dot]) -> plot.Axis:
     intensities = [dot.intensity for dot in dots if dot.intensity]
     return plot.axis([0.5, *balances, *(4 * balance for balance in balances), *intensities], 2)
-
-
-def _title(name: str, dot: Dot, key: str, unit: str) -> str:
-    """What a kernel's dot in a roofline panel says when pointed at."""
-    height, intensity = quantity(dot.heights[key] or 0.0, unit), plain(dot.intensity or 0.0)
-    return f"{name}: {height} at {intensity} flop/B"
 
 
 SHOWN, ROWS = 60, 10
