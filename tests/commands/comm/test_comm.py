@@ -484,23 +484,30 @@ LOW_CLOCK = """
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
-/* Rank 1 looks at the cores while rank 0 waits; then it sends, or kills it. */
+/* Rank 1 looks at the cores while rank 0 waits; then it sends, or kills it. It waits itself only when rank 0 has looked. */
 int main(int count, char **words)
 {
     static double data[5000];
-    int rank, mine = getpid(), other;
+    int rank, mine = getpid(), other, is_sent = 0;
+    MPI_Request sent;
     MPI_Init(&count, &words);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (!rank)
+        unlink("seen");
     MPI_Sendrecv(&mine, 1, MPI_INT, 1 - rank, 0, &other, 1, MPI_INT, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     if (rank) {
         usleep(60000);
         system("cat cpu*/cpufreq/scaling_max_freq");
         if (count > 1)
             kill(other, SIGKILL), usleep(1000000);
-        MPI_Send(data, 5000, MPI_DOUBLE, 0, 1, MPI_COMM_WORLD);
+        MPI_Isend(data, 5000, MPI_DOUBLE, 0, 1, MPI_COMM_WORLD, &sent);
+        while (!is_sent)
+            MPI_Test(&sent, &is_sent, MPI_STATUS_IGNORE);
+        while (access("seen", F_OK))
+            usleep(1000);
     } else {
         MPI_Recv(data, 5000, MPI_DOUBLE, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        system("cat cpu*/cpufreq/scaling_max_freq");
+        system("cat cpu*/cpufreq/scaling_max_freq; touch seen");
     }
     MPI_Finalize();
 }
