@@ -201,8 +201,9 @@ def test_a_switch_on_few_values_is_right(tmp_path):
         ("null", "__global int *p = 0; if (get_global_id(0) == 5) a[1] = *p;", "read of 4 bytes in global memory"),
     ],
 )  # fmt: skip
-def test_an_access_out_of_bounds_ends_the_launch(tmp_path, what, source, said):
+def test_an_access_out_of_bounds_ends_the_launch(tmp_path, monkeypatch, what, source, said):
     """Said, not counted; and the process goes on, with the next launch."""
+    monkeypatch.setenv("OCLGRIND_NUM_THREADS", "1")  # of several work-items, the one that is met first is named
     bad = case(what, f"__kernel void k(__global int *a) {{ {source} }}", buffer("int32", 64))
     good = case("good", "__kernel void k(__global int *a) { a[get_global_id(0)] = 1; }", INTS)
     results, errors = native_support.run(tmp_path, [bad, good], True)
