@@ -11,7 +11,7 @@ from eprof.base.text import printable
 from eprof.show.files.export import markdown
 from eprof.show.report import terminal as console
 from eprof.show.terminal import drawing
-from eprof.show.words.blocks import Notes
+from eprof.show.words.blocks import Column, Notes, Row, Table
 from eprof.show.words.cells import Quantity, plain_text
 from eprof.show.words.numbers import and_more
 
@@ -98,3 +98,15 @@ def test_every_part_of_the_bar_is_seen_on_a_black_terminal():
         linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
         luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
         assert (luminance + 0.05) / 0.05 >= 2.5, group
+
+
+@pytest.mark.parametrize("width", range(40, 140, 7))
+def test_no_number_of_a_table_is_cut(width):
+    """A narrow terminal leaves columns out, and says so."""
+    numbers = [f"{10**place + 0.5:.1f}" for place in range(8)]
+    columns = [Column("kernel", "left"), *(Column(f"column {place}") for place in range(8))]
+    shown = drawing.text([Table(columns, [Row(["a_kernel_of_a_long_name", *numbers])])], width=width)
+    row = next(line for line in shown.splitlines() if numbers[0] in line)
+    told = row.split()[1:]
+    assert told == numbers[: len(told)] and all(len(line) <= width for line in shown.splitlines()[:4])
+    assert ("more columns are shown from a width of" in shown) == (told != numbers)

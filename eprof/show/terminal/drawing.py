@@ -41,6 +41,7 @@ def into(buffer: io.StringIO, width: int) -> Console:
 
 _LESS, _MORE = "color(32)", "color(166)"
 _NARROWEST, _WIDEST = 14, 60
+_APART = 3  # of columns: two spaces, and a divider, which a table without labels has not
 _NAMED = 22  # columns for the names of a table without labels, in which what follows may take two lines
 _NOTES = 8
 _HALF_BAR = 12
@@ -114,6 +115,18 @@ def _wrapped(text: str, width: int, indent: str = "") -> str:
 def _table(table: Table, width: int) -> Iterator[RenderableType]:
     from_width = max(column.from_width for column in table.columns)
     table = table.on(Medium.TERMINAL, width)
+    rows = [[_cell(cell) for cell in row.cells[1:]] for row in table.rows]
+    labels = [when(not table.headless, column.label) for column in table.columns]
+    widths = [max([len(label), *(row[place].cell_len for row in rows)]) for place, label in enumerate(labels[1:])]
+    if not table.headless:
+        numbers = [wide * (column.align != "left") for column, wide in zip(table.columns[1:], widths, strict=True)]
+        needed = [_NARROWEST + _APART * place + sum(numbers[:place]) for place in range(1, len(numbers) + 1)]
+        # A number that is cut is a wrong one: what has no room is left out.
+        shown = max(1, sum(each <= width for each in needed))
+        if shown < len(widths):
+            from_width = max(from_width, needed[-1])
+        rows, labels, widths = [row[:shown] for row in rows], labels[: shown + 1], widths[:shown]
+    columns = table.columns[: len(labels)]
     drawn = RichTable(
         box=None if table.headless else SIMPLE_HEAD,
         show_header=not table.headless,
@@ -123,16 +136,12 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
         title=table.title or None,
         title_justify="left",
     )
-    rows = [[_cell(cell) for cell in row.cells[1:]] for row in table.rows]
-    labels = [when(not table.headless, column.label) for column in table.columns]
-    widths = [max([len(label), *(row[place].cell_len for row in rows)]) for place, label in enumerate(labels[1:])]
     drawn.add_column(labels[0], overflow="ellipsis", no_wrap=True, min_width=_NARROWEST)
-    for column, label, wide in zip(table.columns[1:], labels[1:], widths, strict=True):
+    for column, label, wide in zip(columns[1:], labels[1:], widths, strict=True):
         is_number = column.align != "left"
         drawn.add_column(label, justify=column.align, no_wrap=is_number, min_width=wide * is_number)
 
-    # A column takes two spaces beside what is in it, and its divider, which a table without labels has not.
-    narrowest, apart = (_NAMED, 2) if table.headless else (_NARROWEST, 3)
+    narrowest, apart = (_NAMED, 2) if table.headless else (_NARROWEST, _APART)
     room = max(narrowest, min(_WIDEST, width - sum(wide + apart for wide in widths)))
     fitted = table.fitted(room).rows
     if table.headless and widths:
