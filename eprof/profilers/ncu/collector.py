@@ -77,7 +77,7 @@ class Ncu(GpuCollector):
         offered = names | {f"{name}.sum" for name in names} | tensor_ops.parts(f"{name}.sum" for name in names).keys()
         by_opcode = {name.partition("[")[0] for name in wanted if _PER_OPCODE in name}
         if by_opcode and _tells_opcodes(str(tool.path)):
-            # No chip's list holds them; this repeats a name that ncu knows, and makes a pattern of one that it does not.
+            # In no chip's list. This repeats a name that ncu knows, and makes a pattern of one that it does not.
             text = ask([str(tool.path), "--list-metrics", "--metrics", ",".join(sorted(by_opcode))])
             offered |= by_opcode & set(re.findall(r"(?m)^[ \t-]*+(?=\w+?__\w)(\w++)[ \t]*$", text))
         return Offer(tool.device, frozenset(offered))

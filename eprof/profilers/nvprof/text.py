@@ -5,16 +5,13 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from eprof.base.text import pattern
+from eprof.base.text import pattern, when
 from eprof.logs.rows.cells import OLD_RATES, SECONDS, seconds, shows_wrong
-from eprof.logs.rows.columns import LAUNCH_ID
-from eprof.logs.rows.folding import Piece, Sums
-from eprof.profilers.nvprof.sections import CutOffSection, SummarySection, UsageSection, is_kernel
+from eprof.profilers.nvprof.sections import CutOffSection, SummarySection, TraceSection, UsageSection, is_kernel
 from eprof.profilers.nvprof.tables import (
     DEVICE,
     EVENTS,
     METRICS,
-    NO_DEVICE,
     SUMMARY,
     TRACE,
     WIDE,
@@ -48,7 +45,6 @@ _NO_NAME = (
     "a trace made without --csv cuts off the names of devices; the device is that of other logs, else the only one "
     "whose name begins so"
 )
-_HELD_LAUNCHES = 1 << 16
 _UNITS_ROW = pattern(r"\s*%\s+(ns|us|ms|s)\s+(?:ns|us|ms|s)\s+.*")
 _TRACE_UNITS = pattern(r"\s*(ns|us|ms|s)\s+(ns|us|ms|s)(?:\s(?:[KMGT]?B(?:/s)?|\s)++)?")
 
@@ -169,6 +165,17 @@ class TextUsage(TextSection):
         return self._usage.accepts([self._type, row["time"], row["calls"], row["name"]])
 
 
+class _RoundedTrace(TraceSection):
+    """A trace whose times, in seconds, are rounded, and whose devices' names are cut off."""
+
+    tells_gaps = False
+
+    def __init__(self, run: int, store: Store) -> None:
+        super().__init__(Header(TRACE, ("Start", "Duration", "Grid X", "Device", "Name")), run, store)
+        self._device_of = store.each(store.device_of, np.int32)
+        self.takes_units(["s", "s", "", "", ""])
+
+
 class TextTrace(TextSection):
     """A GPU trace. It cuts off the names of devices: the device is known only where its index is there still."""
 
@@ -179,8 +186,7 @@ class TextTrace(TextSection):
         self._columns = re.split(r"\s{2,}", header.strip())
         self._has_all = {"Duration", "Grid Size", "Name"} <= set(self._columns)
         self._units: tuple[float | None, float | None] = None, None
-        self._launches: list[tuple[int, int, float]] = []
-        self._sums = Sums()
+        self._launches = self._table = _RoundedTrace(run, store)
 
     def accepts(self, line: str) -> bool:
         """Take a row of the trace in nvprof's text: columns are two blanks apart at least, the name is the last.
@@ -195,33 +201,15 @@ class TextTrace(TextSection):
             return False
         row = dict(zip(self._columns, fields, strict=True))
         time_s = seconds(row["Duration"], self._units[1])
-        name = LAUNCH_ID.sub("", row["Name"])
         if np.isnan(time_s) and row["Duration"] != "-":
             return False
         self.rows += 1
-        if is_kernel(name) and row["Grid Size"] != "-":
-            device = row.get("Device", "")
-            place = self.store.device_of(device)
-            self._launches.append((place, self.store.kernels.of(name), time_s))
-            if place == NO_DEVICE:
-                self.store.note(_NO_NAME)
-            if len(self._launches) >= _HELD_LAUNCHES:
-                self._add_up()
-        else:
-            self.store.count_other(name, 1, time_s)
+        device, grid = row.get("Device", ""), row["Grid Size"].removeprefix("-")
+        if grid and is_kernel(row["Name"]) and not DEVICE.search(device):
+            self.store.note(_NO_NAME)
+        self._launches.take(["0", when(time_s >= 0, repr(time_s)), grid, device, row["Name"]])
         self.store.note("a trace is text made without --csv: times are rounded to 4 or 5 digits")
         return True
-
-    def _add_up(self) -> None:
-        if self._launches:
-            device, kernel, time_s = map(np.array, zip(*self._launches, strict=True))
-            self._sums.add(Piece.of_run(self.run, device, kernel, np.ones(len(device), np.int64), time_s))
-            self._launches = []
-
-    def close(self) -> None:
-        """Hand over the launches of the trace in nvprof's text."""
-        self._add_up()
-        self.store.add(self.kind, self._sums.take())
 
 
 class TextWide(TextSection):
