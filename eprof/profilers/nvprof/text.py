@@ -11,6 +11,7 @@ from eprof.profilers.nvprof.sections import CutOffSection, SummarySection, Trace
 from eprof.profilers.nvprof.tables import (
     DEVICE,
     EVENTS,
+    IGNORED,
     METRICS,
     SUMMARY,
     TRACE,
@@ -50,14 +51,11 @@ _TRACE_UNITS = pattern(r"\s*(ns|us|ms|s)\s+(ns|us|ms|s)(?:\s(?:[KMGT]?B(?:/s)?|\
 
 
 class TextSection(ABC):
-    """An open text table; takes whole lines, for a table of fields if it has one."""
+    """An open text table; takes whole lines, for a table of fields."""
 
-    kind = ""
-
-    def __init__(self, run: int, store: Store) -> None:
-        self.run, self.store = run, store
-        self.rows = 0
-        self._table: Section | None = None
+    def __init__(self, table: Section) -> None:
+        self.store = table.store
+        self._table = table
 
     @abstractmethod
     def accepts(self, line: str) -> bool:
@@ -69,23 +67,22 @@ class TextSection(ABC):
 
     def close(self) -> None:
         """The table of nvprof's text ends here: hand over what was taken."""
-        if self._table is not None:
-            self._table.close()
+        self._table.close()
 
 
 class TextCounters(TextSection):
     """Metrics or events: `Device "..."`, `Kernel: ...`, then a row a counter."""
 
     def __init__(self, run: int, store: Store, header: re.Match[str]) -> None:
-        super().__init__(run, store)
-        self.kind = {"Event": EVENTS, "Metric": METRICS}[header[1]]
         columns = ["Device", "Kernel", "Invocations", f"{header[1]} Name", "Avg"]
         self._values = 3
         if header[2]:
             columns.append("Total")
             self._values += 1
-        self._counters = self._table = SummarySection(Header(self.kind, tuple(columns)), run, store)
-        self._described = self.kind == METRICS
+        kind = {"Event": EVENTS, "Metric": METRICS}[header[1]]
+        self._counters = SummarySection(Header(kind, tuple(columns)), run, store)
+        super().__init__(self._counters)
+        self._described = kind == METRICS
         self._device = self._kernel = ""
         if header[3]:
             self.accepts(header[3])
@@ -110,7 +107,6 @@ class TextCounters(TextSection):
         row = self._fields(line)
         if not row or not self._counters.accepts([self._device, self._kernel, *row]):
             return False
-        self.rows += 1
         self.store.note(
             "a table is text made without --csv: rates, percentages and counts of more than 10 digits are rounded; "
             "profile with --csv"
@@ -143,13 +139,11 @@ class _RoundedUsage(UsageSection):
 class TextUsage(TextSection):
     """A GPU summary."""
 
-    kind = SUMMARY
-
     def __init__(self, run: int, store: Store, of_api: bool, values: int) -> None:
-        super().__init__(run, store)
         self._row = re.compile(_USAGE_ROW.format(values=values))
         self._type = "API calls" if of_api else "GPU activities"
-        self._usage = self._table = _RoundedUsage(Header(SUMMARY, ("Type", "Time", "Calls", "Name")), run, store)
+        self._usage = _RoundedUsage(Header(SUMMARY, ("Type", "Time", "Calls", "Name")), run, store)
+        super().__init__(self._usage)
 
     def accepts(self, line: str) -> bool:
         """Take a row of the GPU summary in nvprof's text, whose type is the last one printed; or the units."""
@@ -161,7 +155,6 @@ class TextUsage(TextSection):
         if row is None or np.isnan(seconds(row["time"], self._usage.unit)):
             return False
         self._type = row["type"] or self._type
-        self.rows += 1
         return self._usage.accepts([self._type, row["time"], row["calls"], row["name"]])
 
 
@@ -179,21 +172,19 @@ class _RoundedTrace(TraceSection):
 class TextTrace(TextSection):
     """A GPU trace. It cuts off the names of devices: the device is known only where its index is there still."""
 
-    kind = TRACE
-
     def __init__(self, run: int, store: Store, header: str) -> None:
-        super().__init__(run, store)
+        self._launches = _RoundedTrace(run, store)
+        super().__init__(self._launches)
         self._columns = re.split(r"\s{2,}", header.strip())
         self._has_all = {"Duration", "Grid Size", "Name"} <= set(self._columns)
         self._units: tuple[float | None, float | None] = None, None
-        self._launches = self._table = _RoundedTrace(run, store)
 
     def accepts(self, line: str) -> bool:
         """Take a row of the trace in nvprof's text: columns are two blanks apart at least, the name is the last.
 
         Or the units, if they are fixed.
         """
-        if not self.rows and (units := _TRACE_UNITS.fullmatch(line)):
+        if not self._launches.rows and (units := _TRACE_UNITS.fullmatch(line)):
             self._units = SECONDS[units[1]], SECONDS[units[2]]
             return True
         fields = re.split(r"\s{2,}", line.strip(), maxsplit=len(self._columns) - 1)
@@ -203,7 +194,7 @@ class TextTrace(TextSection):
         time_s = seconds(row["Duration"], self._units[1])
         if np.isnan(time_s) and row["Duration"] != "-":
             return False
-        self.rows += 1
+        self._launches.rows += 1
         device, grid = row.get("Device", ""), row["Grid Size"].removeprefix("-")
         if grid and is_kernel(row["Name"]) and not DEVICE.search(device):
             self.store.note(_NO_NAME)
@@ -215,19 +206,15 @@ class TextTrace(TextSection):
 class TextWide(TextSection):
     """A GPU trace with events or metrics: columns end where their headings end. It cuts off names, of kernels too."""
 
-    kind = WIDE
-
     def __init__(self, run: int, store: Store, header: str) -> None:
-        super().__init__(run, store)
         headings = list(_COLUMN.finditer(header.rstrip()))
         self._ends = [heading.end() for heading in headings]
-        self._launches = self._table = CutOffSection(
-            Header(WIDE, tuple(heading[0] for heading in headings)), run, store
-        )
+        self._launches = CutOffSection(Header(WIDE, tuple(heading[0] for heading in headings)), run, store)
+        super().__init__(self._launches)
 
     def takes_blank(self, line: str) -> bool:
         """Take a blank line for the row of units where no row came before."""
-        return not self.rows and self.accepts(line)
+        return not self._launches.rows and self.accepts(line)
 
     def accepts(self, line: str) -> bool:
         """Take a row of the trace with counters in nvprof's text, or the units, which may be a blank line."""
@@ -237,8 +224,7 @@ class TextWide(TextSection):
         fields = [line[start:end].strip() for start, end in zip([0, *self._ends], self._ends, strict=False)]
         if not self._launches.accepts(fields):
             return False
-        self.rows = self._launches.rows
-        if self.rows:
+        if self._launches.rows:
             self.store.note(
                 "a trace is text made without --csv: it cuts off the names of kernels, so those that begin alike are "
                 "taken for one; profile with --csv"
@@ -281,4 +267,4 @@ def open_table(line: str, run: int, store: Store, of_api: bool) -> TextSection:
         return TextTrace(run, store, line)
     if _WIDE.fullmatch(line):
         return TextWide(run, store, line)
-    return TextIgnored(run, store)
+    return TextIgnored(Section(Header(IGNORED, ()), run, store))
