@@ -41,7 +41,7 @@ FAMILIES = {count.group: count.family for count in COUNTS.values()}
 def where(view: View, most: int = _MOST) -> Table:
     """The first screen's table of kernels, or groups of them, that take most, each with its largest cause in words."""
     entries: Sequence[Entry] = view.document.groups or view.kernels
-    entries = sorted(entries, key=lambda entry: -(view.ranked(entry).value or 0.0))
+    entries = sorted(entries, key=lambda entry: -view.ranked(entry).or_zero)
     shown = entries[: _number_shown(view, entries, most)]
     amounts = [view.ranked(entry) for entry in shown]
     everything = view.ranked(view.document)
@@ -87,10 +87,10 @@ def _number_shown(view: View, entries: Sequence[Entry], most: int) -> int:
 
     What takes less than a hundredth is not among them, but alone.
     """
-    whole_amount = view.ranked(view.document).value or 0.0
+    whole_amount = view.ranked(view.document).or_zero
     reached_so_far = 0.0
     for number, entry in enumerate(entries[:most], start=1):
-        amount = view.ranked(entry).value or 0.0
+        amount = view.ranked(entry).or_zero
         if number > 1 and amount < _SPECK * whole_amount:
             return number - 1
         reached_so_far += amount
@@ -103,7 +103,7 @@ def _left_out(view: View, entries: Sequence[Entry], shown: int) -> str:
     rest = entries[shown:]
     if not rest:
         return ""
-    share = divided(sum(view.ranked(entry).value or 0.0 for entry in rest), view.ranked(view.document).value)
+    share = divided(sum(view.ranked(entry).or_zero for entry in rest), view.ranked(view.document).value)
     return f"and {counted(len(rest), f'more {_noun(view)}')}{phrase(', {}', mapped(percent, share))}"
 
 
@@ -123,7 +123,7 @@ def _cause_text(view: View, entry: Entry) -> str:
     lines = entry.lines if isinstance(entry, schema.Kernel) else ()
     hottest = next(iter(lines or ()), None)
     where = ""
-    if hottest and (hottest.above_constant_j or 0.0) >= _HOTTEST * (above_of(entry).value or 0.0):
+    if hottest and (hottest.above_constant_j or 0.0) >= _HOTTEST * above_of(entry).or_zero:
         where = hottest.place
     return ", ".join(filter(None, [where, _cause(view, entry)]))
 

@@ -72,7 +72,7 @@ def gaps_sentence(view: View) -> str:
         parts.append(f"no {view.nouns.kernel} ran for {quantity(idle_s, 's')}{about}{joules}")
     if gaps.copies_s >= least_s and not are_told:
         copies_j = gaps.copies_s * (view.constant_w or 0.0)
-        is_beside = gaps.copies_s > max(idle_s, view.time.value or 0.0) and copies_j
+        is_beside = gaps.copies_s > max(idle_s, view.time.or_zero) and copies_j
         joules = when(
             is_beside, f": {quantity(copies_j, 'J')} of constant power where no {view.nouns.kernel} ran meanwhile"
         )
@@ -127,9 +127,9 @@ def _is_mostly_uncounted(view: View) -> bool:
 def _constant_alone(view: View) -> Headline:
     """The headline where little but constant power is priced: how much that is, and how much all may be."""
     constant = view.energy(CONSTANT)
-    drawn = quantity(constant.value or 0.0, "J")
+    drawn = quantity(constant.or_zero, "J")
     if view.to_meter:
-        drawn = quantity(view.energy("total").value or 0.0, "J")
+        drawn = quantity(view.energy("total").or_zero, "J")
         text = f"{drawn} {view.total_is}: only constant power is priced{_drawn(view)}."
         if is_by_time(view):
             text = f"{drawn} {view.total_is} in {at_least(view.time, 's')}, split by time alone."
@@ -139,7 +139,7 @@ def _constant_alone(view: View) -> Headline:
     is_mixed = (causes := view.causes_of(view.document)) is not None and len(causes.parts) > 1
     work, shares = "", "Shares are of time."
     if is_mixed:
-        work = f", {quantity(view.above.value or 0.0, 'J')} of work that was counted"
+        work = f", {quantity(view.above.or_zero, 'J')} of work that was counted"
         shares = "Shares are of what was counted."
     if pair is None:
         # What a data sheet makes of constant power is no bound, whatever the time is.
@@ -166,7 +166,7 @@ def _by_limit(view: View) -> str:
 
 def at_least(amount: Amount, unit: str) -> str:
     """An amount in a sentence: "12.4 J" or "at least 12.4 J"."""
-    return when(amount.lower, "at least ") + quantity(amount.value or 0, unit)
+    return when(amount.lower, "at least ") + quantity(amount.or_zero, unit)
 
 
 # ---------------------------------------------------------------------------------------- the total and its parts
@@ -176,7 +176,7 @@ def _joules(view: View, total: Amount) -> str:
     """The joules of a total: "287 mJ (184 to 418 mJ) predicted"; where not all was counted, it is said of what was."""
     ends = view.interval("total")
     pair = known(ends)
-    joules = quantity(total.value or 0.0, "J")
+    joules = quantity(total.or_zero, "J")
     how = _known_how(view)
     if not total.lower:
         return f"{joules}{in_brackets(ends, 'J')}{how}"
@@ -195,7 +195,7 @@ def _size(view: View, group: str) -> str:
     symbols = {view.words[name].count.symbol for name in words}
     if len(symbols) != 1:
         return ""
-    return quantity(view.summed(view.document, words).value or 0.0, symbols.pop())
+    return quantity(view.summed(view.document, words).or_zero, symbols.pop())
 
 
 def _known_how(view: View) -> str:
@@ -214,7 +214,7 @@ def _above_constant(view: View) -> Headline:
     constant = constant_range(view)
     if not constant:
         return Headline(text, "", above.marks)
-    joules = above.value or 0.0
+    joules = above.or_zero
     ends = _constant_ends(view)
     low, high = (joules + end for end in ends)
     more = when(view.energy("total").lower, " or more")
@@ -254,7 +254,7 @@ def constant_range(view: View) -> str:
 
 
 def _constant_ends(view: View) -> tuple[float, float]:
-    joules = view.energy(CONSTANT).value or 0.0
+    joules = view.energy(CONSTANT).or_zero
     return view.at_the_roofline(joules, lambda kernel: kernel.energy_j.constant), joules
 
 
@@ -303,7 +303,7 @@ def mostly(view: View, entry: Entry, part: schema.Cause) -> str:
     """Which group has half of a part of several, and its share: " (DRAM 31 %)"; else empty."""
     if len(part.groups) <= _NAMED:
         return ""
-    joules = {group: view.groups_of(entry).get(group, Amount(None)).value or 0.0 for group in part.groups}
+    joules = {group: view.groups_of(entry).get(group, Amount(None)).or_zero for group in part.groups}
     largest = max(part.groups, key=lambda group: joules[group])
     share = part.share * joules[largest] / (sum(joules.values()) or math.inf)
     return when(share >= part.share / 2, f" ({view.in_prose(largest)} {percent(share)})")

@@ -6,6 +6,7 @@ less of what the work needs (fewer multiplications of a product).
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -79,7 +80,7 @@ class Try(Struct, frozen=True):
 
     def text(self, everything: Amount, unit: str) -> str:
         """What to try, as in "... saves 1.74 mJ (15 % of 11.6 mJ), 14 % less time"; in s where no joules are known."""
-        whole = self.of_all or everything.value or 0.0
+        whole = self.of_all or everything.or_zero
         low, high = self.ends or (self.saves, self.saves)
         of = f"of {quantity(whole, unit)}"
         if low < _LITTLE * self.saves:
@@ -206,7 +207,7 @@ def _longer_launches(view: View, everything: float) -> Iterator[Try]:
         return
     taken = {}
     for place, kernel in enumerate(view.kernels):
-        seconds = time_of(kernel).value or 0.0
+        seconds = time_of(kernel).or_zero
         if 0 < seconds < SHORT_S * kernel.launches:
             taken[place] = (kernel.energy_j.constant or 0.0) if view.has_energy else seconds
     if not taken:
@@ -276,8 +277,8 @@ class Product(NamedTuple):
     @classmethod
     def of(cls, view: View, kernel: schema.Kernel) -> "Product | None":
         """The product that a kernel does; None where its work, energy or shape is not known."""
-        works = {name: flops * (view.amount(kernel, name).value or 0.0) for name, flops in FLOPS.items()}
-        works |= {name: view.amount(kernel, name).value or 0.0 for name in TENSOR_FLOPS}
+        works = {name: flops * view.amount(kernel, name).or_zero for name, flops in FLOPS.items()}
+        works |= {name: view.amount(kernel, name).or_zero for name in TENSOR_FLOPS}
         signs = kernel.signs or {}
         type_ = max(works, key=works.__getitem__)
         blocks, threads = signs.get("blocks"), signs.get("threads")
@@ -354,11 +355,16 @@ def _time_of(share: float | None) -> str:
 
 def _narrower_types(view: View, everything: float) -> Iterator[Try]:
     """Narrower types that this GPU has and the table prices: on tensor cores, in their stead, FP32 for FP64."""
-    has = {word for word, since in _SINCE.items() if _capability(view) >= since}
+    capability = 0.0
+    with suppress(ValueError):
+        capability = float(view.document.device.capability or "")
+    has = {word for word, since in _SINCE.items() if capability >= since}
     for wide, narrow in _NARROWER:
         price, narrower = view.charges.get(wide), view.charges.get(narrow)
-        joules = view.energy_of_word(wide).value
-        if narrow in has and joules and price and price.pj > 0 and narrower and narrower.pj > 0:
+        if wide not in view.words or narrow not in has:
+            continue
+        joules = view.words[wide].energy.value
+        if joules and price and price.pj > 0 and narrower and narrower.pj > 0:
             names = (COUNTS[word].label.removeprefix("Tensor ") for word in (narrow, wide))
             saves = joules / everything * (1 - narrower.pj / price.pj)
             yield Try(f"use {' for '.join(names)} on tensor cores, if accurate enough", saves)
@@ -389,11 +395,11 @@ def _faster_in_fp32_s(view: View) -> float:
     faster_s = 0.0
     for kernel in view.kernels:
         words = [(name, flops) for name, flops in FLOPS.items() if name.startswith("fp64")]
-        work = sum(flops * (view.amount(kernel, name).value or 0.0) for name, flops in words)
+        work = sum(flops * view.amount(kernel, name).or_zero for name, flops in words)
         moved = view.summed(kernel, DRAM).value
         if moved is None:
             continue
-        now_s = min(work / peaks["fp64"].peak_flop_per_s, time_of(kernel).value or 0.0)
+        now_s = min(work / peaks["fp64"].peak_flop_per_s, time_of(kernel).or_zero)
         then_s = max(work / peaks["fp32"].peak_flop_per_s, moved / peaks["fp64"].dram_byte_per_s)
         faster_s += max(now_s - then_s, 0.0)
     return faster_s
@@ -401,12 +407,12 @@ def _faster_in_fp32_s(view: View) -> float:
 
 def _fewer_divisions(view: View, everything: float) -> Iterator[Try]:
     """Special functions beside FP64, and hardly any FP32: each begins a division, or more work than one has."""
-    reciprocals = view.amount(view.document, "special").value or 0.0
+    reciprocals = view.amount(view.document, "special").or_zero
     doubles, singles = (
-        sum(view.amount(view.document, f"fp{bits}_{kind}").value or 0.0 for kind in ("fma", "add", "mul"))
+        sum(view.amount(view.document, f"fp{bits}_{kind}").or_zero for kind in ("fma", "add", "mul"))
         for bits in (64, 32)
     )
-    joules = view.groups["fp64"].value or 0.0
+    joules = view.groups["fp64"].or_zero
     if not doubles or reciprocals < _DIVIDES * doubles or singles > reciprocals:
         return
     least, most = (min(number * reciprocals / doubles, 1.0) * joules / everything for number in _OF_A_DIVISION)
@@ -433,13 +439,6 @@ def _onto_tensor_cores(view: View, everything: float, has: set[str]) -> Iterator
         yield Try(f"multiply on tensor cores, in {name}, if accurate enough", saves)
 
 
-def _capability(view: View) -> float:
-    try:
-        return float(view.document.device.capability or "")
-    except ValueError:
-        return 0.0
-
-
 def _fused(view: View, everything: float) -> Iterator[Try]:
     """Multiplications and additions that could be one instruction."""
     for bits in (64, 32, 16):
@@ -459,8 +458,8 @@ def _asked_for(view: View, everything: float) -> Iterator[Try]:
     if view.nouns.is_of_cpu or _is_closed(view, "l1"):
         return  # what a CPU writes is read first, and what stays in its caches is not moved again
     requested = requested_of(view, view.document)
-    shares = {level: (view.groups.get(level, Amount(None)).value or 0.0) / everything for level in CACHED}
-    moved = {level: view.summed(view.document, _words(view, level)).value or 0.0 for level in CACHED}
+    shares = {level: view.groups.get(level, Amount(None)).or_zero / everything for level in CACHED}
+    moved = {level: view.summed(view.document, _words(view, level)).or_zero for level in CACHED}
     ratios = {level: moved[level] / (requested or math.inf) for level in CACHED}
     wasted = {level: ratio for level, ratio in ratios.items() if ratio >= WASTED}
     if wasted:
@@ -468,7 +467,7 @@ def _asked_for(view: View, everything: float) -> Iterator[Try]:
         yield Try(f"coalesce accesses: {plain(max(wasted.values()))} times the bytes asked for are moved", saves)
         return
     # Without the bytes that were asked for: sectors of DRAM that come for a part of them.
-    skipped = _SECTOR_B * (view.amount(view.document, RANDOM).value or 0.0) / (moved["dram"] or math.inf)
+    skipped = _SECTOR_B * view.amount(view.document, RANDOM).or_zero / (moved["dram"] or math.inf)
     if skipped >= 1 - 1 / WASTED:
         act = f"coalesce accesses: {percent(skipped)} of DRAM's bytes come beside those that are used"
         yield Try(act, skipped * shares["dram"])
@@ -519,7 +518,7 @@ def _fewer_instructions(view: View, everything: float) -> Iterator[Try]:
     """A fifth fewer instructions that are no arithmetic: addresses, loops, loads."""
     for group in ("int", "other"):
         words = [word for word in view.words.values() if word.count.group == group and word.count.unit != "cycle"]
-        amount = sum(word.energy.value or 0.0 for word in words)
+        amount = sum(word.energy.or_zero for word in words)
         if amount and not _is_closed(view, group):
             saves = _STEP * amount / everything
             remedy = _ON_A_CPU if view.nouns.is_of_cpu else _REMEDIES[group]
@@ -556,7 +555,7 @@ def _less_waiting(view: View, everything: float) -> Iterator[Try]:
     of_l1 = view.joules_by_kernel("l1")
     for place, (kernel, joules) in enumerate(zip(view.kernels, view.joules_by_kernel(CONSTANT), strict=True)):
         share = limits.kernels[place].speed_share
-        is_short = (time_of(kernel).value or 0.0) < SHORT_S * kernel.launches
+        is_short = time_of(kernel).or_zero < SHORT_S * kernel.launches
         if joules < _LITTLE * everything or is_short or share is None or share >= _SLOW:
             continue
         if library_of(kernel.name) in _CLOSED:
@@ -597,7 +596,7 @@ def _fewer_conflicts(view: View, everything: float) -> Iterator[Try]:
         yield Try(f"{act}: pad its arrays", saved_j / everything)
     spilled_j, spilled = 0.0, 0.0
     for kernel, joules in zip(view.kernels, view.joules_by_kernel("l1"), strict=True):
-        local = sum(view.amount(kernel, f"local_{way}").value or 0.0 for way in ("read", "write"))
+        local = sum(view.amount(kernel, f"local_{way}").or_zero for way in ("read", "write"))
         moved = view.summed(kernel, _words(view, "l1")).value or math.inf
         spilled += local
         spilled_j += min(local / moved, 1.0) * joules
@@ -611,7 +610,7 @@ def _fewer_cycles(view: View, everything: float) -> Iterator[Try]:
     executed, cycles = (view.amount(view.document, word).value for word in ("retired", "core_active"))
     a_cycle = (executed or 0.0) / (cycles or math.inf)
     if 0 < a_cycle < _WAITING:
-        joules = view.words["core_active"].energy.value or 0.0
+        joules = view.words["core_active"].energy.or_zero
         act = f"wait less for memory and branches ({plain(a_cycle)} instructions a cycle): a fifth fewer cycles"
         yield Try(act, _STEP * joules / everything)
 

@@ -134,11 +134,11 @@ def _figures(view: View) -> list[Figure]:
 
 def _modelled(view: View) -> list[Figure]:
     constant, time = view.energy(CONSTANT), view.time
-    least_j = view.at_the_roofline(constant.value or 0.0, lambda kernel: kernel.energy_j.constant)
-    least_s = view.at_the_roofline(time.value or 0.0, lambda kernel: kernel.time_s)
+    least_j = view.at_the_roofline(constant.or_zero, lambda kernel: kernel.energy_j.constant)
+    least_s = view.at_the_roofline(time.or_zero, lambda kernel: kernel.time_s)
     modelled = view.document.modelled_time
     slower = percent(modelled.efficiency) if modelled else ""
-    note = f"at the roofline's speed; {quantity(constant.value or 0.0, 'J')} at {slower} of it"
+    note = f"at the roofline's speed; {quantity(constant.or_zero, 'J')} at {slower} of it"
     return [
         _figure("Energy above constant power", view.above, "J", note="predicted"),
         _figure("Constant power", Amount(least_j, constant.marks), "J", note=note),

@@ -92,7 +92,7 @@ def _kernel_row(view: View, kernel: schema.Kernel, name: str) -> Row:
 
 def group_table(view: View, groups: Sequence[schema.Group]) -> Table:
     """Table of phases: each group with the same split as the whole."""
-    largest = max(energy_of(group, "total").value or 0.0 for group in groups)
+    largest = max(energy_of(group, "total").or_zero for group in groups)
     on_page = Medium.PAGE & everywhere_if(largest > 0)
     columns = [
         Column("group", "left"),
@@ -108,7 +108,7 @@ def group_table(view: View, groups: Sequence[schema.Group]) -> Table:
 
 
 def _group_row(view: View, group: schema.Group, largest: float) -> Row:
-    parts = {name: amount.value or 0.0 for name, amount in view.groups_of(group).items()}
+    parts = {name: amount.or_zero for name, amount in view.groups_of(group).items()}
     cells = [
         Name(group.name, group.name),
         Stack(group.name, parts, largest),

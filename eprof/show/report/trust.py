@@ -147,7 +147,7 @@ _FEW, _MOST = 0.1, 0.5
 
 def uncounted_share(view: View) -> float:
     """The most that what was not counted can take, as a uncounted_share of all energy; 1 where nothing bounds it."""
-    total = view.energy("total").value or 0.0
+    total = view.energy("total").or_zero
     bounds = _bounds(view)
     if bounds is None:
         return float(view.energy("total").lower)
@@ -161,7 +161,7 @@ def counted_alone(view: View) -> str:
     if not total.value or view.to_meter or view.is_above or view.energy(CONSTANT).value:
         return ""
     is_open = total.lower and known(ends) is None
-    alone = [group for group, amount in view.groups.items() if (amount.value or 0.0) > _NEARLY_ALL * total.value]
+    alone = [group for group, amount in view.groups.items() if amount.or_zero > _NEARLY_ALL * total.value]
     return next((group for group in alone if is_open), "")
 
 
@@ -196,7 +196,7 @@ def _lacking(view: View) -> str:
         if view.time.value is None:
             return "Neither work nor time was counted."
         return "Nothing but time was counted."
-    total = view.energy("total").value or 0.0
+    total = view.energy("total").or_zero
     capped = bounds.get("total")
     # The largest first; those that nothing bounds but the board, which then all have the same room, before them.
     groups = [group for group in bounds if group != "total"]
@@ -251,7 +251,7 @@ def _lacks(view: View, word: Word) -> bool:
 
 
 def _joules_lacking(view: View, group: str) -> float:
-    return view.groups.get(group, Amount(None)).value or 0.0
+    return view.groups.get(group, Amount(None)).or_zero
 
 
 def _lost_name(view: View, group: str) -> str:

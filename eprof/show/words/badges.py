@@ -31,6 +31,11 @@ class Amount(NamedTuple):
     marks: int = 0
 
     @property
+    def or_zero(self) -> float:
+        """The number, or 0 where it is not known."""
+        return self.value or 0.0
+
+    @property
     def lower(self) -> bool:
         """Whether the amount is known, but only as a lower bound."""
         return self.value is not None and bool(self.marks & MISSING)

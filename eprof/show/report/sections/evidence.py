@@ -36,7 +36,7 @@ def section(view: View) -> Section | None:
     energies.append(view.energy(CONSTANT))
     rows = []
     for mark, sign in LETTERS.items():
-        marked = [energy.value or 0.0 for energy in energies if energy.marks & mark]
+        marked = [energy.or_zero for energy in energies if energy.marks & mark]
         if mark == MISSING or not marked:
             continue
         share = sum(marked) / total.value
@@ -61,7 +61,7 @@ def _sentence(view: View, total: Amount, measured: float | None) -> str:
     if view.to_meter is not None:
         return metered_certainty(view, view.to_meter)
     if measured:
-        error = signed_percent((total.value or 0.0) / measured - 1)
+        error = signed_percent(total.or_zero / measured - 1)
         lower = when(total.lower, ", a lower bound,")
         return (
             f"The prediction{lower} is {error} against the meter's {quantity(measured, 'J')} (predicted less measured)."
@@ -84,7 +84,7 @@ def _bars(view: View, total: Amount, measured: float | None) -> Iterator[Row]:
     low, high = (interval.total if interval else None) or (None, None)
     if not measured and low is None:
         return
-    scale = max(total.value or 0.0, measured or 0.0, high or 0.0)
+    scale = max(total.or_zero, measured or 0.0, high or 0.0)
     if measured:
         yield _trust_bar("Measured", "constant", Amount(measured), scale)
     yield _trust_bar("Predicted", "plain", total, scale)
@@ -102,7 +102,7 @@ def _of_interval(view: View, interval: schema.Interval) -> str:
 
 
 def _trust_bar(label: str, group: str, amount: Amount, scale: float) -> Row:
-    joules = amount.value or 0.0
+    joules = amount.or_zero
     bar = svg.bar(svg.laid([(group, joules)], scale), f"{label}: {quantity(joules, 'J')}")
     return label, bar, quantity_of(amount, "J")
 

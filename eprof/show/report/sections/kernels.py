@@ -86,12 +86,12 @@ def _bunches(view: View) -> list[Bunch]:
         Bunch(str(key), places, total(view.ranked(view.kernels[place]) for place in places))
         for key, places in members.items()
     ]
-    return sorted(bunches, key=lambda bunch: -(bunch.amount.value or 0.0))
+    return sorted(bunches, key=lambda bunch: -bunch.amount.or_zero)
 
 
 def _length(view: View, bunch: Bunch) -> float:
     ends = [_interval(view, place) or (0.0, 0.0) for place in bunch.places]
-    return max([bunch.amount.value or 0.0, *(high for _, high in ends if len(ends) == 1)])
+    return max([bunch.amount.or_zero, *(high for _, high in ends if len(ends) == 1)])
 
 
 def _interval(view: View, place: int) -> tuple[float, float] | None:
@@ -113,7 +113,7 @@ def _sentence(view: View, bunches: list[Bunch]) -> Markup:
         return Markup("There is one {}. Bar length is {}.").format(view.nouns.kernel, _LENGTHS[view.measure])
 
     all_kernels = view.ranked(view.document)
-    needed, sum_of_needed = _fewest(bunches, 0.8 * (all_kernels.value or 0.0))
+    needed, sum_of_needed = _fewest(bunches, 0.8 * all_kernels.or_zero)
     share = written(percent(sum_of_needed / (all_kernels.value or 1.0)), all_kernels.marks, bound=False)
     is_grouped = len(bunches) != len(view.kernels)
     noun = "names" if is_grouped else view.nouns.kernels
@@ -131,7 +131,7 @@ def _fewest(bunches: list[Bunch], goal: float) -> tuple[int, float]:
     """How many of the largest kernels reach the goal, and their sum."""
     running = 0.0
     for needed, bunch in enumerate(bunches, start=1):
-        running += bunch.amount.value or 0.0
+        running += bunch.amount.or_zero
         if running >= goal:
             return needed, running
     return len(bunches), running
@@ -176,18 +176,18 @@ def _numbers(view: View, amount: Amount) -> tuple[Markup, Markup]:
 
 def _colours(view: View, kernel: schema.Kernel, amount: Amount) -> dict[str, float]:
     if view.measure != "total":
-        return {"plain": amount.value or 0.0}
-    return {group: part.value or 0.0 for group, part in view.groups_of(kernel).items()}
+        return {"plain": amount.or_zero}
+    return {group: part.or_zero for group, part in view.groups_of(kernel).items()}
 
 
 def _added(view: View, places: list[int]) -> dict[str, float]:
     """The colours of a bunch of kernels' bar. Columns, because there may be thousands of kernels in it."""
     kernels = [view.kernels[place] for place in places]
     if view.measure != "total":
-        return {"plain": sum(view.ranked(kernel).value or 0.0 for kernel in kernels)}
+        return {"plain": sum(view.ranked(kernel).or_zero for kernel in kernels)}
     sums = dict.fromkeys(GROUPS, 0.0)
     if not view.is_above:
-        sums[CONSTANT] = sum(energy_of(kernel, CONSTANT).value or 0.0 for kernel in kernels)
+        sums[CONSTANT] = sum(energy_of(kernel, CONSTANT).or_zero for kernel in kernels)
     for name, word in view.words.items():
         sums[word.count.group] += float(np.nansum(view.column(name).joules[places]))
     return sums
@@ -274,12 +274,12 @@ def of_one(view: View) -> Section | None:
     labels = [f"Energy{when(modelled, ' with constant power')}{modelled}", f"Constant power{modelled}"]
     facts = [
         (labels[0], total, quantity_of(total, "J")),
-        (labels[1], constant, written(percent(constant.value or 0), constant.marks, bound=False)),
+        (labels[1], constant, written(percent(constant.or_zero), constant.marks, bound=False)),
         ("Time", time_of(kernel), quantity_of(time_of(kernel), "s")),
         ("Calls", Amount(kernel.launches), written(whole(kernel.launches))),
         ("Mean power", power_of(kernel), quantity_of(power_of(kernel), "W")),
         ("Energy per flop", view.per_flop(kernel), quantity_of(view.per_flop(kernel), "J")),
-        ("Flop per DRAM byte", per_byte, written(plain(per_byte.value or 0), per_byte.marks, bound=False)),
+        ("Flop per DRAM byte", per_byte, written(plain(per_byte.or_zero), per_byte.marks, bound=False)),
     ]
     content = {
         "name": kernel.name,
@@ -304,7 +304,7 @@ def lines(view: View, kernel: schema.Kernel, family: Family) -> list[Line]:
     """The counts of one family that the kernel has or lacks, in the order of the vocabulary."""
     exclusive = view.instruction_words if family.unit == "instruction" else view.byte_words
     values = {name: view.amount(kernel, name) for name in view.words if name in kernel.counts}
-    all_counts = sum(values[name].value or 0.0 for name in exclusive if name in values)
+    all_counts = sum(values[name].or_zero for name in exclusive if name in values)
     all_joules = energy_of(kernel, family.part).value
     made = []
     for name, value in values.items():
@@ -378,7 +378,7 @@ def _message(view: View, kernel: schema.Kernel) -> str:
     priced = [(line, family) for family in FAMILIES for line in lines(view, kernel, family) if line.energy.value]
     if not priced:
         return ""
-    line, family = max(priced, key=lambda pair: pair[0].energy.value or 0.0)
-    share = percent((line.energy.value or 0.0) / (above_of(kernel).value or 1.0))
+    line, family = max(priced, key=lambda pair: pair[0].energy.or_zero)
+    share = percent(line.energy.or_zero / (above_of(kernel).value or 1.0))
     count = when(line.of_count is not None, f", with {percent(line.of_count or 0.0)} of the {family.plural}")
     return f"{line.count.label} takes most above constant power: {share} of it{count}."

@@ -148,7 +148,7 @@ def _used(view: View, machines: Sequence[schema.Machine]) -> list[schema.Machine
     work = {machine.precision: 0.0 for machine in machines}
     for name, flops in FLOPS.items():
         if name in view.words and COUNTS[name].group in work:
-            work[COUNTS[name].group] += flops * (view.words[name].value.value or 0.0)
+            work[COUNTS[name].group] += flops * view.words[name].value.or_zero
     least = 0.05 * sum(work.values())
     return [machines[0], *(machine for machine in machines[1:] if work[machine.precision] > least)]
 

@@ -169,10 +169,10 @@ def _rows(table: _Table) -> list[Row]:
     view = table.view
     rows = []
     running = 0.0
-    scale = max(_ranked(view, kernel).value or 0.0 for kernel in view.kernels) or 1.0
+    scale = max(_ranked(view, kernel).or_zero for kernel in view.kernels) or 1.0
     for place in view.order[:FIRST_ROWS]:
         kernel = view.kernels[place]
-        running += _ranked(view, kernel).value or 0.0
+        running += _ranked(view, kernel).or_zero
         cells = [(column.kind, _cell(table, column, place, running, scale)) for column in table.columns[1:]]
         rows.append(Row(place, view.label(kernel), kernel.name, cells))
     return rows
@@ -205,9 +205,9 @@ def _text(column: Column, value: float | None) -> str | None:
 
 def _mini(view: View, kernel: schema.Kernel, scale: float) -> Markup:
     if view.measure != "total":
-        return svg.mini(svg.laid([("plain", _ranked(view, kernel).value or 0.0)], scale))
+        return svg.mini(svg.laid([("plain", _ranked(view, kernel).or_zero)], scale))
     groups = view.groups_of(kernel)
-    return svg.mini(svg.laid(((group, amount.value or 0.0) for group, amount in groups.items()), scale))
+    return svg.mini(svg.laid(((group, amount.or_zero) for group, amount in groups.items()), scale))
 
 
 # --------------------------------------------------------------------------------------------------- for the script

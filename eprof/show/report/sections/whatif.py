@@ -68,7 +68,7 @@ def _sliders(view: View) -> dict[str, str]:
     if not constant.value or total.value is None or constant.marks & MISSING:
         return {}
     counts = view.document.counts
-    dram = sum(view.energy_of_count(counts[name]).value or 0.0 for name in DRAM if name in counts)
+    dram = sum(view.energy_of_count(counts[name]).or_zero for name in DRAM if name in counts)
     parts = {"constant": constant.value, "dram": dram, "other": total.value - constant.value - dram}
     return {"what": packed.text({**parts, "marks": total.marks})}
 

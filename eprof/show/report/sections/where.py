@@ -74,7 +74,7 @@ def _all(view: View, total: Amount, known: dict[str, Amount]) -> dict[str, Marku
     bare = [replace(segment, label="") if segment.group != CONSTANT else segment for segment in segments]
     parts = _spoken(view, segments)
     if _is_alone(total, known):
-        bare = [replace(segment, value=quantity(total.value or 0.0, "J")) for segment in bare]
+        bare = [replace(segment, value=quantity(total.or_zero, "J")) for segment in bare]
         parts = f"{GROUPS[CONSTANT]}, and parts that are not known"
     return {
         "caption": Markup("All {}").format(quantity_of(total, "J")),
@@ -91,7 +91,7 @@ def _above(view: View, known: dict[str, Amount]) -> dict[str, Markup | None]:
     """The bar of where energy above constant power goes, as wide as the bar of everything."""
     above = view.above
     segments = _segments(view, {group: amount for group, amount in known.items() if group != CONSTANT}, above)
-    constant = (known.get(CONSTANT, Amount(None)).value or 0.0) / (view.energy("total").value or 1.0)
+    constant = known.get(CONSTANT, Amount(None)).or_zero / (view.energy("total").value or 1.0)
     boundary = 100 - sum(segment.width for segment in segments if segment.group in _DATA_GROUPS)
     enlarged = when(constant > 0, ", enlarged")
     return {
@@ -108,7 +108,7 @@ def _above(view: View, known: dict[str, Amount]) -> dict[str, Markup | None]:
 
 def _segments(view: View, parts: dict[str, Amount], whole: Amount) -> list[svg.Segment]:
     """Segments of where the energy goes, with names and shares; constant power says its joules too."""
-    bare = svg.laid(((group, amount.value or 0.0) for group, amount in parts.items()), whole.value or 1.0)
+    bare = svg.laid(((group, amount.or_zero) for group, amount in parts.items()), whole.value or 1.0)
     return [
         replace(
             segment,
@@ -124,7 +124,7 @@ def _segment_value(segment: svg.Segment, amount: Amount) -> str:
     share = percent(segment.width / 100)
     if segment.group != CONSTANT:
         return share
-    return f"{share} · {when(amount.lower, AT_LEAST)}{quantity(amount.value or 0, 'J')}"
+    return f"{share} · {when(amount.lower, AT_LEAST)}{quantity(amount.or_zero, 'J')}"
 
 
 def _short(view: View, group: str) -> str:
@@ -203,6 +203,6 @@ def _sentence(view: View, groups: list[schema.Group]) -> str:
     joules = view.energy("total").value
     if not joules:
         return f"{whole(len(groups))} groups; no energy is known."
-    largest = max(groups, key=lambda group: energy_of(group, "total").value or 0.0)
-    share = percent((energy_of(largest, "total").value or 0.0) / joules)
+    largest = max(groups, key=lambda group: energy_of(group, "total").or_zero)
+    share = percent(energy_of(largest, "total").or_zero / joules)
     return f"{largest.name} takes {share} of the energy. The groups add up to the whole."
