@@ -395,14 +395,14 @@ class View:
     @cached_property
     def instruction_words(self) -> list[str]:
         """The words of the profile that make up all instructions."""
-        return self._exclusive("instruction")
+        return self.exclusive("instruction")
 
     @cached_property
     def byte_words(self) -> list[str]:
         """The words of the profile that make up all bytes."""
-        return self._exclusive("byte")
+        return self.exclusive("byte")
 
-    def _exclusive(self, unit: str) -> list[str]:
+    def exclusive(self, unit: str) -> list[str]:
         """The words that make up all instructions or all bytes, none twice.
 
         No requested bytes beside served ones, no warp instructions among threads'. A class total and its parts exclude
