@@ -18,7 +18,7 @@ from eprof.show.report.trust import (
     metered_sentences,
 )
 from eprof.show.report.view import DRAM, Entry, View, contenders
-from eprof.show.words.badges import ASSUMED, MISSING, Amount
+from eprof.show.words.badges import ASSUMED, MISSING, Amount, ratio
 from eprof.show.words.blocks import Headline
 from eprof.show.words.intervals import in_brackets, known
 from eprof.show.words.numbers import percent, percent_span, plain, quantity, span, whole
@@ -86,9 +86,10 @@ def gaps_sentence(view: View) -> str:
 def _chosen(view: View) -> Headline:
     if not view.has_energy:
         return _counts(view)
-    total = view.energy("total")
+    total, constant = view.energy("total"), view.energy(CONSTANT)
+    lacks_time = when(constant.value is None, "Constant power is not known, because the time is not.")
     if not total.value:
-        why = _constant_part(view)
+        why = lacks_time or f"Constant power adds {at_least(constant, 'J')}."
         if view.time.value == 0:
             why = f"The time of all {view.nouns.kernels} is zero."
         return Headline("Nothing that was counted costs energy.", why, total.marks)
@@ -104,7 +105,7 @@ def _chosen(view: View) -> Headline:
     time = when(view.time.value, f" in {at_least(view.time, 's')}")
     of_counted = when(not view.to_meter and lacks_most(view), "of what was counted, ")
     text = f"{_joules(view, total)}{time}: {of_counted}{_parts(view)}."
-    return Headline(text, when(view.energy(CONSTANT).value is None, _constant_part(view)), total.marks)
+    return Headline(text, lacks_time, total.marks)
 
 
 def is_constant_alone(view: View) -> bool:
@@ -120,7 +121,7 @@ def _is_mostly_uncounted(view: View) -> bool:
     causes = view.causes_of(view.document)
     if view.to_meter or view.is_modelled or causes is None or not lacks_most(view):
         return False
-    least = 0.0 if view.document.interval_j else _NEARLY_ALL
+    least = _NEARLY_ALL * (not view.document.interval_j)
     return causes.parts[0].groups == [CONSTANT] and causes.parts[0].share > least
 
 
@@ -143,7 +144,8 @@ def _constant_alone(view: View) -> Headline:
         shares = "Shares are of what was counted."
     if pair is None:
         # What a data sheet makes of constant power is no bound, whatever the time is.
-        least = drawn if view.is_estimated or constant.marks & ASSUMED else capital(at_least(constant, "J"))
+        is_bound = not (view.is_estimated or constant.marks & ASSUMED)
+        least = when(is_bound, capital(at_least(constant, "J"))) or drawn
         parts = f"{least} of constant power{_drawn(view)}{how}{work}"
         return Headline(f"{parts}, and work that was not counted. {shares}", "", constant.marks | MISSING)
     # No total: its lower end is that of what was counted, which a reader would hold against the parts.
@@ -158,9 +160,12 @@ def _by_limit(view: View) -> str:
     if not interval or not interval.limit_w:
         return ""
     # Of a board that no log names it is the highest limit of its compute capability.
-    whose = "the" if view.costs and view.costs.gpu_match == "own" else "such a"
+    whose, beyond = "such a", ""
+    if view.costs and view.costs.gpu_match == "own":
+        whose = "the"
     sheet = data_sheet(view.document.device.name or "")
-    beyond = f", {sheet.beyond_power:g} times its data sheet's" if sheet and sheet.beyond_power > 1 else ""
+    if sheet and sheet.beyond_power > 1:
+        beyond = f", {sheet.beyond_power:g} times its data sheet's"
     return f" ({whose} {view.nouns.board} may draw {quantity(interval.limit_w, 'W')}{beyond})"
 
 
@@ -303,7 +308,8 @@ def mostly(view: View, entry: Entry, part: schema.Cause) -> str:
     """Which group has half of a part of several, and its share: " (DRAM 31 %)"; else empty."""
     if len(part.groups) <= _NAMED:
         return ""
-    joules = {group: view.groups_of(entry).get(group, Amount(None)).or_zero for group in part.groups}
+    known_groups = view.groups_of(entry)
+    joules = {group: known_groups.get(group, Amount(None)).or_zero for group in part.groups}
     largest = max(part.groups, key=lambda group: joules[group])
     share = part.share * joules[largest] / (sum(joules.values()) or math.inf)
     return when(share >= part.share / 2, f" ({view.in_prose(largest)} {percent(share)})")
@@ -318,13 +324,6 @@ def _drawn(view: View) -> str:
     return f" ({quantity(power, 'W')}{taken} for {at_least(view.time, 's')})"
 
 
-def _constant_part(view: View) -> str:
-    constant = view.energy(CONSTANT)
-    if constant.value is None:
-        return "Constant power is not known, because the time is not."
-    return f"Constant power adds {at_least(constant, 'J')}."
-
-
 # --------------------------------------------------------------------------------------------- without any energy
 
 
@@ -336,20 +335,13 @@ def _counts(view: View) -> Headline:
 
     measured = view.document.energy_j.measured
     if measured is not None:
-        return _measured_alone(view, measured, counted, marks)
-    if view.costs is None:
-        consequence = "No energy is predicted, because there is no cost table; a warning below says how to get joules."
-    else:
+        why = when(counted, "no count that has a price is in the logs") or "no instruction and no byte was counted"
+        text = f"{quantity(measured, 'J')} measured{phrase(' in {}', _time(view))}."
+        return Headline(text, f"What took them is not known: {why}.", marks)
+    consequence = "No energy is predicted, because there is no cost table; a warning below says how to get joules."
+    if view.costs is not None:
         consequence = f"No energy is predicted: the cost table {view.costs.name} has no price for what was counted."
     return Headline(_profiled(view, counted), consequence, marks)
-
-
-def _measured_alone(view: View, measured: float, counted: list[str], marks: int) -> Headline:
-    why = "no instruction and no byte was counted"
-    if counted:
-        why = "no count that has a price is in the logs"
-    text = f"{quantity(measured, 'J')} measured{phrase(' in {}', _time(view))}."
-    return Headline(text, f"What took them is not known: {why}.", marks)
 
 
 def _time(view: View) -> str:
@@ -361,8 +353,9 @@ def _profiled(view: View, counted: list[str]) -> str:
     if len(view.kernels) == 1:
         number, takes, was = "One", "takes", "was"
     # The rows of perf are whole programs, whatever their profile calls them.
-    whole_programs = all(signs_of(log.format.partition("-")[0]).of_programs for log in view.document.inputs)
-    noun = "program" + when(len(view.kernels) > 1, "s") if whole_programs else view.nouns.of(len(view.kernels))
+    noun = view.nouns.of(len(view.kernels))
+    if all(signs_of(log.format.partition("-")[0]).of_programs for log in view.document.inputs):
+        noun = "program" + when(len(view.kernels) > 1, "s")
     kernels = f"{number} {noun}"
     if counted:
         return f"{kernels} profiled: {' and '.join(counted)} counted{phrase(' in {}', _time(view))}."
@@ -377,17 +370,12 @@ def _instructions(view: View, instructions: Amount) -> str:
     if names == ["warp_issue"]:
         return f"{at_least(instructions, '')} warp instructions"
     if view.amount(view.document, "retired").value is not None:
-        return f"{at_least(instructions, '')} instructions{bracketed(_per_cycle(view, instructions))}"
+        per_cycle = ratio(instructions, view.amount(view.document, "core_active"))
+        is_told = per_cycle.value and not per_cycle.lower
+        return f"{at_least(instructions, '')} instructions{when(is_told, f' ({plain(per_cycle.or_zero)} a cycle)')}"
     if not _CLASSES.issubset(names):
         instructions = Amount(instructions.value, instructions.marks | MISSING)
     return f"{at_least(instructions, '')} instructions"
-
-
-def _per_cycle(view: View, instructions: Amount) -> str:
-    cycles = view.amount(view.document, "core_active")
-    if not instructions.value or not cycles.value or (instructions.marks | cycles.marks) & MISSING:
-        return ""
-    return f"{plain(instructions.value / cycles.value)} a cycle"
 
 
 def _counted(view: View) -> list[str]:

@@ -15,8 +15,9 @@ from msgspec import Struct
 
 from eprof.base.gpus import capability_of_label
 from eprof.base.known import growth
+from eprof.base.known import ratio as divided
 from eprof.base.labels import library_of
-from eprof.base.text import bracketed, counted, pattern, when
+from eprof.base.text import bracketed, by_sign, counted, pattern, phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, DATA, RANDOM, TENSOR_FLOPS
 from eprof.costs.datasheets import data_sheet, example
 from eprof.energy.bounds import is_plain_product
@@ -105,7 +106,11 @@ def what_to_try(view: View) -> Point:
         lacks_some(view) or not view.has_energy or view.above.value is None
     ):
         texts.append(_how_to_count(view, bool(texts[0])))
-    return Point("Try", "; ".join(filter(None, texts)) or _nothing(view, changes))
+    if any(texts):
+        return Point("Try", "; ".join(filter(None, texts)))
+    if not changes:
+        return Point("Try", "nothing: no change that eprof knows saves energy here")
+    return Point("Try", f"nothing: the best change saves {percent(changes[0].saves)} ({changes[0].act})")
 
 
 def _everything(view: View) -> tuple[Amount, str]:
@@ -118,21 +123,17 @@ def _everything(view: View) -> tuple[Amount, str]:
 def _how_to_price(view: View) -> str:
     if view.nouns.is_of_cpu:
         return "name the processor's prices with --costs (eprof costs lists them), or make them: eprof calibrate --cpu"
-    name = view.document.device.name
-    if name is None or capability_of_label(name) is not None:
-        return f'name the GPU, as in --costs "{_example(view)}"'
-    if data_sheet(name) is not None:
+    device = view.document.device
+    if device.name is None or capability_of_label(device.name) is not None:
+        # As an example a GPU of the logs' compute capability, else one that their profiler can profile.
+        ranges = [signs_of(log.format.partition("-")[0]).capabilities for log in view.document.inputs]
+        if device.capability is not None:
+            ranges = [(float(device.capability), float(device.capability))]
+        likely = example(max(lowest for lowest, _ in ranges), min(highest for _, highest in ranges))
+        return f'name the GPU, as in --costs "{likely}"'
+    if data_sheet(device.name) is not None:
         return "price it by its data sheet: --costs estimated"
-    return f'make its prices from its power limit: eprof costs --estimate "{name}" --tdp-w WATTS -o mine.toml'
-
-
-def _example(view: View) -> str:
-    """A GPU that the logs may be of: of their compute capability, else one that their profiler can profile."""
-    capability = view.document.device.capability
-    if capability is not None:
-        return example(float(capability), float(capability))
-    ranges = [signs_of(log.format.partition("-")[0]).capabilities for log in view.document.inputs]
-    return example(max(lowest for lowest, _ in ranges), min(highest for _, highest in ranges))
+    return f'make its prices from its power limit: eprof costs --estimate "{device.name}" --tdp-w WATTS -o mine.toml'
 
 
 def _how_to_count(view: View, has_advice: bool) -> str:
@@ -145,17 +146,12 @@ def _how_to_count(view: View, has_advice: bool) -> str:
     device = view.document.device
     if _OF_AMD.search(device.name or ""):
         return "give a meter's joules (--energy): eprof reads no counters of AMD's profilers yet"
-    capabilities = [device.capability] if device.capability else capabilities_of(device.name)
+    capabilities = capabilities_of(device.name)
+    if device.capability:
+        capabilities = (device.capability,)
     # Where several can do it on this GPU, the newest one; where nothing tells which GPU it is, each says for which.
     command, bracket, which = advice.commands(advice.COUNTS, capabilities).rpartition(" or ")[2].partition(" (")
     return f"count{rest} with `{command} PROGRAM`{bracket}{which}"
-
-
-def _nothing(view: View, changes: Iterable[Try]) -> str:
-    best = next(iter(changes), None)
-    if best is None:
-        return "nothing: no change that eprof knows saves energy here"
-    return f"nothing: the best change saves {percent(best.saves)} ({best.act})"
 
 
 def _levers(view: View) -> Iterator[Try]:
@@ -186,8 +182,9 @@ def _fewer_gaps(view: View, everything: float) -> Iterator[Try]:
     """Half of the time between kernels, or of what copies take, which costs constant power."""
     idle_s, idle_j = view.idle
     gaps = view.document.gaps or schema.Gaps(None, None, 0.0)
-    idle = idle_j if view.has_energy else idle_s
-    power_w = view.constant_w if view.has_energy else 1.0  # or seconds instead of joules
+    idle, power_w = idle_j, view.constant_w
+    if not view.has_energy:
+        idle, power_w = idle_s, 1.0  # seconds instead of joules
     if gaps.copies_s > idle_s and power_w:
         copies = gaps.copies_s * power_w
         how = "keep data on the GPU, pin the host's memory; nothing where kernels run meanwhile"
@@ -209,7 +206,9 @@ def _longer_launches(view: View, everything: float) -> Iterator[Try]:
     for place, kernel in enumerate(view.kernels):
         seconds = time_of(kernel).or_zero
         if 0 < seconds < SHORT_S * kernel.launches:
-            taken[place] = (kernel.energy_j.constant or 0.0) if view.has_energy else seconds
+            taken[place] = seconds
+            if view.has_energy:
+                taken[place] = kernel.energy_j.constant or 0.0
     if not taken:
         return
     largest = view.kernels[max(taken, key=taken.__getitem__)]
@@ -250,17 +249,17 @@ def _alike(products: Iterable["Product"]) -> list[list["Product"]]:
             groups.append([product])
         else:
             home.append(product)
-    return [same for group in groups for same in _by_layout(group)]
-
-
-def _by_layout(products: list["Product"]) -> list[list["Product"]]:
-    by_layout: dict[str, list[Product]] = {}
-    for product in products:
-        layout = _LAYOUT.search(product.kernel.name)
-        by_layout.setdefault(layout[1] if layout else "", []).append(product)
-    if len(by_layout.keys() - {""}) < 2:
-        return [products]
-    return [same for layout, same in by_layout.items() if layout]
+    told = []
+    for group in groups:
+        by_layout: dict[str, list[Product]] = {}
+        for product in group:
+            layout = "".join(_LAYOUT.findall(product.kernel.name)[:1])
+            by_layout.setdefault(layout, []).append(product)
+        same_layouts = [same for layout, same in by_layout.items() if layout]
+        if len(same_layouts) < 2:
+            same_layouts = [group]
+        told += same_layouts
+    return told
 
 
 class Product(NamedTuple):
@@ -284,17 +283,9 @@ class Product(NamedTuple):
         blocks, threads = signs.get("blocks"), signs.get("threads")
         if not works[type_] or not kernel.energy_j.total or not blocks or not threads:
             return None
-        written = view.amount(kernel, "dram_write").value
-        launches = kernel.launches
-        return cls(
-            kernel,
-            kernel.energy_j.total / launches,
-            type_,
-            sum(works.values()) / launches,
-            None if written is None else written / launches,
-            blocks,
-            blocks * threads,
-        )
+        each_j, flops = kernel.energy_j.total / kernel.launches, sum(works.values()) / kernel.launches
+        written = divided(view.amount(kernel, "dram_write").value, kernel.launches)
+        return cls(kernel, each_j, type_, flops, written, blocks, blocks * threads)
 
     @property
     def order(self) -> tuple[str, str, float]:
@@ -336,11 +327,11 @@ def _other_clocks(view: View) -> Iterator[Try]:
     acts = []
     for name, (now, before) in clocks_of.items():
         if now != before:
-            verb = "lower" if now < before else "raise"
+            verb = by_sign(now - before, "lower", "raise")
             acts.append(f"{verb} the {name} clock to {now:g}{NARROW}MHz (from {before:g})")
     if acts:
         time = _time_of(growth(lowest.time_s, here.time_s))
-        voltages = f", core voltages {clocks.voltages.partition(',')[0]}" if clocks.voltages else ""
+        voltages = phrase(", core voltages {}", (clocks.voltages or "").partition(",")[0])
         yield Try(" and ".join(acts), saves[0], (saves[0], saves[-1]), f"{time}, modelled{voltages}")
 
 
@@ -369,7 +360,7 @@ def _narrower_types(view: View, everything: float) -> Iterator[Try]:
             saves = joules / everything * (1 - narrower.pj / price.pj)
             yield Try(f"use {' for '.join(names)} on tensor cores, if accurate enough", saves)
     single, double = (view.charges.get(f"fp{bits}_fma") for bits in (32, 64))
-    doubles_j = view.groups.get("fp64", Amount(None)).value
+    doubles_j = view.joules_of("fp64")
     if doubles_j and single and double and 0 < single.pj < double.pj:
         saves = doubles_j / everything * (1 - single.pj / double.pj)
         where = bracketed(_mostly_in(view, "fp64"))
@@ -386,11 +377,10 @@ def _narrower_types(view: View, everything: float) -> Iterator[Try]:
 def _faster_in_fp32_s(view: View) -> float:
     """How much sooner kernels end whose FP64 takes longer, at its peak, than the same flops in FP32, or DRAM."""
     limits = view.document.limits
-    machines = limits.machines if limits else []
-    if any(machine.of for machine in machines):
-        return 0.0  # of several GPUs, with peaks of their own
-    peaks = {machine.precision: machine for machine in machines}
-    if view.is_modelled or not {"fp32", "fp64"} <= peaks.keys():
+    if not limits or view.is_modelled or any(machine.of for machine in limits.machines):
+        return 0.0  # several GPUs have peaks of their own
+    peaks = {machine.precision: machine for machine in limits.machines}
+    if not {"fp32", "fp64"} <= peaks.keys():
         return 0.0
     faster_s = 0.0
     for kernel in view.kernels:
@@ -412,7 +402,7 @@ def _fewer_divisions(view: View, everything: float) -> Iterator[Try]:
         sum(view.amount(view.document, f"fp{bits}_{kind}").or_zero for kind in ("fma", "add", "mul"))
         for bits in (64, 32)
     )
-    joules = view.groups["fp64"].or_zero
+    joules = view.joules_of("fp64")
     if not doubles or reciprocals < _DIVIDES * doubles or singles > reciprocals:
         return
     least, most = (min(number * reciprocals / doubles, 1.0) * joules / everything for number in _OF_A_DIVISION)
@@ -426,10 +416,9 @@ def _fewer_divisions(view: View, everything: float) -> Iterator[Try]:
 def _onto_tensor_cores(view: View, everything: float, has: set[str]) -> Iterator[Try]:
     """Products in FP32 on tensor cores instead: two flops there for each multiply-add."""
     products = [kernel for kernel in view.kernels if "gemm" in kernel.name.lower()]
-    fma = view.charges.get("fp32_fma")
-    word = "tensor_tf32" if "tensor_tf32" in has else "tensor_fp16"
-    tensor = view.charges.get(word)
-    if word not in has or not products or not fma or not fma.pj > 0 or not tensor or not tensor.pj > 0:
+    word = next((word for word in ("tensor_tf32", "tensor_fp16") if word in has), "")
+    fma, tensor = view.charges.get("fp32_fma"), view.charges.get(word)
+    if not products or not fma or not fma.pj > 0 or not tensor or not tensor.pj > 0:
         return
     counts = [kernel.counts[name] for kernel in products for name in ("fp32_fma", "fp32") if name in kernel.counts]
     joules = sum(count.energy_j or 0.0 for count in counts)
@@ -458,7 +447,7 @@ def _asked_for(view: View, everything: float) -> Iterator[Try]:
     if view.nouns.is_of_cpu or _is_closed(view, "l1"):
         return  # what a CPU writes is read first, and what stays in its caches is not moved again
     requested = requested_of(view, view.document)
-    shares = {level: view.groups.get(level, Amount(None)).or_zero / everything for level in CACHED}
+    shares = {level: view.joules_of(level) / everything for level in CACHED}
     moved = {level: view.summed(view.document, _words(view, level)).or_zero for level in CACHED}
     ratios = {level: moved[level] / (requested or math.inf) for level in CACHED}
     wasted = {level: ratio for level, ratio in ratios.items() if ratio >= WASTED}
@@ -484,7 +473,8 @@ def _fewer_bytes(view: View, everything: float) -> Iterator[Try]:
             if answer.question == f"{group}=-20%" and answer.change_share is not None and not view.is_modelled:
                 sooner = -answer.change_share - saves  # constant power, whatever a byte costs
                 saves, time = saves + sooner, _time_of(answer.time_share)
-                ends = (max(ends[0] + sooner, 0.0), min(ends[1] + sooner, 1.0)) if ends else None
+                if ends:
+                    ends = max(ends[0] + sooner, 0.0), min(ends[1] + sooner, 1.0)
         how = "; ".join(filter(None, [_mostly_in(view, group), _remedy(view, group)]))
         act = f"move a fifth fewer {view.in_prose(group)} bytes{bracketed(how)}"
         yield Try(act, saves, ends, time)
@@ -516,14 +506,14 @@ def _words(view: View, group: str) -> list[str]:
 
 def _fewer_instructions(view: View, everything: float) -> Iterator[Try]:
     """A fifth fewer instructions that are no arithmetic: addresses, loops, loads."""
-    for group in ("int", "other"):
+    for group, kind in (("int", "integer "), ("other", "")):
         words = [word for word in view.words.values() if word.count.group == group and word.count.unit != "cycle"]
         amount = sum(word.energy.or_zero for word in words)
         if amount and not _is_closed(view, group):
             saves = _STEP * amount / everything
-            remedy = _ON_A_CPU if view.nouns.is_of_cpu else _REMEDIES[group]
+            remedy = when(view.nouns.is_of_cpu, _ON_A_CPU) or _REMEDIES[group]
             how = "; ".join(filter(None, [_mostly_in(view, group), remedy]))
-            act = f"execute a fifth fewer {when(group == 'int', 'integer ')}instructions{bracketed(how)}"
+            act = f"execute a fifth fewer {kind}instructions{bracketed(how)}"
             yield Try(act, saves, _ends(view, group, everything, saves))
 
 
@@ -553,16 +543,16 @@ def _less_waiting(view: View, everything: float) -> Iterator[Try]:
     if view.is_above or not limits:
         return
     of_l1 = view.joules_by_kernel("l1")
-    for place, (kernel, joules) in enumerate(zip(view.kernels, view.joules_by_kernel(CONSTANT), strict=True)):
+    for place, (kernel, constant_j) in enumerate(zip(view.kernels, view.joules_by_kernel(CONSTANT), strict=True)):
         share = limits.kernels[place].speed_share
         is_short = time_of(kernel).or_zero < SHORT_S * kernel.launches
-        if joules < _LITTLE * everything or is_short or share is None or share >= _SLOW:
+        if constant_j < _LITTLE * everything or is_short or share is None or share >= _SLOW:
             continue
         if library_of(kernel.name) in _CLOSED:
             continue
         if act := _waits(view, kernel, share):
-            again_j = of_l1[place] if view.times_from_l1(kernel) >= AGAIN else 0.0
-            yield Try(act, _STEP * (joules + again_j) / everything)
+            again_j = of_l1[place] * (view.times_from_l1(kernel) >= AGAIN)
+            yield Try(act, _STEP * (constant_j + again_j) / everything)
 
 
 def _waits(view: View, kernel: schema.Kernel, share: float) -> str:
@@ -577,7 +567,10 @@ def _waits(view: View, kernel: schema.Kernel, share: float) -> str:
         return f"{how} ({told}): a fifth fewer L1 bytes in a fifth less time"
     signs = kernel.signs or {}
     occupancy, stalled = signs.get("occupancy", 1.0), signs.get("memory_stall", 1.0)
-    if _is_busy(view, kernel) or occupancy >= _EMPTY and stalled < _STALLED:
+    issued, cycles = (view.amount(kernel, word).value for word in ("warp_issue", "sm_active_cycle"))
+    # Multiprocessors that wait for memory do not issue an instruction in most cycles.
+    is_busy = (issued or 0.0) / (cycles or math.inf) >= _ISSUING
+    if is_busy or occupancy >= _EMPTY and stalled < _STALLED:
         return ""
     how, told = "loads", f"{percent(share)} of the roofline's speed"
     if occupancy < _EMPTY:
@@ -613,12 +606,6 @@ def _fewer_cycles(view: View, everything: float) -> Iterator[Try]:
         joules = view.words["core_active"].energy.or_zero
         act = f"wait less for memory and branches ({plain(a_cycle)} instructions a cycle): a fifth fewer cycles"
         yield Try(act, _STEP * joules / everything)
-
-
-def _is_busy(view: View, kernel: schema.Kernel) -> bool:
-    """Whether its multiprocessors issue an instruction in most cycles, which those that wait for memory do not."""
-    issued, cycles = (view.amount(kernel, word).value for word in ("warp_issue", "sm_active_cycle"))
-    return (issued or 0.0) / (cycles or math.inf) >= _ISSUING
 
 
 def _is_closed(view: View, group: str) -> bool:

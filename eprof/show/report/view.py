@@ -323,11 +323,9 @@ class View:
             return replace(made, largest="open")
         return made
 
-    def is_certain(self, part: str) -> bool:
-        """Whether an energy of the whole, by family or by group of counts, is certain enough to name."""
-        families = (COMPUTATION, DATA, CONSTANT, "total")
-        amount = self.energy(part) if part in families else self.groups.get(part, Amount(None))
-        return is_certain(amount.value, self.interval(part))
+    def is_certain(self, group: str) -> bool:
+        """Whether the energy of a group of counts is certain enough to name."""
+        return is_certain(self.groups[group].value, self.interval(group))
 
     def in_prose(self, group: str) -> str:
         """A group of counts within a sentence; where only the issue of warps is priced, it is that."""

@@ -87,7 +87,9 @@ def signs(marks: int) -> str:
 
 def letters(marks: int) -> Markup:
     """The marks of an amount as small raised signs."""
-    return Markup('<sup title="{}">{}</sup>').format(title(marks), signs(marks)) if marks else Markup("")
+    if not marks:
+        return Markup("")
+    return Markup('<sup title="{}">{}</sup>').format(title(marks), signs(marks))
 
 
 def written(text: str | None, marks: int = 0, *, bound: bool = True) -> Markup:
