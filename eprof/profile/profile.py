@@ -26,7 +26,6 @@ from eprof.costs import load as load_costs
 from eprof.counts import checks, counters, counts, times
 from eprof.counts.counts import Counts
 from eprof.counts.definition import SM_COUNT, Definition, common, without_counters
-from eprof.counts.shapes import with_traces
 from eprof.energy.clocks import Clocks, clocks_of, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
 from eprof.energy.metering import SAME
@@ -81,7 +80,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         """Instructions by class and bytes by level, (n_kernels, n_classes), in the books "served" or "accessed"."""
         if books not in self._books:
             parts = [counts.count(part.launches, part.definition, books) for part in self.counted]
-            self._books[books] = with_traces(counts.concat(parts), self.logs)
+            self._books[books] = counts.with_traces(counts.concat(parts), self.logs)
         return self._books[books]
 
     def energy(
