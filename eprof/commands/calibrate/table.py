@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from eprof.base.boards import DataSheet, data_sheet
 from eprof.base.errors import EprofError
 from eprof.base.text import listed, phrase, when
 from eprof.base.version import __version__
@@ -15,7 +16,6 @@ from eprof.commands.calibrate import results
 from eprof.commands.calibrate.manifest import ZEROS, Capability, capability_of
 from eprof.commands.calibrate.results import Row, accessed
 from eprof.commands.calibrate.session import Session, kind_of
-from eprof.costs.datasheets import DataSheet, data_sheet
 from eprof.costs.estimate import SM_CYCLE, TENSOR_FLOP, Origin, Prices, scaled_text, shape_prices
 from eprof.lab import measurements
 from eprof.lab.fitting import Form, fit, quality, table_text
