@@ -4,9 +4,9 @@ import math
 
 from msgspec.structs import replace
 
+from eprof.base.boards import data_sheet
 from eprof.base.text import bracketed, capital, listed, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS
-from eprof.costs.datasheets import data_sheet
 from eprof.profile import schema
 from eprof.profilers import signs_of
 from eprof.show.report.trust import (

@@ -13,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
+from eprof.base.boards import data_sheet, example
 from eprof.base.gpus import capability_of_label
 from eprof.base.known import growth
 from eprof.base.known import ratio as divided
 from eprof.base.labels import library_of
 from eprof.base.text import bracketed, by_sign, counted, pattern, phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, DATA, RANDOM, TENSOR_FLOPS
-from eprof.costs.datasheets import data_sheet, example
 from eprof.energy.bounds import is_plain_product
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
