@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -71,12 +71,17 @@ class Columns(Brief, Struct, frozen=True, eq=False, dict=True):
         """Some rows of the columns: a mask, or places in a new order."""
         return Columns(self.names, self.values[rows])
 
-    def replaced(self, others: Columns, names: Iterable[str]) -> Columns:
-        """The same table with the columns of these names as `others` has them."""
+    def replaced(self, columns: Mapping[str, Array]) -> Columns:
+        """The same table with other values in some of its columns."""
         values = self.values.copy()
-        for name in names:
-            values[:, self.places[name]] = others[name]
+        for name, column in columns.items():
+            values[:, self.places[name]] = column
         return Columns(self.names, values)
+
+    @classmethod
+    def below(cls, tables: Sequence[Columns]) -> Columns:
+        """Tables of the same columns below each other."""
+        return cls(tables[0].names, np.concatenate([table.values for table in tables]))
 
     def frame(self) -> pd.DataFrame:
         """The columns as a table of pandas."""

@@ -10,14 +10,15 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
-from operator import add
 
+import numpy as np
 from msgspec import Struct
 
 from eprof.base import resources
+from eprof.base.arrays import numbered, numbers_of
 from eprof.base.kernels import ANONYMOUS, expression, own_name, readable, selector
 from eprof.base.text import cut, did_you_mean, few, pattern, when
 from eprof.base.toml import Document
@@ -47,7 +48,7 @@ _LAMBDAS = (
     (pattern(r"operator ?\(\) ?\(\) const::|operator ?\(\) ?\(\)::"), ""),
 )
 _SIGNS = pattern(r"operator\s*(?:\(\)|<=>|<<=|>>=|->\*?|<<|>>|<=|>=|<|>)|->|[<>(),]")
-_QUALIFIER = pattern(r"^.*?([^:]+(?:::λ\d+)*)$")
+_QUALIFIERS = pattern(r"^.*::(?!λ)")
 _CAMEL = pattern(r"(?<=[a-z0-9])(?=[A-Z])")
 _WORDS = pattern(r"[^\W_]+")
 _TILE = pattern(r"\d+(?:x\d+)+")
@@ -67,7 +68,8 @@ def _labels(names: tuple[str, ...], width: int | None) -> tuple[str, ...]:
     texts = {name: _Text.of(name) for name in names}
     apart = _told_apart(list(texts.values()))
     if width is not None:
-        apart = _fitted(apart, max(width, _LEAST_WIDTH))
+        unqualified = zip(apart, _unqualified(apart), strict=True)
+        apart = _fitted([own if len(text) > width else text for text, own in unqualified], max(width, _LEAST_WIDTH))
     numbered = dict(zip(texts, _numbered(apart), strict=True))
     return tuple(numbered[name] for name in names)
 
@@ -110,7 +112,7 @@ def label_of(name: str, names: Sequence[str], width: int = 60) -> str:
 
 
 def fitted(texts: Sequence[str], width: int) -> list[str]:
-    """Labels for the texts of a column, cut to about `width` characters; different ones stay different."""
+    """The texts of a column cut to about `width` characters, each cut an "…"; different ones stay different."""
     if all(len(text) <= width for text in texts):
         return list(texts)
     distinct = list(dict.fromkeys(texts))
@@ -232,25 +234,24 @@ def _told_apart(texts: Sequence[_Text], deepest: int = _DEEPEST) -> list[str]:
 
 def _details(texts: Sequence[_Text], deepest: int) -> tuple[str, str, list[str]]:
     """What follows the head that all names to label have, and what it stands between."""
+    is_library = texts[0].is_library
     arguments = max(len(text.arguments) for text in texts)
-    rows = _aligned([_padded(text.arguments, arguments) + text.others for text in texts], texts[0].is_library)
+    rows = [_padded(text.arguments, arguments) + text.others for text in texts]
+    widths = set(map(len, rows))
+    if is_library and len(widths) > 1:
+        # Names that have not as many words: a column a word.
+        words = list(dict.fromkeys(word for row in rows for word in row))[:_MOST_DETAILS]
+        rows = [[when(word in row, word) for word in words] for row in rows]
+    else:
+        rows = [_padded(row, min(max(widths), _MOST_DETAILS)) for row in rows]
     kept = _telling(rows)
     columns = [_short([row[place] for row in rows], deepest - 1) for place in kept]
     start, between, end = "<", ", ", ">"
-    if texts[0].is_library:
+    if is_library:
         start, between, end = " ", " ", ""
     elif kept and kept[0] >= arguments:
         start, end = "(", ")"
     return start, end, [between.join(filter(None, (column[place] for column in columns))) for place in range(len(rows))]
-
-
-def _aligned(rows: Sequence[Sequence[str]], are_words: bool) -> list[list[str]]:
-    """Names to label as rows of as many columns each; words of names that have not as many, a column a word."""
-    widths = set(map(len, rows))
-    if not are_words or len(widths) == 1:
-        return [_padded(row, min(max(widths), _MOST_DETAILS)) for row in rows]
-    words = list(dict.fromkeys(word for row in rows for word in row))[:_MOST_DETAILS]
-    return [[when(word in row, word) for word in words] for row in rows]
 
 
 def _padded(row: Sequence[str], width: int) -> list[str]:
@@ -272,45 +273,49 @@ def _unqualified(texts: Sequence[str]) -> list[str]:
     short = {}
     for text in texts:
         head, bracket, rest = text.partition("<")
-        short[text] = _QUALIFIER.sub(r"\1", head) + bracket + rest
+        short[text] = _QUALIFIERS.sub("", head) + bracket + rest
     times = Counter(short.values())
     return [short[text] if times[short[text]] == 1 else text for text in texts]
 
 
 def _telling(rows: Sequence[Sequence[str]]) -> list[int]:
     """A few columns that tell all names to label apart: in each step the one that tells most."""
-    columns = [_numbers(cells) for cells in zip(*rows, strict=True)]
-    differ = [place for place, numbers in enumerate(columns) if any(numbers)]
+    columns = [numbers_of(cells) for cells in zip(*rows, strict=True)]
+    differ = [place for place, numbers in enumerate(columns) if numbers.any()]
     differ.sort(key=lambda place: max(len(row[place]) for row in rows) > _LONG_DETAIL)
     all_different = len(set(map(tuple, rows)))
     kept: list[int] = []
-    alike = [0] * len(rows)  # which names the columns kept so far do not tell apart have a number in common
-    while max(alike) + 1 < all_different:
+    # Names that the columns kept so far do not tell apart have a number in common.
+    alike = np.zeros(len(rows), dtype=np.int64)
+    while alike.max() + 1 < all_different:
         # A number below the number of names beside a multiple of it is a pair of two numbers.
-        pairs = [len(rows) * number for number in alike]
-        best = max(differ, key=lambda place: len(set(map(add, pairs, columns[place]))))  # noqa: B023
+        pairs = {place: len(rows) * alike + columns[place] for place in differ}
+        best = max(differ, key=lambda place: len(np.unique(pairs[place])))  # noqa: B023
         kept.append(best)
-        alike = _numbers(map(add, pairs, columns[best]))
+        alike, _ = numbered(pairs[best])
     return sorted(kept)
-
-
-def _numbers(values: Iterable[Hashable]) -> list[int]:
-    """The values as numbers from 0 on, by when each is first there."""
-    numbers: dict[Hashable, int] = {}
-    return [numbers.setdefault(value, len(numbers)) for value in values]
 
 
 # ----------------------------------------------------------------------------------------------------------- width
 
 
 def _fitted(texts: Sequence[str], width: int, deepest: int = _DEEPEST) -> list[str]:
-    """Labels in about `width` characters: without namespaces, then cut in the middle, where they do not differ."""
+    """Labels in about `width` characters: cut in the middle, where they do not differ."""
     if all(len(text) <= width for text in texts):
         return list(texts)
-    texts = [own if len(text) > width else text for text, own in zip(texts, _unqualified(texts), strict=True)]
-    times = Counter(chain.from_iterable(set(_PIECES.findall(text)) for text in dict.fromkeys(texts)))
+    distinct = list(dict.fromkeys(texts))
+    times = Counter(chain.from_iterable(set(_PIECES.findall(text)) for text in distinct))
     fitted = [_without_common(text, width, times) for text in texts]
-    fitted = _with_own_words(texts, fitted, width, times)
+    if 1 < len(distinct) <= _FEW:
+        # One that lost every word that is its own is cut around these instead: "reduce-conflicts.txt" beside
+        # "reduce-free.txt" is "redu…conflicts.txt", and not "reduce-….txt".
+        for place, text in enumerate(texts):
+            own = [word for word in _PIECES.findall(text) if times[word] == 1 and word[0].isalnum()]
+            if own and not any(word in fitted[place] for word in own):
+                start, end = max((_shared([text, other]) for other in distinct if other != text), key=sum)
+                room = width - (len(text) - start - end) - 2
+                if room >= 0:
+                    fitted[place] = _shown(text, start, end, room)
     places: dict[str, dict[str, list[int]]] = {}
     for place, (text, label) in enumerate(zip(texts, fitted, strict=True)):
         places.setdefault(label, {}).setdefault(text, []).append(place)
@@ -322,29 +327,10 @@ def _fitted(texts: Sequence[str], width: int, deepest: int = _DEEPEST) -> list[s
     return fitted
 
 
-def _with_own_words(texts: Sequence[str], fitted: Sequence[str], width: int, times: Counter[str]) -> list[str]:
-    """The cut labels; of a few, one that lost every word that is its own is cut around these instead.
-
-    "reduce-conflicts.txt" beside "reduce-free.txt" is "redu…conflicts.txt", and not "reduce-….txt".
-    """
-    distinct = list(dict.fromkeys(texts))
-    if not 1 < len(distinct) <= _FEW:
-        return list(fitted)
-    mended = list(fitted)
-    for place, (text, label) in enumerate(zip(texts, fitted, strict=True)):
-        own = [word for word in _PIECES.findall(text) if times[word] == 1 and word[0].isalnum()]
-        if own and not any(word in label for word in own):
-            start, end = max((_shared(text, other) for other in distinct if other != text), key=sum)
-            room = width - (len(text) - start - end) - 2
-            if room >= 0:
-                mended[place] = _shown(text, start, end, room)
-    return mended
-
-
-def _shared(text: str, other: str) -> tuple[int, int]:
-    start = len(os.path.commonprefix([text, other]))
-    end = len(os.path.commonprefix([text[start:][::-1], other[start:][::-1]]))
-    return start, end
+def _shared(texts: Sequence[str]) -> tuple[int, int]:
+    """How many characters all texts have in common at their start, and at their end."""
+    start = len(os.path.commonprefix(texts))
+    return start, len(os.path.commonprefix([text[start:][::-1] for text in texts]))
 
 
 def _without_common(text: str, width: int, times: Counter[str]) -> str:
@@ -355,7 +341,8 @@ def _without_common(text: str, width: int, times: Counter[str]) -> str:
     if len(text) <= width:
         return text
     pieces = _PIECES.findall(text)
-    costs = [_worth(piece) / times[piece] for piece in pieces]
+    # A word tells most, a number less, what stands between them next to nothing.
+    costs = [(0.01 + 0.49 * piece[0].isdigit() + 0.99 * piece[0].isalpha()) / times[piece] for piece in pieces]
     best, best_cost = cut(text, width), math.inf
     end, left = 1, len(text) + 1
     last = len(pieces) - (not _TILE.fullmatch(pieces[-1]))
@@ -372,19 +359,10 @@ def _without_common(text: str, width: int, times: Counter[str]) -> str:
     return best
 
 
-def _worth(piece: str) -> float:
-    """What a piece of a name tells: a word most, a number less, what stands between them next to nothing."""
-    if piece[0].isdigit():
-        return 0.5
-    return 1.0 if piece[0].isalpha() else 0.01
-
-
 def _cut_around(texts: Sequence[str], width: int, deepest: int) -> list[str]:
     """Labels that share their start and end, cut around what they do not share."""
-    start = len(os.path.commonprefix(texts))
-    end = len(os.path.commonprefix([text[start:][::-1] for text in texts]))
-    longest = max(len(text) - start - end for text in texts)
-    room = width - longest - 2
+    start, end = _shared(texts)
+    room = width - max(len(text) - start - end for text in texts) - 2
     if room >= 0:
         return [_shown(text, start, end, room) for text in texts]
     front = width // 4

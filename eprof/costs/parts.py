@@ -10,8 +10,8 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eprof.base import clocks
 from eprof.base.brief import Brief
+from eprof.base.clocks import label
 from eprof.base.marks import NONE, Mark
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import GPU
@@ -29,11 +29,16 @@ class Setting(Struct, frozen=True):
     memory_v: float | None = None
 
     @property
+    def clocks(self) -> str | None:
+        """Core and memory clock in MHz as users name a setting, "852/924"; None for a table that does not know both."""
+        if not self.core_mhz or not self.memory_mhz:
+            return None
+        return label(self.core_mhz, self.memory_mhz)
+
+    @property
     def label(self) -> str:
         """Core and memory clock in MHz, "852/924"; "fixed" for a table that does not know its clocks."""
-        if self.core_mhz is None or self.memory_mhz is None:
-            return "fixed"
-        return clocks.label(self.core_mhz, self.memory_mhz)
+        return self.clocks or "fixed"
 
     def mhz(self, domain: str) -> float | None:
         """The clock of `domain` at a setting of the cost table."""

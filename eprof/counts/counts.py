@@ -1,8 +1,7 @@
 """Counting: launches with their counters, read by a definition, become instructions by class and bytes by level."""
 
-import re
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Columns, Floats, Ints
+from eprof.base.boards import sheets_of
 from eprof.base.brief import Brief
 from eprof.base.errors import UsageError
 from eprof.base.gpus import capabilities, normal_name
@@ -19,10 +19,9 @@ from eprof.base.marks import Mark
 from eprof.base.nouns import Nouns, nouns_of
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS, LEVEL_PARTS, PARTS, TENSOR_PARTS
-from eprof.counts import shapes
-from eprof.counts.definition import SM_COUNT, Counter, Definition, Entry, Told, bracketed
+from eprof.counts.definition import COMPONENTS, SIGNS, SM_COUNT, Counter, Definition, Entry, Told, bracketed
 from eprof.counts.term import Term
-from eprof.logs.rows.log import COUNT, KernelRows, Launches
+from eprof.logs.rows.log import COUNT, KernelRows, Launches, Log
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +31,7 @@ _AVERAGED = "an average over several launches, not weighted by their size"
 # A difference of nearly equal counters may come out negative by this share of them: they are of different passes, and
 # ECC lets DRAM read up to a quarter more than the program read. Further below 0, the formula does not hold.
 _TOLERANCE = 0.125
+_ALIKE = 1.1  # times the least: peaks of boards that a GPU may be, which are one for an estimate
 
 
 class Way(Struct, frozen=True):
@@ -148,9 +148,9 @@ class Cells(Struct, frozen=True, eq=False):
 
 
 class _Result(Struct, frozen=True, eq=False):
-    """One entry of a definition worked out for each kernel: a term, its marks, where averages take part, its parts."""
+    """A formula worked out for each kernel: a term, its marks, where averages take part, the cells of its names."""
 
-    entry: Entry
+    formula: Formula
     term: Term
     marks: Ints
     averaged: Bools
@@ -158,18 +158,26 @@ class _Result(Struct, frozen=True, eq=False):
 
 
 class Sheet(Struct, eq=False):
-    """The launches of one device under one definition: looks names up, evaluates formulas, remembers and warns."""
+    """The launches of one device under one definition: looks names up, evaluates formulas, remembers and warns.
+
+    wrong_units: what is said of counters that are not used because of their unit, by counter.
+    """
 
     launches: Launches
     definition: Definition
     warnings: list[str] = field(default_factory=list)
+    wrong_units: dict[str, str] = field(default_factory=dict)
     _known: dict[str, Cells | None] = field(default_factory=dict)
-    _wrong_units: dict[str, str] = field(default_factory=dict)
 
     @property
     def length(self) -> int:
         """The number of kernels whose counters are on the sheet."""
         return len(self.launches.rows)
+
+    @property
+    def never(self) -> Bools:
+        """A flag that holds for no kernel."""
+        return np.zeros(self.length, dtype=np.bool_)
 
     def look_up(self, name: str) -> Cells | None:
         """The cells behind a name of the definition; None if the log has nothing for it."""
@@ -177,55 +185,59 @@ class Sheet(Struct, eq=False):
             self._known[name] = self._find(name)
         return self._known[name]
 
-    def evaluate(self, formula: Formula) -> Cells | None:
-        """A formula of counters alone, without fallbacks: NaN where one of its names is not known. May be negative."""
-        parts = self._parts(formula)
-        if parts is None:
-            return None
-        term = self._term(formula, parts)
-        marks = self._marks(parts, term)
-        ways = (Way(self.definition.expand(formula), "", 0),)
-        choice = np.where(np.isnan(term.values), -1, 0)
-        return Cells(term.values, marks, choice, ways, self._averaged(parts), term.high)
-
     def _find(self, name: str) -> Cells | None:
         if name in self.definition.parameters:
             value = self.definition.parameters[name]
-            return self._all(np.full(self.length, value), (Way(f"{value:g}", "", 0),))
+            return self.made_one_way(np.full(self.length, value), Way(f"{value:g}", "", 0))
         if name in self.definition.told:
             told = self.definition.told[name]
-            return self._all(self._told(told), (Way(told.text, "", 0),))
+            return self.made_one_way(self._told(told), Way(told.text, "", 0))
         if name in self.definition.quantities:
             return self.first_known(name, self.definition.quantities[name], 32, is_step=True)
         counter = self.definition.counters[name]
         return self._slices(counter) if counter.slices else self._counter(counter)
 
-    def _all(self, values: Floats, ways: tuple[Way, ...]) -> Cells:
+    def made_one_way(self, values: Floats, *way: Way) -> Cells:
+        """Cells without marks that are all made in one way, or in none; NaN is made in none."""
         zeros = np.zeros(self.length, dtype=np.int64)
-        never = np.zeros(self.length, dtype=np.bool_)
-        return Cells(values, zeros, np.where(np.isnan(values), -1, zeros), ways, never, never)
+        return Cells(values, zeros, np.where(np.isnan(values), -1, zeros), way, self.never, self.never)
 
     def _told(self, told: Told) -> Floats:
         """1 where a name of each kernel tells this, 0 where it tells something else, NaN where it tells nothing."""
-        if told.device is not None:
-            return self._device_told(told.device, told.multiprocessors)
-        alike = [each for each in self.definition.told.values() if each.kernel and each.group == told.group]
-
-        def of_kernel(name: str) -> float:
-            first = next((each for each in alike if each.kernel and each.kernel.search(name)), None)
-            return np.nan if first is None else float(first == told)
-
-        return np.array([of_kernel(name) for name in self.launches.rows.kernel], dtype=np.float64)
-
-    def _device_told(self, pattern: re.Pattern[str], multiprocessors: frozenset[float]) -> Floats:
-        counters, unknown = self.launches.counters, np.full(self.length, np.nan)
-        sms = counters[SM_COUNT] if SM_COUNT in counters and multiprocessors else unknown
-        of_one = sms / self.launches.rows.launches  # counters are added up over launches
-        values = np.where(np.isnan(sms), np.nan, np.isin(of_one, [*multiprocessors]))
+        if told.peak:
+            return self._peak(told.peak)
+        if told.device is None:
+            alike = [each for each in self.definition.told.values() if each.kernel and each.group == told.group]
+            fits = (
+                (each for each in alike if each.kernel and each.kernel.search(name))
+                for name in self.launches.rows.kernel
+            )
+            firsts = (next(fitting, None) for fitting in fits)
+            return np.array([first and first == told for first in firsts], dtype=np.float64)  # None becomes NaN
+        sms = self._multiprocessors() if told.multiprocessors else np.full(self.length, np.nan)
+        values = np.where(np.isnan(sms), np.nan, np.isin(sms, [*told.multiprocessors]))
         for row, device in enumerate(self.launches.rows.device):
             if device is not None and capabilities(device):
-                values[row] = pattern.search(normal_name(device)) is not None
+                values[row] = told.device.search(normal_name(device)) is not None
         return values
+
+    def _peak(self, name: str) -> Floats:
+        """A peak of each kernel's GPU by its data sheet; NaN where it may be one of several whose peaks are apart."""
+
+        @cache
+        def of_boards(device: str | None, sms: float) -> float:
+            may_be = sheets_of(device, None if np.isnan(sms) else round(sms))
+            peaks = [sheet.peaks.get(name, np.nan) for sheet in may_be]
+            is_one = bool(peaks) and max(peaks) <= _ALIKE * min(peaks)
+            return float(np.mean(peaks)) if is_one else np.nan
+
+        return np.array([*map(of_boards, self.launches.rows.device, self._multiprocessors().tolist())])
+
+    def _multiprocessors(self) -> Floats:
+        """Those of each kernel's GPU, where the log tells them: counters are added up over launches."""
+        if SM_COUNT not in self.launches.counters:
+            return np.full(self.length, np.nan)
+        return self.launches.counters[SM_COUNT] / self.launches.rows.launches
 
     def _column(self, name: str, unit: str) -> tuple[Floats, Ints] | None:
         """A counter's values and marks as the log has them; None if it is not there or in another unit."""
@@ -236,7 +248,7 @@ class Sheet(Struct, eq=False):
         found_unit = self.launches.units.get(name, unit)
         if found_unit != unit:
             if not np.isnan(values).all():
-                self._wrong_units[name] = f"{name} ({found_unit} instead of {unit})"
+                self.wrong_units[name] = f"{name} ({found_unit} instead of {unit})"
             return None
         return values, marks[name].astype(np.int64)
 
@@ -257,7 +269,7 @@ class Sheet(Struct, eq=False):
         averaged = (choice >= 0) & (self.launches.rows.launches > 1) & (counter.unit != COUNT)
         choice[averaged] += 1
         ways = tuple(Way(name, note, 0) for name, _ in known for note in ("", _AVERAGED))
-        return Cells(values, marks, choice, ways, averaged, np.zeros(self.length, dtype=np.bool_))
+        return Cells(values, marks, choice, ways, averaged, self.never)
 
     def _slices(self, counter: Counter) -> Cells | None:
         """The sum over a counter's slices. A missing slice is no zero slice: known only where all expected ones are."""
@@ -278,14 +290,15 @@ class Sheet(Struct, eq=False):
                 last = np.where(known.any(axis=0), known.shape[0] - np.argmax(known[::-1], axis=0), 0)
                 complete: Bools = (number >= counter.expect) & (number == last)
                 values = np.where(complete, total, np.nan)
-        return replace(self._all(values, (Way(counter.text, "", 0),)), marks=marks)
+        return replace(self.made_one_way(values, Way(counter.text, "", 0)), marks=marks)
 
-    def unit_warning(self) -> list[str]:
-        """One sentence about the counters that were not used because of their unit, if there were any."""
-        if not self._wrong_units:
-            return []
-        listed = ", ".join(sorted(self._wrong_units.values()))
-        return [f"Not used, for the log gives them in a unit that the definition does not expect: {listed}."]
+    def evaluate(self, formula: Formula) -> Cells | None:
+        """A formula of counters alone, without fallbacks: NaN where one of its names is not known. May be negative."""
+        result = self._result(formula)
+        if result is None:
+            return None
+        values, way = result.term.values, Way(self.definition.expand(formula), "", 0)
+        return Cells(values, result.marks, np.where(np.isnan(values), -1, 0), (way,), result.averaged, result.term.high)
 
     def first_known(
         self, word: str, entries: Sequence[Entry], rounding: float = 1, *, is_step: bool = False
@@ -297,16 +310,18 @@ class Sheet(Struct, eq=False):
         one count more or less changes; profilers round averages, so a result that is negative by no more than two such
         counts a launch is no news.
         """
-        results = [result for entry in entries if (result := self._result(entry)) is not None]
+        worked_out = [(entry, self._result(entry.formula)) for entry in entries]
+        known = [(entry, result) for entry, result in worked_out if result is not None]
+        results = [result for _, result in known]
         choice = np.full(self.length, -1, dtype=np.int64)
-        contradicted = np.zeros(self.length, dtype=np.bool_)
+        contradicted = self.never
         for number, result in enumerate(results):
             open_ = (choice < 0) & ~np.isnan(result.term.values)
             holds = self._holds(result, rounding)
             # Where a better entry cannot be true, what only leaves out some of its counters is no truer.
-            leaves_out = np.zeros(self.length, dtype=np.bool_)
+            leaves_out = self.never
             for better in results[:number]:
-                if result.entry.formula.names < better.entry.formula.names:
+                if result.formula.names < better.formula.names:
                     leaves_out |= better.term.high | ~self._holds(better, rounding)
             choice[open_ & holds & ~result.term.high & ~leaves_out] = number
             refused = open_ & ~holds
@@ -319,40 +334,56 @@ class Sheet(Struct, eq=False):
                 choice[(choice < 0) & above & self._holds(result, rounding)] = number
         if (choice < 0).all():
             return None
-        return self._chosen(word, results, choice, rounding)
+        return self._chosen(word, known, choice, rounding)
 
-    def _chosen(self, word: str, results: Sequence[_Result], choice: Ints, rounding: float) -> Cells:
+    def _chosen(self, word: str, known: Sequence[tuple[Entry, _Result]], choice: Ints, rounding: float) -> Cells:
+        """The cells of the results that were chosen, each in the ways of its own parts."""
         values = np.full(self.length, np.nan)
         marks = np.zeros(self.length, dtype=np.int64)
         way_numbers = np.full(self.length, -1, dtype=np.int64)
-        averaged = np.zeros(self.length, dtype=np.bool_)
-        high = np.zeros(self.length, dtype=np.bool_)
+        averaged, high = self.never, self.never
         ways: list[Way] = []
-        for number, result in enumerate(results):
+        for number, (entry, result) in enumerate(known):
             use = choice == number
             if not use.any():
                 continue
-            quiet = self._quiet(result.entry)
+            # The entry's mark does not apply where what it is about is 0.
+            condition = mapped(self.evaluate, entry.mark_if)
+            quiet = self.never if condition is None else condition.values == 0
             below = use & (result.term.values < -self._rounded(rounding))
             if below.any():
                 self._warn_negative(word, result, below, "set to 0 and marked estimated")
             values[use] = np.maximum(result.term.values, 0.0)[use]
-            marks[use] = (result.marks | np.where(quiet, 0, int(result.entry.mark)))[use]
+            marks[use] = (result.marks | np.where(quiet, 0, int(entry.mark)))[use]
             marks[use & (result.term.values < 0)] |= _ESTIMATED
             averaged[use] = (result.averaged & ~(quiet & (result.term.values == 0)))[use]
             high[use] = result.term.high[use]
-            codes, used_ways = self._ways(result.entry, result.parts)
+            codes, used_ways = self._ways(entry, result.parts)
             way_numbers[use] = codes[use] + len(ways)
             ways += used_ways
         return Cells(values, marks, way_numbers, tuple(ways), averaged, high)
 
-    def _result(self, entry: Entry) -> _Result | None:
-        """An entry worked out for each kernel; None if the log has nothing for one of its names."""
-        parts = self._parts(entry.formula)
-        if parts is None:
+    def _result(self, formula: Formula) -> _Result | None:
+        """A formula worked out for each kernel; None if the log has nothing for one of its names.
+
+        NaN where it says nothing: a part is not known, the result is not finite (division by zero), or may lie on
+        either side of the truth.
+        """
+        cells = {name: self.look_up(name) for name in formula.names}
+        parts = {name: part for name, part in cells.items() if part is not None}
+        if len(parts) < len(cells):
             return None
-        term = self._term(entry.formula, parts)
-        return _Result(entry, term, self._marks(parts, term), self._averaged(parts), parts)
+        with np.errstate(all="ignore"):
+            term = formula({name: part.term() for name, part in parts.items()})
+        if not isinstance(term, Term):  # a formula of numbers alone
+            term = Term.of(np.full(self.length, float(term)), self.never, self.never)
+        says = np.isfinite(term.values) & ~(term.low & term.high)
+        term = replace(term, values=np.where(says, term.values, np.nan))
+        marks = np.bitwise_or.reduce([self.never.astype(np.int64), *(part.marks for part in parts.values())])
+        # MISSING only where the result is a lower bound, too.
+        marks = np.where(term.low, marks | _MISSING, marks & ~_MISSING)
+        averaged = np.logical_or.reduce([self.never, *(part.averaged for part in parts.values())])
+        return _Result(formula, term, marks, averaged, parts)
 
     def _rounded(self, rounding: float) -> Floats:
         """How far below 0 the rounding of averages alone may bring a difference."""
@@ -365,42 +396,6 @@ class Sheet(Struct, eq=False):
         holds: Bools = ~(result.term.values < -allowed)
         return holds
 
-    def _parts(self, formula: Formula) -> dict[str, Cells] | None:
-        """The cells behind a formula's names; None if the log has nothing for one of them."""
-        parts = {name: self.look_up(name) for name in formula.names}
-        known = {name: part for name, part in parts.items() if part is not None}
-        return known if len(known) == len(parts) else None
-
-    def _quiet(self, entry: Entry) -> Bools:
-        """Where the entry's mark does not apply, because what it is about is 0."""
-        cells = mapped(self.evaluate, entry.mark_if)
-        zero: Bools = np.zeros(self.length, dtype=np.bool_) if cells is None else cells.values == 0
-        return zero
-
-    def _term(self, formula: Formula, parts: Mapping[str, Cells]) -> Term:
-        """The formula for each kernel; NaN where it says nothing: a part is not known, the result is not finite
-        (division by zero), or may lie on either side of the truth.
-        """
-        exact = np.zeros(self.length, dtype=np.bool_)
-        with np.errstate(all="ignore"):
-            result = formula({name: part.term() for name, part in parts.items()})
-        if not isinstance(result, Term):  # a formula of numbers alone
-            return Term.of(np.full(self.length, float(result)), exact, exact)
-        says = np.isfinite(result.values) & ~(result.low & result.high)
-        return replace(result, values=np.where(says, result.values, np.nan))
-
-    @staticmethod
-    def _marks(parts: Mapping[str, Cells], term: Term) -> Ints:
-        """The marks of all parts; MISSING only where the result is a lower bound, too."""
-        none = np.zeros(term.values.shape, dtype=np.int64)
-        marks: Ints = np.bitwise_or.reduce([none, *(part.marks for part in parts.values())])
-        return np.where(term.low, marks | _MISSING, marks & ~_MISSING)
-
-    def _averaged(self, parts: Mapping[str, Cells]) -> Bools:
-        never = np.zeros(self.length, dtype=np.bool_)
-        averaged: Bools = np.logical_or.reduce([never, *(part.averaged for part in parts.values())])
-        return averaged
-
     def _ways(self, entry: Entry, parts: Mapping[str, Cells]) -> tuple[Ints, list[Way]]:
         """Every combination of ways that occurs among the parts, and for each kernel the number of its own."""
         codes = np.zeros(self.length, dtype=np.int64)
@@ -408,18 +403,19 @@ class Sheet(Struct, eq=False):
         for name in order:
             codes = codes * len(parts[name].ways) + np.maximum(parts[name].choice, 0)
         seen, inverse = np.unique(codes, return_inverse=True)
-        return inverse.astype(np.int64), [self._way(entry, parts, order, int(code)) for code in seen]
-
-    def _way(self, entry: Entry, parts: Mapping[str, Cells], order: Sequence[str], code: int) -> Way:
-        chosen: dict[str, Way] = {}
-        for name in reversed(order):
-            code, number = divmod(code, len(parts[name].ways))
-            chosen[name] = parts[name].ways[number]
-        alone = entry.formula.text in chosen
-        texts = {name: way.formula if alone else bracketed(way.formula) for name, way in chosen.items()}
-        notes = [entry.note, *(way.note for way in chosen.values())]
-        notes = list(dict.fromkeys(note for joined in notes for note in joined.split("; ") if note))
-        return Way(self.definition.expand(entry.formula, texts), "; ".join(notes), 0)
+        ways = []
+        for code in seen.tolist():
+            chosen: dict[str, Way] = {}
+            for name in reversed(order):
+                code, number = divmod(code, len(parts[name].ways))
+                chosen[name] = parts[name].ways[number]
+            texts = {name: way.formula for name, way in chosen.items()}
+            if entry.formula.text not in chosen:
+                texts = {name: bracketed(text) for name, text in texts.items()}
+            notes = [entry.note, *(way.note for way in chosen.values())]
+            notes = list(dict.fromkeys(note for joined in notes for note in joined.split("; ") if note))
+            ways.append(Way(self.definition.expand(entry.formula, texts), "; ".join(notes), 0))
+        return inverse.astype(np.int64), ways
 
     def _warn_negative(self, word: str, result: _Result, where: Bools, done: str) -> None:
         values = np.where(where, result.term.values, np.inf)
@@ -427,13 +423,13 @@ class Sheet(Struct, eq=False):
         texts = {}
         for name, part in result.parts.items():
             texts[name] = part.ways[part.choice[worst]].formula
-            if result.entry.formula.text != name:
+            if result.formula.text != name:
                 texts[name] = bracketed(texts[name])
         kernels = f"the only {self.definition.nouns.kernel}"
         if self.length > 1:
             kernels = f"{where.sum()} of {self.length} {self.definition.nouns.kernels}"
         self.warnings.append(
-            f"{word.replace('_', ' ')}: {self.definition.expand(result.entry.formula, texts)} came out negative for "
+            f"{word.replace('_', ' ')}: {self.definition.expand(result.formula, texts)} came out negative for "
             f"{kernels} (most in `{short(self.launches.rows.kernel[worst])}`: {values[worst]:,.0f}); {done}."
         )
 
@@ -461,7 +457,9 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
             told_apart = kinds.all(axis=0)
         if total in LEVEL_PARTS:
             # All bytes of a level, counted, are better than their two halves, guessed.
-            told_apart &= ~np.logical_and.reduce([_is_surer(cells[total].marks, cells[part].marks) for part in parts])
+            marks = cells[total].marks
+            fewer_marks = [((marks & ~cells[part].marks) == 0) & (marks != cells[part].marks) for part in parts]
+            told_apart &= ~np.logical_and.reduce(fewer_marks)
         use_total = ~told_apart & ~np.isnan(cells[total].values)
         open_ = ~kinds.any(axis=0) & ~use_total & (total not in LEVEL_PARTS)
         cells[total] = _silence(cells[total], ~use_total & ~open_)
@@ -472,18 +470,32 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
         for word in cells.keys() - definition.absent.keys():
             values, marks = cells[word].values, cells[word].marks
             cells[word] = replace(cells[word], marks=np.where(np.isnan(values), marks, marks | _MISSING))
-    how = {word: ways for word, counted in cells.items() if (ways := _how(counted))}
+    if sheet.wrong_units:
+        listed = ", ".join(sorted(sheet.wrong_units.values()))
+        sheet.warnings.append(
+            f"Not used, for the log gives them in a unit that the definition does not expect: {listed}."
+        )
     return Counts(
         rows=launches.rows,
         amounts=Columns.of({word: counted.values for word, counted in cells.items()}, sheet.length),
         amount_marks=Columns.of({word: counted.marks for word, counted in cells.items()}, sheet.length),
-        how=how,
+        how={word: ways for word, counted in cells.items() if (ways := _how(counted))},
         books=books,
-        warnings=tuple(dict.fromkeys([*sheet.warnings, *sheet.unit_warning()])),
+        warnings=tuple(dict.fromkeys(sheet.warnings)),
         in_flops=definition.in_flops,
         nouns=definition.nouns,
-        shape=shapes.of_sheet(Sheet(launches, definition)),
+        shape=_shape(Sheet(launches, definition)),
     )
+
+
+def _shape(sheet: Sheet) -> Columns:
+    """The launch shapes, `COMPONENTS` and `SIGNS` as far as counters tell: totals over launches, (n_kernels, n)."""
+    columns = dict.fromkeys((*COMPONENTS, *SIGNS), np.full(sheet.length, np.nan))
+    for name, entries in sheet.definition.components.items():
+        cells = sheet.first_known(name, entries)
+        if cells is not None:
+            columns[name] = cells.values * np.where(cells.averaged, sheet.launches.rows.launches, 1)
+    return Columns.of(columns, sheet.length)
 
 
 def _word(sheet: Sheet, word: str, books: str) -> Cells:
@@ -492,23 +504,16 @@ def _word(sheet: Sheet, word: str, books: str) -> Cells:
     if known is not None:
         marks = known.marks | np.where(known.averaged, _ESTIMATED, 0)
         return replace(known, marks=np.where(known.choice < 0, _MISSING, marks))
-    zeros = np.zeros(sheet.length, dtype=np.int64)
-    never = np.zeros(sheet.length, dtype=np.bool_)
-    if not entries and word in sheet.definition.absent:
-        ways = (Way("0", sheet.definition.absent[word], 0),)
-        return Cells(zeros.astype(np.float64), zeros, zeros, ways, never, never)
     unknown = np.full(sheet.length, np.nan)
+    if not entries and word in sheet.definition.absent:
+        return sheet.made_one_way(np.zeros(sheet.length), Way("0", sheet.definition.absent[word], 0))
     if word in sheet.definition.not_here:
-        return Cells(unknown, zeros, zeros - 1, (), never, never)
+        return sheet.made_one_way(unknown)
+    missing = np.full(sheet.length, _MISSING, dtype=np.int64)
     if not entries and (reason := sheet.definition.uncountable.get(word)):
-        return Cells(unknown, zeros + _MISSING, zeros, (Way("", reason, _MISSING),), never, never)
-    return Cells(unknown, zeros + _MISSING, zeros - 1, (), never, never)
-
-
-def _is_surer(marks: Ints, than: Ints) -> Bools:
-    """Where some of the marks of the other are all there are."""
-    surer: Bools = ((marks & ~than) == 0) & (marks != than)
-    return surer
+        way = Way("", reason, _MISSING)
+        return replace(sheet.made_one_way(unknown, way), marks=missing, choice=np.zeros_like(missing))
+    return replace(sheet.made_one_way(unknown), marks=missing)
 
 
 def _silence(cells: Cells, where: Bools) -> Cells:
@@ -544,16 +549,17 @@ def concat(parts: Sequence[Counts]) -> Counts:
                 key = (way.formula, way.note, way.mark)
                 seen = how.setdefault(word, {})
                 seen[key] = seen.get(key, 0) + way.kernels
+    shapes = [part.shape for part in parts if part.shape is not None]
     return Counts(
         rows=KernelRows.below([part.rows for part in parts]),
-        amounts=Columns(parts[0].amounts.names, np.concatenate([part.amounts.values for part in parts])),
-        amount_marks=Columns(parts[0].amount_marks.names, np.concatenate([part.amount_marks.values for part in parts])),
+        amounts=Columns.below([part.amounts for part in parts]),
+        amount_marks=Columns.below([part.amount_marks for part in parts]),
         how={word: tuple(Way(*key, kernels=number) for key, number in seen.items()) for word, seen in how.items()},
         books=parts[0].books,
         warnings=tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
         in_flops=frozenset.intersection(*(part.in_flops for part in parts)),
         nouns=parts[0].nouns,
-        shape=shapes.below([part.shape for part in parts]),
+        shape=Columns.below(shapes) if len(shapes) == len(parts) else None,
     )
 
 
@@ -576,7 +582,25 @@ def with_accessed(served: Counts, accessed: Counts) -> Counts:
     }
     return replace(
         served,
-        amounts=served.amounts.replaced(accessed.amounts, unknown),
-        amount_marks=served.amount_marks.replaced(accessed.amount_marks, unknown),
+        amounts=served.amounts.replaced({word: accessed.amounts[word] for word in unknown}),
+        amount_marks=served.amount_marks.replaced({word: accessed.amount_marks[word] for word in unknown}),
         how={**served.how, **how},
     )
+
+
+def with_traces(counts: Counts, logs: Iterable[Log]) -> Counts:
+    """The counts with the launch shapes of traces where counters tell none: the mean of each kernel."""
+    shapes = [shape for log in logs for shape in log.shapes]
+    if counts.shape is None or not shapes:
+        return counts
+    columns = {}
+    for name in ("blocks", "threads", "registers", "shared_byte"):
+        sums: dict[str, tuple[float, int]] = {}
+        for shape in shapes:
+            total, launches = sums.get(shape.kernel, (0.0, 0))
+            sums[shape.kernel] = total + getattr(shape, name), launches + shape.launches
+        mean = {kernel: total / launches for kernel, (total, launches) in sums.items()}
+        traced = np.array([mean.get(kernel, np.nan) for kernel in counts.rows.kernel], dtype=np.float64)
+        told = counts.shape[name]
+        columns[name] = np.where(np.isnan(told), traced * counts.rows.launches, told)
+    return replace(counts, shape=counts.shape.replaced(columns))

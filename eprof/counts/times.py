@@ -1,7 +1,6 @@
 """Times of kernels whose log has none: recovered from pairs of counters, or said by the user."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -44,13 +43,24 @@ def recover(launches: Launches, definition: Definition) -> tuple[Launches, str |
     if not recovered.any():
         return launches, None, ()
     marks = (rows.time_marks & ~_MISSING) | _ESTIMATED | np.where(low, _MISSING, 0)
-    timed = replace(
-        rows,
-        time_s=np.where(recovered, medians, rows.time_s),
-        time_marks=np.where(recovered, marks, rows.time_marks),
-    )
-    warnings = _warnings(rows, medians, spread, advice.commands(advice.TIMES, definition.capabilities))
-    return replace(launches, rows=timed), _phrase(number[recovered], spread[recovered], need.size), warnings
+    apart = np.where(recovered, spread, 0.0)
+    warnings = []
+    if (apart > _SPREAD).any():
+        worst = int(np.argmax(apart))
+        far = int((apart > _SPREAD).sum())
+        which = when(far > 1, f"for {far} kernels, most ")
+        better = advice.commands(advice.TIMES, definition.capabilities)
+        warnings.append(
+            f"The times that pairs of counters imply lie more than {_SPREAD:.0%} apart {which}in "
+            f"`{rows.kernel[worst].partition('(')[0]}` ({apart[worst]:.0%}); the median is used. A trace ({better}) or "
+            "--time is better."
+        )
+    least, most = int(number[recovered].min()), int(number[recovered].max())
+    pairs = when(least < most, f"{least} to ") + counted(most, "pair")
+    of_kernels = when(recovered.sum() < need.size, f" for {recovered.sum()} of {need.size} kernels")
+    agree = when(most > 1, f", which agree within {max(apart.max(), 1e-4):.2%}")
+    how = f"bytes over bytes a second, of {pairs} of counters{of_kernels}{agree}"
+    return replace(launches, rows=rows.with_times(recovered, medians, marks)), how, tuple(warnings)
 
 
 def by_cycles(launches: Launches, definition: Definition, per_s: float | None) -> tuple[Launches, str | None]:
@@ -58,13 +68,16 @@ def by_cycles(launches: Launches, definition: Definition, per_s: float | None) -
 
     ESTIMATED and ASSUMED: the clock is that of a data sheet. Returns the launches, and where their times come from.
     """
-    sheet, need = Sheet(launches, definition), np.isnan(launches.rows.time_s)
-    cycles = sheet.look_up(_ELAPSED) if per_s and _ELAPSED in definition.counters else None
-    if cycles is None or per_s is None or not (need & (cycles.values > 0)).any():
+    if not per_s or _ELAPSED not in definition.counters:
         return launches, None
-    need &= cycles.values > 0
-    marks = np.int64(_ESTIMATED | int(Mark.ASSUMED)) | np.where(cycles.low, _MISSING, 0)[need]
-    rows = _with_times(launches.rows, need, (cycles.values / per_s)[need], marks)
+    cycles = Sheet(launches, definition).look_up(_ELAPSED)
+    if cycles is None:
+        return launches, None
+    need = np.isnan(launches.rows.time_s) & (cycles.values > 0)
+    if not need.any():
+        return launches, None
+    marks = (_ESTIMATED | int(Mark.ASSUMED)) | np.where(cycles.low, _MISSING, 0)
+    rows = launches.rows.with_times(need, cycles.values / per_s, marks)
     how = f"elapsed cycles over the {per_s / 1e9:.4g} billion a second of all multiprocessors by the data sheet"
     return replace(launches, rows=rows), how
 
@@ -114,28 +127,6 @@ def _medians(times: Floats, weights: Floats) -> tuple[Floats, Ints, Floats]:
         return median, number, (last - ranked[0]) / median
 
 
-def _phrase(number: Ints, spread: Floats, kernels: int) -> str:
-    low, high = int(number.min()), int(number.max())
-    pairs = when(low < high, f"{low} to ") + counted(high, "pair")
-    of_kernels = when(number.size < kernels, f" for {number.size} of {kernels} kernels")
-    agree = when(high > 1, f", which agree within {max(spread.max(), 1e-4):.2%}")
-    return f"bytes over bytes a second, of {pairs} of counters{of_kernels}{agree}"
-
-
-def _warnings(rows: KernelRows, medians: Floats, spread: Floats, better: str) -> tuple[str, ...]:
-    apart = np.where(np.isnan(medians), 0.0, spread)
-    if not (apart > _SPREAD).any():
-        return ()
-    worst = int(np.argmax(apart))
-    kernel = rows.kernel[worst].partition("(")[0]
-    number = int((apart > _SPREAD).sum())
-    which = when(number > 1, f"for {number} kernels, most ")
-    return (
-        f"The times that pairs of counters imply lie more than {_SPREAD:.0%} apart {which}in `{kernel}` "
-        f"({apart[worst]:.0%}); the median is used. A trace ({better}) or --time is better.",
-    )
-
-
 def by_share(
     launches: Launches, definition: Definition, total_s: float, everything: Launches
 ) -> tuple[Launches, str | None]:
@@ -151,9 +142,9 @@ def by_share(
     )
     if not need.any() or weights is None or whole is None or np.isnan(whole.values).any() or not whole.values.any():
         return launches, None
-    marks = np.int64(_ESTIMATED * (len(everything.rows) > 1))
+    marks = _ESTIMATED * (len(everything.rows) > 1)
     seconds = total_s * weights.values / whole.values.sum()
-    return replace(launches, rows=_with_times(rows, need, seconds[need], marks)), weights.ways[0].note
+    return replace(launches, rows=rows.with_times(need, seconds, marks)), weights.ways[0].note
 
 
 def given(launches: Launches, specs: Sequence[str]) -> Launches:
@@ -192,10 +183,19 @@ def share(
     others = np.ones(len(rows), dtype=np.bool_)
     for chosen, _ in _parsed(rows.kernel, specs):
         others &= ~chosen
-    left_s = total_s - float(np.nansum(rows.time_s[~others]))
-    _no_contradiction(total_s, left_s, bool(others.any()))
+    given_s = float(np.nansum(rows.time_s[~others]))
+    left_s = total_s - given_s
     if not others.any():
+        if abs(left_s) > _SAME * total_s:
+            raise UsageError(
+                f"--time: the kernels' times add up to {given_s:g} s, and the total is {total_s:g} s; leave one out."
+            )
         return launches, "given by --time"
+    if given_s and left_s <= _SAME * total_s:
+        raise UsageError(
+            f"--time: the kernels' times add up to {given_s:g} s, which leaves nothing of the total of {total_s:g} s "
+            "for the others; give one or the other."
+        )
     times_s = rows.time_s[others]
     is_one_kernel = rows.chosen(others).n_kernels == 1
     if is_one_kernel and len(times_s) > 1:
@@ -218,33 +218,9 @@ def share(
 def scaled_to(rows: KernelRows, chosen: Bools, seconds: float) -> KernelRows:
     """The times of the chosen kernels made to add up to `seconds`, in proportion: ESTIMATED, but for a single one."""
     if chosen.sum() == 1:
-        return _with_times(rows, chosen, np.float64(seconds), np.int64(0))
+        return rows.with_times(chosen, seconds, 0)
     factor = seconds / np.nansum(rows.time_s[chosen])
-    marks = (rows.time_marks & ~_MISSING) | _ESTIMATED
-    return _with_times(rows, chosen, rows.time_s[chosen] * factor, marks[chosen])
-
-
-def _with_times(rows: KernelRows, chosen: Bools, seconds: Any, marks: Any) -> KernelRows:
-    """Kernels with other times and their marks for the chosen ones."""
-    time_s = rows.time_s.copy()
-    time_marks = rows.time_marks.copy()
-    time_s[chosen] = seconds
-    time_marks[chosen] = marks
-    return replace(rows, time_s=time_s, time_marks=time_marks)
-
-
-def _no_contradiction(total_s: float, left_s: float, others: bool) -> None:
-    """Raises UsageError if times given for kernels are more than the total, or all of them and not the total."""
-    given_s = total_s - left_s
-    if given_s and others and left_s <= _SAME * total_s:
-        raise UsageError(
-            f"--time: the kernels' times add up to {given_s:g} s, which leaves nothing of the total of {total_s:g} s "
-            "for the others; give one or the other."
-        )
-    if not others and abs(left_s) > _SAME * total_s:
-        raise UsageError(
-            f"--time: the kernels' times add up to {given_s:g} s, and the total is {total_s:g} s; leave one out."
-        )
+    return rows.with_times(chosen, rows.time_s * factor, (rows.time_marks & ~_MISSING) | _ESTIMATED)
 
 
 def _parsed(names: Texts, specs: Sequence[str]) -> list[tuple[Bools, float]]:
@@ -255,22 +231,16 @@ def _parsed(names: Texts, specs: Sequence[str]) -> list[tuple[Bools, float]]:
         if not equals:
             continue
         chosen, seconds = _chosen(names, name, spec), _seconds(number, spec)
-        if not any(_is_again(names, chosen, seconds, spec, before, time) for before, time in times.items()):
+        is_again = False
+        for before, (others, others_s) in times.items():
+            is_same = seconds == others_s and bool((chosen == others).all())
+            if (chosen & others).any() and not is_same:
+                kernel = short(names[chosen & others][0])
+                raise UsageError(f"--time {before} and --time {spec} both give the time of `{kernel}`; give one.")
+            is_again |= is_same
+        if not is_again:
             times[spec] = chosen, seconds
     return list(times.values())
-
-
-def _is_again(names: Texts, chosen: Bools, seconds: float, spec: str, before: str, time: tuple[Bools, float]) -> bool:
-    """Whether a `--time` spec says the same as one before it.
-
-    Raises UsageError if both give other times for a kernel.
-    """
-    both = chosen & time[0]
-    is_same = seconds == time[1] and bool((chosen == time[0]).all())
-    if both.any() and not is_same:
-        kernel = short(names[both][0])
-        raise UsageError(f"--time {before} and --time {spec} both give the time of `{kernel}`; give one.")
-    return is_same
 
 
 def _seconds(text: str, spec: str) -> float:
@@ -297,7 +267,7 @@ def _chosen(names: Texts, name: str, spec: str) -> Bools:
 
 def _spread(rows: KernelRows, chosen: Bools, seconds: float) -> KernelRows:
     """Where a `--time` matches several kernels, they share it by their known times, else by launches: ESTIMATED."""
-    shares = rows.time_s[chosen]
-    if np.isnan(shares).any() or not shares.sum() > 0:
-        shares = rows.launches[chosen].astype(np.float64)
-    return _with_times(rows, chosen, seconds * shares / shares.sum(), _ESTIMATED * (chosen.sum() > 1))
+    shares = rows.time_s
+    if np.isnan(shares[chosen]).any() or not shares[chosen].sum() > 0:
+        shares = rows.launches.astype(np.float64)
+    return rows.with_times(chosen, seconds * shares / shares[chosen].sum(), _ESTIMATED * (chosen.sum() > 1))

@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from eprof.base.arrays import Floats, known_or_zero
+from eprof.base.boards import data_sheet, sheets_of
 from eprof.base.gpus import capabilities_of_label, capability_of_label
 from eprof.base.known import mapped
 from eprof.base.marks import Mark
@@ -29,7 +30,6 @@ from eprof.base.vocabulary import (
     TENSOR_FLOPS,
 )
 from eprof.costs import Costs
-from eprof.costs.datasheets import data_sheet, sheets_of
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split
 from eprof.energy.replicas import amounts_of
@@ -91,13 +91,10 @@ def uncounted(counts: Counts, costs: Costs, split: Split, prices: Floats) -> Unc
         if word in _CLASSED:
             dearest = np.maximum(dearest, np.where(is_lost, price, 0.0))
     classed = {COUNTS[word].group for word in _CLASSED}
-    together = np.fmin(sum(groups[group] for group in classed), _product(dearest, rates.left) + groups["other"])
+    left_j = np.where(dearest > 0, dearest * np.where(dearest > 0, rates.left, 0.0), 0.0)  # 0 times infinite is 0
+    together = np.fmin(sum(groups[group] for group in classed), left_j + groups["other"])
     rest = sum(joules for group, joules in groups.items() if group not in classed)
     return Uncounted(groups, np.asarray(together + rest))
-
-
-def _product(price: Floats, number: Floats) -> Floats:
-    return np.where(price > 0, price * np.where(price > 0, number, 0.0), 0.0)
 
 
 class _Board(Struct, frozen=True):
@@ -126,8 +123,7 @@ class _Rates:
     def __init__(self, counts: Counts, costs: Costs) -> None:
         self.counts = counts
         rows = counts.rows
-        is_whole = ~np.isnan(rows.time_s) & ((rows.time_marks & _MISSING) == 0)
-        giga_s = 1e9 * np.where(is_whole, rows.time_s, np.inf)
+        giga_s = 1e9 * np.where(rows.is_timed, rows.time_s, np.inf)
         # Where the log names no GPU, its multiprocessors or the user may have told the board that the prices are of.
         of_costs = costs.device if data_sheet(costs.device) is not None else None
         labels = [of_costs if of_costs and capability_of_label(label or "") else label for label in rows.device]
@@ -139,7 +135,9 @@ class _Rates:
             (peak or math.inf) / 2 * giga_s * beyond for peak in (costs.peaks.sp_gflops, costs.peaks.dp_gflops)
         )
         # Every unit worked in at most as many cycles as the busiest, the schedulers too.
-        busiest = np.full(len(rows), np.inf) if counts.shape is None else _ROUNDED * counts.shape["fp32_room"]
+        busiest = np.full(len(rows), np.inf)
+        if counts.shape is not None:
+            busiest = _ROUNDED * counts.shape["fp32_room"]
         single = np.fmin(single, busiest)
         self.cycles = self._counted("sm_active_cycle", single / _FEWEST_LANES)
         self.of_group = {
@@ -150,11 +148,14 @@ class _Rates:
             **dict.fromkeys(_OFF_CHIP, np.maximum(costs.peaks.dram_gb_per_s or math.inf, dram) * giga_s),
             **{"shared": self.cycles * shared, **dict.fromkeys(("l1", "l2"), self.cycles * _BYTES_A_CYCLE)},
         }
-        issued = self._counted("warp_issue", np.fmin(self.cycles * _ISSUED_A_CYCLE, 2 * busiest) / _THREADS)
-        classed = known_or_zero(counts.amounts.only([word for word in _CLASSED if word in counts.amounts]))
-        self.issued = issued
-        self.left = np.maximum(_THREADS * issued - classed.sum(axis=1), 0.0)
-        self.epilogue = self._of_epilogues()
+        self.issued = self._counted("warp_issue", np.fmin(self.cycles * _ISSUED_A_CYCLE, 2 * busiest) / _THREADS)
+        classed = known_or_zero(counts.amounts.only(_CLASSED))
+        self.left = np.maximum(_THREADS * self.issued - classed.sum(axis=1), 0.0)
+        # The most arithmetic beside tensor cores, of products that these were counted for; else infinite.
+        tensor = counts.amounts.only([word for word in TENSOR_FLOPS if word in counts.amounts])
+        tensor_flops = known_or_zero(tensor).sum(axis=1)
+        is_product = np.array([is_plain_product(name) for name in rows.kernel], dtype=bool)
+        self.epilogue = np.where(is_product & (tensor_flops > 0), tensor_flops * _EPILOGUE, np.inf)
         self.is_double = known_or_zero(counts.amounts.only(["tensor_fp64"])).sum(axis=1) > 0
 
     def _counted(self, word: str, allowed: Floats) -> Floats:
@@ -164,13 +165,6 @@ class _Rates:
         number = self.counts.amounts[word]
         is_whole = ~np.isnan(number) & ((self.counts.amount_marks[word] & _MISSING) == 0)
         return np.where(is_whole, number, allowed)
-
-    def _of_epilogues(self) -> Floats:
-        """The most arithmetic beside tensor cores, of products that these were counted for; else infinite."""
-        words = [word for word in TENSOR_FLOPS if word in self.counts.amounts]
-        tensor = known_or_zero(self.counts.amounts.only(words)).sum(axis=1)
-        is_product = np.array([is_plain_product(name) for name in self.counts.rows.kernel], dtype=bool)
-        return np.where(is_product & (tensor > 0), tensor * _EPILOGUE, np.inf)
 
     def most_of(self, word: str) -> Floats:
         """The most of a word."""

@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.arrays import Columns, Floats
+from eprof.base.arrays import Floats
 from eprof.base.clocks import label
 from eprof.base.known import mapped
 from eprof.base.marks import Mark
@@ -16,7 +16,7 @@ from eprof.counts.counts import Counts, Way
 from eprof.logs.rows.log import Clock, Log
 from eprof.logs.runs import Run
 
-_CYCLES = _CORE_CYCLES, _SM_CYCLES = "core_active", "sm_active_cycle"
+_CYCLES = _OF_CORES, _OF_SMS = "core_active", "sm_active_cycle"
 _STEP_MHZ = 10  # as ncu's page prints it; a mean over launches is no better known
 _NOTEWORTHY = 0.03
 
@@ -81,7 +81,7 @@ def with_active_cycles(counts: Counts, costs: Costs, cores: float = 1.0) -> Coun
     """
     seconds = counts.rows.time_s
     who = "one core is" if cores == 1 else f"{cores:.3g} cores are"
-    counts = _with_cycles(counts, costs, "core_active", np.full_like(seconds, cores), who)
+    counts = _with_cycles(counts, costs, _OF_CORES, np.full_like(seconds, cores), who)
     if costs.sm_count is None:
         return counts
     busy = np.full_like(seconds, costs.sm_count)
@@ -89,7 +89,7 @@ def with_active_cycles(counts: Counts, costs: Costs, cores: float = 1.0) -> Coun
         busy = np.fmin(busy, counts.shape["blocks"] / counts.rows.launches)
     paying = [word for word, charge in costs.charges.items() if charge.pays and word in counts.amounts]
     is_counted = ~np.isnan(counts.amounts.only(paying)).all(axis=1)
-    return _with_cycles(counts, costs, _SM_CYCLES, np.where(is_counted, busy, np.nan), "every multiprocessor is")
+    return _with_cycles(counts, costs, _OF_SMS, np.where(is_counted, busy, np.nan), "every multiprocessor is")
 
 
 def _with_cycles(counts: Counts, costs: Costs, word: str, units: Floats, who: str) -> Counts:
@@ -105,11 +105,10 @@ def _with_cycles(counts: Counts, costs: Costs, word: str, units: Floats, who: st
     numbers = when((units[made_up] != 1).any(), f" * {float(np.max(units[made_up])):g}")
     note = f"{who} taken to be active all the time, at the clock of the cost table"
     way = Way(f"time * {mhz:g} MHz{numbers}", note, mark, int(made_up.sum()))
-    rows = len(counts.rows)
     return replace(
         counts,
-        amounts=counts.amounts.replaced(Columns.of({word: np.where(made_up, cycles, amounts)}, rows), [word]),
-        amount_marks=counts.amount_marks.replaced(Columns.of({word: marks}, rows), [word]),
+        amounts=counts.amounts.replaced({word: np.where(made_up, cycles, amounts)}),
+        amount_marks=counts.amount_marks.replaced({word: marks}),
         how={**counts.how, word: (*(each for each in counts.how.get(word, ()) if each.formula), way)},
     )
 
@@ -121,8 +120,7 @@ def at_clock(counts: Counts, time_s: Floats, clock_ratio: float) -> Counts:
     """
     ticks = clock_ratio * time_s / counts.rows.time_s
     cycles = {word: counts.amounts[word] * ticks for word in _CYCLES if not np.isnan(counts.amounts[word]).all()}
-    amounts = counts.amounts.replaced(Columns.of(cycles, len(time_s)), list(cycles))
-    return replace(counts, rows=replace(counts.rows, time_s=time_s), amounts=amounts)
+    return replace(counts, rows=replace(counts.rows, time_s=time_s), amounts=counts.amounts.replaced(cycles))
 
 
 def setting_of(table: CostTable, clocks: Clocks) -> str | None:

@@ -107,7 +107,9 @@ def machine_of(costs: Costs) -> Machine | None:
     if units is None or costs.peaks.dram_gb_per_s is None:
         return None
     core_mhz = costs.setting.core_mhz or units.core_mhz
-    return None if core_mhz is None else Machine(units, core_mhz * 1e6, costs.peaks.dram_gb_per_s * 1e9)
+    if core_mhz is None:
+        return None
+    return Machine(units, core_mhz * 1e6, costs.peaks.dram_gb_per_s * 1e9)
 
 
 def components(work: Work, machine: Machine) -> Components:
@@ -232,16 +234,10 @@ def seconds(of_launch: Components, machine: Machine, launches: Array) -> Floats:
 
 def with_times(counts: Counts, machine: Machine) -> tuple[Counts, int]:
     """Kernels without a time with the one of the model, ESTIMATED; and how many were modelled."""
-    need = np.isnan(counts.rows.time_s)
     modelled = seconds(components(work_of(counts, machine), machine), machine, counts.rows.launches)
-    need &= modelled > 0
+    need = np.isnan(counts.rows.time_s) & (modelled > 0)
     marks = (counts.rows.time_marks & ~int(Mark.MISSING)) | int(Mark.ESTIMATED | machine.units.marks)
-    rows = replace(
-        counts.rows,
-        time_s=np.where(need, modelled, counts.rows.time_s),
-        time_marks=np.where(need, marks, counts.rows.time_marks),
-    )
-    return replace(counts, rows=rows), int(need.sum())
+    return replace(counts, rows=counts.rows.with_times(need, modelled, marks)), int(need.sum())
 
 
 def mix_peak_flop_per_s(instructions: Mapping[str, Floats], machine: Machine) -> Floats:

@@ -98,7 +98,7 @@ def limits(rows: KernelRows, board_w: Floats, total_s: float | None = None) -> L
 
     total_s: the time of all of them, where it is known of them together only.
     """
-    is_whole = ~np.isnan(rows.time_s) & ((rows.time_marks & int(Mark.MISSING)) == 0)
+    is_whole = rows.is_timed
     time_s = np.where(is_whole & (rows.time_s > 0), rows.time_s, np.nan)
     labels = {label: number for number, label in enumerate(dict.fromkeys(rows.device.tolist()))}
     device = np.array([labels[label] for label in rows.device.tolist()], dtype=np.int64)

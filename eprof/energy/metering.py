@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, known_or_zero
 from eprof.base.errors import MeterError, UsageError
+from eprof.base.known import less, mapped
 from eprof.base.marks import Mark
-from eprof.base.text import pattern
+from eprof.base.text import pattern, when
 from eprof.costs import Costs
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute
@@ -116,17 +117,16 @@ def metered(
     Raises MeterError: times are not known, or the joules cannot be those of these kernels.
     """
     rows = counts.rows
-    lacks = np.isnan(rows.time_s) | ((rows.time_marks & int(Mark.MISSING)) != 0)
-    if lacks.any():
-        unknown = f"{rows.chosen(lacks).n_kernels} of {rows.n_kernels} {counts.nouns.kernels}"
+    if not rows.is_timed.all():
+        unknown = f"{rows.chosen(~rows.is_timed).n_kernels} of {rows.n_kernels} {counts.nouns.kernels}"
         raise MeterError(
             f"Metered energy cannot be split: the time of {unknown} is not known; give a trace along with the log, or "
             "--time KERNEL=SECONDS."
         )
     if not rows.time_s.sum() > 0:
         raise MeterError(f"Metered energy cannot be split: the {counts.nouns.kernels} take no time.")
-    kernels_s = float(counts.rows.time_s.sum())
-    idle_s = None if meter.duration_s is None else max(meter.duration_s - kernels_s, 0.0)
+    kernels_s = float(rows.time_s.sum())
+    idle_s = mapped(max, less(meter.duration_s, kernels_s), 0.0)
     whole_s = kernels_s + (idle_s or 0.0)
     mean_w = meter.joules / whole_s
     if is_own and limit_w is None:
@@ -144,7 +144,11 @@ def metered(
     idle_j = costs.constant_power_w * (idle_s or 0.0)
     modelled_j = float(kernels_j.sum()) + idle_j
     if not least <= meter.joules / modelled_j <= most:
-        raise MeterError(_implausible(costs, meter, modelled_j, whole_s, least, most))
+        raise MeterError(
+            f"{_seen(meter)} are {meter.joules / modelled_j:.3g} times the {modelled_j:.4g} J that {costs.name} makes "
+            f"of these {whole_s:.4g} s ({mean_w:.4g} W on average); plausible are {least:g} to {most:g}. "
+            f"{what_to_check(meter)}"
+        )
     factor = _factor(meter.joules, kernels_j, idle_j, limits(rows, np.full(len(rows), max(most_w or math.inf, mean_w))))
     scaling = Metered(meter, factor, modelled_j, idle_s, factor * idle_j, mean_w=mean_w)
     if limit_w is not None and mean_w >= _AT_LIMIT * limit_w:
@@ -155,11 +159,11 @@ def metered(
 def factors(counts: Counts, replicas: Sequence[Costs], scaling: Metered, most: Limits) -> tuple[float, ...]:
     """The factor of each replica of a table: each is scaled to the meter by itself, so the total is certain in all."""
     amounts = known_or_zero(amounts_of(counts))
-    made = []
-    for costs in replicas:
-        idle_j = costs.constant_power_w * (scaling.idle_s or 0.0)
-        made.append(_factor(scaling.meter.joules, amounts @ prices_of(costs), idle_j, most))
-    return tuple(made)
+    idle_s = scaling.idle_s or 0.0
+    return tuple(
+        _factor(scaling.meter.joules, amounts @ prices_of(costs), costs.constant_power_w * idle_s, most)
+        for costs in replicas
+    )
 
 
 def _factor(metered_j: float, kernels_j: Floats, idle_j: float, most: Limits) -> float:
@@ -182,22 +186,13 @@ def _no_power(bound: str, mean_w: float, meter: Meter, whole_s: float) -> MeterE
     return MeterError(f"{_seen(meter)} over {whole_s:.4g} s are {mean_w:.4g} W, {bound}. {what_to_check(meter)}")
 
 
-def _implausible(costs: Costs, meter: Meter, modelled_j: float, whole_s: float, least: float, most: float) -> str:
-    """That the factor to the meter is none, with the numbers that it comes from."""
-    return (
-        f"{_seen(meter)} are {meter.joules / modelled_j:.3g} times the {modelled_j:.4g} J that {costs.name} makes of "
-        f"these {whole_s:.4g} s ({meter.joules / whole_s:.4g} W on average); plausible are {least:g} to {most:g}. "
-        f"{what_to_check(meter)}"
-    )
-
-
 def _seen(meter: Meter) -> str:
     return f"The {meter.joules:.4g} J of {meter.source}"
 
 
 def what_to_check(meter: Meter) -> str:
     """What is probably wrong with metered joules."""
-    idle = "" if meter.duration_s is not None else ", or idle time that no log tells"
+    idle = when(meter.duration_s is None, ", or idle time that no log tells")
     return (
         f"Check the unit of the energy, whether the meter saw other programs or GPUs{idle}, and whether the "
         "logs, the times and the cost table are of this GPU."

@@ -63,9 +63,7 @@ class Replicas(Struct, frozen=True, eq=False, dict=True):
 
 def replicas_of(table: CostTable, costs: Costs) -> Replicas | None:
     """The replicas of a table at the setting of `costs`; None where it has too few to tell."""
-    setting = costs.setting
-    has_clocks = bool(setting.core_mhz and setting.memory_mhz)
-    replicas = table.replicas(setting.label if has_clocks else None)
+    replicas = table.replicas(costs.setting.clocks)
     if len(replicas) < _FEWEST:
         return None
     prices = np.stack([prices_of(costs) for costs in replicas], axis=-1)

@@ -6,7 +6,9 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Columns, Floats, known_or_zero
 from eprof.base.errors import UsageError
+from eprof.base.known import either, mapped
 from eprof.base.marks import Mark
+from eprof.base.text import when
 from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS
 from eprof.costs import Costs
 from eprof.counts.counts import Counts
@@ -58,29 +60,31 @@ def model_time(
     Returns the counts, how their times were modelled (None if none was), and warnings. Raises UsageError if the
     efficiency is not above 0 and at most 1.
     """
-    share = DEFAULT_EFFICIENCY if efficiency is None else checked_efficiency(efficiency)
+    share = either(mapped(checked_efficiency, efficiency), DEFAULT_EFFICIENCY)
     is_simulated = np.asarray((counts.amount_marks.only(COMPUTATION_WORDS) & _SIMULATED).any(axis=1))
     need = is_simulated & np.isnan(counts.rows.time_s)
     if not need.any():
         return counts, None, []
     seconds = roofline_s(counts.amounts, costs) / share
     modelled = need & ~np.isnan(seconds) & (seconds > 0)
-    warnings = [_no_peaks(counts, costs, int((need & ~modelled).sum()))] if (need & ~modelled).any() else []
+    warnings = []
+    if (need & ~modelled).any():
+        warnings.append(
+            f"The time of {(need & ~modelled).sum()} simulated {counts.nouns.kernels} is not modelled: they did no "
+            f"floating-point work and moved no global memory, or {costs.name} does not tell the peak that it takes "
+            "(its [peak] table)."
+        )
     if not modelled.any():
         return counts, None, warnings
-    marks = counts.rows.time_marks
     # A roof over counts that are not whole is a roof too low: the time is a lower bound then.
     lost = (counts.amount_marks.only(UNDER_THE_ROOF) & _MISSING).max(axis=1)
-    timed = replace(
-        counts.rows,
-        time_s=np.where(modelled, seconds, counts.rows.time_s),
-        time_marks=np.where(modelled, (marks & ~_MISSING) | lost | _ESTIMATED | _SIMULATED, marks),
-    )
+    marks = (counts.rows.time_marks & ~_MISSING) | lost | _ESTIMATED | _SIMULATED
     given = efficiency is not None
-    whose = "given" if given else _DEFAULT_IS
+    whose = when(given, "given") or _DEFAULT_IS
     roof = f"the roofline of {costs.name} at {costs.setting.label} MHz"
     how = f"modelled by {roof} and an efficiency of {share:g} ({whose})"
-    return replace(counts, rows=timed), Modelled(how, share, given), warnings
+    rows = counts.rows.with_times(modelled, seconds, marks)
+    return replace(counts, rows=rows), Modelled(how, share, given), warnings
 
 
 def roofline_s(table: Columns, costs: Costs) -> Floats:
@@ -93,29 +97,17 @@ def roofs_s(table: Columns, costs: Costs) -> dict[str, Floats]:
     """What FP32 and FP64 work and DRAM traffic take at their peaks, each alone: by group, (n_kernels,) in s."""
     peaks = costs.peaks
     traffic = known_or_zero(table.only(_DRAM)).sum(axis=1)
+    flops = {"fp32": np.zeros(len(table)), "fp64": np.zeros(len(table))}
+    for name in _FLOPS:
+        flops[COUNTS[name].group] += known_or_zero(table[name]) * COUNTS[name].flops
     return {
-        "fp32": _seconds(_flops(table, "fp32"), peaks.sp_gflops),
-        "fp64": _seconds(_flops(table, "fp64"), peaks.dp_gflops),
+        "fp32": _seconds(flops["fp32"], peaks.sp_gflops),
+        "fp64": _seconds(flops["fp64"], peaks.dp_gflops),
         "dram": _seconds(traffic, peaks.dram_gb_per_s),
     }
-
-
-def _flops(table: Columns, kind: str) -> Floats:
-    total = np.zeros(len(table))
-    for name, count in COUNTS.items():
-        if count.flops and count.group == kind:
-            total += known_or_zero(table[name]) * count.flops
-    return total
 
 
 def _seconds(amount: Floats, peak_giga: float | None) -> Floats:
     if peak_giga is None:
         return np.where(amount > 0, np.nan, 0.0)
     return amount / (peak_giga * 1e9)
-
-
-def _no_peaks(counts: Counts, costs: Costs, number: int) -> str:
-    return (
-        f"The time of {number} simulated {counts.nouns.kernels} is not modelled: they did no floating-point work and "
-        f"moved no global memory, or {costs.name} does not tell the peak that it takes (its [peak] table)."
-    )

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
+from eprof.base.boards import data_sheet, most_w, power_limit_w
 from eprof.base.errors import MeterError, UsageError
 from eprof.base.known import mapped
 from eprof.base.text import capital, counted, few
 from eprof.base.vocabulary import COUNTS
 from eprof.costs import CostTable, Scale
-from eprof.costs.datasheets import data_sheet, most_w, power_limit_w
 from eprof.costs.estimate import estimated, parsed
 from eprof.energy import metering
 from eprof.energy.metering import Meter, Metered
@@ -135,9 +135,8 @@ def held_to(energy: "Energy", meter: Meter) -> "Energy":
     scaling = metering.metered(energy.counts, costs, meter, is_own, limit_w, least, most_w=board_w)
     if is_own and table.within > 1 and scaling.limit_w is None:
         scaling = replace(scaling, within=table.within)
-    setting = costs.setting.label if costs.setting.core_mhz and costs.setting.memory_mhz else None
     # How well a fit knows one GPU says nothing of another.
-    replicas = () if energy.profile.is_named_otherwise(table) else table.replicas(setting)
+    replicas = () if energy.profile.is_named_otherwise(table) else table.replicas(costs.setting.clocks)
     metered = replace(energy, metered=scaling)
     factors = metering.factors(energy.counts, replicas, scaling, metered.limits)
     scale = Scale(scaling.factor, factors)

@@ -237,3 +237,12 @@ def test_of_two_details_that_tell_kernels_apart_the_short_one_is_shown():
     """One that is long for one kernel is long, though it is short for the other."""
     policy = "very_long_detail_of_a_policy_that_fills_the_line_of_a_table_and_more<1, 2, 3>"
     assert labels(["k<x, a>(int)", f"k<{policy}, b>(int)"], 40) == ["k<a>", "k<b>"]
+
+
+def test_names_of_ranges_lose_nothing_that_no_ellipsis_shows():
+    ranges = ["step 1: assemble the stiffness matrix", "step 2: solve", "solver::assemble_the_stiffness_matrix"]
+    assert fitted(ranges, 40) == ranges
+    for name, shown in zip(ranges, fitted(ranges, 24), strict=True):
+        head, _, tail = shown.partition("…")
+        assert name.startswith(head) and name.endswith(tail) and head
+    assert labels(["step 1: assemble the stiffness matrix"], 24) == ["step 1: assemble …matrix"]

@@ -250,8 +250,9 @@ def is_used(definition, entries, rank):
         cells = sheet.first_known("word", entries)
         if cells is not None:
             assert not np.isnan(cells.values).any(), entries[rank]
-            unsaid = np.zeros(1, dtype=bool) if entries[rank].mark_if is None else sheet._quiet(entries[rank])
-            assert (cells.marks[0] & int(entries[rank].mark)) == int(entries[rank].mark) or unsaid[0], entries[rank]
+            condition = entries[rank].mark_if and sheet.evaluate(entries[rank].mark_if)
+            is_unsaid = condition is not None and condition.values[0] == 0
+            assert (cells.marks[0] & int(entries[rank].mark)) == int(entries[rank].mark) or is_unsaid, entries[rank]
             return True
     return False
 

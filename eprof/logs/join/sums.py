@@ -42,9 +42,9 @@ def together(tables: Sequence[Table]) -> tuple[Table, ...]:
     joined = []
     for first, *more in groups.values():
         if more:
-            values = np.concatenate([table.counters.values for table in (first, *more)])
-            rows = below_each_other([table.rows for table in (first, *more)])
-            first = replace(first, rows=rows, counters=Columns(first.counters.names, values))
+            alike = (first, *more)
+            rows = below_each_other([table.rows for table in alike])
+            first = replace(first, rows=rows, counters=Columns.below([table.counters for table in alike]))
         joined.append(first)
     return tuple(joined)
 

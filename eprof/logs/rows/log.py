@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eprof.base.arrays import Array, Columns, Floats, Ints, Texts
+from eprof.base.arrays import Array, Bools, Columns, Floats, Ints, Texts
 from eprof.base.brief import Brief
 from eprof.base.marks import Mark
 from eprof.base.text import cut, few, phrase
@@ -316,6 +316,17 @@ class KernelRows(_Rows, frozen=True, eq=False):
     def n_kernels(self) -> int:
         """The number of kernels, each on each device, however many parts they are split into."""
         return len(set(zip(self.device, self.kernel, strict=True)))
+
+    @property
+    def is_timed(self) -> Bools:
+        """Whether the time of each kernel is known in full: it is there, and no lower bound."""
+        known: Bools = ~np.isnan(self.time_s) & ((self.time_marks & int(Mark.MISSING)) == 0)
+        return known
+
+    def with_times(self, where: Bools, time_s: Floats | float, marks: Ints | int) -> KernelRows:
+        """The kernels with other times in s and their marks where `where` is true; one for all, or (n_kernels,)."""
+        time_s, time_marks = np.where(where, time_s, self.time_s), np.where(where, marks, self.time_marks)
+        return replace(self, time_s=time_s, time_marks=time_marks)
 
 
 class Launches(Brief, Struct, frozen=True, eq=False):
