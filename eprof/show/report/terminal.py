@@ -101,13 +101,7 @@ def _number_of_lines(parts: list[Part], width: int) -> int:
 def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
     devices = "".join(f" · {device}" for device in devices_named(view.document.devices))
     behind = cut(devices, width - _SHORTEST_TITLE)
-    # The title without the folders of its program; a path of Windows may hold spaces.
-    title = view.document.title
-    end = title.find(when("\\" in title, ".exe") or " ")
-    if end <= 0:
-        end = len(title)
-    shown = re.split(r"[/\\]", title[:end])[-1] + title[end:]
-    yield Sentence(cut(shown, width - len(behind)) + behind, Tone.QUIET)
+    yield Sentence(cut(_without_folders(view.document.title), width - len(behind)) + behind, Tone.QUIET)
     told = headline(view)
     lead = gaps_sentence(view) or metered_briefly(view)
     if gaps_lead(view):
@@ -131,6 +125,14 @@ def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
             yield Point("If", answer_words(what_if).removeprefix("If "))
     notes = len(view.document.warnings)
     yield Point("Trust", f"{trust(view).text} -v: {when(notes, counted(notes, 'note')) or 'every number'}.")
+
+
+def _without_folders(title: str) -> str:
+    """A profile's title without the folders of its program; a path of Windows may hold spaces."""
+    end = title.find(when("\\" in title, ".exe") or " ")
+    if end <= 0:
+        end = len(title)
+    return re.split(r"[/\\]", title[:end])[-1] + title[end:]
 
 
 def _everything(view: View) -> Iterator[Part]:

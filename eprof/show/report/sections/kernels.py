@@ -314,16 +314,18 @@ def _meter(line: Line, by: float, family: Family, all_energy: Amount) -> Meter:
 
     `by`: per cent of the width for a share of 1.
     """
-    of_energy = line.of_energy or 0
-    of_count = line.of_count or 0
-    share = None
-    marks = line.energy.marks
-    if line.of_energy is not None:
-        share, marks = percent(line.of_energy), marks | all_energy.marks
+    of_energy, of_count = line.of_energy or 0, line.of_count or 0
+    share, marks = mapped(percent, line.of_energy), line.energy.marks
+    if share:
+        marks |= all_energy.marks
     spoken = f"{share or 'an unknown share'} of the energy, {percent(of_count)} of the {family.plural}"
     bar = svg.meter(line.count.group, by * of_energy, by * of_count, f"{line.count.label}: {spoken}")
-    energy = quantity_of(line.energy, "J")
-    return Meter(line.count.label, _detail(line), bar, energy, written(share, marks, bound=False))
+    detail = "not counted"
+    if line.written_value is not None:
+        has_price = line.energy.value is not None or not line.energy.marks & MISSING
+        of_all = when(line.of_count is not None, f" · {percent(of_count)}{when(has_price, ' of the count')}")
+        detail = written(line.written_value, line.value.marks) + of_all + when(not has_price, " · no price")
+    return Meter(line.count.label, detail, bar, quantity_of(line.energy, "J"), written(share, marks, bound=False))
 
 
 def _count_meter(line: Line, by: float, family: Family, _: Amount) -> Meter:
@@ -335,16 +337,6 @@ def _count_meter(line: Line, by: float, family: Family, _: Amount) -> Meter:
     lost = when(line.value.value is None, "not counted")
     value = written(line.written_value, marks)
     return Meter(line.count.label, lost, bar, value, written(share, marks, bound=False))
-
-
-def _detail(line: Line) -> Markup:
-    if line.written_value is None:
-        return Markup("not counted")
-    has_price = line.energy.value is not None or not line.energy.marks & MISSING
-    of = when(has_price, " of the count")
-    share = when(line.of_count is not None, f" · {percent(line.of_count or 0.0)}{of}")
-    price = when(not has_price, " · no price")
-    return Markup("{}{}{}").format(written(line.written_value, line.value.marks), share, price)
 
 
 def _message(view: View, kernel: schema.Kernel) -> str:

@@ -216,7 +216,7 @@ def _data(table: _Table) -> dict[str, str]:
         of_kernels = [kernel.device or "" for kernel in view.kernels]
         names = list(dict.fromkeys(of_kernels))
         places = {name: place for place, name in enumerate(names)}
-        devices = {"devices": packed.strings(names), "device": packed.text([places[name] for name in of_kernels])}
+        devices = {"devices": packed.text(names), "device": packed.text([places[name] for name in of_kernels])}
     numbers = {
         key: packed.column([amount.value for amount in amounts], figures=_figures(view, key))
         for key, amounts in table.amounts.items()
