@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from eprof.base.text import counted, cut, phrase, when
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
 from eprof.profile import schema
 from eprof.show.report import first_screen as answer
 from eprof.show.report.components import sentence as component_words
@@ -28,7 +28,7 @@ from eprof.show.report.tables import (
 )
 from eprof.show.report.trust import counted_alone, metered_briefly, trust
 from eprof.show.report.trust import notes as trust_notes
-from eprof.show.report.view import View
+from eprof.show.report.view import FAMILY_OF, View
 from eprof.show.report.whatif import answer_words, clock_words
 from eprof.show.terminal import drawing
 from eprof.show.terminal.drawing import terminal
@@ -62,7 +62,6 @@ _STYLES = {
 # How the bar is filled, so that the three families can be told apart without colours, and what they are called.
 _FILLS = {CONSTANT: "░", COMPUTATION: "▓", DATA: "█"}
 _NAMES = {CONSTANT: "constant", COMPUTATION: "computing", DATA: "data"}
-_FAMILY_OF = {count.group: count.family for count in COUNTS.values()} | {CONSTANT: CONSTANT}
 
 Document = schema.Profile | Mapping[str, Any]
 Part = Block | RenderableType
@@ -192,7 +191,7 @@ def _bar(view: View) -> Iterator[RenderableType]:
     names = Text()
     for group, joules in parts.items():
         share = when(joules >= 0.005 * total_j, f"{100 * joules / total_j:.0f}") or "<1"
-        names.append(f"{_FILLS[_FAMILY_OF[group]] * 2} ", style=_STYLES[group])
+        names.append(f"{_FILLS[FAMILY_OF[group]] * 2} ", style=_STYLES[group])
         names.append(f"{view.group_label(group)} {share} %".replace(" ", "\u00a0") + "   ")
     yield names
 
@@ -207,7 +206,7 @@ def _filled(parts: Mapping[str, float], cells: int) -> Text:
         running_j += joules
         length = round(cells * running_j / total_j) - drawn
         drawn += length
-        bar.append(_FILLS[_FAMILY_OF[group]] * length, style=_STYLES[group])
+        bar.append(_FILLS[FAMILY_OF[group]] * length, style=_STYLES[group])
     return bar
 
 
@@ -215,6 +214,6 @@ def _family_legend(parts: Mapping[str, float]) -> str:
     total_j = sum(parts.values())
     legend = ""
     for family, name in _NAMES.items():
-        joules = sum(value for group, value in parts.items() if _FAMILY_OF[group] == family)
+        joules = sum(value for group, value in parts.items() if FAMILY_OF[group] == family)
         legend += when(joules, f"  {_FILLS[family]} {name} {percent(joules / total_j)}")
     return legend

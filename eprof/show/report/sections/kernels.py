@@ -132,13 +132,22 @@ def _sentence(view: View, bunches: list[Bunch]) -> Markup:
 def _row(view: View, bunch: Bunch, scale: float) -> Row:
     if len(bunch.places) == 1:
         return _kernel_row(view, bunch.places[0], scale)
+    # By columns, because there may be thousands of kernels in it.
+    kernels = [view.kernels[place] for place in bunch.places]
+    parts = {"plain": bunch.amount.or_zero}
+    if view.measure == "total":
+        parts = dict.fromkeys(GROUPS, 0.0)
+        for name, word in view.words.items():
+            parts[word.count.group] += float(np.nansum(view.column(name).joules[bunch.places]))
+        if not view.is_above:
+            parts[CONSTANT] = sum(energy_of(kernel, CONSTANT).or_zero for kernel in kernels)
     left = len(bunch.places) - MEMBERS
     more = when(left > 0, f"{whole(left)} more in the table") or "Show in the table"
     return Row(
         f"{cut(bunch.base, WIDTH - 6)} ×{whole(len(bunch.places))}",
         bunch.base,
         None,
-        _bar(view, _added(view, bunch.places), bunch.amount, scale, bunch.base),
+        _bar(view, parts, bunch.amount, scale, bunch.base),
         *_numbers(view, bunch.amount),
         members=[_kernel_row(view, place, scale) for place in bunch.places[:MEMBERS]],
         more=more,
@@ -162,19 +171,6 @@ def _kernel_row(view: View, place: int, scale: float) -> Row:
 
 def _numbers(view: View, amount: Amount) -> tuple[Markup, Markup]:
     return quantity_of(amount, UNITS[view.measure]), share_of(amount, view.ranked(view.document))
-
-
-def _added(view: View, places: list[int]) -> dict[str, float]:
-    """The colours of a bunch of kernels' bar. Columns, because there may be thousands of kernels in it."""
-    kernels = [view.kernels[place] for place in places]
-    if view.measure != "total":
-        return {"plain": sum(view.ranked(kernel).or_zero for kernel in kernels)}
-    sums = dict.fromkeys(GROUPS, 0.0)
-    if not view.is_above:
-        sums[CONSTANT] = sum(energy_of(kernel, CONSTANT).or_zero for kernel in kernels)
-    for name, word in view.words.items():
-        sums[word.count.group] += float(np.nansum(view.column(name).joules[places]))
-    return sums
 
 
 def _bar(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import mul
 
 import numpy as np
@@ -176,32 +177,29 @@ def _rows(table: _Table) -> list[Row]:
     scale = max(_ranked(view, kernel).or_zero for kernel in view.kernels) or 1.0
     for place in view.order[:FIRST_ROWS]:
         kernel = view.kernels[place]
-        running += _ranked(view, kernel).or_zero
-        cells = [(column.kind, _cell(table, column, place, running, scale)) for column in table.columns[1:]]
+        ranked = _ranked(view, kernel)
+        running += ranked.or_zero
+        parts = {"plain": ranked}
+        if view.measure == "total":
+            parts = view.groups_of(kernel)
+        cells = []
+        for column in table.columns[1:]:
+            match column.kind:
+                case "device":
+                    cell = written(kernel.device)
+                case "share":
+                    cell = share_of(ranked, table.all)
+                case "sum":
+                    cell = share_of(Amount(running, table.all.marks), table.all)
+                case kind:
+                    amount = table.amounts[column.key][place]
+                    write = _WRITTEN.get(kind) or partial(quantity, unit=column.unit)
+                    cell = written(mapped(write, amount.value), amount.marks, bound=column.bound)
+            if column.kind == "main":
+                cell += svg.mini(svg.laid(((group, part.or_zero) for group, part in parts.items()), scale))
+            cells.append((column.kind, cell))
         rows.append(Row(place, view.label(kernel), kernel.name, cells))
     return rows
-
-
-def _cell(table: _Table, column: Column, place: int, running: float, scale: float) -> Markup:
-    kernel = table.view.kernels[place]
-    match column.kind:
-        case "device":
-            return written(kernel.device)
-        case "share":
-            return share_of(_ranked(table.view, kernel), table.all)
-        case "sum":
-            return share_of(Amount(running, table.all.marks), table.all)
-    amount = table.amounts[column.key][place]
-    text = mapped(quantity, amount.value, column.unit)
-    if column.kind in _WRITTEN:
-        text = mapped(_WRITTEN[column.kind], amount.value)
-    cell = written(text, amount.marks, bound=column.bound)
-    if column.kind != "main":
-        return cell
-    parts = {"plain": amount}
-    if table.view.measure == "total":
-        parts = table.view.groups_of(kernel)
-    return cell + svg.mini(svg.laid(((group, part.or_zero) for group, part in parts.items()), scale))
 
 
 # --------------------------------------------------------------------------------------------------- for the script
