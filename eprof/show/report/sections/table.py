@@ -123,11 +123,17 @@ def section(view: View) -> Section | None:
     table = _Table(view)
     count = whole(len(view.kernels))
     is_one = len(view.kernels) == 1
+    # How many kernels the table shows, and how much of all they take; the script keeps it up to date.
+    status = Markup("{} of {} {}").format(count, count, view.nouns.kernels)
+    if table.all.value is not None:
+        share = percent(float(table.all.value > 0))
+        noun = when(view.measure == "instructions", " instructions")
+        status += Markup(", {}{} ({})").format(quantity_of(table.all, UNITS[view.measure]), noun, share)
     content = {
         "columns": table.columns,
         "rows": _rows(table),
         "count": count,
-        "status": _status(table),
+        "status": status,
         "left_out": len(view.kernels) > FIRST_ROWS,
         "tools": not is_one,
         "constant": view.measure == "total",
@@ -144,18 +150,6 @@ def _ranked(view: View, entry: Entry) -> Amount:
     if view.measure == "total":
         return energy_of(entry, "total")
     return view.ranked(entry)
-
-
-def _status(table: _Table) -> Markup:
-    """How many kernels the table shows, and how much of all they take; the script keeps it up to date."""
-    measure, count = table.view.measure, whole(len(table.view.kernels))
-    shown = f"{count} of {count} {table.view.nouns.kernels}"
-    if table.all.value is None:
-        return Markup("{}").format(shown)
-    noun = when(measure == "instructions", " instructions")
-    share = percent(float(table.all.value > 0))
-    amount = quantity_of(table.all, UNITS[measure])
-    return Markup("{}, {}{} ({})").format(shown, amount, noun, share)
 
 
 # ------------------------------------------------------------------------------------------------------ first rows
