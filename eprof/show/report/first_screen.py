@@ -12,7 +12,7 @@ from eprof.profile import schema
 from eprof.show.report.headline import at_least, is_constant_alone, mostly, name_of, share_of
 from eprof.show.report.roofline import reached
 from eprof.show.report.trust import counted_alone
-from eprof.show.report.view import View, above_of, contenders, time_of
+from eprof.show.report.view import FAMILY_OF, View, above_of, contenders, time_of
 from eprof.show.words.badges import ASSUMED, MISSING, ratio
 from eprof.show.words.blocks import Row, Table, numbers, texts
 from eprof.show.words.cells import Cell, Name, Quantity, Share
@@ -39,7 +39,6 @@ def requested_of(view: View, entry: Entry | schema.Profile) -> float | None:
 
 
 CACHED = ("l1", "l2", "l3", "dram")  # the levels that serve them
-FAMILIES = {count.group: count.family for count in COUNTS.values()}
 
 
 def where(view: View, most: int = _MOST) -> Table:
@@ -141,7 +140,7 @@ def _why(view: View, entry: Entry, group: str) -> str:
     """Why a kernel on the first screen takes it, by the group that takes most."""
     if group == CONSTANT:
         return _why_constant(view, entry)
-    if FAMILIES.get(group) == DATA:
+    if FAMILY_OF[group] == DATA:
         return _why_bytes(view, entry, group)
     return _why_instructions(view, entry, group)
 

@@ -98,10 +98,13 @@ def _chosen(view: View) -> Headline:
     if view.is_above:
         return _above_constant(view)
     if alone := counted_alone(view):
-        text = f"Little but {view.in_prose(alone)} was counted{phrase(' ({})', _size(view, alone))}"
-        return Headline(
-            f"{text}: {quantity(total.value, 'J')}{_known_how(view)}, of a total that is not known.", "", total.marks
-        )
+        words = [name for name, word in view.words.items() if word.count.group == alone and word.energy.value]
+        symbols, size = {view.words[name].count.symbol for name in words}, ""
+        if len(symbols) == 1:
+            size = quantity(view.summed(view.document, words).or_zero, symbols.pop())
+        joules = f"{quantity(total.value, 'J')}{_known_how(view)}"
+        text = f"Little but {view.in_prose(alone)} was counted{phrase(' ({})', size)}: {joules}"
+        return Headline(f"{text}, of a total that is not known.", "", total.marks)
     time = when(view.time.value, f" in {at_least(view.time, 's')}")
     of_counted = when(not view.to_meter and lacks_most(view), "of what was counted, ")
     text = f"{_joules(view, total)}{time}: {of_counted}{_parts(view)}."
@@ -192,15 +195,6 @@ def _joules(view: View, total: Amount) -> str:
     if ends is None:
         return f"{capital(at_least(total, 'J'))}{how}{lacking_briefly(view)}"
     return f"{joules} counted (at least {quantity(ends[0] or 0.0, 'J')}){how}{lacking_briefly(view)}"
-
-
-def _size(view: View, group: str) -> str:
-    """How much was counted of a group, in its unit: "3.23 GB"."""
-    words = [name for name, word in view.words.items() if word.count.group == group and word.energy.value]
-    symbols = {view.words[name].count.symbol for name in words}
-    if len(symbols) != 1:
-        return ""
-    return quantity(view.summed(view.document, words).or_zero, symbols.pop())
 
 
 def _known_how(view: View) -> str:

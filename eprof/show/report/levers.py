@@ -24,10 +24,10 @@ from eprof.energy.bounds import is_plain_product
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of
-from eprof.show.report.first_screen import AGAIN, CACHED, FAMILIES, SHORT_S, WASTED, requested_of
+from eprof.show.report.first_screen import AGAIN, CACHED, SHORT_S, WASTED, requested_of
 from eprof.show.report.loops import is_of_library, of_loops, scalar_loops
 from eprof.show.report.trust import counted_alone, lacks_some
-from eprof.show.report.view import DRAM, FLOPS, View, time_of
+from eprof.show.report.view import DRAM, FAMILY_OF, FLOPS, View, time_of
 from eprof.show.words.badges import Amount
 from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
@@ -180,8 +180,10 @@ def _levers(view: View) -> Iterator[Try]:
 
 def _fewer_gaps(view: View, everything: float) -> Iterator[Try]:
     """Half of the time between kernels, or of what copies take, which costs constant power."""
-    idle_s, idle_j = view.idle
     gaps = view.document.gaps or schema.Gaps(None, None, 0.0)
+    idle_s, idle_j = gaps.time_s or 0.0, gaps.energy_j or 0.0
+    if view.to_meter is not None:
+        idle_s, idle_j = view.to_meter.idle_s or 0.0, view.to_meter.idle_j
     idle, power_w = idle_j, view.constant_w
     if not view.has_energy:
         idle, power_w = idle_s, 1.0  # seconds instead of joules
@@ -465,7 +467,7 @@ def _asked_for(view: View, everything: float) -> Iterator[Try]:
 def _fewer_bytes(view: View, everything: float) -> Iterator[Try]:
     """A fifth fewer bytes of each level, in a way that its bytes can become fewer."""
     for group, amount in view.groups.items():
-        if FAMILIES.get(group) != DATA or not amount.value or group != "dram" and _is_closed(view, group):
+        if FAMILY_OF[group] != DATA or not amount.value or group != "dram" and _is_closed(view, group):
             continue
         saves, time = _STEP * amount.value / everything, ""
         ends = _ends(view, group, everything, saves)

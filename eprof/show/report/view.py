@@ -34,6 +34,7 @@ from eprof.show.words.intervals import Ends, is_certain, known
 Entry = schema.Profile | schema.Kernel | schema.Group
 Priced = Entry | schema.Operator
 FLOPS = {name: count.flops for name, count in COUNTS.items() if count.flops}
+FAMILY_OF = {count.group: count.family for count in COUNTS.values()} | {CONSTANT: CONSTANT}
 DRAM = ("dram_read", "dram_write", "dram")
 _PROSE = {
     "constant": "constant power",
@@ -191,14 +192,6 @@ class View:
     def to_meter(self) -> schema.ToMeter | None:
         """How the profile's costs were scaled to a meter; None where they are as the table has them."""
         return self.document.to_meter or None
-
-    @property
-    def idle(self) -> tuple[float, float]:
-        """Seconds in which no kernel ran, as a meter or a trace tells, and the J that these take beside kernels."""
-        if self.to_meter is not None:
-            return self.to_meter.idle_s or 0.0, self.to_meter.idle_j
-        gaps = self.document.gaps or schema.Gaps(None, None, 0.0)
-        return gaps.time_s or 0.0, gaps.energy_j or 0.0
 
     @property
     def total_is(self) -> str:
