@@ -146,13 +146,14 @@ class Costs(Brief, Struct, frozen=True):
 
     def scaled(self, factor: float) -> "Costs":
         """The costs with all prices and constant power times a factor that a meter gave; all become ESTIMATED."""
-        charges = {
-            word: replace(charge, pj=charge.pj * factor, marks=charge.marks | Mark.ESTIMATED) if charge.pays else charge
+        scaled = {
+            word: replace(charge, pj=charge.pj * factor, marks=charge.marks | Mark.ESTIMATED)
             for word, charge in self.charges.items()
+            if charge.pays
         }
         return replace(
             self,
-            charges=charges,
+            charges={**self.charges, **scaled},
             prices={name: replace(price, pj=price.pj * factor) for name, price in self.prices.items()},
             constant_power_w=self.constant_power_w * factor,
             constant_marks=self.constant_marks | Mark.ESTIMATED,
