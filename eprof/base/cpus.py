@@ -46,7 +46,7 @@ def _names() -> dict[str, re.Pattern[str]]:
 @cache
 def _models() -> dict[str, str]:
     """The microarchitecture of each CPU "VENDOR FAMILY MODEL"; the file may give a range: "GenuineIntel 6 30-31"."""
-    name_of = {}
+    name_of: dict[str, str] = {}
     for name, entry in _sections():
         for models in entry["models"].texts():
             family, _, model = models.rpartition(" ")
