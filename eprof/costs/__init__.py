@@ -22,8 +22,7 @@ from eprof.base.resources import folder, tree
 from eprof.base.text import brief, did_you_mean
 from eprof.base.toml import Document
 from eprof.costs.file import checked, read
-from eprof.costs.intervals import BASES
-from eprof.costs.parts import Charge, Costs, Peaks, Price, Scale, Setting
+from eprof.costs.parts import BASES, Charge, Costs, Peaks, Price, Scale, Setting
 from eprof.costs.table import CostTable, name_in_tables
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from eprof.base.text import brief, listed, printable
 from eprof.base.toml import Document, quoted
 from eprof.costs.datasheets import DataSheet, data_sheet, near, sheets, sheets_with
 from eprof.costs.file import checked
-from eprof.costs.intervals import CONSTANT_POWER
+from eprof.costs.parts import CONSTANT_POWER
 from eprof.costs.table import CostTable
 from eprof.counts.counters import capability_of
 

@@ -17,16 +17,18 @@ from eprof.base.marks import NONE, Mark
 from eprof.base.text import did_you_mean, listed
 from eprof.base.toml import Document, Formula, Node
 from eprof.base.vocabulary import BOOKS, COUNTS, CPU, GPU, LEVEL_PARTS, PAY_WHERE_PRICED, RANDOM
-from eprof.costs.intervals import BASES, Intervals, Range
 from eprof.costs.parts import (
+    BASES,
     CORE,
     DOMAINS,
     MEMORY,
     Board,
     Constant,
     FitRecord,
+    Intervals,
     Multiprocessors,
     Peak,
+    Range,
     Rate,
     Setting,
     Statement,

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 
 from eprof.base.toml import Node
 from eprof.base.vocabulary import LEVEL_PARTS, PARTS, TENSOR_PARTS
-from eprof.costs.intervals import CONSTANT_POWER, NEEDS_INTERVALS, Range
-from eprof.costs.parts import CORE, DOMAINS, MEMORY, Point
+from eprof.costs.parts import CONSTANT_POWER, CORE, DOMAINS, MEMORY, NEEDS_INTERVALS, Point, Range
 from eprof.costs.table import CostTable
 
 PRICES = ("pj", "pj_per_v2", "pj_at_reference")

@@ -12,35 +12,32 @@ from msgspec.structs import asdict, replace
 
 from eprof.base import clocks
 from eprof.base import marks as mark_words
-from eprof.base.brief import Brief
 from eprof.base.errors import CostError
 from eprof.base.gpus import normal_name
 from eprof.base.known import mapped
 from eprof.base.marks import NONE, Mark
 from eprof.base.text import pattern
-from eprof.base.vocabulary import COUNTS, GPU
-from eprof.costs.intervals import (
+from eprof.base.vocabulary import COUNTS
+from eprof.costs.parts import (
     BASES,
     CONSTANT_POWER,
+    CORE,
+    DOMAINS,
+    MEMORY,
     NEEDS_INTERVALS,
     OF_DRAWS,
     OF_REFITS,
     REFIT_SHARE,
-    Intervals,
-    Range,
-)
-from eprof.costs.parts import (
-    CORE,
-    DOMAINS,
-    MEMORY,
     Board,
     Constant,
     Costs,
+    Described,
     FitRecord,
-    Multiprocessors,
+    Intervals,
     Peak,
     Peaks,
     Point,
+    Range,
     Rate,
     Scale,
     Setting,
@@ -54,22 +51,15 @@ _UNNAMED = pattern(r"ncu device \d+ \((CC \d+\.\d+)\)")  # a text of ncu has no 
 _UNSTATED = "the table says nothing about it"
 
 
-class CostTable(Brief, Struct, frozen=True, eq=False, kw_only=True):
+class CostTable(Described, frozen=True, eq=False, kw_only=True):
     """A checked cost table. `at` gives the costs at a setting, `explain` the same with all reasons, as plain data.
 
-    relative: voltages are relative to those of a reference setting, and prices hold there. basis: one of `BASES`, or
-    None where the file does not say. sources: price, or "constant_power" -> where it is from. assumption: why the table
-    stands in for a GPU that it was not made for, where it is on such a board. caches: of a CPU, "D1" and "LL" ->
-    "bytes,ways,line", for simulations. processor: CPU or GPU. sm_count, busy_mhz: as in `Costs`; None: not said.
+    sources: price, or "constant_power" -> where it is from. assumption: why the table stands in for a GPU that it was
+    not made for, where it is on such a board. caches: of a CPU, "D1" and "LL" -> "bytes,ways,line", for simulations.
     """
 
-    name: str
-    device: str
     devices: tuple[str, ...] = ()
-    source: str
     year: int | None = None
-    books: str
-    notes: tuple[str, ...] = ()
     path: str
     settings: tuple[Setting, ...] = (Setting(),)
     default: Setting = Setting()
@@ -77,19 +67,13 @@ class CostTable(Brief, Struct, frozen=True, eq=False, kw_only=True):
     statements: Mapping[str, Statement]
     constant: Constant
     peak: Peak = Peak({}, "", NONE)
-    relative: bool = False
     fit: FitRecord = FitRecord({}, {})
-    basis: str | None = None
     intervals: Intervals = field(default_factory=Intervals)
     sources: Mapping[str, str] = field(default_factory=dict)
     boards: tuple[Board, ...] = ()
     scale: "Scale | None" = None
     assumption: str = ""
     caches: Mapping[str, str] = field(default_factory=dict)
-    processor: str = GPU
-    multiprocessors: Multiprocessors | None = None
-    sm_count: float | None = None
-    busy_mhz: float | None = None
     voltages: Voltages = Voltages()
 
     def at(self, setting: str | None = None) -> Costs:
@@ -110,11 +94,9 @@ class CostTable(Brief, Struct, frozen=True, eq=False, kw_only=True):
         marks = constant_marks
         for charge in charges.values():
             marks |= charge.marks
+        described: dict[str, Any] = {name: getattr(self, name) for name in Described.__struct_fields__}
         costs = Costs(
-            name=self.name,
-            device=self.device,
-            source=self.source,
-            books=self.books,
+            **{**described, "notes": notes},
             setting=point.setting,
             setting_from=point.found,
             charges=charges,
@@ -122,16 +104,9 @@ class CostTable(Brief, Struct, frozen=True, eq=False, kw_only=True):
             constant_why=self.constant.why,
             constant_marks=constant_marks,
             marks=marks,
-            notes=notes,
             peaks=self.peak.at(point),
             prices=prices,
             unpriced=unpriced,
-            relative=self.relative,
-            basis=self.basis,
-            multiprocessors=self.multiprocessors,
-            processor=self.processor,
-            sm_count=self.sm_count,
-            busy_mhz=self.busy_mhz,
         )
         if self.scale is not None:
             return costs.scaled(self.scale.factor)
