@@ -31,9 +31,13 @@ WORDS_OF = {books: (*_COMPUTATION, "bytes", books) for books in BOOKS}
 # What the time by component needs beside instructions and bytes (`energy/components.py`): first the launch shape.
 SHAPE = ("blocks", "threads", "registers", "shared_byte", "occupancy")
 COMPONENTS = (*SHAPE, "loads", "stores", "shared", "conflicts", "texture", "texture_misses")
-# What tells besides why a kernel waits, and how busy units are, as shares; how many FP32 instructions fit in.
-BUSY = ("sm_busy", "l1_busy", "l2_busy", "dram_busy")
-SIGNS = ("memory_stall", *BUSY, "fp32_room")
+# Shares that tell besides why a kernel waits, what its launches allow, and how busy units are.
+SHARES = (
+    *("memory_stall", "lg_throttle", "excess", "bank_conflict"),
+    *("occupancy_limit", "registers_limit", "shared_limit", "block_limit"),
+    *("sm_busy", "l1_busy", "l2_busy", "dram_busy"),
+)
+SIGNS = (*SHARES, "fp32_room")
 _NAME = pattern(r"(?<![\w.])[A-Za-z_]\w*")
 
 
