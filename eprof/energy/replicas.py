@@ -72,16 +72,13 @@ def replicas_of(table: CostTable, costs: Costs) -> Replicas | None:
 
 def prices_of(costs: Costs) -> Floats:
     """What each of `PRICED` pays in J or W by one replica or table, (n_priced,); 0 without a price."""
-    prices = [charge.pj * 1e-12 if (charge := costs.charges.get(word)) else 0.0 for word in COUNTS]
-    return np.array([*prices, costs.constant_power_w])
+    pj = {word: charge.pj for word, charge in costs.charges.items()}
+    return np.array([*(pj.get(word, 0.0) * 1e-12 for word in COUNTS), costs.constant_power_w])
 
 
 def amounts_of(counts: Counts) -> Floats:
     """Counts and times as `Replicas.joules` takes them, (n_kernels, n_priced); NaN = not known."""
-    amounts = np.full((len(counts.rows), len(PRICED)), np.nan)
-    for place, word in enumerate(PRICED):
-        if word in counts.amounts:
-            amounts[:, place] = counts.amounts[word]
+    amounts = counts.amounts.spread(PRICED)
     amounts[:, PRICED.index(CONSTANT)] = counts.rows.time_s
     return amounts
 
