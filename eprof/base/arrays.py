@@ -51,13 +51,11 @@ class Columns(Brief, Struct, frozen=True, eq=False, dict=True):
 
     def __getitem__(self, name: str) -> Array:
         """A column by name, (n_rows,)."""
-        column: Array = self.values[:, self.places[name]]
-        return column
+        return np.asarray(self.values[:, self.places[name]])
 
     def only(self, names: Iterable[str]) -> Array:
         """The values of those of `names` that there are, in their order, (n_rows, n)."""
-        some: Array = self.values[:, [self.places[name] for name in names if name in self.places]]
-        return some
+        return np.asarray(self.values[:, [self.places[name] for name in names if name in self.places]])
 
     def spread(self, names: Sequence[str], nothing: float = np.nan) -> Array:
         """The columns of these names, `nothing` in those that there are none of: (n_rows, n_names)."""

@@ -114,8 +114,7 @@ class Split(Brief, Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def row_marks(self) -> Ints:
         """The marks of each kernel: all those of its cells, joined."""
-        marks: Ints = np.bitwise_or.reduce(self.joule_marks.values, axis=1)
-        return marks
+        return np.asarray(np.bitwise_or.reduce(self.joule_marks.values, axis=1))
 
     @cached_property
     def family_marks(self) -> Columns:

@@ -41,8 +41,7 @@ class Replicas(Struct, frozen=True, eq=False, dict=True):
         What is not known (NaN) adds nothing.
         """
         # einsum, as a product by BLAS ends the process where memory is short.
-        energies: Floats = np.einsum("...w,wd->...d", known_or_zero(amounts), self.prices)
-        return energies
+        return np.asarray(np.einsum("...w,wd->...d", known_or_zero(amounts), self.prices))
 
     def interval(self, joules: Floats, value_j: Floats | float, spread_j: Floats | float = 0.0) -> Floats:
         """The middle `share` of the replicas, stretched to hold the value: (..., n_replicas) -> (..., 2).
@@ -57,8 +56,7 @@ class Replicas(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def price_intervals(self) -> Floats:
         """The interval of each price over the replicas, (n_priced, 2)."""
-        intervals: Floats = np.quantile(self.prices, _replica_ends(self.share), axis=-1).T
-        return intervals
+        return np.asarray(np.quantile(self.prices, _replica_ends(self.share), axis=-1).T)
 
 
 def replicas_of(table: CostTable, costs: Costs) -> Replicas | None:
