@@ -62,32 +62,25 @@ class Messages:
 
     def hear(self, number: int, text: str) -> bool:
         """Look at a line for a message of ncu; whether it is ncu's own."""
-        line = _LINE.match(text)
-        if not line:
-            return self._is_bare(number, text)
-        kind, words = line.groups()
-        connected = _CONNECTED.match(words)
-        if connected:
-            self.processes[connected[1]] = connected[2] or ""
-        elif kind in ("ERROR", "WARNING") or words.startswith("Report:"):
-            self._note(number, kind, words.strip())
-        return True
-
-    def _note(self, number: int, kind: str, text: str) -> None:
-        self._lines.append((number, kind, text))
-        self._findings.look(number, text)
-
-    def _is_bare(self, number: int, text: str) -> bool:
-        """Whether a line is an error message of an old ncu; one that begins a page without counters is kept in mind."""
+        if line := _LINE.match(text):
+            kind, words = line.groups()
+            if connected := _CONNECTED.match(words):
+                self.processes[connected[1]] = connected[2] or ""
+            elif kind in ("ERROR", "WARNING") or words.startswith("Report:"):
+                self._note(number, kind, words.strip())
+            return True
         if text[:1] not in _FIRST:  # nearly all of what a program says
             return False
         if _BARE.fullmatch(text.rstrip()):
             self._note(number, "ERROR", text.strip())
             return True
         if self._other_page is None:
-            pages = (page for shape, page in _OTHERS if shape.fullmatch(text))
-            self._other_page = next(((number, page) for page in pages), None)
+            self._other_page = next(((number, page) for shape, page in _OTHERS if shape.fullmatch(text)), None)
         return False
+
+    def _note(self, number: int, kind: str, text: str) -> None:
+        self._lines.append((number, kind, text))
+        self._findings.look(number, text)
 
     def notes(self) -> list[str]:
         """Sentences for a log that has a table of ncu: what its messages warn of."""
