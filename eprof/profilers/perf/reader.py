@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.known import only, ratio
-from eprof.base.text import few, pattern, when
+from eprof.base.text import counted, few, pattern, when
 from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_note
 from eprof.logs.rows.log import (
     CORES,
@@ -327,7 +327,7 @@ def seconds(time: str) -> float:
 
 BYTES = {"B": 1, "Bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 # Domains of RAPL: cores and graphics are inside of packages, and everything is inside of psys.
-_DOMAINS = {"pkg": "package", "psys": "the whole platform", "cores": "processor cores", "gpu": "the graphics unit"}
+_DOMAINS = {"pkg": "packages", "psys": "the whole platform", "cores": "processor cores", "gpu": "the graphics unit"}
 _EXAMPLES = 3
 _INSTRUCTIONS = ("instructions", "inst_retired.any", "ex_ret_instr")
 # Of a socket or a node, where every unit counts; behind it stands how many CPUs the row is of.
@@ -341,25 +341,6 @@ def domain(event: str) -> str | None:
     return event.removeprefix("power/energy-").rstrip("/") if event.startswith("power/energy-") else None
 
 
-def covered(domains: Iterable[str], packages: int | None) -> tuple[tuple[str, ...], str]:
-    """The domains of perf's energy events to add up, and what they cover.
-
-    packages: how many there are; None: not known.
-    """
-    known = set(domains)
-    first = next((name for name in _DOMAINS if name in known), None)
-    if first is None:
-        return (), ""
-    if first != "pkg":
-        return (first,), _DOMAINS[first]
-    words = "processor packages"
-    if packages:
-        words = f"{packages} {words}"
-    if packages == 1:
-        words = "1 processor package"
-    return (("pkg", "ram"), f"{words} and DRAM") if "ram" in known else (("pkg",), words)
-
-
 class _Sum(Struct):
     """An event of one run, part by part (interval, place, unit of the processor): its value, and its running time in %.
 
@@ -367,12 +348,6 @@ class _Sum(Struct):
     """
 
     parts: dict[tuple[str, str, str], tuple[float, float]] = field(default_factory=dict)
-
-    def take(self, part: tuple[str, str, str], value: float, running: float) -> None:
-        """Of an event that perf counts in several groups, the one that ran longest."""
-        share = 0.0 if math.isnan(value) else running
-        if part not in self.parts or share > self.parts[part][1]:
-            self.parts[part] = (value, share)
 
     @property
     def value(self) -> float:
@@ -408,15 +383,6 @@ class _Counted(Struct):
     intervals: int = 1
     places: set[tuple[str, str]] = field(default_factory=set)
 
-    def leave_out_wrapped(self) -> None:
-        """Forget what perf's counters of floating-point events said that ran over."""
-        executed = next((self.events[name] for name in _INSTRUCTIONS if name in self.events), _Sum())
-        for event, total in self.events.items():
-            for part, (number, _) in total.parts.items():
-                instructions, _ = executed.parts.get(part, (math.nan, 0.0))
-                if is_wrapped(event, number, instructions):
-                    total.parts[part] = (math.nan, _RAN_OVER)
-
     def amounts(self) -> dict[str, tuple[float, str]]:
         """Each counter's value and unit; NaN where perf did not count it."""
         amounts = {name: (total.value, COUNT) for name, total in self.events.items()}
@@ -431,9 +397,14 @@ class _Counted(Struct):
             amounts[SOCKETS] = (float(self.packages), OTHER)
         if self.cores:
             amounts[CORES] = (self.cores, OTHER)
-        domains, covers = covered(energy, self.packages)
-        if domains:
-            amounts[covers] = (sum(energy[name] for name in domains), JOULE)
+        widest = next((name for name in _DOMAINS if name in energy), None)
+        if widest == "pkg":
+            covers = counted(self.packages, "processor package") if self.packages else "processor packages"
+            if "ram" in energy:
+                covers += " and DRAM"
+            amounts[covers] = (energy["pkg"] + energy.get("ram", 0.0), JOULE)
+        elif widest is not None:
+            amounts[_DOMAINS[widest]] = (energy[widest], JOULE)
         return amounts
 
     def lacks(self, total: _Sum) -> bool:
@@ -508,35 +479,40 @@ def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> list[_
     unnamed = SYSTEM if is_of_all else WHOLE_PROGRAM
     time_s = run.time_s - begin_s
     intervals = len({row.time for row in run.rows})
-    counted = {}
+    rows_of = {}
     for cgroup in inner or [""]:
         own_s = time_s if len(inner) < 2 else math.nan
-        counted[cgroup] = _Counted(cgroup or run.command or unnamed, own_s, interval, intervals=intervals)
+        rows_of[cgroup] = _Counted(cgroup or run.command or unnamed, own_s, interval, intervals=intervals)
     for row in run.rows:
-        if row.cgroup in counted:
-            _count(counted[row.cgroup], row, run)
+        if row.cgroup in rows_of:
+            _count(rows_of[row.cgroup], row, run)
     # The counters of packages ran for so many times the time of the run, and clocks tell how many cores were busy.
     sockets_ns = [float(row.runtime_ns or 0) for row in run.rows if domain(plain(row.event)[0]) == "pkg"]
     sockets = ratio(sum(sockets_ns) / 1e9, time_s) or 0.0
     busy_s = run.busy_s(inner)
-    for each in counted.values():
-        each.leave_out_wrapped()
+    for each in rows_of.values():
+        # Counters of floating-point events that ran over say nothing.
+        executed = next((each.events[name].parts for name in _INSTRUCTIONS if name in each.events), {})
+        for event, total in each.events.items():
+            for part, (number, _) in total.parts.items():
+                if is_wrapped(event, number, executed.get(part, (math.nan, 0.0))[0]):
+                    total.parts[part] = (math.nan, _RAN_OVER)
         if 1 <= sockets < LARGEST and abs(sockets - round(sockets)) < 0.05:
             each.packages = round(sockets)
         if len(inner) < 2 and busy_s > 0 and time_s > 0:
             each.cores = busy_s / time_s
-    return list(counted.values())
+    return list(rows_of.values())
 
 
-def _count(counted: _Counted, row: Row, run: Run) -> None:
+def _count(counts: _Counted, row: Row, run: Run) -> None:
     event, pmu = plain(row.event)
     if event in SOFTWARE:
         return
     value = run.number(row.value)
-    sums = counted.events
+    sums = counts.events
     energy = domain(event)
     if energy is not None:
-        event, sums = energy, counted.joules
+        event, sums = energy, counts.joules
     elif row.unit in BYTES:
         event, value = event + BYTES_OF, value * BYTES[row.unit]
     elif row.unit:
@@ -544,8 +520,12 @@ def _count(counted: _Counted, row: Row, run: Run) -> None:
     unit = pmu or when(event.startswith("unc_"), "unc")
     socket = _SOCKET.fullmatch(row.place)
     place = socket[1] if socket else row.place
-    counted.places.add((place, unit))
-    sums.setdefault(event, _Sum()).take((row.time, place, unit), value, run.number(row.running))
+    counts.places.add((place, unit))
+    known = sums.setdefault(event, _Sum()).parts
+    part = (row.time, place, unit)
+    share = 0.0 if math.isnan(value) else run.number(row.running)
+    if part not in known or share > known[part][1]:  # of several groups, the one that ran longest
+        known[part] = (value, share)
 
 
 def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) -> Table:
@@ -584,8 +564,8 @@ def _nothing(rows: Sequence[_Counted]) -> str:
 def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] | None) -> Iterator[str]:
     events = [(name, total, row) for row in rows for name, total in row.events.items()]
     if keep is not None:
-        counted = dict.fromkeys(name for name, total, _ in events if not math.isnan(total.value))
-        yield from filter(None, [unused_note(counted, keep)])
+        known = dict.fromkeys(name for name, total, _ in events if not math.isnan(total.value))
+        yield from filter(None, [unused_note(known, keep)])
     cells = [row for run in runs for row in run.rows]
     scaled = [name for name, total, _ in events if 0 < total.running < _ALL]
     lost = [name for name, total, _ in events if math.isnan(total.value)]
