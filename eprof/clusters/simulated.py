@@ -137,6 +137,12 @@ def nodes(cluster: Cluster, program: Sequence[str], processes: int, size: float 
         raise UsageError(f"{Path(program[0])}: cannot be read ({err.strerror or err}).") from err
     if _LIBRARY not in content:
         raise UsageError(f"{Path(program[0])}: is not linked with SimGrid; compile it with smpicc, smpicxx or smpif90.")
+    # The program with its arguments, N for the size: a program of several sizes has one name.
+    words = [Path(program[0]).name, *program[1:]]
+    for place, word in enumerate(words):
+        with suppress(ValueError):
+            if float(word) == size:
+                words[place] = SIZE
     # A program that does not say how much it computes is timed.
     computes = _STATES_FLOPS not in content
     speeds = []
@@ -159,20 +165,10 @@ def nodes(cluster: Cluster, program: Sequence[str], processes: int, size: float 
             "waiting": cluster.waiting,
             "processes": processes,
             "size": size,
-            "program": _named(program, size),
+            "program": " ".join(words),
             "marks": names(Mark.SIMULATED | cluster.marks | marked(Mark.ESTIMATED, computes)),
         },
     )
-
-
-def _named(program: Sequence[str], size: float | None) -> str:
-    """The simulated program with its arguments, N for the size: a program of several sizes has one name."""
-    words = [Path(program[0]).name, *program[1:]]
-    for place, word in enumerate(words):
-        with suppress(ValueError):
-            if float(word) == size:
-                words[place] = SIZE
-    return " ".join(words)
 
 
 # ---- back

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
-from eprof.base.known import mapped, ratio
+from eprof.base.known import ratio
 from eprof.base.text import when
 from eprof.profile import schema
 from eprof.profile.components import mix_peaks
@@ -40,9 +40,16 @@ def document(
 
     sweep: what the machines lose, if they are one machine under ever lower power caps.
     """
-    profile = mapped(profile_document, energy)
-    dots = [] if profile is None or energy is None else _dots(profile, energy)
-    intensities = np.geomspace(*_span(machines, dots), _POINTS)
+    profile, dots = None, list[schema.Dot]()
+    if energy is not None:
+        profile = profile_document(energy)
+        dots = _dots(profile, energy)
+    # An octave or more around every balance and kernel, in whole powers of two.
+    told = [dot.intensity_flop_per_byte.dram for dot in dots if dot.intensity_flop_per_byte.dram]
+    for machine in machines:
+        told += [machine.time_balance, machine.energy_balance, machine.half_efficiency_intensity]
+    low, high = np.floor(np.log2(min([0.5, *told])) - 1), np.ceil(np.log2(max([64.0, *told])) + 1)
+    intensities = np.geomspace(2**low, 2**high, _POINTS)
     drawn = [{**described(machine), "lines": machine.lines(intensities)} for machine in machines]
     warnings = list(warnings)
     cap_test = _cap_test(machines[0], dots, warnings) if sweep is None else UNSET
@@ -104,15 +111,6 @@ def _dots(profile: schema.Profile, energy: "Energy") -> list[schema.Dot]:
         )
         for kernel, limit in zip(profile.kernels, profile.limits.kernels, strict=True)
     ]
-
-
-def _span(machines: Sequence[Machine], dots: Sequence[schema.Dot]) -> tuple[float, float]:
-    """The flop/B that rooflines draw: an octave or more around every balance and kernel, in whole powers of two."""
-    drawn = [dot.intensity_flop_per_byte.dram for dot in dots if dot.intensity_flop_per_byte.dram]
-    for machine in machines:
-        drawn += [machine.time_balance, machine.energy_balance, machine.half_efficiency_intensity]
-    low, high = min([0.5, *drawn]), max([64.0, *drawn])
-    return float(2 ** np.floor(np.log2(low) - 1)), float(2 ** np.ceil(np.log2(high) + 1))
 
 
 DIVISORS = range(1, 9)

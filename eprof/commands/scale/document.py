@@ -232,7 +232,7 @@ def _shape(case: Case) -> int:
     [point] = points(case.cluster, case.program, case.size, [most], clock, case.waiting)
     taken = {cause: abs(joules) for cause, joules in point.overhead_j.items()}
     by_network = sum(taken[cause] for cause in CAUSES[CAUSES.index("messages") :])
-    return 3 if by_network > _NETWORK_LED * sum(taken.values()) else 2
+    return 2 + (by_network > _NETWORK_LED * sum(taken.values()))
 
 
 # ---- about
