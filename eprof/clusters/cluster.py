@@ -149,9 +149,8 @@ class Cluster(Struct, frozen=True, dict=True):
     def at(self, core_mhz: float | None) -> Clock:
         """The powers of the cluster at a clock; without one, at the default.
 
-        Of a table with gamma, at any: dP_c (f/f0)^gamma (4.20).
-
-        Raises CostError: a clock that the table does not list, and no gamma.
+        Of a table with gamma, at any: dP_c (f/f0)^gamma (4.20). Raises CostError: a clock that the table does not list,
+        and no gamma.
         """
         if core_mhz is None:
             return self.default

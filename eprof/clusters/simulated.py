@@ -32,8 +32,7 @@ def hosts(nodes: Nodes) -> str:
 
 
 def platform(nodes: Nodes, *speeds: Speed) -> str:
-    """SimGrid's platform: nodes with powers at each clock, and a link to the switch and one back; the first in
-    force.
+    """SimGrid's platform: nodes with powers at each clock, and a link to the switch and one back; the first in force.
 
     A node's three powers are idle, busy at no load, and busy: it has one core, so the second never counts. SimGrid has
     no power of links with two directions, so these are two links.
@@ -77,8 +76,6 @@ def settings(nodes: Nodes) -> list[str]:
         return [*_FIXED, "plugin:link_energy", *algorithms]
     return [*_FIXED, *algorithms]
 
-
-# ---- back
 
 _MOST_BYTES = 64 << 20
 _HOSTS = pattern(
@@ -169,9 +166,6 @@ def nodes(cluster: Cluster, program: Sequence[str], processes: int, size: float 
             "marks": names(Mark.SIMULATED | cluster.marks | marked(Mark.ESTIMATED, computes)),
         },
     )
-
-
-# ---- back
 
 
 def record(path: Path) -> Mapping[str, Any] | None:

@@ -210,9 +210,6 @@ def _document(case: Case, samples: Sequence[Sample], **about: object) -> Comm:
     return replace(made, break_even_s=break_even, limits=limits)
 
 
-# ---- rows
-
-
 def _rows(samples: Sequence[Sample]) -> Iterator[Row]:
     """Rows of the document on messages: each sample beside polling at the first clock."""
     first_mhz = next((sample.core_mhz for sample in samples), None)
@@ -292,9 +289,6 @@ def _totals(samples: Sequence[Sample]) -> Iterator[Total]:
             energy_j=math.fsum(sample.operations * (sample.energy_j or 0.0) for sample in same),
             marks=names(marks),
         )
-
-
-# ---- notes
 
 
 def _of_measurement(case: Case, samples: Sequence[Sample]) -> Iterator[str]:

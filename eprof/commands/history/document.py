@@ -316,9 +316,6 @@ def _costs(report: schema.Profile) -> str:
     return (", ".join(tables) or "none") + when(report.to_meter is not UNSET, ", scaled to the meter")
 
 
-# ---------------------------------------------------------------------------------------------------------- changes
-
-
 def _changes(
     name: str | None, own: Mapping[str, Sequence[float]], runs: Sequence[Run], level: float
 ) -> Iterator[Change]:
@@ -359,9 +356,6 @@ def _kind(run: Run) -> tuple[object, ...]:
 
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
-
-
-# ------------------------------------------------------------------------------------------------- noise, warnings
 
 
 def _noise(runs: Sequence[Run]) -> Noise | None:

@@ -36,9 +36,8 @@ def document(
 ) -> schema.Roofline:
     """The document `eprof.roofline/1`: everything that a roofline report shows.
 
-    The kernels of `energy` are placed below its own costs' lines.
-
-    sweep: what the machines lose, if they are one machine under ever lower power caps.
+    The kernels of `energy` are placed below its own costs' lines. sweep: what the machines lose, if they are one
+    machine under ever lower power caps.
     """
     profile, dots = None, list[schema.Dot]()
     if energy is not None:
@@ -120,9 +119,6 @@ _LEAST_KERNELS = 4  # with fewer no two samples differ at p < 0.05
 _FROM, _TO, _STEPS = 1e-3, 1e5, 1601
 
 
-# ------------------------------------------------------------------------------------------------------- power caps
-
-
 def swept(machine: Machine) -> list[Machine]:
     """The machine with Delta_pi/k of usable power for k = 1..8; without a cap, Delta_pi is what its peaks take."""
     whole_w = machine.usable_power_w or machine.flop_power_w + machine.mem_power_w
@@ -179,9 +175,6 @@ def compared(machine: Machine, time_s: Floats, roofline_s: Floats, drawn_j: Floa
         statistic=float(result.statistic),
         p=float(result.pvalue),
     )
-
-
-# ------------------------------------------------------------------------------------------------------ equal power
 
 
 def label(machine: Machine) -> str:

@@ -150,9 +150,6 @@ def _trade(document: Tune) -> Iterator[Section]:
     yield card("trade", "Time for energy", "What less energy costs in time", Sentence(answer), chart, quiet(far))
 
 
-# ----------------------------------------------------------------------------------------------------------- charts
-
-
 def _kernel_maps(document: Tune) -> Markup:
     """Heat maps of the kernels that use most energy at each pair of clocks."""
     kernels = words.by_energy(document)[:_MAPS]

@@ -212,8 +212,7 @@ def error(predicted: Floats, measured: Floats) -> float:
 
 
 def within(predicted_w: Floats, measurements: Measurements) -> float:
-    """The factor, up or down, to which nine of ten predictions of a new kernel by the fit are right; NaN without
-    any.
+    """The factor, up or down, to which nine of ten predictions of a new kernel by the fit are right; NaN without any.
 
     Of k kernels that were left out the share (k + 1) / k of nine tenths is taken, so that the next one is in it.
     """
