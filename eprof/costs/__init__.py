@@ -16,9 +16,11 @@ from msgspec.structs import replace
 
 from eprof.base import cpus
 from eprof.base.errors import CostError, DefinitionError
+from eprof.base.gpus import normal_name
 from eprof.base.resources import folder, tree
 from eprof.base.text import brief, did_you_mean
 from eprof.base.toml import Document
+from eprof.base.vocabulary import CPU
 from eprof.costs.file import checked, read
 from eprof.costs.intervals import BASES
 from eprof.costs.parts import Charge, Costs, Peaks, Price, Scale, Setting
@@ -41,6 +43,7 @@ __all__ = [
     "check",
     "examine",
     "for_device",
+    "gpu_meant",
     "is_file",
     "load",
     "tables",
@@ -84,6 +87,21 @@ def load(name_or_path: str) -> CostTable:
             "a file of your own is given by its path, such as ./my-gpu.toml."
         )
     return _load_shipped(name)
+
+
+def gpu_meant(name_or_path: str) -> str | None:
+    """The GPU that a user means who names a cost table, or a GPU for short, as tables list it; None: no GPU.
+
+    Raises what `load` raises.
+    """
+    table = load(name_or_path)
+    served = [*table.devices, *(device for board in table.boards for device in board.devices)]
+    if table.processor == CPU or not served:
+        return None
+    if table.basis == ESTIMATED:
+        return table.device
+    told = normal_name(name_or_path)
+    return next((device for device in served if normal_name(device) == told), served[0])
 
 
 def _of_gpu(name: str) -> CostTable | None:
