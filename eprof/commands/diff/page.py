@@ -84,7 +84,7 @@ def _sections(document: Document) -> Iterator[Section]:
             phrase("A thin line over a bar is its {}.", document.intervals and label(document.intervals.share)),
             when(
                 not diff_words.is_shown(document),
-                "Bars are grey, because no difference is shown by the repeats.",
+                "Bars are grey, because no difference is shown.",
             ),
             diff_words.unchanged(document),
         ]

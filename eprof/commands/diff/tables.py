@@ -18,7 +18,7 @@ _SIDES = (Column("OLD"), Column("NEW"), Column("change"))
 _FAMILIES = {"computation": "Computation", "data": "Data movement", "constant": "Constant power", "total": "Energy"}
 _UNITS = {"byte": "B", "flop": "flop", "s": "s"}  # others are numbers of things
 _STATUSES = {"appeared": "new", "vanished": "gone"}
-_REASONS = {"counts": "counts", "time": "time", "cost": "price", "setting": "setting", "meter": "meter"}
+_REASONS = {word: word for word in ("counts", "time", "setting", "meter")} | {"cpu_time": "CPU time", "cost": "price"}
 
 
 def sides(document: Document) -> Table:
