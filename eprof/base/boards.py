@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.gpus import capabilities, capability_of_label, normal_name
+from eprof.base.known import only
 from eprof.base.resources import folder
 from eprof.base.text import phrase
 from eprof.base.toml import Document
@@ -88,8 +89,7 @@ def data_sheet(device_name: str) -> DataSheet | None:
     if not words:
         return None
     more_words = {key: len(_words(key)) - len(words) for key in _listed() if words <= set(_words(key))}
-    nearest = [key for key, number in more_words.items() if number == min(more_words.values())]
-    return _listed()[nearest[0]] if len(nearest) == 1 else None
+    return only([_listed()[key] for key, number in more_words.items() if number == min(more_words.values())])
 
 
 def power_limit_w(device_name: str) -> float | None:
@@ -109,8 +109,7 @@ def sheets_of(device_label: str | None, told: Traits = NOTHING_TOLD) -> list[Dat
     capability = capability_of_label(device_label)
     if capability is not None:
         return sheets_with(capability, told)
-    sheet = data_sheet(device_label)
-    return [] if sheet is None else [sheet]
+    return [sheet for sheet in [data_sheet(device_label)] if sheet is not None]
 
 
 def sheets_with(capability: str, told: Traits = NOTHING_TOLD) -> list[DataSheet]:

@@ -51,7 +51,9 @@ def capability_of_label(label: str) -> str | None:
 def capabilities_of_label(label: str) -> tuple[str, ...]:
     """The compute capabilities that the GPU with this label in a log may have, by ncu's label or by its name."""
     told = capability_of_label(label)
-    return capabilities(label) if told is None else (told,)
+    if told is not None:
+        return (told,)
+    return capabilities(label)
 
 
 def capabilities(device_name: str) -> tuple[str, ...]:

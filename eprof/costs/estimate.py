@@ -17,11 +17,12 @@ from msgspec.structs import replace
 from eprof.base.boards import NOTHING_TOLD, DataSheet, Traits, data_sheet, near, sheets, sheets_with
 from eprof.base.errors import CostError
 from eprof.base.gpus import capability_of_label
+from eprof.base.known import only
 from eprof.base.resources import folder
 from eprof.base.text import brief, listed, printable
 from eprof.base.toml import Document, quoted
 from eprof.costs.file import checked
-from eprof.costs.intervals import CONSTANT_POWER
+from eprof.costs.parts import CONSTANT_POWER
 from eprof.costs.table import CostTable
 from eprof.counts.counters import capability_of
 
@@ -274,7 +275,9 @@ def _constant(board: DataSheet, idle_w: float | None, idle_from: str) -> _Consta
     if idle_w is not None:
         return _Constant(idle_w, shares["idle_known_sd"], idle_from)
     assert board.limit_w is not None
-    kind, boards = _KINDS.get(board.memory or "", ("any", "boards of all kinds"))
+    kind, boards = "any", "boards of all kinds"
+    if board.memory in _BOARDS:
+        kind, boards = board.memory, _BOARDS[board.memory]
     if kind == "gddr" and _chip(board.name).process == _NEWEST:
         kind, boards = "gddr_5nm", f"{boards} and chips of {_NEWEST}"
     share = shares[kind]
@@ -287,11 +290,7 @@ def _constant(board: DataSheet, idle_w: float | None, idle_from: str) -> _Consta
 
 
 _NEWEST = "5 and 4 nm"
-_KINDS = {
-    "gddr": ("gddr", "boards with GDDR memory"),
-    "hbm": ("hbm", "boards with HBM memory"),
-    "laptop": ("laptop", "laptops"),
-}
+_BOARDS = {"gddr": "boards with GDDR memory", "hbm": "boards with HBM memory", "laptop": "laptops"}
 
 
 def _boards_of(capability: str, told: Traits = NOTHING_TOLD) -> list[DataSheet]:
@@ -326,8 +325,7 @@ def _chip(device_name: str) -> Chip:
     """The chip of a GPU; a likely one where its capability is not known, or is one of several."""
     known = [chips()[capability] for capability in _capabilities(device_name) if capability in chips()]
     likely = next(iter(known), chips()[_LIKELY_CHIP])
-    is_certain = len({chip.full_rate for chip in known}) == 1
-    return likely if is_certain else replace(likely, full_rate=None)
+    return replace(likely, full_rate=only({chip.full_rate for chip in known}))
 
 
 def _capabilities(device_name: str) -> Collection[str]:
@@ -344,7 +342,9 @@ def _watts_per_gflop(board: DataSheet) -> float:
     known = [
         sheet.limit_w / sheet.peaks["sp_gflops"] for sheet in alike if sheet.limit_w and "sp_gflops" in sheet.peaks
     ]
-    return statistics.median(known) if known else _watts_per_gflop(DataSheet("any"))
+    if not known:
+        return _watts_per_gflop(DataSheet("any"))
+    return statistics.median(known)
 
 
 def _multiprocessors(board: DataSheet) -> tuple[int, float] | None:

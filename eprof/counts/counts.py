@@ -19,7 +19,7 @@ from eprof.base.marks import Mark
 from eprof.base.nouns import Nouns, nouns_of
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS, LEVEL_PARTS, PARTS, TENSOR_PARTS
-from eprof.counts.definition import COMPONENTS, SIGNS, SM_COUNT, Counter, Definition, Entry, Told, bracketed
+from eprof.counts.definition import COMPONENTS, SHARES, SIGNS, SM_COUNT, Counter, Definition, Entry, Told, bracketed
 from eprof.counts.term import Term
 from eprof.logs.rows.log import COUNT, KernelRows, Launches, Log
 
@@ -496,7 +496,8 @@ def _shape(sheet: Sheet) -> Columns:
     for name, entries in sheet.definition.components.items():
         cells = sheet.first_known(name, entries)
         if cells is not None:
-            columns[name] = cells.values * np.where(cells.averaged, sheet.launches.rows.launches, 1)
+            is_mean = cells.averaged | (name in SHARES)
+            columns[name] = cells.values * np.where(is_mean, sheet.launches.rows.launches, 1)
     return Columns.of(columns, sheet.length)
 
 

@@ -133,9 +133,6 @@ def _facts(side: Side) -> Iterator[tuple[str, str]]:
         yield "Logs", f"and {len(side.inputs) - _LOGS} more, in the JSON"
 
 
-# ------------------------------------------------------------------------------------------------------------ chart
-
-
 class Bar(Struct, frozen=True):
     """A row of the chart. kind: "less", "more", "unclear" (the change does not stand out of the noise)."""
 

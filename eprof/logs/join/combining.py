@@ -24,7 +24,7 @@ from msgspec import Struct, field
 from eprof import profilers
 from eprof.base.arrays import Columns, alike, numbered
 from eprof.base.gpus import UNNAMED, normal_label, unnumbered
-from eprof.base.known import only
+from eprof.base.known import either, mapped, only
 from eprof.base.marks import Mark
 from eprof.base.text import counted, cut, few, pattern, phrase, when
 from eprof.logs.join import spelling
@@ -62,7 +62,7 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None, name
     unit is one of TOTALS, else averages weighted by launches. Raises nothing: `warnings` names what does not match.
     """
     programs = of_several_programs([log.command for log in logs if log.command])
-    warnings = [f"joined logs of {programs}"] if programs else []
+    warnings = [*filter(None, [phrase("joined logs of {}", programs)])]
     logs, spelling_notes = spelling.agree(logs)
     collected = together([part for log in logs for table in log.tables for part in by_collection(table)])
     tables, twice = without_copies(collected, logs)
@@ -89,6 +89,9 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None, name
     # Of a kernel without counters or time, the launches in the table that has most of them.
     seen = [np.bincount(row, table.rows.launches, size) for table, row in placed]
     timed = np.where(best.launches > 0, best.launches, np.max([np.zeros(size), *seen], axis=0))
+    part = None
+    if kernels.has_parts:
+        part = np.array([part for *_, part in kernels.rows], dtype=object)
     return Launches(
         KernelRows(
             device=np.array([device for device, _, _ in kernels.rows], dtype=object),
@@ -96,7 +99,7 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None, name
             launches=np.where(launches > 0, launches, timed).astype(np.int64),
             time_s=time_s,
             time_marks=time_marks,
-            part=np.array([part for *_, part in kernels.rows], dtype=object) if kernels.has_parts else None,
+            part=part,
         ),
         Columns(tuple(units), values.T),
         Columns(tuple(units), marks.T),
@@ -162,7 +165,13 @@ def _added_up(
         whole.take(sums)
         for kind, of_kind in seconds.items():
             times.setdefault(kind, Sums(size, [True])).take(of_kind)
-    warnings += _contradictions(whole.is_apart, list(units), names)
+    if whole.is_apart.any():
+        counters = list(compress(units, np.asarray(whole.is_apart.any(axis=1))))
+        kernels = _these(np.asarray(whole.is_apart.any(axis=0)), names)
+        warnings.append(
+            f"{kernels}: tables that should be of the same launches tell different counts a launch of "
+            f"{_listed(counters)}, so these are estimated; see that they are of one program with one input"
+        )
     return whole, {kind: times[kind] for kind in sorted(times, key=_rank)}
 
 
@@ -188,7 +197,7 @@ def _counted_once(of_passes: Sequence[Sequence[Table]]) -> Iterable[str]:
     """One sentence on counters of several passes, where only their lists of counters show that these are passes."""
     counters: list[set[str]] = []  # by which passes are told apart: those of its list, where a table has one
     for tables in of_passes:
-        listed = (table.units if table.collected is None else table.units.keys() & table.collected for table in tables)
+        listed = (table.units.keys() & either(table.collected, table.units.keys()) for table in tables)
         counters.append(set[str]().union(*listed) - profilers.aside())
     kinds = [{table.kind for table in tables} for tables in of_passes]
     shared = {
@@ -206,17 +215,6 @@ def _counted_once(of_passes: Sequence[Sequence[Table]]) -> Iterable[str]:
 
 def _listed(labels: Sequence[str]) -> str:
     return few([f"`{label}`" for label in labels], _EXAMPLES, "counters")
-
-
-def _contradictions(is_apart: Array, labels: Sequence[str], names: Sequence[str]) -> Iterable[str]:
-    """One sentence on counters of which two passes tell different counts a launch; (n_counters, n_kernels)."""
-    if is_apart.any():
-        counters = [labels[place] for place in np.flatnonzero(is_apart.any(axis=1)).tolist()]
-        kernels = np.asarray(is_apart.any(axis=0))
-        yield (
-            f"{_these(kernels, names)}: tables that should be of the same launches tell different counts a "
-            f"launch of {_listed(counters)}, so these are estimated; see that they are of one program with one input"
-        )
 
 
 class _Kernels(Struct):
@@ -241,8 +239,7 @@ class _Kernels(Struct):
         codes, first = alike(*(column.codes for column in columns))
         numbers = []
         for device, kernel, *part in zip(*(column.chosen(first).texts() for column in columns), strict=True):
-            known = alone if device is None else self.device(device)
-            row = known, kernel, next(iter(part), None)
+            row = either(mapped(self.device, device), alone), kernel, next(iter(part), None)
             numbers.append(self.rows.setdefault(row, len(self.rows)))
         return np.array(numbers, dtype=np.int64)[codes]
 
@@ -276,7 +273,7 @@ def _name_devices(
                 warnings.append(f"{name} is taken to be {named.device}, which a line beside the tables names")
         return
     for name in labels:
-        same = _as_named(numbered[name], labels, capability_of) if name in numbered else None
+        same = mapped(_as_named, numbered.get(name), labels, capability_of)
         rivals = {match[2] for match in numbered.values() if name in numbered and match[1] == numbered[name][1]}
         if same is not None and (len(rivals) == 1 or capability_of(same)):
             kernels.devices[normal_label(name)] = kernels.devices.setdefault(normal_label(same), same.strip())
@@ -294,13 +291,14 @@ def _as_named(numbered: re.Match[str], labels: Mapping[str, bool], capability_of
     known = only(same.values())
     if known is None or capability is None:
         return known
-    possible = capability_of(known)
-    return known if not possible or capability in possible else None
+    if capability in (capability_of(known) or [capability]):
+        return known
+    return None
 
 
 def _only_part(table: Table) -> str | None:
     """The part of all rows of a table (the rank of a log of one rank), else None."""
-    return None if table.rows.part is None else only(table.rows.part.names)
+    return mapped(lambda part: only(part.names), table.rows.part)
 
 
 def _place(
