@@ -30,7 +30,7 @@ def split_table(view: View) -> Table:
     columns = [
         Column("part", "left"),
         Column("energy"),
-        Column(when(total.lower, "of what is known") or "share", media=Medium.TERMINAL),
+        Column("of what is known" if total.lower else "share", media=Medium.TERMINAL),
         Column(_interval_label(view), media=_intervals_of([view.document])),
         Column("marks", "left", Medium.MARKDOWN),
     ]
