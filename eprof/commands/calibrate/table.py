@@ -55,10 +55,9 @@ class Scaled(NamedTuple):
 def scaled(rows: Sequence[Row], capability: Capability, device_name: str) -> Scaled:
     """Prices in pJ of `--quick`, scaled to the GPU, and the factors that made them.
 
-    Raises EprofError where a run that it takes is missing.
-
-    For each replica of the shared prices c and each kind of operands, the two factors are those with the least squares
-    of (idle + f_core sum_core c r + f_memory c_dram r_dram) / measured power - 1, neither below 0.
+    Raises EprofError where a run that it takes is missing. For each replica of the shared prices c and each kind of
+    operands, the two factors are those with the least squares of (idle + f_core sum_core c r + f_memory c_dram r_dram)
+    / measured power - 1, neither below 0.
     """
     used = {row.benchmark: row for row in rows if row.used}
     idle_watts = [power for name in _IDLE if name in used and (power := used[name].power_w) is not None]
@@ -140,9 +139,8 @@ class Made(NamedTuple):
 def make(session: Session, path: Path, rows: Sequence[Row], name: str) -> Made:
     """Fit a calibration's `path` (measurements.csv) and write the cost table `name`.
 
-    Raises MeasurementError if it cannot be fitted.
-
-    With one setting there are no voltages to estimate, and the clock tree is part of constant power.
+    Raises MeasurementError if it cannot be fitted. With one setting there are no voltages to estimate, and the clock
+    tree is part of constant power.
     """
     measured = measurements.read(path, mapping=results.mapping(rows, session.device))
     alone = len(measured.settings) == 1

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
+from eprof.base.text import when
 from eprof.commands.comm import words
 from eprof.commands.comm.document import Comm, Row
 from eprof.show.page.frame import Figure, card, method, page, quiet
@@ -38,7 +39,7 @@ def _figures(document: Comm) -> Iterator[Figure]:
 
 
 def _sections(document: Comm) -> Iterator[Section]:
-    heading = "All messages" if document.totals else "When it pays"
+    heading = when(document.totals, "All messages") or "When it pays"
     yield card("pays", heading, heading, *words.points(document), *words.tables(document))
     if charts := _charts(document):
         legend = "Against polling at the first clock, which is 1; a line an operation, logarithmic axes."

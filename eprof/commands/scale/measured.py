@@ -107,9 +107,6 @@ def _value(text: str, how: str) -> float:
     return number / (1e6 if match[2] and number >= 1e6 * _LEAST_MHZ else 1e3)
 
 
-# ---- files
-
-
 def _is_accounting(path: str) -> bool:
     """Whether a file is what `sacct --json` prints."""
     return path.endswith(".json") and Path(path).is_file() and _accounted(log_content(path, _MOST_BYTES)) is not None
@@ -186,9 +183,6 @@ def _splitting(header: str, rule: str) -> Callable[[str], list[str]]:
     if separator == "|":  # as sacct prints it, which knows no quotes
         return lambda line: [cell.strip() for cell in line.split("|")]
     return lambda line: [cell.strip() for cell in next(csv.reader([line], delimiter=separator))]
-
-
-# ---- sacct --json
 
 
 class _Accounting(Struct):

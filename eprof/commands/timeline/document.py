@@ -52,10 +52,9 @@ class Function(Struct, frozen=True, kw_only=True):
     """A function. energy_j: by component, while it was innermost; inclusive_j: with all that it calls.
 
     All three are None of a component whose power is not known at any time of it. above_idle_j: energy_j less idle power
-    while it is known. estimated: its typical stretch is shorter than three samples;
-    inclusive_estimated: that with all that it calls is. unknown_s: for so much of its
-    time the power of some component is not known, so that its joules are lower bounds. spans: when it ran, from the
-    start of the window, for a chart.
+    while it is known. estimated: its typical stretch is shorter than three samples; inclusive_estimated: that with all
+    that it calls is. unknown_s: for so much of its time the power of some component is not known, so that its joules
+    are lower bounds. spans: when it ran, from the start of the window, for a chart.
     """
 
     name: str

@@ -16,8 +16,7 @@ _ROUNDING_S = 1e-6
 
 
 def to_trace(document: Timeline, fused: Fused) -> bytes:
-    """A power trace: each step of power, in W, each mark with its joules; times in us from the first power, to the
-    ns.
+    """A power trace: each step of power, in W, each mark with its joules; times in us from the first power, to the ns.
 
     The joules of a mark are those of all that runs in it. Where power is not known the counter is 0, and the mark says
     for how long.

@@ -92,7 +92,7 @@ def _clocks(document: Tune, heat: words.Heat) -> Section:
         f"energy.{faint}"
     )
     answer = Sentence(f"{heat.caption} Core clock across, memory clock down, in MHz.")
-    maps = when(len(document.kernels) > 1, kernel_maps(document))
+    maps = when(len(document.kernels) > 1, _kernel_maps(document))
     return card(
         "clocks", "Clocks", "Energy at every clock setting", answer, energy_map(heat.cells), quiet(legend), maps
     )
@@ -150,10 +150,7 @@ def _trade(document: Tune) -> Iterator[Section]:
     yield card("trade", "Time for energy", "What less energy costs in time", Sentence(answer), chart, quiet(far))
 
 
-# ----------------------------------------------------------------------------------------------------------- charts
-
-
-def kernel_maps(document: Tune) -> Markup:
+def _kernel_maps(document: Tune) -> Markup:
     """Heat maps of the kernels that use most energy at each pair of clocks."""
     kernels = words.by_energy(document)[:_MAPS]
     maps = [

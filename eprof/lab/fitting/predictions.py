@@ -293,8 +293,6 @@ def _factors(
     return here, factors
 
 
-# ---- what predictions are held against
-
 CONSTANT, LINEAR = "constant power", "mean power of a kernel, linear in clocks"
 _CLOCKS = ["core_mhz", "memory_mhz"]
 _SEED = 0

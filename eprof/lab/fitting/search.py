@@ -183,18 +183,10 @@ def monotone(quartics: Floats, low: Floats, high: Floats) -> Floats:
 
 def around(quartics: Floats, pinned: int) -> Floats:
     """(l,) monotone voltages of a domain's levels; that of level `pinned` is 1."""
-    number = len(quartics)
-    below, above = monotone_part(quartics, 0, pinned), monotone_part(quartics, pinned + 1, number)
-    return np.concatenate([below, [1.0], above])
-
-
-def monotone_part(quartics: Floats, start: int, end: int) -> Floats:
-    """The voltages of levels below (`start` 0) or above the pinned one."""
-    low, high = (LOWEST, 1.0) if start == 0 else (1.0, HIGHEST)
-    size = max(end - start, 0)
-    if size == 0:
-        return np.zeros(0)
-    return monotone(quartics[start:end], np.full(size, low), np.full(size, high))
+    below, above = quartics[:pinned], quartics[pinned + 1 :]
+    lower = monotone(below, np.full(len(below), LOWEST), np.ones(len(below)))
+    higher = monotone(above, np.ones(len(above)), np.full(len(above), HIGHEST))
+    return np.concatenate([lower, [1.0], higher])
 
 
 _ROUNDS = 60

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from eprof.base.arrays import Floats
+from eprof.base.known import mapped
 from eprof.base.text import pattern
 
 _LONGEST = 64  # characters of a date
@@ -148,4 +149,4 @@ def seconds(text: str) -> float:
     """An interval as users write it: "60s", "100ms", "5". NaN for none."""
     match = re.fullmatch(r"(\d+\.?\d*|\.\d+) *(ms|us|s|min|h|)", text.strip())
     size = {"us": 1e-6, "ms": 1e-3, "min": 60.0, "h": _HOUR_S}
-    return float(match[1]) * size.get(match[2], 1.0) or math.nan if match else math.nan
+    return mapped(lambda match: float(match[1]) * size.get(match[2], 1.0), match) or math.nan

@@ -118,9 +118,9 @@ class Messages:
 
 GPU_NAME = "device__attribute_display_name"
 Words = Sequence[str | None] | Names
-_ADVICE = "roofline__"
-# What no kernel does, and shares that advice tells of cycles.
-_ASIDE = ("device__", "launch__", "profiler__", "c2clink__", "nvlink__", "numa__", _ADVICE)
+_ADVICE = ("roofline__", "derived__memory_", "memory_", "smsp__warp_issue_stalled_")
+# What no kernel does, and what only rules tell of it.
+_ASIDE = ("device__", "launch__", "sm__maximum_warps", "profiler__", "c2clink__", "nvlink__", "numa__", *_ADVICE)
 _PID_DIGITS = 18  # that fit in 64 bits
 _RATE = pattern(r"\.(?:pct|ratio|max_rate)$|\.(?:pct_of|per_cycle|peak)_")
 _SHOWN, _FEW = 12, 6
@@ -128,7 +128,7 @@ _SHOWN, _FEW = 12, 6
 
 @cache
 def labels_of_page() -> Mapping[str, Any]:
-    """The metrics of ncu's details page: `label` by label, `rate` by label and unit (`counters/ncu/labels.toml`)."""
+    """What ncu's details page says: labels, rates by unit, sentences (`counters/ncu/labels.toml`)."""
     return Document.read(folder("counters") / "ncu" / "labels.toml").data
 
 
