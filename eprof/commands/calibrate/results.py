@@ -303,11 +303,7 @@ def _row(
     )
     known = peaks(manifest, device, core or setting[0], memory)
     reached, bound = fraction(manifest.counts(*launch, overhead=False), time_s, known)
-    reasons = [
-        *contradictions,
-        *_too_slow(manifest, benchmark, reached, bound),
-        *_other_clock(core, setting[0], seen),
-    ]
+    reasons = [*contradictions, *_too_slow(manifest, benchmark, reached, bound), *_other_clock(core, setting[0], seen)]
     if power is None or power <= 0:
         reasons.append(last.get("no_power", "the meter gave no power"))
     if benchmark.needs_counters:

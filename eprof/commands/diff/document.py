@@ -164,11 +164,7 @@ def _bounds(
 
 
 def document(
-    changes: Changes,
-    notes: Sequence[str],
-    gates: Sequence[schema.Gate],
-    command_line: Sequence[str],
-    by: Sequence[str],
+    changes: Changes, notes: Sequence[str], gates: Sequence[schema.Gate], command_line: Sequence[str], by: Sequence[str]
 ) -> schema.Document:
     """The whole difference as the document that every report is made of. notes: of the matching. by: what rows are."""
     old, new = changes.old_side, changes.new_side

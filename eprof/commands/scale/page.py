@@ -157,8 +157,8 @@ def _method(document: Scale) -> dict[str, list[str]]:
     parts = {
         "Efficiency": [
             "Energy efficiency is the energy on one processor over that on p, at the same clock (Song's "
-            "iso-energy-efficiency). It is above 1 where processors save work together.",
-        ],
+            "iso-energy-efficiency). It is above 1 where processors save work together."
+        ]
     }
     cluster, program, node = document.cluster, document.program, document.node
     if node:

@@ -214,11 +214,7 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
 
 
 def fused(
-    series: Sequence[Series],
-    marks: Marks,
-    asked: Asked,
-    notes: Iterable[str],
-    sampled: Sequence[Activity] = (),
+    series: Sequence[Series], marks: Marks, asked: Asked, notes: Iterable[str], sampled: Sequence[Activity] = ()
 ) -> Fused:
     """Power and marks of a timeline, and what was `sampled`, on one clock. Raises LogError: they are of other times."""
     own = {(each.source, each.component): place for place, each in enumerate(series)}
