@@ -26,10 +26,7 @@ _KEYS = (
     *("schema", "name", "about", "unit", "nodes", "source", "basis", "waiting", "memory_bytes", "gamma"),
     *("setting", "time", "message", "network", "node", "storage"),
 )
-_SETTING = ("core_mhz", "idle_w", "on_chip_w", "off_chip_w", "default")
-_NODE = ("gpus", "host_w", "network_w", "gpu_idle_w")
 _ALGORITHM = pattern(r"[a-z_]{1,40}:\w{1,40}")
-_HZ = 1e6
 _MOST = 1e15
 
 
@@ -165,7 +162,7 @@ class Cluster(Struct, frozen=True, dict=True):
 
     def on_chip_s(self, clock: Clock) -> float:
         """t_c = CPI / f, s a count."""
-        return self.on_chip_cycles / (clock.core_mhz * _HZ)
+        return self.on_chip_cycles / (clock.core_mhz * 1e6)
 
 
 def load(name_or_path: str) -> Cluster:
@@ -184,7 +181,7 @@ def _beside(root: Node) -> Beside:
     node = root["node"]
     if node.value is None:
         return Beside()
-    node.table(_NODE)
+    node.table(("gpus", "host_w", "network_w", "gpu_idle_w"))
     return Beside(
         host_w=_optional(node["host_w"]),
         network_w=_optional(node["network_w"]),
@@ -244,7 +241,7 @@ def _clocks(node: Node, idle_w: float | None) -> tuple[tuple[Clock, ...], Clock]
     clocks: list[Clock] = []
     defaults: list[Clock] = []
     for entry in entries:
-        entry.table(_SETTING)
+        entry.table(("core_mhz", "idle_w", "on_chip_w", "off_chip_w", "default"))
         clock = Clock(
             entry["core_mhz"].number(1, 1e5),
             idle_w if idle_w is not None and "idle_w" not in entry else entry["idle_w"].number(0, _MOST),

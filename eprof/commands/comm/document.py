@@ -121,7 +121,6 @@ class Comm(Document, frozen=True, kw_only=True):
 
 
 _LATER = 1.05  # as late a message may come: [S] 6.4.4 prints "less than 5 %"
-_MB = 1e6
 _OF_SAMPLE = ("primitive", "waiting", "core_mhz", "operations", "latency_s", "energy_j", "busy")
 
 
@@ -224,7 +223,7 @@ def _rows(samples: Sequence[Sample]) -> Iterator[Row]:
             **{name: getattr(sample, name) for name in _OF_SAMPLE},
             bytes=sample.size,
             power_w=ratio(sample.energy_j, sample.latency_s),
-            j_per_mb=ratio(sample.energy_j, sample.size / _MB),
+            j_per_mb=ratio(sample.energy_j, sample.size / 1e6),
             spread=max(sample.spread, getattr(base, "spread", 0.0)),
             relative=mapped(_relative, base, sample),
             marks=names(sample.marks),

@@ -28,10 +28,6 @@ _CAUSES = {
     "l1": "L1",
     UNSEEN: "work not sampled",
 }
-_SHOWN_CAUSES = 3
-_GPUS = 4
-_FUNCTIONS = 6
-_NAMED = 2  # functions or components in the headline
 
 
 def subject(document: Timeline) -> str:
@@ -55,7 +51,7 @@ def _by_cause(document: Timeline) -> str:
     total_j = sum(joules.values())
     if not total_j:
         return ""
-    largest = sorted(joules, key=lambda word: -joules[word])[:_SHOWN_CAUSES]
+    largest = sorted(joules, key=lambda word: -joules[word])[:3]
     shares = [f"{percent(joules[word] / total_j)} {cause_label(word)}" for word in largest]
     return f"Of their joules {listed(shares)}." if len(document.splits) > 1 else f"Of it {listed(shares)}."
 
@@ -109,7 +105,7 @@ def by_prices(document: Timeline) -> Iterator[Point]:
         for split in document.splits
         if split.metered_j
     ]
-    alone = phrase("the prices alone are {} off", few(off, _GPUS)) or "the meter saw nothing"
+    alone = phrase("the prices alone are {} off", few(off, 4)) or "the meter saw nothing"
     costs = document.splits[0].costs
     work = when(not all(split.counted for split in document.splits), " Work is taken for active x clock x units.")
     yield Point("Prices", f"{costs}, held to the meter{over}; {alone}.{work}")
@@ -131,7 +127,7 @@ def _largest(document: Timeline) -> list[str]:
     known = [(share, name) for name, energy_j in joules.items() if (share := ratio(energy_j, document.total_j))]
     if not known:
         return [f"{quantity(document.total_j / document.duration_s, 'W')} on average"]
-    largest = sorted(known, reverse=True)[:_NAMED]
+    largest = sorted(known, reverse=True)[:2]  # functions or components in the headline
     return [f"{percent(share)} {name if name == OUTSIDE else f'in {name}'}" for share, name in largest]
 
 
@@ -184,7 +180,7 @@ def blocks(document: Timeline, verbose: bool) -> Iterator[Block]:
     if document.splits:
         yield causes(document)
     if document.functions:
-        yield functions(document, at_most(_FUNCTIONS, verbose))
+        yield functions(document, at_most(6, verbose))
     yield components(document)
     yield from by_prices(document)
     yield from trust(document)

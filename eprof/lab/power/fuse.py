@@ -16,8 +16,6 @@ from eprof.base.known import ratio
 from eprof.lab.power.marks import Mark
 from eprof.lab.power.series import Series
 
-_STEPS_OF_A_PERIOD = 10  # how finely clocks are compared
-_LEAST_OF_A_PERIOD = 1e-6  # less of an offset is rounding
 _QUARTER_S = 900.0  # zones of time are so far apart
 
 
@@ -112,11 +110,11 @@ def offset_s(series: Series, pieces: Pieces, within_s: float) -> float:
 
     The offset within `within_s` at which what the mean power of each function explains of the power is most.
     """
-    step = series.period_s / _STEPS_OF_A_PERIOD
+    step = series.period_s / 10  # how finely clocks are compared
     offsets = np.arange(-within_s, within_s + step / 2, step)
     explained = [_explained(series.shifted(offset), pieces) for offset in offsets]
     found_s = float(offsets[int(np.argmax(explained))])
-    return 0.0 if abs(found_s) < _LEAST_OF_A_PERIOD * series.period_s else found_s
+    return 0.0 if abs(found_s) < 1e-6 * series.period_s else found_s  # less of an offset is rounding
 
 
 def _explained(series: Series, pieces: Pieces) -> float:

@@ -31,7 +31,6 @@ from eprof.lab.power.series import MOST_W, Series
 from eprof.logs.rows import stream
 
 _MOST_BYTES = 256 << 20
-_NAMED = 3
 _FEW = 0.1  # of the samples of a meter may be below 0; what has more is no power drawn
 _MOSTLY = 0.8  # of the moments of several devices have a row of each
 _FALLS = 1 / 3  # of the steps of a counter may be falls; what has more is none
@@ -105,7 +104,7 @@ def sampled(path: str, notes: list[str], interval_s: float | None = None) -> tup
     known_ = [track for track in tracks if not np.isnan(track.values).all()]
     if not known_:
         names = [track.component for track in tracks] or ["its power"]
-        raise LogError(f"{path}: no cell of {few(names, _NAMED)} holds a number.")
+        raise LogError(f"{path}: no cell of {few(names, 3)} holds a number.")
     if untold:
         said.append(f"{path}: no unit is written for {', '.join(sorted(untold))}; taken for W")
     # Beside counters, which end with their last sample, power does, too.
