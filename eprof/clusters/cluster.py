@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.errors import CostError, DefinitionError
+from eprof.base.known import mapped
 from eprof.base.marks import NONE, Mark, marked
 from eprof.base.resources import folder, tree
 from eprof.base.text import did_you_mean, listed, pattern
@@ -186,7 +187,7 @@ def _beside(root: Node) -> Beside:
         host_w=_optional(node["host_w"]),
         network_w=_optional(node["network_w"]),
         gpu_idle_w=_optional(node["gpu_idle_w"]),
-        gpus=_count(node["gpus"]),
+        gpus=mapped(int, _optional(node["gpus"], 1)),
         storage=_storage(root["storage"]),
         marks=marked(Mark.ASSUMED, root["basis"].choice(BASES) == "assumed"),
         name=root["name"].text(),
@@ -215,19 +216,15 @@ def read(document: Document) -> Cluster:
         interrupt_s=_optional(time["interrupt_s"]),
         clock_change_s=_optional(time["clock_change_s"]),
         gamma=_optional(root["gamma"]),
-        nodes=_count(root["nodes"]),
+        nodes=mapped(int, _optional(root["nodes"], 1)),
         memory_bytes=_optional(root["memory_bytes"]),
         link=_link(root["network"]),
         storage=_storage(root["storage"]),
     )
 
 
-def _optional(node: Node) -> float | None:
-    return None if node.value is None else node.number(0, _MOST)
-
-
-def _count(node: Node) -> int | None:
-    return None if node.value is None else int(node.number(1, _MOST))
+def _optional(node: Node, least: float = 0) -> float | None:
+    return None if node.value is None else node.number(least, _MOST)
 
 
 def _clocks(node: Node, idle_w: float | None) -> tuple[tuple[Clock, ...], Clock]:

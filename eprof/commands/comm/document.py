@@ -174,6 +174,23 @@ def simulated(case: Case, samples: Sequence[Sample], mpi: str) -> Comm:
 
 def measured(case: Case, samples: Sequence[Sample], mpi: str, joules_from: str) -> Comm:
     """The document of messages measured on this machine."""
+    notes = []
+    if any(Mark.ASSUMED in sample.marks for sample in samples):
+        per_process = f"one {case.cluster.unit} of {case.cluster.name} a process (--cluster)"
+        notes.append(
+            f"No meter: joules are processor time at assumed powers, {per_process}; latency and processor time are "
+            "measured."
+        )
+    if any(sample.energy_j is None for sample in samples):
+        notes.append(
+            "The meter's counter did not move in some rows: their joules are not known; measure longer (--seconds)."
+        )
+    cores = len(os.sched_getaffinity(0))
+    load = os.getloadavg()[0]
+    if case.processes > cores:
+        notes.append(f"{case.processes} processes share {cores} cores: polling ones keep each other from working.")
+    elif load > cores + 0.5:
+        notes.append(f"Other programs keep the {cores} cores busy (load {load:.1f}): latencies are theirs, too.")
     return _document(
         case,
         samples,
@@ -181,7 +198,7 @@ def measured(case: Case, samples: Sequence[Sample], mpi: str, joules_from: str) 
         kind=MEASURED,
         mpi=mpi,
         joules_from=joules_from,
-        warnings=list(_of_measurement(case, samples)),
+        warnings=notes,
     )
 
 
@@ -288,20 +305,3 @@ def _totals(samples: Sequence[Sample]) -> Iterator[Total]:
             energy_j=math.fsum(sample.operations * (sample.energy_j or 0.0) for sample in same),
             marks=names(marks),
         )
-
-
-def _of_measurement(case: Case, samples: Sequence[Sample]) -> Iterator[str]:
-    """What a reader of the document must know of measured messages."""
-    if any(Mark.ASSUMED in sample.marks for sample in samples):
-        per_process = f"one {case.cluster.unit} of {case.cluster.name} a process (--cluster)"
-        yield (
-            f"No meter: joules are processor time at assumed powers, {per_process}; latency and processor time are "
-            "measured."
-        )
-    if any(sample.energy_j is None for sample in samples):
-        yield "The meter's counter did not move in some rows: their joules are not known; measure longer (--seconds)."
-    cores = len(os.sched_getaffinity(0))
-    if case.processes > cores:
-        yield f"{case.processes} processes share {cores} cores: polling ones keep each other from working."
-    elif os.getloadavg()[0] > cores + 0.5:
-        yield f"Other programs keep the {cores} cores busy (load {os.getloadavg()[0]:.1f}): latencies are theirs, too."

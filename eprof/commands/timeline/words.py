@@ -222,7 +222,7 @@ def functions(document: Timeline, limit: int | None, by_component: bool = True) 
     outside = total_of(document, document.outside_j)
     unsure = marks_outside(document, *added(document))
     time, energy = Quantity(document.outside_s, "s"), Quantity(outside, "J", unsure)
-    cells: list[Cell] = [OUTSIDE, "", time, energy, _share(document, outside)]
+    cells: list[Cell] = [OUTSIDE, "", time, energy, Share(ratio(outside, document.total_j))]
     cells += [Quantity(document.outside_j[each.name], "J", marks_outside(document, each)) for each in several]
     most = [_most(document, "") for _ in document.splits[:1]]
     lines.append(Row([*cells, "", "", *most], total=True))
@@ -241,7 +241,7 @@ def _function(document: Timeline, function: Function, names: Sequence[str]) -> R
         whole(function.calls),
         Quantity(function.time_s, "s"),
         Quantity(joules, "J", unsure),
-        _share(document, joules),
+        Share(ratio(joules, document.total_j)),
         *(Quantity(function.energy_j[name], "J", unsure) for name in names),
         above,
         Quantity(total_of(document, function.inclusive_j), "J", marks_inclusive(function)),
@@ -262,10 +262,6 @@ def _most(document: Timeline, function: str) -> str:
         return ""
     word = max(joules, key=lambda word: joules[word])
     return f"{cause_label(word).removesuffix(' power')} {percent(joules[word] / total_j)}"
-
-
-def _share(document: Timeline, joules: float | None) -> Share:
-    return Share(ratio(joules, document.total_j))
 
 
 def components(document: Timeline) -> Table:

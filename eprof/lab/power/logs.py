@@ -356,20 +356,16 @@ def _tracks(meter: Meter, rows: Sequence[Row], moments: Sequence[float]) -> Iter
     if meter.devices != "added":
         yield from tracks.values()
         return
+    # Devices whose joules are added up, moment by moment; not known where one of them is not there.
     for name in dict.fromkeys(component for component, _ in tracks):
-        yield _sum([track for (component, _), track in tracks.items() if component == name])
-
-
-def _sum(tracks: Sequence[_Track]) -> _Track:
-    """Devices whose joules are added up, moment by moment; not known where one of them is not there."""
-    parts: dict[float, list[float]] = {}
-    for track in tracks:
-        for time_s, value in dict.fromkeys(zip(track.times.tolist(), track.values.tolist(), strict=True)):
-            parts.setdefault(time_s, []).append(value)
-    most = max(map(len, parts.values()))
-    summed = [sum(values) if len(values) == most else math.nan for values in parts.values()]
-    first = tracks[0]
-    return _Track(first.component, first.kind, first.is_step, first.within, np.array(list(parts)), np.array(summed))
+        same = [track for (component, _), track in tracks.items() if component == name]
+        parts: dict[float, list[float]] = {}
+        for track in same:
+            for time_s, value in dict.fromkeys(zip(track.times.tolist(), track.values.tolist(), strict=True)):
+                parts.setdefault(time_s, []).append(value)
+        most = max(map(len, parts.values()))
+        summed = [sum(values) if len(values) == most else math.nan for values in parts.values()]
+        yield replace(same[0], times=np.array(list(parts)), values=np.array(summed))
 
 
 def _of_devices(path: str, meter: Meter, track: _Track, its: _Clock, notes: list[str]) -> Iterator[_Track]:
