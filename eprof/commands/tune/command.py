@@ -87,6 +87,7 @@ def _profiled(options: argparse.Namespace) -> "Tuning":
     profile = api.load(
         *options.inputs,
         capability=options.capability,
+        gpu=options.costs,
         time=options.time,
         kernels=options.kernel_name,
         command_line=options.command_line,
