@@ -17,10 +17,12 @@ from msgspec.structs import replace
 
 from eprof.base import cpus
 from eprof.base.errors import CostError, DefinitionError
+from eprof.base.gpus import normal_name
 from eprof.base.known import mapped
 from eprof.base.resources import folder, tree
 from eprof.base.text import brief, did_you_mean
 from eprof.base.toml import Document
+from eprof.base.vocabulary import CPU
 from eprof.costs.file import checked, read
 from eprof.costs.parts import BASES, Charge, Costs, Peaks, Price, Scale, Setting
 from eprof.costs.table import CostTable, name_in_tables
@@ -42,6 +44,7 @@ __all__ = [
     "check",
     "examine",
     "for_device",
+    "gpu_meant",
     "is_file",
     "load",
     "tables",
@@ -88,6 +91,21 @@ def load(name_or_path: str) -> CostTable:
         f"There is no cost table `{brief(name_or_path, 100)}`.{meant} There are {', '.join(tables())}; "
         "a file of your own is given by its path, such as ./my-gpu.toml."
     )
+
+
+def gpu_meant(name_or_path: str) -> str | None:
+    """The GPU that a user means who names a cost table, or a GPU for short, as tables list it; None: no GPU.
+
+    Raises what `load` raises.
+    """
+    table = load(name_or_path)
+    served = [*table.devices, *(device for board in table.boards for device in board.devices)]
+    if table.processor == CPU or not served:
+        return None
+    if table.basis == ESTIMATED:
+        return table.device
+    told = normal_name(name_or_path)
+    return next((device for device in served if normal_name(device) == told), served[0])
 
 
 def _estimated(device_name: str) -> CostTable:

@@ -16,14 +16,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations, compress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
 
 from eprof import profilers
 from eprof.base.arrays import Columns, alike, numbered
-from eprof.base.gpus import normal_label, unnumbered
+from eprof.base.gpus import UNNAMED, normal_label, unnumbered
 from eprof.base.known import either, mapped, only
 from eprof.base.marks import Mark
 from eprof.base.text import counted, cut, few, pattern, phrase, when
@@ -40,18 +40,26 @@ _BEST_TIMES = (
     "nvprof-gpu-summary",
 )  # fmt: skip
 _NUMBERED = pattern(r"ncu device (\d+)(?: \(CC (.*)\))?")
+_NAMELESS = pattern(rf"{UNNAMED} \((\d+)\)()")  # as above: a number, and no capability
 _EXAMPLES = 3
 _Row = tuple[str | None, str, str | None]
 Times = dict[str, Sums]
 CapabilityOf = Callable[[str], tuple[str, ...]]
 
 
-def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> Launches:
+class _Named(NamedTuple):
+    """The device that is named beside the tables of all logs; by_user: that the user says so, of all devices."""
+
+    device: str | None
+    by_user: bool
+
+
+def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None, named: str | None = None) -> Launches:
     """Join the tables of one or more logs, a row for each device and kernel: see the rules at the module's head.
 
     capability_of: the compute capabilities that a GPU of some name may have, which keeps devices of one number
-    apart. Counters are totals over a row's launches where their unit is one of TOTALS, else averages weighted by
-    launches. Raises nothing: `warnings` names what does not match.
+    apart. named: the GPU of logs that name none, by the user. Counters are totals over a row's launches where their
+    unit is one of TOTALS, else averages weighted by launches. Raises nothing: `warnings` names what does not match.
     """
     programs = of_several_programs([log.command for log in logs if log.command])
     warnings = [*filter(None, [phrase("joined logs of {}", programs)])]
@@ -61,10 +69,10 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> L
     tables, views = _without_views(tables)
     warnings += [*twice, *views, *spelling_notes]
     kernels = _Kernels()
-    named_devices = {log.device for log in logs if log.device}
-    beside = only(named_devices)
-    _name_devices(tables, kernels, capability_of or (lambda _: ()), warnings, beside)
-    placed = list(_place(tables, kernels, beside, warnings))
+    beside = only({log.device for log in logs if log.device})
+    device = _Named(beside or named, named is not None and beside is None)
+    _name_devices(tables, kernels, capability_of or (lambda _: ()), warnings, device)
+    placed = list(_place(tables, kernels, device, warnings))
     placed = list(_settle_parts(placed, kernels, warnings))
     size = len(kernels.rows)
     units = _units(placed, warnings)
@@ -243,32 +251,33 @@ def _devices(table: Table) -> list[str]:
 
 
 def _name_devices(
-    tables: Sequence[Table], kernels: _Kernels, capability_of: CapabilityOf, warnings: list[str], beside: str | None
+    tables: Sequence[Table], kernels: _Kernels, capability_of: CapabilityOf, warnings: list[str], named: _Named
 ) -> None:
     """Say which labels of devices in several logs are one device: "ncu device 0 (CC 8.0)" is device 0 of other tables.
 
     Not if that is known to be of another capability, nor if devices of several capabilities may be it.
-    beside: the device that logs name beside their tables, which the only one in the tables is then.
+    named: the device that is named beside the tables, which the only one in them is then.
     """
     labels: dict[str, bool] = {}
     for table in tables:
         for name in _devices(table):
             labels[name] = labels.get(name, False) or _is_timed(table) or _is_slowed(table.kind)
     numbered = {name: match for name in labels if (match := _NUMBERED.match(name))}
-    if beside is not None and len(labels) == 1 and labels.keys() == numbered.keys():
-        (name,) = labels
-        capability = numbered[name][2]
-        if capability is None or capability in capability_of(beside):
-            kernels.devices[normal_label(name)] = kernels.devices.setdefault(normal_label(beside), beside)
-            warnings.append(f"{name} is taken to be {beside}, which a line beside the tables names")
-            return
+    nameless = numbered | {name: match for name in labels if (match := _NAMELESS.match(name))}
+    fits = all(not match[2] or match[2] in capability_of(named.device or "") for match in nameless.values())
+    if named.device and labels.keys() == nameless.keys() and fits and (len(labels) == 1 or named.by_user):
+        for name, match in nameless.items():
+            label = named.device if len(labels) == 1 else f"{named.device} ({match[1]})"
+            kernels.devices[normal_label(name)] = kernels.devices.setdefault(normal_label(label), label)
+            if not named.by_user:
+                warnings.append(f"{name} is taken to be {named.device}, which a line beside the tables names")
+        return
     for name in labels:
-        known = mapped(_as_named, numbered.get(name), labels, capability_of)
+        same = mapped(_as_named, numbered.get(name), labels, capability_of)
         rivals = {match[2] for match in numbered.values() if name in numbered and match[1] == numbered[name][1]}
-        if known is not None and (len(rivals) == 1 or capability_of(known)):
-            key = normal_label(known)
-            kernels.devices[normal_label(name)] = kernels.devices.setdefault(key, known.strip())
-            warnings.append(f"{name} is taken to be {known}, as other logs name it")
+        if same is not None and (len(rivals) == 1 or capability_of(same)):
+            kernels.devices[normal_label(name)] = kernels.devices.setdefault(normal_label(same), same.strip())
+            warnings.append(f"{name} is taken to be {same}, as other logs name it")
         else:
             kernels.device(name)
 
@@ -293,24 +302,24 @@ def _only_part(table: Table) -> str | None:
 
 
 def _place(
-    tables: Sequence[Table], kernels: _Kernels, beside: str | None, warnings: list[str]
+    tables: Sequence[Table], kernels: _Kernels, named: _Named, warnings: list[str]
 ) -> Iterable[tuple[Table, Array]]:
     """Tables with the joined row (device and kernel) that each of their rows belongs to.
 
-    beside: the device that logs name beside their tables, for where no table names one.
+    named: the device that is named beside the tables, for where none of them names one.
     """
     all_devices = list(dict.fromkeys(kernels.devices.values()))
-    if not all_devices and beside is not None:
-        all_devices = [kernels.device(beside)]
-        warnings.append(
-            f"no table names the GPU in full; it is taken to be {unnumbered(beside)}, by what the logs say beside it"
-        )
+    if not all_devices and named.device is not None:
+        all_devices = [kernels.device(named.device)]
+        if not named.by_user:
+            name = unnumbered(named.device)
+            warnings.append(f"no table names the GPU in full; it is taken to be {name}, by what the logs say beside it")
     # Where a rank has one GPU, its rows without a device are of it.
     of_rank: dict[str, list[str]] = {}
     for table in tables:
         if (part := _only_part(table)) is not None:
-            named = [kernels.device(name) for name in _devices(table)]
-            of_rank[part] = list(dict.fromkeys([*of_rank.get(part, ()), *named]))
+            own = [kernels.device(name) for name in _devices(table)]
+            of_rank[part] = list(dict.fromkeys([*of_rank.get(part, ()), *own]))
     of_rank = {part: devices for part, devices in of_rank.items() if devices}
     for table in tables:
         known = of_rank.get(_only_part(table) or "", all_devices)
