@@ -153,7 +153,7 @@ def _costs(energy: "Energy", whose: list[str | None] | UnsetType) -> schema.Cost
             match = "similar" if profile.is_served_by(table) else "other"
         if table.constant.cores and profile.cores and energy.shares_socket:
             cores = schema.Cores(profile.cores, table.constant.cores)
-        if table.fit is not None:
+        if table.fit.data:
             fit = {key: value for key, value in table.fit.data.items() if key != "replicas"}
     return schema.Costs(
         name=costs.name,

@@ -124,7 +124,7 @@ def _is_mostly_uncounted(view: View) -> bool:
     causes = view.causes_of(view.document)
     if view.to_meter or view.is_modelled or causes is None or not lacks_most(view):
         return False
-    least = _NEARLY_ALL * (not view.document.interval_j)
+    least = 0.0 if view.document.interval_j else _NEARLY_ALL
     return causes.parts[0].groups == [CONSTANT] and causes.parts[0].share > least
 
 
@@ -148,7 +148,7 @@ def _constant_alone(view: View) -> Headline:
     if pair is None:
         # What a data sheet makes of constant power is no bound, whatever the time is.
         is_bound = not (view.is_estimated or constant.marks & ASSUMED)
-        least = when(is_bound, capital(at_least(constant, "J"))) or drawn
+        least = capital(at_least(constant, "J")) if is_bound else drawn
         parts = f"{least} of constant power{_drawn(view)}{how}{work}"
         return Headline(f"{parts}, and work that was not counted. {shares}", "", constant.marks | MISSING)
     # No total: its lower end is that of what was counted, which a reader would hold against the parts.
@@ -329,7 +329,7 @@ def _counts(view: View) -> Headline:
 
     measured = view.document.energy_j.measured
     if measured is not None:
-        why = when(counted, "no count that has a price is in the logs") or "no instruction and no byte was counted"
+        why = "no count that has a price is in the logs" if counted else "no instruction and no byte was counted"
         text = f"{quantity(measured, 'J')} measured{phrase(' in {}', _time(view))}."
         return Headline(text, f"What took them is not known: {why}.", marks)
     consequence = "No energy is predicted, because there is no cost table; a warning below says how to get joules."

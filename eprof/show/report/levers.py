@@ -251,7 +251,7 @@ def _alike(products: Iterable["Product"]) -> list[list["Product"]]:
             groups.append([product])
         else:
             home.append(product)
-    told = []
+    of_one_layout = []
     for group in groups:
         by_layout: dict[str, list[Product]] = {}
         for product in group:
@@ -260,8 +260,8 @@ def _alike(products: Iterable["Product"]) -> list[list["Product"]]:
         same_layouts = [same for layout, same in by_layout.items() if layout]
         if len(same_layouts) < 2:
             same_layouts = [group]
-        told += same_layouts
-    return told
+        of_one_layout += same_layouts
+    return of_one_layout
 
 
 class Product(NamedTuple):
@@ -513,7 +513,7 @@ def _fewer_instructions(view: View, everything: float) -> Iterator[Try]:
         amount = sum(word.energy.or_zero for word in words)
         if amount and not _is_closed(view, group):
             saves = _STEP * amount / everything
-            remedy = when(view.nouns.is_of_cpu, _ON_A_CPU) or _REMEDIES[group]
+            remedy = _ON_A_CPU if view.nouns.is_of_cpu else _REMEDIES[group]
             how = "; ".join(filter(None, [_mostly_in(view, group), remedy]))
             act = f"execute a fifth fewer {kind}instructions{bracketed(how)}"
             yield Try(act, saves, _ends(view, group, everything, saves))
@@ -553,7 +553,7 @@ def _less_waiting(view: View, everything: float) -> Iterator[Try]:
         if library_of(kernel.name) in _CLOSED:
             continue
         if act := _waits(view, kernel, share):
-            again_j = of_l1[place] * (view.times_from_l1(kernel) >= AGAIN)
+            again_j = of_l1[place] if view.times_from_l1(kernel) >= AGAIN else 0.0
             yield Try(act, _STEP * (constant_j + again_j) / everything)
 
 
