@@ -228,10 +228,7 @@ def _optional(node: Node, least: float = 0) -> float | None:
 
 
 def _clocks(node: Node, idle_w: float | None) -> tuple[tuple[Clock, ...], Clock]:
-    """The clocks in a cluster's file, and the default: the one that says so, else the only one.
-
-    idle_w: where a setting has none.
-    """
+    """The clocks in a cluster's file, and the default one. idle_w: where a setting has none."""
     entries = node.entries("a list of settings")
     if not entries:
         raise node.wrong("a list of settings")

@@ -162,10 +162,7 @@ class Manifest(Struct, frozen=True, eq=False):
         return {benchmark.name: benchmark for benchmark in self.benchmarks}[name]
 
     def values(self, capability: Capability) -> dict[str, float]:
-        """The manifest's constants for a capability.
-
-        One that begins later is left out: nothing that runs there uses it.
-        """
+        """The manifest's constants for a capability, without those that begin later: nothing there uses them."""
         values = {name: at(table, capability) for name, table in self.constants.items()}
         return {name: value for name, value in values.items() if value is not None}
 

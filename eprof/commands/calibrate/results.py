@@ -116,10 +116,7 @@ class Row(Struct, frozen=True):
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The results that the worker wrote as JSON lines, without a last line that was cut off.
-
-    Raises LogError for other damage.
-    """
+    """The worker's results, JSON lines, but a last one that was cut off. Raises LogError for other damage."""
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8").splitlines()

@@ -223,10 +223,7 @@ def _table(settings: Settings) -> "CostTable | None":
 
 
 def _check_pricing(settings: Settings, collector: Collector, tool: Tool) -> None:
-    """What a report would refuse of the user's settings is refused before the program runs, if known by then.
-
-    Raises CostError, UsageError.
-    """
+    """Refuse now what a report would refuse of the user's settings, if known by now. Raises CostError, UsageError."""
     if settings.efficiency is not None:
         from eprof.energy.simulated import checked_efficiency
 

@@ -231,10 +231,7 @@ def _flat(entry: Any, way: str = "") -> Iterator[tuple[str, str]]:
 
 
 def read(paths: Sequence[str], reading: ranks.Reading | None = None) -> tuple[list[Run], list[str]]:
-    """The measured runs of tables, of simulations and of the ranks of GPU clusters, and notes.
-
-    Raises LogError with file and line.
-    """
+    """The measured runs of tables, simulations and ranks on GPUs, and notes. Raises LogError with file and line."""
     notes: list[str] = []
     runs: list[Run] = []
     reports: list[ranks.Report] = []
@@ -265,10 +262,7 @@ def read(paths: Sequence[str], reading: ranks.Reading | None = None) -> tuple[li
 
 
 def _run(row: Row) -> Run:
-    """A row of a table of measured runs as a run.
-
-    Energy of 0 or blank is not known: a meter that saw nothing saw no program either.
-    """
+    """A row as a run. Energy of 0 or blank is not known: a meter that saw nothing saw no program either."""
     processors, time_s = row.number("processes"), row.number("time_s")
     if processors is None or processors < 1 or processors != int(processors):
         raise LogError(f"{row.where}: processes is `{row.text('processes')}`, and must be a whole number from 1 on.")

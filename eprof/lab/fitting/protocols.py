@@ -175,10 +175,7 @@ def leave_one_setting_out(rows: pd.DataFrame) -> list[Fold]:
 
 
 def leave_one_benchmark_out(rows: pd.DataFrame) -> list[Fold]:
-    """The protocol of a fold for each benchmark, all its settings together.
-
-    Raises EprofError if there is one benchmark only.
-    """
+    """The protocol of a fold for each benchmark, with all its settings. Raises EprofError if there is one only."""
     names = rows["benchmark"].to_numpy()
     known = list(dict.fromkeys(names))
     if len(known) < 2:
