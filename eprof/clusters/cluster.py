@@ -83,8 +83,7 @@ class Storage(Struct, frozen=True):
 class Beside(Struct, frozen=True):
     """What a node of GPUs draws beside their kernels, in W: host, network, each GPU that waits. None: not known.
 
-    network_w: what host_w leaves out of network cards and switches. gpus: of a node. name: of the cluster. storage: of
-    each node.
+    network_w: what host_w leaves out of network cards and switches. gpus, storage: of a node. name: of the cluster.
     """
 
     host_w: float | None = None
@@ -147,8 +146,7 @@ class Cluster(Struct, frozen=True, dict=True):
     def at(self, core_mhz: float | None) -> Clock:
         """The powers of the cluster at a clock; without one, at the default.
 
-        Of a table with gamma, at any: dP_c (f/f0)^gamma (4.20). Raises CostError: a clock that the table does not list,
-        and no gamma.
+        Of a table with gamma, at any: dP_c (f/f0)^gamma (4.20). Raises CostError: a clock that is not listed.
         """
         if core_mhz is None:
             return self.default

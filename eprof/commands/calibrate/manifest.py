@@ -118,8 +118,7 @@ class Benchmark(Struct, frozen=True, eq=False):
     count, overhead: word of the vocabulary -> formula of `threads`, `iterations` and the manifest's constants, for one
     launch. least: the fraction of the hardware's rate that it must reach. needs_counters: why its counts are to be
     trusted only where a profiler confirms them; "" if they need no confirmation. unfitted: why no fit takes it; "" if
-    one does. flop: words in flops, of what `count` counts as instructions of tensor cores. scale: operands are times
-    this.
+    one does. flop: words in flops, of what `count` counts as instructions of tensor cores. scale: of operands.
     """
 
     name: str
@@ -146,10 +145,7 @@ class Benchmark(Struct, frozen=True, eq=False):
 
 
 class Manifest(Struct, frozen=True, eq=False):
-    """The benchmarks in the order in which they are run, with what depends on the GPU's capability.
-
-    quick: the names of those that `--quick` runs.
-    """
+    """The benchmarks in the order of running, with what depends on the capability. quick: names of the quick ones."""
 
     books: str
     quick: tuple[str, ...]

@@ -189,8 +189,7 @@ class Request(Struct, frozen=True):
     """The options of the user.
 
     settings: none means the one in force. device: a number, or for OpenCL a name. only: names of benchmarks; none means
-    all. quick: the few benchmarks of `--quick`, each with random operands and with zeros. log: of a meter, recorded
-    beside.
+    all. quick: the few benchmarks of `--quick`, each with random operands and with zeros. log: of a meter beside.
     """
 
     directory: Path
@@ -409,10 +408,7 @@ class Session(Struct):
         return path
 
     def rows(self) -> list[Row]:
-        """Everything that the calibration measured so far, judged, setting by setting.
-
-        Raises EprofError where the meter's log knows nothing of it.
-        """
+        """All that was measured so far, judged, by setting. Raises EprofError: the meter's log knows nothing of it."""
         everything: Sequence[results.Event] = results.read(self.events_file)
         if self.request.log is not None:
             try:

@@ -111,10 +111,7 @@ def _is_accounting(path: str) -> bool:
 
 
 def read_table(path: str, notes: list[str]) -> list[Row]:
-    """The rows of a table of runs: separated, of fixed width below a line of dashes, or printed by `sacct --json`.
-
-    Raises LogError with file and line.
-    """
+    """The rows of a table of runs: separated, of fixed width, or of `sacct --json`. Raises LogError with the line."""
     content = log_content(path, _MOST_BYTES)
     jobs = _accounted(content)
     if jobs is not None:
