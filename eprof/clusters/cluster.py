@@ -293,15 +293,8 @@ def _link(node: Node) -> Link | None:
 
 def about(cluster: Cluster) -> dict[str, Any]:
     """What a document says of a cluster."""
-    return {
-        "name": cluster.name,
-        "about": cluster.about,
-        "source": cluster.source,
-        "basis": cluster.basis,
-        "waiting": cluster.waiting,
-        "clocks_mhz": [clock.core_mhz for clock in cluster.clocks],
-        "nodes": cluster.nodes,
-    }
+    told = {name: getattr(cluster, name) for name in ("name", "about", "source", "basis", "waiting")}
+    return told | {"clocks_mhz": [clock.core_mhz for clock in cluster.clocks], "nodes": cluster.nodes}
 
 
 class Part(Struct, frozen=True, kw_only=True):
