@@ -22,7 +22,7 @@ from eprof.base.known import only
 from eprof.base.marks import Mark
 from eprof.base.resources import folder, log_content
 from eprof.base.resources import lines as lines_of
-from eprof.base.text import counted, listed, pattern
+from eprof.base.text import counted, listed, pattern, phrase
 from eprof.base.toml import Document
 from eprof.clusters import simulated
 from eprof.clusters.cluster import Run, medians
@@ -253,7 +253,7 @@ def read(paths: Sequence[str], reading: ranks.Reading | None = None) -> tuple[li
     if reports:
         runs += ranks.runs(reports, reading.beside, notes)
     if len({run.cluster for run in runs}) > 1:
-        runs = [replace(run, program=f"{run.program} on {run.cluster}") if run.cluster else run for run in runs]
+        runs = [replace(run, program=run.program + phrase(" on {}", run.cluster)) for run in runs]
     notes = list(dict.fromkeys(notes))
     return medians(runs, notes), notes
 
