@@ -17,7 +17,7 @@ from operator import attrgetter
 import msgspec
 import numpy as np
 
-from eprof.base.arrays import Columns
+from eprof.base.arrays import Columns, Ints
 from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED
 from eprof.base.known import mapped, only
@@ -90,7 +90,7 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
         notes.append(f"{lost} launches of kernels end before they start, so their times are not known")
     devices = _devices(links, trace.gpus)
     start_ns = np.array([_nanoseconds(kernel) for kernel in kernels], dtype=np.int64)
-    _add_gaps(gaps, kernels, [event for event in events if event.cat in _OTHERS], trace)
+    _add_gaps(gaps, kernels, events, trace)
     streams = Names.of(mapped(str, kernel_link.stream) for kernel_link in links)
     rows = TableRows.of(
         devices,
@@ -104,13 +104,23 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
     return Table(TRACE, rows, Columns.of({}, len(kernels)), {})
 
 
-def _add_gaps(gaps: Gaps, kernels: Sequence[Event], copies: Sequence[Event], trace: Trace) -> None:
-    """Find the gaps between the kernels of a PyTorch trace, and how long copies ran in them."""
-    work = [*kernels, *(copy for copy in copies if copy.dur >= 0 and abs(copy.ts) < LATEST_NS / 1e3)]
-    start_ns = np.array([_nanoseconds(event) for event in work], dtype=np.int64)
-    time_ns = (1e3 * np.array([event.dur for event in work])).round().astype(np.int64)
+def _add_gaps(gaps: Gaps, kernels: Sequence[Event], events: Sequence[Event], trace: Trace) -> None:
+    """Find the gaps between the kernels of a PyTorch trace, how long copies ran in them, and what the CPU did."""
+    timed = [event for event in events if event.dur >= 0 and abs(event.ts) < LATEST_NS / 1e3]
+    work = [*kernels, *(event for event in timed if event.cat in _OTHERS)]
     devices = _devices([link(event) for event in work], trace.gpus)
-    gaps.add(devices, start_ns, time_ns, is_kernel=np.arange(len(work)) < len(kernels))
+    start_ns, time_ns = _times(work)
+    gaps.add(devices, _kernel_names(work), start_ns, time_ns, is_kernel=np.arange(len(work)) < len(kernels))
+    for kind in ((_ANNOTATION,), (_OPERATOR,), _CALLS):
+        ranges = [event for event in timed if event.cat in kind]
+        start_ns, time_ns = _times(ranges)
+        gaps.explain(Names.of(event.name for event in ranges), start_ns, start_ns + time_ns)
+
+
+def _times(events: Sequence[Event]) -> tuple[Ints, Ints]:
+    """When events of a PyTorch trace started, and how long they took, in ns."""
+    starts = np.array([_nanoseconds(event) for event in events], dtype=np.int64)
+    return starts, (1e3 * np.array([event.dur for event in events])).round().astype(np.int64)
 
 
 def _nanoseconds(kernel: Event) -> int:

@@ -317,7 +317,7 @@ class _Reader(Struct):
             example_skipped=self.example or None,
             processes=max(1, len(processes)),
             clocks=derived.joined(self.collected.clocks),
-            idle=self.nsys.gaps.idle,
+            idle=self.nsys.idle,
             copies_s=self.nsys.copies_s,
         )
 

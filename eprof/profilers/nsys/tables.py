@@ -23,7 +23,7 @@ from eprof.base.resources import folder
 from eprof.base.text import counted, pattern, phrase, when
 from eprof.base.toml import Document
 from eprof.logs.rows.gaps import Gaps
-from eprof.logs.rows.log import LAUNCH, Log, Names, Table, TableRows, part_of, told_apart
+from eprof.logs.rows.log import LAUNCH, Idle, Log, Names, Table, TableRows, part_of, told_apart
 from eprof.logs.rows.numbers import ENGLISH, values
 from eprof.logs.rows.sections import Piece, Section, below, names_of, size, split, together
 from eprof.logs.rows.stream import Source
@@ -62,6 +62,7 @@ _OBJECT = pattern(r'\{\s*"')  # never inside of a string: quotes are escaped the
 _LONGEST = 4 << 20  # characters of an object
 _DECODER = json.JSONDecoder()
 _COPY = "[CUDA mem"
+_HELD = 1 << 13  # rows of a trace
 
 
 class Numbers:
@@ -229,6 +230,7 @@ class Nsys(Struct):
     others: int = 0
     copies_s: float = 0.0
     gaps: Gaps = field(default_factory=Gaps)
+    held: list[tuple[str | None, str, int, int, bool]] = field(default_factory=list)
     text: int | None = None
     foreign: int | None = None
 
@@ -285,19 +287,34 @@ class Nsys(Struct):
             return False
         name = row[shape.report.name]
         is_kernel = row.get("Category", "CUDA_KERNEL") == "CUDA_KERNEL" and not name.startswith("[CUDA mem")
+        start = numbers.value(row[shape.start], is_text) if shape.start else None
+        if shape.is_trace:
+            time_ns = -1 if start is None else round(1e9 * time * shape.scale)
+            start_ns = round((start or 0.0) * shape.start_scale)
+            self.held.append((row.get("Device") or None, name, start_ns, time_ns, is_kernel))
+            if len(self.held) >= _HELD:
+                self._add_gaps()
         if name and is_kernel:
             many = launches if shape.report.is_mean else 1.0
-            start = numbers.value(row[shape.start], is_text) if shape.start else None
-            if shape.is_trace:
-                time_ns = -1 if start is None else round(1e9 * time * shape.scale)
-                start_ns = round((start or 0.0) * shape.start_scale)
-                self.gaps.add(Names.of([row.get("Device") or None]), np.array([start_ns]), np.array([time_ns]))
             part = self._part(shape, row, start) if self.parts else None
             self.add(shape, name, row.get("Device"), int(launches), time * shape.scale * many, part)
         else:
             self.others += 1
             self.copies_s += time * shape.scale
         return True
+
+    def _add_gaps(self) -> None:
+        if self.held:
+            devices, names, start_ns, time_ns, is_kernel = zip(*self.held, strict=True)
+            columns = Names.of(devices), Names.of(names)
+            self.gaps.add(*columns, np.array(start_ns), np.array(time_ns), is_kernel=np.array(is_kernel))
+            self.held = []
+
+    @property
+    def idle(self) -> Idle | None:
+        """The gaps between the kernels of nsys's trace; None: it tells none, or no starts."""
+        self._add_gaps()
+        return self.gaps.idle
 
     def _part(self, shape: Shape, row: Mapping[str, str], start: float | None) -> str | None:
         """What a row of an nsys trace is a part of: its stream, or itself."""
@@ -399,7 +416,7 @@ def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str |
         rows_have = counted(skipped, "row has", "rows have")
         notes.append(f"{rows_have} no readable time or number of launches and is skipped, for example: {example}")
     about = {"lines": lines, "skipped_lines": skipped, "example_skipped": example or None}
-    return source.log([nsys.table()], notes, format_=KIND, idle=nsys.gaps.idle, copies_s=nsys.copies_s, **about)
+    return source.log([nsys.table()], notes, format_=KIND, idle=nsys.idle, copies_s=nsys.copies_s, **about)
 
 
 def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
@@ -463,7 +480,8 @@ def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
     if start is not None:
         start_ns = np.nan_to_num(values(table[start], ENGLISH) * shape.start_scale).round().astype(np.int64)
         time_ns = (1e9 * np.nan_to_num(seconds, nan=-1e-9)).round().astype(np.int64)
-        nsys.gaps.add(devices.chosen(~is_stray), start_ns[~is_stray], time_ns[~is_stray], 0, is_kernel[~is_stray])
+        columns = devices.chosen(~is_stray), names.chosen(~is_stray)
+        nsys.gaps.add(*columns, start_ns[~is_stray], time_ns[~is_stray], is_kernel=is_kernel[~is_stray])
     names, devices = names.chosen(is_kernel), devices.chosen(is_kernel)
     parts = _parts(nsys.parts, section, table, start_ns).chosen(is_kernel)
     kernel, first = alike(names.codes, devices.codes, parts.codes)

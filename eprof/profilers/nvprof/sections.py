@@ -433,7 +433,8 @@ class TraceSection(ColumnSection):
             piece.part = self._parts(rows, self.stream)[is_launch]
         self._sums.add(piece)
         time_ns = (1e9 * np.nan_to_num(time_s, nan=-1e-9)).round().astype(np.int64)
-        self.store.gaps.add(self.store.devices.column(devices), self._start_ns(rows), time_ns, self.run, is_launch)
+        columns = self.store.devices.column(devices), self.store.kernels.column(name)
+        self.store.gaps.add(*columns, self._start_ns(rows), time_ns, self.run, is_launch)
         if None not in self.shape:
             sizes = np.array([rows.numbers(place)[is_launch] for place in self.shape if place is not None])
             shared = self._shared_units[0] * sizes[7] + self._shared_units[1] * sizes[8]

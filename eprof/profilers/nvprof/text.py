@@ -179,7 +179,7 @@ class TextTrace(TextSection):
         self._columns = re.split(r"\s{2,}", header.strip())
         self._has_all = {"Duration", "Grid Size", "Name"} <= set(self._columns)
         self._units: tuple[float | None, float | None] = None, None
-        self._launches: list[tuple[int, int, float]] = []
+        self._rows: list[tuple[int, int, float, float, float, bool]] = []
         self._sums = Sums()
 
     def accepts(self, line: str) -> bool:
@@ -199,24 +199,33 @@ class TextTrace(TextSection):
         if np.isnan(time_s) and row["Duration"] != "-":
             return False
         self.rows += 1
-        if is_kernel(name) and row["Grid Size"] != "-":
-            device = row.get("Device", "")
-            place = self.store.device_of(device)
-            self._launches.append((place, self.store.kernels.of(name), time_s))
-            if place == NO_DEVICE:
-                self.store.note(_NO_NAME)
-            if len(self._launches) >= _HELD_LAUNCHES:
-                self._add_up()
-        else:
+        is_launch = is_kernel(name) and row["Grid Size"] != "-"
+        device = self.store.device_of(row.get("Device", ""))
+        start_s = seconds(fields[0], self._units[0])
+        # What a start is rounded by may be no gap.
+        unit = fields[0].lstrip("0123456789.")
+        rounded_s = seconds(f"1{unit}", self._units[0]) * 10.0 ** -len(fields[0].removesuffix(unit).partition(".")[2])
+        self._rows.append((device, self.store.kernels.of(name), start_s, time_s, rounded_s, is_launch))
+        if len(self._rows) >= _HELD_LAUNCHES:
+            self._add_up()
+        if not is_launch:
             self.store.count_other(name, 1, time_s)
+        elif device == NO_DEVICE:
+            self.store.note(_NO_NAME)
         self.store.note("a trace is text made without --csv: times are rounded to 4 or 5 digits")
         return True
 
     def _add_up(self) -> None:
-        if self._launches:
-            device, kernel, time_s = map(np.array, zip(*self._launches, strict=True))
-            self._sums.add(Piece.of_run(self.run, device, kernel, np.ones(len(device), np.int64), time_s))
-            self._launches = []
+        if not self._rows:
+            return
+        device, name, start_s, time_s, rounded_s, is_launch = map(np.array, zip(*self._rows, strict=True))
+        self._rows = []
+        start_ns = (1e9 * start_s).round().astype(np.int64)
+        until_ns = (1e9 * np.nan_to_num(time_s + is_launch * rounded_s, nan=-1e-9)).round().astype(np.int64)
+        columns = self.store.devices.column(device), self.store.kernels.column(name)
+        self.store.gaps.add(*columns, start_ns, until_ns, self.run, is_launch)
+        device, name, time_s = device[is_launch], name[is_launch], time_s[is_launch]
+        self._sums.add(Piece.of_run(self.run, device, name, np.ones(len(device), np.int64), time_s))
 
     def close(self) -> None:
         """Hand over the launches of the trace in nvprof's text."""
