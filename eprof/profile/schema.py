@@ -518,8 +518,8 @@ class During(Struct):
 class Gaps(Struct):
     """How long no kernel of a trace ran between its first and its last, the constant energy of that time, and how long
     copies took. None of it is in the totals; None: not told. longest_s: of the longest gap; copied_s: of the gaps, what
-    copies took; alone_s: how long copies ran while no kernel did, in gaps or not; first_s: of the gaps, what came before
-    first launches of kernels that came again; during: what the CPU did in the longest gaps.
+    copies took; alone_s: how long copies ran while no kernel did, in gaps or not; first_s: of the gaps, what came
+    before first launches of kernels that came again; during: what the CPU did in the longest gaps.
     """
 
     time_s: float | None

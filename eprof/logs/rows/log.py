@@ -275,11 +275,11 @@ class Idle(Struct, frozen=True):
 class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     """One file as it was read: see `Source.log`. `format` names the kinds of table in it; `notes` are for the user.
 
-    clocks: those that the launches ran at, a device each, where the log has them.
-    device: the only one that lines beside the tables name. limit_w: the power limit that these tell of it. calls: who
-    called whom, where the log tells it. shapes: of launches, where a log has them beside its counters. by_line: rows of
-    `tables` again, a source line each as `part`. idle: how long no kernel ran between the launches of a trace, where
-    each tells its start. copies_s: how long copies and memsets took, which are no kernels.
+    runs: how many runs or processes launched its kernels. clocks: those that the launches ran at, a device each, where
+    the log has them. device: the only one that lines beside the tables name. limit_w: the power limit that these tell
+    of it. calls: who called whom, where the log tells it. shapes: of launches, where a log has them beside its
+    counters. by_line: rows of `tables` again, a source line each as `part`. idle: how long no kernel ran between the
+    launches of a trace, where each tells its start. copies_s: how long copies and memsets took, which are no kernels.
     """
 
     path: str
@@ -292,7 +292,7 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     notes: tuple[str, ...] = ()
     command: str | None = None
     example_skipped: str | None = None
-    processes: int = 1
+    runs: int = 1
     clocks: tuple[Clock, ...] = ()
     device: str | None = None
     limit_w: float | None = None

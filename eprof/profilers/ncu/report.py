@@ -74,7 +74,7 @@ def read(source: Source, _: object, keep: Container[str] | None, *__: object) ->
         tables,
         [*source.notes, *notes_of_counters(tables, collected.remarks, keep)],
         command=shape.program,
-        processes=max(1, len(set(shape.pids))),
+        runs=max(1, len(set(shape.pids))),
         clocks=tuple(collected.clocks),
     )
 

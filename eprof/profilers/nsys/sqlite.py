@@ -84,7 +84,7 @@ def read(source: Source, connection: sqlite3.Connection, tables: Iterable[str], 
         [*source.notes, *_notes(database, kernels, len(pids))],
         format_=KIND,
         command=_command(database, pids),
-        processes=max(1, len(pids)),
+        runs=max(1, len(pids)),
         idle=_gaps(database).idle if len(pids) < 2 else None,
         copies_s=sum(seconds for _, _, seconds in _copies(database)),
     )

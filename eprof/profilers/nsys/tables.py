@@ -22,6 +22,7 @@ from eprof.base.errors import LogError
 from eprof.base.resources import folder
 from eprof.base.text import counted, pattern, phrase, when
 from eprof.base.toml import Document
+from eprof.logs.rows.cells import no_kernels
 from eprof.logs.rows.gaps import Gaps
 from eprof.logs.rows.log import LAUNCH, Idle, Log, Names, Table, TableRows, part_of, told_apart
 from eprof.logs.rows.numbers import ENGLISH, values
@@ -61,7 +62,7 @@ _GROUP = 3  # digits of the last group of a whole number
 _OBJECT = pattern(r'\{\s*"')  # never inside of a string: quotes are escaped there
 _LONGEST = 4 << 20  # characters of an object
 _DECODER = json.JSONDecoder()
-_COPY = "[CUDA mem"
+_COPY = "[CUDA "
 _HELD = 1 << 13  # rows of a trace
 
 
@@ -227,8 +228,7 @@ class Nsys(Struct):
     shape: Shape | None = None
     heading: str | None = None
     numbers: Numbers = field(default_factory=Numbers)
-    others: int = 0
-    copies_s: float = 0.0
+    copies: dict[str, list[float]] = field(default_factory=dict)
     gaps: Gaps = field(default_factory=Gaps)
     held: list[tuple[str | None, str, int, int, bool]] = field(default_factory=list)
     text: int | None = None
@@ -286,7 +286,7 @@ class Nsys(Struct):
         if time is None or launches is None or not launches.is_integer() or launches > _MOST_LAUNCHES:
             return False
         name = row[shape.report.name]
-        is_kernel = row.get("Category", "CUDA_KERNEL") == "CUDA_KERNEL" and not name.startswith("[CUDA mem")
+        is_kernel = row.get("Category", "CUDA_KERNEL") == "CUDA_KERNEL" and not name.startswith(_COPY)
         start = numbers.value(row[shape.start], is_text) if shape.start else None
         if shape.is_trace:
             time_ns = -1 if start is None else round(1e9 * time * shape.scale)
@@ -299,8 +299,7 @@ class Nsys(Struct):
             part = self._part(shape, row, start) if self.parts else None
             self.add(shape, name, row.get("Device"), int(launches), time * shape.scale * many, part)
         else:
-            self.others += 1
-            self.copies_s += time * shape.scale
+            self.add_copies(shape, int(launches), time * shape.scale)
         return True
 
     def _add_gaps(self) -> None:
@@ -331,6 +330,17 @@ class Nsys(Struct):
         own[0] += launches
         own[1] += seconds
 
+    def add_copies(self, shape: Shape, number: int, seconds: float) -> None:
+        """Copies and memsets in nsys's tables, each of which may tell them all."""
+        before = self.copies.setdefault(shape.report.report, [0, 0.0])
+        before[0] += number
+        before[1] += seconds
+
+    @property
+    def copies_s(self) -> float:
+        """How long copies and memsets took, by the best of nsys's tables."""
+        return next((self.copies[kind][1] for kind in reports() if kind in self.copies), 0.0)
+
     @property
     def kernels(self) -> list[Timed]:
         """The kernels of nsys's output, from the best table that there is."""
@@ -353,10 +363,12 @@ class Nsys(Struct):
                 f"nsys cut {cut} names of kernels off in its text (they end in {_CUT}): kernels alike up to there "
                 f"are added up, and none is found in a log of counters; write whole names with `{COMMAND}`"
             )
+        for number, seconds in [self.copies[kind] for kind in reports() if kind in self.copies][:1]:
+            yield no_kernels([("copies and memsets", int(number), seconds)])
 
     def why_no_table(self) -> str | None:
         """One sentence if the log is of nsys; None if it is not."""
-        if self.foreign is not None or self.others:
+        if self.foreign is not None or self.copies:
             return f"the log has tables of nsys but none of kernels; make one with `{COMMAND} > times.csv`"
         if self.text is not None:
             return f"the tables of nsys are printed as text (line {self.text}); write them with `{COMMAND} > times.csv`"
@@ -473,8 +485,8 @@ def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
     is_copy = _where(names, [name.strip().startswith(_COPY) for name in names.names])
     is_stray = ~(seconds >= 0) | _where(names, [not name.strip() for name in names.names])
     is_kernel = ~is_copy & ~is_stray
-    nsys.others += int(is_copy.sum())
-    nsys.copies_s += float(np.nansum(seconds[is_copy]))
+    if is_copy.any():
+        nsys.add_copies(shape, int(is_copy.sum()), float(np.nansum(seconds[is_copy])))
     start = section.at(shape.start or "")
     start_ns = None
     if start is not None:

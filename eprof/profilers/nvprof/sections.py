@@ -499,6 +499,7 @@ class UsageSection(Section):
         """Keep what ran on the GPU. A row of type "Range:" says that the table is of an NVTX range."""
         # A header that lost its beginning has no type, but the rows still tell.
         kind = fields[self.type] if self.type is not None else ("GPU activities", "API calls")["API calls" in fields]
+        self.is_in_kernels = kind == "GPU activities" and is_kernel(fields[self.name].strip())
         self._of_range |= kind.startswith("Range")
         if kind == "GPU activities":
             time_s = seconds(fields[self.time], self.unit)

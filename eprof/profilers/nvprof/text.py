@@ -63,6 +63,11 @@ class TextSection(ABC):
         self.rows = 0
         self._table: Section | None = None
 
+    @property
+    def is_in_kernels(self) -> bool:
+        """Whether the latest row in nvprof's text was a kernel's."""
+        return self._table is not None and self._table.is_in_kernels
+
     @abstractmethod
     def accepts(self, line: str) -> bool:
         """Take a line of nvprof's text if it belongs to the table."""
@@ -180,6 +185,7 @@ class TextTrace(TextSection):
         self._has_all = {"Duration", "Grid Size", "Name"} <= set(self._columns)
         self._units: tuple[float | None, float | None] = None, None
         self._rows: list[tuple[int, int, float, float, float, bool]] = []
+        self._is_launch = False
         self._sums = Sums()
 
     def accepts(self, line: str) -> bool:
@@ -199,7 +205,7 @@ class TextTrace(TextSection):
         if np.isnan(time_s) and row["Duration"] != "-":
             return False
         self.rows += 1
-        is_launch = is_kernel(name) and row["Grid Size"] != "-"
+        self._is_launch = is_launch = is_kernel(name) and row["Grid Size"] != "-"
         device = self.store.device_of(row.get("Device", ""))
         start_s = seconds(fields[0], self._units[0])
         # What a start is rounded by may be no gap.
@@ -214,6 +220,11 @@ class TextTrace(TextSection):
             self.store.note(_NO_NAME)
         self.store.note("a trace is text made without --csv: times are rounded to 4 or 5 digits")
         return True
+
+    @property
+    def is_in_kernels(self) -> bool:
+        """Whether the latest row of the trace in nvprof's text was a kernel's."""
+        return self._is_launch
 
     def _add_up(self) -> None:
         if not self._rows:
