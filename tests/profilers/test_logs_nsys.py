@@ -238,7 +238,7 @@ def test_a_trace_as_json_tells_devices(tmp_path):
     ]
     log = log_of(tmp_path, json.dumps(rows))
     assert times(log) == {("NVIDIA A100 (0)", "f"): (1, 100e-9)}
-    assert log.skipped_lines == 1 and "1 row has no readable time or number of launches" in log.notes[0]
+    assert log.skipped_lines == 1 and "1 row has no readable time or number of launches" in log.notes[1]
 
 
 @pytest.mark.parametrize("left_out", [1, 5, 60, 110, 150])

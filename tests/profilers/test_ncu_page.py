@@ -244,9 +244,7 @@ def test_a_trace_of_nsys_tells_the_devices(tmp_path):
         ("NVIDIA A100 (0)", "f(int, int)"): (2, 150e-9),
         ("NVIDIA A100 (1)", "f(int, int)"): (1, 7e-9),
     }
-    assert log.skipped_lines == 0 and log.notes == (
-        "not kernels, so left out: 2 copies and memsets (0.000786 ms)",
-    )
+    assert log.skipped_lines == 0 and log.notes == ("not kernels, so left out: 2 copies and memsets (0.000786 ms)",)
     with pytest.raises(LogError, match="tables of nsys but none of kernels"):
         log_of(tmp_path, TRACE, COPY)
 

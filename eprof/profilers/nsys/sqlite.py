@@ -100,7 +100,8 @@ def gaps_of(connection: sqlite3.Connection, kernels: Mapping[str, str], copies: 
     parts = [f"{rows.format(_TIMED.format(table), table)}, {name}, 1 from {table}" for table, name in kernels.items()]
     for table in copies:
         timed = _TIMED.format(table)
-        parts.append(f"{rows.format(timed, table)}, null, 0 from {table} where {timed}")
+        if {"start", "end", "deviceId"} <= {str(row[1]) for row in connection.execute(f"pragma table_info({table})")}:
+            parts.append(f"{rows.format(timed, table)}, null, 0 from {table} where {timed}")
     cursor = connection.execute(f"{' union all '.join(parts)} order by start")
     while held := cursor.fetchmany(_ROWS):
         starts, ns, devices, names, is_kernel = zip(*held, strict=True)
@@ -112,8 +113,7 @@ def gaps_of(connection: sqlite3.Connection, kernels: Mapping[str, str], copies: 
 def _gaps(database: _Database) -> Gaps:
     """The gaps between the kernels of one process in nsys's database, and what the CPU did meanwhile."""
     name = ", ".join(column for column in _NAMES if database.has(KERNELS, column)) or "null"
-    copies = [table for table in _COPIES if database.has(table, "start", "end", "deviceId")]
-    gaps = gaps_of(database.connection, {KERNELS: f"coalesce({name}, null)"}, copies)
+    gaps = gaps_of(database.connection, {KERNELS: f"coalesce({name}, null)"}, _COPIES.keys() & database.columns)
     for table, column in _OF_THE_CPU.items():
         if database.has(table, "start", "end", column) and database.has(_STRINGS, "id", "value"):
             own = "t.text" if database.has(table, "text") else "null"

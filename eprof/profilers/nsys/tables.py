@@ -62,7 +62,7 @@ _GROUP = 3  # digits of the last group of a whole number
 _OBJECT = pattern(r'\{\s*"')  # never inside of a string: quotes are escaped there
 _LONGEST = 4 << 20  # characters of an object
 _DECODER = json.JSONDecoder()
-_COPY = "[CUDA "
+_COPY = "["  # as in "[CUDA memcpy HtoD]": no kernel begins so, and a last line may be cut off
 _HELD = 1 << 13  # rows of a trace
 
 
