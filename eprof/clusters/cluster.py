@@ -149,9 +149,8 @@ class Cluster(Struct, frozen=True, dict=True):
     def at(self, core_mhz: float | None) -> Clock:
         """The powers of the cluster at a clock; without one, at the default.
 
-        Of a table with gamma, at any: dP_c (f/f0)^gamma (4.20).
-
-        Raises CostError: a clock that the table does not list, and no gamma.
+        Of a table with gamma, at any: dP_c (f/f0)^gamma (4.20). Raises CostError: a clock that the table does not list,
+        and no gamma.
         """
         if core_mhz is None:
             return self.default
@@ -365,25 +364,25 @@ def medians(runs: Sequence[Run], notes: list[str]) -> list[Run]:
         notes.append(f"{len(runs)} rows are {len(groups)} different runs: repeats are shown as their medians")
     if any(same[0].parts is not None and len(same) % 2 == 0 for same in groups.values()):
         notes.append("of an even number of repeats in parts, the lower in energy of the two in the middle is shown")
-    return [_median(same) for same in groups.values()]
-
-
-def _median(same: Sequence[Run]) -> Run:
-    if same[0].parts is not None:
-        middle = sorted(same, key=lambda run: run.energy_j or 0.0)[(len(same) - 1) // 2]
-        return replace(middle, repeats=len(same))
-    # A lower bound says nothing where the energy of another repeat is known in full.
-    known = [run for run in same if run.energy_j is not None]
-    known = [run for run in known if not run.marks & Mark.MISSING] or known
-    first = (known or same)[0]
-    return replace(
-        first,
-        time_s=statistics.median(run.time_s for run in same),
-        energy_j=statistics.median(run.energy_j or 0.0 for run in known) if known else None,
-        marks=reduce(or_, (run.marks for run in known), 0),
-        time_marks=reduce(or_, (run.time_marks for run in same)),
-        repeats=len(same),
-    )
+    made = []
+    for same in groups.values():
+        if same[0].parts is not None:
+            middle = sorted(same, key=lambda run: run.energy_j or 0.0)[(len(same) - 1) // 2]
+            made.append(replace(middle, repeats=len(same)))
+            continue
+        # A lower bound says nothing where the energy of another repeat is known in full.
+        known = [run for run in same if run.energy_j is not None]
+        known = [run for run in known if not run.marks & Mark.MISSING] or known
+        median = replace(
+            (known or same)[0],
+            time_s=statistics.median(run.time_s for run in same),
+            energy_j=statistics.median(run.energy_j or 0.0 for run in known) if known else None,
+            marks=reduce(or_, (run.marks for run in known), 0),
+            time_marks=reduce(or_, (run.time_marks for run in same)),
+            repeats=len(same),
+        )
+        made.append(median)
+    return made
 
 
 SHELVES = {"cluster": folder("costs") / "clusters", "program": folder("counters") / "programs"}

@@ -32,8 +32,7 @@ def hosts(nodes: Nodes) -> str:
 
 
 def platform(nodes: Nodes, *speeds: Speed) -> str:
-    """SimGrid's platform: nodes with powers at each clock, and a link to the switch and one back; the first in
-    force.
+    """SimGrid's platform: nodes with powers at each clock, and a link to the switch and one back; the first in force.
 
     A node's three powers are idle, busy at no load, and busy: it has one core, so the second never counts. SimGrid has
     no power of links with two directions, so these are two links.
@@ -77,8 +76,6 @@ def settings(nodes: Nodes) -> list[str]:
         return [*_FIXED, "plugin:link_energy", *algorithms]
     return [*_FIXED, *algorithms]
 
-
-# ---- back
 
 _MOST_BYTES = 64 << 20
 _HOSTS = pattern(
@@ -137,6 +134,12 @@ def nodes(cluster: Cluster, program: Sequence[str], processes: int, size: float 
         raise UsageError(f"{Path(program[0])}: cannot be read ({err.strerror or err}).") from err
     if _LIBRARY not in content:
         raise UsageError(f"{Path(program[0])}: is not linked with SimGrid; compile it with smpicc, smpicxx or smpif90.")
+    # The program with its arguments, N for the size: a program of several sizes has one name.
+    words = [Path(program[0]).name, *program[1:]]
+    for place, word in enumerate(words):
+        with suppress(ValueError):
+            if float(word) == size:
+                words[place] = SIZE
     # A program that does not say how much it computes is timed.
     computes = _STATES_FLOPS not in content
     speeds = []
@@ -159,23 +162,10 @@ def nodes(cluster: Cluster, program: Sequence[str], processes: int, size: float 
             "waiting": cluster.waiting,
             "processes": processes,
             "size": size,
-            "program": _named(program, size),
+            "program": " ".join(words),
             "marks": names(Mark.SIMULATED | cluster.marks | marked(Mark.ESTIMATED, computes)),
         },
     )
-
-
-def _named(program: Sequence[str], size: float | None) -> str:
-    """The simulated program with its arguments, N for the size: a program of several sizes has one name."""
-    words = [Path(program[0]).name, *program[1:]]
-    for place, word in enumerate(words):
-        with suppress(ValueError):
-            if float(word) == size:
-                words[place] = SIZE
-    return " ".join(words)
-
-
-# ---- back
 
 
 def record(path: Path) -> Mapping[str, Any] | None:

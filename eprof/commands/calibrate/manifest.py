@@ -234,9 +234,28 @@ def parse(document: Document) -> Manifest:
         rate.table(("ceiling", "at"))
         rates[name] = Rate(rate["ceiling"].truth(), _levels(rate["at"]))
     block = int(_optional(root["block"], 1, _BLOCK, _BLOCK))
+    known = {*_LAUNCH, *constants}
     benchmarks: dict[str, Benchmark] = {}
     for entry in root["benchmark"].entries():
-        benchmark = _benchmark(entry, {*_LAUNCH, *constants}, block)
+        entry.table(_BENCHMARK)
+        benchmark = Benchmark(
+            name=entry["name"].text(),
+            source=entry["source"].text(),
+            kernel=entry["kernel"].text(),
+            title=entry["title"].text(),
+            first=_capability(entry["from"].text("2.0"), entry["from"]),
+            but_not=tuple(_capability(each.text(), each) for each in entry["but_not"].entries()),
+            blocks=entry["blocks"].formula(_GRID) if "blocks" in entry else Formula.parse("sms * resident"),
+            block=int(_optional(entry["block"], 32, _BLOCK, block)),
+            region=entry["region"].choice(REGIONS, "none"),
+            spread=int(_optional(entry["spread"], 1, 8, 1)),
+            least=_optional(entry["least"], 0, 1, _LEAST),
+            needs_counters=entry["needs_counters"].text(""),
+            unfitted=entry["unfitted"].text(""),
+            count=_counts(entry["count"], known),
+            overhead=_counts(entry["overhead"], known),
+            flop=_counts(entry["flop"], known),
+        )
         if benchmark.name in benchmarks:
             raise entry["name"].error(f"there are two benchmarks `{benchmark.name}`.")
         benchmarks[benchmark.name] = benchmark
@@ -257,28 +276,6 @@ def _capability(text: str, node: Node) -> Capability:
         return capability_of(text)
     except ValueError as err:
         raise node.error(f'`{text}` is not a compute capability such as "8.6".') from err
-
-
-def _benchmark(entry: Node, known: Collection[str], block: int) -> Benchmark:
-    entry.table(_BENCHMARK)
-    return Benchmark(
-        name=entry["name"].text(),
-        source=entry["source"].text(),
-        kernel=entry["kernel"].text(),
-        title=entry["title"].text(),
-        first=_capability(entry["from"].text("2.0"), entry["from"]),
-        but_not=tuple(_capability(each.text(), each) for each in entry["but_not"].entries()),
-        blocks=entry["blocks"].formula(_GRID) if "blocks" in entry else Formula.parse("sms * resident"),
-        block=int(_optional(entry["block"], 32, _BLOCK, block)),
-        region=entry["region"].choice(REGIONS, "none"),
-        spread=int(_optional(entry["spread"], 1, 8, 1)),
-        least=_optional(entry["least"], 0, 1, _LEAST),
-        needs_counters=entry["needs_counters"].text(""),
-        unfitted=entry["unfitted"].text(""),
-        count=_counts(entry["count"], known),
-        overhead=_counts(entry["overhead"], known),
-        flop=_counts(entry["flop"], known),
-    )
 
 
 def _optional(node: Node, least: float, most: float, default: float) -> float:

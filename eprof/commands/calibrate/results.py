@@ -182,9 +182,8 @@ def rows(
 ) -> list[Row]:
     """The results of one setting as rows, in the order of the benchmarks.
 
-    wanted: the clocks that were held; None: those in force.
-
-    contradictions: what the machine code of a benchmark contradicts, by name.
+    wanted: the clocks that were held; None: those in force. contradictions: what the machine code of a benchmark
+    contradicts, by name.
     """
     measured: dict[str, list[Event]] = {}
     for event in events:

@@ -130,7 +130,7 @@ def byte_sizes(text: str) -> list[int]:
 
 def _message_bytes(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
-    size = int(match[1]) * _UNITS[match[2] or "B"] if match else 0
+    size = mapped(lambda match: int(match[1]) * _UNITS[match[2] or "B"], match) or 0
     if not 0 < size <= _MOST_BYTES:
         raise UsageError(f"--sizes: `{text}` is no size from 1 B to 1024 MiB; write 1KiB,64KiB or 1KiB..4MiB.")
     return size

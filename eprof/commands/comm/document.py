@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
-from eprof.base.known import ratio
+from eprof.base.known import mapped, ratio
 from eprof.base.marks import Mark, names
 from eprof.base.text import phrase
 from eprof.clusters.cluster import Clock, Cluster
@@ -152,7 +152,7 @@ def of_program(case: Case, program: str | None, sent: Sequence[Sent], notes: Seq
         kind=MODELLED,
         joules_from=f"powers and times of {case.cluster.name} ({case.cluster.basis})",
         program=program,
-        totals=list(_totals(samples)) if program else [],
+        totals=list(_totals(samples)) * bool(program),
         warnings=[*notes, *case.cluster.warnings],
     )
 
@@ -210,9 +210,6 @@ def _document(case: Case, samples: Sequence[Sample], **about: object) -> Comm:
     return replace(made, break_even_s=break_even, limits=limits)
 
 
-# ---- rows
-
-
 def _rows(samples: Sequence[Sample]) -> Iterator[Row]:
     """Rows of the document on messages: each sample beside polling at the first clock."""
     first_mhz = next((sample.core_mhz for sample in samples), None)
@@ -222,19 +219,19 @@ def _rows(samples: Sequence[Sample]) -> Iterator[Row]:
         if (sample.waiting, sample.core_mhz) == (POLLING, first_mhz)
     }
     for sample in samples:
-        base = polled.get((sample.primitive, sample.size), sample)
+        base = polled.get((sample.primitive, sample.size))
         yield Row(
             **{name: getattr(sample, name) for name in _OF_SAMPLE},
             bytes=sample.size,
             power_w=ratio(sample.energy_j, sample.latency_s),
             j_per_mb=ratio(sample.energy_j, sample.size / _MB),
-            spread=max(sample.spread, base.spread),
-            relative=_relative(sample, base) if (sample.primitive, sample.size) in polled else None,
+            spread=max(sample.spread, getattr(base, "spread", 0.0)),
+            relative=mapped(_relative, base, sample),
             marks=names(sample.marks),
         )
 
 
-def _relative(sample: Sample, base: Sample) -> Relative | None:
+def _relative(base: Sample, sample: Sample) -> Relative | None:
     """A row of the document relative to polling: joules per MB are latency x power; of the same bytes as joules."""
     if not sample.energy_j or not base.energy_j or not base.latency_s:
         return None
@@ -292,9 +289,6 @@ def _totals(samples: Sequence[Sample]) -> Iterator[Total]:
             energy_j=math.fsum(sample.operations * (sample.energy_j or 0.0) for sample in same),
             marks=names(marks),
         )
-
-
-# ---- notes
 
 
 def _of_measurement(case: Case, samples: Sequence[Sample]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from re import Pattern
 from typing import NamedTuple
 
 from eprof.base.errors import CostError, LogError
+from eprof.base.known import either, ratio
 from eprof.base.marks import NONE, Mark, marked
 from eprof.base.resources import lines as lines_of
 from eprof.base.resources import log_content
@@ -58,7 +59,7 @@ def busy_w(clock: Clock) -> float:
 
 def waiting_w(waiting: str, clock: Clock) -> float:
     """The power while a message travels: P_f of one that polls, P_0 of one that is blocked."""
-    return busy_w(clock) if waiting == POLLING else clock.idle_w
+    return {POLLING: busy_w(clock), BLOCKING: clock.idle_w}[waiting]
 
 
 def waits(cluster: Cluster, sent: Sequence[Sent], ways: Sequence[str], clocks: Sequence[Clock]) -> Iterator[Sample]:
@@ -115,8 +116,7 @@ def break_even_s(cluster: Cluster) -> float | None:
 
 def limit(cluster: Cluster, waiting: str, clock: Clock) -> float:
     """What endless messages take in the model, as a share of what polling at the default clock does."""
-    full_w = busy_w(cluster.default)
-    return waiting_w(waiting, clock) / full_w if full_w else 1.0
+    return either(ratio(waiting_w(waiting, clock), busy_w(cluster.default)), 1.0)
 
 
 _MOST_BYTES = 1 << 30

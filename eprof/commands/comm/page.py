@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
+from eprof.base.text import when
 from eprof.commands.comm import words
 from eprof.commands.comm.document import Comm, Row
 from eprof.show.page.frame import Figure, card, method, page, quiet
@@ -38,14 +39,22 @@ def _figures(document: Comm) -> Iterator[Figure]:
 
 
 def _sections(document: Comm) -> Iterator[Section]:
-    heading = "All messages" if document.totals else "When it pays"
+    heading = when(document.totals, "All messages") or "When it pays"
     yield card("pays", heading, heading, *words.points(document), *words.tables(document))
     if charts := _charts(document):
         legend = "Against polling at the first clock, which is 1; a line an operation, logarithmic axes."
         names = keys(_kinds(_series(document)))
         yield card("curves", "Curves", "Joules and latency by size", charts, names, quiet(legend))
     yield card("rows", "All", "All rows", words.rows(document))
-    yield method(document, _method(document), document.warnings)
+    parts = {
+        "Joules per MB": [
+            "Energy of an operation over its bytes, 1 MB = 10^6 B; its change is that of latency times that of power.",
+            f"Joules are from {document.joules_from}.",
+        ]
+    }
+    if cluster := document.cluster:
+        parts["Cluster"] = [f"{cluster['name']}: {cluster['about']}. Source: {cluster['source']}."]
+    yield method(document, parts, document.warnings)
 
 
 _Series = dict[tuple[str, str], list[Row]]
@@ -87,14 +96,3 @@ def _charts(document: Comm) -> Markup:
         panel = Panel(title, "over that of polling", title, across, up, lines, dots, below="bytes")
         shown.append(drawn(panel, f"{title} over size", named=False))
     return Markup('<div class="plots">{}</div>').format(Markup("").join(shown))
-
-
-def _method(document: Comm) -> dict[str, list[str]]:
-    cluster = document.cluster or {}
-    return {
-        "Joules per MB": [
-            "Energy of an operation over its bytes, 1 MB = 10^6 B; its change is that of latency times that of power.",
-            f"Joules are from {document.joules_from}.",
-        ],
-        "Cluster": [f"{cluster['name']}: {cluster['about']}. Source: {cluster['source']}."] if cluster else [],
-    }

@@ -438,12 +438,8 @@ def _on_side(changes: Changes, side: Variant, grid: Grid, row: int, own: int | N
     )
 
 
-# -------------------------------------------------------------------------------------------------------------- CSV
-
-
 def frame(changes: Changes) -> "pd.DataFrame":
-    """The table of a difference: a row a part of every kernel, which kernels, what, because of what, counts and
-    joules.
+    """The table of a difference: a row a part of every kernel, which kernels, what, because of what, counts and joules.
 
     Words that were counted but have no energy to compare stand there too, without `change_j`.
     """

@@ -84,7 +84,7 @@ def _sections(document: Document) -> Iterator[Section]:
             phrase("A thin line over a bar is its {}.", document.intervals and label(document.intervals.share)),
             when(
                 not diff_words.is_shown(document),
-                "Bars are grey, because no difference is shown by the repeats.",
+                "Bars are grey, because no difference is shown.",
             ),
             diff_words.unchanged(document),
         ]
@@ -131,9 +131,6 @@ def _facts(side: Side) -> Iterator[tuple[str, str]]:
         yield "Log", f"{log.path} ({log.format}, SHA-256 {log.sha256[:16]}…)"
     if len(side.inputs) > _LOGS:
         yield "Logs", f"and {len(side.inputs) - _LOGS} more, in the JSON"
-
-
-# ------------------------------------------------------------------------------------------------------------ chart
 
 
 class Bar(Struct, frozen=True):

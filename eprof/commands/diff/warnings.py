@@ -265,6 +265,8 @@ def _formulas(changes: Changes) -> Iterator[str]:
     """A warning on counts that the two sides make from other counters: their difference is partly one of method."""
     differ = []
     for column, word in enumerate(COUNTS):
+        if FOLLOWS_TIME[column]:  # cycles may be made of time, at the clock and for the cores of each run
+            continue
         counted = all((np.nan_to_num(grid.number[:, column]) > 0).any() for _, grid in changes.sides)
         old, new = (
             {way.formula for way in side.first.counts.how.get(word, ()) if way.formula} for side, _ in changes.sides

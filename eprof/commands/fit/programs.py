@@ -191,9 +191,7 @@ def _unfit(run: Run, profile: Profile) -> str | None:
 def _whole(amounts: Columns, marks: Columns, as_flops: bool) -> dict[str, float]:
     """The sum of each word over all kernels of a program; NaN where a kernel lacks it.
 
-    The kinds of FP64, FP32, FP16 are added.
-
-    as_flops: a multiply-add is two, as it is where counters tell no kinds.
+    The kinds of FP64, FP32, FP16 are added. as_flops: a multiply-add is two, as it is where counters tell no kinds.
     """
     families = {total: (total, *parts) for total, parts in FLOAT_PARTS.items()}
     inside = {part for parts in families.values() for part in parts[1:]}

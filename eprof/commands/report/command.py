@@ -126,6 +126,7 @@ def _loaded(options: argparse.Namespace, has_starts: bool) -> "Loaded":
     return api.load(
         *options.inputs,
         capability=options.capability,
+        gpu=options.costs,
         columns=options.columns,
         time=[given for given in options.time if given != COMPONENTS],
         kernels=options.kernel_name,

@@ -8,7 +8,7 @@ from eprof.base.known import growth, ratio
 from eprof.base.labels import labels
 from eprof.base.text import by_sign, capital, when
 from eprof.commands.tune import words
-from eprof.commands.tune.schema import At, LostBy, PowerModel, Setting, Tune, label, same
+from eprof.commands.tune.schema import At, LostBy, Setting, Tune, label, same
 from eprof.show.page import plot
 from eprof.show.page.frame import Figure, card, energy_map, method, page, quiet, templates
 from eprof.show.words.blocks import Column, Row, Section, Sentence, Table
@@ -70,9 +70,15 @@ def _sections(document: Tune) -> Iterator[Section]:
         yield _kernels(document)
     if (losses := document.energy_lost_percent) is not None:
         yield _against_the_meter(document, losses)
+    left_out = {"leave_one_benchmark_out": "kernel"}.get(document.model.protocol, "setting")
+    power = f"A fit for each {left_out}, made from all the others: nothing is predicted by a fit that has seen it."
+    if document.model.kind == "table":
+        power = f"Cost table {document.model.name} for {document.model.device}. {document.model.source}"
+    if isinstance(error := document.model.power_error_percent, float):
+        power += f" Its mean error on the measured power of these rows is {percent(error)}."
     parts = {
         "Chosen for": [f"{capital(document.objective_words)}."],
-        "Power": [_how_power_is_known(document.model)],
+        "Power": [power],
         "Time": [words.time_words(document)],
     }
     yield method(document, parts, document.notes)
@@ -86,7 +92,7 @@ def _clocks(document: Tune, heat: words.Heat) -> Section:
         f"energy.{faint}"
     )
     answer = Sentence(f"{heat.caption} Core clock across, memory clock down, in MHz.")
-    maps = when(len(document.kernels) > 1, kernel_maps(document))
+    maps = when(len(document.kernels) > 1, _kernel_maps(document))
     return card(
         "clocks", "Clocks", "Energy at every clock setting", answer, energy_map(heat.cells), quiet(legend), maps
     )
@@ -126,16 +132,6 @@ def _against_the_meter(document: Tune, losses: LostBy) -> Section:
     return card("meter", "Against the meter", "Against the measured best", answer, table, below)
 
 
-def _how_power_is_known(model: PowerModel) -> str:
-    left_out = {"leave_one_benchmark_out": "kernel"}.get(model.protocol, "setting")
-    power = f"A fit for each {left_out}, made from all the others: nothing is predicted by a fit that has seen it."
-    if model.kind == "table":
-        power = f"Cost table {model.name} for {model.device}. {model.source}"
-    if isinstance(error := model.power_error_percent, float):
-        power += f" Its mean error on the measured power of these rows is {percent(error)}."
-    return power
-
-
 def _trade(document: Tune) -> Iterator[Section]:
     """The section of time against energy of every setting: what less energy costs in time."""
     known = [setting for setting in document.settings if setting.energy_j and setting.time_s]
@@ -154,10 +150,7 @@ def _trade(document: Tune) -> Iterator[Section]:
     yield card("trade", "Time for energy", "What less energy costs in time", Sentence(answer), chart, quiet(far))
 
 
-# ----------------------------------------------------------------------------------------------------------- charts
-
-
-def kernel_maps(document: Tune) -> Markup:
+def _kernel_maps(document: Tune) -> Markup:
     """Heat maps of the kernels that use most energy at each pair of clocks."""
     kernels = words.by_energy(document)[:_MAPS]
     maps = [

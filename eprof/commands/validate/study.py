@@ -127,7 +127,7 @@ class Study(Struct, frozen=True, eq=False):
     @property
     def table_saw_these(self) -> bool:
         """Whether the table says that it was made from a file of the same name: its errors are then those of a fit."""
-        if self.table is None or self.table.fit is None:
+        if self.table is None:
             return False
         made_from = {str(name) for name in self.table.fit.data.get("data", ())}
         return any(Path(source).name in made_from for source in self.measurements.sources)

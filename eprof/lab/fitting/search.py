@@ -183,18 +183,10 @@ def monotone(quartics: Floats, low: Floats, high: Floats) -> Floats:
 
 def around(quartics: Floats, pinned: int) -> Floats:
     """(l,) monotone voltages of a domain's levels; that of level `pinned` is 1."""
-    number = len(quartics)
-    below, above = monotone_part(quartics, 0, pinned), monotone_part(quartics, pinned + 1, number)
-    return np.concatenate([below, [1.0], above])
-
-
-def monotone_part(quartics: Floats, start: int, end: int) -> Floats:
-    """The voltages of levels below (`start` 0) or above the pinned one."""
-    low, high = (LOWEST, 1.0) if start == 0 else (1.0, HIGHEST)
-    size = max(end - start, 0)
-    if size == 0:
-        return np.zeros(0)
-    return monotone(quartics[start:end], np.full(size, low), np.full(size, high))
+    below, above = quartics[:pinned], quartics[pinned + 1 :]
+    lower = monotone(below, np.full(len(below), LOWEST), np.ones(len(below)))
+    higher = monotone(above, np.ones(len(above)), np.full(len(above), HIGHEST))
+    return np.concatenate([lower, [1.0], higher])
 
 
 _ROUNDS = 60
@@ -284,18 +276,6 @@ class Search:
 
     def _line_search(self, volts: Volts, unknowns: Floats, objective: float) -> tuple[Volts, Floats, float]:
         """Go along the Gauss-Newton step of the search as far as it helps."""
-        target = self._bounded(volts, unknowns)
-        part = 1.0
-        for _ in range(5):
-            mixed = volts[0] + part * (target[0] - volts[0]), volts[1] + part * (target[1] - volts[1])
-            mixed_unknowns, mixed_objective = self.coefficients(mixed)
-            if mixed_objective < objective:
-                return mixed, mixed_unknowns, mixed_objective
-            part /= 4
-        return volts, unknowns, objective
-
-    def _bounded(self, volts: Volts, unknowns: Floats) -> Volts:
-        """The Gauss-Newton step within bounds: a level that stands at a bound and would cross it stays there."""
         free = np.ones(len(volts[0]), dtype=np.bool_), np.ones(len(volts[1]), dtype=np.bool_)
         target = self._newton(volts, unknowns, free)
         stuck = [
@@ -304,7 +284,15 @@ class Search:
         ]
         if stuck[0].any() or stuck[1].any():
             target = self._newton(volts, unknowns, (~stuck[0], ~stuck[1]))
-        return np.clip(target[0], LOWEST, HIGHEST), np.clip(target[1], LOWEST, HIGHEST)
+        target = np.clip(target[0], LOWEST, HIGHEST), np.clip(target[1], LOWEST, HIGHEST)
+        part = 1.0
+        for _ in range(5):
+            mixed = volts[0] + part * (target[0] - volts[0]), volts[1] + part * (target[1] - volts[1])
+            mixed_unknowns, mixed_objective = self.coefficients(mixed)
+            if mixed_objective < objective:
+                return mixed, mixed_unknowns, mixed_objective
+            part /= 4
+        return volts, unknowns, objective
 
     def _newton(self, volts: Volts, unknowns: Floats, free: Free) -> Volts:
         """The voltages of the joint problem, linear around these: unknowns and increments between levels are >= 0."""

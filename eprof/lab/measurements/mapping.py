@@ -171,9 +171,7 @@ def load(name_or_path: str) -> Columns:
 def choose(frame: pd.DataFrame, label: str, device: str | None = None) -> Columns:
     """The mapping that suits this table of measurements and uses most of its columns.
 
-    device: the name of the measured GPU.
-
-    Raises MeasurementError if none does.
+    device: the name of the measured GPU. Raises MeasurementError if none does.
     """
     header = frame.columns
     capabilities = capabilities_like(device) if device else ()

@@ -185,8 +185,7 @@ def read(
     reference: core and memory MHz at which relative voltages are 1; without one, the mapping's, or the highest clocks
     that were measured; of a CPU the one setting that all ran at. without: terms that are not read, so that no row is
     left out for them. kernels: what `-k` names, which are kept; none: all. only: column -> the cell that rows must have
-    there to be read.
-    Raises MeasurementError, DefinitionError; EprofError: no kernel is left.
+    there to be read. Raises MeasurementError, DefinitionError; EprofError: no kernel is left.
     """
     listed = [paths] if isinstance(paths, str | Path) else list(paths)
     if not listed:

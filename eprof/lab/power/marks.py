@@ -14,6 +14,7 @@ from msgspec import DecodeError, Struct
 from msgspec.json import decode
 
 from eprof.base.errors import LogError
+from eprof.base.known import either, ratio
 from eprof.base.resources import lines as lines_of
 from eprof.base.resources import log_start
 from eprof.base.text import pattern
@@ -72,6 +73,15 @@ def read(path: str) -> Marks:
     if any(_OTF2.match(line) or line.startswith(_OTF2_PRINT) for line in lines[:1000]):
         return _of_otf2(path, lines)
     return _of_csv(path, lines)
+
+
+def read_all(paths: Iterable[str]) -> Marks:
+    """The marks of several files, none for no file. Raises LogError: some have dates and others have none."""
+    parts = [read(path) for path in paths]
+    if len({part.absolute for part in parts}) > 1:
+        raise LogError("Some marks have dates and others have none; give those of one clock.")
+    marks = tuple(mark for part in parts for mark in part.marks)
+    return Marks(marks, any(part.absolute for part in parts), tuple(note for part in parts for note in part.notes))
 
 
 def _checked(path: str, marks: Iterable[Mark], absolute: bool, notes: Sequence[str] = ()) -> Marks:
@@ -199,14 +209,14 @@ def _of_otf2(path: str, lines: Sequence[str]) -> Marks:
 
     Without its definitions ticks are taken for nanoseconds.
     """
-    clock = next((match[1] for match in map(_OTF2_CLOCK.fullmatch, lines) if match), None)
-    tick_s = 1 / float(clock) if clock else _NANOSECOND
+    per_s = next((float(match[1]) for match in map(_OTF2_CLOCK.fullmatch, lines) if match), None)
+    tick_s = either(ratio(1.0, per_s), _NANOSECOND)
     first = next((float(match[3]) for match in map(_OTF2.match, lines) if match), 0.0)
     steps = (match.groups() for match in map(_OTF2.match, lines) if match)
     marks, endless = _nested(
         (location, kind == "ENTER", region, (float(ticks) - first) * tick_s) for kind, location, ticks, region in steps
     )
-    notes = ["times of otf2-print are ticks, taken for ns; with -A it prints how long a tick is"] * (not clock)
+    notes = ["times of otf2-print are ticks, taken for ns; with -A it prints how long a tick is"] * (per_s is None)
     if endless:
         notes.append(f"{len(endless)} regions never end and were left out")
     return _checked(path, sorted(marks, key=attrgetter("begin_s")), False, notes)

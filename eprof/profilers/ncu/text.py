@@ -14,25 +14,14 @@ Up to 2021 the tables had no line of names, and the kernel's line the date inste
 column goes on in the lines below, whose other cells are empty.
 
 
-What a log has only in ncu's advice, as on the default pages: the utilisation of the tensor pipe, and flops.
-
-    The ratio of peak float (FP32) to double (FP64) performance on this device is 64:1. The workload achieved 72% of
-    this device's FP32 peak performance and 0% of its FP64 peak performance.
-
-The rule (SOLFPRoofline.py) divides flops by two for each FP32 lane and elapsed cycle. The three numbers become rows.
-
-    Tensor is the highest-utilized pipeline (93.4%) based on elapsed cycles in the workload, ... It's dominated by its
-    Tensor (FP) sub-pipeline. ... It executes 16-bit floating point tensor operations.
-
-The other rule (HighPipeUtilization.py) prints the value of `sm__pipe_tensor_cycles_active`, so the sentence becomes a
-row of that metric. Up to capability 9.0 the highest may be "Shared", in which FP64 and tensor pipes are added up; it
-counts as the tensor pipe where the sentence says that tensor work dominates it. That the pipe "executes 16-bit floating
-point" is what ncu says of every type.
+What ncu's rules say in sentences becomes rows of metrics, as `counters/ncu/labels.toml` has it; in tables, too.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from msgspec import Struct, field
 
@@ -40,7 +29,7 @@ from eprof.base.text import counted, pattern
 from eprof.logs.rows.numbers import unit_of
 from eprof.logs.rows.sections import Piece, Section, below
 from eprof.profilers.ncu.headers import LONG, SUMMARY, VALUE
-from eprof.profilers.ncu.sheet import GPU_NAME
+from eprof.profilers.ncu.sheet import GPU_NAME, labels_of_page
 
 COLUMNS = {
     LONG: ["ID", "Process ID", "Process Name", "Kernel Name", "Stream", "Device", "CC"],
@@ -68,17 +57,6 @@ _COMMENT = pattern(r"\s*(?://+|#+|\*|>)(?=\s|$)")
 _NEAR = 160  # characters before `, Context` that grid, block and date may take
 _KINDS = {3: LONG, 5: SUMMARY}
 _ATTRIBUTE = "device__attribute_"
-_SENTENCE = pattern(
-    r"\b(?:Tensor(?: \(\w+\))?|(?P<shared>Shared)) is the highest-utilized pipeline \((?P<tens>\d+)\.(?P<tenths>\d)%\) "
-    r"based on (?P<cycles>active|elapsed) cycles"
-)
-_ROOFLINE = pattern(
-    r"(?i)double \(fp64\) performance on this device is (\d{1,3}):1\.\s+The (?:workload|kernel) achieved\s+"
-    r"(?:close to )?(\d{1,3})% of this device's fp32 peak performance and (?:close to )?(\d{1,3})% of its fp64 peak"
-)
-_MARKS = (" is the highest-utilized pipeline (", " of this device's ")
-_TENSOR_DOMINATES = "dominated by its Tensor"
-_PER_MILLE = "‰"  # without a decimal point, which some files write as a comma
 
 Metric = tuple[str, str, str]
 
@@ -312,32 +290,34 @@ def _cells(text: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
     return list(loose.groups(default="")) if loose and _KINDS[len(spans)] == LONG else None
 
 
+@cache
+def _sentences() -> list[tuple[str, re.Pattern[str], list[Metric]]]:
+    """Of each sentence of ncu's that tells metrics: a sign, the pattern, and the metrics with gaps."""
+    return [
+        (sentence["sign"], re.compile(sentence["pattern"]), [tuple(metric.values()) for metric in sentence["metrics"]])
+        for sentence in labels_of_page()["sentence"]
+    ]
+
+
 def of_advice(advice: str) -> list[Metric]:
-    """Name, unit and value of the metrics that ncu's sentences tell: of a busy tensor pipe, of the roofline."""
-    metrics = []
-    pipe = _SENTENCE.search(advice)
-    if pipe is not None and (not pipe["shared"] or _TENSOR_DOMINATES in advice):
-        name = f"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_{pipe['cycles']}"
-        metrics.append((name, _PER_MILLE, pipe["tens"] + pipe["tenths"]))
-    roofline = _ROOFLINE.search(advice)
-    if roofline is not None:
-        ratio, single, double = roofline.groups()
-        metrics.append(("roofline__fp32.avg.pct_of_peak_sustained_elapsed", "%", single))
-        metrics.append(("roofline__fp64.avg.pct_of_peak_sustained_elapsed", "%", double))
-        metrics.append(("roofline__fp32_to_fp64.ratio", "", ratio))
-    return metrics
+    """Name, unit and value of the metrics that ncu's sentences tell."""
+    told = [(pattern.search(advice), metrics) for sign, pattern, metrics in _sentences() if sign in advice]
+    return [
+        (name.format(**found.groupdict()), unit, value.format(**found.groupdict()))
+        for found, metrics in told
+        if found is not None
+        for name, unit, value in metrics
+    ]
 
 
 def lines_with_advice(section: Section, lines: Sequence[str]) -> Sequence[str]:
     """Lines of a table of launches, those with a sentence of ncu's that tells metrics as rows of these."""
-    if not any(mark in line for line in lines for mark in _MARKS):
-        return lines
     return [row for line in lines for row in _as_metrics(section, line)]
 
 
 def block_with_advice(section: Section, block: bytes) -> bytes:
     """A block of whole lines, those with a sentence of ncu's that tells metrics as rows of these."""
-    if not any(mark.encode() in block for mark in _MARKS):
+    if not any(sign.encode() in block for sign, _, _ in _sentences()):
         return block
     lines = block.decode("utf-8", "replace").split("\n")
     return "\n".join(lines_with_advice(section, lines)).encode()
@@ -346,8 +326,10 @@ def block_with_advice(section: Section, block: bytes) -> bytes:
 def _as_metrics(section: Section, line: str) -> Iterable[str]:
     """The rows of the metrics that a line's sentence tells; the line itself where it tells none."""
     metrics = of_advice(line)
+    if not metrics:
+        return [line]
     fields = section.split(line)
-    if not metrics or len(fields) < section.least:
+    if len(fields) < section.least:
         return [line]
     rows = []
     for metric in metrics:

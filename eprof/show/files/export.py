@@ -144,7 +144,9 @@ def _table(table: Table) -> Iterator[str]:
     yield "|" + "|".join(_RULES[column.align] for column in table.columns) + "|"
     for row in table.rows:
         cells = [_cell(cell) for cell in row.cells]
-        yield _line(f"**{cell}**" if row.total and cell else cell for cell in cells)
+        if row.total:
+            cells = [phrase("**{}**", cell) for cell in cells]
+        yield _line(cells)
     if table.left_out:
         yield _line([in_markdown(table.left_out), *("" for _ in table.columns[1:])])
     if table.note:

@@ -35,14 +35,16 @@ class Axis(Struct, frozen=True):
         """Ticks of the plot: powers of ten inside, some if there are many; 1, 2, 5 where there are hardly any."""
         first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
         if last - first < 1:
-            return self._between(first - 1, last, (1, 2, 5)) or self._between(first - 1, last, (1.5, 3, 4, 7))
+            few = self._between(first - 1, last, (1, 2, 5))
+            if len(few) > 1:
+                return few
+            return self._between(first - 1, last, (1.5, 3, 4, 7))
         step = max(1, math.ceil((last - first) / 4))
         return [10.0**power for power in range(first, last + 1, step)]
 
     def _between(self, first: int, last: int, digits: Sequence[float]) -> list[float]:
         steps = [digit * 10.0**power for power in range(first, last + 1) for digit in digits]
-        inside = [step for step in steps if self.low <= step <= self.high]
-        return inside if len(inside) > 1 or len(digits) > 3 else []
+        return [step for step in steps if self.low <= step <= self.high]
 
 
 def axis(values: Sequence[float], room: float = 1.25) -> Axis:
@@ -159,7 +161,9 @@ def keys(names: Iterable[str]) -> Markup:
 
 def _tick(value: float) -> str:
     """The label of a plot's tick: a round number, without zeros behind the point."""
-    text = quantity(value, "") if value >= 1000 else plain(value)
+    text = plain(value)
+    if value >= 1000:
+        text = quantity(value, "")
     number, gap, prefix = text.partition(NARROW)
     if "." in number:
         number = number.rstrip("0").rstrip(".")
@@ -181,23 +185,18 @@ def _grid(panel: Panel) -> Markup:
 
 def _curves(panel: Panel) -> Markup:
     """The plot's lines, stretched with the width; their strokes are not."""
-    paths = Markup("").join(
-        Markup('<path class="line l{}" d="M{}"/>').format(
-            line.kind, "L".join(f"{x:.1f} {y:.1f}" for x, y in _thinned(_placed(panel, line)))
-        )
-        for line in panel.lines
-    )
+    paths = []
+    for line in panel.lines:
+        # In per cent of the width and of the height.
+        points = [(100 * panel.x.position(x), 100 * (1 - panel.y.position(y))) for x, y in line.points]
+        drawn_as = "L".join(f"{x:.1f} {y:.1f}" for x, y in _thinned(points))
+        paths.append(Markup('<path class="line l{}" d="M{}"/>').format(line.kind, drawn_as))
     return Markup(
         '<svg y="{}" width="100%" height="{}" viewBox="0 0 100 100" preserveAspectRatio="none">{}</svg>'
-    ).format(_TOP, panel.height - _TOP - _BOTTOM, paths)
+    ).format(_TOP, panel.height - _TOP - _BOTTOM, Markup("").join(paths))
 
 
 _Points = list[tuple[float, float]]
-
-
-def _placed(panel: Panel, line: Line) -> _Points:
-    """The points of a plot's line in per cent of the width and of the height."""
-    return [(100 * panel.x.position(x), 100 * (1 - panel.y.position(y))) for x, y in line.points]
 
 
 def _thinned(points: _Points) -> _Points:
@@ -219,14 +218,13 @@ class _Room:
     def __init__(self, panel: Panel, width: float) -> None:
         self._panel = panel
         self._width = width
-        self._taken = [self._box(dot) for dot in panel.dots]
+        self._taken: list[_Box] = []
+        for dot in panel.dots:
+            x, y, radius = width * panel.x.position(dot.x), panel.top(dot.y), _radius(dot)
+            self._taken.append((x - radius, y - radius, x + radius, y + radius))
         curves = [point for line in panel.lines for point in line.points]
         self._line_points = [(width * panel.x.position(x), panel.top(y)) for x, y in curves]
         self._balances = [width * panel.x.position(balance) for balance in panel.balances]
-
-    def _box(self, dot: Dot) -> _Box:
-        x, y, radius = self._width * self._panel.x.position(dot.x), self._panel.top(dot.y), _radius(dot)
-        return x - radius, y - radius, x + radius, y + radius
 
     def place(self, dot: Dot) -> tuple[float, float, str] | None:
         """Where a dot's name goes: right, left, above or below; None if it would hit something or leave the plot.
@@ -244,19 +242,17 @@ class _Room:
         ):
             box = (left, y + dy - 10, left + width, y + dy + 2)
             is_inside = box[0] >= 0 and box[2] <= self._width and box[1] >= 0 and box[3] <= self._panel.height - _BOTTOM
-            if is_inside and not any(_overlap(box, neighbour) for neighbour in self._taken):
-                free.append((self._crosses(box), box, (dx, dy, side)))
+            if not is_inside or any(_overlap(box, neighbour) for neighbour in self._taken):
+                continue
+            crosses = any(box[0] <= balance <= box[2] for balance in self._balances) or any(
+                box[0] <= x <= box[2] and box[1] <= y <= box[3] for x, y in self._line_points
+            )
+            free.append((crosses, box, (dx, dy, side)))
         if not free:
             return None
         _, box, place = min(free, key=lambda candidate: candidate[0])
         self._taken.append(box)
         return place
-
-    def _crosses(self, box: _Box) -> bool:
-        """Whether a line of the plot goes through a name."""
-        if any(box[0] <= x <= box[2] for x in self._balances):
-            return True
-        return any(box[0] <= x <= box[2] and box[1] <= y <= box[3] for x, y in self._line_points)
 
 
 def _dots(panel: Panel, named: bool) -> Markup:
@@ -285,15 +281,15 @@ def _dots(panel: Panel, named: bool) -> Markup:
                 dx, dy, side = place
                 tag = Markup('<svg x="{}" overflow="visible"><text x="{}" y="{}" class="tag{}{}">{}</text></svg>')
                 names.append(tag.format(x, f"{dx:.0f}", f"{y + dy:.0f}", side, only, dot.name))
-    return Markup("").join([*roofs, *circles, *names, *(_note(panel, note) for note in panel.notes)])
-
-
-def _note(panel: Panel, note: Note) -> Markup:
-    x, y = pct(100 * panel.x.position(note.x)), panel.top(note.y)
-    dx, dy, side = (0, -6, " end") if note.is_above else (9, 12, "")
-    return Markup('<svg x="{}" overflow="visible"><text x="{}" y="{}" class="note{}">{}</text></svg>').format(
-        x, dx, f"{y + dy:.0f}", side, note.text
-    )
+    notes = []
+    for note in panel.notes:
+        right, down, side = 9, 12, ""
+        if note.is_above:
+            right, down, side = 0, -6, " end"
+        x, y = pct(100 * panel.x.position(note.x)), panel.top(note.y)
+        tag = Markup('<svg x="{}" overflow="visible"><text x="{}" y="{}" class="note{}">{}</text></svg>')
+        notes.append(tag.format(x, right, f"{y + down:.0f}", side, note.text))
+    return Markup("").join([*roofs, *circles, *names, *notes])
 
 
 def _radius(dot: Dot) -> float:

@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from eprof.base.marks import Mark
 from eprof.base.text import when
-from eprof.show.words.badges import LETTERS, MISSING
+from eprof.show.words.badges import MISSING
+from eprof.show.words.badges import signs as raised_signs
 from eprof.show.words.numbers import MINUS, percent, plain_or, quantity, signed_percent
 
 UNKNOWN = "unknown"
@@ -101,13 +102,19 @@ def plain_text(cell: Cell) -> str:
         case str():
             return cell
         case Quantity():
-            return UNKNOWN if cell.value is None else signs(cell.marks) + quantity(cell.value, cell.unit)
+            if cell.value is None:
+                return UNKNOWN
+            return signs(cell.marks) + quantity(cell.value, cell.unit)
         case Change():
             if cell.value is None:
                 return "not known"
             return signs(cell.marks) + signed_quantity(cell.value, cell.unit) if cell.value else "0"
         case Share():
-            return share_text(cell)
+            if cell.value is None:
+                return ""
+            if cell.signed:
+                return signed_percent(cell.value)
+            return percent(cell.value)
         case Factor():
             return plain_or("", cell.value)
         case Written() | Tag() | Name():
@@ -121,17 +128,9 @@ def signed_quantity(value: float, unit: str) -> str:
     return when(value > 0, "+") + quantity(value, unit)
 
 
-def share_text(share: Share) -> str:
-    """A share in per cent; nothing where there is none."""
-    if share.value is None:
-        return ""
-    return signed_percent(share.value) if share.signed else percent(share.value)
-
-
 def signs(marks: int) -> str:
     """Marks as signs in front of a number: "≥ ~"."""
-    letters = "".join(letter for mark, letter in LETTERS.items() if marks & mark & ~MISSING)
-    return when(marks & MISSING, "≥ ") + letters
+    return when(marks & MISSING, "≥ ") + raised_signs(marks & ~MISSING)
 
 
 def legend(marks: int) -> str:

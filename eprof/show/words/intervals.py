@@ -11,9 +11,7 @@ Ends = Sequence[float | None] | None
 
 def known(ends: Ends) -> tuple[float, float] | None:
     """Both ends of an interval; None where there is none."""
-    if ends is None:
-        return None
-    low, high = ends
+    low, high = ends or (None, None)
     if low is None or high is None:
         return None
     return low, high
@@ -45,7 +43,9 @@ def wide(ends: Ends, unit: str) -> str:
 def cell(ends: Ends, unit: str, *, signed: bool = False) -> str:
     """The interval as a cell of a table; empty where there is none."""
     pair = known(ends)
-    return "" if pair is None else span(*pair, unit, signed=signed)
+    if pair is None:
+        return ""
+    return span(*pair, unit, signed=signed)
 
 
 def label(share: float) -> str:
