@@ -97,7 +97,7 @@ class Gaps(Struct):
         for code in np.unique(devices.codes).tolist():
             own = np.flatnonzero(devices.codes == code)
             own = own[np.argsort(start_ns[own], kind="stable")]
-            name = devices.names[code] if code >= 0 else None
+            name = (*devices.names, None)[code]  # the last is for -1
             device = self.devices.setdefault((run, name), _Device())
             self._add_of(device, kernels[own], start_ns[own], np.maximum(time_ns[own], 0), is_kernel[own])
 
