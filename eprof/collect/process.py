@@ -118,14 +118,15 @@ _COUNTED = re.compile(r"(?<!\w)(\w++): (\d+)")
 class Kept(NamedTuple):
     """A program that runs, and its keeper. `life` falls shut when eprof ends, in whatever way.
 
-    io: what Linux counted of the files of the program and all that it started, once it has ended.
+    counted: once it has ended, what Linux counted of the files of the program and all that it started, and their times
+    as the keeper took them, in ns: `elapsed`, `used` of processors, `queued` for one that others had.
     """
 
     pid: int
     keeper: int
     life: int
     news: int
-    io: dict[str, int]
+    counted: dict[str, int]
 
     def ended(self) -> int | None:
         """The status of the kept program as `waitpid` gives it, once it has ended; SIGKILL where nobody knows."""
@@ -133,7 +134,7 @@ class Kept(NamedTuple):
             return None
         status = os.read(self.news, _NEWS.size)
         counted = os.read(self.news, select.PIPE_BUF).decode(errors="replace")
-        self.io.update({name: int(number) for name, number in _COUNTED.findall(counted)})
+        self.counted.update({name: int(number) for name, number in _COUNTED.findall(counted)})
         os.close(self.life)
         os.close(self.news)
         if not status:  # somebody killed the keeper
@@ -169,16 +170,20 @@ def _keep(spawn: Callable[[], int], life: int, news: int) -> NoReturn:
         os.setpgid(0, 0)
         with contextlib.suppress(AttributeError, OSError):
             ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+        began_ns = time.monotonic_ns()
         pid = spawn()
         os.write(news, _NEWS.pack(pid))
         let_go({life, news})
-        status = _waited_for(pid, life)
-        if status is None:
+        queued_ns = _waited_for(pid, life)
+        if queued_ns is None:
             _end_all(pid)
         else:
-            os.write(news, _NEWS.pack(status))
-            # Of the keeper, with all that it waited for: the program, and what that left behind.
-            os.write(news, Path("/proc/self/io").read_bytes())
+            elapsed_ns = time.monotonic_ns() - began_ns
+            os.write(news, _NEWS.pack(os.waitpid(pid, 0)[1]))
+            # Of the program, and of what it left behind: the keeper's own time would be more than that of a short one.
+            used_ns = round(1e9 * _children_s())
+            told = f"elapsed: {elapsed_ns}\nused: {used_ns}\nqueued: {queued_ns}\n"
+            os.write(news, told.encode() + Path("/proc/self/io").read_bytes())
     except OSError as err:
         with contextlib.suppress(OSError):
             os.write(news, _NEWS.pack(-(err.errno or errno.EIO)))
@@ -199,15 +204,19 @@ def let_go(needed: set[int], folder: Path | None = None) -> None:
 
 
 def _waited_for(pid: int, life: int) -> int | None:
-    """The status of the kept program, once it has ended; None if eprof ended before."""
+    """How long the kept program waited for a processor, in ns, once it has ended; None if eprof ended before."""
     poll = select.poll()
     poll.register(life, select.POLLHUP)
     while not poll.poll(0):
-        ended, status = os.waitpid(-1, os.WNOHANG)
-        if ended == pid:
-            return status
-        if not ended:
+        ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if ended is None:
             signal.sigtimedwait({signal.SIGCHLD}, _LIFE_S)
+        elif ended.si_pid != pid:
+            os.waitpid(ended.si_pid, 0)
+        else:
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
+            return 0
     return None
 
 
@@ -254,8 +263,8 @@ _PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
 class Ended(NamedTuple):
     """How a process ended: its exit code, or the signal that killed it; `seconds` of wall-clock time.
 
-    cpu_s: the processor time of the process and all that it waited for. io: bytes of its files and seconds of devices
-    (`_files`).
+    cpu_s: the processor time of the process and all that it waited for. queued_s: for how long its first thread could
+    have run, and others had the processors. io: bytes of its files and seconds of devices (`_files`).
     """
 
     code: int | None
@@ -263,6 +272,7 @@ class Ended(NamedTuple):
     seconds: float
     timed_out: bool = False
     cpu_s: float = 0.0
+    queued_s: float = 0.0
     io: Mapping[str, float] = MappingProxyType({})
 
     @property
@@ -313,7 +323,7 @@ def run(
     more.
     Raises CollectError if it cannot be started (126, 127).
     """
-    began, used_s, devices_s = time.monotonic(), _children_s(), _devices_s()
+    began, devices_s = time.monotonic(), _devices_s()
     kept = _start(command, signals, dict(os.environ if environment is None else environment), streams or Streams())
     deadline = math.inf if timeout_s is None else began + timeout_s
     stops = 0
@@ -329,18 +339,20 @@ def run(
         got = signals.wait(min(pause_s, deadline - time.monotonic()))
         if got is not None and got[1]:
             _send(kept.pid, got[0], group=signals.own_group)
-    seconds = time.monotonic() - began
+    # A keeper that somebody killed tells nothing.
+    untold = {"elapsed": round(1e9 * (time.monotonic() - began))}
+    seconds, cpu_s, queued_s = ({**untold, **kept.counted}.get(each, 0) / 1e9 for each in ("elapsed", "used", "queued"))
     if tick is not None:
         tick()
     code = os.waitstatus_to_exitcode(status)
-    ended = Ended(code, None, seconds, stops > 0, _children_s() - used_s, _files(kept.io, devices_s))
+    ended = Ended(code, None, seconds, stops > 0, cpu_s, queued_s, _files(kept.counted, devices_s))
     if code < 0:
         return ended._replace(code=None, signal=-code)
     return ended
 
 
 def _children_s() -> float:
-    """The processor time of all ended children of eprof, and theirs."""
+    """The processor time of all ended children, and theirs."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
