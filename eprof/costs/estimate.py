@@ -14,12 +14,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eprof.base.boards import DataSheet, data_sheet, near, sheets, sheets_with
 from eprof.base.errors import CostError
 from eprof.base.gpus import capability_of_label
 from eprof.base.resources import folder
 from eprof.base.text import brief, listed, printable
 from eprof.base.toml import Document, quoted
-from eprof.costs.datasheets import DataSheet, data_sheet, near, sheets, sheets_with
 from eprof.costs.file import checked
 from eprof.costs.intervals import CONSTANT_POWER
 from eprof.costs.table import CostTable

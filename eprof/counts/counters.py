@@ -107,7 +107,7 @@ def names_in_use(profiler: str) -> frozenset[str]:
             entry = value if isinstance(value, dict) else {"name": value}
             for name in (*_each(entry.get("name", [])), *_each(entry.get("slices", []))):
                 names.update(numbered(name))
-        if any("multiprocessors" in told for told in read(place).data.get("told", {}).values()):
+        if any(told.keys() & {"multiprocessors", "peak"} for told in read(place).data.get("told", {}).values()):
             names.add(SM_COUNT)
     return frozenset(names)
 

@@ -1,7 +1,7 @@
 """Counting: launches with their counters, read by a definition, become instructions by class and bytes by level."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Columns, Floats, Ints
+from eprof.base.boards import sheets_of
 from eprof.base.brief import Brief
 from eprof.base.errors import UsageError
 from eprof.base.gpus import capabilities, normal_name
@@ -30,6 +31,7 @@ _AVERAGED = "an average over several launches, not weighted by their size"
 # A difference of nearly equal counters may come out negative by this share of them: they are of different passes, and
 # ECC lets DRAM read up to a quarter more than the program read. Further below 0, the formula does not hold.
 _TOLERANCE = 0.125
+_ALIKE = 1.1  # times the least: peaks of boards that a GPU may be, which are one for an estimate
 
 
 class Way(Struct, frozen=True):
@@ -202,20 +204,40 @@ class Sheet(Struct, eq=False):
 
     def _told(self, told: Told) -> Floats:
         """1 where a name of each kernel tells this, 0 where it tells something else, NaN where it tells nothing."""
-        rows, counters = self.launches.rows, self.launches.counters
+        if told.peak:
+            return self._peak(told.peak)
         if told.device is None:
             alike = [each for each in self.definition.told.values() if each.kernel and each.group == told.group]
-            fits = ((each for each in alike if each.kernel and each.kernel.search(name)) for name in rows.kernel)
+            fits = (
+                (each for each in alike if each.kernel and each.kernel.search(name))
+                for name in self.launches.rows.kernel
+            )
             firsts = (next(fitting, None) for fitting in fits)
             return np.array([first and first == told for first in firsts], dtype=np.float64)  # None becomes NaN
-        sms = np.full(self.length, np.nan)
-        if SM_COUNT in counters and told.multiprocessors:
-            sms = counters[SM_COUNT] / rows.launches  # counters are added up over launches
+        sms = self._multiprocessors() if told.multiprocessors else np.full(self.length, np.nan)
         values = np.where(np.isnan(sms), np.nan, np.isin(sms, [*told.multiprocessors]))
-        for row, device in enumerate(rows.device):
+        for row, device in enumerate(self.launches.rows.device):
             if device is not None and capabilities(device):
                 values[row] = told.device.search(normal_name(device)) is not None
         return values
+
+    def _peak(self, name: str) -> Floats:
+        """A peak of each kernel's GPU by its data sheet; NaN where it may be one of several whose peaks are apart."""
+
+        @cache
+        def of_boards(device: str | None, sms: float) -> float:
+            may_be = sheets_of(device, None if np.isnan(sms) else round(sms))
+            peaks = [sheet.peaks.get(name, np.nan) for sheet in may_be]
+            is_one = bool(peaks) and max(peaks) <= _ALIKE * min(peaks)
+            return float(np.mean(peaks)) if is_one else np.nan
+
+        return np.array([*map(of_boards, self.launches.rows.device, self._multiprocessors().tolist())])
+
+    def _multiprocessors(self) -> Floats:
+        """Those of each kernel's GPU, where the log tells them: counters are added up over launches."""
+        if SM_COUNT not in self.launches.counters:
+            return np.full(self.length, np.nan)
+        return self.launches.counters[SM_COUNT] / self.launches.rows.launches
 
     def _column(self, name: str, unit: str) -> tuple[Floats, Ints] | None:
         """A counter's values and marks as the log has them; None if it is not there or in another unit."""

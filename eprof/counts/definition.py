@@ -31,8 +31,9 @@ WORDS_OF = {books: (*_COMPUTATION, "bytes", books) for books in BOOKS}
 # What the time by component needs beside instructions and bytes (`energy/components.py`): first the launch shape.
 SHAPE = ("blocks", "threads", "registers", "shared_byte", "occupancy")
 COMPONENTS = (*SHAPE, "loads", "stores", "shared", "conflicts", "texture", "texture_misses")
-# What tells besides why a kernel waits, as a share, and how many FP32 instructions it can have executed.
-SIGNS = ("memory_stall", "fp32_room")
+# What tells besides why a kernel waits, and how busy units are, as shares; how many FP32 instructions fit in.
+BUSY = ("sm_busy", "l1_busy", "l2_busy", "dram_busy")
+SIGNS = ("memory_stall", *BUSY, "fp32_room")
 _NAME = pattern(r"(?<![\w.])[A-Za-z_]\w*")
 
 
@@ -70,19 +71,23 @@ class Told(Struct, frozen=True):
     """What a name tells, as a number that formulas may use: 1 it tells this, 0 something else, NaN nothing.
 
     kernel: a pattern for names of kernels, of which the first that fits among those of the same `group` counts. device:
-    a pattern for names of GPUs; where a log has none, `multiprocessors` tells it, if there are any.
+    a pattern for names of GPUs; where a log has none, `multiprocessors` tells it, if there are any. peak: the number is
+    this peak of the GPU's data sheet instead.
     """
 
     kernel: re.Pattern[str] | None = None
     group: str = ""
     device: re.Pattern[str] | None = None
     multiprocessors: frozenset[float] = frozenset()
+    peak: str = ""
 
     @property
     def text(self) -> str:
         """What it asks, for the explanation of a formula."""
         if self.kernel is not None:
             return f"(the kernel is `{self.kernel.pattern}`)"
+        if self.peak:
+            return f"(the {self.peak} of the GPU's data sheet)"
         assert self.device is not None
         numbers = ", ".join(f"{number:g}" for number in sorted(self.multiprocessors))
         return f"(the GPU is `{self.device.pattern}`, or one of {numbers or 'no'} SMs)"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from eprof.base import resources
+from eprof.base.boards import PEAKS
 from eprof.base.marks import NONE, Mark
 from eprof.base.toml import CHOOSING, Document, Formula, Node
 from eprof.base.vocabulary import (
@@ -278,13 +279,15 @@ def _parameter(entry: Node) -> float:
 
 
 def _told(entry: Node) -> Told:
-    """What a name tells: { kernel = pattern, group = word } or { device = pattern, multiprocessors = [numbers] }."""
-    entry.table(("kernel", "group", "device", "multiprocessors", "why"))
+    """{ kernel = pattern, group = word }, { device = pattern, multiprocessors = [numbers] } or { peak = name }."""
+    entry.table(("kernel", "group", "device", "multiprocessors", "peak", "why"))
     entry["why"].text("")
-    if ("kernel" in entry) == ("device" in entry):
-        raise entry.error("a name that tells something is of a `kernel` or of a `device`.")
+    if sum(name in entry for name in ("kernel", "device", "peak")) != 1:
+        raise entry.error("a name that tells something is of a `kernel`, of a `device`, or a `peak` of its data sheet.")
     if "kernel" in entry:
         return Told(kernel=_pattern(entry["kernel"]), group=entry["group"].text())
+    if "peak" in entry:
+        return Told(peak=entry["peak"].choice(PEAKS))
     numbers = [number.number(1, 1000) for number in entry["multiprocessors"].each()]
     return Told(device=_pattern(entry["device"]), multiprocessors=frozenset(numbers))
 

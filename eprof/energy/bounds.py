@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from eprof.base.arrays import Floats, known_or_zero
+from eprof.base.boards import data_sheet, sheets_of
 from eprof.base.gpus import capabilities_of_label, capability_of_label
 from eprof.base.known import mapped
 from eprof.base.marks import Mark
@@ -29,7 +30,6 @@ from eprof.base.vocabulary import (
     TENSOR_FLOPS,
 )
 from eprof.costs import Costs
-from eprof.costs.datasheets import data_sheet, sheets_of
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split
 from eprof.energy.replicas import amounts_of

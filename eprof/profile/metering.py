@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
+from eprof.base.boards import data_sheet, most_w, power_limit_w
 from eprof.base.errors import MeterError, UsageError
 from eprof.base.known import mapped
 from eprof.base.text import capital, counted, few
 from eprof.base.vocabulary import COUNTS
 from eprof.costs import CostTable, Scale
-from eprof.costs.datasheets import data_sheet, most_w, power_limit_w
 from eprof.costs.estimate import estimated, parsed
 from eprof.energy import metering
 from eprof.energy.metering import Meter, Metered

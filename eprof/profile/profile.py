@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Columns, Floats
+from eprof.base.boards import example
 from eprof.base.brief import Brief, Result, brief
 from eprof.base.cpus import UNNAMED, nearest_costs
 from eprof.base.errors import CostError, LogError, MeterError, UsageError
@@ -22,7 +23,6 @@ from eprof.base.text import few, listed, phrase, when
 from eprof.base.vocabulary import CPU
 from eprof.costs import ESTIMATED, NONE, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
-from eprof.costs.datasheets import example
 from eprof.counts import checks, counters, counts, times
 from eprof.counts.counts import Counts
 from eprof.counts.definition import SM_COUNT, Definition, common, without_counters

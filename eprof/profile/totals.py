@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from eprof.base.arrays import Floats, Ints, known_or_zero
+from eprof.base.boards import data_sheet, most_w, sheets_with
 from eprof.base.gpus import capabilities, capability_of_label
 from eprof.base.known import mapped, ratio
 from eprof.base.marks import Mark
 from eprof.base.text import printable, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUP_OF, GROUPS
 from eprof.costs import ESTIMATED, CostTable
-from eprof.costs.datasheets import data_sheet, most_w, sheets_with
 from eprof.energy.limits import Limits, limits
 from eprof.profile.rooflines import all_flops_of, traffic_of
 

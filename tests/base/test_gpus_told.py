@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from eprof.base.boards import example
 from eprof.base.gpus import completed, limit_told_in, told_in
-from eprof.costs.datasheets import example
 
 
 @pytest.mark.parametrize(

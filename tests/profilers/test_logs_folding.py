@@ -20,7 +20,7 @@ from eprof.logs.rows.sections import Section
 from eprof.logs.rows.stream import Tuning
 from eprof.profilers.ncu.headers import LONG as LONG_FORM
 from eprof.profilers.ncu.launches import whole_launches
-from eprof.profilers.nvprof import reader, sqlite, text
+from eprof.profilers.nvprof import reader, sqlite
 from eprof.profilers.nvprof import tables as section
 
 LINE_BY_LINE, TOGETHER = Tuning(chunk_bytes=64), Tuning(chunk_bytes=256, fast_from=1)
@@ -219,7 +219,7 @@ DATABASES = [name for name in NAMES if ".nvvp" in name]
 def test_text_traces_and_databases_are_handed_over_piece_by_piece(name, monkeypatch):
     path = real(name)
     plain = read(path)
-    monkeypatch.setattr(text, "_HELD_LAUNCHES", 3)
+    monkeypatch.setattr(section, "_HELD_LINES", 3)
     monkeypatch.setattr(sqlite, "_ROWS", 3)
     folded = read(path)
     assert folded.notes == plain.notes

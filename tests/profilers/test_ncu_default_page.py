@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from conftest import SHARED
 from test_ncu_logs import log_of
@@ -9,6 +10,8 @@ from test_ncu_logs import log_of
 from eprof.base.marks import Mark
 from eprof.counts import counters, counts
 from eprof.logs import combine, read
+from eprof.profile.api import load
+from eprof.profile.document import document
 
 ESTIMATED = int(Mark.ESTIMATED)
 LINES = {"dram": "Memory Throughput  ", "warp_issue": "Executed Instructions"}
@@ -96,3 +99,53 @@ def test_a_roofline_page_tells_flops_by_its_rates(tmp_path):
     log = log_of(tmp_path, header, *rows)
     assert counted(log, "8.0", "fp32_fma") == (400_000, ESTIMATED)
     assert counted(log, "8.0", "fp32_add") == (100_000, ESTIMATED)
+
+
+BUSY_PAGE = """==PROF== Disconnected from process 7377
+[7377] matmul_naive@127.0.0.1
+  matmul_naive(const float *, float *) (188, 250, 1)x(16, 16, 1), Context 1, Stream 7, Device 0, CC {capability}
+    Section: GPU Speed Of Light Throughput
+    ----------------------- ----------- -------------
+    Metric Name             Metric Unit  Metric Value
+    ----------------------- ----------- -------------
+    DRAM Frequency                  Ghz          9.49
+    DRAM Throughput                   %         25.07
+    Duration                         {unit}         27.01
+    L1/TEX Cache Throughput           %         97.55
+    L2 Cache Throughput               %         21.20
+    Compute (SM) Throughput           %         97.50
+    ----------------------- ----------- -------------
+
+    Section: Launch Statistics
+    ---------------------- --------------- ---------------
+    Metric Name                Metric Unit    Metric Value
+    ---------------------- --------------- ---------------
+    Grid Size                                       47,000
+    # SMs                               SM              {sms}
+    ---------------------- --------------- ---------------
+"""
+
+
+@pytest.mark.parametrize(
+    ("capability", "sms", "unit", "expected_b"),
+    [
+        # By hand: 25.07 % of the 936.2 GB/s of an RTX 3090's data sheet for 27.01 ms. With cycles of DRAM, which newer
+        # pages have, the same log has 6.17 GB: its clock is 9.49 GHz of 9.75.
+        ("8.6", 82, "ms", 6.339e9),
+        ("8.6", 82, "us", 0.2507 * 936.2e9 * 27.01e-6),
+        ("8.6", 82, "ns", None),  # too short for DRAM's full clock
+        ("8.6", 9999, "ms", None),  # one of many boards, whose peaks are apart
+    ],
+)
+def test_the_utilisation_of_dram_tells_its_bytes_where_the_board_is_known(tmp_path, capability, sms, unit, expected_b):
+    path = tmp_path / "details.txt"
+    path.write_text(BUSY_PAGE.format(capability=capability, sms=sms, unit=unit))
+    profile = load(path, cache=False)
+    (moved,) = profile.counts().amounts["dram"]
+    if expected_b is None:
+        assert np.isnan(moved)
+    else:
+        assert moved == pytest.approx(expected_b, rel=1e-3)
+    (kernel,) = document(profile.energy()).kernels
+    busy = [kernel.signs[f"{part}_busy"] for part in ("sm", "l1", "l2", "dram")]
+    assert busy == pytest.approx([0.975, 0.9755, 0.212, 0.2507])

@@ -40,7 +40,7 @@ TIMES_ONLY = (
     "gtx1080-raw-wide-kernel-time-program-output.txt",
     "rtx5060ti-occupancy-one-nan-launch.ncu-rep",
 )
-PERCENT = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
+PERCENT = "sm__inst_issued.avg.pct_of_peak_sustained_active"
 
 
 def run(capsys, *arguments):

@@ -102,7 +102,7 @@ def test_the_long_form_of_2022_with_program_output():
     log = real("a100-details-kernel-time-program-output.csv")
     (table,) = log.tables
     assert log.format == "ncu-long" and log.skipped_lines == 1 and log.command == "/usr/bin/python3.6"
-    assert table.counters.frame().shape == (2, 21) and table.rows.frame()["device"].isna().all()
+    assert table.counters.frame().shape == (2, 22) and table.rows.frame()["device"].isna().all()
     assert list(table.counters.frame()["lts__t_bytes.sum"])[0] == 233_856
     assert np.isclose(table.rows.frame()["time_s"].sum(), (7488 + 4224) * 1e-9)
     assert table.units["dram__bytes.sum"] == "count"

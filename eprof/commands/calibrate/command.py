@@ -13,7 +13,6 @@ from eprof.cli.output import say, typed
 from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from eprof.commands.calibrate.manifest import Benchmark, Manifest
     from eprof.commands.calibrate.results import Row
     from eprof.commands.calibrate.session import Backend, Request, Session
 
@@ -84,11 +83,16 @@ def settings(text: str | None) -> tuple[tuple[int, int | None], ...]:
 
 def calibrate(options: argparse.Namespace) -> int:
     """Run `eprof calibrate`; 0: a table was written (or, with --no-fit, all was measured)."""
-    request, backend = _request(options), _backend(options)
+    from eprof.cli.output import refuse_existing, write
+    from eprof.commands.calibrate import table
+    from eprof.commands.calibrate.session import ON_CPU, ON_CUDA, Session, on_opencl
+
+    request = _request(options)
+    backend = ON_CPU if options.cpu else ON_CUDA
+    if options.opencl is not None:
+        backend = on_opencl(options.opencl)
     if options.dry_run:
         return _dry_run(request, backend)
-    from eprof.cli.output import refuse_existing
-    from eprof.commands.calibrate.session import Session
 
     # Before it runs for minutes: may the table be written?
     if options.output is not None:
@@ -112,16 +116,13 @@ def calibrate(options: argparse.Namespace) -> int:
     if options.no_fit:
         say(f"measured; `eprof fit {typed(path)} -o TABLE.toml` makes a table.")
         return 0
-    return _fit(session, path, rows, options)
-
-
-def _backend(options: argparse.Namespace) -> "Backend":
-    """The kind of device that is calibrated."""
-    from eprof.commands.calibrate.session import ON_CPU, ON_CUDA, on_opencl
-
-    if options.opencl is not None:
-        return on_opencl(options.opencl)
-    return ON_CPU if options.cpu else ON_CUDA
+    name = Path(options.output).stem
+    made = table.make_quick(session, rows, name) if options.quick else table.make(session, path, rows, name)
+    write(Path(options.output), made.text.encode(), options.force)
+    for note in made.notes:
+        say(note)
+    say(f"wrote {typed(Path(options.output))}; `eprof costs {typed(Path(options.output))}` shows it.")
+    return 0
 
 
 def _wrong(options: argparse.Namespace) -> Iterator[tuple[object, str]]:
@@ -211,19 +212,6 @@ def _show(session: "Session", rows: Sequence["Row"]) -> None:
     print(f"{used} of {len(rows)} rows go into the fit.")
 
 
-def _fit(session: "Session", path: Path, rows: Sequence["Row"], options: argparse.Namespace) -> int:
-    from eprof.cli.output import write
-    from eprof.commands.calibrate import table
-
-    name = Path(options.output).stem
-    made = table.make_quick(session, rows, name) if options.quick else table.make(session, path, rows, name)
-    write(Path(options.output), made.text.encode(), options.force)
-    for note in made.notes:
-        say(note)
-    say(f"wrote {typed(Path(options.output))}; `eprof costs {typed(Path(options.output))}` shows it.")
-    return 0
-
-
 def _dry_run(request: "Request", backend: "Backend") -> int:
     from eprof.commands.calibrate.manifest import capability_of, choose, choose_quick
     from eprof.commands.calibrate.session import kind_of
@@ -242,7 +230,11 @@ def _dry_run(request: "Request", backend: "Backend") -> int:
         chosen = choose_quick(manifest, capability)
     for benchmark in chosen:
         print(printable(f"{benchmark.name:<22} {benchmark.title}"))
-        print(printable(f"{'':<22}   {_threads(benchmark)}; {_counts(manifest, benchmark)}"))
+        threads = {"1": "on one core"}.get(benchmark.blocks.text, "on every core")
+        if benchmark.block > 1:
+            threads = f"blocks = {benchmark.blocks.text}, {benchmark.block} threads each"
+        counts = "; ".join(f"{word} = {formula.text}" for word, formula in benchmark.count.items())
+        print(printable(f"{'':<22}   {threads}; {counts or 'nothing is counted'}"))
     number = max(len(request.settings), 1)
     print(
         f"# {len(chosen)} benchmarks of {timing.benchmark_s:.1f} s, {counted(number, 'setting')}: about "
@@ -250,15 +242,3 @@ def _dry_run(request: "Request", backend: "Backend") -> int:
         "measurements a setting"
     )
     return 0
-
-
-def _threads(benchmark: "Benchmark") -> str:
-    if benchmark.block > 1:
-        return f"blocks = {benchmark.blocks.text}, {benchmark.block} threads each"
-    return {"1": "on one core"}.get(benchmark.blocks.text, "on every core")
-
-
-def _counts(manifest: "Manifest", benchmark: "Benchmark") -> str:
-    """What one launch of a benchmark counts, as `eprof calibrate --dry-run` prints it."""
-    words = [f"{word} = {formula.text}" for word, formula in benchmark.count.items()]
-    return "; ".join(words) or "nothing is counted"

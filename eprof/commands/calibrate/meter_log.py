@@ -7,7 +7,6 @@ changes would not do: benchmarks follow each other so evenly that each could be 
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ from eprof.base.arrays import Floats
 from eprof.base.errors import LogError
 from eprof.base.text import counted, listed, pattern
 from eprof.collect.worker import MEASURED
-from eprof.lab.power import fuse, logs
+from eprof.lab.power import clock, fuse, logs
 from eprof.lab.power.marks import Mark
 from eprof.lab.power.series import Series
 
@@ -92,8 +91,9 @@ def _in_time(series: Series, windows: Floats, rates: Floats, say: Callable[[str]
         series = series.shifted(zone_s)
     if series.edges[0] - _SEARCH_S > last_s or series.edges[-1] + _SEARCH_S < first_s:
         raise LogError(
-            f"{series.source}: has the power from {_clock(series.edges[0])} to {_clock(series.edges[-1])} UTC, but the "
-            f"benchmarks ran from {_clock(first_s)} to {_clock(last_s)} UTC; give the log of that time."
+            f"{series.source}: has the power from {clock.written(series.edges[0])} to "
+            f"{clock.written(series.edges[-1])} UTC, but the benchmarks ran from {clock.written(first_s)} to "
+            f"{clock.written(last_s)} UTC; give the log of that time."
         )
     if offset_s := _offset_s(series, windows, rates):
         way = {True: "behind", False: "ahead"}[offset_s > 0]
@@ -132,17 +132,12 @@ def _with_power(event: Event, series: Series) -> Event:
     if not _has_window(event):
         return event
     begin_s, end_s = event["utc_s"]
-    edges = np.array([begin_s]), np.array([end_s])
-    known_s = float(series.known_s(*edges)[0])
+    joules, known_s = series.seen(begin_s, end_s)
     samples = int(((series.edges >= begin_s) & (series.edges < end_s)).sum())
     if samples >= _LEAST_SAMPLES and known_s >= _LEAST_KNOWN * (end_s - begin_s):
-        return {**event, "power_w": float(series.energy_j(*edges)[0]) / known_s}
+        return {**event, "power_w": joules / known_s}
     why = (
         f"{series.source} has {counted(samples, 'sample')} of {series.component} in its {end_s - begin_s:.1f} s, and "
         f"{_LEAST_SAMPLES} are needed in all of it (a longer --window, or a meter that is read more often)"
     )
     return {**event, "power_w": None, "no_power": why}
-
-
-def _clock(time_s: float) -> str:
-    return datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -111,18 +111,10 @@ def tally(body: Sequence[Instruction]) -> Counter[str]:
             narrow = re.search(r"\.[US](8|16)\b", instruction.opcode)
             size = wide or narrow
             counts[_MEMORY[head]] += int(size[1]) // 8 if size else 4
-        elif _moves(instruction):
-            counts["misc"] += 1
         elif head != "NOP":
-            counts[_words().get(head, "misc")] += 1
+            moves = "IMAD.MOV" in instruction.opcode or (head == "HFMA2" and instruction.operands.count("RZ") >= 2)
+            counts["misc" if moves else _words().get(head, "misc")] += 1
     return counts
-
-
-def _moves(instruction: Instruction) -> bool:
-    """Whether a machine instruction only moves a value: `IMAD.MOV`, or an FP16 multiply-add of zero registers."""
-    return instruction.opcode.startswith("IMAD.MOV") or (
-        instruction.opcode.startswith("HFMA2") and instruction.operands.count("RZ") >= 2
-    )
 
 
 def contradictions(
@@ -244,7 +236,10 @@ class Session(Struct):
         """
         self.device = self.backend.probe(self.request.device)
         self.manifest = self.backend.manifest(self.device)
-        self.benchmarks = self._chosen(capability_of(str(self.device["capability"])))
+        capability = capability_of(str(self.device["capability"]))
+        self.benchmarks = choose(self.manifest, capability, self.request.only)
+        if self.request.quick:
+            self.benchmarks = choose_quick(self.manifest, capability)
         self._leave_out([benchmark for benchmark in self.benchmarks if not self._has_memory_of(benchmark)])
         if self.request.log is None:
             self.backend.meter(self.device)
@@ -264,11 +259,6 @@ class Session(Struct):
         self._look_at_machine_code()
         if self.device.get("simulated"):
             self.notes.append("This device is simulated: its times are the simulation's, and a table is a trial.")
-
-    def _chosen(self, capability: Capability) -> list[Benchmark]:
-        if self.request.quick:
-            return choose_quick(self.manifest, capability)
-        return choose(self.manifest, capability, self.request.only)
 
     def _has_memory_of(self, benchmark: Benchmark) -> bool:
         """Whether the calibrated device has the cache that a benchmark reads, or shared memory of its own."""
@@ -358,8 +348,13 @@ class Session(Struct):
         timing = self.request.timing
         began = time.monotonic()
 
-        def tick() -> None:
-            self.progress.update(lambda: self._line(setting, time.monotonic() - began))
+        def line() -> str:
+            events = self._events(setting)
+            done = len({event["name"] for event in events if event["event"] == MEASURED})
+            left_s = max(timing.budget_s - (time.monotonic() - began), 0.0)
+            now = results.crashed(events) or "warming up"
+            of = f"{done} of {len(self.benchmarks)} benchmarks"
+            return f"{label(setting)} · {of} · {now} · at most {left_s:.0f} s left"
 
         crashed = None
         for _ in range(_MOST_STARTS):
@@ -371,7 +366,7 @@ class Session(Struct):
             plan = self._write_plan(setting, finished, left)
             log = self.request.directory / "worker.log"
             try:
-                why = self.backend.run(plan, log, left + _SLACK_S, tick)
+                why = self.backend.run(plan, log, left + _SLACK_S, lambda: self.progress.update(line))
             finally:
                 self.progress.wipe()
             if why is None:
@@ -395,13 +390,6 @@ class Session(Struct):
     def _append(self, event: str, setting: Setting | None, name: str, why: str) -> None:
         with self.events_file.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"event": event, "setting": label(setting), "name": name, "why": why}) + "\n")
-
-    def _line(self, setting: Setting | None, seconds: float) -> str:
-        events = self._events(setting)
-        done = len({event["name"] for event in events if event["event"] == MEASURED})
-        left = max(self.request.timing.budget_s - seconds, 0.0)
-        now = results.crashed(events) or "warming up"
-        return f"{label(setting)} · {done} of {len(self.benchmarks)} benchmarks · {now} · at most {left:.0f} s left"
 
     def _events(self, setting: Setting | None) -> list[results.Event]:
         return results.of_setting(results.read(self.events_file), label(setting))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from eprof.base.boards import DataSheet, data_sheet
 from eprof.base.errors import EprofError
 from eprof.base.text import listed, phrase, when
 from eprof.base.version import __version__
@@ -15,7 +16,6 @@ from eprof.commands.calibrate import results
 from eprof.commands.calibrate.manifest import ZEROS, Capability, capability_of
 from eprof.commands.calibrate.results import Row, accessed
 from eprof.commands.calibrate.session import Session, kind_of
-from eprof.costs.datasheets import DataSheet, data_sheet
 from eprof.costs.estimate import SM_CYCLE, TENSOR_FLOP, Origin, Prices, scaled_text, shape_prices
 from eprof.lab import measurements
 from eprof.lab.fitting import Form, fit, quality, table_text
@@ -95,24 +95,19 @@ def _quick_run(used: Mapping[str, Row], name: str) -> Row:
     return used[name]
 
 
-def _rates(row: Row, capability: Capability) -> dict[str, float]:
-    """Counts of one launch of a quick run by price, in 1e12 a second, so that pJ times them are watts."""
-    counts = accessed(row.counts, capability)
-    totals = {price: sum(counts.get(word, 0.0) for word in words) for price, words in _TERMS.items()}
-    instructions = sum(row.counts.get(word, 0.0) for word in (*_TERMS["fp32_instruction"], "integer", "control"))
-    moved = sum(count for word, count in row.counts.items() if word.endswith(("_read", "_write")))
-    # Each access of memory is a vector.
-    totals["warp_issue_instruction"] = (instructions + moved / _VECTOR_BYTES) / _WARP
-    return {price: total / row.time_s / 1e12 for price, total in totals.items()}
-
-
 def _factors(run: Sequence[Row], prices: Mapping[str, float], capability: Capability, idle_w: float) -> Factors:
     """The factors that the quick runs ask for, by least squares of relative errors."""
     from scipy.optimize import nnls
 
     watts = []
     for row in run:
-        by_price = {name: prices[name] * rate for name, rate in _rates(row, capability).items()}
+        counts = accessed(row.counts, capability)
+        totals = {price: sum(counts.get(word, 0.0) for word in words) for price, words in _TERMS.items()}
+        instructions = sum(row.counts.get(word, 0.0) for word in (*_TERMS["fp32_instruction"], "integer", "control"))
+        moved = sum(count for word, count in row.counts.items() if word.endswith(("_read", "_write")))
+        # Each access of memory is a vector.
+        totals["warp_issue_instruction"] = (instructions + moved / _VECTOR_BYTES) / _WARP
+        by_price = {price: prices[price] * total * 1e-12 / row.time_s for price, total in totals.items()}
         memory_w = by_price.pop(_DRAM)
         watts.append((sum(by_price.values()), memory_w))
     power_w = np.array([row.power_w for row in run], dtype=np.float64)

@@ -45,7 +45,15 @@ def _sections(document: Comm) -> Iterator[Section]:
         names = keys(_kinds(_series(document)))
         yield card("curves", "Curves", "Joules and latency by size", charts, names, quiet(legend))
     yield card("rows", "All", "All rows", words.rows(document))
-    yield method(document, _method(document), document.warnings)
+    parts = {
+        "Joules per MB": [
+            "Energy of an operation over its bytes, 1 MB = 10^6 B; its change is that of latency times that of power.",
+            f"Joules are from {document.joules_from}.",
+        ]
+    }
+    if cluster := document.cluster:
+        parts["Cluster"] = [f"{cluster['name']}: {cluster['about']}. Source: {cluster['source']}."]
+    yield method(document, parts, document.warnings)
 
 
 _Series = dict[tuple[str, str], list[Row]]
@@ -87,14 +95,3 @@ def _charts(document: Comm) -> Markup:
         panel = Panel(title, "over that of polling", title, across, up, lines, dots, below="bytes")
         shown.append(drawn(panel, f"{title} over size", named=False))
     return Markup('<div class="plots">{}</div>').format(Markup("").join(shown))
-
-
-def _method(document: Comm) -> dict[str, list[str]]:
-    cluster = document.cluster or {}
-    return {
-        "Joules per MB": [
-            "Energy of an operation over its bytes, 1 MB = 10^6 B; its change is that of latency times that of power.",
-            f"Joules are from {document.joules_from}.",
-        ],
-        "Cluster": [f"{cluster['name']}: {cluster['about']}. Source: {cluster['source']}."] if cluster else [],
-    }

@@ -112,10 +112,10 @@ def _values(action: argparse.Action, before: Sequence[str]) -> Sequence[str]:
 
         return [*costs.tables(), costs.ESTIMATED, costs.NONE]
     if kind == GPU:
-        from eprof.costs import datasheets
+        from eprof.base import boards
 
         # As one word each; `eprof costs --estimate` takes them so.
-        return [sheet.name.replace(" ", "-") for sheet in datasheets.sheets()]
+        return [sheet.name.replace(" ", "-") for sheet in boards.sheets()]
     if kind == DEFINITION:
         from eprof.counts import counters
 

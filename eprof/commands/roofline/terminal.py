@@ -48,7 +48,12 @@ def _summary(document: Document, verbose: bool) -> Iterator[Block | RenderableTy
         yield ""
         yield Sentence(f"{title}, {unit}, against flop per DRAM byte", Tone.QUIET)
         yield _Plot(document, key)
-    yield _legend(document.machines)
+    legend = Text()
+    for kind, machine in enumerate(document.machines):
+        stroke, style = _style(kind)
+        legend.append(f"{stroke * 3} ", style=style)
+        legend.append(printable(label(machine)).replace(" ", "\u00a0") + "   ")
+    yield legend
     caps = sweep_table(document)
     yield caps or _Machines(document.machines)
     for note in notes(document.machines):
@@ -60,15 +65,6 @@ def _summary(document: Document, verbose: bool) -> Iterator[Block | RenderableTy
 
 def _style(kind: int) -> tuple[str, str]:
     return _STROKES[kind % len(_STROKES)], _STYLES[kind % len(_STYLES)]
-
-
-def _legend(machines: Sequence[schema.Machine]) -> Text:
-    legend = Text()
-    for kind, machine in enumerate(machines):
-        stroke, style = _style(kind)
-        legend.append(f"{stroke * 3} ", style=style)
-        legend.append(printable(label(machine)).replace(" ", "\u00a0") + "   ")
-    return legend
 
 
 class _Machines(Struct, frozen=True):

@@ -42,8 +42,13 @@ def leads(document: schema.Roofline) -> list[str]:
     if document.cap_sweep:
         sentences.append(swept(document))
         machines = machines[:1]
-    if document.cap_test:
-        sentences.append(cap_tested(document.cap_test, nouns))
+    if test := document.cap_test:
+        surely = "differ" if test.p < _SIGNIFICANT else "cannot be told apart"
+        sentences.append(
+            f"Speeds by the roofline are {test.uncapped_percent:+.3g} % off (median of {test.kernels} "
+            f"{nouns.kernels}), with the power cap {test.capped_percent:+.3g} %. The two sets of errors {surely} "
+            f"(Kolmogorov-Smirnov D = {test.statistic:.2g}, p = {test.p:.2g})."
+        )
     return [*sentences, *(verdict(machine, nouns) for machine in machines)]
 
 
@@ -79,16 +84,6 @@ def sweep_table(document: schema.Roofline) -> Table | None:
         rows.append(Row([power, quantity(step.power_cap_w, "W"), *shares]))
     note = "Power: above constant power. Shares of what the machine does with all of it, at so many flop/B."
     return Table(columns, rows, note=note)
-
-
-def cap_tested(test: schema.CapTest, nouns: Nouns) -> str:
-    """Whether a power cap changes how well the roofline tells speeds."""
-    surely = "differ" if test.p < _SIGNIFICANT else "cannot be told apart"
-    return (
-        f"Speeds by the roofline are {test.uncapped_percent:+.3g} % off (median of {test.kernels} {nouns.kernels}), "
-        f"with the power cap {test.capped_percent:+.3g} %. The two sets of errors {surely} (Kolmogorov-Smirnov "
-        f"D = {test.statistic:.2g}, p = {test.p:.2g})."
-    )
 
 
 def verdict(machine: schema.Machine, nouns: Nouns) -> str:

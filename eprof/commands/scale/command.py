@@ -156,15 +156,9 @@ def _modelled(options: argparse.Namespace, asked: "Asked") -> "Scale":
     machine = cluster.load(options.cluster or DEFAULT)
     asked_mhz = clocks(options.clock, "2400,2800")
     chosen = [machine.at(core_mhz) for core_mhz in asked_mhz] or list(machine.clocks)
+    program, size = model.load(options.counted), problem_size(options.size)
     counts = _counts(options.processors, "-p")
-    case = scale_document.Case(
-        machine,
-        model.load(options.counted),
-        problem_size(options.size),
-        counts,
-        chosen,
-        options.waiting or machine.waiting,
-    )
+    case = model.Case(machine, program, size, counts, chosen, options.waiting or machine.waiting)
     return scale_document.modelled(case, asked)
 
 

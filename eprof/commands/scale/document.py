@@ -15,8 +15,8 @@ from eprof.base.text import counted
 from eprof.clusters.cluster import POLL, Beside, Clock, Cluster, Run, about
 from eprof.commands.scale import fit
 from eprof.commands.scale import model as closed_form
-from eprof.commands.scale.model import CAUSES, MEMORY_SHARE, Point, Program, points
-from eprof.commands.scale.schema import MEASURED, MODELLED, Best, Keep, Row, Scale
+from eprof.commands.scale.model import CAUSES, Case, Point, Program, points
+from eprof.commands.scale.schema import MEASURED, MODELLED, Best, Row, Scale
 from eprof.lab.objective import Objective
 
 _WORTHLESS, _NO_REACTION, _NETWORK_LED = 0.98, 1e-3, 0.5
@@ -31,21 +31,9 @@ class Asked(NamedTuple):
     objectives: Sequence[Objective]
     keep: float | None = None
     keep_by: str = "size"
-    memory_share: float = MEMORY_SHARE
     deadline_s: float | None = None
     predict: Sequence[int] = ()
     command_line: Sequence[str] = ()
-
-
-class Case(NamedTuple):
-    """A program of a size on numbers of processors of a cluster, at clocks."""
-
-    cluster: Cluster
-    program: Program
-    size: float
-    processors: Sequence[int]
-    clocks: Sequence[Clock]
-    waiting: str
 
 
 def modelled(case: Case, asked: Asked) -> Scale:
@@ -53,7 +41,7 @@ def modelled(case: Case, asked: Asked) -> Scale:
     cluster, program = case.cluster, case.program
 
     def at(clocks: Iterable[Clock], processors: Sequence[int], waiting: str) -> list[Point]:
-        some = (points(cluster, program, [case.size], processors, clock, waiting) for clock in clocks)
+        some = (points(cluster, program, case.size, processors, clock, waiting) for clock in clocks)
         return list(chain.from_iterable(some))
 
     modelled = at(case.clocks, case.processors, case.waiting)
@@ -64,6 +52,10 @@ def modelled(case: Case, asked: Asked) -> Scale:
         replace(row, overhead_j=point.overhead_j, polling_j=polled.energy_j, alpha=program.alpha)
         for row, point, polled in zip(rows, modelled, polling, strict=True)
     ]
+    keep = []
+    if asked.keep is not None:
+        kept = {"size": closed_form.size_to_keep, "clock": closed_form.clocks_to_keep}[asked.keep_by]
+        keep = [kept(case, number, asked.keep) for number in case.processors if number > 1]
     beyond = []
     if cluster.nodes is not None and max(case.processors) > cluster.nodes:
         beyond.append(f"{cluster.name} has {cluster.nodes} {cluster.unit}s; what stands beyond them is extrapolated.")
@@ -73,7 +65,7 @@ def modelled(case: Case, asked: Asked) -> Scale:
         program=_about_program(program),
         unit=cluster.unit,
         waiting=case.waiting,
-        keep=list(_keep(case, asked)),
+        keep=keep,
         shape=_shape(case),
         f_star_mhz=closed_form.best_clock_mhz(cluster, program, case.size),
         warnings=[*cluster.warnings, *beyond],
@@ -123,13 +115,8 @@ def measured(
 def _document(kind: str, title: str, rows: Sequence[Row], asked: Asked) -> Scale:
     """What all documents of scaling say: their rows, and the best of them."""
     rows = [replace(row, pareto=_is_pareto(row, rows)) for row in rows]
-    return Scale(
-        title=title,
-        command_line=list(asked.command_line),
-        kind=kind,
-        rows=rows,
-        best=list(_best(rows, asked)),
-    )
+    command_line = list(asked.command_line)
+    return Scale(title=title, command_line=command_line, kind=kind, rows=rows, best=list(_best(rows, asked)))
 
 
 # ---- rows
@@ -150,30 +137,31 @@ def _rows(runs: Sequence[Run], alone: Sequence[Run]) -> list[Row]:
     slowest: dict[tuple[str, float | None], Run] = {}
     for run in sorted((run for run in alone if run.core_mhz), key=_order, reverse=True):
         slowest[run.problem] = run
-    return [_row(run, at_clock.get((*run.problem, run.core_mhz)), slowest.get(run.problem)) for run in runs]
-
-
-def _row(run: Run, base: Run | None, slowest: Run | None) -> Row:
-    # A lower bound is not set against a known energy.
-    base_j, slowest_j = (
-        None if other is None or (other.marks ^ run.marks) & Mark.MISSING else other.energy_j
-        for other in (base, slowest)
-    )
-    power_w = ratio(run.energy_j, run.time_s)
-    # Of a time that is a lower bound the power is neither a lower nor an upper one.
-    if run.time_marks & Mark.MISSING:
-        power_w = None
-    return Row(
-        **{name: getattr(run, name) for name in _OF_RUN},
-        power_w=power_w,
-        efficiency=ratio(base_j, run.energy_j),
-        efficiency_to_slowest_clock=ratio(slowest_j, run.energy_j),
-        speedup=ratio(getattr(base, "time_s", None), run.time_s),
-        overhead_j=_beyond(base, run),
-        marks=names(run.marks),
-        time_marks=names(run.time_marks),
-        parts=mapped(dict, run.parts),
-    )
+    rows = []
+    for run in runs:
+        base = at_clock.get((*run.problem, run.core_mhz))
+        # A lower bound is not set against a known energy.
+        base_j, slowest_j = (
+            None if other is None or (other.marks ^ run.marks) & Mark.MISSING else other.energy_j
+            for other in (base, slowest.get(run.problem))
+        )
+        power_w = ratio(run.energy_j, run.time_s)
+        # Of a time that is a lower bound the power is neither a lower nor an upper one.
+        if run.time_marks & Mark.MISSING:
+            power_w = None
+        row = Row(
+            **{name: getattr(run, name) for name in _OF_RUN},
+            power_w=power_w,
+            efficiency=ratio(base_j, run.energy_j),
+            efficiency_to_slowest_clock=ratio(slowest_j, run.energy_j),
+            speedup=ratio(getattr(base, "time_s", None), run.time_s),
+            overhead_j=_beyond(base, run),
+            marks=names(run.marks),
+            time_marks=names(run.time_marks),
+            parts=mapped(dict, run.parts),
+        )
+        rows.append(row)
+    return rows
 
 
 def _beyond(base: Run | None, run: Run) -> dict[str, float] | None:
@@ -227,18 +215,6 @@ def _best(rows: Sequence[Row], asked: Asked) -> Iterator[Best]:
             yield best
 
 
-def _keep(case: Case, asked: Asked) -> Iterator[Keep]:
-    if asked.keep is None:
-        return
-    cluster, program, waiting, target = case.cluster, case.program, case.waiting, asked.keep
-    for number in (number for number in case.processors if number > 1):
-        if asked.keep_by == "clock":
-            yield closed_form.clocks_to_keep(cluster, program, case.size, number, case.clocks, waiting, target)
-        else:
-            clock, share = case.clocks[0], asked.memory_share
-            yield closed_form.size_to_keep(cluster, program, number, clock, waiting, target, share)
-
-
 def _shape(case: Case) -> int:
     """The class of a program in the document ([S] 4.7-6; the thresholds are ours).
 
@@ -247,15 +223,13 @@ def _shape(case: Case) -> int:
     """
     most = max(case.processors)
     clock = case.clocks[0]
-    work = case.program.work(case.size, most)
-    reached = closed_form.efficiency(case.cluster, work, clock, case.waiting)
-    larger = case.program.work(case.size * _SMALL_STEP, most)
-    slope = (closed_form.efficiency(case.cluster, larger, clock, case.waiting) - reached) / math.log(_SMALL_STEP)
+    reached = case.efficiency(case.size, most, clock)
+    slope = (case.efficiency(case.size * _SMALL_STEP, most, clock) - reached) / math.log(_SMALL_STEP)
     if reached >= _WORTHLESS:
         return 1
     if slope < _NO_REACTION:
         return 4
-    point = points(case.cluster, case.program, [case.size], [most], clock, case.waiting)[0]
+    [point] = points(case.cluster, case.program, case.size, [most], clock, case.waiting)
     taken = {cause: abs(joules) for cause, joules in point.overhead_j.items()}
     by_network = sum(taken[cause] for cause in CAUSES[CAUSES.index("messages") :])
     return 3 if by_network > _NETWORK_LED * sum(taken.values()) else 2

@@ -61,7 +61,7 @@ def fit(cluster: Cluster, program: Program, runs: Sequence[Run], predict: Sequen
         if run.size is not None and run.energy_j is not None:
             clock = cluster.at(run.core_mhz)
             at_alpha_1 = replace(program, alpha=1.0)
-            point = points(cluster, at_alpha_1, [run.size], [run.processors], clock, INTERRUPT)[0]
+            [point] = points(cluster, at_alpha_1, run.size, [run.processors], clock, INTERRUPT)
             polling_w = (cluster.waiting == POLL) * clock.on_chip_w
             known.append(_Known(run, point, clock.idle_w, clock.idle_w + polling_w))
     small = [each for each in known if each.run.processors < min(predict, default=math.inf)]
@@ -153,7 +153,7 @@ def _predicted(
     measured = {(each.point.size, each.run.processors, each.point.core_mhz): each.run for each in known}
     seen = sorted({(each.point.size, each.point.core_mhz) for each in small})
     for size, core_mhz in seen:
-        for point in points(cluster, program, [size], counts, cluster.at(core_mhz), cluster.waiting):
+        for point in points(cluster, program, size, counts, cluster.at(core_mhz), cluster.waiting):
             run = measured.get((size, point.processors, core_mhz))
             yield Prediction(
                 size=size,

@@ -110,7 +110,7 @@ def _value(text: str, how: str) -> float:
 # ---- files
 
 
-def is_accounting(path: str) -> bool:
+def _is_accounting(path: str) -> bool:
     """Whether a file is what `sacct --json` prints."""
     return path.endswith(".json") and Path(path).is_file() and _accounted(log_content(path, _MOST_BYTES)) is not None
 
@@ -254,7 +254,7 @@ def read(paths: Sequence[str], reading: ranks.Reading | None = None) -> tuple[li
     for path in paths:
         if manifest := simulated.record(Path(path)):
             runs += simulated.runs(Path(path), manifest, notes)
-        elif ranks.is_one(path) and not is_accounting(path):
+        elif ranks.is_one(path) and not _is_accounting(path):
             reports.append(ranks.read(path, reading))
         else:
             table = read_table(path, notes)

@@ -10,6 +10,7 @@ takes, to keep its efficiency ([S] 4.24).
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -139,36 +140,29 @@ class Point(Struct, frozen=True):
 
 
 def points(
-    cluster: Cluster, program: Program, sizes: Sequence[float], processors: Sequence[int], clock: Clock, waiting: str
+    cluster: Cluster, program: Program, size: float, processors: Sequence[int], clock: Clock, waiting: str
 ) -> list[Point]:
-    """The modelled points: every size on every number of processors at one clock.
+    """The modelled points: a size on every number of processors at one clock.
 
     Raises UsageError: the program has no counts there.
     """
     made = []
-    for size in sizes:
-        for number in processors:
-            work = program.work(size, number)
-            joules, seconds = _priced(cluster, work, clock, waiting)
-            point = Point(
-                processors=number,
-                size=size,
-                core_mhz=clock.core_mhz,
-                time_s=work.alpha * math.fsum(seconds.values()) / number,
-                base_s=work.alpha * seconds[BASE],
-                base_j=joules[BASE],
-                energy_j=math.fsum(joules.values()),
-                overhead_j={cause: joules[cause] for cause in CAUSES},
-                network_s=seconds["messages"] + seconds["bytes"],
-            )
-            made.append(point)
+    for number in processors:
+        work = program.work(size, number)
+        joules, seconds = _priced(cluster, work, clock, waiting)
+        point = Point(
+            processors=number,
+            size=size,
+            core_mhz=clock.core_mhz,
+            time_s=work.alpha * math.fsum(seconds.values()) / number,
+            base_s=work.alpha * seconds[BASE],
+            base_j=joules[BASE],
+            energy_j=math.fsum(joules.values()),
+            overhead_j={cause: joules[cause] for cause in CAUSES},
+            network_s=seconds["messages"] + seconds["bytes"],
+        )
+        made.append(point)
     return made
-
-
-def efficiency(cluster: Cluster, work: Work, clock: Clock, waiting: str) -> float:
-    """EE of one program; NaN where nothing takes energy."""
-    joules, _ = _priced(cluster, work, clock, waiting)
-    return either(ratio(joules[BASE], math.fsum(joules.values())), math.nan)
 
 
 def _priced(cluster: Cluster, work: Work, clock: Clock, waiting: str) -> tuple[dict[str, float], dict[str, float]]:
@@ -221,28 +215,40 @@ def best_clock_mhz(cluster: Cluster, program: Program, size: float) -> float | N
     return float(clock.core_mhz * share ** (1 / gamma))
 
 
-MEMORY_SHARE = 0.8  # of the processors' memory, [S] 4.7-3
+class Case(NamedTuple):
+    """A program of a size on numbers of processors of a cluster, at clocks. waiting: what processors do meanwhile."""
+
+    cluster: Cluster
+    program: Program
+    size: float
+    processors: Sequence[int]
+    clocks: Sequence[Clock]
+    waiting: str
+
+    def efficiency(self, size: float, processors: int, clock: Clock) -> float:
+        """EE of the program at a size; NaN where nothing takes energy."""
+        joules, _ = _priced(self.cluster, self.program.work(size, processors), clock, self.waiting)
+        return either(ratio(joules[BASE], math.fsum(joules.values())), math.nan)
+
+
+_MEMORY_SHARE = 0.8  # of the processors' memory, [S] 4.7-3
 _LEAST_SIZE, _LARGEST_SIZE = 2.0, 1e12
 _STEPS = 100  # of a bisection on a scale of logarithms: more digits than a number has
 _NO_REACTION = 1e-3  # dEE / d ln n
 
 
-def size_to_keep(
-    cluster: Cluster, program: Program, processors: int, clock: Clock, waiting: str, target: float, share: float
-) -> Keep:
-    """The least size that keeps an efficiency of `target`: E1(n) = EE/(1-EE) E0(n, p).
-
-    share: of the memory that may be filled, where program and cluster tell how much that is.
-    """
+def size_to_keep(case: Case, processors: int, target: float) -> Keep:
+    """The least size that keeps an efficiency of `target` at the first clock: E1(n) = EE/(1-EE) E0(n, p)."""
+    clock = case.clocks[0]
 
     def reached(at_size: float) -> float:
-        return efficiency(cluster, program.work(at_size, processors), clock, waiting)
+        return case.efficiency(at_size, processors, clock)
 
-    largest = _largest(cluster, program, processors, share)
+    largest = _largest(case, processors)
     at_bound = reached(largest)
     if not at_bound >= target:
         slope = (at_bound - reached(largest / math.e)) if largest > math.e * _LEAST_SIZE else 0.0
-        bound = "the largest that memory holds" if cluster.memory_bytes and largest < _LARGEST_SIZE else "any size"
+        bound = "the largest that memory holds" if case.cluster.memory_bytes and largest < _LARGEST_SIZE else "any size"
         reason = f"the efficiency is {at_bound:.3g} at {largest:.3g}, {bound}"
         if abs(slope) < _NO_REACTION:
             reason = f"the efficiency no longer reacts to the size: it is {at_bound:.3g} at {largest:.3g}"
@@ -251,16 +257,14 @@ def size_to_keep(
     return Keep(processors=processors, target=target, size=found, clocks_mhz=[clock.core_mhz], because=None)
 
 
-def clocks_to_keep(
-    cluster: Cluster, program: Program, at_size: float, processors: int, listed: Sequence[Clock], waiting: str,
-    target: float,
-) -> Keep:  # fmt: skip
+def clocks_to_keep(case: Case, processors: int, target: float) -> Keep:
     """The listed clocks that keep an efficiency of `target` or more."""
-    work = program.work(at_size, processors)
-    reached = {clock.core_mhz: efficiency(cluster, work, clock, waiting) for clock in listed}
+    reached = {clock.core_mhz: case.efficiency(case.size, processors, clock) for clock in case.clocks}
     kept = sorted(mhz for mhz, value in reached.items() if value >= target)
-    reason = None if kept else f"the efficiency is {max(reached.values()):.3g} at best"
-    return Keep(processors=processors, target=target, size=at_size if kept else None, clocks_mhz=kept, because=reason)
+    if not kept:
+        reason = f"the efficiency is {max(reached.values()):.3g} at best"
+        return Keep(processors=processors, target=target, size=None, clocks_mhz=[], because=reason)
+    return Keep(processors=processors, target=target, size=case.size, clocks_mhz=kept, because=None)
 
 
 def _least(holds: Callable[[float], bool], largest: float) -> float:
@@ -277,14 +281,14 @@ def _least(holds: Callable[[float], bool], largest: float) -> float:
     return math.exp(high)
 
 
-def _largest(cluster: Cluster, program: Program, processors: int, share: float) -> float:
+def _largest(case: Case, processors: int) -> float:
     """The largest size that the memory of all processors holds, as far as that is known."""
-    if cluster.memory_bytes is None or program.memory is None:
+    if case.cluster.memory_bytes is None or case.program.memory is None:
         return _LARGEST_SIZE
-    most_bytes = share * cluster.memory_bytes * processors
+    most_bytes = _MEMORY_SHARE * case.cluster.memory_bytes * processors
 
     def is_too_large(at_size: float) -> bool:
-        return (program.work(at_size, processors).memory_bytes or 0.0) > most_bytes
+        return (case.program.work(at_size, processors).memory_bytes or 0.0) > most_bytes
 
     if not is_too_large(_LARGEST_SIZE):
         return _LARGEST_SIZE

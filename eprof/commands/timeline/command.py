@@ -81,7 +81,7 @@ def _made(
 ) -> Result:
     """Read the power and marks of `eprof timeline`; those of run directories belong to their power. Raises LogError."""
     from eprof.commands.timeline import document as timeline_document
-    from eprof.lab.power import activity, counted, marks
+    from eprof.lab.power import activity, marks
     from eprof.lab.power import logs as power
 
     notes = [note for path in paths for note in timeline_document.notes_of(path)]
@@ -90,7 +90,7 @@ def _made(
     sampled = [each for _, beside in read_logs for each in activity.activities(beside)]
     if asked.costs is not None:
         for path, (powers, _) in zip(paths, read_logs, strict=True):
-            sampled += filter(None, [counted.counted(timeline_document.power_of(path), powers, asked.costs)])
+            sampled += filter(None, [activity.counted(timeline_document.power_of(path), powers, asked.costs)])
         if not sampled:
             raise UsageError(
                 "--costs prices sampled activity and counts of intervals, of which these logs have none; give a log of "
@@ -100,8 +100,7 @@ def _made(
         notes.append("How busy units were was sampled, too: --costs, such as a100-sxm4-80gb, splits joules by cause.")
     of_marks = [*marked, *(path for path in paths if Path(path).is_dir())]
     files = [file for path in of_marks if (file := timeline_document.marks_of(path))]
-    read = timeline_document.merged([marks.read(file) for file in files])
-    fused = timeline_document.fused(series, read, asked, notes, sampled)
+    fused = timeline_document.fused(series, marks.read_all(files), asked, notes, sampled)
     document = timeline_document.document(fused, asked, ", ".join(paths[:3]))
     drawn = of_document(document, __package__, verbose)
 

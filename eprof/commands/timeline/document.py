@@ -216,7 +216,7 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
 
 def fused(
     series: Sequence[Series],
-    marks: Marks | None,
+    marks: Marks,
     asked: Asked,
     notes: Iterable[str],
     sampled: Sequence[Activity] = (),
@@ -225,10 +225,10 @@ def fused(
     own = {(each.source, each.component): place for place, each in enumerate(series)}
     found = shared(series)
     series = found.series
-    warnings = [*notes, *sharing_warnings(found), *(marks.notes if marks else ())]
+    warnings = [*notes, *sharing_warnings(found), *marks.notes]
     chosen: list[Mark] = []
     moved = list(series)
-    if marks is not None:
+    if marks.marks:
         chosen = _chosen(marks, series, warnings)
         moved = [_moved(each, marks, chosen, asked, warnings) for each in series]
     begin_s = min(float(each.edges[0]) for each in moved)
@@ -352,7 +352,7 @@ def _split(fused: Fused, activity: Activity, table: CostTable) -> tuple[Split, l
         component=activity.label,
         counted=bool(activity.ways),
         costs=table.name,
-        metered_j=float(power.energy_j(*whole)[0]),
+        metered_j=power.seen(fused.begin_s, fused.end_s)[0],
         modelled_j=float(total.modelled_j[0]),
         idle_w=dict(total.idle_w),
         unseen_pj=total.unseen_pj,
@@ -373,9 +373,7 @@ def _causes(function: str | None, found: Causes, place: int) -> Iterator[Cause]:
 
 
 def _component(fused: Fused, series: Series) -> Component:
-    window = np.array([fused.begin_s]), np.array([fused.end_s])
-    energy_j = float(series.energy_j(*window)[0])
-    known_s = float(series.known_s(*window)[0])
+    energy_j, known_s = series.seen(fused.begin_s, fused.end_s)
     return Component(
         name=series.component,
         source=series.source,
@@ -396,10 +394,9 @@ def _chart(series: Series, start_s: float) -> list[tuple[float, float | None]]:
     step = max(1, -(-len(series.watts) // _CHART_STEPS))
     steps = []
     for first in range(0, len(series.watts), step):
-        last = min(first + step, len(series.watts))
-        begin_s, end_s = series.edges[[first]], series.edges[[last]]
-        watts = ratio(float(series.energy_j(begin_s, end_s)[0]), float(series.known_s(begin_s, end_s)[0]))
-        steps.append((float(begin_s[0] - start_s), watts))
+        begin_s = float(series.edges[first])
+        watts = ratio(*series.seen(begin_s, series.edges[min(first + step, len(series.watts))]))
+        steps.append((begin_s - start_s, watts))
     return [*steps, (float(series.edges[-1] - start_s), None)]
 
 
@@ -445,16 +442,6 @@ def _by_function(fused: Fused, pieces: fuse.Pieces) -> tuple[dict[str, list[floa
     joules = {each.component: pieces.summed(each.energy_j(pieces.begin_s, pieces.end_s)) for each in fused.series}
     known_j = {name: finite_all(np.where(known_s[name] > 0, of_name, np.nan)) for name, of_name in joules.items()}
     return known_j, known_s
-
-
-def merged(parts: Sequence[Marks]) -> Marks | None:
-    """The marks of several files as one timeline. Raises LogError: some have dates and others have none."""
-    if not parts:
-        return None
-    if len({part.absolute for part in parts}) > 1:
-        raise LogError("Some marks have dates and others have none; give those of one clock.")
-    marks = tuple(mark for part in parts for mark in part.marks)
-    return Marks(marks, parts[0].absolute, tuple(note for part in parts for note in part.notes))
 
 
 _METER = "power.csv"  # of the one meter that reports use; on a clock of its own

@@ -88,7 +88,15 @@ def _chart(document: Timeline) -> Markup:
     inclusive_j = {each.name: words.total_of(document, each.inclusive_j) or 0.0 for each in document.functions}
     outer_first = sorted(document.functions, key=lambda function: -inclusive_j[function.name])
     lanes = [_lane(document, function, place) for place, function in enumerate(outer_first[:_LANES])]
-    return Markup('<div class="lanes">{}</div>').format(Markup("").join([*panels, *lanes, _axis(document)]))
+    tick = Markup('<text class="tick" x="{}" y="13" text-anchor="{}">{}</text>')
+    ticks = []
+    for part in range(_TICKS + 1):
+        time_s = document.duration_s * part / _TICKS
+        anchor = {0: "start", _TICKS: "end"}.get(part, "middle")
+        ticks.append(tick.format(pct(100 * part / _TICKS), anchor, quantity(time_s, "s") if time_s else "0"))
+    axis = Markup('<svg width="100%" height="18">{}</svg>').format(Markup("").join(ticks))
+    rows = [*panels, *lanes, _row("", Markup(""), axis)]
+    return Markup('<div class="lanes">{}</div>').format(Markup("").join(rows))
 
 
 def _panel(document: Timeline, component: Component, height: int) -> Markup:
@@ -188,16 +196,6 @@ def _lane(document: Timeline, function: Function, place: int) -> Markup:
         written(joules, words.marks_inclusive(function)),
         drawing.format(_LANE, function.name, Markup("").join(spans)),
     )
-
-
-def _axis(document: Timeline) -> Markup:
-    tick = Markup('<text class="tick" x="{}" y="13" text-anchor="{}">{}</text>')
-    ticks = []
-    for part in range(_TICKS + 1):
-        time_s = document.duration_s * part / _TICKS
-        anchor = {0: "start", _TICKS: "end"}.get(part, "middle")
-        ticks.append(tick.format(pct(100 * part / _TICKS), anchor, quantity(time_s, "s") if time_s else "0"))
-    return _row("", Markup(""), Markup('<svg width="100%" height="18">{}</svg>').format(Markup("").join(ticks)))
 
 
 def _row(name: str, about: Markup, drawing: Markup) -> Markup:

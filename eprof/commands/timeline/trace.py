@@ -70,12 +70,11 @@ class _Lane:
 
 
 def _slice(fused: Fused, mark: Mark, lane: int) -> dict[str, Any]:
-    begin_s, end_s = np.array([mark.begin_s]), np.array([mark.end_s])
-    known = [series for series in fused.series if series.known_s(begin_s, end_s)[0] > 0]
-    joules = {series.component: float(series.energy_j(begin_s, end_s)[0]) for series in known}
+    seen = {series.component: series.seen(mark.begin_s, mark.end_s) for series in fused.series}
+    joules = {component: energy_j for component, (energy_j, known_s) in seen.items() if known_s > 0}
     total_j = sum(energy_j for component, energy_j in joules.items() if component not in fused.wholes)
-    unknown_s = max(mark.end_s - mark.begin_s - float(series.known_s(begin_s, end_s)[0]) for series in fused.series)
-    arguments = {"energy_j": brief(total_j)} if known else {}
+    unknown_s = mark.end_s - mark.begin_s - min(known_s for _, known_s in seen.values())
+    arguments = {"energy_j": brief(total_j)} if joules else {}
     if len(fused.series) > 1:
         arguments |= {f"{visible(component)}_j": brief(energy_j) for component, energy_j in joules.items()}
     if unknown_s > _ROUNDING_S:

@@ -8,7 +8,7 @@ from eprof.base.known import growth, ratio
 from eprof.base.labels import labels
 from eprof.base.text import by_sign, capital, when
 from eprof.commands.tune import words
-from eprof.commands.tune.schema import At, LostBy, PowerModel, Setting, Tune, label, same
+from eprof.commands.tune.schema import At, LostBy, Setting, Tune, label, same
 from eprof.show.page import plot
 from eprof.show.page.frame import Figure, card, energy_map, method, page, quiet, templates
 from eprof.show.words.blocks import Column, Row, Section, Sentence, Table
@@ -70,9 +70,15 @@ def _sections(document: Tune) -> Iterator[Section]:
         yield _kernels(document)
     if (losses := document.energy_lost_percent) is not None:
         yield _against_the_meter(document, losses)
+    left_out = {"leave_one_benchmark_out": "kernel"}.get(document.model.protocol, "setting")
+    power = f"A fit for each {left_out}, made from all the others: nothing is predicted by a fit that has seen it."
+    if document.model.kind == "table":
+        power = f"Cost table {document.model.name} for {document.model.device}. {document.model.source}"
+    if isinstance(error := document.model.power_error_percent, float):
+        power += f" Its mean error on the measured power of these rows is {percent(error)}."
     parts = {
         "Chosen for": [f"{capital(document.objective_words)}."],
-        "Power": [_how_power_is_known(document.model)],
+        "Power": [power],
         "Time": [words.time_words(document)],
     }
     yield method(document, parts, document.notes)
@@ -124,16 +130,6 @@ def _against_the_meter(document: Tune, losses: LostBy) -> Section:
     answer = Sentence(" ".join(words.lost_words(document)))
     table = Table([Column("pick", "left"), *map(Column, heads)], rows)
     return card("meter", "Against the meter", "Against the measured best", answer, table, below)
-
-
-def _how_power_is_known(model: PowerModel) -> str:
-    left_out = {"leave_one_benchmark_out": "kernel"}.get(model.protocol, "setting")
-    power = f"A fit for each {left_out}, made from all the others: nothing is predicted by a fit that has seen it."
-    if model.kind == "table":
-        power = f"Cost table {model.name} for {model.device}. {model.source}"
-    if isinstance(error := model.power_error_percent, float):
-        power += f" Its mean error on the measured power of these rows is {percent(error)}."
-    return power
 
 
 def _trade(document: Tune) -> Iterator[Section]:

@@ -1,7 +1,7 @@
 """Run directories with measured energy: predicted against measured joules of whole programs."""
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from eprof.base.errors import EprofError, MeterError
 from eprof.base.marks import names
 from eprof.base.text import listed
 from eprof.commands.validate.schema import WholeRun
-from eprof.lab.power import fuse
+from eprof.lab.power import clock, fuse
 from eprof.lab.power.marks import Mark
 from eprof.lab.power.series import Series, shared
 from eprof.logs.runs import ENERGY, TIME, Measured, Run, is_run, median, open_run, spread
@@ -92,14 +92,15 @@ def measured(run: Run, series: Sequence[Series], notes: list[str]) -> Measured:
     seen = [
         window
         for window in windows
-        if all(_known(window, each)[0] >= _LEAST_KNOWN * (window.end_s - window.begin_s) for each in series)
+        if all(_known(window, each)[1] >= _LEAST_KNOWN * (window.end_s - window.begin_s) for each in series)
     ]
     if not seen:
         window, source = windows[0], series[0].source
-        logged = f"{_clock(float(series[0].edges[0]))} to {_clock(float(series[0].edges[-1]))}"
+        logged = f"{clock.written(series[0].edges[0])} to {clock.written(series[0].edges[-1])}"
+        ran = f"{clock.written(window.begin_s)} to {clock.written(window.end_s)}"
         raise MeterError(
-            f"{source}: power is known from {logged} UTC, and {run.path} ran the program from "
-            f"{_clock(window.begin_s)} to {_clock(window.end_s)} UTC; give a log of that time {_TO_DOCS}."
+            f"{source}: power is known from {logged} UTC, and {run.path} ran the program from {ran} UTC; give a log of "
+            f"that time {_TO_DOCS}."
         )
     for source in dict.fromkeys(each.source for each in series):
         shifts_s = [_zone_s(seen[0], each) for each in series if each.source == source]
@@ -109,7 +110,7 @@ def measured(run: Run, series: Sequence[Series], notes: list[str]) -> Measured:
     for window in seen:
         # What little is not known is taken for the mean power of the rest.
         of_components = (_known(window, each) for each in series)
-        total_j = sum(known_j * (window.end_s - window.begin_s) / known_s for known_s, known_j in of_components)
+        total_j = sum(known_j * (window.end_s - window.begin_s) / known_s for known_j, known_s in of_components)
         joules.append(total_j / window.runs)
     names = listed([each.component for each in series])
     sources = listed(list(dict.fromkeys(each.source for each in series)))
@@ -132,15 +133,8 @@ def _zone_s(window: _Window, series: Series) -> float:
 
 
 def _known(window: _Window, series: Series) -> tuple[float, float]:
-    """For how long the external meter knows the power while the program ran, in s, and the joules of that time."""
-    in_utc = series.shifted(_zone_s(window, series))
-    edges = np.array([window.begin_s]), np.array([window.end_s])
-    return float(in_utc.known_s(*edges)[0]), float(in_utc.energy_j(*edges)[0])
-
-
-def _clock(epoch_s: float) -> str:
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=epoch_s)
-    return moment.strftime("%Y-%m-%d %H:%M:%S")
+    """The joules that the external meter knows of the time when the program ran, and for how long it knows them."""
+    return series.shifted(_zone_s(window, series)).seen(window.begin_s, window.end_s)
 
 
 def sorted_inputs(inputs: Iterable[str | Path]) -> tuple[list[Path], list[Path]]:

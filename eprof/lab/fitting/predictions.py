@@ -186,11 +186,6 @@ class Model(Struct, frozen=True):
     train: Callable[[Measurements], Predictor]
 
 
-def blind(measurements: Measurements) -> Measurements:
-    """The same rows without their measured power (NaN): all that a predictor may know."""
-    return replace(measurements, rows=measurements.rows.assign(power_w=np.nan))
-
-
 def cross_validate(
     model: Model,
     measurements: Measurements,
@@ -219,7 +214,8 @@ def cross_validate(
 
 def train_and_test(model: Model, train: Measurements, test: Measurements) -> Floats:
     """Train on one set of measurements, predict another, in W, (n_test,)."""
-    return np.asarray(model.train(train).predict(blind(test)), dtype=float)
+    blind = replace(test, rows=test.rows.assign(power_w=np.nan))  # all that a predictor may know
+    return np.asarray(model.train(train).predict(blind), dtype=float)
 
 
 def one_fold(model: Model, measurements: Measurements, fold: Fold, tested: Measurements | None = None) -> Floats:

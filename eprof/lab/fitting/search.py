@@ -284,18 +284,6 @@ class Search:
 
     def _line_search(self, volts: Volts, unknowns: Floats, objective: float) -> tuple[Volts, Floats, float]:
         """Go along the Gauss-Newton step of the search as far as it helps."""
-        target = self._bounded(volts, unknowns)
-        part = 1.0
-        for _ in range(5):
-            mixed = volts[0] + part * (target[0] - volts[0]), volts[1] + part * (target[1] - volts[1])
-            mixed_unknowns, mixed_objective = self.coefficients(mixed)
-            if mixed_objective < objective:
-                return mixed, mixed_unknowns, mixed_objective
-            part /= 4
-        return volts, unknowns, objective
-
-    def _bounded(self, volts: Volts, unknowns: Floats) -> Volts:
-        """The Gauss-Newton step within bounds: a level that stands at a bound and would cross it stays there."""
         free = np.ones(len(volts[0]), dtype=np.bool_), np.ones(len(volts[1]), dtype=np.bool_)
         target = self._newton(volts, unknowns, free)
         stuck = [
@@ -304,7 +292,15 @@ class Search:
         ]
         if stuck[0].any() or stuck[1].any():
             target = self._newton(volts, unknowns, (~stuck[0], ~stuck[1]))
-        return np.clip(target[0], LOWEST, HIGHEST), np.clip(target[1], LOWEST, HIGHEST)
+        target = np.clip(target[0], LOWEST, HIGHEST), np.clip(target[1], LOWEST, HIGHEST)
+        part = 1.0
+        for _ in range(5):
+            mixed = volts[0] + part * (target[0] - volts[0]), volts[1] + part * (target[1] - volts[1])
+            mixed_unknowns, mixed_objective = self.coefficients(mixed)
+            if mixed_objective < objective:
+                return mixed, mixed_unknowns, mixed_objective
+            part /= 4
+        return volts, unknowns, objective
 
     def _newton(self, volts: Volts, unknowns: Floats, free: Free) -> Volts:
         """The voltages of the joint problem, linear around these: unknowns and increments between levels are >= 0."""

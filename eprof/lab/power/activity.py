@@ -28,7 +28,10 @@ from eprof.energy.metering import WITHIN
 from eprof.energy.replicas import amounts_of, middle, prices_of
 from eprof.lab.power.series import Series
 from eprof.lab.power.shares import Field, is_busy, meaning, not_read
-from eprof.logs.rows.log import KernelRows
+from eprof.logs import reading
+from eprof.logs.join.combining import combine
+from eprof.logs.rows.log import INTERVAL, KernelRows
+from eprof.profile.profile import build
 
 _SETTLED_S = 0.3  # after which a GPU's power no longer holds what ran before: its meter lags by 0.15 s
 _SEEN_S, _PERIODS = 0.5, 8  # of idle moments that tell idle power, and samples of the meter in them
@@ -159,6 +162,38 @@ def _activity(gpu: str, own: Mapping[str, Series]) -> Activity:
             f"samples of {gpu} is not known, and stands in from the samples beside it."
         )
     return Activity((gpu,), first.source, first.edges, shares, holes, clock, tuple(notes))
+
+
+def counted(path: str, power: Sequence[Series], table: CostTable) -> Activity | None:
+    """What a CPU did in each interval of a log of `perf stat -I` that has its joules, too, as `power` ([S] 5.4).
+
+    In the books of a table; None: nothing that it prices. Counts that perf has no number for stand in from the
+    intervals beside them. Raises DefinitionError.
+    """
+    meters = tuple(series.component for series in power if series.explained)
+    if not meters:
+        return None
+    try:
+        log = reading.read(path, parts=INTERVAL)
+    except LogError:  # joules alone, in a form that is no profiler's
+        return None
+    profile = build([log], combine([log], capability_of))
+    counts = profile.counts(table.at().books)
+    if counts.rows.part is None:
+        return None
+    ends_s, interval = np.unique(counts.rows.part.astype(np.float64), return_inverse=True)
+    edges = np.append(0.0, ends_s)
+    rates, holes, ways = {}, {}, {}
+    for word, amounts in zip(counts.amounts.names, counts.amounts.values.T, strict=True):
+        known = ~np.isnan(amounts)
+        if word in PRICED and known.any():
+            per_s = np.bincount(interval, amounts) / np.diff(edges)
+            rates[word], holes[word] = filled(per_s, edges), np.isnan(per_s)
+            ways[word] = counts.how[word], int(np.bitwise_or.reduce(counts.amount_marks[word][known]))
+    if not ways:
+        return None
+    clock_mhz = np.full(len(ends_s), np.nan)
+    return Activity(meters, path, edges, rates, holes, clock_mhz, ways=ways, sockets=profile.sockets or 1)
 
 
 def filled(rates: Floats, edges: Floats) -> Floats:
@@ -372,12 +407,15 @@ def _pace(costs: Costs, core_mhz: Floats) -> Floats:
 def _per_s(field: Field, table: CostTable, costs: Costs) -> float | None:
     """How many counts a second a unit that is always busy makes at the clock of the costs; None: not known."""
     if field.of == "multiprocessors":
-        mhz = costs.setting.core_mhz
-        return None if mhz is None or costs.sm_count is None else costs.sm_count * mhz * 1e6
+        if costs.setting.core_mhz is None or costs.sm_count is None:
+            return None
+        return costs.sm_count * costs.setting.core_mhz * 1e6
     peaks = costs.peaks
     if field.of == "tensor":
         capabilities = chain.from_iterable(map(capability_of, table.devices))
-        known = [field.sp_factor[each] for each in capabilities if each in field.sp_factor]
-        return None if not known or peaks.sp_gflops is None else known[0] * peaks.sp_gflops * 1e9
+        factor = next((field.sp_factor[each] for each in capabilities if each in field.sp_factor), None)
+        if factor is None or peaks.sp_gflops is None:
+            return None
+        return factor * peaks.sp_gflops * 1e9
     peak: float | None = getattr(peaks, field.of)
     return mapped(lambda peak: peak * 1e9 / field.flop, peak)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from eprof.base.arrays import Floats
 from eprof.base.text import pattern
 
 _LONGEST = 64  # characters of a date
-_DAY_S, _HOUR_S = 86400.0, 3600.0
+DAY_S, _HOUR_S = 86400.0, 3600.0
 _FORMATS = [
     "%Y-%m-%d %H:%M:%S.%f",
     "%Y-%m-%d %H:%M:%S",
@@ -56,9 +56,11 @@ def moment(text: str, unit_s: float = 1.0) -> Moment:
         seconds = float(text.replace(",", ".")) * unit_s
     except ValueError:
         return _date(text.strip())
+    if not math.isfinite(seconds):
+        return Moment(math.nan)
     # Milliseconds taken for seconds lie thousands of years ahead.
     part = next((unit for least, unit in ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3)) if seconds >= least), 1.0)
-    return Moment(seconds * part if math.isfinite(seconds) else math.nan, seconds > 1e9, seconds > 1e9)
+    return Moment(seconds * part, seconds > 1e9, seconds > 1e9)
 
 
 def _date(text: str) -> Moment:
@@ -96,11 +98,6 @@ def _since_epoch(read: datetime, zoned: bool = False) -> Moment:
     return Moment(read.replace(tzinfo=UTC).timestamp(), True, zoned)
 
 
-def unwrapped(times: Floats) -> Floats:
-    """Times of day that go on over midnight."""
-    return times + _DAY_S * np.append(0, np.cumsum(np.diff(times) < -_DAY_S / 2))
-
-
 def without_changes(times: Floats) -> tuple[Floats, list[tuple[float, float]]]:
     """Dates without a zone, whose clock was set by an hour in the night when clocks change; and when, by how much.
 
@@ -131,15 +128,20 @@ def spread(times: Floats) -> Floats:
     sizes = np.diff(np.append(first, len(times)))
     if (sizes == 1).all() or len(first) < 2:
         return times
-    lasts = np.diff(times[first])
-    usual_s = float(np.median(lasts[1:] / sizes[1:-1])) if len(first) > 2 else float(lasts[0] / sizes[0])
-    each_s = np.minimum(np.append(lasts / sizes[:-1], usual_s), 2 * usual_s)
+    each_s = np.diff(times[first]) / sizes[:-1]
+    usual_s = float(np.median(each_s[1:] if len(each_s) > 1 else each_s))
+    each_s = np.minimum(np.append(each_s, usual_s), 2 * usual_s)
     within = np.arange(len(times)) - np.repeat(first, sizes)
     begin = times[first].copy()
     if each_s[0] > usual_s:  # the log began within the first stamp
         begin[0], each_s[0] = times[first[1]] - sizes[0] * usual_s, usual_s
     moments: Floats = np.repeat(begin, sizes) + within * np.repeat(each_s, sizes)
     return moments
+
+
+def written(epoch_s: float) -> str:
+    """A moment in UTC, to the second: "2026-01-31 12:00:00"."""
+    return (datetime(1970, 1, 1) + timedelta(seconds=float(epoch_s))).isoformat(" ", "seconds")
 
 
 def seconds(text: str) -> float:

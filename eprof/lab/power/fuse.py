@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from eprof.base.arrays import Floats
+from eprof.base.known import ratio
 from eprof.lab.power.marks import Mark
 from eprof.lab.power.series import Series
 
@@ -122,12 +123,11 @@ def _explained(series: Series, pieces: Pieces) -> float:
     """How well fused clocks fit: sum over functions, and outside, of joules squared over time."""
     seconds = pieces.summed(series.known_s(pieces.begin_s, pieces.end_s))
     joules = pieces.summed(series.energy_j(pieces.begin_s, pieces.end_s))
-    span = series.edges[[0]], series.edges[[-1]]
-    rest_s = series.known_s(*span).sum() - seconds.sum()
-    rest_j = series.energy_j(*span).sum() - joules.sum()
+    whole_j, whole_s = series.seen(series.edges[0], series.edges[-1])
+    rest_j, rest_s = whole_j - joules.sum(), whole_s - seconds.sum()
     known = seconds > 0
     inside = float((joules[known] ** 2 / seconds[known]).sum())
-    return inside + (rest_j**2 / rest_s if rest_s > 0 else 0.0)
+    return inside + (ratio(rest_j**2, max(rest_s, 0.0)) or 0.0)
 
 
 def moved_j_per_ms(series: Series, pieces: Pieces) -> float:

@@ -39,7 +39,7 @@ _START = 4000  # lines of a long log that tell which meter wrote it, and its dev
 _LONG = 1 << 20  # bytes that are read at once
 _LONGEST_CUT = 1 << 16  # bytes at the end of a log in which its last lines are
 _NO_UNIT = "{}: no unit is written for its time; taken for s"
-_ENDS_IN_NUMBER = pattern(r"(?:.*?[^\w.])?(\d[\d.]*)")
+_NUMBER_AT_END = pattern(r"(?<![\w.])\d[\d.]*\Z")
 
 
 class _Track(Struct):
@@ -125,20 +125,17 @@ def are_sampled(paths: Iterable[str]) -> bool:
 
     Raises LogError: some of them are, and others are not.
     """
-    are = {path: _has_shares(path) for path in paths}
+    are = {}
+    for path in paths:
+        try:
+            _, found = _recognised(path, lines_of(next(_blocks(path, []), b""))[:_START])
+        except (LogError, csv.Error):
+            found = []
+        are[path] = any(reading.kind == SHARE for row in found[:1] for reading in row.readings)
     if any(are.values()) and not all(are.values()):
         other = next(path for path, is_log in are.items() if not is_log)
         raise LogError(f"{other}: is no log of sampled activity, as others are; give those alone.")
     return any(are.values())
-
-
-def _has_shares(path: str) -> bool:
-    try:
-        lines = lines_of(next(_blocks(path, []), b""))[:_START]
-        _, found = _recognised(path, lines)
-    except (LogError, csv.Error):
-        return False
-    return any(one.kind == SHARE for row in found[:1] for one in row.readings)
 
 
 def what_it_is(path: str) -> str | None:
@@ -296,8 +293,8 @@ def _lines(path: str, blocks: Iterable[bytes]) -> list[str]:
 
 def _is_cut(last: str, before: str) -> bool:
     """Whether the number at the end of a log may lack digits: not if it has as many decimals as the one before."""
-    ends = [match[1] if (match := _ENDS_IN_NUMBER.fullmatch(line.rstrip(" \t,;"))) else "" for line in (last, before)]
-    decimals = [len(end.rpartition(".")[2]) if "." in end else 0 for end in ends]
+    ends = ["".join(_NUMBER_AT_END.findall(line.rstrip(" \t,;"))) for line in (last, before)]
+    decimals = [len(end.partition(".")[2]) for end in ends]
     return bool(ends[0]) and not (decimals[0] == decimals[1] > 0 and last[-1:].isdigit())
 
 
@@ -486,7 +483,8 @@ def _in_order(
     if (steps < 0).any() and (steps <= 0).all():  # newest first
         times, values = times[::-1], values[::-1]
     if its.of_day:
-        times = clock.unwrapped(times)
+        # They go on over midnight.
+        times = times + clock.DAY_S * np.append(0, np.cumsum(np.diff(times) < -clock.DAY_S / 2))
     if its.absolute and not its.zoned:
         times, changes = clock.without_changes(times)
         for _, change_s in changes:

@@ -17,7 +17,7 @@ from eprof.base.errors import LogError
 from eprof.base.known import either, mapped
 from eprof.base.resources import lines as lines_of
 from eprof.lab.power.clock import DATES, Moment, moment
-from eprof.lab.power.meters import JOULE, SAMPLED, SHARE, Layout, Row, is_unit, reading
+from eprof.lab.power.meters import JOULE, SAMPLED, SHARE, Layout, Row, reading, unit_of
 from eprof.lab.power.shares import meaning, not_read
 
 if TYPE_CHECKING:
@@ -97,9 +97,9 @@ class LongLog(Struct):
         shares = {name: rows.values[at] for name, at in places.items()}
         lost = not_read(shares)
         self.turned |= lost.keys()
-        busy = shares.get(meaning().busy)
         self.turns[0] += max((int(skipped.sum()) for skipped in lost.values()), default=0)
-        self.turns[1] += 0 if busy is None else int((busy > meaning().least).sum())
+        if meaning().busy in shares:
+            self.turns[1] += int((shares[meaning().busy] > meaning().least).sum())
         for name, skipped in lost.items():
             rows.values[places[name]][skipped] = np.nan
 
@@ -145,7 +145,7 @@ def read(layout: Layout, blocks: Iterable[bytes], path: str) -> LongLog:
     log = LongLog(layout)
     before = 0
     for block, is_end in _with_last_line(blocks):
-        skipped = layout.header.place + 1 if before == 0 else 0
+        skipped = (before == 0) * (layout.header.place + 1)
         own = block.split(b"\n", skipped)[-1]
         parsed = None if is_end or b'"' in own else _parsed(log, own)
         if parsed is None:
@@ -195,7 +195,7 @@ def _parsed(log: LongLog, block: bytes) -> _Block | None:
     import polars as pl
 
     layout = log.layout
-    width, separator = layout.width, layout.header.separator or " "
+    width, separator = len(layout.header.names), layout.header.separator or " "
     names = [str(place) for place in range(width + 2)]
     frame = pl.read_csv(
         block if layout.header.separator else _without_blanks(block),
@@ -231,7 +231,9 @@ def _parsed(log: LongLog, block: bytes) -> _Block | None:
     columns = [_numbers(log, place, cells(power.at, frame)) for place, power in enumerate(layout.powers)]
     times_s = _seconds(log, [cells(at, frame) for at in layout.times], len(frame))
     known = [column for column in columns if column is not None]
-    return _Block(times_s, *told, known) if times_s is not None and len(known) == len(columns) else None
+    if times_s is None or len(known) < len(columns):
+        return None
+    return _Block(times_s, *told, known)
 
 
 def _without_blanks(block: bytes) -> bytes:
@@ -273,7 +275,7 @@ def _numbers(log: LongLog, place: int, texts: pl.Series) -> Floats | None:
     if odd.any():
         known = {}
         for text in texts.filter(odd).unique():
-            if text[:1].isalpha() and is_unit(text):
+            if text[:1].isalpha() and unit_of(text):
                 return None
             try:
                 one = reading(layout.form, power, 0, text, "", layout.header.separator)

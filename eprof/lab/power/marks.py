@@ -74,6 +74,15 @@ def read(path: str) -> Marks:
     return _of_csv(path, lines)
 
 
+def read_all(paths: Iterable[str]) -> Marks:
+    """The marks of several files, none for no file. Raises LogError: some have dates and others have none."""
+    parts = [read(path) for path in paths]
+    if len({part.absolute for part in parts}) > 1:
+        raise LogError("Some marks have dates and others have none; give those of one clock.")
+    marks = tuple(mark for part in parts for mark in part.marks)
+    return Marks(marks, any(part.absolute for part in parts), tuple(note for part in parts for note in part.notes))
+
+
 def _checked(path: str, marks: Iterable[Mark], absolute: bool, notes: Sequence[str] = ()) -> Marks:
     kept = tuple(marks)
     if not kept:

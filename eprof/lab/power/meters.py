@@ -21,7 +21,7 @@ from msgspec import Struct, ValidationError, convert
 from eprof.base.errors import LogError
 from eprof.base.known import mapped
 from eprof.base.resources import folder, tree
-from eprof.base.text import pattern
+from eprof.base.text import pattern, when
 from eprof.base.toml import Document
 from eprof.lab.measurements.values import spelled
 from eprof.lab.power.clock import moment
@@ -202,16 +202,11 @@ def _written(text: str) -> str:
     return unit if not unit or re.fullmatch(_WRITTEN, unit, re.I) else "?"
 
 
-def _unit(text: str) -> tuple[str, float] | None:
+def unit_of(text: str) -> tuple[str, float] | None:
     """Whether a unit is of power or energy, and what it is in W or J. M is mega in some logs, in others milli."""
     if text in ("MW", "MJ"):
         return None
     return _UNITS.get(text) or _UNITS.get(text.lower())
-
-
-def is_unit(text: str) -> bool:
-    """Whether a cell is a unit of power or energy."""
-    return _unit(text) is not None
 
 
 def _amount(text: str, kind: str, size: float) -> tuple[float, bool]:
@@ -220,10 +215,12 @@ def _amount(text: str, kind: str, size: float) -> tuple[float, bool]:
         with suppress(ValueError):
             return float(text) * size, False
     match = _CELL.fullmatch(text.strip())
-    own = _unit(match[2]) if match and match[2] else None
-    if match is None or (match[2] and (own is None or own[0] != kind)):
+    if match is not None and not match[2]:
+        return float(match[1]) * size, False
+    own = mapped(lambda match: unit_of(match[2]), match)
+    if match is None or own is None or own[0] != kind:
         return math.nan, False
-    return float(match[1]) * (own[1] if own else size), own is not None
+    return float(match[1]) * own[1], True
 
 
 # ---- lines
@@ -247,7 +244,7 @@ def _of_lines(form: Lines, lines: Sequence[str]) -> Iterator[Row]:
             told = match.groupdict()
             written = told["component"] or told["component2"].capitalize()
             component, device = form.names.get(written, written), told.get("device") or ""
-            kind, size = _unit(told.get("unit") or form.unit) or (WATT, 1.0)
+            kind, size = unit_of(told.get("unit") or form.unit) or (WATT, 1.0)
             value, _ = _amount(told["value"], kind, size)
             if (component, device) in found:
                 yield Row(number, time, list(found.values()), elapsed_s)
@@ -296,11 +293,6 @@ class Layout(Struct):
     unit_s: float | None
 
     @property
-    def width(self) -> int:
-        """How many cells a row has."""
-        return len(self.header.names)
-
-    @property
     def device_cells(self) -> list[int]:
         """The cells that tell the device of a row."""
         places = [at for at, _ in self.fits]
@@ -326,7 +318,7 @@ class Layout(Struct):
         if device is None:
             _refuse_other_header(form, number, cells)
             return None
-        units = [_unit(cells[power.at]) if cells[power.at][:1].isalpha() else None for power in self.powers]
+        units = [unit_of(cells[power.at]) if cells[power.at][:1].isalpha() else None for power in self.powers]
         if any(units):
             for place, (power, unit) in enumerate(zip(self.powers, units, strict=True)):
                 kind, size = unit or (power.kind, power.size)
@@ -372,7 +364,7 @@ def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
         times = _times(form, header, behind)
         if form.header or times:
             device_at = _device(form, header, behind)
-            unit_s = _SECONDS.get(_written(names[times[0]]).lower()) if times else None
+            unit_s = next((_SECONDS.get(_written(names[at]).lower()) for at in times), None)
             fits = [(at, re.compile(text)) for name, text in form.rows.items() if (at := _at(names, name)) is not None]
             return Layout(form, header, powers, times, device_at, fits, unit_s)
     return None
@@ -414,9 +406,8 @@ def _headers(form: Table, lines: Sequence[str]) -> Iterator[_Header]:
         watts = [at for at, cell in enumerate(cells) if _amount(cell, WATT, 1.0)[1]]
         if len(watts) == 1 and moment(cells[0]).absolute:
             names = {0: "timestamp", watts[0]: "power.draw [W]"}
-            yield _Header(
-                place - 1, ",", [names.get(at, "uuid" if "GPU-" in cell else "") for at, cell in enumerate(cells)]
-            )
+            header = [names.get(at, when("GPU-" in cell, "uuid")) for at, cell in enumerate(cells)]
+            yield _Header(place - 1, ",", header)
             return
 
 
@@ -521,7 +512,7 @@ def _powers(form: Table, names: Sequence[str], path: str) -> list[_Power]:
 def _described(form: Table, names: Sequence[str]) -> Iterator[_Power]:
     for column, (at, name) in product(form.columns, enumerate(names)):
         match = re.fullmatch(column.name, name, re.I)
-        unit = _unit(_written(name)) or _unit(column.unit)
+        unit = unit_of(_written(name)) or unit_of(column.unit)
         if column.unit in SAMPLED:
             unit = column.unit, 1.0
         if match and unit:
@@ -534,13 +525,13 @@ def _undescribed(form: Table, names: Sequence[str], path: str) -> Iterator[_Powe
     # Likely ones first. What is no table may have 100,000 cells in a line.
     for at in sorted(range(len(names)), key=lambda at: re.fullmatch(form.later, names[at], re.I) is not None):
         name, written = names[at], _written(names[at])
-        if re.fullmatch(form.never, name, re.I) or (at in times and not _unit(written)):
+        if re.fullmatch(form.never, name, re.I) or (at in times and not unit_of(written)):
             continue
         if written in ("MW", "MJ"):
             raise LogError(
                 f"`{name}` may be in m{written[1]} or in millions of {written[1]}; write it in {written[1]}."
             )
-        unit = _unit(written)
+        unit = unit_of(written)
         if unit is not None and names.count(name) > 1:
             raise LogError(f"two columns are called `{name}`; rename one.")
         if unit is not None or (written == "" and _POWER.fullmatch(name)):

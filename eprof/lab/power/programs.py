@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from eprof.base.errors import CostError, LogError
 from eprof.costs import CostTable
 from eprof.lab.power import fuse, logs, marks
 from eprof.lab.power.activity import Activity, activities, work_per_s
-from eprof.lab.power.marks import Mark
+from eprof.lab.power.marks import Marks
 from eprof.lab.power.series import Series
 from eprof.lab.power.shares import is_busy
 
@@ -53,17 +53,21 @@ def measurements(
     notes: list[str] = []
     rows: list[dict[str, Any]] = []
     names = list(dict.fromkeys(map(str, paths)))
-    ran = _ran(marked)
+    ran = marks.read_all(marked)
+    chosen, _ = fuse.one_rank(ran.marks)
+    pieces = fuse.exclusive(chosen)
     met = False
     for path in names:
+        name = Path(path).name.partition(".")[0]
+        program = re.sub(r"([-_]\d+)+$", "", name) or name
         powers, beside = logs.sampled(path, notes)
         by_name = {power.component: power for power in powers}
         for gpu in activities(beside):
             notes += gpu.notes
             if gpu.label in by_name:
-                owner = _owners(gpu, by_name[gpu.label], ran)
+                owner = _owners(gpu, by_name[gpu.label], replace(ran, marks=tuple(chosen)), pieces)
                 met = met or bool((owner >= 0).any())
-                rows += _rows(gpu, by_name[gpu.label], (*ran.pieces.names, _program(path)), owner, table, levels)
+                rows += _rows(gpu, by_name[gpu.label], (*pieces.names, program), owner, table, levels)
     if marked and not met:
         raise LogError(f"{marked[0]}: no mark lies where a log has samples; give marks by the clock of the logs.")
     if not rows:
@@ -94,12 +98,6 @@ def peaks(table: CostTable) -> tuple[dict[str, float], float | None]:
     return {name: 1e3 * peak / mhz for name, (peak, mhz) in told.items() if peak and mhz}, table.sm_count
 
 
-def _program(path: str) -> str:
-    """The program of a log: its file's name without endings and numbers behind it."""
-    name = Path(path).name.partition(".")[0]
-    return re.sub(r"([-_]\d+)+$", "", name) or name
-
-
 def _with_one_idle(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """The rows, all idle ones of a clock as one: what is most of a day is one thing to know of it."""
     idle: dict[float, list[dict[str, Any]]] = {}
@@ -114,34 +112,17 @@ def _with_one_idle(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield {**same[0], "sampled_s": seconds, "power_w": joules / seconds}
 
 
-class _Ran(NamedTuple):
-    """What ran when: by stretches of time, and by the marks that they are of. absolute: in seconds since the epoch."""
-
-    pieces: fuse.Pieces
-    marks: Sequence[Mark]
-    absolute: bool
-
-
-def _ran(marked: Sequence[str]) -> _Ran:
-    """What ran when, by files of marks. Raises LogError."""
-    read = [marks.read(path) for path in marked]
-    if len({each.absolute for each in read}) > 1:
-        raise LogError("Some marks have dates and others have none; give those of one clock.")
-    chosen, _ = fuse.one_rank([mark for each in read for mark in each.marks])
-    return _Ran(fuse.exclusive(chosen), chosen, any(each.absolute for each in read))
-
-
-def _owners(gpu: Activity, power: Series, ran: _Ran) -> Ints:
+def _owners(gpu: Activity, power: Series, ran: Marks, pieces: fuse.Pieces) -> Ints:
     """Which mark each sample of a GPU is of, by its place among their names, (n,); -1: of none. Raises LogError."""
     middles = (gpu.edges[:-1] + gpu.edges[1:]) / 2
-    if not len(ran.pieces.begin_s):
+    if not len(pieces.begin_s):
         return np.full(len(middles), -1)
     if power.absolute != ran.absolute:
         raise LogError(f"{gpu.source}: the log or the marks have no dates; both need dates, or seconds from its start.")
     middles = middles + fuse.zone_s(power, ran.marks)
-    piece = np.searchsorted(ran.pieces.begin_s, middles, side="right") - 1
-    inside = (piece >= 0) & (middles < ran.pieces.end_s[piece])
-    return np.where(inside, ran.pieces.owner[piece], -1).astype(np.int64)
+    piece = np.searchsorted(pieces.begin_s, middles, side="right") - 1
+    inside = (piece >= 0) & (middles < pieces.end_s[piece])
+    return np.where(inside, pieces.owner[piece], -1).astype(np.int64)
 
 
 def _rows(

@@ -46,9 +46,9 @@ class Series(Struct, frozen=True, eq=False, dict=True):
         cls, component: str, source: str, times: Floats, watts: Floats, absolute: bool, holds: bool = True
     ) -> Series:
         """Samples of power, each of which holds until the next; the last for as long as most do, if it `holds`."""
-        period_s = float(np.median(np.diff(times)))
-        edges = np.append(times, times[-1] + period_s) if holds else times
-        watts = watts if holds else watts[:-1]
+        edges = np.append(times, times[-1] + float(np.median(np.diff(times))))
+        if not holds:
+            edges, watts = times, watts[:-1]
         return cls(component, source, edges, np.where(_gaps(edges), np.nan, watts), absolute)
 
     @classmethod
@@ -107,6 +107,11 @@ class Series(Struct, frozen=True, eq=False, dict=True):
         known: Floats = np.interp(end_s, self.edges, self._known) - np.interp(begin_s, self.edges, self._known)
         return known
 
+    def seen(self, begin_s: float, end_s: float) -> tuple[float, float]:
+        """The known energy of one stretch, J, and for how long of it the power is known, s."""
+        stretch = np.array([begin_s]), np.array([end_s])
+        return float(self.energy_j(*stretch)[0]), float(self.known_s(*stretch)[0])
+
     def shifted(self, offset_s: float) -> Series:
         """The same series of power, later by `offset_s`."""
         return replace(self, edges=self.edges + offset_s)
@@ -164,7 +169,13 @@ class Shared(NamedTuple):
 
 def shared(series: Sequence[Series]) -> Shared:
     """Which components share joules with others, whatever the order of the series."""
-    names = _names(series)
+    # With their log or a number where components are called the same.
+    names: list[str] = []
+    for each in series:
+        alike = [other for other in series if other.component == each.component]
+        name = each.component + when(len(alike) > 1, f" ({Path(each.source).name})")
+        before = sum(other == name or other.startswith(f"{name} #") for other in names)
+        names.append(name + when(before, f" #{before + 1}"))
     named = [replace(each, component=name) for each, name in zip(series, names, strict=True)]
     wholes: dict[str, str] = {}
     too_large: dict[str, str] = {}
@@ -176,17 +187,6 @@ def shared(series: Sequence[Series]) -> Shared:
         elif candidates:
             too_large[names[place]] = names[candidates[0]]
     return Shared(named, wholes, too_large)
-
-
-def _names(series: Sequence[Series]) -> list[str]:
-    """What components that may share joules are called: with their log or a number where names are the same."""
-    names: list[str] = []
-    for each in series:
-        alike = [other for other in series if other.component == each.component]
-        name = each.component + when(len(alike) > 1, f" ({Path(each.source).name})")
-        before = sum(other == name or other.startswith(f"{name} #") for other in names)
-        names.append(name + when(before, f" #{before + 1}"))
-    return names
 
 
 def _candidates(place: int, series: Sequence[Series]) -> Iterator[int]:
@@ -218,7 +218,7 @@ def _rank(series: Series) -> int:
 
 def _width(series: Series) -> tuple[int, bool, float, str, str]:
     """A key that sorts wholes before their parts that share joules, and the same of two logs by joules and names."""
-    joules = float(series.energy_j(series.edges[[0]], series.edges[[-1]])[0])
+    joules, _ = series.seen(series.edges[0], series.edges[-1])
     is_numbered = any(match[1] for kind in _KINDS if (match := kind.fullmatch(series.component)))
     return _rank(series), is_numbered, -joules, series.source, series.component
 

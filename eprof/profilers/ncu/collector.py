@@ -74,25 +74,40 @@ class Ncu(GpuCollector):
         names = _chip_metrics(tool)
         if not names:
             return None
-        sums = names | {f"{name}.sum" for name in names} | tensor_ops.parts(f"{name}.sum" for name in names).keys()
-        return Offer(tool.device, frozenset(sums | _by_opcode(str(tool.path), wanted)))
+        offered = names | {f"{name}.sum" for name in names} | tensor_ops.parts(f"{name}.sum" for name in names).keys()
+        by_opcode = {name.partition("[")[0] for name in wanted if _PER_OPCODE in name}
+        if by_opcode and _tells_opcodes(str(tool.path)):
+            # In no chip's list. This repeats a name that ncu knows, and makes a pattern of one that it does not.
+            text = ask([str(tool.path), "--list-metrics", "--metrics", ",".join(sorted(by_opcode))])
+            offered |= by_opcode & set(re.findall(r"(?m)^[ \t-]*+(?=\w+?__\w)(\w++)[ \t]*$", text))
+        return Offer(tool.device, frozenset(offered))
 
     def basic(self, capability: str) -> dict[str, str]:
         """The smallest set of ncu's counters that is worth a run, for a GPU without a definition."""
         about = _about()
-        dram = {} if capability in about["no_dram"]["capabilities"] else about["dram"]
-        if capability.partition(".")[0] in about["dram_of"] and dram:
-            dram = about["dram_of"][capability.partition(".")[0]]
-        return {**about["basic"], **dram}
+        if capability in about["no_dram"]["capabilities"]:
+            return dict(about["basic"])
+        return {**about["basic"], **about["dram_of"].get(capability.partition(".")[0], about["dram"])}
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
         """A trace of nsys for time, the bare program for energy; ncu for counters, in base units."""
-        if what == TIME and nsys.why_not(request) is None:
-            return nsys.step(what, request, place)
-        if what in (PLAIN, TIME, ENERGY):
-            return Step(what, request.program, _alone(what, request))
+        if what == PLAIN:
+            return Step(what, request.program, "the program alone: its output, and the time of the whole program")
+        if what == ENERGY:
+            return Step(what, request.program, "the program alone, while the meter is read")
+        if what == TIME:
+            why_not = nsys.why_not(request)
+            if why_not is None:
+                return nsys.step(what, request, place)
+            why = f"the program alone, for the time of the whole program: {why_not}, {nsys.lost(request)}"
+            return Step(what, request.program, why)
         log = place.log(what, ".csv")
-        metrics = list(dict.fromkeys([*_metrics(counters, tool), _DURATION]))
+        # Metrics with opcodes go by their plain names, sums (`*`) by what they are made of.
+        plain = [name.partition("[")[0] for name in counters if "*" not in name]
+        sums = [name for name in counters if "*" in name]
+        parts = tensor_ops.parts(f"{name}.sum" for name in _chip_metrics(tool)) if sums else {}
+        of_sums = (part for name in sums for part in parts.get(name, ()))
+        metrics = list(dict.fromkeys([*plain, *of_sums, _DURATION]))
         command = [
             str(tool.path), "--csv", "--page", "raw", "--print-units", "base", "--target-processes", "all",
             "--clock-control", "base" if request.lock_clocks else "none", "--log-file", str(log),
@@ -150,14 +165,6 @@ class Ncu(GpuCollector):
         return max(begun, len(written))
 
 
-def _alone(measurement: str, request: Request) -> str:
-    if measurement == PLAIN:
-        return "the program alone: its output, and the time of the whole program"
-    if measurement == ENERGY:
-        return "the program alone, while the meter is read"
-    return f"the program alone, for the time of the whole program: {nsys.why_not(request)}, {nsys.lost(request)}"
-
-
 @functools.cache
 def _about() -> Mapping[str, Any]:
     """What `counters/ncu/collect.toml` says of chips and of a basic set of counters."""
@@ -168,12 +175,8 @@ def _about() -> Mapping[str, Any]:
 
 
 @functools.cache
-def _options(path: str) -> str:
-    return ask([path, "--help"])
-
-
 def _tells_opcodes(path: str) -> bool:
-    return re.search(_DETAILS, _options(path)) is not None
+    return re.search(_DETAILS, ask([path, "--help"])) is not None
 
 
 def _chip_metrics(tool: Tool) -> frozenset[str]:
@@ -182,28 +185,6 @@ def _chip_metrics(tool: Tool) -> frozenset[str]:
     text = ask([str(tool.path), "--query-metrics", *option("--chips", chip)])
     names = re.findall(r"^(?=\w+?__\w)(\w++)\s", text, re.MULTILINE)
     return frozenset(name for name in names if _PER_OPCODE not in name)
-
-
-def _metrics(counters: Sequence[str], tool: Tool) -> list[str]:
-    """Ncu's metrics behind counters: those with opcodes by their plain names, those that a sum (`*`) is made of."""
-    metrics = [name.partition("[")[0] for name in counters if "*" not in name]
-    sums = [name for name in counters if "*" in name]
-    if sums:
-        parts = tensor_ops.parts(f"{name}.sum" for name in _chip_metrics(tool))
-        metrics += [part for name in sums for part in parts.get(name, ())]
-    return metrics
-
-
-def _by_opcode(path: str, wanted: Collection[str]) -> frozenset[str]:
-    """The metrics with a value for each opcode that ncu can count and print; no chip's list holds them.
-
-    `--list-metrics` repeats a name that ncu knows, and makes a pattern of one that it does not.
-    """
-    names = {name.partition("[")[0] for name in wanted if _PER_OPCODE in name}
-    if not names or not _tells_opcodes(path):
-        return frozenset()
-    text = ask([path, "--list-metrics", "--metrics", ",".join(sorted(names))])
-    return frozenset(names & set(re.findall(r"(?m)^[ \t-]*+(?=\w+?__\w)(\w++)[ \t]*$", text)))
 
 
 COLLECTOR = Ncu()

@@ -14,11 +14,10 @@ import csv
 import math
 import warnings
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -31,19 +30,15 @@ from eprof.base.text import few, listed
 from eprof.base.vocabulary import COUNTS
 from eprof.counts import counters
 from eprof.logs.join.ranks import RANGES
-from eprof.logs.rows.cells import is_wrong
 from eprof.logs.rows.log import Log
-from eprof.logs.rows.numbers import Unit, unit_of
 from eprof.logs.rows.stream import Source
 from eprof.profile.plan import Plan, plan
 from eprof.profile.profile import build
-from eprof.profilers.ncu import derived
 from eprof.profilers.ncu.derived import DURATIONS
-from eprof.profilers.ncu.sheet import Collected, Remarks, Sheet, notes_of_counters
+from eprof.profilers.ncu.sheet import Launch, log_of_launches
 
 if TYPE_CHECKING:
     from eprof.costs import CostTable
-
 
 KIND = "ncu-metrics"
 _VALUES = ("Value", "AvgValue")
@@ -55,63 +50,6 @@ _OF_METRIC = frozenset(
 )
 _ALWAYS = frozenset(("Annotation", "Kernel", "GPU", "Host", "ComputeClock", "MemoryClock"))
 Row = Mapping[Any, Any]
-
-
-class Launch(Struct):
-    """A launch. values: its metrics, in `units`; in base units where a metric has none there. part: its range."""
-
-    kernel: str
-    gpu: str | None
-    values: dict[str, float]
-    units: dict[str, str]
-    part: str | None = None
-
-
-def log_of(path: str, launches: Sequence[Launch], keep: Container[str] | None = None, split: bool = False) -> Log:
-    """A log of launches whose metrics of ncu others collected.
-
-    keep: the counters to hold, None for all. split: by their parts.
-    """
-    collected = Collected()
-    collected.add(KIND, collected.piece(_sheet(launches, keep, split), keep))
-    tables = collected.tables()
-    return Log(
-        path=path,
-        format=KIND,
-        sha256="",
-        size_bytes=0,
-        tables=tables,
-        notes=tuple(notes_of_counters(tables, collected.remarks, keep)),
-        clocks=tuple(collected.clocks),
-    )
-
-
-def _sheet(launches: Sequence[Launch], keep: Container[str] | None, split: bool) -> Sheet:
-    names = list(dict.fromkeys(name for launch in launches for name in launch.values))
-    units: dict[str, Unit] = {}
-    for launch in launches:
-        for name in launch.values:
-            if name not in units and derived.is_read(name, keep):
-                units[name] = unit_of(launch.units.get(name, ""))
-    matrix = np.full((len(units), len(launches)), np.nan)
-    for row, name in zip(matrix, units, strict=True):
-        for place, launch in enumerate(launches):
-            value = launch.values.get(name, np.nan)
-            if not is_wrong(value):
-                row[place] = value * unit_of(launch.units.get(name, "")).factor
-    return Sheet(
-        kind=KIND,
-        device=["0"] * len(launches),
-        capability=[None] * len(launches),
-        gpu=[launch.gpu for launch in launches],
-        kernel=[launch.kernel for launch in launches],
-        process=["0"] * len(launches),
-        launches=np.ones(len(launches), dtype=np.int64),
-        units=units,
-        values=matrix,
-        part=[launch.part for launch in launches] if split else None,
-        remarks=Remarks(metrics=names),
-    )
 
 
 def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, parts: str | None, *_: object) -> Log:
@@ -155,26 +93,22 @@ def of_rows(path: str, rows: Iterable[Row], keep: Container[str] | None, parts: 
         run = seen[about, metric]
         seen[about, metric] += 1
         arguments = [f"{name}={row[name]}" for name in row if name not in _OF_METRIC | _ALWAYS]
-        part = " ".join([str(row["Annotation"]), *arguments])
+        part = " ".join([str(row["Annotation"]), *arguments]) if parts in RANGES else None
         new = Launch(str(row["Kernel"]), str(row.get("GPU") or "") or None, {}, {}, part)
         launch = launches.setdefault((about, run), new)
-        launch.values[metric] = _number(next(row[name] for name in _VALUES if name in row))
+        value = next(row[name] for name in _VALUES if name in row)
+        try:
+            launch.values[metric] = float(value)
+        except (TypeError, ValueError):
+            launch.values[metric] = math.nan
         launch.units[metric] = str(row["Unit"])
     if not launches:
         raise LogError(f"{path}: holds no rows of nsight-python.")
-    return log_of(path, list(launches.values()), keep, split=parts in RANGES)
+    metrics = dict.fromkeys(name for launch in launches.values() for name in launch.values)
+    return log_of_launches(path, KIND, list(launches.values()), metrics, keep)
 
 
-def _number(value: Any) -> float:
-    """A cell of nsight-python's table as a number; NaN where it is none."""
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return math.nan
-
-
-_PARTS = ("total", "computation", "data", "constant")
-_NAMES = dict(zip(("energy_j", "computation_j", "data_j", "constant_j"), _PARTS, strict=True))
+_PRICED = {"energy_j": "total_j", "computation_j": "computation_j", "data_j": "data_j", "constant_j": "constant_j"}
 _NS_PER_MS = 1e6
 _CORE, _MEMORY = "nvml_gr_clock", "nvml_mem_clock"  # Kernel Tuner's parameters for clocks, MHz
 
@@ -206,13 +140,16 @@ class KernelTuner(Brief, Struct, frozen=True, eq=False):
     @property
     def metrics(self) -> dict[str, Callable[[Mapping[str, Any]], float]]:
         """For `tune_kernel(metrics=...)`: energy_j, and of it computation_j, data_j, constant_j."""
-        # Kernel Tuner asks for one metric after the other of the same result.
-        priced = lru_cache(maxsize=1)(lambda items: self.price(dict(items)))
-        return {name: partial(self._joules, priced, part) for name, part in _NAMES.items()}
 
-    def _joules(self, priced: Callable[[Any], Mapping[str, float]], part: str, result: Mapping[str, Any]) -> float:
-        read = (*self.counters, "time", _CORE, _MEMORY)
-        return priced(tuple((name, result[name]) for name in read if name in result))[f"{part}_j"]
+        @lru_cache(maxsize=1)  # Kernel Tuner asks for one metric after the other of the same result
+        def priced(items: tuple[tuple[str, Any], ...]) -> dict[str, float]:
+            return self.price(dict(items))
+
+        def joules(part: str, result: Mapping[str, Any]) -> float:
+            read = (*self.counters, "time", _CORE, _MEMORY)
+            return priced(tuple((name, result[name]) for name in read if name in result))[part]
+
+        return {name: partial(joules, part) for name, part in _PRICED.items()}
 
     def price(self, result: Mapping[str, Any]) -> dict[str, float]:
         """The joules of one configuration of Kernel Tuner: its counters of one launch, and its time in ms ("time").
@@ -227,18 +164,14 @@ class KernelTuner(Brief, Struct, frozen=True, eq=False):
             )
         values = {name: float(result[name]) for name in self.counters}
         values[DURATIONS[0]] = _NS_PER_MS * float(result["time"])
-        log = log_of("Kernel Tuner", [Launch("kernel", self.gpu, values, {})])
+        log = log_of_launches("Kernel Tuner", KIND, [Launch("kernel", self.gpu, values, {})], values, keep=None)
         profile = build([log], logs.combine([log], counters.capability_of))
-        sums = profile.energy(self.table, self._setting_of(result), to_meter=False).sums()
-        return {f"{part}_j": float(sums[f"{part}_j"][0]) for part in _PARTS}
-
-    def _setting_of(self, result: Mapping[str, Any]) -> str | None:
-        """The clocks of a configuration of Kernel Tuner, where clocks are tuned."""
-        if self.setting is not None or not result.keys() & {_CORE, _MEMORY}:
-            return self.setting
-        default = self.table.default
-        core, memory = result.get(_CORE, default.core_mhz), result.get(_MEMORY, default.memory_mhz)
-        return label(core, memory)
+        setting = self.setting
+        if setting is None and result.keys() & {_CORE, _MEMORY}:  # the clocks are tuned
+            default = self.table.default
+            setting = label(result.get(_CORE, default.core_mhz), result.get(_MEMORY, default.memory_mhz))
+        sums = profile.energy(self.table, setting, to_meter=False).sums()
+        return {part: float(sums[part][0]) for part in _PRICED.values()}
 
 
 def kernel_tuner(costs: str, gpu: str | None = None, setting: str | None = None) -> KernelTuner:

@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from eprof.base.text import pattern
 from eprof.logs.join.ranks import RANGES
-from eprof.logs.rows.sections import Rows, Section, looks_like_row, split
+from eprof.logs.rows.sections import Rows, Section, looks_like_row, rows, split
 from eprof.profilers.nsys import tables as nsys
 
 LONG, RAW, SUMMARY, UNKNOWN = "ncu-long", "ncu-raw", "ncu-summary", "unknown"
@@ -87,31 +87,27 @@ def section_of(line: str) -> Section | None:
     section.columns = [_ALIASES.get(name.strip(), name.strip()) for name in section.split(own)]
     if before.endswith(delimiter):
         section.prefix = len(section.split(before)) - 1
-    section.kind = _named_kind(match, section.columns)
+    section.kind = _kind(match, section.columns)
     section.needed = _NEEDED.get(section.kind, ())
     if match is None and section.kind == UNKNOWN:
         return None
     return section
 
 
-def _named_kind(match: re.Match[str] | None, columns: Sequence[str]) -> str:
+def _kind(match: re.Match[str] | None, columns: Sequence[str]) -> str:
     if match and match["lines"]:
         return LINES
-    if not match or not match["trace"]:
-        return _kind(columns)
-    shape = nsys.shape_of(columns)
-    return TRACE if shape is not None and shape.is_trace else UNKNOWN
-
-
-def _kind(columns: Sequence[str]) -> str:
+    if match and match["trace"]:
+        shape = nsys.shape_of(columns)
+        return TRACE if shape is not None and shape.is_trace else UNKNOWN
     names = set(columns)
     if "Kernel Name" not in names:
         return UNKNOWN
-    if "ID" not in names:
-        return SUMMARY if {"Invocations", *_NEEDED[SUMMARY]} <= names else UNKNOWN
-    if names.issuperset(_NEEDED[LONG]):
+    if names.issuperset(("ID", *_NEEDED[LONG])):
         return LONG
-    return RAW if "Process ID" in names and "Metric Name" not in names else UNKNOWN
+    if "ID" not in names and names.issuperset(("Invocations", *_NEEDED[SUMMARY])):
+        return SUMMARY
+    return RAW if names.issuperset(("ID", "Process ID")) and "Metric Name" not in names else UNKNOWN
 
 
 def part_column(section: Section, parts: str | None) -> str | None:
@@ -142,20 +138,22 @@ def innermost(cell: str) -> str:
     return fields[0].strip() or str(ranges[-1])
 
 
-def may_be_broken(lines: Sequence[str], rows: Rows, rest: list[str]) -> bool:
-    """Whether lines of an ncu summary may be pieces of broken rows. rest: cells that were left of the lines before."""
-    return bool(rest or rows.misfits or any(_MARK in lines[index] for index in rows.others))
-
-
 class Mended(Struct):
-    """Lines with a row each, and the cells of the row that the next lines end."""
+    """The rows of an ncu summary, broken ones put together again; and the cells of the row that the next lines end."""
 
-    lines: list[str]
+    rows: Rows
     rest: list[str]
 
 
-def mended(section: Section, lines: Sequence[str], rest: list[str]) -> Mended | None:
-    """The lines of an ncu summary with a row each, if some rows are broken; None if none is, or can be mended."""
+def mended(
+    section: Section, lines: Sequence[str], parsed: Rows, rest: list[str], wanted: Sequence[int]
+) -> Mended | None:
+    """The rows of an ncu summary, if some are broken; None if none is, or can be mended.
+
+    parsed: the rows among the lines as they stand; rest: cells that were left of the lines before.
+    """
+    if not (rest or parsed.misfits or any(_MARK in lines[place] for place in parsed.others)):
+        return None
     shapes = {place: _SHAPES[name] for place, name in enumerate(section.columns) if name in _SHAPES}
     if section.prefix or section.delimiter != "," or len(shapes) < len(_SHAPES):
         return None
@@ -172,12 +170,9 @@ def mended(section: Section, lines: Sequence[str], rest: list[str]) -> Mended | 
     csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(
         cells[start : start + width] for start in starts
     )
-    return Mended(text.getvalue().split("\n"), cells[starts[-1] + width :] if starts else cells)
-
-
-def others(lines: Sequence[str]) -> list[int]:
-    """The lines among those of a broken ncu summary that are no rows, nor pieces of some."""
-    return [index for index, line in enumerate(lines) if line and _MARK not in line]
+    again = rows(section, text.getvalue().split("\n"), wanted)
+    others = [place for place, line in enumerate(lines) if line and _MARK not in line]
+    return Mended(Rows(again.pieces, others, again.misfits), cells[starts[-1] + width :] if starts else cells)
 
 
 def _starts(cells: Sequence[str], width: int, shapes: dict[int, re.Pattern[str]]) -> list[int]:

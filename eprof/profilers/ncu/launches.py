@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 
 from eprof.base.arrays import Array, alike
 from eprof.base.errors import LogError
@@ -37,7 +37,7 @@ from eprof.profilers.ncu.headers import LONG, RAW, SUMMARY, VALUE
 from eprof.profilers.ncu.sheet import GPU_NAME, Remarks, Sheet, labels_of_page, metric_of
 
 _LABEL_AND_NAME = pattern(r"^.* \(([a-z][a-z0-9]*__[\w.]+)\)$")
-_SAMPLE, _SAMPLE_ROWS = 4096, 64
+_SAMPLE = 4096
 _SIZE = pattern(r"\((\d{1,10}), ?(\d{1,10}), ?(\d{1,10})\)")
 _WHOLE = pattern("[0-9][0-9,]{0,15}")
 _KEYS = {
@@ -264,8 +264,7 @@ class Long(Struct, dict=True):
         for name in filter(opcodes.PER_OPCODE.fullmatch, self.columns["Metric Name"].names):
             rows = self._rows_of(name)
             texts = [self.texts[row] for row in rows.tolist()]
-            total = values(opcodes.totals(texts), style)
-            for counter, numbers in opcodes.columns(name, opcodes.opcodes(texts, style), total, keep).items():
+            for counter, numbers in opcodes.of_cells(name, texts, style, keep).items():
                 counters[counter] = np.full(len(self.launches[0]), np.nan)
                 counters[counter][self.launches[1][rows]] = numbers
         return counters
@@ -310,21 +309,6 @@ class LaunchNumbers:
             self._highest[process] = max(own)
 
 
-class Sample(Struct):
-    """The first rows of a section in full, which show how the file writes numbers."""
-
-    rows: list[list[str]] = field(default_factory=list)
-
-    def add(self, section: Section, lines: Sequence[str]) -> None:
-        """Take rows of ncu's raw page until there are enough."""
-        for line in lines:
-            if len(self.rows) == _SAMPLE_ROWS:
-                break
-            fields = section.split(line)
-            if len(fields) == section.width and fields[section.prefix]:
-                self.rows.append(fields)
-
-
 def units_of(section: Section, lines: Sequence[str], others: list[int]) -> dict[int, Unit] | None:
     """The row of units of ncu's raw page: the first other line with an empty first field, as long as the header.
 
@@ -348,9 +332,14 @@ def _metrics(section: Section) -> Iterator[tuple[int, str]]:
 
 
 class Wide:
-    """The launches of a section of a raw page. stray: how many rows lack a number that every row has."""
+    """The launches of a section of a raw page. stray: how many rows lack a number that every row has.
 
-    def __init__(self, section: Section, units: Mapping[int, Unit], pieces: Sequence[Piece], sample: Sample) -> None:
+    sample: rows in full, which show how the file writes numbers.
+    """
+
+    def __init__(
+        self, section: Section, units: Mapping[int, Unit], pieces: Sequence[Piece], sample: Sequence[list[str]]
+    ) -> None:
         self.section = section
         self.units = units
         self.sample = sample
@@ -385,7 +374,7 @@ class Wide:
         units = {place: self.units.get(place) for place, _ in self.metrics}
         unscaled = {place: unit.base for place, unit in units.items() if unit is not None and unit.factor == 1}
         whole = {place: place in unscaled and is_whole(name, unscaled[place]) for place, name in self.metrics}
-        for row in self.sample.rows:
+        for row in self.sample:
             own.look(texts_of(opcodes.totals([row[place] for place in whole])), whole.values())
         for place in whole:
             if not own.proof and place in self.table:
@@ -405,7 +394,19 @@ class Wide:
         if "CC" not in self.section.columns:
             versions = zip(*(_whole(self._words(name)) for name in _VERSION), strict=True)
             capability = [phrase("{}.{}", *version) or None for version in versions]
-        several = [name for name, place in places.items() if self._is_several(place)]
+        by_opcode: dict[str, Array] = {}
+        for place, name in self.metrics:
+            if opcodes.PER_OPCODE.fullmatch(name):
+                by_opcode |= opcodes.of_cells(name, self.table[place], style, keep)
+        several = [name for name, place in places.items() if opcodes.has_several(self.table[place])]
+        twice = []  # metrics with two columns of different values, of which the first is read
+        first_of = dict(zip(places, matrix, strict=True))
+        for place, name in self.metrics:
+            label = name.rpartition(" (")[0]
+            if label in first_of and place in self.table:
+                again = values(opcodes.totals(self.table[place]), style) * self.units.get(place, NO_UNIT).factor
+                if differ(again, first_of[label]).any():
+                    twice.append(label)
         lost = dict(zip(places, np.isnan(matrix).sum(axis=1).tolist(), strict=True))
         counts = [name for name, unit in units.items() if kind_of(name, unit) == COUNT]
         return Sheet(
@@ -419,42 +420,15 @@ class Wide:
             launches=np.ones(self.size, dtype=np.int64),
             units=units,
             values=matrix,
-            by_opcode=self._by_opcode(style, keep),
+            by_opcode=by_opcode,
             remarks=Remarks(
                 metrics=[name for _, name in self.metrics],
                 missing={name: number for name, number in lost.items() if number and name not in several},
                 scaled=[name for name in counts if units[name].is_scaled],
-                twice=self._twice(dict(zip(places, matrix, strict=True)), style),
+                twice=twice,
                 several=several,
             ),
         )
-
-    def _is_several(self, place: int) -> bool:
-        """Whether a cell of ncu's raw page holds the values of several instances, and no total."""
-        cells = self.table[place]
-        if not isinstance(cells, list) and not cells.str.contains(";", literal=True).any():
-            return False
-        return any(opcodes.is_several(cell) for cell in texts_of(cells))
-
-    def _twice(self, numbers: Mapping[str, Array], style: Style) -> list[str]:
-        """The metrics that have two columns with different values on ncu's raw page; the first is read."""
-        twice = []
-        for place, name in self.metrics:
-            first = numbers.get(name.rpartition(" (")[0])
-            if first is not None and place in self.table:
-                again = values(opcodes.totals(self.table[place]), style) * self.units.get(place, NO_UNIT).factor
-                if differ(again, first).any():
-                    twice.append(name.rpartition(" (")[0])
-        return twice
-
-    def _by_opcode(self, style: Style, keep: Container[str] | None) -> dict[str, Array]:
-        """Counters for each opcode, of the metrics on ncu's raw page that have a value for each."""
-        counters: dict[str, Array] = {}
-        for place, name in self.metrics:
-            if opcodes.PER_OPCODE.fullmatch(name):
-                by_opcode = opcodes.opcodes(texts_of(self.table[place]), style)
-                counters |= opcodes.columns(name, by_opcode, values(opcodes.totals(self.table[place]), style), keep)
-        return counters
 
 
 def _whole(words: Sequence[str | None]) -> list[str | None]:

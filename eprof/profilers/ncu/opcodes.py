@@ -16,7 +16,7 @@ import numpy as np
 from eprof.base.arrays import Array
 from eprof.base.known import mapped
 from eprof.base.text import pattern, when
-from eprof.logs.rows.numbers import Style, ungrouped, value
+from eprof.logs.rows.numbers import Style, ungrouped, value, values
 from eprof.logs.rows.sections import Cells, texts_of
 
 WITH_MODIFIERS = "sass__inst_executed_per_opcode_with_modifier_all"
@@ -60,19 +60,21 @@ def _instances_total(cell: str) -> str:
     return when(";" not in total, total)
 
 
-def is_several(cell: str) -> bool:
+def has_several(cells: Cells) -> bool:
     """Whether a cell holds the values of several instances of an ncu metric and no total."""
-    return ";" in cell and not _instances_total(cell)
+    if not isinstance(cells, list) and not cells.str.contains(";", literal=True).any():
+        return False
+    return any(";" in cell and not _instances_total(cell) for cell in texts_of(cells))
 
 
-def opcodes(cells: Sequence[str], style: Style) -> list[Opcodes]:
-    """The value of each opcode in each of these cells of an ncu metric; None where a cell does not have them."""
-    found: list[Opcodes] = []
-    for cell in cells:
+def of_cells(metric: str, cells: Cells, style: Style, keep: Container[str] | None) -> dict[str, Array]:
+    """As `columns`, of the cells of an ncu metric with a value for each opcode."""
+    launches: list[Opcodes] = []
+    for cell in texts_of(cells):
         pairs = [pair.partition(": ") for named in _NAMED.findall(cell) for pair in named.split("; ")]
         counts = {name: value(text, style) for name, _, text in pairs}
-        found.append(counts if counts and all(count >= 0 for count in counts.values()) else None)
-    return found
+        launches.append(counts if counts and all(count >= 0 for count in counts.values()) else None)
+    return columns(metric, launches, values(totals(cells), style), keep)
 
 
 def columns(metric: str, launches: Sequence[Opcodes], total: Array, keep: Container[str] | None) -> dict[str, Array]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import islice
 
 from msgspec import Struct, field
 
@@ -15,14 +16,13 @@ from eprof.base.threads import ahead, is_memory_scarce
 from eprof.logs.rows import folding
 from eprof.logs.rows.log import Log, Table
 from eprof.logs.rows.numbers import Locale, Unit
-from eprof.logs.rows.sections import Piece, Rows, Section, many_rows, rows, size
+from eprof.logs.rows.sections import Piece, Section, many_rows, rows, size
 from eprof.logs.rows.stream import Source
 from eprof.profilers.ncu import derived, headers
 from eprof.profilers.ncu.headers import LINES, LONG, RAW, SUMMARY, TRACE, UNKNOWN
 from eprof.profilers.ncu.launches import (
     LaunchNumbers,
     Long,
-    Sample,
     Wide,
     columns_of,
     places_of_names,
@@ -37,6 +37,7 @@ from eprof.profilers.nsys.tables import Nsys
 _NO_COLUMNS = (UNKNOWN, LINES)
 _MAY_BE_LONG = (LONG, RAW, TRACE)
 _LOOK = 20
+_SAMPLE_ROWS = 64
 _SHORT = 1 << 18  # bytes
 
 
@@ -66,7 +67,8 @@ def read(
 class _Table(Struct):
     """A table while its rows come, block by block. wanted: the places of the columns to read.
 
-    names: of these the places of columns in which texts come again and again.
+    names: of these the places of columns in which texts come again and again. sample: the first rows of a raw page, in
+    full, which show how the file writes numbers.
     pieces: rows that are held. sums: the launches that were added up. rest: cells of a broken row.
     """
 
@@ -76,7 +78,7 @@ class _Table(Struct):
     names: Sequence[int] = ()
     pieces: list[Piece] = field(default_factory=list)
     units: dict[int, Unit] | None = None
-    sample: Sample = field(default_factory=Sample)
+    sample: list[list[str]] = field(default_factory=list)
     sums: folding.Sums = field(default_factory=folding.Sums)
     fold_from: int = 0
     numbers: LaunchNumbers = field(default_factory=LaunchNumbers)
@@ -209,11 +211,19 @@ class _Reader(Struct):
         if section.kind == LONG:
             lines = lines_with_advice(section, lines)
         parsed = rows(section, lines, table.wanted)
-        if section.kind == SUMMARY and headers.may_be_broken(lines, parsed, table.rest):
-            parsed = self._mended(table, lines, parsed)
+        if section.kind == SUMMARY:
+            mended = headers.mended(section, lines, parsed, table.rest, table.wanted)
+            if mended is not None:
+                self.is_mended = True
+                parsed, table.rest = mended.rows, mended.rest
+            elif table.rest:
+                self._skip(",".join(table.rest))
+                table.rest = []
         if section.kind == RAW:
             table.units = table.units or units_of(section, lines, parsed.others)
-            table.sample.add(section, lines)
+            fields = map(section.split, lines)
+            whole = (row for row in fields if len(row) == section.width and row[section.prefix])
+            table.sample += islice(whole, _SAMPLE_ROWS - len(table.sample))
         self._between(lines, parsed.others)
         for text in parsed.misfits:
             self._skip(text)
@@ -224,19 +234,6 @@ class _Reader(Struct):
             self._stray(nsys_tables.add_trace(self.nsys, table.section, pieces))
         else:
             self._hold(table, pieces)
-
-    def _mended(self, table: _Table, lines: Sequence[str], parsed: Rows) -> Rows:
-        """The rows of a summary that ncu broke, put together again; as they were found if it is not that."""
-        mended = headers.mended(table.section, lines, table.rest)
-        if mended is None:
-            if table.rest:
-                self._skip(",".join(table.rest))
-            table.rest = []
-            return parsed
-        table.rest = mended.rest
-        self.is_mended = self.is_mended or bool(mended.lines)
-        whole = rows(table.section, mended.lines, table.wanted)
-        return Rows(whole.pieces, headers.others(lines), whole.misfits)
 
     def _hold(self, table: _Table, pieces: Sequence[Piece]) -> None:
         table.pieces += pieces

@@ -5,6 +5,8 @@ And ncu's messages: why there is no table, or what is not right with it.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -18,10 +20,10 @@ from eprof.base.resources import folder
 from eprof.base.text import counted, few, pattern, phrase, when
 from eprof.base.toml import Document
 from eprof.collect.messages import Findings, shortened
-from eprof.logs.rows.cells import ABSENT, as_cell
+from eprof.logs.rows.cells import ABSENT, as_cell, is_wrong
 from eprof.logs.rows.folding import Cells, Piece, Store
-from eprof.logs.rows.log import COUNT, Clock, Names, Table
-from eprof.logs.rows.numbers import Unit, kind_of
+from eprof.logs.rows.log import COUNT, Clock, Log, Names, Table
+from eprof.logs.rows.numbers import Unit, kind_of, unit_of
 from eprof.profilers.ncu import derived
 from eprof.profilers.ncu.headers import SUMMARY
 from eprof.profilers.ncu.signs import SLOWED
@@ -251,6 +253,78 @@ class Collected(Store, dict=True):
                 table = replace(table, units=units, counters=Columns(tuple(units), table.counters.only(units)))
             tables.append(table)
         return tuple(tables)
+
+
+class Launch(Struct):
+    """A launch whose metrics of ncu others read. values: of those in `units`; in base units where one has none there.
+
+    part: the range that it ran in, if rows are split by these.
+    """
+
+    kernel: str
+    gpu: str | None
+    values: dict[str, float]
+    units: dict[str, str]
+    part: str | None = None
+    device: str | None = "0"
+    capability: str | None = None
+    process: str = "0"
+
+
+def log_of_launches(
+    path: str,
+    kind: str,
+    launches: Sequence[Launch],
+    metrics: Iterable[str],
+    keep: Container[str] | None,
+    by_opcode: Mapping[str, Array] | None = None,
+) -> Log:
+    """The tables, notes and clocks of a log whose launches others read.
+
+    metrics: the names of all, also of those that no launch has as a value. keep: the counters to hold, None for all.
+    by_opcode: counters for each opcode, (n_launches,).
+    """
+    units: dict[str, Unit] = {}
+    for launch in launches:
+        for name in launch.values:
+            if name not in units and derived.is_read(name, keep):
+                units[name] = unit_of(launch.units.get(name, ""))
+    missing: Counter[str] = Counter()
+    matrix = np.full((len(units), len(launches)), np.nan)
+    for row, name in zip(matrix, units, strict=True):
+        for place, launch in enumerate(launches):
+            value = launch.values.get(name, 0.0)
+            if not math.isfinite(value) or is_wrong(value):
+                missing[name] += 1
+            elif name in launch.values:
+                row[place] = value * unit_of(launch.units.get(name, "")).factor
+    has_parts = any(launch.part is not None for launch in launches)
+    sheet = Sheet(
+        kind=kind,
+        device=[launch.device for launch in launches],
+        capability=[launch.capability for launch in launches],
+        gpu=[launch.gpu for launch in launches],
+        kernel=[launch.kernel for launch in launches],
+        process=[launch.process for launch in launches],
+        launches=np.ones(len(launches), dtype=np.int64),
+        units=units,
+        values=matrix,
+        remarks=Remarks(metrics=list(metrics), missing=missing),
+        part=[launch.part for launch in launches] if has_parts else None,
+        by_opcode=dict(by_opcode or {}),
+    )
+    collected = Collected()
+    collected.add(kind, collected.piece(sheet, keep))
+    tables = collected.tables()
+    return Log(
+        path=path,
+        format=kind,
+        sha256="",
+        size_bytes=0,
+        tables=tables,
+        notes=tuple(notes_of_counters(tables, collected.remarks, keep)),
+        clocks=tuple(collected.clocks),
+    )
 
 
 def _names(words: Words) -> Names:

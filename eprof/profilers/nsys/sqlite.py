@@ -6,7 +6,7 @@ Only the table of kernels is added up. It is joined by numbers that are unique (
 
 import math
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
@@ -107,29 +107,25 @@ def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
     named = [column for column in _NAMES if database.has(KERNELS, column)]
     ids = ", ".join(f"k.{column} {column}" for column in named) or "null"
     groups = ", ".join(str(number) for number in range(1, max(1, len(named)) + 5))
+    name = "null"
+    if database.has(_STRINGS, "id", "value"):  # the best of its names that stands there
+        texts = [f"(select s.value from {_STRINGS} s where s.id = {column})" for column in named]
+        name = f"coalesce({', '.join([*texts, 'null', 'null'])})"
     # Names are looked up for each group, not for each launch: StringIds may have no index.
     rows = database.connection.execute(
-        f"select {_name(database, named)}, number, process, part, is_timed, launches, ns from ("
+        f"select {name}, number, process, part, is_timed, launches, ns from ("
         f"select {ids}, k.deviceId number, {pid} process, {part} part, {timed} is_timed, count(*) launches, "
         f"sum(k.end - k.start) ns, min(k.rowid) first from {KERNELS} k group by {groups}) order by first"
     ).fetchall()
     device_of = _devices(database, [(number, process) for _, number, process, *_ in rows])
     added: dict[tuple[str, str | None, str | None, int], list[int]] = {}
-    for name, number, process, place, is_timed, launches, ns in rows:
-        key = (_text(name) or _NO_NAME, device_of[number, process], mapped(str, place), is_timed)
+    for text, number, process, place, is_timed, launches, ns in rows:
+        key = (_text(text) or _NO_NAME, device_of[number, process], mapped(str, place), is_timed)
         sums = added.setdefault(key, [0, 0])
         sums[0] += launches
         sums[1] += ns if is_timed else 0
-    for (name, device, place, is_timed), (launches, ns) in added.items():
-        yield Timed(name, device, launches, ns * 1e-9 if is_timed else float("nan"), place)
-
-
-def _name(database: _Database, named: Sequence[str]) -> str:
-    """What selects the name of a kernel in nsys's database: the best of its names that stands among the strings."""
-    if not database.has(_STRINGS, "id", "value"):
-        return "null"
-    names = [f"(select s.value from {_STRINGS} s where s.id = {column})" for column in named]
-    return f"coalesce({', '.join([*names, 'null', 'null'])})"
+    for (kernel, device, place, is_timed), (launches, ns) in added.items():
+        yield Timed(kernel, device, launches, ns * 1e-9 if is_timed else float("nan"), place)
 
 
 def _devices(database: _Database, seen: Iterable[tuple[object, object]]) -> dict[tuple[object, object], str | None]:

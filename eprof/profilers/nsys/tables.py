@@ -10,22 +10,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 from msgspec import Struct, convert, field
 
-from eprof.base.arrays import Array, Columns, Ints, alike
+from eprof.base.arrays import Array, Columns, alike
 from eprof.base.errors import LogError
+from eprof.base.known import mapped
 from eprof.base.resources import folder
 from eprof.base.text import counted, pattern, phrase, when
 from eprof.base.toml import Document
 from eprof.logs.rows.gaps import Gaps
 from eprof.logs.rows.log import LAUNCH, Log, Names, Table, TableRows, part_of, told_apart
 from eprof.logs.rows.numbers import ENGLISH, values
-from eprof.logs.rows.sections import Piece, Section, below, names_of, size, split, together
+from eprof.logs.rows.sections import Piece, Section, below, names_of, split, together
 from eprof.logs.rows.stream import Source
 from eprof.profilers.nsys.signs import KIND
 
@@ -154,14 +155,14 @@ def reports() -> dict[str, Report]:
 class Shape(Struct, frozen=True):
     """A table of nsys as a log has it: its columns, with the units that stand behind those of times.
 
-    spans: where the columns of the text form stand. start: the column of the start of a launch; None: not told.
+    spans: where the columns of the text form stand. start: the column of the start of a launch; "": not told.
     """
 
     report: Report
     columns: tuple[str, ...]
     time: str
     spans: tuple[tuple[int, int], ...] | None = None
-    start: str | None = None
+    start: str = ""
 
     @property
     def is_trace(self) -> bool:
@@ -180,8 +181,8 @@ class Shape(Struct, frozen=True):
 
     @property
     def start_scale(self) -> float:
-        """Nanoseconds in the unit of the start of an nsys trace."""
-        return round(1e9 * _SCALE[_unit_of(self.start or "")])
+        """Nanoseconds in the unit of the start of an nsys trace; 0 where no start is told."""
+        return round(1e9 * _SCALE.get(_unit_of(self.start), 0.0))
 
     @property
     def is_whole(self) -> bool:
@@ -210,9 +211,7 @@ def shape_of(names: Sequence[str], spans: Sequence[tuple[int, int]] | None = Non
     if not known:
         return None
     report = max(known, key=lambda each: len(each.columns))
-    return Shape(
-        report, tuple(names), timed[report.time], None if spans is None else tuple(spans), timed.get(report.start)
-    )
+    return Shape(report, tuple(names), timed[report.time], mapped(tuple, spans), timed.get(report.start, ""))
 
 
 class Nsys(Struct):
@@ -250,7 +249,15 @@ class Nsys(Struct):
             self.text = self.text or number
             return True
         if self.heading is not None and _RULER.fullmatch(line):
-            self._ruler(number, self.heading, [dashes.span() for dashes in _COLUMN.finditer(line)])
+            # Dashes below the names of the columns show where they are.
+            spans = [dashes.span() for dashes in _COLUMN.finditer(line)]
+            ends = [*(start for start, _ in spans[1:]), max(len(self.heading), spans[-1][1])]
+            columns = [self.heading[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)]
+            self.shape = shape_of(columns, spans)
+            if self.shape is None:
+                self.foreign = self.foreign or number
+            else:
+                self.heading = None
             return True
         if self.shape is None:
             return self.heading is not None or _ASIDE.match(line) is not None
@@ -260,15 +267,6 @@ class Nsys(Struct):
         if fields is None and self.numbers.has_blanks:
             return False  # where numbers hold blanks, words do not tell the columns
         return self.row(self.shape, fields or _WORDS.split(line.strip(" \t"), len(self.shape.spans) - 1))
-
-    def _ruler(self, number: int, heading: str, spans: Sequence[tuple[int, int]]) -> None:
-        """Take the line of dashes below the names of the columns of nsys's text table, which shows where they are."""
-        ends = [*(start for start, _ in spans[1:]), max(len(heading), spans[-1][1])]
-        self.shape = shape_of([heading[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)], spans)
-        if self.shape is None:
-            self.foreign = self.foreign or number
-        else:
-            self.heading = None
 
     def row(self, shape: Shape, fields: Sequence[str]) -> bool:
         """Take a row of an nsys table; whether its time and its launches are numbers."""
@@ -280,31 +278,26 @@ class Nsys(Struct):
         if is_text:
             numbers.look(cell for column, cell in row.items() if column != shape.report.name)
         time = numbers.value(row[shape.time], is_text and shape.is_whole)
-        launches = numbers.value(row[shape.report.launches], is_text) if shape.report.launches else 1.0
+        launches = numbers.value(row.get(shape.report.launches, "1"), is_text)
         if time is None or launches is None or not launches.is_integer() or launches > _MOST_LAUNCHES:
             return False
         name = row[shape.report.name]
         is_kernel = row.get("Category", "CUDA_KERNEL") == "CUDA_KERNEL" and not name.startswith("[CUDA mem")
         if name and is_kernel:
             many = launches if shape.report.is_mean else 1.0
-            start = numbers.value(row[shape.start], is_text) if shape.start else None
+            start = numbers.value(row.get(shape.start, ""), is_text)
+            start_ns = round((start or 0.0) * shape.start_scale)
             if shape.is_trace:
                 time_ns = -1 if start is None else round(1e9 * time * shape.scale)
-                start_ns = round((start or 0.0) * shape.start_scale)
                 self.gaps.add(Names.of([row.get("Device") or None]), np.array([start_ns]), np.array([time_ns]))
-            part = self._part(shape, row, start) if self.parts else None
-            self.add(shape, name, row.get("Device"), int(launches), time * shape.scale * many, part)
+            part = row.get(STREAM) if self.parts else None
+            if self.parts == LAUNCH and start is not None:
+                part = part_of(start_ns, part or None)
+            self.add(shape, name, row.get("Device"), int(launches), time * shape.scale * many, part or None)
         else:
             self.others += 1
             self.copies_s += time * shape.scale
         return True
-
-    def _part(self, shape: Shape, row: Mapping[str, str], start: float | None) -> str | None:
-        """What a row of an nsys trace is a part of: its stream, or itself."""
-        stream = row.get(STREAM) or None
-        if self.parts != LAUNCH or start is None:
-            return stream
-        return part_of(round(start * shape.start_scale), stream)
 
     def add(
         self, shape: Shape, name: str, device: str | None, launches: int, seconds: float, part: str | None = None
@@ -378,7 +371,9 @@ def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str |
         lines += block.count(b"\n")
         text += block.decode("utf-8", "replace")
         rows, text = _rows(text)
-        is_closed = _is_closed(text, is_closed and not rows)
+        # Behind the last whole row an array may end, or nothing begin.
+        is_open = rows or not is_closed
+        is_closed = "]" in text.partition("{")[0] or not (is_open or _OBJECT.search(text))
         for row in rows:
             columns = tuple(row)
             if columns not in shapes:
@@ -421,17 +416,10 @@ def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
     return rows, when(len(rest) <= _LONGEST, rest)
 
 
-def _is_closed(rest: str, before: bool) -> bool:
-    """Whether no array of nsys's JSON is open behind the last whole row. before: the same before `rest`."""
-    if "]" in rest.partition("{")[0]:
-        return True
-    return before and _OBJECT.search(rest) is None
-
-
 def columns_of(section: Section) -> list[int]:
     """Places of the columns of an nsys trace that are read."""
     shape = _shape(section)
-    return section.places((shape.report.name, "Device", shape.time, STREAM, shape.start or ""))
+    return section.places((shape.report.name, "Device", shape.time, STREAM, shape.start))
 
 
 def places_of_names(section: Section) -> list[int]:
@@ -458,14 +446,20 @@ def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
     is_kernel = ~is_copy & ~is_stray
     nsys.others += int(is_copy.sum())
     nsys.copies_s += float(np.nansum(seconds[is_copy]))
-    start = section.at(shape.start or "")
+    start = section.at(shape.start)
     start_ns = None
     if start is not None:
         start_ns = np.nan_to_num(values(table[start], ENGLISH) * shape.start_scale).round().astype(np.int64)
         time_ns = (1e9 * np.nan_to_num(seconds, nan=-1e-9)).round().astype(np.int64)
         nsys.gaps.add(devices.chosen(~is_stray), start_ns[~is_stray], time_ns[~is_stray], 0, is_kernel[~is_stray])
     names, devices = names.chosen(is_kernel), devices.chosen(is_kernel)
-    parts = _parts(nsys.parts, section, table, start_ns).chosen(is_kernel)
+    parts = Names((), np.full(len(is_kernel), -1, dtype=np.int32))
+    stream = section.at(STREAM)
+    if nsys.parts is not None and stream is not None:
+        parts = names_of(table[stream])
+        if nsys.parts == LAUNCH and start_ns is not None:
+            parts = Names.of(map(part_of, start_ns.tolist(), parts.texts()))
+    parts = parts.chosen(is_kernel)
     kernel, first = alike(names.codes, devices.codes, parts.codes)
     sums = np.bincount(kernel, seconds[is_kernel], len(first)).tolist()
     launches = np.bincount(kernel, minlength=len(first)).tolist()
@@ -473,17 +467,6 @@ def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
     for name, device, part, many, time_s in zip(*texts, launches, sums, strict=True):
         nsys.add(shape, name.strip(), device.strip(), many, time_s, part)
     return int(is_stray.sum())
-
-
-def _parts(parts: str | None, section: Section, table: Piece, start_ns: Ints | None) -> Names:
-    """The part that each row of an nsys trace is: its stream, itself, or none."""
-    stream = section.at(STREAM)
-    if parts is None or stream is None:
-        return Names((), np.full(size(table), -1, dtype=np.int32))
-    streams = names_of(table[stream])
-    if parts != LAUNCH or start_ns is None:
-        return streams
-    return Names.of(map(part_of, start_ns.tolist(), streams.texts()))
 
 
 def _where(column: Names, of_words: Sequence[bool]) -> Array:

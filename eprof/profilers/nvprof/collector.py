@@ -65,8 +65,10 @@ class Nvprof(GpuCollector):
             )
         events = [name for name in counters if re.search(_EVENT, name)]
         metrics = [name for name in counters if name not in events]
+        patterns = [expression(kernel) or re.escape(kernel) for kernel in request.kernels]
         options = [
-            *option("--kernels", "|".join(map(_pattern, request.kernels))),
+            # A colon ends nvprof's pattern of a context, a stream or a kernel.
+            *option("--kernels", "|".join(patterns).replace("(?:", "(").replace(":", ".")),
             *option("--events", ",".join(events)),
             *option("--metrics", ",".join(metrics)),
         ]
@@ -105,12 +107,6 @@ def _status(outcome: Outcome, ended: Ended, failed: bool) -> int | None:
     if failed or ended.code in _OF_THE_PROGRAM:
         return 0
     return ended.code
-
-
-def _pattern(kernel: str) -> str:
-    """A pattern of kernels for nvprof, in which a colon ends the pattern of a context, a stream or a kernel."""
-    pattern = expression(kernel) or re.escape(kernel)
-    return pattern.replace("(?:", "(").replace(":", ".")
 
 
 COLLECTOR = Nvprof()

@@ -6,7 +6,6 @@ table, what belongs to it, what ends it, what is output of the program.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -88,16 +87,14 @@ class Messages:
         elif not text.startswith(_ROUTINE):
             self._findings.look(number, text[:_LONGEST])
 
-    def notes(self) -> list[str]:
+    def notes(self) -> Iterator[str]:
         """Sentences for a log that has nvprof's tables, by its messages."""
-        notes = []
         several = of_several_programs(self.commands)
         if several is not None:
-            notes.append(f"the log is of {several}")
+            yield f"the log is of {several}"
         for message, quote in self._findings.quotes.items():
             if message.note:
-                notes.append(f"{message.note.format(detail=quote.detail)} (line {quote.number})")
-        return notes
+                yield f"{message.note.format(detail=quote.detail)} (line {quote.number})"
 
     def why_no_table(self) -> str | None:
         """One sentence on why nvprof's log has no table, or None if its messages do not say."""
@@ -127,50 +124,6 @@ _EXAMPLE = 120
 _PID_DIGITS = 18  # that fit in 64 bits
 
 
-class Walked(Struct, frozen=True):
-    """What was found in a log, read to its end."""
-
-    source: Source
-    store: Store
-    seen: Outcome
-
-    def log(self, has_columns: bool) -> Log:
-        """What was read of nvprof's log as a `Log`.
-
-        has_columns: the user named the columns. Raises LogError if it holds no kernels.
-        """
-        source, store, seen = self.source, self.store, self.seen
-        tables = store.tables()
-        if not tables:
-            damaged = f" ({source.notes[0]})" if source.notes and not seen.lines else ""
-            reason = _why_nothing(seen, store, has_columns)
-            if reason is not None:
-                raise LogError(f"{source.path}: {reason}{damaged}")
-            example = phrase(" (one says: {})", seen.example_skipped)
-            raise UnknownLogError(
-                f"{source.path}: no log of a profiler that eprof reads ({', '.join(signs())}) was found in "
-                f"{counted(seen.lines, 'line')}{example}; give the log as the profiler wrote it{damaged}"
-            )
-        device = only(seen.devices)
-        if not seen.devices:  # two that lines beside the tables name are none
-            device = told_in(source.head) or completed(only(store.cut_off) or "")
-        log = source.log(
-            tables,
-            [*seen.messages.notes(), *source.notes, *store.notes, *store.closing_notes(), *_line_notes(seen, source)],
-            lines=seen.lines,
-            skipped_lines=seen.skipped_lines,
-            command=seen.messages.command,
-            example_skipped=seen.example_skipped,
-            processes=max(1, len(seen.pids)),
-            device=device,
-            several_devices=len(seen.devices) > 1,
-            shapes=store.launch_shapes(),
-            idle=store.gaps.idle,
-            copies_s=store.copies_s,
-        )
-        return log.of_bounds(seen.lacks_rows)
-
-
 def walk(
     source: Source,
     pieces: Iterator[bytes],
@@ -180,32 +133,34 @@ def walk(
     keep: Container[str] | None,
     parts: str | None,
     size_bytes: int,
-) -> Walked:
-    """Read all blocks of an nvprof log of about `size_bytes`. The other arguments are those of `logs.read`."""
+) -> Walk:
+    """Read all blocks of an nvprof log of about `size_bytes`. The other arguments are those of `logs.read`.
+
+    Raises LogError: `columns` are not those of a table.
+    """
+    given: list[Header] = []
+    if columns is not None:
+        header = header_of_fields(list(columns))
+        if header is None or header.kind in (FOREIGN_NCU, FOREIGN_NSYS, IGNORED):
+            raise LogError(
+                "the list of columns does not name those of an nvprof table; it needs at least Device, Context, "
+                "Stream, Kernel and the counters in the order of the log"
+            )
+        given.append(header)
+        if header.prefix:  # lines may come without the columns that a script put in front, too
+            given.append(Header(header.kind, header.columns))
     store = Store(parts, names=names, keep=keep)
-    lines = Walk(store, min(_STRETCH_BYTES, tuning.fast_from), _given(columns))
+    lines = Walk(source, store, min(_STRETCH_BYTES, tuning.fast_from), given)
     is_long = size_bytes >= tuning.fast_from and not is_memory_scarce()
-    marked = (Block(block, is_long) for block in pieces)
+    blocks: Iterator[Block] = (Block(block, is_long) for block in pieces)
     if is_long:
         store.codes  # noqa: B018 - now: of two threads each may make its own, and one would read the other's as names
-    # Three threads: one reads, one has polars parse rows, and this one adds them up.
-    for block in ahead(lines.parsed(ahead(marked))) if is_long else marked:
+        # Three threads: one reads, one has polars parse rows, and this one adds them up.
+        blocks = ahead(lines.parsed(ahead(blocks)))
+    for block in blocks:
         lines.feed(block)
-    lines.close(source.ends_with_newline)
-    return Walked(source, store, lines.seen)
-
-
-def _given(columns: Sequence[str] | None) -> list[Header]:
-    """The headers of a user's list of columns, with a script's columns in front and without. Raises LogError."""
-    if columns is None:
-        return []
-    header = header_of_fields(list(columns))
-    if header is None or header.kind in (FOREIGN_NCU, FOREIGN_NSYS, IGNORED):
-        raise LogError(
-            "the list of columns does not name those of an nvprof table; it needs at least Device, Context, Stream, "
-            "Kernel and the counters in the order of the log"
-        )
-    return [header, *([Header(header.kind, header.columns)] if header.prefix else [])]
+    lines.close()
+    return lines
 
 
 def _line_notes(seen: Outcome, source: Source) -> Iterable[str]:
@@ -315,14 +270,15 @@ class Outcome(Struct):
 
 
 class Walk:
-    """The state of reading: feed it blocks of whole lines, then `close` it.
+    """A log of nvprof while it is read: feed it blocks of whole lines, then `close` it, then ask for its `log`.
 
     stretch_bytes: from how many bytes on rows of a long log are parsed together. given: headers for rows without any.
     """
 
-    def __init__(self, store: Store, stretch_bytes: int, given: Sequence[Header] = ()) -> None:
+    def __init__(self, source: Source, store: Store, stretch_bytes: int, given: Sequence[Header]) -> None:
+        self.source = source
+        self.store = store
         self.seen = Outcome()
-        self._store = store
         self._stretch_bytes = stretch_bytes
         self._given = [_SECTIONS[header.kind](header, 0, store) for header in given]
         self._section: Section | TextSection | None = None
@@ -356,14 +312,14 @@ class Walk:
         for block in blocks:
             section = self._section
             if isinstance(section, ColumnSection):
-                block.parse(section.form, self._store.codes, self._stretch_bytes)
+                block.parse(section.form, self.store.codes, self._stretch_bytes)
             yield block
 
     def _stretch(self, section: ColumnSection, block: Block, start: int, stop: int) -> bool:
         """Give the open nvprof table many lines at once. False if they must be looked at one by one."""
-        rows = block.rows(start, stop, section.form, self._store.codes)
+        rows = block.rows(start, stop, section.form, self.store.codes)
         if rows is None and section.expects_units():
-            rows = block.rows(start, stop, section.form, self._store.codes)
+            rows = block.rows(start, stop, section.form, self.store.codes)
         if rows is None or not section.take_stretch(rows):
             return False
         self.seen.lines += len(rows)
@@ -371,14 +327,50 @@ class Walk:
         self._last_skipped = False
         return True
 
-    def close(self, whole: bool) -> None:
-        """The nvprof log ends; `whole` if it ends with a line end."""
-        in_table = not whole and (self._section is not None or bool(self._given))
+    def close(self) -> None:
+        """The nvprof log ends."""
+        in_table = not self.source.ends_with_newline and (self._section is not None or bool(self._given))
         self.seen.cut_off = in_table and self._last_skipped and not self.seen.unquoted
         self.seen.ends_in_row = in_table and not self._last_skipped
         self._end_table()
         for section in self._given:
             section.close()
+
+    def log(self, has_columns: bool) -> Log:
+        """What was read of nvprof's log as a `Log`.
+
+        has_columns: the user named the columns. Raises LogError if it holds no kernels.
+        """
+        source, store, seen = self.source, self.store, self.seen
+        tables = store.tables()
+        if not tables:
+            damaged = f" ({source.notes[0]})" if source.notes and not seen.lines else ""
+            reason = _why_nothing(seen, store, has_columns)
+            if reason is not None:
+                raise LogError(f"{source.path}: {reason}{damaged}")
+            example = phrase(" (one says: {})", seen.example_skipped)
+            raise UnknownLogError(
+                f"{source.path}: no log of a profiler that eprof reads ({', '.join(signs())}) was found in "
+                f"{counted(seen.lines, 'line')}{example}; give the log as the profiler wrote it{damaged}"
+            )
+        device = only(seen.devices)
+        if not seen.devices:  # two that lines beside the tables name are none
+            device = told_in(source.head) or completed(only(store.cut_off) or "")
+        log = source.log(
+            tables,
+            [*seen.messages.notes(), *source.notes, *store.notes, *store.closing_notes(), *_line_notes(seen, source)],
+            lines=seen.lines,
+            skipped_lines=seen.skipped_lines,
+            command=seen.messages.command,
+            example_skipped=seen.example_skipped,
+            processes=max(1, len(seen.pids)),
+            device=device,
+            several_devices=len(seen.devices) > 1,
+            shapes=store.launch_shapes(),
+            idle=store.gaps.idle,
+            copies_s=store.copies_s,
+        )
+        return log.of_bounds(seen.lacks_rows)
 
     def _line(self, line: str) -> None:
         self.seen.lines += 1
@@ -396,7 +388,8 @@ class Walk:
             if not (isinstance(section, TextSection) and section.takes_blank(line)):
                 self._end_table()
         elif message := PROFILER_LINE.fullmatch(line):
-            self._profiler_line(message)
+            self._end_table()
+            self._take_message(message["pid"] or "", message["text"])
         elif _CHATTER.fullmatch(line):
             self._name_device(line)
             if isinstance(self._section, TextSection):
@@ -418,18 +411,16 @@ class Walk:
         else:
             self._skip(line)
 
-    def _profiler_line(self, message: re.Match[str]) -> None:
-        self._end_table()
-        pid, words = message["pid"] or "", message["text"]
+    def _take_message(self, pid: str, words: str) -> None:
         if pid in ("PROF", "WARNING", "ERROR"):
             self.seen.foreign = self.seen.foreign or (FOREIGN_NCU, self.seen.lines)
-        elif pid.isdigit():
+        elif pid:
             self._pid = pid
             self.seen.pids.add(pid)
         if words.strip().endswith(("result:", "calls:")):
             self._topic = words.strip()
         if _REPLAY in words:
-            self._store.rates = OLD_RATES if words.startswith("Warning: ") else RATES
+            self.store.rates = OLD_RATES if words.startswith("Warning: ") else RATES
         self.seen.messages.hear(self.seen.lines, words)
 
     def _row(self, line: str) -> bool:
@@ -483,15 +474,15 @@ class Walk:
             return
         self.seen.tables += 1
         if header.kind == IGNORED or (header.kind == SUMMARY and self._of_api()):
-            self._section = Section(header, 0, self._store)
+            self._section = Section(header, 0, self.store)
         else:
-            self._section = _SECTIONS[header.kind](header, self._run(header), self._store)
+            self._section = _SECTIONS[header.kind](header, self._run(header), self.store)
 
     def _open_text(self, line: str) -> None:
         self._end_table()
         self.seen.tables += 1
         run = 0 if self._of_api() else self._run(line)
-        self._section = text.open_table(line, run, self._store, self._of_api())
+        self._section = text.open_table(line, run, self.store, self._of_api())
 
     def _of_api(self) -> bool:
         return self._topic == "API calls:"
@@ -503,7 +494,7 @@ class Walk:
             run = self._runs[self._pid] = self._next_run
             self._next_run += 1
             if 0 < len(self._pid) <= _PID_DIGITS:
-                self._store.processes[run] = int(self._pid)
+                self.store.processes[run] = int(self._pid)
         self._opened.add((run, header))
         return run
 

@@ -7,7 +7,6 @@ times.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
 from itertools import count
 
 import numpy as np
@@ -38,6 +37,8 @@ from eprof.profilers.nvprof.tables import (
 _NAME = {EVENTS: "Event Name", METRICS: "Metric Name"}  # the column of a counter's name
 _INSTANCES = " instances)"  # "inst_integer (80 instances)", with --aggregate-mode off: its value is a list
 _LIST = pattern(r"\d+(?:,\s*\d+)+")
+_ADDED_UP = "counts told by hardware instance (--aggregate-mode off) were added up"
+_LEFT_OUT = "what is told by hardware instance (--aggregate-mode off) and no count was left out"
 _HELD_CELLS = 1 << 22
 # Column labels of things that nvprof prints with a unit, which a table without its row of units has lost.
 _RATE = pattern(
@@ -84,17 +85,14 @@ class SummarySection(ColumnSection):
             fields[self.value] = wrong[0]
         if not _is_of_whole(fields[self.name]):
             fields[self.name] = fields[self.name].rpartition(" (")[0]
-            fields[self.value] = self._summed(fields[self.value])
+            values = fields[self.value]
+            if _LIST.fullmatch(values.strip()):
+                self.store.note(_ADDED_UP)
+                fields[self.value] = str(sum(map(int, values.split(","))))
+            elif "," in values:
+                self.store.note(_LEFT_OUT)
+                fields[self.value] = ""
         super().take(fields)
-
-    def _summed(self, values: str) -> str:
-        if _LIST.fullmatch(values.strip()):
-            self.store.note("counts told by hardware instance (--aggregate-mode off) were added up")
-            return str(sum(map(int, values.split(","))))
-        if "," not in values:
-            return values
-        self.store.note("what is told by hardware instance (--aggregate-mode off) and no count was left out")
-        return ""
 
     def add(self, rows: Rows) -> None:
         """Keep the cells of the wanted counters of nvprof's summary."""
@@ -124,8 +122,7 @@ class SummarySection(ColumnSection):
     def finish(self) -> None:
         """Turn cells of nvprof's summary to rows: one for each device and kernel (more if a counter comes twice)."""
         if self._cells:
-            for piece in self._pieces():
-                self.store.add(self.header.kind, piece)
+            self._hand_over_cells()
         elif self._unused and not self._is_used:
             # None of the counters is wanted: the rows show which kernels ran, and how often.
             device, kernel, calls, counter = map(np.concatenate, zip(*self._unused, strict=True))
@@ -133,7 +130,7 @@ class SummarySection(ColumnSection):
             self.store.add(self.header.kind, Piece.of_run(self.run, device[first], kernel[first], calls[first]))
         self._cells, self._unused, self._number_of_cells = [], [], 0
 
-    def _pieces(self) -> Iterable[Piece]:
+    def _hand_over_cells(self) -> None:
         device, kernel, calls, counter, values, kinds = map(np.concatenate, zip(*self._cells, strict=True))
         if not self.has_total:
             values = np.where(kinds == as_cell(COUNT), values * calls, values)
@@ -148,12 +145,12 @@ class SummarySection(ColumnSection):
         is_known[counter, row] = True
         # Rows with the same counters go together: a cell without a value is one that the log has.
         pattern_of, first_of = alike(*is_known)
-        for number, one in enumerate(first_of.tolist()):
-            rows, places = np.flatnonzero(pattern_of == number), np.flatnonzero(is_known[:, one]).tolist()
+        for number, example in enumerate(first_of.tolist()):
+            rows, places = np.flatnonzero(pattern_of == number), np.flatnonzero(is_known[:, example]).tolist()
             launches = first[rows]
             piece = Piece.of_run(self.run, device[launches], kernel[launches], calls[launches])
             piece.counters = {labels[place]: (table[place, rows], table_kinds[place, rows]) for place in places}
-            yield piece
+            self.store.add(self.header.kind, piece)
 
 
 def _is_of_whole(name: str) -> bool:
@@ -170,20 +167,16 @@ def _rows(device: Array, kernel: Array, calls: Array, counter: Array) -> tuple[I
     row, first = alike(device, kernel)
     cell = row * (int(counter.max()) + 1) + counter
     if np.bincount(cell).max() > 1:
-        row, first = alike(row, _occurrence(cell))
+        # How often each cell came before: its place among those that are the same.
+        order = np.argsort(cell, kind="stable")
+        place = np.arange(len(cell))
+        is_first = np.diff(cell[order], prepend=-1) != 0
+        before = np.empty(len(cell), dtype=np.int64)
+        before[order] = place - np.maximum.accumulate(np.where(is_first, place, 0))
+        row, first = alike(row, before)
     if (calls[first][row] == calls).all():
         return row, first
     return alike(row, calls)
-
-
-def _occurrence(cells: Ints) -> Ints:
-    """How often each cell of nvprof's summary came before."""
-    order = np.argsort(cells, kind="stable")
-    place = np.arange(len(cells))
-    is_first = np.diff(cells[order], prepend=-1) != 0
-    occurrence = np.empty(len(cells), dtype=np.int64)
-    occurrence[order] = place - np.maximum.accumulate(np.where(is_first, place, 0))
-    return occurrence
 
 
 class _Column(Struct, frozen=True):
@@ -212,14 +205,23 @@ class WideSection(ColumnSection):
         self._no_counts: set[str] = set()  # labels with values by hardware instance that cannot be added up
         self._differs: set[str] = set()  # labels of columns that come again with other values
 
-        counters = _counters(header.columns)
-        self._columns = [
-            _Column(header.prefix + place, store.canonical(counter), heading, counter != heading)
-            for place, (heading, counter) in enumerate(zip(header.columns, counters, strict=True))
-            if heading not in WIDE_FIXED and store.keeps(store.canonical(counter))
-        ]
+        self._columns: list[_Column] = []
+        unused = []
+        headings = set(header.columns)
+        for place, heading in enumerate(header.columns, header.prefix):
+            if heading in WIDE_FIXED:
+                continue
+            # By hardware instance there is a column for each, from "NAME (0)" on.
+            instance = _INSTANCE.fullmatch(heading)
+            is_instance = instance is not None and f"{instance[1]} (0)" in headings
+            counter = instance[1] if instance and is_instance else heading
+            label = store.canonical(counter)
+            if store.keeps(label):
+                self._columns.append(_Column(place, label, heading, is_instance))
+            else:
+                unused.append(counter)
         if not self._columns:
-            store.leave_out(counter for counter in counters if counter not in WIDE_FIXED)
+            store.leave_out(unused)
         names = [place for place in (self.device, self.kernel, self.stream) if place is not None]
         # Most logs have nothing but numbers, which are parsed sooner; the first other cell changes it.
         self.form = Form(header.width, tuple(names), numbers=tuple(column.place for column in self._columns))
@@ -305,9 +307,9 @@ class WideSection(ColumnSection):
         # What is no count cannot be added up over instances.
         for label in dict.fromkeys(column.label for column in self._columns if column.is_instance):
             if label not in self._no_counts:
-                self.store.note("counts told by hardware instance (--aggregate-mode off) were added up")
+                self.store.note(_ADDED_UP)
                 continue
-            self.store.note("what is told by hardware instance (--aggregate-mode off) and no count was left out")
+            self.store.note(_LEFT_OUT)
             size = len(piece.kernel)
             piece.counters[label] = np.full(size, np.nan), np.full(size, as_cell(OTHER), dtype=np.int8)
         self.store.add(self.header.kind, piece)
@@ -318,22 +320,12 @@ class CutOffSection(WideSection):
 
     def __init__(self, header: Header, run: int, store: Store) -> None:
         super().__init__(header, run, store)
-        self._device_of = Answers(store.device_of, np.int32)
+        self._device_of = store.each(store.device_of, np.int32)
 
     def fits(self, fields: list[str]) -> bool:
         """A row of a wide trace without its start: a device, numbers of a context and a stream, and a kernel."""
         device, context, stream, kernel = fields[:4]
         return bool(device and kernel and context.isdecimal() and stream.isdecimal())
-
-
-def _counters(columns: Sequence[str]) -> list[str]:
-    """The counter in each column of nvprof's wide trace, of the whole GPU or of one hardware instance."""
-    known = set(columns)
-    counters = list(columns)
-    for place, instance in enumerate(map(_INSTANCE.fullmatch, columns)):
-        if instance is not None and f"{instance[1]} (0)" in known:
-            counters[place] = instance[1]
-    return counters
 
 
 _LIKE_A_CALL = pattern(r"cu(?:da)?[A-Z]\w*")
@@ -354,12 +346,14 @@ def _is_stripped(name: str) -> bool:
 
 
 class TraceSection(ColumnSection):
-    """`"Start","Duration","Grid X",...,"Device","Context","Stream",...,"Name"`."""
+    """`"Start","Duration","Grid X",...,"Device","Context","Stream",...,"Name"`. tells_gaps: starts are not rounded."""
 
     has_units = True
+    tells_gaps = True
 
     def __init__(self, header: Header, run: int, store: Store) -> None:
         super().__init__(header, run, store)
+        self._device_of = store.each(store.devices.of, np.int32)
         self.start, self.duration, self.device, self.name = map(header.at, ("Start", "Duration", "Device", "Name"))
         self.grid = header.position("Grid X")
         self.stream = header.position("Stream") if store.by in ("stream", LAUNCH) else None
@@ -425,29 +419,24 @@ class TraceSection(ColumnSection):
             same_name = (name == number) & ~is_launch
             self.store.count_other(texts[number], int(same_name.sum()), float(np.nansum(time_s[same_name])))
 
-        devices = rows.each(self.device, self.store.each(self.store.devices.of, np.int32))
+        devices = rows.each(self.device, self._device_of)
         device = devices[is_launch]
         kernel = name[is_launch]
         piece = Piece.of_run(self.run, device, kernel, np.ones(len(kernel), np.int64), time_s[is_launch])
-        if self.stream is not None:
-            piece.part = self._parts(rows, self.stream)[is_launch]
+        if self.tells_gaps:
+            start_ns = np.nan_to_num(rows.numbers(self.start) * (self._start_unit * 1e9)).round().astype(np.int64)
+            time_ns = (1e9 * np.nan_to_num(time_s, nan=-1e-9)).round().astype(np.int64)
+            self.store.gaps.add(self.store.devices.column(devices), start_ns, time_ns, self.run, is_launch)
+        if self.stream is not None and self.store.by == LAUNCH:
+            parts = map(part_of, start_ns.tolist(), rows.each(self.stream, self.store.each(str, np.object_)))
+            piece.part = np.array([self.store.part_of(part) for part in parts], dtype=np.int32)[is_launch]
+        elif self.stream is not None:
+            piece.part = rows.each(self.stream, self.store.each(self.store.part_of, np.int32))[is_launch]
         self._sums.add(piece)
-        time_ns = (1e9 * np.nan_to_num(time_s, nan=-1e-9)).round().astype(np.int64)
-        self.store.gaps.add(self.store.devices.column(devices), self._start_ns(rows), time_ns, self.run, is_launch)
         if None not in self.shape:
             sizes = np.array([rows.numbers(place)[is_launch] for place in self.shape if place is not None])
             shared = self._shared_units[0] * sizes[7] + self._shared_units[1] * sizes[8]
             self.store.shaped(kernel, np.array([sizes[:3].prod(axis=0), sizes[3:6].prod(axis=0), sizes[6], shared]))
-
-    def _parts(self, rows: Rows, stream: int) -> Array:
-        """The number of each row's part: its stream, or its start and stream where each launch is one."""
-        if self.store.by != LAUNCH:
-            return rows.each(stream, self.store.each(self.store.part_of, np.int32))
-        parts = map(part_of, self._start_ns(rows).tolist(), rows.each(stream, self.store.each(str, np.object_)))
-        return np.array([self.store.part_of(part) for part in parts], dtype=np.int32)
-
-    def _start_ns(self, rows: Rows) -> Ints:
-        return np.nan_to_num(rows.numbers(self.start) * (self._start_unit * 1e9)).round().astype(np.int64)
 
     def finish(self) -> None:
         """Hand the launches of an nvprof trace over."""

@@ -160,8 +160,8 @@ def _kernels(base: sqlite3.Connection, table: str, store: Store, kind: str, metr
     while rows := cursor.fetchmany(_ROWS):
         kernel = [store.kernels.of(str(row[0] or "(a kernel without name)")) for row in rows]
         device = [store.devices.of(device_of[row[1]]) if row[1] in device_of else NO_DEVICE for row in rows]
-        time_s = np.array([_seconds(start, end) for _, _, start, end, *_ in rows], np.float64)
-        starts = np.array([start if isinstance(start, int) else UNKNOWN for _, _, start, *_ in rows], np.int64)
+        starts, ends = (np.array([_time_ns(row[place]) for row in rows], np.int64) for place in (2, 3))
+        time_s = np.where((starts > 0) & (starts <= ends), (ends - starts) * 1e-9, np.nan)
         if kind == _KIND:
             time_ns = (1e9 * np.nan_to_num(time_s, nan=-1e-9)).round().astype(np.int64)
             store.gaps.add(store.devices.column(np.array(device, np.int32)), starts, time_ns)
@@ -177,8 +177,5 @@ def _kernels(base: sqlite3.Connection, table: str, store: Store, kind: str, metr
     store.add(kind, sums.take())
 
 
-def _seconds(start: object, end: object) -> float:
-    """Between two times in ns of nvprof's database; NaN where a cell holds none, or no end."""
-    if isinstance(start, int) and isinstance(end, int) and 0 < start <= end:
-        return (end - start) * 1e-9
-    return float("nan")
+def _time_ns(cell: object) -> int:
+    return cell if isinstance(cell, int) else UNKNOWN

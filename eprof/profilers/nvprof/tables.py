@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -123,7 +123,7 @@ class Store(folding.Store, dict=True):
 
     @cached_property
     def _squashed(self) -> dict[str, str]:
-        return _squashed(tuple(self.names.items()))
+        return {_squash(description): name for description, name in self.names.items()}
 
     def canonical(self, label: str) -> str:
         """The metric name for a column label: itself, unless it is a known description."""
@@ -177,7 +177,8 @@ class Store(folding.Store, dict=True):
         """Count in the store something that took time on the GPU but is no kernel, such as a copy."""
         before = self.others.setdefault(name, [0.0, 0.0])
         before[0] += calls
-        before[1] += 0.0 if np.isnan(time_s) else time_s
+        if not np.isnan(time_s):
+            before[1] += time_s
 
     def shaped(self, kernel: Array, shape: Floats) -> None:
         """Store launches of some kernels, (n,), and the four numbers of their shapes, (4, n), added up."""
@@ -227,11 +228,6 @@ class Store(folding.Store, dict=True):
         if self.others:
             notes.append(no_kernels((name, int(calls), time_s) for name, (calls, time_s) in self.others.items()))
         return notes
-
-
-@lru_cache(maxsize=4)
-def _squashed(names: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    return {_squash(description): name for description, name in names}
 
 
 def _squash(label: str) -> str:

@@ -5,16 +5,14 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from eprof.base.text import pattern
+from eprof.base.text import pattern, when
 from eprof.logs.rows.cells import OLD_RATES, SECONDS, seconds, shows_wrong
-from eprof.logs.rows.columns import LAUNCH_ID
-from eprof.logs.rows.folding import Piece, Sums
-from eprof.profilers.nvprof.sections import CutOffSection, SummarySection, UsageSection, is_kernel
+from eprof.profilers.nvprof.sections import CutOffSection, SummarySection, TraceSection, UsageSection, is_kernel
 from eprof.profilers.nvprof.tables import (
     DEVICE,
     EVENTS,
+    IGNORED,
     METRICS,
-    NO_DEVICE,
     SUMMARY,
     TRACE,
     WIDE,
@@ -48,20 +46,16 @@ _NO_NAME = (
     "a trace made without --csv cuts off the names of devices; the device is that of other logs, else the only one "
     "whose name begins so"
 )
-_HELD_LAUNCHES = 1 << 16
 _UNITS_ROW = pattern(r"\s*%\s+(ns|us|ms|s)\s+(?:ns|us|ms|s)\s+.*")
 _TRACE_UNITS = pattern(r"\s*(ns|us|ms|s)\s+(ns|us|ms|s)(?:\s(?:[KMGT]?B(?:/s)?|\s)++)?")
 
 
 class TextSection(ABC):
-    """An open text table; takes whole lines, for a table of fields if it has one."""
+    """An open text table; takes whole lines, for a table of fields."""
 
-    kind = ""
-
-    def __init__(self, run: int, store: Store) -> None:
-        self.run, self.store = run, store
-        self.rows = 0
-        self._table: Section | None = None
+    def __init__(self, table: Section) -> None:
+        self.store = table.store
+        self._table = table
 
     @abstractmethod
     def accepts(self, line: str) -> bool:
@@ -73,23 +67,22 @@ class TextSection(ABC):
 
     def close(self) -> None:
         """The table of nvprof's text ends here: hand over what was taken."""
-        if self._table is not None:
-            self._table.close()
+        self._table.close()
 
 
 class TextCounters(TextSection):
     """Metrics or events: `Device "..."`, `Kernel: ...`, then a row a counter."""
 
     def __init__(self, run: int, store: Store, header: re.Match[str]) -> None:
-        super().__init__(run, store)
-        self.kind = {"Event": EVENTS, "Metric": METRICS}[header[1]]
         columns = ["Device", "Kernel", "Invocations", f"{header[1]} Name", "Avg"]
         self._values = 3
         if header[2]:
             columns.append("Total")
             self._values += 1
-        self._counters = self._table = SummarySection(Header(self.kind, tuple(columns)), run, store)
-        self._described = self.kind == METRICS
+        kind = {"Event": EVENTS, "Metric": METRICS}[header[1]]
+        self._counters = SummarySection(Header(kind, tuple(columns)), run, store)
+        super().__init__(self._counters)
+        self._described = kind == METRICS
         self._device = self._kernel = ""
         if header[3]:
             self.accepts(header[3])
@@ -114,7 +107,6 @@ class TextCounters(TextSection):
         row = self._fields(line)
         if not row or not self._counters.accepts([self._device, self._kernel, *row]):
             return False
-        self.rows += 1
         self.store.note(
             "a table is text made without --csv: rates, percentages and counts of more than 10 digits are rounded; "
             "profile with --csv"
@@ -147,13 +139,11 @@ class _RoundedUsage(UsageSection):
 class TextUsage(TextSection):
     """A GPU summary."""
 
-    kind = SUMMARY
-
     def __init__(self, run: int, store: Store, of_api: bool, values: int) -> None:
-        super().__init__(run, store)
         self._row = re.compile(_USAGE_ROW.format(values=values))
         self._type = "API calls" if of_api else "GPU activities"
-        self._usage = self._table = _RoundedUsage(Header(SUMMARY, ("Type", "Time", "Calls", "Name")), run, store)
+        self._usage = _RoundedUsage(Header(SUMMARY, ("Type", "Time", "Calls", "Name")), run, store)
+        super().__init__(self._usage)
 
     def accepts(self, line: str) -> bool:
         """Take a row of the GPU summary in nvprof's text, whose type is the last one printed; or the units."""
@@ -165,29 +155,36 @@ class TextUsage(TextSection):
         if row is None or np.isnan(seconds(row["time"], self._usage.unit)):
             return False
         self._type = row["type"] or self._type
-        self.rows += 1
         return self._usage.accepts([self._type, row["time"], row["calls"], row["name"]])
+
+
+class _RoundedTrace(TraceSection):
+    """A trace whose times, in seconds, are rounded, and whose devices' names are cut off."""
+
+    tells_gaps = False
+
+    def __init__(self, run: int, store: Store) -> None:
+        super().__init__(Header(TRACE, ("Start", "Duration", "Grid X", "Device", "Name")), run, store)
+        self._device_of = store.each(store.device_of, np.int32)
+        self.takes_units(["s", "s", "", "", ""])
 
 
 class TextTrace(TextSection):
     """A GPU trace. It cuts off the names of devices: the device is known only where its index is there still."""
 
-    kind = TRACE
-
     def __init__(self, run: int, store: Store, header: str) -> None:
-        super().__init__(run, store)
+        self._launches = _RoundedTrace(run, store)
+        super().__init__(self._launches)
         self._columns = re.split(r"\s{2,}", header.strip())
         self._has_all = {"Duration", "Grid Size", "Name"} <= set(self._columns)
         self._units: tuple[float | None, float | None] = None, None
-        self._launches: list[tuple[int, int, float]] = []
-        self._sums = Sums()
 
     def accepts(self, line: str) -> bool:
         """Take a row of the trace in nvprof's text: columns are two blanks apart at least, the name is the last.
 
         Or the units, if they are fixed.
         """
-        if not self.rows and (units := _TRACE_UNITS.fullmatch(line)):
+        if not self._launches.rows and (units := _TRACE_UNITS.fullmatch(line)):
             self._units = SECONDS[units[1]], SECONDS[units[2]]
             return True
         fields = re.split(r"\s{2,}", line.strip(), maxsplit=len(self._columns) - 1)
@@ -195,51 +192,29 @@ class TextTrace(TextSection):
             return False
         row = dict(zip(self._columns, fields, strict=True))
         time_s = seconds(row["Duration"], self._units[1])
-        name = LAUNCH_ID.sub("", row["Name"])
         if np.isnan(time_s) and row["Duration"] != "-":
             return False
-        self.rows += 1
-        if is_kernel(name) and row["Grid Size"] != "-":
-            device = row.get("Device", "")
-            place = self.store.device_of(device)
-            self._launches.append((place, self.store.kernels.of(name), time_s))
-            if place == NO_DEVICE:
-                self.store.note(_NO_NAME)
-            if len(self._launches) >= _HELD_LAUNCHES:
-                self._add_up()
-        else:
-            self.store.count_other(name, 1, time_s)
+        self._launches.rows += 1
+        device, grid = row.get("Device", ""), row["Grid Size"].removeprefix("-")
+        if grid and is_kernel(row["Name"]) and not DEVICE.search(device):
+            self.store.note(_NO_NAME)
+        self._launches.take(["0", when(time_s >= 0, repr(time_s)), grid, device, row["Name"]])
         self.store.note("a trace is text made without --csv: times are rounded to 4 or 5 digits")
         return True
-
-    def _add_up(self) -> None:
-        if self._launches:
-            device, kernel, time_s = map(np.array, zip(*self._launches, strict=True))
-            self._sums.add(Piece.of_run(self.run, device, kernel, np.ones(len(device), np.int64), time_s))
-            self._launches = []
-
-    def close(self) -> None:
-        """Hand over the launches of the trace in nvprof's text."""
-        self._add_up()
-        self.store.add(self.kind, self._sums.take())
 
 
 class TextWide(TextSection):
     """A GPU trace with events or metrics: columns end where their headings end. It cuts off names, of kernels too."""
 
-    kind = WIDE
-
     def __init__(self, run: int, store: Store, header: str) -> None:
-        super().__init__(run, store)
         headings = list(_COLUMN.finditer(header.rstrip()))
         self._ends = [heading.end() for heading in headings]
-        self._launches = self._table = CutOffSection(
-            Header(WIDE, tuple(heading[0] for heading in headings)), run, store
-        )
+        self._launches = CutOffSection(Header(WIDE, tuple(heading[0] for heading in headings)), run, store)
+        super().__init__(self._launches)
 
     def takes_blank(self, line: str) -> bool:
         """Take a blank line for the row of units where no row came before."""
-        return not self.rows and self.accepts(line)
+        return not self._launches.rows and self.accepts(line)
 
     def accepts(self, line: str) -> bool:
         """Take a row of the trace with counters in nvprof's text, or the units, which may be a blank line."""
@@ -249,8 +224,7 @@ class TextWide(TextSection):
         fields = [line[start:end].strip() for start, end in zip([0, *self._ends], self._ends, strict=False)]
         if not self._launches.accepts(fields):
             return False
-        self.rows = self._launches.rows
-        if self.rows:
+        if self._launches.rows:
             self.store.note(
                 "a trace is text made without --csv: it cuts off the names of kernels, so those that begin alike are "
                 "taken for one; profile with --csv"
@@ -293,4 +267,4 @@ def open_table(line: str, run: int, store: Store, of_api: bool) -> TextSection:
         return TextTrace(run, store, line)
     if _WIDE.fullmatch(line):
         return TextWide(run, store, line)
-    return TextIgnored(run, store)
+    return TextIgnored(Section(Header(IGNORED, ()), run, store))

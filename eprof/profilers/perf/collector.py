@@ -9,16 +9,18 @@ from collections.abc import Collection, Sequence
 from functools import cache
 from pathlib import Path
 
+from eprof.base.text import phrase
 from eprof.collect.collector import COUNTERS, CPU, ENERGY, TIME, Collector, Offer, Place, Request, Step, Tool, Verdict
 from eprof.collect.messages import beginnings, shortened
 from eprof.collect.process import Ended
-from eprof.collect.tools import ask, executable, first_line
+from eprof.collect.tools import ask, executable, first_line, text_of
 from eprof.profilers.perf.signs import BYTES_OF, DURATION, ROW, plain
 
 _INSTALL = "sudo apt install linux-perf (Debian), linux-tools-$(uname -r) (Ubuntu) or perf (Fedora, Arch)"
 _ALLOW = "sudo sysctl kernel.perf_event_paranoid=1; in a container, --cap-add PERFMON too"
 _ENERGY = ("power/energy-pkg/", "power/energy-ram/")
 _CPUINFO = Path("/proc/cpuinfo")
+_PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 _REFUSED = r"(?i)paranoid|permission|not permitted|no access"
 
 
@@ -51,8 +53,15 @@ class Perf(Collector):
             if _may_count_sockets(path):
                 good_for = "the processor's own counters, with memory controllers and energy where it has them"
             return tool._replace(usable=True, why=good_for, device=cpu.name(), capability=capability)
-        why, remedy = _trouble(answer)
-        return tool._replace(why=why, remedy=remedy)
+        if re.search(_REFUSED, answer):
+            now = phrase(" (perf_event_paranoid is {})", text_of(_PARANOID).strip())
+            return tool._replace(why=f"perf may not count here{now}", remedy=_ALLOW)
+        if "perf not found for kernel" in answer:
+            return tool._replace(why="perf is not installed for this kernel", remedy=_INSTALL)
+        if "<not supported>" in answer or "<not counted>" in answer:
+            return tool._replace(why="perf finds no counters in this processor, as in most virtual machines")
+        reason = shortened(first_line(answer) or "no answer")
+        return tool._replace(why=f"perf cannot count instructions ({reason})")
 
     def offered(self, tool: Tool, wanted: Collection[str] = ()) -> Offer | None:
         """The wanted events that perf lists, without those of sockets where they may not be counted."""
@@ -114,18 +123,6 @@ def _listed(path: str) -> frozenset[str]:
 def _may_count_sockets(path: str) -> bool:
     """Whether perf may count all that runs on the machine, and not this user's programs only."""
     return bool(re.search(r"(?m)^\d+.*;cpu-clock;", _trial(path, "-a", "-e", "cpu-clock")))
-
-
-def _trouble(answer: str) -> tuple[str, str | None]:
-    if re.search(_REFUSED, answer):
-        level = Path("/proc/sys/kernel/perf_event_paranoid")
-        now = f" (perf_event_paranoid is {level.read_text().strip()})" if level.exists() else ""
-        return f"perf may not count here{now}", _ALLOW
-    if "perf not found for kernel" in answer:
-        return "perf is not installed for this kernel", _INSTALL
-    if "<not supported>" in answer or "<not counted>" in answer:
-        return "perf finds no counters in this processor, as in most virtual machines", None
-    return f"perf cannot count instructions ({shortened(first_line(answer) or 'no answer')})", None
 
 
 COLLECTOR = Perf()

@@ -51,28 +51,37 @@ class SimGrid(Collector):
 
         Raises UsageError.
         """
-        from eprof.clusters.simulated import hosts, platform, settings  # late: all other programs need not wait for it
+        from eprof.clusters import simulated  # late: all other programs need not wait for it
 
         nodes = _nodes(request)
         speed = next(speed for speed in nodes.speeds if _speed_name(speed) == what)
         log = place.log(what, ".log")
-        files = {"hosts.txt": hosts(nodes), f"platform-{what}.xml": platform(nodes, speed)}
-        simulated = [
+        files = {
+            "hosts.txt": simulated.hosts(nodes),
+            f"platform-{what}.xml": simulated.platform(nodes, speed),
+        }
+        # Energies go to files; what else SimGrid says stands in standard error, if it is a warning.
+        energies = {"host_energy": log}
+        if nodes.link_w:
+            energies["link_energy"] = simulated.of_links(log)
+        base = [
             *(str(tool.path), "-np", str(nodes.processes)),
             *("-platform", str(place.directory / f"platform-{what}.xml")),
             *("-hostfile", str(place.directory / "hosts.txt")),
-            *(f"--cfg={setting}" for setting in settings(nodes)),
-            *_logging(nodes, log),
+            *(f"--cfg={setting}" for setting in simulated.settings(nodes)),
+            "--log=root.thres:warning",
         ]
+        for category, file in energies.items():
+            base += [f"--log={category}.thres:info", f"--log={category}.app:file:{file}"]
         trace = str(place.directory / TRACE)
         if speed != nodes.speeds[0]:
-            command = [*simulated, "-replay", trace]
+            command = [*base, "-replay", trace]
             why = "the trace of what each process computes and sends, replayed"
         else:
             computing, how = "simulate-computation:no", "by the flops that it states"
             if nodes.computes:
                 computing, how = f"host-speed:{speed.work_per_s}f", "timed here"
-            command = [*simulated, f"--cfg=smpi/{computing}", _TRACE, "-trace-file", trace, *request.program]
+            command = [*base, f"--cfg=smpi/{computing}", _TRACE, "-trace-file", trace, *request.program]
             why = f"the program, {how}, and its trace"
         for word in command:  # smpirun is a script of the shell
             if _SPLIT_BY_A_SHELL.search(word) or not word:
@@ -105,19 +114,6 @@ def _speed_name(speed: Speed) -> str:
     return f"{speed.core_mhz:g}mhz"
 
 
-def _logging(nodes: Nodes, log: Path) -> list[str]:
-    """How SimGrid logs: energies go to files; what else it says stands in standard error, if it is a warning."""
-    logs = {"host_energy": log}
-    if nodes.link_w:
-        from eprof.clusters import simulated
-
-        logs["link_energy"] = simulated.of_links(log)
-    words = ["--log=root.thres:warning"]
-    for category, file in logs.items():
-        words += [f"--log={category}.thres:info", f"--log={category}.app:file:{file}"]
-    return words
-
-
 def ranks(folder: Path) -> list[Path]:
     """The files of SimGrid's trace below `logs/`, in the order of processes."""
     files = (folder / f"{Path(TRACE).name}_files").glob("*_rank-*.txt")
@@ -126,17 +122,16 @@ def ranks(folder: Path) -> list[Path]:
 
 def whole(files: Sequence[Path], processes: int) -> bool:
     """Whether SimGrid's trace has a file for each process, which ends as a process does."""
-    return len(files) == processes and all(_last_words(path) == ["finalize"] for path in files)
-
-
-def _last_words(path: Path) -> list[str]:
-    """The last line of a file of SimGrid's trace behind the number of the process; nothing where it is cut off."""
-    with path.open("rb") as file:
-        file.seek(max(path.stat().st_size - _LONGEST_END, 0))
-        ending = file.read()
-    if not ending.endswith(b"\n"):
-        return []
-    return ending.split(b"\n")[-2].decode(errors="replace").split()[1:]
+    if len(files) != processes:
+        return False
+    for path in files:
+        with path.open("rb") as file:
+            file.seek(max(path.stat().st_size - _LONGEST_END, 0))
+            ending = file.read()
+        # Behind the number of the process.
+        if not ending.endswith(b"\n") or ending.split(b"\n")[-2].split()[1:] != [b"finalize"]:
+            return False
+    return True
 
 
 COLLECTOR = SimGrid()

@@ -118,7 +118,7 @@ def _drawn(block: Block) -> Iterator[str]:
         case Point():
             yield f"**{block.label}:** {in_markdown(block.text)}"
         case Verdict():
-            yield f"- {'✅' if block.passed else '❌'} {in_markdown(block.text)}"
+            yield f"- {when(block.passed, '✅') or '❌'} {in_markdown(block.text)}"
         case Table():
             yield from _table(block.on(Medium.MARKDOWN).fitted(_NAME))
         case Legend():
@@ -144,7 +144,9 @@ def _table(table: Table) -> Iterator[str]:
     yield "|" + "|".join(_RULES[column.align] for column in table.columns) + "|"
     for row in table.rows:
         cells = [_cell(cell) for cell in row.cells]
-        yield _line(f"**{cell}**" if row.total and cell else cell for cell in cells)
+        if row.total:
+            cells = [phrase("**{}**", cell) for cell in cells]
+        yield _line(cells)
     if table.left_out:
         yield _line([in_markdown(table.left_out), *("" for _ in table.columns[1:])])
     if table.note:

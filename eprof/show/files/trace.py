@@ -158,6 +158,7 @@ def _power(launches: Sequence[_Launch], process: int, first_ns: int) -> Iterator
     running = np.cumsum([sum(changes_w[time_ns]) for time_ns in times_ns])
     # What rounding leaves of a sum that is nothing is no power.
     floor_w = 1e-9 * float(running.max(initial=0.0))
+    running[running <= floor_w] = 0.0
     for time_ns, power_w in zip(times_ns, running.tolist(), strict=True):
-        value = brief(power_w) if power_w > floor_w else 0.0
+        value = brief(power_w)
         yield {"ph": "C", "name": name, "pid": process, "ts": (time_ns - first_ns) / 1e3, "args": {"W": value}}

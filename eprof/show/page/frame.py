@@ -123,7 +123,9 @@ def _compiled() -> FileSystemBytecodeCache | None:
         is_mine = cache_refusal(place.parent) is None and cache_refusal(place) is None
     except OSError:
         return None
-    return _Kept(str(place)) if is_mine else None
+    if not is_mine:
+        return None
+    return _Kept(str(place))
 
 
 # ---------------------------------------------------------------------------------------------------------- its words
@@ -182,8 +184,7 @@ def unmasked(document: Masked) -> Masked:
         foreign = text.translate(None, _ASCII).decode()
         if b"\\u00" not in text and b"\x7f" not in text and visible(foreign) == foreign:
             return document
-    shown = _shown(msgspec.to_builtins(document))
-    made: Masked = msgspec.convert(shown, type(document)) if isinstance(document, msgspec.Struct) else shown
+    made: Masked = msgspec.convert(_shown(msgspec.to_builtins(document)), type(document))
     return made
 
 

@@ -14,7 +14,7 @@ from eprof.base.text import cut, visible
 from eprof.show.page.frame import asset
 from eprof.show.page.svg import pct, piece
 from eprof.show.words.blocks import Block, Headline, Legend, Medium, Notes, Sentence, Table
-from eprof.show.words.cells import Bar, Cell, Name, legend, plain_text
+from eprof.show.words.cells import Bar, Cell, legend, plain_text
 
 _NAME = 60
 _WIDTH = 100  # columns of a terminal that has as much room
@@ -44,22 +44,25 @@ def _block(block: Block | Markup) -> Markup:
             labels = Markup("").join(Markup("<th>{}</th>").format(column.label) for column in table.columns)
             rows = []
             for name, *others in (row.cells for row in table.rows):
-                full = name.full if isinstance(name, Name) else ""
                 head = Markup('<th title="{}" style="text-align:left">{}</th>')
-                first = head.format(full, cut(plain_text(name), _NAME))
+                first = head.format(getattr(name, "full", ""), cut(plain_text(name), _NAME))
                 rows.append(Markup("<tr>{}{}</tr>").format(first, Markup("").join(map(_cell, others))))
             below = piece(table.left_out, "<p><small>{}</small></p>", table.left_out)
             return Markup("<table><thead><tr>{}</tr></thead><tbody>\n{}</tbody></table>{}").format(
                 labels, Markup("\n").join(rows), below
             )
-    return block if isinstance(block, Markup) else Markup("")
+        case Markup():
+            return block
+    return Markup("")
 
 
 def _cell(cell: Cell) -> Markup:
     if not isinstance(cell, Bar):
         return Markup("<td>{}</td>").format(plain_text(cell))
     half = 50 * min(abs(cell.value), 1.0)
-    start, color = (50 - half, "cold") if cell.value < 0 else (50, "warm")
+    start, color = 50.0, "warm"
+    if cell.value < 0:
+        start, color = 50 - half, "cold"
     style = f"margin-left:{pct(start)};width:{pct(half)};background-color:{colors()[color]}"
     return Markup('<td><div style="width:100px"><div style="height:10px;{}"></div></div></td>').format(style)
 

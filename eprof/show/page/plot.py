@@ -35,14 +35,16 @@ class Axis(Struct, frozen=True):
         """Ticks of the plot: powers of ten inside, some if there are many; 1, 2, 5 where there are hardly any."""
         first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
         if last - first < 1:
-            return self._between(first - 1, last, (1, 2, 5)) or self._between(first - 1, last, (1.5, 3, 4, 7))
+            few = self._between(first - 1, last, (1, 2, 5))
+            if len(few) > 1:
+                return few
+            return self._between(first - 1, last, (1.5, 3, 4, 7))
         step = max(1, math.ceil((last - first) / 4))
         return [10.0**power for power in range(first, last + 1, step)]
 
     def _between(self, first: int, last: int, digits: Sequence[float]) -> list[float]:
         steps = [digit * 10.0**power for power in range(first, last + 1) for digit in digits]
-        inside = [step for step in steps if self.low <= step <= self.high]
-        return inside if len(inside) > 1 or len(digits) > 3 else []
+        return [step for step in steps if self.low <= step <= self.high]
 
 
 def axis(values: Sequence[float], room: float = 1.25) -> Axis:
@@ -159,7 +161,9 @@ def keys(names: Iterable[str]) -> Markup:
 
 def _tick(value: float) -> str:
     """The label of a plot's tick: a round number, without zeros behind the point."""
-    text = quantity(value, "") if value >= 1000 else plain(value)
+    text = plain(value)
+    if value >= 1000:
+        text = quantity(value, "")
     number, gap, prefix = text.partition(NARROW)
     if "." in number:
         number = number.rstrip("0").rstrip(".")
@@ -181,23 +185,18 @@ def _grid(panel: Panel) -> Markup:
 
 def _curves(panel: Panel) -> Markup:
     """The plot's lines, stretched with the width; their strokes are not."""
-    paths = Markup("").join(
-        Markup('<path class="line l{}" d="M{}"/>').format(
-            line.kind, "L".join(f"{x:.1f} {y:.1f}" for x, y in _thinned(_placed(panel, line)))
-        )
-        for line in panel.lines
-    )
+    paths = []
+    for line in panel.lines:
+        # In per cent of the width and of the height.
+        points = [(100 * panel.x.position(x), 100 * (1 - panel.y.position(y))) for x, y in line.points]
+        drawn_as = "L".join(f"{x:.1f} {y:.1f}" for x, y in _thinned(points))
+        paths.append(Markup('<path class="line l{}" d="M{}"/>').format(line.kind, drawn_as))
     return Markup(
         '<svg y="{}" width="100%" height="{}" viewBox="0 0 100 100" preserveAspectRatio="none">{}</svg>'
-    ).format(_TOP, panel.height - _TOP - _BOTTOM, paths)
+    ).format(_TOP, panel.height - _TOP - _BOTTOM, Markup("").join(paths))
 
 
 _Points = list[tuple[float, float]]
-
-
-def _placed(panel: Panel, line: Line) -> _Points:
-    """The points of a plot's line in per cent of the width and of the height."""
-    return [(100 * panel.x.position(x), 100 * (1 - panel.y.position(y))) for x, y in line.points]
 
 
 def _thinned(points: _Points) -> _Points:
@@ -244,19 +243,17 @@ class _Room:
         ):
             box = (left, y + dy - 10, left + width, y + dy + 2)
             is_inside = box[0] >= 0 and box[2] <= self._width and box[1] >= 0 and box[3] <= self._panel.height - _BOTTOM
-            if is_inside and not any(_overlap(box, neighbour) for neighbour in self._taken):
-                free.append((self._crosses(box), box, (dx, dy, side)))
+            if not is_inside or any(_overlap(box, neighbour) for neighbour in self._taken):
+                continue
+            crosses = any(box[0] <= balance <= box[2] for balance in self._balances) or any(
+                box[0] <= x <= box[2] and box[1] <= y <= box[3] for x, y in self._line_points
+            )
+            free.append((crosses, box, (dx, dy, side)))
         if not free:
             return None
         _, box, place = min(free, key=lambda candidate: candidate[0])
         self._taken.append(box)
         return place
-
-    def _crosses(self, box: _Box) -> bool:
-        """Whether a line of the plot goes through a name."""
-        if any(box[0] <= x <= box[2] for x in self._balances):
-            return True
-        return any(box[0] <= x <= box[2] and box[1] <= y <= box[3] for x, y in self._line_points)
 
 
 def _dots(panel: Panel, named: bool) -> Markup:
@@ -290,7 +287,9 @@ def _dots(panel: Panel, named: bool) -> Markup:
 
 def _note(panel: Panel, note: Note) -> Markup:
     x, y = pct(100 * panel.x.position(note.x)), panel.top(note.y)
-    dx, dy, side = (0, -6, " end") if note.is_above else (9, 12, "")
+    dx, dy, side = 9, 12, ""
+    if note.is_above:
+        dx, dy, side = 0, -6, " end"
     return Markup('<svg x="{}" overflow="visible"><text x="{}" y="{}" class="note{}">{}</text></svg>').format(
         x, dx, f"{y + dy:.0f}", side, note.text
     )

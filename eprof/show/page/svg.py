@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 from msgspec import Struct
 
 from eprof.base.known import mapped
-from eprof.base.text import capital, cut, when
+from eprof.base.text import by_sign, capital, cut, when
 from eprof.base.vocabulary import GROUPS
 from eprof.show.words.badges import AT_LEAST, MISSING, letters, pills, signs, written
 from eprof.show.words.blocks import Block, Medium, Table
@@ -211,10 +211,9 @@ def change(content: Change) -> Markup:
         return written(None, content.marks)
     if content.value == 0:
         return Markup("0")
-    sign, kind = ("▲", "more") if content.value > 0 else ("▼", "less")
     return Markup('<span class="{}"><i aria-hidden="true">{}</i> {}{}</span>{}').format(
-        kind,
-        sign,
+        by_sign(content.value, "less", "more"),
+        by_sign(content.value, "▼", "▲"),
         when(content.marks & MISSING, AT_LEAST),
         signed_quantity(content.value, content.unit),
         letters(content.marks & ~MISSING),
@@ -235,8 +234,9 @@ def on_page(table: Table) -> Table:
 
 def heading(label: str) -> str:
     """The label of a column as a page writes it; units and names of machines stay as they are."""
-    is_name = "/" in label or any(letter.isdigit() for letter in label)
-    return label if is_name else capital(label)
+    if "/" in label or any(letter.isdigit() for letter in label):
+        return label
+    return capital(label)
 
 
 def kind(block: Block | Cell | Markup) -> str:

@@ -2,7 +2,6 @@
 
 from eprof.base.labels import labels
 from eprof.base.text import phrase, when
-from eprof.profile import schema
 from eprof.show.report.sections import Section
 from eprof.show.report.view import View
 from eprof.show.words.badges import ESTIMATED, UNKNOWN, bits
@@ -63,24 +62,22 @@ def table(view: View, limit: int | None) -> Table:
     ]
     shown = view.kernels[:limit]
     short = labels([kernel.name for kernel in shown])
-    rows = [
-        Row([Name(name, kernel.name), *_component_cells(kernel, cycles, used)])
-        for name, kernel, cycles in zip(short, shown, parts.kernels, strict=False)
-    ]
+    rows = []
+    for name, kernel, cycles in zip(short, shown, parts.kernels, strict=False):
+        total = sum(cycles.cycles.values())
+        shares: list[Cell] = [UNKNOWN for _ in used]
+        if total:
+            shares = [Share(cycles.cycles[part] / total) for part in used]
+        measured = Quantity(kernel.time_s, "s", bits(kernel.time_marks))
+        modelled = Quantity(cycles.time_s, "s", ESTIMATED)
+        warps, rounds = f"{cycles.active_warps:.4g}", f"{cycles.rounds:.4g}"
+        rows.append(Row([Name(name, kernel.name), measured, modelled, *shares, warps, rounds]))
     left_out = and_more(len(view.kernels) - len(shown), view.nouns.kernel)
     note = (
         f"Cycles of one multiprocessor of {parts.device} at {parts.core_mhz:g} MHz by component ([S] 5.5), not "
         f"measured; warps are those active at a time.{phrase(' Assumed: {}.', parts.assumes)}"
     )
     return Table(columns, rows, note=note, left_out=left_out)
-
-
-def _component_cells(kernel: schema.Kernel, cycles: schema.KernelCycles, used: list[str]) -> list[Cell]:
-    total = sum(cycles.cycles.values())
-    shares: list[Cell] = [Share(cycles.cycles[name] / total) if total else UNKNOWN for name in used]
-    measured = Quantity(kernel.time_s, "s", bits(kernel.time_marks))
-    modelled = Quantity(cycles.time_s, "s", ESTIMATED)
-    return [measured, modelled, *shares, f"{cycles.active_warps:.4g}", f"{cycles.rounds:.4g}"]
 
 
 _PAGE_ROWS = 100

@@ -11,7 +11,7 @@ from typing import Any
 
 from eprof.base.errors import UsageError
 from eprof.base.marks import names
-from eprof.base.text import in_markdown, phrase, printable, visible
+from eprof.base.text import in_markdown, phrase, printable, visible, when
 from eprof.base.version import __version__
 from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
 from eprof.logs.rows.log import BETWEEN
@@ -37,12 +37,11 @@ def to_markdown(document: schema.Profile | Mapping[str, Any], limit: int = 50) -
     if view.costs is not None:
         costs = [costs_words.priced(costs) + costs_words.of_gpu(costs) for costs in view.document.prices]
         blocks.append(Sentence(f"Costs: {', '.join(costs)}.", Tone.QUIET))
-    notes = Notes(view.document.warnings, "warning")
-    operators = [operator_table(view, limit)] if view.document.operators else []
-    return markdown(
-        heading,
-        [*blocks, what_to_try(view), trust(view), split_table(view), *operators, kernel_table(view, limit), notes],
-    )
+    blocks += [what_to_try(view), trust(view), split_table(view)]
+    if view.document.operators:
+        blocks.append(operator_table(view, limit))
+    blocks += [kernel_table(view, limit), Notes(view.document.warnings, "warning")]
+    return markdown(heading, blocks)
 
 
 _FAMILIES = {count.group: count.family for count in COUNTS.values()} | {CONSTANT: CONSTANT}
@@ -54,27 +53,34 @@ Sample = tuple[Labels, float]
 def to_openmetrics(document: schema.Profile | Mapping[str, Any]) -> bytes:
     """A report as OpenMetrics, which node_exporter's textfile collector or a push gateway takes, ending in `# EOF`."""
     view = View(document)
-    lines = [*_families(view), "# EOF\n"]
-    return "\n".join(lines).encode("utf-8", "backslashreplace")
-
-
-def _families(view: View) -> Iterator[str]:
-    whole = view.document
-    told = {"eprof": whole.eprof, "title": whole.title, "created": whole.created_utc, **_pricing(view)}
-    yield from _family("eprof_run", "info", "The run, and the prices in force.", "", [(told, 1.0)], "_info")
-    yield from _gauge("eprof_run_energy", "joules", "Energy of the whole run.", _known(view.energy("total"), {}))
+    whole, pricing = view.document, _pricing(view)
+    energies: list[Sample] = []
+    unknown: list[Sample] = []
+    times: list[Sample] = []
+    launches: list[Sample] = []
+    for kernel in view.kernels:
+        labels = {"gpu": kernel.device or "", "kernel": kernel.name}
+        times += _known(time_of(kernel), labels)
+        launches.append((labels, float(kernel.launches)))
+        if view.costs is not None:
+            parts = view.all_groups_of(kernel)
+            for group, amount in parts.items():
+                energies += _known(amount, {**labels, "part": group, "family": _FAMILIES[group], **pricing})
+            unknown.append((labels, float(sum(amount.value is None or amount.lower for amount in parts.values()))))
+    told = {"eprof": whole.eprof, "title": whole.title, "created": whole.created_utc, **pricing}
     measured = Amount(whole.energy_j.measured)
-    yield from _gauge("eprof_run_measured_energy", "joules", "What a meter saw.", _known(measured, {}))
-    yield from _gauge("eprof_run_time", "seconds", "Time of all kernels.", _known(view.time, {}))
-    if view.costs is not None:
-        energies = (sample for kernel in view.kernels for sample in _part_samples(view, kernel))
-        yield from _gauge("eprof_kernel_energy", "joules", "Energy of a kernel by part.", energies)
-        unknown = (_unknown_parts(view, kernel) for kernel in view.kernels)
-        yield from _gauge("eprof_kernel_unknown_parts", "", "Parts whose energy is unknown or a bound.", unknown)
-    times = (sample for kernel in view.kernels for sample in _known(time_of(kernel), _kernel_labels(kernel)))
-    yield from _gauge("eprof_kernel_time", "seconds", "Time of all launches of a kernel.", times)
-    launches = ((_kernel_labels(kernel), float(kernel.launches)) for kernel in view.kernels)
-    yield from _gauge("eprof_kernel_launches", "", "Launches of a kernel.", launches)
+    lines = [
+        *_family("eprof_run", "info", "The run, and the prices in force.", "", [(told, 1.0)], "_info"),
+        *_gauge("eprof_run_energy", "joules", "Energy of the whole run.", _known(view.energy("total"), {})),
+        *_gauge("eprof_run_measured_energy", "joules", "What a meter saw.", _known(measured, {})),
+        *_gauge("eprof_run_time", "seconds", "Time of all kernels.", _known(view.time, {})),
+        *_gauge("eprof_kernel_energy", "joules", "Energy of a kernel by part.", energies),
+        *_gauge("eprof_kernel_unknown_parts", "", "Parts whose energy is unknown or a bound.", unknown),
+        *_gauge("eprof_kernel_time", "seconds", "Time of all launches of a kernel.", times),
+        *_gauge("eprof_kernel_launches", "", "Launches of a kernel.", launches),
+        "# EOF\n",
+    ]
+    return "\n".join(lines).encode("utf-8", "backslashreplace")
 
 
 def _pricing(view: View) -> Labels:
@@ -85,33 +91,21 @@ def _pricing(view: View) -> Labels:
     for costs in prices:
         clocks = [costs.setting.get("core_mhz"), costs.setting.get("memory_mhz")]
         settings.append("/".join(f"{mhz:g}" for mhz in clocks if mhz is not None) or "fixed")
-    bases = ["metered" if view.to_meter is not None else costs.basis or "not stated" for costs in prices]
+    metered = when(view.to_meter, "metered")
+    bases = [metered or costs.basis or "not stated" for costs in prices]
     told = {"costs": [costs.name for costs in prices], "setting": settings, "basis": bases}
     return {label: ", ".join(values) for label, values in told.items()}
 
 
-def _kernel_labels(kernel: schema.Kernel) -> Labels:
-    return {"gpu": kernel.device or "", "kernel": kernel.name}
-
-
-def _part_samples(view: View, kernel: schema.Kernel) -> Iterator[Sample]:
-    for group, amount in view.all_groups_of(kernel).items():
-        labels = {**_kernel_labels(kernel), "part": group, "family": _FAMILIES[group], **_pricing(view)}
-        yield from _known(amount, labels)
-
-
-def _unknown_parts(view: View, kernel: schema.Kernel) -> Sample:
-    parts = view.all_groups_of(kernel).values()
-    return _kernel_labels(kernel), float(sum(amount.value is None or amount.lower for amount in parts))
-
-
-def _known(amount: Amount, labels: Labels) -> Iterable[Sample]:
+def _known(amount: Amount, labels: Labels) -> list[Sample]:
     """The OpenMetrics sample of an amount, with its marks as a label; nothing where it is not known."""
-    return [] if amount.value is None else [({**labels, "marks": " ".join(names(amount.marks))}, amount.value)]
+    if amount.value is None:
+        return []
+    return [({**labels, "marks": " ".join(names(amount.marks))}, amount.value)]
 
 
 def _gauge(name: str, unit: str, text: str, samples: Iterable[Sample]) -> Iterator[str]:
-    return _family(f"{name}_{unit}" if unit else name, "gauge", text, unit, samples)
+    return _family(name + phrase("_{}", unit), "gauge", text, unit, samples)
 
 
 def _family(name: str, kind: str, text: str, unit: str, samples: Iterable[Sample], suffix: str = "") -> Iterator[str]:
@@ -119,7 +113,10 @@ def _family(name: str, kind: str, text: str, unit: str, samples: Iterable[Sample
 
     Empty labels are the same as none, and left out.
     """
-    lines = [f"{name}{suffix}{_labelled(labels)} {value!r}" for labels, value in samples]
+    lines = []
+    for labels, value in samples:
+        pairs = [f'{key}="{visible(label).translate(_ESCAPES)}"' for key, label in labels.items() if label]
+        lines.append(f"{name}{suffix}{phrase('{{{}}}', ','.join(pairs))} {value!r}")
     if not lines:
         return
     yield f"# TYPE {name} {kind}"
@@ -127,11 +124,6 @@ def _family(name: str, kind: str, text: str, unit: str, samples: Iterable[Sample
         yield f"# UNIT {name} {unit}"
     yield f"# HELP {name} {text}"
     yield from lines
-
-
-def _labelled(labels: Labels) -> str:
-    pairs = [f'{key}="{visible(value).translate(_ESCAPES)}"' for key, value in labels.items() if value]
-    return phrase("{{{}}}", ",".join(pairs))
 
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
@@ -161,7 +153,7 @@ def stacks(document: schema.Profile | Mapping[str, Any]) -> dict[Stack, float]:
 def _stacks(view: View) -> Iterator[tuple[Stack, float]]:
     if view.document.operators:
         for operator in view.document.operators:
-            modules = operator.module.split(BETWEEN) if operator.module else []
+            modules = [module for module in (operator.module or "").split(BETWEEN) if module]
             for place, share in operator.kernels:
                 kernel = view.kernels[place]
                 for stack, joules in _part_frames(view, (*modules, operator.name, kernel.name), kernel):
@@ -175,7 +167,7 @@ def _stacks(view: View) -> Iterator[tuple[Stack, float]]:
             yield from _part_frames(view, (group.name,), group)
         return
     for place, kernel in enumerate(view.kernels):
-        frames = [phase_of.get(place), kernel.device if view.several_devices else None, kernel.name]
+        frames = [phase_of.get(place), when(view.several_devices, kernel.device or ""), kernel.name]
         yield from _part_frames(view, tuple(frame for frame in frames if frame), kernel)
 
 

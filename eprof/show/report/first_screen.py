@@ -1,6 +1,8 @@
 """The first screen's table: the kernels that take most, each with its largest cause. From `eprof.profile/1`."""
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import and_
 
 from eprof.base.known import mapped
 from eprof.base.known import ratio as divided
@@ -11,7 +13,7 @@ from eprof.show.report.headline import at_least, is_constant_alone, mostly, name
 from eprof.show.report.roofline import reached
 from eprof.show.report.trust import counted_alone
 from eprof.show.report.view import View, above_of, contenders, time_of
-from eprof.show.words.badges import ASSUMED, MISSING, Amount, ratio
+from eprof.show.words.badges import ASSUMED, MISSING, ratio
 from eprof.show.words.blocks import Row, Table, numbers, texts
 from eprof.show.words.cells import Cell, Name, Quantity, Share
 from eprof.show.words.numbers import NARROW, percent, plain, quantity
@@ -30,8 +32,10 @@ REQUESTED = ("global_read", "global_write")
 
 def requested_of(view: View, entry: Entry | schema.Profile) -> float | None:
     """The bytes that an entry asked its caches for; None: not known of reads, as of those by textures."""
-    reads, both = view.amount(entry, REQUESTED[0]), view.summed(entry, REQUESTED)
-    return both.value if reads.value and not both.marks & MISSING else None
+    both = view.summed(entry, REQUESTED)
+    if not view.amount(entry, REQUESTED[0]).value or both.marks & MISSING:
+        return None
+    return both.value
 
 
 CACHED = ("l1", "l2", "l3", "dram")  # the levels that serve them
@@ -41,11 +45,13 @@ FAMILIES = {count.group: count.family for count in COUNTS.values()}
 def where(view: View, most: int = _MOST) -> Table:
     """The first screen's table of kernels, or groups of them, that take most, each with its largest cause in words."""
     entries: Sequence[Entry] = view.document.groups or view.kernels
-    entries = sorted(entries, key=lambda entry: -(view.ranked(entry).value or 0.0))
+    entries = sorted(entries, key=lambda entry: -view.ranked(entry).or_zero)
     shown = entries[: _number_shown(view, entries, most)]
     amounts = [view.ranked(entry) for entry in shown]
     everything = view.ranked(view.document)
-    common = _common(view, amounts)
+    # Marks that all rows have are said once. A headline with an interval tells what was not counted, where it matters;
+    # without one, lower bounds are called so.
+    common = reduce(and_, (amount.marks for amount in amounts), ~MISSING) | MISSING * bool(view.interval("total"))
     unit = {"total": "J", "time": "s"}.get(view.measure, "")
     causes = [_cause_text(view, entry) for entry in shown]
     # A cause may tell them already: "12 launches of 1.76 s".
@@ -54,8 +60,11 @@ def where(view: View, most: int = _MOST) -> Table:
     )
     rows = []
     for entry, amount, cause in zip(shown, amounts, causes, strict=True):
+        name = entry.name
+        if isinstance(entry, schema.Kernel):
+            name = view.label(entry) + when(view.several_devices, phrase(", {}", entry.device))
         cells: list[Cell] = [
-            Name(_name(view, entry), entry.name, place=view.place_of(entry)),
+            Name(name, entry.name, place=view.place_of(entry)),
             *[f"{entry.launches:,}×"] * tells_calls,
             Quantity(amount.value, unit, amount.marks & ~common & ~ASSUMED),
             Share(ratio(amount, everything).value),
@@ -65,21 +74,12 @@ def where(view: View, most: int = _MOST) -> Table:
     amount_label = {"total": "energy"}.get(view.measure, view.measure)
     why = when(view.has_energy, "largest cause")
     counts = numbers(*[view.nouns.launches] * tells_calls, amount_label, "share")
-    columns = [*texts(_noun(view)), *counts, *texts(why)]
-    return Table(columns, rows, left_out=_left_out(view, entries, len(shown)), headless=True)
-
-
-def _noun(view: View) -> str:
-    return "group" if view.document.groups else view.nouns.kernel
-
-
-def _name(view: View, entry: Entry) -> str:
-    if isinstance(entry, schema.Group):
-        return entry.name
-    label = view.label(entry)
-    if view.several_devices and entry.device:
-        return f"{label}, {entry.device}"
-    return label
+    noun = when(view.document.groups, "group") or view.nouns.kernel
+    left_out = ""
+    if rest := entries[len(shown) :]:
+        share = divided(sum(view.ranked(entry).or_zero for entry in rest), everything.value)
+        left_out = f"and {counted(len(rest), f'more {noun}')}{phrase(', {}', mapped(percent, share))}"
+    return Table([*texts(noun), *counts, *texts(why)], rows, left_out=left_out, headless=True)
 
 
 def _number_shown(view: View, entries: Sequence[Entry], most: int) -> int:
@@ -87,10 +87,10 @@ def _number_shown(view: View, entries: Sequence[Entry], most: int) -> int:
 
     What takes less than a hundredth is not among them, but alone.
     """
-    whole_amount = view.ranked(view.document).value or 0.0
+    whole_amount = view.ranked(view.document).or_zero
     reached_so_far = 0.0
     for number, entry in enumerate(entries[:most], start=1):
-        amount = view.ranked(entry).value or 0.0
+        amount = view.ranked(entry).or_zero
         if number > 1 and amount < _SPECK * whole_amount:
             return number - 1
         reached_so_far += amount
@@ -99,39 +99,22 @@ def _number_shown(view: View, entries: Sequence[Entry], most: int) -> int:
     return most
 
 
-def _left_out(view: View, entries: Sequence[Entry], shown: int) -> str:
-    rest = entries[shown:]
-    if not rest:
-        return ""
-    share = divided(sum(view.ranked(entry).value or 0.0 for entry in rest), view.ranked(view.document).value)
-    return f"and {counted(len(rest), f'more {_noun(view)}')}{phrase(', {}', mapped(percent, share))}"
-
-
-def _common(view: View, amounts: Sequence[Amount]) -> int:
-    """The marks that all rows of the first screen have, which are said once.
-
-    A headline with an interval tells what was not counted, where it matters; without one, lower bounds are called so.
-    """
-    common = ~MISSING
-    for amount in amounts:
-        common &= amount.marks
-    return common | MISSING * (view.interval("total") is not None)
-
-
 def _cause_text(view: View, entry: Entry) -> str:
     """The cause of most of an entry's energy, behind the source line that has most of it, where one is told."""
-    lines = entry.lines if isinstance(entry, schema.Kernel) else ()
-    hottest = next(iter(lines or ()), None)
-    where = ""
-    if hottest and (hottest.above_constant_j or 0.0) >= _HOTTEST * (above_of(entry).value or 0.0):
-        where = hottest.place
-    return ", ".join(filter(None, [where, _cause(view, entry)]))
+    place = ""
+    if isinstance(entry, schema.Kernel) and entry.lines:
+        hottest = entry.lines[0]
+        is_hot = (hottest.above_constant_j or 0.0) >= _HOTTEST * above_of(entry).or_zero
+        place = when(is_hot, hottest.place)
+    return ", ".join(filter(None, [place, _cause(view, entry)]))
 
 
 def _cause(view: View, entry: Entry) -> str:
-    causes = None if is_constant_alone(view) else view.causes_of(entry)
+    if is_constant_alone(view):
+        return _calls(view, entry)
+    causes = view.causes_of(entry)
     if causes is None:
-        return when(not view.above.value or is_constant_alone(view), _calls(view, entry))
+        return when(not view.above.value, _calls(view, entry))
     if alone := counted_alone(view):
         return f"little but {view.in_prose(alone)} was counted"
     largest = causes.parts[0]
@@ -157,13 +140,13 @@ def _calls(view: View, entry: Entry) -> str:
 def _why(view: View, entry: Entry, group: str) -> str:
     """Why a kernel on the first screen takes it, by the group that takes most."""
     if group == CONSTANT:
-        return why_constant(view, entry)
+        return _why_constant(view, entry)
     if FAMILIES.get(group) == DATA:
         return _why_bytes(view, entry, group)
     return _why_instructions(view, entry, group)
 
 
-def why_constant(view: View, entry: Entry) -> str:
+def _why_constant(view: View, entry: Entry) -> str:
     """Why a kernel takes constant power: short launches, or how far it is from its roofline."""
     seconds = time_of(entry).value
     if seconds and seconds / entry.launches < SHORT_S:
@@ -182,8 +165,8 @@ def _why_bytes(view: View, entry: Entry, group: str) -> str:
     moved = view.summed(entry, _words_of(entry, group))
     if not moved.value:
         return ""
-    requested = requested_of(view, entry) if group in CACHED else None
-    if requested and moved.value >= WASTED * requested:
+    requested = requested_of(view, entry)
+    if group in CACHED and requested and moved.value >= WASTED * requested:
         return f"{plain(moved.value / requested)} times the bytes requested"
     size = at_least(moved, "B")
     intensity = entry.intensity_flop_per_byte
@@ -195,7 +178,9 @@ def _why_bytes(view: View, entry: Entry, group: str) -> str:
 def _why_instructions(view: View, entry: Entry, group: str) -> str:
     """Why a kernel executes instructions: how many; integer and others by the flops that they serve."""
     words = [word for word in _words_of(entry, group) if COUNTS[word].unit != "cycle"]
-    executed = view.instructions(entry) if "retired" in words else view.summed(entry, words)
+    executed = view.summed(entry, words)
+    if "retired" in words:
+        executed = view.instructions(entry)
     if not words or not executed.value:
         return ""
     flops = view.flops(entry)

@@ -4,9 +4,9 @@ import math
 
 from msgspec.structs import replace
 
+from eprof.base.boards import data_sheet
 from eprof.base.text import bracketed, capital, listed, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS
-from eprof.costs.datasheets import data_sheet
 from eprof.profile import schema
 from eprof.profilers import signs_of
 from eprof.show.report.trust import (
@@ -18,7 +18,7 @@ from eprof.show.report.trust import (
     metered_sentences,
 )
 from eprof.show.report.view import DRAM, Entry, View, contenders
-from eprof.show.words.badges import ASSUMED, MISSING, Amount
+from eprof.show.words.badges import ASSUMED, MISSING, Amount, ratio
 from eprof.show.words.blocks import Headline
 from eprof.show.words.intervals import in_brackets, known
 from eprof.show.words.numbers import percent, percent_span, plain, quantity, span, whole
@@ -72,7 +72,7 @@ def gaps_sentence(view: View) -> str:
         parts.append(f"no {view.nouns.kernel} ran for {quantity(idle_s, 's')}{about}{joules}")
     if gaps.copies_s >= least_s and not are_told:
         copies_j = gaps.copies_s * (view.constant_w or 0.0)
-        is_beside = gaps.copies_s > max(idle_s, view.time.value or 0.0) and copies_j
+        is_beside = gaps.copies_s > max(idle_s, view.time.or_zero) and copies_j
         joules = when(
             is_beside, f": {quantity(copies_j, 'J')} of constant power where no {view.nouns.kernel} ran meanwhile"
         )
@@ -86,9 +86,10 @@ def gaps_sentence(view: View) -> str:
 def _chosen(view: View) -> Headline:
     if not view.has_energy:
         return _counts(view)
-    total = view.energy("total")
+    total, constant = view.energy("total"), view.energy(CONSTANT)
+    lacks_time = when(constant.value is None, "Constant power is not known, because the time is not.")
     if not total.value:
-        why = _constant_part(view)
+        why = lacks_time or f"Constant power adds {at_least(constant, 'J')}."
         if view.time.value == 0:
             why = f"The time of all {view.nouns.kernels} is zero."
         return Headline("Nothing that was counted costs energy.", why, total.marks)
@@ -104,7 +105,7 @@ def _chosen(view: View) -> Headline:
     time = when(view.time.value, f" in {at_least(view.time, 's')}")
     of_counted = when(not view.to_meter and lacks_most(view), "of what was counted, ")
     text = f"{_joules(view, total)}{time}: {of_counted}{_parts(view)}."
-    return Headline(text, when(view.energy(CONSTANT).value is None, _constant_part(view)), total.marks)
+    return Headline(text, lacks_time, total.marks)
 
 
 def is_constant_alone(view: View) -> bool:
@@ -120,16 +121,16 @@ def _is_mostly_uncounted(view: View) -> bool:
     causes = view.causes_of(view.document)
     if view.to_meter or view.is_modelled or causes is None or not lacks_most(view):
         return False
-    least = 0.0 if view.document.interval_j else _NEARLY_ALL
+    least = _NEARLY_ALL * (not view.document.interval_j)
     return causes.parts[0].groups == [CONSTANT] and causes.parts[0].share > least
 
 
 def _constant_alone(view: View) -> Headline:
     """The headline where little but constant power is priced: how much that is, and how much all may be."""
     constant = view.energy(CONSTANT)
-    drawn = quantity(constant.value or 0.0, "J")
+    drawn = quantity(constant.or_zero, "J")
     if view.to_meter:
-        drawn = quantity(view.energy("total").value or 0.0, "J")
+        drawn = quantity(view.energy("total").or_zero, "J")
         text = f"{drawn} {view.total_is}: only constant power is priced{_drawn(view)}."
         if is_by_time(view):
             text = f"{drawn} {view.total_is} in {at_least(view.time, 's')}, split by time alone."
@@ -139,11 +140,12 @@ def _constant_alone(view: View) -> Headline:
     is_mixed = (causes := view.causes_of(view.document)) is not None and len(causes.parts) > 1
     work, shares = "", "Shares are of time."
     if is_mixed:
-        work = f", {quantity(view.above.value or 0.0, 'J')} of work that was counted"
+        work = f", {quantity(view.above.or_zero, 'J')} of work that was counted"
         shares = "Shares are of what was counted."
     if pair is None:
         # What a data sheet makes of constant power is no bound, whatever the time is.
-        least = drawn if view.is_estimated or constant.marks & ASSUMED else capital(at_least(constant, "J"))
+        is_bound = not (view.is_estimated or constant.marks & ASSUMED)
+        least = when(is_bound, capital(at_least(constant, "J"))) or drawn
         parts = f"{least} of constant power{_drawn(view)}{how}{work}"
         return Headline(f"{parts}, and work that was not counted. {shares}", "", constant.marks | MISSING)
     # No total: its lower end is that of what was counted, which a reader would hold against the parts.
@@ -158,15 +160,18 @@ def _by_limit(view: View) -> str:
     if not interval or not interval.limit_w:
         return ""
     # Of a board that no log names it is the highest limit of its compute capability.
-    whose = "the" if view.costs and view.costs.gpu_match == "own" else "such a"
+    whose, beyond = "such a", ""
+    if view.costs and view.costs.gpu_match == "own":
+        whose = "the"
     sheet = data_sheet(view.document.device.name or "")
-    beyond = f", {sheet.beyond_power:g} times its data sheet's" if sheet and sheet.beyond_power > 1 else ""
+    if sheet and sheet.beyond_power > 1:
+        beyond = f", {sheet.beyond_power:g} times its data sheet's"
     return f" ({whose} {view.nouns.board} may draw {quantity(interval.limit_w, 'W')}{beyond})"
 
 
 def at_least(amount: Amount, unit: str) -> str:
     """An amount in a sentence: "12.4 J" or "at least 12.4 J"."""
-    return when(amount.lower, "at least ") + quantity(amount.value or 0, unit)
+    return when(amount.lower, "at least ") + quantity(amount.or_zero, unit)
 
 
 # ---------------------------------------------------------------------------------------- the total and its parts
@@ -176,7 +181,7 @@ def _joules(view: View, total: Amount) -> str:
     """The joules of a total: "287 mJ (184 to 418 mJ) predicted"; where not all was counted, it is said of what was."""
     ends = view.interval("total")
     pair = known(ends)
-    joules = quantity(total.value or 0.0, "J")
+    joules = quantity(total.or_zero, "J")
     how = _known_how(view)
     if not total.lower:
         return f"{joules}{in_brackets(ends, 'J')}{how}"
@@ -195,7 +200,7 @@ def _size(view: View, group: str) -> str:
     symbols = {view.words[name].count.symbol for name in words}
     if len(symbols) != 1:
         return ""
-    return quantity(view.summed(view.document, words).value or 0.0, symbols.pop())
+    return quantity(view.summed(view.document, words).or_zero, symbols.pop())
 
 
 def _known_how(view: View) -> str:
@@ -214,7 +219,7 @@ def _above_constant(view: View) -> Headline:
     constant = constant_range(view)
     if not constant:
         return Headline(text, "", above.marks)
-    joules = above.value or 0.0
+    joules = above.or_zero
     ends = _constant_ends(view)
     low, high = (joules + end for end in ends)
     more = when(view.energy("total").lower, " or more")
@@ -254,7 +259,7 @@ def constant_range(view: View) -> str:
 
 
 def _constant_ends(view: View) -> tuple[float, float]:
-    joules = view.energy(CONSTANT).value or 0.0
+    joules = view.energy(CONSTANT).or_zero
     return view.at_the_roofline(joules, lambda kernel: kernel.energy_j.constant), joules
 
 
@@ -303,7 +308,8 @@ def mostly(view: View, entry: Entry, part: schema.Cause) -> str:
     """Which group has half of a part of several, and its share: " (DRAM 31 %)"; else empty."""
     if len(part.groups) <= _NAMED:
         return ""
-    joules = {group: view.groups_of(entry).get(group, Amount(None)).value or 0.0 for group in part.groups}
+    known_groups = view.groups_of(entry)
+    joules = {group: known_groups.get(group, Amount(None)).or_zero for group in part.groups}
     largest = max(part.groups, key=lambda group: joules[group])
     share = part.share * joules[largest] / (sum(joules.values()) or math.inf)
     return when(share >= part.share / 2, f" ({view.in_prose(largest)} {percent(share)})")
@@ -318,13 +324,6 @@ def _drawn(view: View) -> str:
     return f" ({quantity(power, 'W')}{taken} for {at_least(view.time, 's')})"
 
 
-def _constant_part(view: View) -> str:
-    constant = view.energy(CONSTANT)
-    if constant.value is None:
-        return "Constant power is not known, because the time is not."
-    return f"Constant power adds {at_least(constant, 'J')}."
-
-
 # --------------------------------------------------------------------------------------------- without any energy
 
 
@@ -336,20 +335,13 @@ def _counts(view: View) -> Headline:
 
     measured = view.document.energy_j.measured
     if measured is not None:
-        return _measured_alone(view, measured, counted, marks)
-    if view.costs is None:
-        consequence = "No energy is predicted, because there is no cost table; a warning below says how to get joules."
-    else:
+        why = when(counted, "no count that has a price is in the logs") or "no instruction and no byte was counted"
+        text = f"{quantity(measured, 'J')} measured{phrase(' in {}', _time(view))}."
+        return Headline(text, f"What took them is not known: {why}.", marks)
+    consequence = "No energy is predicted, because there is no cost table; a warning below says how to get joules."
+    if view.costs is not None:
         consequence = f"No energy is predicted: the cost table {view.costs.name} has no price for what was counted."
     return Headline(_profiled(view, counted), consequence, marks)
-
-
-def _measured_alone(view: View, measured: float, counted: list[str], marks: int) -> Headline:
-    why = "no instruction and no byte was counted"
-    if counted:
-        why = "no count that has a price is in the logs"
-    text = f"{quantity(measured, 'J')} measured{phrase(' in {}', _time(view))}."
-    return Headline(text, f"What took them is not known: {why}.", marks)
 
 
 def _time(view: View) -> str:
@@ -361,8 +353,9 @@ def _profiled(view: View, counted: list[str]) -> str:
     if len(view.kernels) == 1:
         number, takes, was = "One", "takes", "was"
     # The rows of perf are whole programs, whatever their profile calls them.
-    whole_programs = all(signs_of(log.format.partition("-")[0]).of_programs for log in view.document.inputs)
-    noun = "program" + when(len(view.kernels) > 1, "s") if whole_programs else view.nouns.of(len(view.kernels))
+    noun = view.nouns.of(len(view.kernels))
+    if all(signs_of(log.format.partition("-")[0]).of_programs for log in view.document.inputs):
+        noun = "program" + when(len(view.kernels) > 1, "s")
     kernels = f"{number} {noun}"
     if counted:
         return f"{kernels} profiled: {' and '.join(counted)} counted{phrase(' in {}', _time(view))}."
@@ -377,17 +370,12 @@ def _instructions(view: View, instructions: Amount) -> str:
     if names == ["warp_issue"]:
         return f"{at_least(instructions, '')} warp instructions"
     if view.amount(view.document, "retired").value is not None:
-        return f"{at_least(instructions, '')} instructions{bracketed(_per_cycle(view, instructions))}"
+        per_cycle = ratio(instructions, view.amount(view.document, "core_active"))
+        is_told = per_cycle.value and not per_cycle.lower
+        return f"{at_least(instructions, '')} instructions{when(is_told, f' ({plain(per_cycle.or_zero)} a cycle)')}"
     if not _CLASSES.issubset(names):
         instructions = Amount(instructions.value, instructions.marks | MISSING)
     return f"{at_least(instructions, '')} instructions"
-
-
-def _per_cycle(view: View, instructions: Amount) -> str:
-    cycles = view.amount(view.document, "core_active")
-    if not instructions.value or not cycles.value or (instructions.marks | cycles.marks) & MISSING:
-        return ""
-    return f"{plain(instructions.value / cycles.value)} a cycle"
 
 
 def _counted(view: View) -> list[str]:

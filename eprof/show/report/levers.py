@@ -6,18 +6,20 @@ less of what the work needs (fewer multiplications of a product).
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
+from eprof.base.boards import data_sheet, example
 from eprof.base.gpus import capability_of_label
 from eprof.base.known import growth
+from eprof.base.known import ratio as divided
 from eprof.base.labels import library_of
-from eprof.base.text import bracketed, counted, pattern, when
+from eprof.base.text import bracketed, by_sign, counted, pattern, phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, DATA, RANDOM, TENSOR_FLOPS
-from eprof.costs.datasheets import data_sheet, example
 from eprof.energy.bounds import is_plain_product
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
@@ -79,7 +81,7 @@ class Try(Struct, frozen=True):
 
     def text(self, everything: Amount, unit: str) -> str:
         """What to try, as in "... saves 1.74 mJ (15 % of 11.6 mJ), 14 % less time"; in s where no joules are known."""
-        whole = self.of_all or everything.value or 0.0
+        whole = self.of_all or everything.or_zero
         low, high = self.ends or (self.saves, self.saves)
         of = f"of {quantity(whole, unit)}"
         if low < _LITTLE * self.saves:
@@ -104,7 +106,11 @@ def what_to_try(view: View) -> Point:
         lacks_some(view) or not view.has_energy or view.above.value is None
     ):
         texts.append(_how_to_count(view, bool(texts[0])))
-    return Point("Try", "; ".join(filter(None, texts)) or _nothing(view, changes))
+    if any(texts):
+        return Point("Try", "; ".join(filter(None, texts)))
+    if not changes:
+        return Point("Try", "nothing: no change that eprof knows saves energy here")
+    return Point("Try", f"nothing: the best change saves {percent(changes[0].saves)} ({changes[0].act})")
 
 
 def _everything(view: View) -> tuple[Amount, str]:
@@ -117,21 +123,17 @@ def _everything(view: View) -> tuple[Amount, str]:
 def _how_to_price(view: View) -> str:
     if view.nouns.is_of_cpu:
         return "name the processor's prices with --costs (eprof costs lists them), or make them: eprof calibrate --cpu"
-    name = view.document.device.name
-    if name is None or capability_of_label(name) is not None:
-        return f'name the GPU, as in --costs "{_example(view)}"'
-    if data_sheet(name) is not None:
+    device = view.document.device
+    if device.name is None or capability_of_label(device.name) is not None:
+        # As an example a GPU of the logs' compute capability, else one that their profiler can profile.
+        ranges = [signs_of(log.format.partition("-")[0]).capabilities for log in view.document.inputs]
+        if device.capability is not None:
+            ranges = [(float(device.capability), float(device.capability))]
+        likely = example(max(lowest for lowest, _ in ranges), min(highest for _, highest in ranges))
+        return f'name the GPU, as in --costs "{likely}"'
+    if data_sheet(device.name) is not None:
         return "price it by its data sheet: --costs estimated"
-    return f'make its prices from its power limit: eprof costs --estimate "{name}" --tdp-w WATTS -o mine.toml'
-
-
-def _example(view: View) -> str:
-    """A GPU that the logs may be of: of their compute capability, else one that their profiler can profile."""
-    capability = view.document.device.capability
-    if capability is not None:
-        return example(float(capability), float(capability))
-    ranges = [signs_of(log.format.partition("-")[0]).capabilities for log in view.document.inputs]
-    return example(max(lowest for lowest, _ in ranges), min(highest for _, highest in ranges))
+    return f'make its prices from its power limit: eprof costs --estimate "{device.name}" --tdp-w WATTS -o mine.toml'
 
 
 def _how_to_count(view: View, has_advice: bool) -> str:
@@ -144,17 +146,12 @@ def _how_to_count(view: View, has_advice: bool) -> str:
     device = view.document.device
     if _OF_AMD.search(device.name or ""):
         return "give a meter's joules (--energy): eprof reads no counters of AMD's profilers yet"
-    capabilities = [device.capability] if device.capability else capabilities_of(device.name)
+    capabilities = capabilities_of(device.name)
+    if device.capability:
+        capabilities = (device.capability,)
     # Where several can do it on this GPU, the newest one; where nothing tells which GPU it is, each says for which.
     command, bracket, which = advice.commands(advice.COUNTS, capabilities).rpartition(" or ")[2].partition(" (")
     return f"count{rest} with `{command} PROGRAM`{bracket}{which}"
-
-
-def _nothing(view: View, changes: Iterable[Try]) -> str:
-    best = next(iter(changes), None)
-    if best is None:
-        return "nothing: no change that eprof knows saves energy here"
-    return f"nothing: the best change saves {percent(best.saves)} ({best.act})"
 
 
 def _levers(view: View) -> Iterator[Try]:
@@ -185,8 +182,9 @@ def _fewer_gaps(view: View, everything: float) -> Iterator[Try]:
     """Half of the time between kernels, or of what copies take, which costs constant power."""
     idle_s, idle_j = view.idle
     gaps = view.document.gaps or schema.Gaps(None, None, 0.0)
-    idle = idle_j if view.has_energy else idle_s
-    power_w = view.constant_w if view.has_energy else 1.0  # or seconds instead of joules
+    idle, power_w = idle_j, view.constant_w
+    if not view.has_energy:
+        idle, power_w = idle_s, 1.0  # seconds instead of joules
     if gaps.copies_s > idle_s and power_w:
         copies = gaps.copies_s * power_w
         how = "keep data on the GPU, pin the host's memory; nothing where kernels run meanwhile"
@@ -206,9 +204,11 @@ def _longer_launches(view: View, everything: float) -> Iterator[Try]:
         return
     taken = {}
     for place, kernel in enumerate(view.kernels):
-        seconds = time_of(kernel).value or 0.0
+        seconds = time_of(kernel).or_zero
         if 0 < seconds < SHORT_S * kernel.launches:
-            taken[place] = (kernel.energy_j.constant or 0.0) if view.has_energy else seconds
+            taken[place] = seconds
+            if view.has_energy:
+                taken[place] = kernel.energy_j.constant or 0.0
     if not taken:
         return
     largest = view.kernels[max(taken, key=taken.__getitem__)]
@@ -249,17 +249,17 @@ def _alike(products: Iterable["Product"]) -> list[list["Product"]]:
             groups.append([product])
         else:
             home.append(product)
-    return [same for group in groups for same in _by_layout(group)]
-
-
-def _by_layout(products: list["Product"]) -> list[list["Product"]]:
-    by_layout: dict[str, list[Product]] = {}
-    for product in products:
-        layout = _LAYOUT.search(product.kernel.name)
-        by_layout.setdefault(layout[1] if layout else "", []).append(product)
-    if len(by_layout.keys() - {""}) < 2:
-        return [products]
-    return [same for layout, same in by_layout.items() if layout]
+    told = []
+    for group in groups:
+        by_layout: dict[str, list[Product]] = {}
+        for product in group:
+            layout = "".join(_LAYOUT.findall(product.kernel.name)[:1])
+            by_layout.setdefault(layout, []).append(product)
+        same_layouts = [same for layout, same in by_layout.items() if layout]
+        if len(same_layouts) < 2:
+            same_layouts = [group]
+        told += same_layouts
+    return told
 
 
 class Product(NamedTuple):
@@ -276,24 +276,16 @@ class Product(NamedTuple):
     @classmethod
     def of(cls, view: View, kernel: schema.Kernel) -> "Product | None":
         """The product that a kernel does; None where its work, energy or shape is not known."""
-        works = {name: flops * (view.amount(kernel, name).value or 0.0) for name, flops in FLOPS.items()}
-        works |= {name: view.amount(kernel, name).value or 0.0 for name in TENSOR_FLOPS}
+        works = {name: flops * view.amount(kernel, name).or_zero for name, flops in FLOPS.items()}
+        works |= {name: view.amount(kernel, name).or_zero for name in TENSOR_FLOPS}
         signs = kernel.signs or {}
         type_ = max(works, key=works.__getitem__)
         blocks, threads = signs.get("blocks"), signs.get("threads")
         if not works[type_] or not kernel.energy_j.total or not blocks or not threads:
             return None
-        written = view.amount(kernel, "dram_write").value
-        launches = kernel.launches
-        return cls(
-            kernel,
-            kernel.energy_j.total / launches,
-            type_,
-            sum(works.values()) / launches,
-            None if written is None else written / launches,
-            blocks,
-            blocks * threads,
-        )
+        each_j, flops = kernel.energy_j.total / kernel.launches, sum(works.values()) / kernel.launches
+        written = divided(view.amount(kernel, "dram_write").value, kernel.launches)
+        return cls(kernel, each_j, type_, flops, written, blocks, blocks * threads)
 
     @property
     def order(self) -> tuple[str, str, float]:
@@ -335,11 +327,11 @@ def _other_clocks(view: View) -> Iterator[Try]:
     acts = []
     for name, (now, before) in clocks_of.items():
         if now != before:
-            verb = "lower" if now < before else "raise"
+            verb = by_sign(now - before, "lower", "raise")
             acts.append(f"{verb} the {name} clock to {now:g}{NARROW}MHz (from {before:g})")
     if acts:
         time = _time_of(growth(lowest.time_s, here.time_s))
-        voltages = f", core voltages {clocks.voltages.partition(',')[0]}" if clocks.voltages else ""
+        voltages = phrase(", core voltages {}", (clocks.voltages or "").partition(",")[0])
         yield Try(" and ".join(acts), saves[0], (saves[0], saves[-1]), f"{time}, modelled{voltages}")
 
 
@@ -354,16 +346,21 @@ def _time_of(share: float | None) -> str:
 
 def _narrower_types(view: View, everything: float) -> Iterator[Try]:
     """Narrower types that this GPU has and the table prices: on tensor cores, in their stead, FP32 for FP64."""
-    has = {word for word, since in _SINCE.items() if _capability(view) >= since}
+    capability = 0.0
+    with suppress(ValueError):
+        capability = float(view.document.device.capability or "")
+    has = {word for word, since in _SINCE.items() if capability >= since}
     for wide, narrow in _NARROWER:
         price, narrower = view.charges.get(wide), view.charges.get(narrow)
-        joules = view.energy_of_word(wide).value
-        if narrow in has and joules and price and price.pj > 0 and narrower and narrower.pj > 0:
+        if wide not in view.words or narrow not in has:
+            continue
+        joules = view.words[wide].energy.value
+        if joules and price and price.pj > 0 and narrower and narrower.pj > 0:
             names = (COUNTS[word].label.removeprefix("Tensor ") for word in (narrow, wide))
             saves = joules / everything * (1 - narrower.pj / price.pj)
             yield Try(f"use {' for '.join(names)} on tensor cores, if accurate enough", saves)
     single, double = (view.charges.get(f"fp{bits}_fma") for bits in (32, 64))
-    doubles_j = view.groups.get("fp64", Amount(None)).value
+    doubles_j = view.joules_of("fp64")
     if doubles_j and single and double and 0 < single.pj < double.pj:
         saves = doubles_j / everything * (1 - single.pj / double.pj)
         where = bracketed(_mostly_in(view, "fp64"))
@@ -380,20 +377,19 @@ def _narrower_types(view: View, everything: float) -> Iterator[Try]:
 def _faster_in_fp32_s(view: View) -> float:
     """How much sooner kernels end whose FP64 takes longer, at its peak, than the same flops in FP32, or DRAM."""
     limits = view.document.limits
-    machines = limits.machines if limits else []
-    if any(machine.of for machine in machines):
-        return 0.0  # of several GPUs, with peaks of their own
-    peaks = {machine.precision: machine for machine in machines}
-    if view.is_modelled or not {"fp32", "fp64"} <= peaks.keys():
+    if not limits or view.is_modelled or any(machine.of for machine in limits.machines):
+        return 0.0  # several GPUs have peaks of their own
+    peaks = {machine.precision: machine for machine in limits.machines}
+    if not {"fp32", "fp64"} <= peaks.keys():
         return 0.0
     faster_s = 0.0
     for kernel in view.kernels:
         words = [(name, flops) for name, flops in FLOPS.items() if name.startswith("fp64")]
-        work = sum(flops * (view.amount(kernel, name).value or 0.0) for name, flops in words)
+        work = sum(flops * view.amount(kernel, name).or_zero for name, flops in words)
         moved = view.summed(kernel, DRAM).value
         if moved is None:
             continue
-        now_s = min(work / peaks["fp64"].peak_flop_per_s, time_of(kernel).value or 0.0)
+        now_s = min(work / peaks["fp64"].peak_flop_per_s, time_of(kernel).or_zero)
         then_s = max(work / peaks["fp32"].peak_flop_per_s, moved / peaks["fp64"].dram_byte_per_s)
         faster_s += max(now_s - then_s, 0.0)
     return faster_s
@@ -401,12 +397,12 @@ def _faster_in_fp32_s(view: View) -> float:
 
 def _fewer_divisions(view: View, everything: float) -> Iterator[Try]:
     """Special functions beside FP64, and hardly any FP32: each begins a division, or more work than one has."""
-    reciprocals = view.amount(view.document, "special").value or 0.0
+    reciprocals = view.amount(view.document, "special").or_zero
     doubles, singles = (
-        sum(view.amount(view.document, f"fp{bits}_{kind}").value or 0.0 for kind in ("fma", "add", "mul"))
+        sum(view.amount(view.document, f"fp{bits}_{kind}").or_zero for kind in ("fma", "add", "mul"))
         for bits in (64, 32)
     )
-    joules = view.groups["fp64"].value or 0.0
+    joules = view.joules_of("fp64")
     if not doubles or reciprocals < _DIVIDES * doubles or singles > reciprocals:
         return
     least, most = (min(number * reciprocals / doubles, 1.0) * joules / everything for number in _OF_A_DIVISION)
@@ -420,10 +416,9 @@ def _fewer_divisions(view: View, everything: float) -> Iterator[Try]:
 def _onto_tensor_cores(view: View, everything: float, has: set[str]) -> Iterator[Try]:
     """Products in FP32 on tensor cores instead: two flops there for each multiply-add."""
     products = [kernel for kernel in view.kernels if "gemm" in kernel.name.lower()]
-    fma = view.charges.get("fp32_fma")
-    word = "tensor_tf32" if "tensor_tf32" in has else "tensor_fp16"
-    tensor = view.charges.get(word)
-    if word not in has or not products or not fma or not fma.pj > 0 or not tensor or not tensor.pj > 0:
+    word = next((word for word in ("tensor_tf32", "tensor_fp16") if word in has), "")
+    fma, tensor = view.charges.get("fp32_fma"), view.charges.get(word)
+    if not products or not fma or not fma.pj > 0 or not tensor or not tensor.pj > 0:
         return
     counts = [kernel.counts[name] for kernel in products for name in ("fp32_fma", "fp32") if name in kernel.counts]
     joules = sum(count.energy_j or 0.0 for count in counts)
@@ -431,13 +426,6 @@ def _onto_tensor_cores(view: View, everything: float, has: set[str]) -> Iterator
     if saves > 0:
         name = COUNTS[word].label.removeprefix("Tensor ")
         yield Try(f"multiply on tensor cores, in {name}, if accurate enough", saves)
-
-
-def _capability(view: View) -> float:
-    try:
-        return float(view.document.device.capability or "")
-    except ValueError:
-        return 0.0
 
 
 def _fused(view: View, everything: float) -> Iterator[Try]:
@@ -459,8 +447,8 @@ def _asked_for(view: View, everything: float) -> Iterator[Try]:
     if view.nouns.is_of_cpu or _is_closed(view, "l1"):
         return  # what a CPU writes is read first, and what stays in its caches is not moved again
     requested = requested_of(view, view.document)
-    shares = {level: (view.groups.get(level, Amount(None)).value or 0.0) / everything for level in CACHED}
-    moved = {level: view.summed(view.document, _words(view, level)).value or 0.0 for level in CACHED}
+    shares = {level: view.joules_of(level) / everything for level in CACHED}
+    moved = {level: view.summed(view.document, _words(view, level)).or_zero for level in CACHED}
     ratios = {level: moved[level] / (requested or math.inf) for level in CACHED}
     wasted = {level: ratio for level, ratio in ratios.items() if ratio >= WASTED}
     if wasted:
@@ -468,7 +456,7 @@ def _asked_for(view: View, everything: float) -> Iterator[Try]:
         yield Try(f"coalesce accesses: {plain(max(wasted.values()))} times the bytes asked for are moved", saves)
         return
     # Without the bytes that were asked for: sectors of DRAM that come for a part of them.
-    skipped = _SECTOR_B * (view.amount(view.document, RANDOM).value or 0.0) / (moved["dram"] or math.inf)
+    skipped = _SECTOR_B * view.amount(view.document, RANDOM).or_zero / (moved["dram"] or math.inf)
     if skipped >= 1 - 1 / WASTED:
         act = f"coalesce accesses: {percent(skipped)} of DRAM's bytes come beside those that are used"
         yield Try(act, skipped * shares["dram"])
@@ -485,7 +473,8 @@ def _fewer_bytes(view: View, everything: float) -> Iterator[Try]:
             if answer.question == f"{group}=-20%" and answer.change_share is not None and not view.is_modelled:
                 sooner = -answer.change_share - saves  # constant power, whatever a byte costs
                 saves, time = saves + sooner, _time_of(answer.time_share)
-                ends = (max(ends[0] + sooner, 0.0), min(ends[1] + sooner, 1.0)) if ends else None
+                if ends:
+                    ends = max(ends[0] + sooner, 0.0), min(ends[1] + sooner, 1.0)
         how = "; ".join(filter(None, [_mostly_in(view, group), _remedy(view, group)]))
         act = f"move a fifth fewer {view.in_prose(group)} bytes{bracketed(how)}"
         yield Try(act, saves, ends, time)
@@ -517,14 +506,14 @@ def _words(view: View, group: str) -> list[str]:
 
 def _fewer_instructions(view: View, everything: float) -> Iterator[Try]:
     """A fifth fewer instructions that are no arithmetic: addresses, loops, loads."""
-    for group in ("int", "other"):
+    for group, kind in (("int", "integer "), ("other", "")):
         words = [word for word in view.words.values() if word.count.group == group and word.count.unit != "cycle"]
-        amount = sum(word.energy.value or 0.0 for word in words)
+        amount = sum(word.energy.or_zero for word in words)
         if amount and not _is_closed(view, group):
             saves = _STEP * amount / everything
-            remedy = _ON_A_CPU if view.nouns.is_of_cpu else _REMEDIES[group]
+            remedy = when(view.nouns.is_of_cpu, _ON_A_CPU) or _REMEDIES[group]
             how = "; ".join(filter(None, [_mostly_in(view, group), remedy]))
-            act = f"execute a fifth fewer {when(group == 'int', 'integer ')}instructions{bracketed(how)}"
+            act = f"execute a fifth fewer {kind}instructions{bracketed(how)}"
             yield Try(act, saves, _ends(view, group, everything, saves))
 
 
@@ -554,16 +543,16 @@ def _less_waiting(view: View, everything: float) -> Iterator[Try]:
     if view.is_above or not limits:
         return
     of_l1 = view.joules_by_kernel("l1")
-    for place, (kernel, joules) in enumerate(zip(view.kernels, view.joules_by_kernel(CONSTANT), strict=True)):
+    for place, (kernel, constant_j) in enumerate(zip(view.kernels, view.joules_by_kernel(CONSTANT), strict=True)):
         share = limits.kernels[place].speed_share
-        is_short = (time_of(kernel).value or 0.0) < SHORT_S * kernel.launches
-        if joules < _LITTLE * everything or is_short or share is None or share >= _SLOW:
+        is_short = time_of(kernel).or_zero < SHORT_S * kernel.launches
+        if constant_j < _LITTLE * everything or is_short or share is None or share >= _SLOW:
             continue
         if library_of(kernel.name) in _CLOSED:
             continue
         if act := _waits(view, kernel, share):
-            again_j = of_l1[place] if view.times_from_l1(kernel) >= AGAIN else 0.0
-            yield Try(act, _STEP * (joules + again_j) / everything)
+            again_j = of_l1[place] * (view.times_from_l1(kernel) >= AGAIN)
+            yield Try(act, _STEP * (constant_j + again_j) / everything)
 
 
 def _waits(view: View, kernel: schema.Kernel, share: float) -> str:
@@ -578,7 +567,10 @@ def _waits(view: View, kernel: schema.Kernel, share: float) -> str:
         return f"{how} ({told}): a fifth fewer L1 bytes in a fifth less time"
     signs = kernel.signs or {}
     occupancy, stalled = signs.get("occupancy", 1.0), signs.get("memory_stall", 1.0)
-    if _is_busy(view, kernel) or occupancy >= _EMPTY and stalled < _STALLED:
+    issued, cycles = (view.amount(kernel, word).value for word in ("warp_issue", "sm_active_cycle"))
+    # Multiprocessors that wait for memory do not issue an instruction in most cycles.
+    is_busy = (issued or 0.0) / (cycles or math.inf) >= _ISSUING
+    if is_busy or occupancy >= _EMPTY and stalled < _STALLED:
         return ""
     how, told = "loads", f"{percent(share)} of the roofline's speed"
     if occupancy < _EMPTY:
@@ -597,7 +589,7 @@ def _fewer_conflicts(view: View, everything: float) -> Iterator[Try]:
         yield Try(f"{act}: pad its arrays", saved_j / everything)
     spilled_j, spilled = 0.0, 0.0
     for kernel, joules in zip(view.kernels, view.joules_by_kernel("l1"), strict=True):
-        local = sum(view.amount(kernel, f"local_{way}").value or 0.0 for way in ("read", "write"))
+        local = sum(view.amount(kernel, f"local_{way}").or_zero for way in ("read", "write"))
         moved = view.summed(kernel, _words(view, "l1")).value or math.inf
         spilled += local
         spilled_j += min(local / moved, 1.0) * joules
@@ -611,15 +603,9 @@ def _fewer_cycles(view: View, everything: float) -> Iterator[Try]:
     executed, cycles = (view.amount(view.document, word).value for word in ("retired", "core_active"))
     a_cycle = (executed or 0.0) / (cycles or math.inf)
     if 0 < a_cycle < _WAITING:
-        joules = view.words["core_active"].energy.value or 0.0
+        joules = view.words["core_active"].energy.or_zero
         act = f"wait less for memory and branches ({plain(a_cycle)} instructions a cycle): a fifth fewer cycles"
         yield Try(act, _STEP * joules / everything)
-
-
-def _is_busy(view: View, kernel: schema.Kernel) -> bool:
-    """Whether its multiprocessors issue an instruction in most cycles, which those that wait for memory do not."""
-    issued, cycles = (view.amount(kernel, word).value for word in ("warp_issue", "sm_active_cycle"))
-    return (issued or 0.0) / (cycles or math.inf) >= _ISSUING
 
 
 def _is_closed(view: View, group: str) -> bool:

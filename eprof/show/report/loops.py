@@ -32,14 +32,14 @@ def of_loops(view: View) -> str:
     """
     if not view.nouns.is_of_cpu or not view.kernels:
         return ""
-    kernel = max(view.kernels, key=lambda kernel: view.ranked(kernel).value or 0.0)
-    executed, flops = view.instructions(kernel).value or 0.0, view.flops(kernel).value or 0.0
+    kernel = max(view.kernels, key=lambda kernel: view.ranked(kernel).or_zero)
+    executed, flops = view.instructions(kernel).or_zero, view.flops(kernel).or_zero
     missed = view.summed(kernel, ("dram_read", "dram"))
     name = view.label(kernel)
     if is_of_library(kernel):
-        share = percent((view.ranked(kernel).value or 0.0) / (view.ranked(view.document).value or math.inf))
+        share = percent(view.ranked(kernel).or_zero / (view.ranked(view.document).value or math.inf))
         return f"give {name} less to do ({share}): fewer elements, or narrower ones (float32)"
-    if missed.marks & SIMULATED and _WAIT * (missed.value or 0.0) > executed:
+    if missed.marks & SIMULATED and _WAIT * missed.or_zero > executed:
         return f"{name} mostly waits for DRAM: work on blocks that stay in the last-level cache"
     if not flops or not _SCALAR <= executed / flops < MOSTLY_INTEGER or "fp64_scalar" in view.words:
         return ""

@@ -44,7 +44,8 @@ def column(values: Sequence[float | None] | Numbers, price: float | None = None,
     most, power, exact = _fitting(numbers, figures, price)
     letters = np.where(np.isnan(numbers), ord("!"), power + ord("N")).astype(np.uint8).tobytes().decode("latin-1")
     exceptions = {int(place): float(numbers[place]) for place in np.flatnonzero(~exact & (numbers > 0))}
-    return text([figures, _written(most, figures), letters, exceptions])
+    all_figures = (most[:, None] // 10 ** np.arange(figures - 1, -1, -1)) % 10 + ord("0")
+    return text([figures, all_figures.astype(np.uint8).tobytes().decode("ascii"), letters, exceptions])
 
 
 def _fitting(numbers: Numbers, figures: int, price: float | None) -> tuple[Integers, Integers, Booleans]:
@@ -89,11 +90,6 @@ def _reads(whole: Integers, power: Integers, figures: int, numbers: Numbers, pri
     return np.asarray((sent == true) & (sent_power == true_power) & ~tie)
 
 
-def _written(whole: Integers, figures: int) -> str:
-    places = 10 ** np.arange(figures - 1, -1, -1)
-    return ((whole[:, None] // places) % 10 + ord("0")).astype(np.uint8).tobytes().decode("ascii")
-
-
 def flags(values: Sequence[int], matters: Sequence[bool] | None = None) -> str:
     """A packed column of marks; one number where all that matter are the same."""
     seen = {value for place, value in enumerate(values) if matters is None or matters[place]}
@@ -126,8 +122,10 @@ def _packed_label(name: str, label: str) -> list[int] | str:
     function, *rest = re.split("[<(]", name.removeprefix("void "), maxsplit=1)
     if label == function:
         return []
-    arguments = rest[0].split(", ") if rest else []
+    arguments = "".join(rest).split(", ")
     details = label.removeprefix(function).removeprefix("<").removesuffix(">").split(", ")
     places = [arguments.index(detail) for detail in details if detail in arguments]
     written = ", ".join(arguments[place] for place in places)
-    return places if label == f"{function}<{written}>" else label
+    if label == f"{function}<{written}>":
+        return places
+    return label

@@ -6,7 +6,7 @@ from typing import Any
 from markupsafe import Markup
 
 from eprof.base.marks import Mark
-from eprof.base.text import few, phrase
+from eprof.base.text import few, phrase, when
 from eprof.base.vocabulary import CONSTANT, CPU
 from eprof.profile import schema
 from eprof.show.page import frame
@@ -93,57 +93,41 @@ def figures(view: View) -> list[Figure]:
 def _figures(view: View) -> list[Figure]:
     time = _figure(_time_of(view), view.time, "s")
     if not view.has_energy:
-        why = "no cost table" if view.costs is None else "no price"
         return [
-            Figure("Energy", _UNKNOWN, why),
+            Figure("Energy", _UNKNOWN, when(view.costs is None, "no cost table") or "no price"),
             time,
             _figure("Instructions", view.instructions(view.document), ""),
             _figure("To and from DRAM", view.summed(view.document, DRAM), "B"),
             _meter(view),
         ]
-    if view.is_modelled:
-        return [*_modelled(view), _meter(view)]
-    # Energy that lacks the constant part of kernels without a time, over the time of the others, is no power.
-    power = Amount(None) if view.time.lower else power_of(view.document)
+    above = _figure("Energy above constant power", view.above, "J", note="predicted")
+    if modelled := view.document.modelled_time:
+        constant = view.energy(CONSTANT)
+        least_j = view.at_the_roofline(constant.or_zero, lambda kernel: kernel.energy_j.constant)
+        least_s = view.at_the_roofline(view.time.or_zero, lambda kernel: kernel.time_s)
+        slower = f"{quantity(constant.or_zero, 'J')} at {percent(modelled.efficiency)} of it"
+        note = f"at the roofline's speed; {slower}"
+        return [
+            above,
+            _figure("Constant power", Amount(least_j, constant.marks), "J", note=note),
+            _figure(_time_of(view), Amount(least_s, view.time.marks), "s", note="at the roofline's speed"),
+            _meter(view),
+        ]
+    of_flops = _figure("Energy per flop", view.per_flop(view.document), "J")
+    if view.is_above:
+        constant_figure = _figure("Constant power", view.energy(CONSTANT), "J", note="of the cores in use, assumed")
+        return [above, constant_figure, time, of_flops, _meter(view)]
     energy, ends = view.energy("total"), view.interval("total")
     note = f"{view.total_is}{phrase(', {}', wide(ends, 'J'))}"
     if energy.lower and (pair := known(ends)) is not None:
         # An interval from the low end of prices on, beside "at least", would be below its own number.
-        energy, note = (
-            Amount(energy.value, energy.marks & ~MISSING),
-            f"counted, at most {quantity(pair[1], 'J')} in all",
-        )
-    if view.is_above:
-        constant = _figure("Constant power", view.energy(CONSTANT), "J", note="of the cores in use, assumed")
-        above = _figure("Energy above constant power", view.above, "J", note="predicted")
-        return [
-            above,
-            constant,
-            time,
-            _figure("Energy per flop", view.per_flop(view.document), "J"),
-            _meter(view),
-        ]
-    return [
-        _figure("Energy", energy, "J", note=note),
-        time,
-        _figure("Mean power", power, "W"),
-        _figure("Energy per flop", view.per_flop(view.document), "J"),
-        _meter(view),
-    ]
-
-
-def _modelled(view: View) -> list[Figure]:
-    constant, time = view.energy(CONSTANT), view.time
-    least_j = view.at_the_roofline(constant.value or 0.0, lambda kernel: kernel.energy_j.constant)
-    least_s = view.at_the_roofline(time.value or 0.0, lambda kernel: kernel.time_s)
-    modelled = view.document.modelled_time
-    slower = percent(modelled.efficiency) if modelled else ""
-    note = f"at the roofline's speed; {quantity(constant.value or 0.0, 'J')} at {slower} of it"
-    return [
-        _figure("Energy above constant power", view.above, "J", note="predicted"),
-        _figure("Constant power", Amount(least_j, constant.marks), "J", note=note),
-        _figure(_time_of(view), Amount(least_s, time.marks), "s", note="at the roofline's speed"),
-    ]
+        energy = Amount(energy.value, energy.marks & ~MISSING)
+        note = f"counted, at most {quantity(pair[1], 'J')} in all"
+    power = power_of(view.document)
+    if view.time.lower:
+        # Energy that lacks the constant part of kernels without a time, over the time of the others, is no power.
+        power = Amount(None)
+    return [_figure("Energy", energy, "J", note=note), time, _figure("Mean power", power, "W"), of_flops, _meter(view)]
 
 
 def _time_of(view: View) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from msgspec import UNSET
 
-from eprof.base.known import ratio
+from eprof.base.known import mapped, ratio
 from eprof.base.nouns import Nouns
-from eprof.base.text import when
+from eprof.base.text import phrase, when
 from eprof.profile import schema
 from eprof.show.words.badges import UNKNOWN
 from eprof.show.words.blocks import Column, Medium, Row, Table, everywhere_if, numbers, texts
@@ -58,19 +58,22 @@ def lever(limit: schema.Limit) -> str:
     """A kernel's lever in one phrase: what takes most of the energy, its share, and what would save it."""
     if limit.lever is None:
         return "not known: no time"
-    joules = sum(value or 0.0 for value in limit.parts_j.values())
-    share = percent((limit.parts_j[limit.lever] or 0.0) / joules) if joules else ""
     part, remedy = _PARTS[limit.lever]
-    return f"{part} {share}: {remedy}"
+    return f"{part} {phrase('{}', _lever_share(limit))}: {remedy}"
 
 
 def mended(limit: schema.Limit) -> str:
     """A kernel's lever as a clause: "more utilisation would save most (72 % of its energy is waiting)"."""
-    joules = sum(value or 0.0 for value in limit.parts_j.values())
-    if limit.lever is None or not joules:
+    share = _lever_share(limit)
+    if limit.lever is None or share is None:
         return ""
-    share = percent((limit.parts_j[limit.lever] or 0.0) / joules)
     return f"{_MENDED[limit.lever]} would save most ({share} of its energy is {_PARTS[limit.lever][0]})"
+
+
+def _lever_share(limit: schema.Limit) -> str | None:
+    """How much of a kernel's energy its lever is; None where no energy is known."""
+    joules = sum(value or 0.0 for value in limit.parts_j.values())
+    return mapped(percent, ratio(limit.parts_j.get(limit.lever or "") or 0.0, joules))
 
 
 def limit_table(kernels: Sequence[tuple[Name, schema.Limit]], nouns: Nouns, rest: int, levels: bool = True) -> Table:
@@ -91,18 +94,16 @@ def limit_table(kernels: Sequence[tuple[Name, schema.Limit]], nouns: Nouns, rest
         *numbers("of best flop/s", "of best flop/J"),
         *texts("largest part of its energy"),
     ]
-    rows = [_row(name, limit, nouns) for name, limit in kernels]
+    rows = []
+    for name, limit in kernels:
+        of_levels = [getattr(limit.intensity_flop_per_byte, level) for level in ("dram", *nouns.nearer)]
+        intensities = [UNKNOWN if value in (None, UNSET) else plain(value) for value in of_levels]
+        speeds = (limit.flop_per_s, limit.mix_peak_flop_per_s or None, limit.flop_per_j)
+        written = [quantity_or(UNKNOWN, value, "") for value in speeds]
+        shares = [reached(limit, key) or UNKNOWN for key in ("speed_share", "energy_share")]
+        rows.append(Row([name, *intensities, *written, *shares, lever(limit)]))
     note = f"{_EXPLAINED}{when('shared' in nouns.nearer, ' and shared memory')}.{when(mixed, _OF_MIX)}"
     return Table(columns, rows, note=note, left_out=and_more(rest, nouns.kernel))
-
-
-def _row(name: Name, limit: schema.Limit, nouns: Nouns) -> Row:
-    of_levels = [getattr(limit.intensity_flop_per_byte, level) for level in ("dram", *nouns.nearer)]
-    intensities = [UNKNOWN if value in (None, UNSET) else plain(value) for value in of_levels]
-    speeds = (limit.flop_per_s, limit.mix_peak_flop_per_s or None, limit.flop_per_j)
-    rates = [quantity_or(UNKNOWN, value, "") for value in speeds]
-    shares = [reached(limit, key) or UNKNOWN for key in ("speed_share", "energy_share")]
-    return Row([name, *intensities, *rates, *shares, lever(limit)])
 
 
 def racing(machine: schema.Machine, nouns: Nouns) -> str:

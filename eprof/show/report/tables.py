@@ -1,6 +1,7 @@
 """What a report shows in every medium, as tables: the split of the energy, kernels, groups, counts."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import groupby
 
 from eprof.base.known import mapped
@@ -15,7 +16,7 @@ from eprof.show.report.view import Priced, View, by_time_of, callees_of, energy_
 from eprof.show.words import costs as costs_words
 from eprof.show.words import intervals
 from eprof.show.words.badges import ESTIMATED, UNKNOWN, Amount, ratio, total
-from eprof.show.words.blocks import Column, Medium, Row, Table, everywhere_if, numbers, texts
+from eprof.show.words.blocks import Column, Field, Medium, Row, Table, everywhere_if, table_of
 from eprof.show.words.cells import Cell, Name, Quantity, Share, Stack
 from eprof.show.words.numbers import and_more, percent, plain_or, quantity, whole
 
@@ -26,11 +27,10 @@ _WIDE, _WIDEST = 90, 100  # columns of a terminal
 def split_table(view: View) -> Table:
     """Table of the three parts of the energy, their sum, and what a meter saw."""
     total = view.energy("total")
-    share = "of what is known" if total.lower else "share"
     columns = [
         Column("part", "left"),
         Column("energy"),
-        Column(share, media=Medium.TERMINAL),
+        Column(when(total.lower, "of what is known") or "share", media=Medium.TERMINAL),
         Column(_interval_label(view), media=_intervals_of([view.document])),
         Column("marks", "left", Medium.MARKDOWN),
     ]
@@ -51,89 +51,74 @@ def split_table(view: View) -> Table:
 
 def kernel_table(view: View, limit: int | None) -> Table:
     """Table of the kernels, largest first, each with how its known energy splits into the three parts."""
-    columns = [
-        *texts(view.nouns.kernel),
-        Column("device", "left", everywhere_if(view.several_devices)),
-        *numbers(view.nouns.launches, "time"),
-        *_energy_columns(view, Medium.TERMINAL),
-        Column("by time", media=everywhere_if(view.to_meter is not None), from_width=_WIDE),
-        Column(
-            "with callees",
-            media=everywhere_if(any(callees_of(kernel).value is not None for kernel in view.kernels)),
-            from_width=_WIDE,
-        ),
-        *(Column(part, media=Medium.MARKDOWN) for part in _PARTS),
-        Column("flop/B", media=Medium.TERMINAL, from_width=_WIDE),
-        Column(_interval_label(view), media=_intervals_of(view.kernels) & ~Medium.PAGE, from_width=_WIDEST),
-        Column("marks", "left", Medium.MARKDOWN),
-    ]
     shown = view.kernels[:limit]
-    short = labels([kernel.name for kernel in shown])
-    rows = [_kernel_row(view, kernel, name) for kernel, name in zip(shown, short, strict=True)]
-    return Table(columns, rows, left_out=and_more(len(view.kernels) - len(shown), view.nouns.kernel))
-
-
-def _kernel_row(view: View, kernel: schema.Kernel, name: str) -> Row:
-    cells = [
-        Name(name, kernel.name),
-        kernel.device or UNKNOWN,
-        str(kernel.launches),
-        _quantity(time_of(kernel), "s"),
-        *_energy_cells(view, kernel),
-        _quantity(by_time_of(kernel), "J"),
-        _quantity(callees_of(kernel), "J"),
-        *(_quantity(energy_of(kernel, part), "J") for part in _PARTS),
-        plain_or("", kernel.intensity_flop_per_byte),
-        intervals.cell(kernel.interval_j, "J"),
-        ", ".join(kernel.marks),
-    ]
-    return Row(cells)
+    names = [kernel.name for kernel in shown]
+    label_of = dict(zip(names, labels(names), strict=True))
+    devices, metered = everywhere_if(view.several_devices), everywhere_if(view.to_meter is not None)
+    callees = everywhere_if(any(callees_of(kernel).value is not None for kernel in view.kernels))
+    with_intervals = _intervals_of(view.kernels) & ~Medium.PAGE
+    return table_of(
+        shown,
+        (Column(view.nouns.kernel, "left"), lambda kernel: Name(label_of[kernel.name], kernel.name)),
+        (Column("device", "left", devices), lambda kernel: kernel.device or UNKNOWN),
+        (Column(view.nouns.launches), lambda kernel: str(kernel.launches)),
+        _TIME,
+        *_energy_fields(view, Medium.TERMINAL),
+        (Column("by time", media=metered, from_width=_WIDE), lambda kernel: _quantity(by_time_of(kernel), "J")),
+        (Column("with callees", media=callees, from_width=_WIDE), lambda kernel: _quantity(callees_of(kernel), "J")),
+        *((Column(part, media=Medium.MARKDOWN), partial(_energy_cell, part)) for part in _PARTS),
+        (
+            Column("flop/B", media=Medium.TERMINAL, from_width=_WIDE),
+            lambda kernel: plain_or("", kernel.intensity_flop_per_byte),
+        ),
+        (
+            Column(_interval_label(view), media=with_intervals, from_width=_WIDEST),
+            lambda kernel: intervals.cell(kernel.interval_j, "J"),
+        ),
+        (Column("marks", "left", Medium.MARKDOWN), lambda kernel: ", ".join(kernel.marks)),
+        left_out=and_more(len(view.kernels) - len(shown), view.nouns.kernel),
+    )
 
 
 def group_table(view: View, groups: Sequence[schema.Group]) -> Table:
     """Table of phases: each group with the same split as the whole."""
-    largest = max(energy_of(group, "total").value or 0.0 for group in groups)
+    largest = max(energy_of(group, "total").or_zero for group in groups)
     on_page = Medium.PAGE & everywhere_if(largest > 0)
-    columns = [
-        Column("group", "left"),
-        Column("", "left", on_page),
-        Column(view.nouns.kernels, media=Medium.PAGE),
-        *numbers(view.nouns.launches, "time"),
-        *_energy_columns(view, Medium.ALL),
-        Column("of all", media=on_page),
-        Column("flop/B", media=Medium.PAGE),
-        Column(_interval_label(view), media=_intervals_of(groups), from_width=_WIDEST),
-    ]
-    return Table(columns, [_group_row(view, group, largest) for group in groups])
-
-
-def _group_row(view: View, group: schema.Group, largest: float) -> Row:
-    parts = {name: amount.value or 0.0 for name, amount in view.groups_of(group).items()}
-    cells = [
-        Name(group.name, group.name),
-        Stack(group.name, parts, largest),
-        whole(len(group.kernels)),
-        whole(group.launches),
-        _quantity(time_of(group), "s"),
-        *_energy_cells(view, group),
-        _share(energy_of(group, "total"), view.energy("total")),
-        plain_or(UNKNOWN, group.intensity_flop_per_byte),
-        intervals.cell(group.interval_j, "J"),
-    ]
-    return Row(cells)
+    parts_of = {
+        group.name: {name: amount.or_zero for name, amount in view.groups_of(group).items()} for group in groups
+    }
+    return table_of(
+        groups,
+        (Column("group", "left"), lambda group: Name(group.name, group.name)),
+        (Column("", "left", on_page), lambda group: Stack(group.name, parts_of[group.name], largest)),
+        (Column(view.nouns.kernels, media=Medium.PAGE), lambda group: whole(len(group.kernels))),
+        (Column(view.nouns.launches), lambda group: whole(group.launches)),
+        _TIME,
+        *_energy_fields(view, Medium.ALL),
+        (Column("of all", media=on_page), partial(_share_of_all, view)),
+        (Column("flop/B", media=Medium.PAGE), lambda group: plain_or(UNKNOWN, group.intensity_flop_per_byte)),
+        (
+            Column(_interval_label(view), media=_intervals_of(groups), from_width=_WIDEST),
+            lambda group: intervals.cell(group.interval_j, "J"),
+        ),
+    )
 
 
 def operator_table(view: View, limit: int | None) -> Table:
     """Table of a framework's operators, largest first, each with the modules that called it."""
     operators = merged_operators(view.document.operators or [])
-    amounts = numbers(view.nouns.launches, "time")
-    columns = [*texts("operator", "called in"), *amounts, *_energy_columns(view, Medium.PAGE), Column("of all")]
-    rows = []
-    for operator in operators[:limit]:
-        share = _share(energy_of(operator, "total"), view.energy("total"))
-        size = whole(operator.launches), _quantity(time_of(operator), "s")
-        rows.append(Row([operator.name, operator.module or "", *size, *_energy_cells(view, operator), share]))
-    return Table(columns, rows, note=HOW, left_out=and_more(len(operators) - len(rows), "operator"))
+    shown = operators[:limit]
+    return table_of(
+        shown,
+        (Column("operator", "left"), lambda operator: operator.name),
+        (Column("called in", "left"), lambda operator: operator.module or ""),
+        (Column(view.nouns.launches), lambda operator: whole(operator.launches)),
+        _TIME,
+        *_energy_fields(view, Medium.PAGE),
+        (Column("of all"), partial(_share_of_all, view)),
+        note=_HOW_SHARED,
+        left_out=and_more(len(operators) - len(shown), "operator"),
+    )
 
 
 def _intervals_of(rows: Sequence[schema.Profile | schema.Kernel | schema.Group]) -> Medium:
@@ -142,8 +127,9 @@ def _intervals_of(rows: Sequence[schema.Profile | schema.Kernel | schema.Group])
 
 
 def _interval_label(view: View) -> str:
-    interval = view.document.interval_j
-    return intervals.label(interval.share) if interval else ""
+    if not view.document.interval_j:
+        return ""
+    return intervals.label(view.document.interval_j.share)
 
 
 def _interval_note(view: View) -> str:
@@ -157,18 +143,28 @@ def _interval_note(view: View) -> str:
     )
 
 
-def _energy_columns(view: View, shares: Medium) -> list[Column]:
-    """Columns of the energy in the report's tables, in some media with shares of its parts."""
-    if not view.has_energy:
-        return []
-    return [Column("energy"), *(Column(label, media=shares) for label in ("comp.", "data", "const."))]
+_TIME: Field[Priced] = Column("time"), lambda entry: _quantity(time_of(entry), "s")
 
 
-def _energy_cells(view: View, entry: Priced) -> list[Cell]:
+def _energy_fields(view: View, shares: Medium) -> list[Field[Priced]]:
+    """Fields of the energy in the report's tables, in some media with shares of its parts."""
     if not view.has_energy:
         return []
-    total = energy_of(entry, "total")
-    return [_quantity(total, "J"), *(_share(energy_of(entry, part), total) for part in _PARTS)]
+    labels = zip(("comp.", "data", "const."), _PARTS, strict=True)
+    of_parts = [(Column(label, media=shares), partial(_part_share, part)) for label, part in labels]
+    return [(Column("energy"), partial(_energy_cell, "total")), *of_parts]
+
+
+def _energy_cell(part: str, entry: Priced) -> Quantity:
+    return _quantity(energy_of(entry, part), "J")
+
+
+def _part_share(part: str, entry: Priced) -> Share:
+    return _share(energy_of(entry, part), energy_of(entry, "total"))
+
+
+def _share_of_all(view: View, entry: Priced) -> Share:
+    return _share(energy_of(entry, "total"), view.energy("total"))
 
 
 def count_table(view: View, verbose: bool) -> Table:
@@ -177,19 +173,16 @@ def count_table(view: View, verbose: bool) -> Table:
     columns = [Column("count", "left"), Column("number"), Column("energy", media=priced), Column("each", media=priced)]
     rows = []
     for name, word in view.words.items():
-        if word.value.value or verbose:
-            cells = [word.count.label, _quantity(word.value, word.count.symbol), *_paid(view, name, word.energy)]
-            rows.append(Row(cells))
+        if not word.value.value and not verbose:
+            continue
+        charge = view.charges.get(name)
+        cells: list[Cell] = [word.count.label, _quantity(word.value, word.count.symbol), "", "no price"]
+        if charge is not None:
+            cells[3] = costs_words.price(charge, "{:.4g}".format)
+        if charge is not None and charge.pays:
+            cells[2] = _quantity(word.energy, "J")
+        rows.append(Row(cells))
     return Table(columns, rows)
-
-
-def _paid(view: View, name: str, energy: Amount) -> list[Cell]:
-    charge = view.charges.get(name)
-    if charge is None:
-        return ["", "no price"]
-    if not charge.pays:
-        return ["", "pays nothing"]
-    return [_quantity(energy, "J"), costs_words.price(charge, "{:.4g}".format)]
 
 
 def _quantity(amount: Amount, unit: str) -> Quantity:
@@ -238,7 +231,7 @@ def _rank_spread(spread: schema.Spread, unit: str, noun: str) -> str:
 _FRAMES, _FRAME_LENGTH = 2, 40  # innermost frames; characters of each
 _INSTANCE = pattern(r"(?:_\d+|#\d+)$")
 _ENERGIES = ("computation", "data", "constant", "total")
-HOW = (
+_HOW_SHARED = (
     "A kernel's energy is shared over its launches by their time in the trace, so that of an operator is estimated "
     "where others launch the same kernels, unless the counts are by launch."
 )

@@ -80,18 +80,18 @@ def text(document: Document, verbose: bool = False, width: int = 110) -> str:
 
 def _parts(document: Document, verbose: bool, width: int) -> list[Part]:
     view = View(document)
-    return list(_everything(view)) if verbose else first_screen(view, width)
-
-
-def first_screen(view: View, width: int) -> list[Part]:
-    """What the terminal shows of a report without -v: 15 lines, and more only for what-if questions of the user."""
+    if verbose:
+        return list(_everything(view))
+    # 15 lines, and more only for what-if questions of the user.
     parts: list[Part] = []
     for kernels in (5, 4, 3):
         parts = list(_answer(view, kernels, width))
         if _number_of_lines(parts, width) <= _LINES:
             break
     noted = [*parts, *(Point("Note", note) for note in trust_notes(view)[:1])]
-    return noted if _number_of_lines(noted, width) <= _LINES else parts
+    if _number_of_lines(noted, width) <= _LINES:
+        return noted
+    return parts
 
 
 def _number_of_lines(parts: list[Part], width: int) -> int:
@@ -101,12 +101,25 @@ def _number_of_lines(parts: list[Part], width: int) -> int:
 def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
     devices = "".join(f" · {device}" for device in devices_named(view.document.devices))
     behind = cut(devices, width - _SHORTEST_TITLE)
-    yield Sentence(cut(_program_first(view.document.title), width - len(behind)) + behind, Tone.QUIET)
+    # The title without the folders of its program; a path of Windows may hold spaces.
+    title = view.document.title
+    end = title.find(when("\\" in title, ".exe") or " ")
+    if end <= 0:
+        end = len(title)
+    shown = re.split(r"[/\\]", title[:end])[-1] + title[end:]
+    yield Sentence(cut(shown, width - len(behind)) + behind, Tone.QUIET)
     told = headline(view)
-    beside = gaps_sentence(view) or metered_briefly(view)
-    yield Headline(told.text, told.lead if gaps_lead(view) else beside)
-    if view.has_energy and not counted_alone(view) and not is_constant_alone(view):
-        yield from _bar(view, _SHORT_BAR)
+    lead = gaps_sentence(view) or metered_briefly(view)
+    if gaps_lead(view):
+        lead = told.lead
+    yield Headline(told.text, lead)
+    parts = {group: amount.value for group, amount in view.groups.items() if amount.value}
+    if view.is_above:
+        parts.pop(CONSTANT, None)
+    is_told = view.above.value is not None and not counted_alone(view) and not is_constant_alone(view)
+    if is_told and sum(parts.values()) > 0:
+        families = _family_legend(parts)
+        yield _filled(parts, min(_SHORT_BAR, _LINE - len(families))).append(families, style="dim")
     yield answer.where(view, kernels)
     if view.document.ranks:
         yield Sentence(slowest_words(view.document.ranks))
@@ -116,33 +129,26 @@ def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
     for what_if in view.document.what_if or ():
         if what_if.asked:
             yield Point("If", answer_words(what_if).removeprefix("If "))
-    yield Point("Trust", f"{trust(view).text} {_notes_left(view)}".rstrip())
-
-
-def _program_first(title: str) -> str:
-    """A profile's title without the folders of its program; a path of Windows may hold spaces."""
-    end = title.find(".exe") if "\\" in title else title.find(" ")
-    program, arguments = (title[:end], title[end:]) if end > 0 else (title, "")
-    return re.split(r"[/\\]", program)[-1] + arguments
-
-
-def _notes_left(view: View) -> str:
     notes = len(view.document.warnings)
-    return f"-v: {when(notes, counted(notes, 'note')) or 'every number'}."
+    yield Point("Trust", f"{trust(view).text} -v: {when(notes, counted(notes, 'note')) or 'every number'}.")
 
 
 def _everything(view: View) -> Iterator[Part]:
     """What the terminal shows of a report with -v, in tables: every kernel, count, answer and note."""
     document = view.document
     words = [document.title, ", ".join(devices_named(document.devices, with_capability))]
-    prices = [costs_words.priced(costs) + costs_words.of_gpu(costs) for costs in document.prices]
-    words += [f"costs {', '.join(prices)}"] if prices else []
+    if document.prices:
+        prices = [costs_words.priced(costs) + costs_words.of_gpu(costs) for costs in document.prices]
+        words.append(f"costs {', '.join(prices)}")
     yield Sentence(" · ".join(words), Tone.QUIET)
     yield headline(view)
     if view.has_energy:
-        yield from _bar(view, _BAR, legend=True)
+        yield from _bar(view)
         yield split_table(view)
-    yield from _groups(view)
+    if document.groups:
+        yield group_table(view, document.groups)
+        if document.ranks:
+            yield Sentence(rank_words(document.ranks, view.nouns))
     if view.document.operators:
         yield operator_table(view, None)
     yield kernel_table(view, None)
@@ -154,7 +160,10 @@ def _everything(view: View) -> Iterator[Part]:
         clocks = view.document.clocks
         answers = view.document.what_if or ()
         if limits and view.kernels and limits.kernels[0].speed_share is not None:
-            lines.append(_limit(view.label(view.kernels[0]), limits.kernels[0]))
+            first = limits.kernels[0]
+            arch = phrase(" and {} of the best flop/J", reached(first, "energy_share"))
+            speed = f"{reached(first, 'speed_share')} of the roofline's speed{arch}"
+            lines.append(f"{view.label(view.kernels[0])}: {speed}; {lever(first)}.")
         if clocks:
             lines.append(clock_words(clocks))
         lines += map(answer_words, answers)
@@ -165,31 +174,25 @@ def _everything(view: View) -> Iterator[Part]:
     counts = count_table(view, verbose=True)
     if counts.rows:
         yield counts
-    yield Legend(view.marks if view.costs else 0)
+    yield Legend(view.marks * bool(view.costs))
     if view.document.time_from:
         yield Sentence(f"Time: {view.document.time_from}", Tone.QUIET)
     yield Notes(view.document.warnings, "warning")
 
 
-def _bar(view: View, cells: int, legend: bool = False) -> Iterator[RenderableType]:
-    """A report's 100 % bar on the terminal, and its legend: of groups, or of the three families beside it."""
-    is_left_out = {CONSTANT} if view.is_above and not legend else set()
-    parts = {group: amount.value for group, amount in view.groups.items() if amount.value and group not in is_left_out}
-    if view.above.value is None or sum(parts.values()) <= 0:
+def _bar(view: View) -> Iterator[RenderableType]:
+    """A report's 100 % bar on the terminal, and its legend of groups below."""
+    parts = {group: amount.value for group, amount in view.groups.items() if amount.value}
+    total_j = sum(parts.values())
+    if view.above.value is None or total_j <= 0:
         return
-
-    if legend:
-        yield Padding(_filled(parts, cells), (1, 0, 0, 0))
-        total_j = sum(parts.values())
-        names = Text()
-        for group, joules in parts.items():
-            share = f"{100 * joules / total_j:.0f}" if joules >= 0.005 * total_j else "<1"
-            names.append(f"{_FILLS[_FAMILY_OF[group]] * 2} ", style=_STYLES[group])
-            names.append(f"{view.group_label(group)} {share} %".replace(" ", "\u00a0") + "   ")
-        yield names
-        return
-    families = _family_legend(parts)
-    yield _filled(parts, min(cells, _LINE - len(families))).append(families, style="dim")
+    yield Padding(_filled(parts, _BAR), (1, 0, 0, 0))
+    names = Text()
+    for group, joules in parts.items():
+        share = when(joules >= 0.005 * total_j, f"{100 * joules / total_j:.0f}") or "<1"
+        names.append(f"{_FILLS[_FAMILY_OF[group]] * 2} ", style=_STYLES[group])
+        names.append(f"{view.group_label(group)} {share} %".replace(" ", "\u00a0") + "   ")
+    yield names
 
 
 def _filled(parts: Mapping[str, float], cells: int) -> Text:
@@ -213,17 +216,3 @@ def _family_legend(parts: Mapping[str, float]) -> str:
         joules = sum(value for group, value in parts.items() if _FAMILY_OF[group] == family)
         legend += when(joules, f"  {_FILLS[family]} {name} {percent(joules / total_j)}")
     return legend
-
-
-def _groups(view: View) -> Iterator[Part]:
-    groups = view.document.groups
-    if not groups:
-        return
-    yield group_table(view, groups)
-    if view.document.ranks:
-        yield Sentence(rank_words(view.document.ranks, view.nouns))
-
-
-def _limit(kernel: str, limit: schema.Limit) -> str:
-    arch = phrase(" and {} of the best flop/J", reached(limit, "energy_share"))
-    return f"{kernel}: {reached(limit, 'speed_share')} of the roofline's speed{arch}; {lever(limit)}."

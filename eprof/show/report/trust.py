@@ -8,7 +8,7 @@ from eprof.profile import schema
 from eprof.profile.metering import BY_TIME
 from eprof.show.report.view import View, Word, by_time_of, energy_of
 from eprof.show.words import costs as costs_words
-from eprof.show.words.badges import ASSUMED, MISSING, SIMULATED, Amount
+from eprof.show.words.badges import ASSUMED, MISSING, SIMULATED
 from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
 from eprof.show.words.numbers import percent, plain, quantity, signed_percent, whole
@@ -26,9 +26,7 @@ _PRICES = {
 
 def trust(view: View) -> Point:
     """The first screen's trust: what the prices are and how far off, what is missing, and where the time is from."""
-    # What nothing is priced by needs no trust.
-    prices = _prices(view) if view.has_energy or view.costs is None else ()
-    texts = [_verdict(view), *prices, _lacking(view), *_times(view)]
+    texts = [_verdict(view), *_prices(view), _lacking(view), *_times(view)]
     return Point("Trust", " ".join(filter(None, texts)))
 
 
@@ -38,15 +36,18 @@ def _verdict(view: View) -> str:
         return ""
     if view.to_meter is not None:
         is_split_known = view.to_meter.own and view.to_meter.basis != "estimated" and not any(_lost_groups(view))
-        return "good." if is_split_known and not view.to_meter.idle_j else "total good, its parts rough."
+        if is_split_known and not view.to_meter.idle_j:
+            return "good."
+        return "total good, its parts rough."
     if lacks_some(view):
         # How far off a total is says nothing where a part of it is not known at all.
         is_open = view.energy("total").lower and known(view.interval("total")) is None
         return "rough" + when(is_open, f", a lower bound{lacking_briefly(view)}") + "."
     of_tables = [_kernels_off(view, costs) for costs in view.document.prices]
-    off = ", ".join(dict.fromkeys(of_tables)) if all(of_tables) else ""
-    word = "good" if off and not view.is_modelled else "rough"
-    return f"{word} ({off or _spread(view) or 'error unknown'})."
+    off = when(all(of_tables), ", ".join(dict.fromkeys(of_tables)))
+    if off and not view.is_modelled:
+        return f"good ({off})."
+    return f"rough ({off or _spread(view) or 'error unknown'})."
 
 
 def _spread(view: View) -> str:
@@ -74,15 +75,14 @@ def notes(view: View) -> list[str]:
 
 
 def _prices(view: View) -> Iterator[str]:
-    costs = view.costs
-    if costs is None:
+    """Trust in the prices; what nothing is priced by needs none."""
+    if view.costs is None:
         # What else it says are ways to joules, of which Try has the best.
         yield from (warning.partition(". ")[0].rstrip(".") + "." for warning in view.document.warnings[:1])
-        return
-    if view.to_meter is not None:
+    elif view.to_meter is not None and view.has_energy:
         yield metered_certainty(view, view.to_meter)
-        return
-    yield from (_of_table(view, costs) for costs in view.document.prices)
+    elif view.has_energy:
+        yield from (_of_table(view, costs) for costs in view.document.prices)
 
 
 def _of_table(view: View, costs: schema.Costs) -> str:
@@ -92,10 +92,15 @@ def _of_table(view: View, costs: schema.Costs) -> str:
         is_assumed = costs.setting["core_mhz"] is not None and costs.setting_from == "the table's default"
         facts = [costs_words.at_setting(costs) + " (the log tells no clocks)" * is_assumed, *facts]
     if costs.gpu_match == "other":
-        whose = f"another {view.nouns.processor}'s, so joules hold if the two are alike"
-        facts = [costs_words.of_another(costs, view.nouns), whose]
+        table = costs_words.at_setting(costs)
+        if view.nouns.is_of_cpu:
+            table = costs.device  # in full, for it may be old
+        facts = [table, f"another {view.nouns.processor}'s, so joules hold if the two are alike"]
+    spans = ""
+    if (interval := view.document.interval_j) and interval.share >= 1:
+        spans = (costs.interval_is or "").partition(";")[0]
     whose = costs_words.of_gpu(costs)
-    return f"Prices{whose}: {', '.join(filter(None, facts))}{phrase('; ranges span {}', _range_of(view, costs))}."
+    return f"Prices{whose}: {', '.join(filter(None, facts))}{phrase('; ranges span {}', spans)}."
 
 
 def _basis(view: View, costs: schema.Costs) -> str:
@@ -106,14 +111,6 @@ def _basis(view: View, costs: schema.Costs) -> str:
     if costs.gpu_match == "similar":
         return f"of the similar {costs.device.partition(' (')[0]}, {basis}"
     return basis
-
-
-def _range_of(view: View, costs: schema.Costs) -> str:
-    """What spans the intervals of a table that says so itself, in short."""
-    interval = view.document.interval_j
-    if not interval or interval.share < 1 or not costs.interval_is:
-        return ""
-    return costs.interval_is.partition(";")[0]
 
 
 def _kernels_off(view: View, costs: schema.Costs) -> str:
@@ -131,7 +128,7 @@ def _times(view: View) -> Iterator[str]:
     if view.is_modelled:
         # A count that is not whole, or rests on an assumption, is not exact.
         is_exact = not any(word.value.marks & (MISSING | ASSUMED) for word in view.words.values())
-        exact = "exact for the simulator" if is_exact else "simulated"
+        exact = when(is_exact, "exact for the simulator") or "simulated"
         yield f"Counts: {exact}. Time: a model."
     elif view.time.marks & SIMULATED:
         yield f"Time: given; how the {view.nouns.kernels} share it is a model."
@@ -141,18 +138,20 @@ def _times(view: View) -> Iterator[str]:
 
 _NAMED = 4
 _SHORT = 2  # things that the headline has room for
-_LITTLE = 0.03  # of the total: a group that can take less lacks nothing that lacks_some
+_LITTLE = 0.03  # of the total: a group that can take less lacks nothing that matters
 _FEW, _MOST = 0.1, 0.5
 
 
-def uncounted_share(view: View) -> float:
-    """The most that what was not counted can take, as a uncounted_share of all energy; 1 where nothing bounds it."""
-    total = view.energy("total").value or 0.0
+def _uncounted_share(view: View) -> float:
+    """The most that what was not counted can take, as a share of all energy; 1 where nothing bounds it."""
+    total = view.energy("total").or_zero
     bounds = _bounds(view)
     if bounds is None:
         return float(view.energy("total").lower)
     most = bounds.get("total", 0.0)
-    return 1.0 if most is None else most / (total + most or 1.0)
+    if most is None:
+        return 1.0
+    return most / (total + most or 1.0)
 
 
 def counted_alone(view: View) -> str:
@@ -161,18 +160,18 @@ def counted_alone(view: View) -> str:
     if not total.value or view.to_meter or view.is_above or view.energy(CONSTANT).value:
         return ""
     is_open = total.lower and known(ends) is None
-    alone = [group for group, amount in view.groups.items() if (amount.value or 0.0) > _NEARLY_ALL * total.value]
+    alone = [group for group, amount in view.groups.items() if amount.or_zero > _NEARLY_ALL * total.value]
     return next((group for group in alone if is_open), "")
 
 
 def lacks_some(view: View) -> bool:
     """Whether what was not counted can take a tenth of all energy or more."""
-    return uncounted_share(view) > _FEW
+    return _uncounted_share(view) > _FEW
 
 
 def lacks_most(view: View) -> bool:
     """Whether what was not counted can take more than what was."""
-    return uncounted_share(view) > _MOST
+    return _uncounted_share(view) > _MOST
 
 
 def lacking_briefly(view: View) -> str:
@@ -183,7 +182,7 @@ def lacking_briefly(view: View) -> str:
 
 
 def _lacking(view: View) -> str:
-    """All that a total lacks and that lacks_some: "Not counted: L2 (at most 1.20 J), FP64, and 3 more."."""
+    """All that a total lacks and that matters: "Not counted: L2 (at most 1.20 J), FP64, and 3 more."."""
     bounds = _bounds(view)
     wholly, partly = _lost_groups(view)
     if bounds is None:
@@ -196,7 +195,7 @@ def _lacking(view: View) -> str:
         if view.time.value is None:
             return "Neither work nor time was counted."
         return "Nothing but time was counted."
-    total = view.energy("total").value or 0.0
+    total = view.energy("total").or_zero
     capped = bounds.get("total")
     # The largest first; those that nothing bounds but the board, which then all have the same room, before them.
     groups = [group for group in bounds if group != "total"]
@@ -220,8 +219,9 @@ def _lacking(view: View) -> str:
 
 def _bounds(view: View) -> dict[str, float | None] | None:
     """The most that each group's uncounted part can take; None in a document without intervals."""
-    interval = view.document.interval_j
-    return interval.uncounted if interval else None
+    if not view.document.interval_j:
+        return None
+    return view.document.interval_j.uncounted
 
 
 def _lost_groups(view: View) -> tuple[list[str], list[str]]:
@@ -229,8 +229,8 @@ def _lost_groups(view: View) -> tuple[list[str], list[str]]:
     if view.costs is None:
         return [], []
     lost = {word.count.group for word in view.words.values() if _lacks(view, word)}
-    wholly = [_lost_name(view, group) for group in GROUPS if group in lost and not _joules_lacking(view, group)]
-    partly = [_lost_name(view, group) for group in GROUPS if group in lost and _joules_lacking(view, group)]
+    wholly = [_lost_name(view, group) for group in GROUPS if group in lost and not view.joules_of(group)]
+    partly = [_lost_name(view, group) for group in GROUPS if group in lost and view.joules_of(group)]
     constant = view.energy(CONSTANT)
     if constant.value is None:
         wholly.insert(0, "constant power (no time)")
@@ -240,7 +240,7 @@ def _lost_groups(view: View) -> tuple[list[str], list[str]]:
 
 
 def _lacks(view: View, word: Word) -> bool:
-    """Whether the energy of a count lacks something; of a metered uncounted_share, whether the count does."""
+    """Whether the energy of a count lacks something; of a share of metered energy, whether the count does."""
     charge = view.charges.get(word.count.name)
     if charge is not None and not charge.pays:
         return False
@@ -248,10 +248,6 @@ def _lacks(view: View, word: Word) -> bool:
     if view.to_meter is not None and word.energy.value:
         marks = word.value.marks
     return bool(marks & MISSING)
-
-
-def _joules_lacking(view: View, group: str) -> float:
-    return view.groups.get(group, Amount(None)).value or 0.0
 
 
 def _lost_name(view: View, group: str) -> str:
@@ -265,7 +261,7 @@ def _lost_name(view: View, group: str) -> str:
     if is_partly and 0 < len(lacking) <= 2:
         return listed([uncapital(word.count.label) for word in lacking])
     name = view.in_prose(group)
-    if group == "fp16" and _joules_lacking(view, "tensor"):
+    if group == "fp16" and view.joules_of("tensor"):
         return f"{name} outside tensor cores"
     return name
 
@@ -286,8 +282,21 @@ def metered_sentences(view: View) -> Iterator[str]:
         yield f"{metered} They are split by time alone."
         return
     yield f"{metered} They are split by counts: {_shape(view, to_meter)} times {plain(to_meter.factor)}."
-    if len(view.kernels) > 1:
-        yield _by_time(view, to_meter)
+    if len(view.kernels) == 1:
+        return
+    # What each kernel would take by time alone, and whether the difference is certain.
+    kernels, known = view.nouns.kernels, f"a factor of {to_meter.within:g}"
+    apart = _apart(view, to_meter.within)
+    if not apart:
+        yield f"Time alone would say the same of every {view.nouns.kernel}, as far as the split is known (to {known})."
+        return
+    kernel, by_counts, by_time = apart[0]
+    of_all = f"{whole(len(view.kernels) - len(apart))} of {whole(len(view.kernels))} {kernels}"
+    other = f"{quantity(by_time, 'J')} instead of {quantity(by_counts, 'J')}"
+    yield (
+        f"By time alone {view.label(kernel)} would take {other}; for {of_all} the two differ by less than the split is "
+        f"known to, {known}."
+    )
 
 
 def is_by_time(view: View) -> bool:
@@ -326,21 +335,6 @@ def _shape(view: View, to_meter: schema.ToMeter) -> str:
         return f"prices estimated for a {view.nouns.processor} that nobody measured,"
     whose = when(not to_meter.own, f", another {view.nouns.processor}'s table,")
     return f"the prices of {to_meter.shape}{whose}"
-
-
-def _by_time(view: View, to_meter: schema.ToMeter) -> str:
-    """What each kernel would take of the metered energy by time alone, and whether the difference is certain."""
-    known = f"a factor of {to_meter.within:g}"
-    apart = _apart(view, to_meter.within)
-    if not apart:
-        return f"Time alone would say the same of every {view.nouns.kernel}, as far as the split is known (to {known})."
-    kernel, by_counts, by_time = apart[0]
-    alike = len(view.kernels) - len(apart)
-    return (
-        f"By time alone {view.label(kernel)} would take {quantity(by_time, 'J')} instead of "
-        f"{quantity(by_counts, 'J')}; for {whole(alike)} of {whole(len(view.kernels))} {view.nouns.kernels} the two "
-        f"differ by less than the split is known to, {known}."
-    )
 
 
 def _apart(view: View, within: float) -> list[_ByBoth]:

@@ -1,7 +1,7 @@
 """The document `eprof.profile/1` as the sections read it: amounts with marks, groups, kernels, marks that all share."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, cached_property
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin
@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import fields, replace
 from numpy.typing import NDArray
 
+from eprof.base.known import only
 from eprof.base.labels import DEVICE_WIDTH, WIDTH, labels
 from eprof.base.nouns import nouns_of
 from eprof.base.text import capital
@@ -73,11 +74,6 @@ def above_of(entry: Entry) -> Amount:
     return total(part for part in parts if part.value is not None or part.marks & MISSING)
 
 
-def has_modelled_time(kernel: schema.Kernel) -> bool:
-    """Whether a kernel's time comes from a model of a simulated device."""
-    return bool(bits(kernel.time_marks) & SIMULATED)
-
-
 def time_of(entry: Priced) -> Amount:
     """The time of a kernel, of a group, of an operator or of the whole."""
     return Amount(entry.time_s, bits(entry.time_marks))
@@ -105,16 +101,6 @@ def contenders(causes: schema.Causes) -> list[schema.Cause]:
     ends = [part.interval or [part.share, _ALIKE * part.share] for part in causes.parts]
     least = max(low or 0.0 for low, _ in ends)
     return [part for part, (_, high) in zip(causes.parts, ends, strict=True) if (high or 1.0) >= least]
-
-
-def _flops_by_word(entry: Entry) -> dict[str, int]:
-    """The flops of each count of the profile: of a total that was counted in flops, instead of its parts."""
-    flops = dict(FLOPS)
-    for whole, parts in FLOAT_PARTS.items():
-        count = entry.counts.get(whole)
-        if count is not None and count.unit == "flop" and count.value is not None:
-            flops = {name: flops[name] for name in flops if name not in parts} | {whole: 1}
-    return flops
 
 
 class Word(Struct, frozen=True):
@@ -154,7 +140,6 @@ class View:
         self.document = schema.typed(document, schema.Profile)
         self.kernels = self.document.kernels
         self.costs = self.document.costs
-        self.charges = _charges(self.document.prices)
         self.several_devices = len(self.document.devices) > 1
         self.nouns = nouns_of(self.document.device.processor)
         self._columns: dict[str, Column] = {}
@@ -195,8 +180,7 @@ class View:
     @cached_property
     def _labels(self) -> dict[str, str]:
         names = [kernel.name for kernel in self.kernels]
-        width = WIDTH - DEVICE_WIDTH if self.several_devices else WIDTH
-        return dict(zip(names, labels(names, width), strict=True))
+        return dict(zip(names, labels(names, WIDTH - DEVICE_WIDTH * self.several_devices), strict=True))
 
     @cached_property
     def has_energy(self) -> bool:
@@ -221,7 +205,9 @@ class View:
         """What the profile's total is: "predicted", "metered", or "estimated" where the meter saw idle time too."""
         if self.to_meter is None:
             return "predicted"
-        return "estimated" if self.to_meter.idle_j else "metered"
+        if self.to_meter.idle_j:
+            return "estimated"
+        return "metered"
 
     @property
     def is_estimated(self) -> bool:
@@ -231,8 +217,7 @@ class View:
     @property
     def constant_w(self) -> float | None:
         """The constant power of the profile's prices in W; None without prices, or where GPUs have their own."""
-        watts = {costs.constant_power_w for costs in self.document.prices}
-        return watts.pop() if len(watts) == 1 else None
+        return only({costs.constant_power_w for costs in self.document.prices})
 
     @cached_property
     def groups(self) -> dict[str, Amount]:
@@ -245,9 +230,10 @@ class View:
     def at_the_roofline(self, whole: float, of_kernel: Callable[[schema.Kernel], float | None]) -> float:
         """What a sum over kernels is if modelled times are the roofline's own; given times stay as they are."""
         modelled = self.document.modelled_time
-        efficiency = modelled.efficiency if modelled else 1.0
-        of_model = sum(of_kernel(kernel) or 0.0 for kernel in self.kernels if has_modelled_time(kernel))
-        return whole - of_model * (1 - efficiency)
+        if not modelled:
+            return whole
+        of_model = sum(of_kernel(kernel) or 0.0 for kernel in self.kernels if bits(kernel.time_marks) & SIMULATED)
+        return whole - of_model * (1 - modelled.efficiency)
 
     def groups_of(self, entry: Entry) -> dict[str, Amount]:
         """Energy of each group of counts of one kernel, as `groups` has them of the profile."""
@@ -257,11 +243,8 @@ class View:
     def all_groups_of(self, entry: Entry) -> dict[str, Amount]:
         """Energy of each group of counts of one kernel with modelled constant power, for files of numbers."""
         # By identity: an entry has no hash, and it lives as long as this view does.
-        if id(entry) not in self._groups:
-            self._groups[id(entry)] = self._groups_of(entry)
-        return self._groups[id(entry)]
-
-    def _groups_of(self, entry: Entry) -> dict[str, Amount]:
+        if id(entry) in self._groups:
+            return self._groups[id(entry)]
         members: dict[str, list[Amount]] = {group: [] for group in GROUPS}
         if self.costs:
             members["constant"].append(energy_of(entry, "constant"))
@@ -270,7 +253,13 @@ class View:
                     continue  # what was not counted of it costs nothing either
                 members[COUNTS[name].group].append(self.energy_of_count(count))
         sums = {group: _more_than_nothing(total(amounts)) for group, amounts in members.items() if amounts}
-        return {group: amount for group, amount in sums.items() if amount.value or amount.marks & MISSING}
+        known_or_lacking = {group: amount for group, amount in sums.items() if amount.value or amount.marks & MISSING}
+        self._groups[id(entry)] = known_or_lacking
+        return known_or_lacking
+
+    def joules_of(self, group: str) -> float:
+        """What a group of counts takes of the whole, as far as is known."""
+        return self.groups.get(group, Amount(None)).or_zero
 
     def joules_by_kernel(self, group: str) -> list[float]:
         """What a group of counts takes in each kernel, as far as is known."""
@@ -289,7 +278,9 @@ class View:
         """
         marks = bits(count.marks)
         if count.energy_j is None:
-            return Amount(0.0) if count.value == 0 else Amount(None, marks)
+            if count.value == 0:
+                return Amount(0.0)
+            return Amount(None, marks)
         if self.to_meter is not None and marks & MISSING:
             marks = marks & ~MISSING | ESTIMATED
         if count.energy_j or marks & MISSING:
@@ -324,7 +315,7 @@ class View:
             ends: schema.Range | None = None
             if pair is not None:
                 # Of a kernel it is as wide as of the whole, against its value.
-                scale = share / (self.groups[group].value or 1.0)
+                scale = share / (self.joules_of(group) or 1.0)
                 ends = [scale * pair[0], min(scale * pair[1], 1.0)]
             parts.append(schema.Cause([group], share, ends))
         made = schema.Causes("sure", parts)
@@ -332,11 +323,9 @@ class View:
             return replace(made, largest="open")
         return made
 
-    def is_certain(self, part: str) -> bool:
-        """Whether an energy of the whole, by family or by group of counts, is certain enough to name."""
-        families = (COMPUTATION, DATA, CONSTANT, "total")
-        amount = self.energy(part) if part in families else self.groups.get(part, Amount(None))
-        return is_certain(amount.value, self.interval(part))
+    def is_certain(self, group: str) -> bool:
+        """Whether the energy of a group of counts is certain enough to name."""
+        return is_certain(self.groups[group].value, self.interval(group))
 
     def in_prose(self, group: str) -> str:
         """A group of counts within a sentence; where only the issue of warps is priced, it is that."""
@@ -359,23 +348,31 @@ class View:
     @cached_property
     def words(self) -> dict[str, Word]:
         """Every count of the profile, in the order of the vocabulary."""
-        listed = self.document.counts
-        return {
-            name: Word(
-                replace(COUNTS[name], unit=listed[name].unit, label=self.nouns.label(name)),
-                self._counted(name),
-                self.energy_of_count(listed[name]),
-                listed[name].how,
-            )
-            for name in COUNTS
-            if name in listed
-        }
+        words = {}
+        for name, vocabulary in COUNTS.items():
+            count = self.document.counts.get(name)
+            if count is None:
+                continue
+            # Without the marks of its price, MISSING only if a kernel lacks it.
+            is_lower = bool(count.lower_bound) or bool(np.isnan(self.column(name).values).any())
+            value = Amount(count.value, bits(count.marks) & self.masks[name] | MISSING * is_lower)
+            named = replace(vocabulary, unit=count.unit, label=self.nouns.label(name))
+            words[name] = Word(named, value, self.energy_of_count(count), count.how)
+        return words
 
-    def _counted(self, name: str) -> Amount:
-        """A count of the whole profile: without the marks of its price, MISSING only if a kernel lacks it."""
-        count = self.document.counts[name]
-        is_lower = bool(count.lower_bound) or bool(np.isnan(self.column(name).values).any())
-        return Amount(count.value, bits(count.marks) & self.masks[name] | MISSING * is_lower)
+    @cached_property
+    def charges(self) -> dict[str, schema.Charge]:
+        """What each count pays, by one price for all GPUs, or NaN pJ where they differ."""
+        prices = self.document.prices
+        charges: dict[str, schema.Charge] = {}
+        for name in dict.fromkeys(name for costs in prices for name in costs.charges):
+            own = [costs.charges[name] for costs in prices if name in costs.charges]
+            if len(own) == len(prices) and len({(charge.pays, charge.pj) for charge in own}) == 1:
+                charges[name] = own[0]
+            elif any(charge.pays for charge in own):
+                marks = list(dict.fromkeys(mark for charge in own for mark in charge.marks))
+                charges[name] = schema.Charge(True, math.nan, None, None, marks)
+        return charges
 
     @cached_property
     def masks(self) -> dict[str, int]:
@@ -396,14 +393,14 @@ class View:
     @cached_property
     def instruction_words(self) -> list[str]:
         """The words of the profile that make up all instructions."""
-        return self._exclusive("instruction")
+        return self.exclusive("instruction")
 
     @cached_property
     def byte_words(self) -> list[str]:
         """The words of the profile that make up all bytes."""
-        return self._exclusive("byte")
+        return self.exclusive("byte")
 
-    def _exclusive(self, unit: str) -> list[str]:
+    def exclusive(self, unit: str) -> list[str]:
         """The words that make up all instructions or all bytes, none twice.
 
         No requested bytes beside served ones, no warp instructions among threads'. A class total and its parts exclude
@@ -430,11 +427,6 @@ class View:
         needed = [name for name in names if name in counts or not any(word in counts for word in stand_ins(name))]
         return _more_than_nothing(total(self.amount(entry, name) for name in needed))
 
-    def energy_of_word(self, name: str) -> Amount:
-        """The energy of a count of the whole; not known where the profile has none."""
-        word = self.words.get(name)
-        return Amount(None) if word is None else word.energy
-
     def amount(self, entry: Entry, name: str) -> Amount:
         """A count of a kernel or of the whole, with the marks of the counting alone."""
         if entry is self.document:
@@ -448,43 +440,41 @@ class View:
     def times_from_l1(self, entry: Entry) -> float:
         """The bytes that L1 moves for each one from or to DRAM; 0 where not both are known."""
         l1 = self.summed(entry, [word for word in self.words if COUNTS[word].group == "l1"])
-        return (l1.value or 0.0) / (self.summed(entry, DRAM).value or math.inf)
+        return l1.or_zero / (self.summed(entry, DRAM).value or math.inf)
 
     def flops(self, entry: Entry) -> Amount:
         """Floating-point operations, two for a multiply-add, with those of tensor cores; not known unless all are."""
-        return self._all_flops if entry is self.document else self._flops(entry)
-
-    @cached_property
-    def _all_flops(self) -> Amount:
-        flops = total(self._flops(kernel) for kernel in self.kernels)
-        if flops.marks & MISSING:
-            return Amount(None, MISSING)
-        return flops
-
-    def _flops(self, entry: Entry) -> Amount:
-        work = 0.0
-        marks = 0
-        for name, flops in _flops_by_word(entry).items():
+        if entry is self.document:
+            return self._all_flops
+        flops_of = dict(FLOPS)
+        for whole, parts in FLOAT_PARTS.items():
+            count = entry.counts.get(whole)
+            if count is not None and count.unit == "flop" and count.value is not None:
+                # A total that was counted in flops stands for its parts.
+                flops_of = {name: flops for name, flops in flops_of.items() if name not in parts} | {whole: 1}
+        work, marks = 0.0, 0
+        for name, flops in flops_of.items():
             count = entry.counts.get(name)
             if count is None or count.value is None:
                 return Amount(None, MISSING)
             if count.value:
                 work += count.value * flops
                 marks |= bits(count.marks) & self.masks[name]
-        tensor = self._tensor_flops(entry)
-        if tensor.value is None:
+        # An instruction of tensor cores may do any number of flops.
+        tensor_instructions = entry.counts.get("tensor")
+        if tensor_instructions is not None and tensor_instructions.value:
             return Amount(None, MISSING)
-        return Amount(work + tensor.value, marks | tensor.marks)
+        tensor = total(self.amount(entry, name) for name in TENSOR_FLOPS if name in entry.counts)
+        if tensor.marks & MISSING:
+            return Amount(None, MISSING)
+        return Amount(work + tensor.or_zero, marks | tensor.marks)
 
-    def _tensor_flops(self, entry: Entry) -> Amount:
-        """Flops of tensor cores; not known where there are instructions of them, or only some types are known."""
-        instructions = entry.counts.get("tensor")
-        if instructions is not None and instructions.value:
+    @cached_property
+    def _all_flops(self) -> Amount:
+        flops = total(self.flops(kernel) for kernel in self.kernels)
+        if flops.marks & MISSING:
             return Amount(None, MISSING)
-        amounts = [self.amount(entry, name) for name in TENSOR_FLOPS if name in entry.counts]
-        if any(amount.marks & MISSING for amount in amounts):
-            return Amount(None, MISSING)
-        return total([Amount(0.0), *amounts])
+        return flops
 
     def intensity(self, entry: Entry) -> Amount:
         """Flops per DRAM byte of a kernel or of the profile."""
@@ -529,7 +519,7 @@ class View:
         """Kernels, largest first: as the document has them, unless their times are models or not known."""
         places = list(range(len(self.kernels)))
         if self.measure == "instructions" or self.is_above:
-            places.sort(key=lambda place: -(self.ranked(self.kernels[place]).value or 0.0))
+            places.sort(key=lambda place: -self.ranked(self.kernels[place]).or_zero)
         return places
 
     def place_of(self, entry: Entry) -> int | None:
@@ -549,19 +539,6 @@ class View:
         for entry in (*self.charges.values(), *(self.document.what_if or ())):
             marks |= bits(entry.marks)
         return marks
-
-
-def _charges(prices: Sequence[schema.Costs]) -> dict[str, schema.Charge]:
-    """What each count pays, by one price for all GPUs, or NaN pJ where they differ."""
-    charges: dict[str, schema.Charge] = {}
-    for name in dict.fromkeys(name for costs in prices for name in costs.charges):
-        own = [costs.charges[name] for costs in prices if name in costs.charges]
-        if len(own) == len(prices) and len({(charge.pays, charge.pj) for charge in own}) == 1:
-            charges[name] = own[0]
-        elif any(charge.pays for charge in own):
-            marks = list(dict.fromkeys(mark for charge in own for mark in charge.marks))
-            charges[name] = schema.Charge(True, math.nan, None, None, marks)
-    return charges
 
 
 Document = TypeVar("Document", bound=Struct)

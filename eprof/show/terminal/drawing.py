@@ -13,8 +13,20 @@ from rich.console import Console, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from eprof.base.text import cut, phrase, printable, visible, when
-from eprof.show.words.blocks import Block, Headline, Legend, Medium, Notes, Point, Sentence, Table, Tone, Verdict
+from eprof.base.text import by_sign, cut, phrase, printable, visible, when
+from eprof.show.words.blocks import (
+    Block,
+    Headline,
+    Legend,
+    Medium,
+    Notes,
+    Point,
+    Sentence,
+    Table,
+    Tone,
+    Verdict,
+    at_most,
+)
 from eprof.show.words.cells import Bar, Cell, Change, Name, legend, plain_text
 from eprof.show.words.numbers import and_more
 
@@ -93,7 +105,7 @@ def _block(block: Block | RenderableType, width: int, verbose: bool) -> Iterator
             if block.marks:
                 yield Text(legend(block.marks), style="dim")
         case Notes():
-            shown = block.texts[: None if verbose else _NOTES]
+            shown = block.texts[: at_most(_NOTES, verbose)]
             for note in shown:
                 yield Text.assemble((f"{block.noun}: ", "yellow"), printable(note))
             if rest := and_more(len(block.texts) - len(shown), block.noun):
@@ -127,6 +139,9 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
             from_width = max(from_width, needed[-1])
         rows, labels, widths = [row[:shown] for row in rows], labels[: shown + 1], widths[:shown]
     columns = table.columns[: len(labels)]
+    narrowest, apart = _NARROWEST, _APART
+    if table.headless:
+        narrowest, apart = _NAMED, 2
     drawn = RichTable(
         box=None if table.headless else SIMPLE_HEAD,
         show_header=not table.headless,
@@ -141,7 +156,6 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
         is_number = column.align != "left"
         drawn.add_column(label, justify=column.align, no_wrap=is_number, min_width=wide * is_number)
 
-    narrowest, apart = (_NAMED, 2) if table.headless else (_NARROWEST, _APART)
     room = max(narrowest, min(_WIDEST, width - sum(wide + apart for wide in widths)))
     fitted = table.fitted(room).rows
     if table.headless and widths:
@@ -170,12 +184,12 @@ def _cell(cell: Cell) -> Text:
         filled = "█" * max(1, round(abs(cell.value) * _HALF_BAR))
         less, more = when(cell.value < 0, filled).rjust(_HALF_BAR), when(cell.value > 0, filled).ljust(_HALF_BAR)
         return Text.assemble((less, _LESS), ("│", "dim"), (more, _MORE))
-    words = printable(plain_text(cell))
+    style = ""
     if isinstance(cell, Change) and cell.value is None:
-        return Text(words, style="dim")
-    if isinstance(cell, Change) and cell.value:
-        return Text(words, style=_MORE if cell.value > 0 else _LESS)
-    return Text(words)
+        style = "dim"
+    elif isinstance(cell, Change) and cell.value:
+        style = by_sign(cell.value, _LESS, _MORE)
+    return Text(printable(plain_text(cell)), style=style)
 
 
 Row = Mapping[str, Any]
@@ -200,4 +214,6 @@ def show_list(parts: Iterable[RenderableType]) -> None:
     """Print each part; texts as what can be printed of them."""
     console = terminal()
     for part in parts:
-        console.print(Text(printable(part)) if isinstance(part, str) else part)
+        if isinstance(part, str):
+            part = Text(printable(part))
+        console.print(part)

@@ -31,6 +31,11 @@ class Amount(NamedTuple):
     marks: int = 0
 
     @property
+    def or_zero(self) -> float:
+        """The number, or 0 where it is not known."""
+        return self.value or 0.0
+
+    @property
     def lower(self) -> bool:
         """Whether the amount is known, but only as a lower bound."""
         return self.value is not None and bool(self.marks & MISSING)
@@ -82,7 +87,9 @@ def signs(marks: int) -> str:
 
 def letters(marks: int) -> Markup:
     """The marks of an amount as small raised signs."""
-    return Markup('<sup title="{}">{}</sup>').format(title(marks), signs(marks)) if marks else Markup("")
+    if not marks:
+        return Markup("")
+    return Markup('<sup title="{}">{}</sup>').format(title(marks), signs(marks))
 
 
 def written(text: str | None, marks: int = 0, *, bound: bool = True) -> Markup:

@@ -126,16 +126,13 @@ class Table(Struct, frozen=True):
 
     def fitted(self, width: int) -> "Table":
         """The table with names of about `width` characters at most; different ones stay different."""
-        names = fitted([plain_text(row.cells[0]) for row in self.rows], width)
-        rows = [
-            replace(row, cells=[_renamed(row.cells[0], name), *row.cells[1:]])
-            for row, name in zip(self.rows, names, strict=True)
-        ]
+        rows = []
+        for row, name in zip(self.rows, fitted([plain_text(row.cells[0]) for row in self.rows], width), strict=True):
+            cell: Cell = name
+            if isinstance(row.cells[0], Name):
+                cell = replace(row.cells[0], text=name)
+            rows.append(replace(row, cells=[cell, *row.cells[1:]]))
         return replace(self, rows=rows)
-
-
-def _renamed(cell: Cell, name: str) -> Cell:
-    return replace(cell, text=name) if isinstance(cell, Name) else name
 
 
 Entry = TypeVar("Entry")

@@ -101,13 +101,19 @@ def plain_text(cell: Cell) -> str:
         case str():
             return cell
         case Quantity():
-            return UNKNOWN if cell.value is None else signs(cell.marks) + quantity(cell.value, cell.unit)
+            if cell.value is None:
+                return UNKNOWN
+            return signs(cell.marks) + quantity(cell.value, cell.unit)
         case Change():
             if cell.value is None:
                 return "not known"
-            return signs(cell.marks) + signed_quantity(cell.value, cell.unit) if cell.value else "0"
+            return when(cell.value, signs(cell.marks) + signed_quantity(cell.value, cell.unit)) or "0"
         case Share():
-            return share_text(cell)
+            if cell.value is None:
+                return ""
+            if cell.signed:
+                return signed_percent(cell.value)
+            return percent(cell.value)
         case Factor():
             return plain_or("", cell.value)
         case Written() | Tag() | Name():
@@ -119,13 +125,6 @@ def plain_text(cell: Cell) -> str:
 def signed_quantity(value: float, unit: str) -> str:
     """A change with its sign: "+1.00 J"."""
     return when(value > 0, "+") + quantity(value, unit)
-
-
-def share_text(share: Share) -> str:
-    """A share in per cent; nothing where there is none."""
-    if share.value is None:
-        return ""
-    return signed_percent(share.value) if share.signed else percent(share.value)
 
 
 def signs(marks: int) -> str:

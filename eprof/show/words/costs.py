@@ -8,7 +8,7 @@ from typing import Protocol
 from msgspec import UnsetType
 
 from eprof.base.clocks import label
-from eprof.base.nouns import Nouns, nouns_of
+from eprof.base.nouns import nouns_of
 from eprof.base.text import bracketed, phrase, when
 from eprof.profile import schema
 from eprof.profile.device import split_label
@@ -48,11 +48,6 @@ def named(costs: Named) -> str:
     return f"{costs.name} ({costs.basis or 'basis not stated'})"
 
 
-def of_another(costs: schema.Costs, nouns: Nouns) -> str:
-    """Whose the cost table is if not of the profiled processor; a CPU's in full, for it may be old."""
-    return costs.device if nouns.is_of_cpu else at_setting(costs)
-
-
 def all_named(tables: Iterable[Named]) -> str:
     """Cost tables for the head of a page or a summary, each once: "costs a100 (published), v100 (fitted)"; or ""."""
     return phrase("costs {}", ", ".join(dict.fromkeys(map(named, tables))))
@@ -62,7 +57,9 @@ def price(charge: schema.Charge, number: Callable[[float], str]) -> str:
     """What one of a count pays, "7.74 pJ"; "by GPU" where each of several has its own price."""
     if not charge.pays:
         return "pays nothing"
-    return "by GPU" if math.isnan(charge.pj) else f"{number(charge.pj)}{NARROW}pJ"
+    if math.isnan(charge.pj):
+        return "by GPU"
+    return f"{number(charge.pj)}{NARROW}pJ"
 
 
 def priced(costs: Priced) -> str:
@@ -72,7 +69,7 @@ def priced(costs: Priced) -> str:
 
 def at_setting(costs: Priced) -> str:
     """A cost table at its setting, without what its prices rest on: "v100 at 1380/877 MHz"."""
-    return costs.name if costs.setting["core_mhz"] is None else f"{costs.name} at {setting(costs.setting)}"
+    return costs.name + when(costs.setting["core_mhz"] is not None, f" at {setting(costs.setting)}")
 
 
 def setting(values: Mapping[str, float | None]) -> str:

@@ -11,9 +11,7 @@ Ends = Sequence[float | None] | None
 
 def known(ends: Ends) -> tuple[float, float] | None:
     """Both ends of an interval; None where there is none."""
-    if ends is None:
-        return None
-    low, high = ends
+    low, high = ends or (None, None)
     if low is None or high is None:
         return None
     return low, high
@@ -45,7 +43,9 @@ def wide(ends: Ends, unit: str) -> str:
 def cell(ends: Ends, unit: str, *, signed: bool = False) -> str:
     """The interval as a cell of a table; empty where there is none."""
     pair = known(ends)
-    return "" if pair is None else span(*pair, unit, signed=signed)
+    if pair is None:
+        return ""
+    return span(*pair, unit, signed=signed)
 
 
 def label(share: float) -> str:
@@ -78,7 +78,7 @@ def meaning(
 
 def of_change(nouns: Nouns, share: float, replicas: int, paired: bool, within: float | None = None) -> str:
     """What the intervals of a difference are made of. paired: each replica prices both sides."""
-    whose = "the same prices for both sides" if paired else "prices of both sides drawn independently"
+    whose = when(paired, "the same prices for both sides") or "prices of both sides drawn independently"
     source = f"{percent(share)} interval: what {replicas} refits of the prices make of these counts"
     if share >= 1:
         source = "Interval: from those of the prices"

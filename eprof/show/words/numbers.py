@@ -117,19 +117,13 @@ def and_more(number: int, noun: str) -> str:
 
 def span(low: float, high: float, unit: str, *, signed: bool = False) -> str:
     """Two numbers, the unit once where both have it: "2.24 to 3.55 J"; signed: "−934 to −302 mJ"."""
-    first, last = (_end(end, unit, signed) for end in (low, high))
+    first, last = (when(signed and end > 0, "+") + (when(end, quantity(end, unit)) or "0") for end in (low, high))
     if first == last:
         return last
     number, _, its_unit = first.partition(NARROW)
     if its_unit == last.partition(NARROW)[2]:
         first = number
     return f"{first} to {last}"
-
-
-def _end(value: float, unit: str, signed: bool) -> str:
-    if value == 0:
-        return "0"
-    return when(signed and value > 0, "+") + quantity(value, unit)
 
 
 def percent_span(low: float, high: float) -> str:

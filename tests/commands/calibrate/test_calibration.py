@@ -10,6 +10,7 @@ import pytest
 from standin_gpu import CONSTANT_W, DEVICE, PRICES, StandIn, StandInMeter, Time, hands
 
 from eprof import costs
+from eprof.base.boards import DataSheet
 from eprof.base.errors import CollectError, DefinitionError, EprofError, LogError, UsageError
 from eprof.base.progress import Progress
 from eprof.base.toml import Document
@@ -21,7 +22,6 @@ from eprof.commands.calibrate import results, table
 from eprof.commands.calibrate.results import fraction, peaks, resource
 from eprof.commands.calibrate.session import Request, Session, label
 from eprof.costs import estimate
-from eprof.costs.datasheets import DataSheet
 
 MANIFEST = manifests.load()
 H100 = (9, 0)

@@ -9,9 +9,9 @@ from functools import cache
 import pytest
 from conftest import ROOT
 
+from eprof.base import boards
 from eprof.cli import commands
 from eprof.commands.completion import command as completion
-from eprof.costs import datasheets
 
 
 def shell(name):
@@ -112,8 +112,8 @@ def test_behind_a_program_its_own_words_are_left_alone():
 
 
 def test_names_of_gpus_without_spaces_mean_the_same_gpus():
-    for name in (sheet.name for sheet in datasheets.sheets()):
-        sheet = datasheets.data_sheet(name.replace(" ", "-"))
+    for name in (sheet.name for sheet in boards.sheets()):
+        sheet = boards.data_sheet(name.replace(" ", "-"))
         assert sheet is not None and name.startswith(sheet.name), name
 
 

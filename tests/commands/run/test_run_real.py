@@ -10,6 +10,7 @@ import subprocess
 import pytest
 from run_support import STAND_INS
 
+from eprof.collect.collector import Tool
 from eprof.collect.tools import ask, gpu, has_gpu
 from eprof.counts import counters
 from eprof.profile import api
@@ -142,4 +143,5 @@ def test_metrics_by_opcode_are_known_to_ncu():
     name = "sass__thread_inst_executed_true_per_opcode"
     assert ask([path, "--list-metrics", "--metrics", name]).split() == [name, f"-{name}"]
     details = "details" in ask([path, "--help"]).partition("--print-metric-instances")[2][:800].partition("\n  --")[0]
-    assert (name in ncu._by_opcode(path)) is details
+    offer = ncu.COLLECTOR.offered(Tool("ncu", True, "", path, capability="8.0"), [name])
+    assert (name in offer.names) is details

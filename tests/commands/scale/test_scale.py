@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from eprof.base.errors import EprofError, UsageError
-from eprof.base.toml import Document
+from eprof.base.toml import Document, Formula
 from eprof.cli import main
 from eprof.clusters import cluster
 from eprof.clusters.cluster import Clock
@@ -60,9 +60,13 @@ def machine(**changes):
     return replace(cluster.read(Document.parse(MACHINE, "t.toml")), **changes)
 
 
+def one_case(on, program):
+    return model.Case(on, program, 1e3, [1], [on.at(None)], "interrupt")
+
+
 def point(name, size, processors, *, on=None, mhz=2800, waiting="interrupt"):
     on = on or machine()
-    return model.points(on, model.load(name), [size], [processors], on.at(mhz), waiting)[0]
+    return model.points(on, model.load(name), size, [processors], on.at(mhz), waiting)[0]
 
 
 @pytest.fixture
@@ -94,9 +98,10 @@ def test_polling_is_dearer_than_waiting_for_an_interrupt():
 
 
 def test_less_work_together_than_alone_is_an_efficiency_above_1():
-    work = model.Work(0.9, on_chip=1e9, off_chip=1e7, off_chip_extra=-2e6)
-    on = machine()
-    assert model.efficiency(on, work, on.at(None), "interrupt") == pytest.approx(1.161550, rel=1e-5)
+    counts = {"on_chip": "1e9", "off_chip": "1e7", "off_chip_extra": "0 - 2e6"}
+    program = model.Program("x", "", "", "n", 0.9, {word: Formula.parse(text) for word, text in counts.items()})
+    case = one_case(machine(), program)
+    assert case.efficiency(1.0, 4, case.clocks[0]) == pytest.approx(1.161550, rel=1e-5)
 
 
 def test_the_best_clock_decides_whether_efficiency_rises_with_the_clock():
@@ -122,25 +127,24 @@ def test_the_best_clock_decides_whether_efficiency_rises_with_the_clock():
 def test_how_a_problem_must_grow_to_keep_its_efficiency(name, sizes):
     on = machine()
     for processors, size in zip((2, 4, 8, 16, 32, 64), sizes, strict=True):
-        kept = model.size_to_keep(on, model.load(name), processors, on.at(None), "interrupt", 0.9, 0.8)
+        kept = model.size_to_keep(one_case(on, model.load(name)), processors, 0.9)
         assert kept.size == (None if size is None else pytest.approx(size, rel=2e-3))
         assert (kept.because is None) == (size is not None)
 
 
 def test_memory_bounds_how_far_a_problem_may_grow():
     on = machine(memory_bytes=1e6)
-    kept = model.size_to_keep(on, model.load("romm"), 64, on.at(None), "interrupt", 0.9, 0.8)
+    kept = model.size_to_keep(one_case(on, model.load("romm")), 64, 0.9)
     assert kept.size is None and "the largest that memory holds" in kept.because
 
 
-@pytest.mark.parametrize(("share", "full"), [(None, 0.8), (0.8, 0.8), (0.5, 0.5), (1.0, 1.0)])
-def test_memory_is_filled_to_the_share_that_is_asked_for_or_four_fifths(share, full):
+def test_memory_is_filled_to_four_fifths():
     """(24 + 8 (p - 1)) n^2 bytes of romm on 16 processors of 1 MB each."""
-    asked = ASKED._replace(keep=0.99) if share is None else ASKED._replace(keep=0.99, memory_share=share)
+    asked = ASKED._replace(keep=0.99)
     on = machine(memory_bytes=1e6)
     case = scale_document.Case(on, model.load("romm"), 100, [1, 16], on.clocks, "interrupt")
     (kept,) = scale_document.modelled(case, asked).keep
-    largest = sqrt(full * 16e6 / (24 + 8 * 15))
+    largest = sqrt(0.8 * 16e6 / (24 + 8 * 15))
     assert kept.size is None and f"at {largest:.3g}, the largest that memory holds" in kept.because
 
 
@@ -150,7 +154,7 @@ def test_a_size_that_efficiency_no_longer_reacts_to_is_told_from_one_that_memory
     on = machine(memory_bytes=1e6)
     for extra, reason in (('on_chip_extra = "n"', "no longer reacts"), ('messages = "1e4"', "the largest that memory")):
         counted = model.read(Document.parse(text + extra + "\n", "x.toml"))
-        kept = model.size_to_keep(on, counted, 4, on.at(None), "interrupt", 0.999, 0.8)
+        kept = model.size_to_keep(one_case(on, counted), 4, 0.999)
         assert kept.size is None and reason in kept.because
 
 
@@ -176,12 +180,12 @@ counts = st.floats(0, 1e12)
 @given(on_chip=st.floats(1, 1e12), off_chip=counts, messages=counts, network_bytes=counts, factor=st.floats(0.01, 100))
 @settings(max_examples=50)
 def test_efficiency_does_not_know_the_unit_of_power(on_chip, off_chip, messages, network_bytes, factor):
-    work = model.Work(0.9, on_chip, off_chip, messages=messages, network_bytes=network_bytes)
-    on = machine()
-    clock = on.at(None)
+    amounts = {"on_chip": on_chip, "off_chip": off_chip, "messages": messages, "network_bytes": network_bytes}
+    counts = {word: Formula.parse(f"{amount:.17g}") for word, amount in amounts.items()}
+    case = one_case(machine(), model.Program("x", "", "", "n", 0.9, counts))._replace(waiting="poll")
+    clock = case.clocks[0]
     scaled = Clock(clock.core_mhz, factor * clock.idle_w, factor * clock.on_chip_w, factor * clock.off_chip_w)
-    before = model.efficiency(on, work, clock, "poll")
-    assert model.efficiency(on, work, scaled, "poll") == pytest.approx(before, rel=1e-9)
+    assert case.efficiency(1.0, 4, scaled) == pytest.approx(case.efficiency(1.0, 4, clock), rel=1e-9)
 
 
 @given(
@@ -200,9 +204,10 @@ def test_what_p_processors_take_more_adds_up(name, size, processors):
 def test_alpha_drops_out_where_nothing_draws_more_than_idle_power():
     still = Clock(2800, 25, 0, 0)
     on = machine(clocks=(still,), default=still)
-    work = model.Work(0.5, 1e9, 1e6, 1e8, 1e5, 1e3, 1e6)
-    other = model.Work(1.5, 1e9, 1e6, 1e8, 1e5, 1e3, 1e6)
-    assert model.efficiency(on, work, still, "poll") == pytest.approx(model.efficiency(on, other, still, "poll"))
+    counts = {word: Formula.parse("1e6") for word in ("on_chip", "off_chip", "off_chip_extra", "messages")}
+    cases = [one_case(on, model.Program("x", "", "", "n", alpha, counts)) for alpha in (0.5, 1.5)]
+    half, more = (case._replace(waiting="poll").efficiency(1.0, 4, still) for case in cases)
+    assert half == pytest.approx(more) and half < 1
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -15,7 +15,7 @@ from eprof.commands.timeline import document as timeline_document
 from eprof.commands.timeline import page, words
 from eprof.lab.power import clock, fuse, marks
 from eprof.lab.power import logs as power
-from eprof.lab.power.marks import Mark
+from eprof.lab.power.marks import Mark, Marks
 from eprof.lab.power.series import Series
 from eprof.show.words.badges import MISSING
 
@@ -38,7 +38,7 @@ def written(tmp_path, name, text):
 def document(tmp_path, table, mark_table=None, **asked):
     notes = []
     series = power.read(written(tmp_path, "power.csv", table), notes)
-    read = marks.read(written(tmp_path, "marks.csv", mark_table)) if mark_table else None
+    read = marks.read(written(tmp_path, "marks.csv", mark_table)) if mark_table else Marks((), False)
     return fused_document(series, read, notes, **asked)
 
 
@@ -177,7 +177,7 @@ def test_logs_of_real_meters(name, joules):
 
 def test_rails_inside_of_another_are_not_added(tmp_path):
     series = power.read(shared(TRACES / "power" / "tegra-orin-nano-bjgeiser.log"), [])
-    made = fused_document(series, None, [])
+    made = fused_document(series, Marks((), False), [])
     assert made.total_j == pytest.approx(1358.6, rel=1e-4)
     assert [component.part_of for component in made.components] == [None, "VDD_IN", "VDD_IN"]
 
@@ -333,7 +333,7 @@ def test_a_log_cut_or_damaged_anywhere_gives_joules_or_one_sentence(tmp_path_fac
     text = b"timestamp, power.draw [W]\n" + b"".join(b"2024/10/30 18:42:%02d.189, 22.89 W\n" % s for s in range(8))
     path.write_bytes(text[:cut] + noise + text[cut + 2 :])
     try:
-        fused_document(power.read(str(path), []), None, [])
+        fused_document(power.read(str(path), []), Marks((), False), [])
     except EprofError as err:
         assert "\n" not in str(err)
 

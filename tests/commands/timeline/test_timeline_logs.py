@@ -143,7 +143,7 @@ def series_of(*parts):
     ],
 )
 def test_joules_that_two_meters_see_are_added_once(parts, added, part_of):
-    fused = timeline_document.fused(series_of(*parts), None, timeline_document.Asked(), [])
+    fused = timeline_document.fused(series_of(*parts), marks.Marks((), False), timeline_document.Asked(), [])
     made = timeline_document.document(fused, timeline_document.Asked(), "a test")
     names = [component.name for component in made.components]
     assert len(set(names)) == len(parts) and made.total_j == added
@@ -164,7 +164,9 @@ def made_of(*parts):
     edges = np.arange(11.0)
     series = [Series(name, source, edges, np.full(10, float(watts)), False) for name, source, watts in parts]
     return timeline_document.document(
-        timeline_document.fused(series, None, timeline_document.Asked(), []), timeline_document.Asked(), "a test"
+        timeline_document.fused(series, marks.Marks((), False), timeline_document.Asked(), []),
+        timeline_document.Asked(),
+        "a test",
     )
 
 

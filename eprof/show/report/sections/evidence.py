@@ -6,6 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from eprof.base.known import only
 from eprof.base.text import phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.profile import schema
@@ -36,7 +37,7 @@ def section(view: View) -> Section | None:
     energies.append(view.energy(CONSTANT))
     rows = []
     for mark, sign in LETTERS.items():
-        marked = [energy.value or 0.0 for energy in energies if energy.marks & mark]
+        marked = [energy.or_zero for energy in energies if energy.marks & mark]
         if mark == MISSING or not marked:
             continue
         share = sum(marked) / total.value
@@ -53,15 +54,15 @@ def section(view: View) -> Section | None:
 
 def _fit(view: View) -> Mapping[str, Any]:
     """Trust: what a fitted table says of its fit; errors that makers of a published one state are in its notes."""
-    prices = view.document.prices
-    return prices[0].fit or {} if len(prices) == 1 else {}
+    costs = only(view.document.prices)
+    return (costs and costs.fit) or {}
 
 
 def _sentence(view: View, total: Amount, measured: float | None) -> str:
     if view.to_meter is not None:
         return metered_certainty(view, view.to_meter)
     if measured:
-        error = signed_percent((total.value or 0.0) / measured - 1)
+        error = signed_percent(total.or_zero / measured - 1)
         lower = when(total.lower, ", a lower bound,")
         return (
             f"The prediction{lower} is {error} against the meter's {quantity(measured, 'J')} (predicted less measured)."
@@ -80,29 +81,24 @@ def _error(protocol: str, value: float, noun: str = "") -> str:
 
 def _bars(view: View, total: Amount, measured: float | None) -> Iterator[Row]:
     """Trust in the total: the bar of the meter, of the prediction, and of the refits: those that there are."""
-    interval = view.document.interval_j or None
-    low, high = (interval.total if interval else None) or (None, None)
+    interval, (low, high) = view.document.interval_j, view.interval("total") or (None, None)
     if not measured and low is None:
         return
-    scale = max(total.value or 0.0, measured or 0.0, high or 0.0)
+    scale = max(total.or_zero, measured or 0.0, high or 0.0)
     if measured:
         yield _trust_bar("Measured", "constant", Amount(measured), scale)
     yield _trust_bar("Predicted", "plain", total, scale)
     if interval and low is not None and high is not None:
         segment = svg.Segment("plain", 100 * low / scale, 100 * (high - low) / scale)
         bar = svg.bar([segment], f"from {quantity(low, 'J')} to {quantity(high, 'J')}")
-        yield _of_interval(view, interval), bar, Markup(span(low, high, "J"))
-
-
-def _of_interval(view: View, interval: schema.Interval) -> str:
-    if interval.share < 1:
-        return f"{percent(interval.share)} of {interval.replicas} refits"
-    told = {costs.interval_is for costs in view.document.prices}
-    return (told.pop() if len(told) == 1 else None) or "The table's intervals"
+        whose = only({costs.interval_is for costs in view.document.prices}) or "The table's intervals"
+        if interval.share < 1:
+            whose = f"{percent(interval.share)} of {interval.replicas} refits"
+        yield whose, bar, Markup(span(low, high, "J"))
 
 
 def _trust_bar(label: str, group: str, amount: Amount, scale: float) -> Row:
-    joules = amount.value or 0.0
+    joules = amount.or_zero
     bar = svg.bar(svg.laid([(group, joules)], scale), f"{label}: {quantity(joules, 'J')}")
     return label, bar, quantity_of(amount, "J")
 
@@ -120,21 +116,16 @@ def _fit_words(view: View) -> Iterator[tuple[str, str]]:
     loose = [name for name, verdict in (fit.get("told") or {}).items() if verdict != "told"]
     if loose:
         yield "Not well known", f"{', '.join(loose)}: trust their sum more than each"
-    for words in _outside(view, fit.get("range") or {}):
-        yield "Outside", words
+    # Trust ends where this run leaves what the fit has seen, in clocks or mean power.
+    setting = (view.costs and view.costs.setting) or {}
+    here = {**setting, "power_w": view.document.power_w}
+    ranges = fit.get("range") or {}
+    for key in ("core_mhz", "memory_mhz", "power_w"):
+        value, (low, high) = here.get(key), ranges.get(key, (None, None))
+        if value is not None and low is not None and not low * 0.999 <= value <= high * 1.001:
+            yield "Outside", f"{key} is {value:.4g} here, the fit saw {low:g} to {high:g}"
     for note in fit.get("notes") or []:
         yield "Note", str(note)
-
-
-def _outside(view: View, ranges: Mapping[str, Any]) -> Iterator[str]:
-    """Where trust ends: this run leaves what the fit of the prices has seen, in clocks or mean power."""
-    setting = view.costs.setting if view.costs else {}  # of one GPU: a fit of several is not told
-    here = {key: setting.get(key) for key in ("core_mhz", "memory_mhz")}
-    here["power_w"] = view.document.power_w
-    for key, value in here.items():
-        low, high = ranges.get(key, (None, None))
-        if value is not None and low is not None and not low * 0.999 <= value <= high * 1.001:
-            yield f"{key} is {value:.4g} here, the fit saw {low:g} to {high:g}"
 
 
 _BOOKS = {
@@ -145,16 +136,29 @@ Term = tuple[str, str, Markup, str, Markup, Markup]
 
 
 def of_method(view: View) -> Section:
-    """The of_method on method and provenance; it is always there."""
+    """The section on method and provenance; it is always there."""
     document, total = view.document, view.energy("total")
+    inputs = [
+        {
+            "path": log.path,
+            "format": log.format,
+            "lines": whole(log.lines),
+            "skipped": whole(log.skipped_lines),
+            "size": quantity_or("", log.size_bytes, "B"),
+            "sha256": log.sha256 or "not known",
+            "command": log.command,
+            "notes": log.notes,
+        }
+        for log in document.inputs
+    ]
     content = {
         "terms": _terms(view, total),
-        "total": None if total.value is None else quantity_of(total, "J"),
+        "total": when(total.value is not None, quantity_of(total, "J")),
         "prices": [_costs(view, costs) for costs in document.prices],
         "counts": [_count(view, name) for name in view.words],
         "definition": document.definition,
         "devices": [_device(view, device) for device in document.devices],
-        "inputs": [_input(log) for log in document.inputs],
+        "inputs": inputs,
         "warnings": document.warnings,
         "time_from": document.time_from,
         "command": shlex.join(document.command_line),
@@ -177,7 +181,7 @@ def _terms(view: View, total: Amount) -> list[Term]:
         count = quantity_of(word.value, COUNTS[name].symbol)
         price = costs_words.price(charge, plain)
         terms.append((word.count.group, word.count.label, count, price, *_energy(word.energy, total)))
-    power = "by GPU" if view.constant_w is None else quantity(view.constant_w, "W")
+    power = quantity_or("by GPU", view.constant_w, "W")
     time, constant = quantity_of(view.time, "s"), _energy(view.energy(CONSTANT), total)
     return [*terms, (CONSTANT, "Constant power", time, power, *constant)]
 
@@ -187,6 +191,15 @@ def _energy(amount: Amount, total: Amount) -> tuple[Markup, Markup]:
 
 
 def _costs(view: View, costs: schema.Costs) -> Mapping[str, Any]:
+    # Counts of one price for one reason stand together.
+    labels: dict[tuple[Any, ...], list[str]] = {}
+    for name, charge in costs.charges.items():
+        key = (costs_words.price(charge, plain), charge.formula, charge.why, bits(charge.marks))
+        labels.setdefault(key, []).append(view.nouns.label(name))
+    charges = [
+        {"labels": ", ".join(names), "price": price + letters(marks), "formula": formula, "why": why}
+        for (price, formula, why, marks), names in labels.items()
+    ]
     return {
         "name": costs.name + costs_words.of_gpu(costs),
         "device": costs.device,
@@ -200,41 +213,28 @@ def _costs(view: View, costs: schema.Costs) -> Mapping[str, Any]:
         "marks": bits(costs.marks),
         # A note that is among the warnings stands there.
         "notes": [note for note in costs.notes if note not in view.document.warnings],
-        "charges": _charges(view, costs),
+        "charges": charges,
     }
 
 
-def _charges(view: View, costs: schema.Costs) -> list[Mapping[str, Any]]:
-    """The method of pricing: what each count pays, those of one price for one reason together."""
-    labels: dict[tuple[Any, ...], list[str]] = {}
-    for name, charge in costs.charges.items():
-        key = (costs_words.price(charge, plain), charge.formula, charge.why, bits(charge.marks))
-        labels.setdefault(key, []).append(view.nouns.label(name))
-    return [
-        {"labels": ", ".join(names), "price": price + letters(marks), "formula": formula, "why": why}
-        for (price, formula, why, marks), names in labels.items()
-    ]
-
-
 def _count(view: View, name: str) -> Mapping[str, Any]:
+    """A count's value and formulas, with what each rests on; for how many kernels, if not for all."""
     word = view.words[name]
+    formulas = [
+        {
+            "formula": way.formula,
+            "note": way.note,
+            "marks": bits(way.marks),
+            "kernels": when(way.kernels != len(view.kernels), f"{whole(way.kernels)} {view.nouns.of(way.kernels)}"),
+        }
+        for way in word.how
+    ]
     return {
         "name": name,
         "label": word.count.label,
         "value": quantity_of(word.value, word.count.symbol),
         "missing": word.value.value is None,
-        "how": [_derivation(view, derivation) for derivation in word.how],
-    }
-
-
-def _derivation(view: View, derivation: schema.Derivation) -> Mapping[str, Any]:
-    """A count's formula with what it rests on; for how many kernels, if not for all."""
-    kernels = derivation.kernels
-    return {
-        "formula": derivation.formula,
-        "note": derivation.note,
-        "marks": bits(derivation.marks),
-        "kernels": when(kernels != len(view.kernels), f"{whole(kernels)} {view.nouns.of(kernels)}"),
+        "how": formulas,
     }
 
 
@@ -246,16 +246,3 @@ def _device(view: View, device: schema.Device) -> str:
     if not device.capability:
         return f"{name}, {nouns.capability} not known"
     return f"{name}, {nouns.capability} {device.capability}{phrase(' (from: {})', device.capability_from)}"
-
-
-def _input(log: schema.Input) -> Mapping[str, Any]:
-    return {
-        "path": log.path,
-        "format": log.format,
-        "lines": whole(log.lines),
-        "skipped": whole(log.skipped_lines),
-        "size": quantity_or("", log.size_bytes, "B"),
-        "sha256": log.sha256 or "not known",
-        "command": log.command,
-        "notes": log.notes,
-    }

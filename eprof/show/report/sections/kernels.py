@@ -1,6 +1,8 @@
 """Which kernels: stacked bars, the largest first, template instances together when many; and why one is expensive."""
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from eprof.show.words.numbers import percent, plain, quantity, span, whole
 SHOWN = 20
 GROUP_ABOVE = 50
 MEMBERS = 3
+_MOST = 0.8  # of all, that the kernels take which the sentence counts
 UNITS = {"total": "J", "time": "s", "instructions": ""}
 _HEADINGS = {
     "total": "Which {} take it",
@@ -59,39 +62,45 @@ def section(view: View) -> Section | None:
     """The section on which kernels take most, or None if there is nothing to rank kernels by."""
     if not view.kernels or not view.ranked(view.document).value:
         return None
-    bunches = _bunches(view)
+    # A kernel each, or a base name where there are many.
+    members: dict[str | int, list[int]] = {place: [place] for place in view.order}
+    if len(view.kernels) > GROUP_ABOVE:
+        members = {}
+        for place in view.order:
+            members.setdefault(base(view.kernels[place].name), []).append(place)
+    bunches = [
+        Bunch(str(key), places, total(view.ranked(view.kernels[place]) for place in places))
+        for key, places in members.items()
+    ]
+    bunches.sort(key=lambda bunch: -bunch.amount.or_zero)
     shown, rest = bunches[:SHOWN], bunches[SHOWN:]
-    scale = max(_length(view, bunch) for bunch in shown) or 1.0
+    whiskers = {place: _interval(view, place) for bunch in shown for place in bunch.places}
+    scale = max(bunch.amount.or_zero for bunch in shown)
+    for bunch in shown:
+        if len(bunch.places) == 1 and (ends := whiskers[bunch.places[0]]):
+            scale = max(scale, ends[1])
+    legend = []
+    if view.measure == "total":
+        legend = [(group, view.group_label(group)) for group, amount in view.groups.items() if amount.value]
+    whisker_label = ""
+    if any(whiskers.values()) and (interval := view.document.interval_j):
+        whisker_label = label(interval.share)
+    others = None
+    if rest:  # drawn to scale, they would flatten all others
+        count = sum(len(bunch.places) for bunch in rest)
+        numbers = _numbers(view, total(bunch.amount for bunch in rest))
+        others = f"{whole(count)} other {view.nouns.of(count)}, not drawn", *numbers
     content = {
         "sentence": _sentence(view, bunches),
-        "legend": _legend(view),
-        "rows": [_row(view, bunch, scale) for bunch in shown],
-        "rest": _rest(view, rest),
-        "interval": _whisker_label(view, shown),
+        "legend": legend,
+        "rows": [_row(view, bunch, scale or 1.0) for bunch in shown],
+        "rest": others,
+        "interval": whisker_label,
         "open": any(bunch.amount.marks & MISSING for bunch in shown),
     }
     nouns = view.nouns.kernels
     heading = _HEADINGS[view.measure].format(nouns)
     return Section("kernels", nouns.capitalize(), heading, "kernels.html", content)
-
-
-def _bunches(view: View) -> list[Bunch]:
-    """The bars' bunches: a kernel each, or a base name where there are more than 50 kernels; largest first."""
-    members: dict[object, list[int]] = {}
-    is_grouped = len(view.kernels) > GROUP_ABOVE
-    for place in view.order:
-        key = base(view.kernels[place].name) if is_grouped else place
-        members.setdefault(key, []).append(place)
-    bunches = [
-        Bunch(str(key), places, total(view.ranked(view.kernels[place]) for place in places))
-        for key, places in members.items()
-    ]
-    return sorted(bunches, key=lambda bunch: -(bunch.amount.value or 0.0))
-
-
-def _length(view: View, bunch: Bunch) -> float:
-    ends = [_interval(view, place) or (0.0, 0.0) for place in bunch.places]
-    return max([bunch.amount.value or 0.0, *(high for _, high in ends if len(ends) == 1)])
 
 
 def _interval(view: View, place: int) -> tuple[float, float] | None:
@@ -100,23 +109,16 @@ def _interval(view: View, place: int) -> tuple[float, float] | None:
     return known(view.kernels[place].interval_j)
 
 
-def _whisker_label(view: View, bunches: Sequence[Bunch]) -> str:
-    """What the whiskers on the kernels' bars are; nothing where there are none."""
-    intervals = view.document.interval_j
-    if not intervals or not any(_interval(view, place) for bunch in bunches for place in bunch.places):
-        return ""
-    return label(intervals.share)
-
-
 def _sentence(view: View, bunches: list[Bunch]) -> Markup:
     if len(view.kernels) == 1:
         return Markup("There is one {}. Bar length is {}.").format(view.nouns.kernel, _LENGTHS[view.measure])
 
     all_kernels = view.ranked(view.document)
-    needed, sum_of_needed = _fewest(bunches, 0.8 * (all_kernels.value or 0.0))
-    share = written(percent(sum_of_needed / (all_kernels.value or 1.0)), all_kernels.marks, bound=False)
+    running = list(accumulate(bunch.amount.or_zero for bunch in bunches))
+    needed = min(bisect_left(running, _MOST * all_kernels.or_zero) + 1, len(bunches))
+    share = written(percent(running[needed - 1] / (all_kernels.value or 1.0)), all_kernels.marks, bound=False)
     is_grouped = len(bunches) != len(view.kernels)
-    noun = "names" if is_grouped else view.nouns.kernels
+    noun = when(is_grouped, "names") or view.nouns.kernels
     subject = f"{whole(needed)} of {whole(len(bunches))} {noun} take"
     if needed == 1:
         subject = f"One of {whole(len(bunches))} {noun} takes"
@@ -127,26 +129,11 @@ def _sentence(view: View, bunches: list[Bunch]) -> Markup:
     )
 
 
-def _fewest(bunches: list[Bunch], goal: float) -> tuple[int, float]:
-    """How many of the largest kernels reach the goal, and their sum."""
-    running = 0.0
-    for needed, bunch in enumerate(bunches, start=1):
-        running += bunch.amount.value or 0.0
-        if running >= goal:
-            return needed, running
-    return len(bunches), running
-
-
-def _legend(view: View) -> list[tuple[str, str]]:
-    if view.measure != "total":
-        return []
-    return [(group, view.group_label(group)) for group, amount in view.groups.items() if amount.value]
-
-
 def _row(view: View, bunch: Bunch, scale: float) -> Row:
     if len(bunch.places) == 1:
         return _kernel_row(view, bunch.places[0], scale)
     left = len(bunch.places) - MEMBERS
+    more = when(left > 0, f"{whole(left)} more in the table") or "Show in the table"
     return Row(
         f"{cut(bunch.base, WIDTH - 6)} ×{whole(len(bunch.places))}",
         bunch.base,
@@ -154,7 +141,7 @@ def _row(view: View, bunch: Bunch, scale: float) -> Row:
         _bar(view, _added(view, bunch.places), bunch.amount, scale, bunch.base),
         *_numbers(view, bunch.amount),
         members=[_kernel_row(view, place, scale) for place in bunch.places[:MEMBERS]],
-        more=f"{whole(left)} more in the table" if left > 0 else "Show in the table",
+        more=more,
     )
 
 
@@ -162,7 +149,10 @@ def _kernel_row(view: View, place: int, scale: float) -> Row:
     kernel = view.kernels[place]
     amount = view.ranked(kernel)
     label, full = view.label(kernel), kernel.name
-    bar = _bar(view, _colours(view, kernel, amount), amount, scale, label, _interval(view, place))
+    parts = {"plain": amount.or_zero}
+    if view.measure == "total":
+        parts = {group: part.or_zero for group, part in view.groups_of(kernel).items()}
+    bar = _bar(view, parts, amount, scale, label, _interval(view, place))
     if view.several_devices:
         device = kernel.device or f"{view.nouns.processor} not named"
         label = f"{label} · {cut(device, DEVICE_WIDTH - 2)}"
@@ -174,20 +164,14 @@ def _numbers(view: View, amount: Amount) -> tuple[Markup, Markup]:
     return quantity_of(amount, UNITS[view.measure]), share_of(amount, view.ranked(view.document))
 
 
-def _colours(view: View, kernel: schema.Kernel, amount: Amount) -> dict[str, float]:
-    if view.measure != "total":
-        return {"plain": amount.value or 0.0}
-    return {group: part.value or 0.0 for group, part in view.groups_of(kernel).items()}
-
-
 def _added(view: View, places: list[int]) -> dict[str, float]:
     """The colours of a bunch of kernels' bar. Columns, because there may be thousands of kernels in it."""
     kernels = [view.kernels[place] for place in places]
     if view.measure != "total":
-        return {"plain": sum(view.ranked(kernel).value or 0.0 for kernel in kernels)}
+        return {"plain": sum(view.ranked(kernel).or_zero for kernel in kernels)}
     sums = dict.fromkeys(GROUPS, 0.0)
     if not view.is_above:
-        sums[CONSTANT] = sum(energy_of(kernel, CONSTANT).value or 0.0 for kernel in kernels)
+        sums[CONSTANT] = sum(energy_of(kernel, CONSTANT).or_zero for kernel in kernels)
     for name, word in view.words.items():
         sums[word.count.group] += float(np.nansum(view.column(name).joules[places]))
     return sums
@@ -202,7 +186,7 @@ def _bar(
     ends: tuple[float, float] | None = None,
 ) -> Markup:
     spoken = [f"{GROUPS[group]} {quantity(value, 'J')}" for group, value in parts.items() if value and group in GROUPS]
-    value = "not known" if amount.value is None else at_least(amount, UNITS[view.measure])
+    value = when(amount.value is not None, at_least(amount, UNITS[view.measure])) or "not known"
     detail = bracketed(", ".join(spoken))
     interval = None
     if ends:
@@ -210,15 +194,6 @@ def _bar(
         value += f", {span(*ends, 'J')}"
     drawn = svg.laid(parts.items(), scale)
     return svg.bar(drawn, f"{name}: {value}{detail}", open_end=bool(amount.marks & MISSING), interval=interval)
-
-
-def _rest(view: View, rest: list[Bunch]) -> tuple[str, Markup, Markup] | None:
-    """All kernels that are not drawn, as a text row: drawn to scale, it would flatten all others."""
-    if not rest:
-        return None
-    count = sum(len(bunch.places) for bunch in rest)
-    amount = total(bunch.amount for bunch in rest)
-    return f"{whole(count)} other {view.nouns.of(count)}, not drawn", *_numbers(view, amount)
 
 
 class Family(Struct, frozen=True):
@@ -240,7 +215,7 @@ class Meter(Struct, frozen=True):
     """One line: a count, its bar, its energy and both shares."""
 
     label: str
-    detail: Markup
+    detail: str
     bar: Markup
     energy: Markup
     share: Markup
@@ -262,7 +237,7 @@ class Line(Struct, frozen=True):
 
 
 def of_one(view: View) -> Section | None:
-    """The of_one on one kernel, the largest; the script shows others."""
+    """The section on one kernel, the largest; the script shows others."""
     if not view.kernels:
         return None
     kernel = view.kernels[view.order[0]]
@@ -274,45 +249,43 @@ def of_one(view: View) -> Section | None:
     labels = [f"Energy{when(modelled, ' with constant power')}{modelled}", f"Constant power{modelled}"]
     facts = [
         (labels[0], total, quantity_of(total, "J")),
-        (labels[1], constant, written(percent(constant.value or 0), constant.marks, bound=False)),
+        (labels[1], constant, written(percent(constant.or_zero), constant.marks, bound=False)),
         ("Time", time_of(kernel), quantity_of(time_of(kernel), "s")),
         ("Calls", Amount(kernel.launches), written(whole(kernel.launches))),
         ("Mean power", power_of(kernel), quantity_of(power_of(kernel), "W")),
         ("Energy per flop", view.per_flop(kernel), quantity_of(view.per_flop(kernel), "J")),
-        ("Flop per DRAM byte", per_byte, written(plain(per_byte.value or 0), per_byte.marks, bound=False)),
+        ("Flop per DRAM byte", per_byte, written(plain(per_byte.or_zero), per_byte.marks, bound=False)),
     ]
+    explained = "Bars are shares of the count; energies are not known."
+    if view.has_energy:
+        explained = "A filled bar is a share of the energy, the outline around it the share of the count."
     content = {
         "name": kernel.name,
-        "device": kernel.device if view.several_devices else None,
+        "device": when(view.several_devices, kernel.device or ""),
         "labels": labels,
         "facts": [(label, text) for label, amount, text in facts if amount.value is not None],
         "message": _message(view, kernel),
         "panels": [panel for panel in panels if panel["lines"] or panel["left"]],
-        "explained": _explained(view),
+        "explained": explained,
     }
     heading = f"One {view.nouns.kernel}"
     return Section("kernel", heading, heading, "kernel.html", content)
 
 
-def _explained(view: View) -> str:
-    if view.has_energy:
-        return "A filled bar is a share of the energy, the outline around it the share of the count."
-    return "Bars are shares of the count; energies are not known."
-
-
 def lines(view: View, kernel: schema.Kernel, family: Family) -> list[Line]:
     """The counts of one family that the kernel has or lacks, in the order of the vocabulary."""
-    exclusive = view.instruction_words if family.unit == "instruction" else view.byte_words
+    exclusive = view.exclusive(family.unit)
     values = {name: view.amount(kernel, name) for name in view.words if name in kernel.counts}
-    all_counts = sum(values[name].value or 0.0 for name in exclusive if name in values)
+    all_counts = sum(values[name].or_zero for name in exclusive if name in values)
     all_joules = energy_of(kernel, family.part).value
     made = []
     for name, value in values.items():
         count = view.words[name].count
         if count.family != family.part:
             continue
-        energy = view.energy_of_count(kernel.counts[name])
-        of_count = ratio_of(value.value, all_counts) if name in exclusive else None
+        energy, of_count = view.energy_of_count(kernel.counts[name]), None
+        if name in exclusive:
+            of_count = ratio_of(value.value, all_counts)
         made.append(Line(count, value, energy, of_count, ratio_of(energy.value, all_joules)))
     return made
 
@@ -359,7 +332,7 @@ def _count_meter(line: Line, by: float, family: Family, _: Amount) -> Meter:
     share = mapped(percent, line.of_count)
     spoken = f"{line.count.label}: {percent(of_count)} of the {family.plural}"
     bar = svg.meter(line.count.group, by * of_count, None, spoken)
-    lost = Markup("not counted") if line.value.value is None else Markup("")
+    lost = when(line.value.value is None, "not counted")
     value = written(line.written_value, marks)
     return Meter(line.count.label, lost, bar, value, written(share, marks, bound=False))
 
@@ -368,8 +341,9 @@ def _detail(line: Line) -> Markup:
     if line.written_value is None:
         return Markup("not counted")
     has_price = line.energy.value is not None or not line.energy.marks & MISSING
-    of, price = (" of the count", "") if has_price else ("", " · no price")
+    of = when(has_price, " of the count")
     share = when(line.of_count is not None, f" · {percent(line.of_count or 0.0)}{of}")
+    price = when(not has_price, " · no price")
     return Markup("{}{}{}").format(written(line.written_value, line.value.marks), share, price)
 
 
@@ -378,7 +352,7 @@ def _message(view: View, kernel: schema.Kernel) -> str:
     priced = [(line, family) for family in FAMILIES for line in lines(view, kernel, family) if line.energy.value]
     if not priced:
         return ""
-    line, family = max(priced, key=lambda pair: pair[0].energy.value or 0.0)
-    share = percent((line.energy.value or 0.0) / (above_of(kernel).value or 1.0))
+    line, family = max(priced, key=lambda pair: pair[0].energy.or_zero)
+    share = percent(line.energy.or_zero / (above_of(kernel).value or 1.0))
     count = when(line.of_count is not None, f", with {percent(line.of_count or 0.0)} of the {family.plural}")
     return f"{line.count.label} takes most above constant power: {share} of it{count}."

@@ -9,14 +9,13 @@ from msgspec.structs import replace
 
 from eprof.base.labels import labels
 from eprof.base.nouns import Nouns
-from eprof.base.text import capital, listed
+from eprof.base.text import capital, listed, when
 from eprof.base.vocabulary import COUNTS, GROUPS
 from eprof.profile import schema
 from eprof.show.page import plot
 from eprof.show.report.roofline import limit_table, power_of, racing
 from eprof.show.report.sections import Section
 from eprof.show.report.view import FLOPS, View
-from eprof.show.words.blocks import Table
 from eprof.show.words.cells import Name
 from eprof.show.words.numbers import percent, plain, quantity, whole
 
@@ -54,7 +53,7 @@ class Dot(Struct, frozen=True):
 
     @property
     def is_drawable(self) -> bool:
-        """Whether the kernel has a place in all three roofline"""
+        """Whether the kernel has a place in all three panels."""
         return bool(self.intensity) and all(self.heights.values())
 
 
@@ -67,7 +66,11 @@ def drawn(
 ) -> list[Markup]:
     """The three roofline panels with one x axis. span: from which to which flop/B the lines are known."""
     balances = [machine.balance for machine in machines]
-    x = plot.Axis(*span) if span else _axis(balances, dots)
+    if span is None:
+        around = [0.5, *balances, *(4 * balance for balance in balances)]
+        axis = plot.axis([*around, *(dot.intensity for dot in dots if dot.intensity)], 2)
+        span = axis.low, axis.high
+    x = plot.Axis(*span)
     steps = {x.low * (x.high / x.low) ** (step / (_POINTS - 1)) for step in range(_POINTS)}
     grid = sorted(steps.union(balance for balance in balances if x.low < balance < x.high))
     curves: list[list[tuple[float, ...]]] = [
@@ -92,7 +95,7 @@ def drawn(
         heights += [circle.roof for circle in circles if circle.roof]
         panel = plot.Panel(title, unit, key, x, plot.axis(heights), lines, circles, balances)
         if key == "flop_per_s":  # the roofline itself
-            panel = replace(panel, height=plot.LARGE, notes=_limits(curves) if len(machines) == 1 else ())
+            panel = replace(panel, height=plot.LARGE, notes=_limits(curves))
         drawn_are = f"{len(lines)} lines and {len(dots)} {nouns.kernels}"
         spoken = f"{title} in {unit} against flop per DRAM byte, with {drawn_are}"
         made.append(plot.drawn(panel, spoken, named=len(dots) <= named))
@@ -100,18 +103,15 @@ def drawn(
 
 
 def _limits(curves: Sequence[Sequence[tuple[float, ...]]]) -> list[plot.Note]:
-    """What limits a machine's speed, beside its roofline: bytes on the slope, flops on the roof."""
+    """What limits a machine's speed, beside its roofline: bytes on the slope, flops on the roof. Of one alone."""
+    if len(curves) > 1:
+        return []
     points = curves[0]
     low, slow, high, fast = *points[0][:2], *points[-1][:2]
     slope = [point for point in points if math.isclose(point[1] / point[0], slow / low, rel_tol=1e-6)]
     middle = slope[len(slope) // 2]
     memory = plot.Note(middle[0], middle[1], f"memory: {quantity(slow / low, 'B/s')}")
     return [memory, plot.Note(high, fast, f"arithmetic: {quantity(fast, 'flop/s')}", is_above=True)]
-
-
-def _axis(balances: Sequence[float], dots: Sequence[Dot]) -> plot.Axis:
-    intensities = [dot.intensity for dot in dots if dot.intensity]
-    return plot.axis([0.5, *balances, *(4 * balance for balance in balances), *intensities], 2)
 
 
 SHOWN, ROWS = 60, 10
@@ -125,21 +125,34 @@ def section(view: View) -> Section | None:
     first = limits.machines[0]
     machines = _used(view, [machine for machine in limits.machines if machine.of == first.of])
     # Of several GPUs with lines of their own, the first.
-    places = [place for place in view.order if not first.of or view.kernels[place].device in first.of]
-    dots = [_dot(view.kernels[place], limits.kernels[place], place) for place in places]
-    drawable = [dot for dot in dots if dot.is_drawable]
+    drawable = []
+    for place in view.order:
+        kernel, limit = view.kernels[place], limits.kernels[place]
+        if first.of and kernel.device not in first.of:
+            continue
+        heights = {"flop_per_s": limit.flop_per_s, "flop_per_j": limit.flop_per_j, "power_w": power_of(limit)}
+        dot = Dot(kernel.name, limit.intensity_flop_per_byte.dram, heights, kernel.energy_j.total or 0.0, place)
+        if dot.is_drawable:
+            drawable.append(dot)
     if not drawable:
         return None
-    shown = drawable[:SHOWN]
     curves = [Curves(machine.time_balance, _lines(machine)) for machine in machines]
+    legend = [
+        (kind, f"{GROUPS[machine.precision]}, balance {plain(machine.time_balance)} flop/B")
+        for kind, machine in enumerate(machines)
+    ]
+    rows = [
+        (Name(label, dot.name, place=dot.place), limits.kernels[dot.place or 0])
+        for dot, label in zip(drawable, labels([dot.name for dot in drawable[:ROWS]]), strict=False)
+    ]
     content = {
         "sentence": _sentence(view, machines[0], drawable),
         "verdict": capital(racing(machines[0], view.nouns)),
-        "panels": drawn(curves, shown, view.nouns),
-        "legend": _legend(machines) if len(machines) > 1 else [],
-        "table": _table(view, limits.kernels, drawable),
+        "panels": drawn(curves, drawable[:SHOWN], view.nouns),
+        "legend": legend * (len(machines) > 1),
+        "table": limit_table(rows, view.nouns, len(drawable) - len(rows), levels=False),
     }
-    data = {"dots": "1"} if len(drawable) > len(shown) else {}
+    data = {"dots": "1"} if len(drawable) > SHOWN else {}
     return Section("limits", "Limits", "How far from the limits", "limits.html", content, data)
 
 
@@ -148,7 +161,7 @@ def _used(view: View, machines: Sequence[schema.Machine]) -> list[schema.Machine
     work = {machine.precision: 0.0 for machine in machines}
     for name, flops in FLOPS.items():
         if name in view.words and COUNTS[name].group in work:
-            work[COUNTS[name].group] += flops * (view.words[name].value.value or 0.0)
+            work[COUNTS[name].group] += flops * view.words[name].value.or_zero
     least = 0.05 * sum(work.values())
     return [machines[0], *(machine for machine in machines[1:] if work[machine.precision] > least)]
 
@@ -163,25 +176,6 @@ def _lines(machine: schema.Machine) -> Lines:
         return 1 / time, 1 / energy, energy / time
 
     return at
-
-
-def _dot(kernel: schema.Kernel, limit: schema.Limit, place: int) -> Dot:
-    return Dot(
-        kernel.name,
-        limit.intensity_flop_per_byte.dram,
-        {"flop_per_s": limit.flop_per_s, "flop_per_j": limit.flop_per_j, "power_w": power_of(limit)},
-        kernel.energy_j.total or 0.0,
-        place,
-    )
-
-
-def _table(view: View, limits: Sequence[schema.Limit], drawable: Sequence[Dot]) -> Table:
-    shown = drawable[:ROWS]
-    kernels = [
-        (Name(label, dot.name, place=dot.place), limits[dot.place or 0])
-        for dot, label in zip(shown, labels([dot.name for dot in shown]), strict=True)
-    ]
-    return limit_table(kernels, view.nouns, len(drawable) - len(kernels), levels=False)
 
 
 def _sentence(view: View, machine: schema.Machine, drawable: Sequence[Dot]) -> str:
@@ -201,13 +195,5 @@ def _sentence(view: View, machine: schema.Machine, drawable: Sequence[Dot]) -> s
     lost = len(own) - len(drawable)
     if not lost:
         return f"{lines} {side}"
-    are = "is" if lost == 1 else "are"
-    kernels = f"{whole(lost)} {view.nouns.of(lost)}"
-    return f"{lines} {side} {kernels} {are} not drawn: flops, DRAM bytes or time are not known."
-
-
-def _legend(machines: Sequence[schema.Machine]) -> list[tuple[int, str]]:
-    return [
-        (kind, f"{GROUPS[machine.precision]}, balance {plain(machine.time_balance)} flop/B")
-        for kind, machine in enumerate(machines)
-    ]
+    kernels = f"{whole(lost)} {view.nouns.of(lost)} {when(lost == 1, 'is') or 'are'}"
+    return f"{lines} {side} {kernels} not drawn: flops, DRAM bytes or time are not known."

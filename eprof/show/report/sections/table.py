@@ -1,13 +1,15 @@
 """All kernels: the table that the script windows, sorts and filters; its first rows are real HTML."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from operator import mul
 
 import numpy as np
 from markupsafe import Markup
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eprof.base.known import either, mapped
 from eprof.base.text import when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUPS
 from eprof.profile import schema
@@ -44,7 +46,7 @@ def _joules(part: str) -> _Read:
 
 def _pj_per_flop(view: View, kernel: schema.Kernel) -> Amount:
     joules = view.per_flop(kernel)
-    return Amount(None if joules.value is None else joules.value * 1e12, joules.marks)
+    return Amount(mapped(mul, joules.value, 1e12), joules.marks)
 
 
 _CALLS = Column(
@@ -81,6 +83,7 @@ _COUNT_COLUMNS = (
     Column("dram", "DRAM", "quantity", "B", "bytes from and to DRAM", lambda view, k: view.summed(k, DRAM)),
     _INTENSITY,
 )
+_WRITTEN = {"whole": whole, "plain": plain}  # by kind; the others with their unit
 _MAIN = {"time": replace(_TIME, kind="main"), "instructions": replace(_INSTRUCTIONS, kind="main")}
 
 
@@ -91,7 +94,7 @@ def columns(view: View) -> list[Column]:
         first.append(Column("device", "Device", "device"))
     if view.measure == "total":
         return [*first, *_ENERGY_COLUMNS]
-    instructions = [_INSTRUCTIONS] if view.measure == "time" else []
+    instructions = [_INSTRUCTIONS] * (view.measure == "time")
     return [*first, _MAIN[view.measure], _SHARE, _SUM, _CALLS, *instructions, *_COUNT_COLUMNS]
 
 
@@ -102,16 +105,14 @@ class _Table:
         self.view = view
         self.all = _ranked(view, view.document)
         self.amounts: dict[str, list[Amount]] = {}
-        self.columns = [column for column in columns(view) if self._is_known(column)]
-
-    def _is_known(self, column: Column) -> bool:
-        if column.read is None:
-            return True
-        amounts = [column.read(self.view, kernel) for kernel in self.view.kernels]
-        is_known = column.kind == "main" or any(amount.value is not None for amount in amounts)
-        if is_known:
-            self.amounts[column.key] = amounts
-        return is_known
+        self.columns = []
+        for column in columns(view):
+            if column.read is not None:
+                amounts = [column.read(view, kernel) for kernel in view.kernels]
+                if column.kind != "main" and all(amount.value is None for amount in amounts):
+                    continue
+                self.amounts[column.key] = amounts
+            self.columns.append(column)
 
 
 def section(view: View) -> Section | None:
@@ -131,14 +132,17 @@ def section(view: View) -> Section | None:
         "constant": view.measure == "total",
         "modelled": view.is_above,
     }
-    heading = f"The {view.nouns.kernel} in numbers" if is_one else f"All {count} {view.nouns.kernels}"
-    link = "Numbers" if is_one else f"All {count}"
+    link, heading = f"All {count}", f"All {count} {view.nouns.kernels}"
+    if is_one:
+        link, heading = "Numbers", f"The {view.nouns.kernel} in numbers"
     return Section("table", link, heading, "table.html", content, _data(table))
 
 
 def _ranked(view: View, entry: Entry) -> Amount:
     """What shares in the table of all kernels are of: all energy, for the script can leave constant power out."""
-    return energy_of(entry, "total") if view.measure == "total" else view.ranked(entry)
+    if view.measure == "total":
+        return energy_of(entry, "total")
+    return view.ranked(entry)
 
 
 def _status(table: _Table) -> Markup:
@@ -169,10 +173,10 @@ def _rows(table: _Table) -> list[Row]:
     view = table.view
     rows = []
     running = 0.0
-    scale = max(_ranked(view, kernel).value or 0.0 for kernel in view.kernels) or 1.0
+    scale = max(_ranked(view, kernel).or_zero for kernel in view.kernels) or 1.0
     for place in view.order[:FIRST_ROWS]:
         kernel = view.kernels[place]
-        running += _ranked(view, kernel).value or 0.0
+        running += _ranked(view, kernel).or_zero
         cells = [(column.kind, _cell(table, column, place, running, scale)) for column in table.columns[1:]]
         rows.append(Row(place, view.label(kernel), kernel.name, cells))
     return rows
@@ -188,26 +192,16 @@ def _cell(table: _Table, column: Column, place: int, running: float, scale: floa
         case "sum":
             return share_of(Amount(running, table.all.marks), table.all)
     amount = table.amounts[column.key][place]
-    cell = written(_text(column, amount.value), amount.marks, bound=column.bound)
-    return cell + _mini(table.view, kernel, scale) if column.kind == "main" else cell
-
-
-def _text(column: Column, value: float | None) -> str | None:
-    if value is None:
-        return None
-    match column.kind:
-        case "whole":
-            return whole(value)
-        case "plain":
-            return plain(value)
-    return quantity(value, column.unit)
-
-
-def _mini(view: View, kernel: schema.Kernel, scale: float) -> Markup:
-    if view.measure != "total":
-        return svg.mini(svg.laid([("plain", _ranked(view, kernel).value or 0.0)], scale))
-    groups = view.groups_of(kernel)
-    return svg.mini(svg.laid(((group, amount.value or 0.0) for group, amount in groups.items()), scale))
+    text = mapped(quantity, amount.value, column.unit)
+    if column.kind in _WRITTEN:
+        text = mapped(_WRITTEN[column.kind], amount.value)
+    cell = written(text, amount.marks, bound=column.bound)
+    if column.kind != "main":
+        return cell
+    parts = {"plain": amount}
+    if table.view.measure == "total":
+        parts = table.view.groups_of(kernel)
+    return cell + svg.mini(svg.laid(((group, part.or_zero) for group, part in parts.items()), scale))
 
 
 # --------------------------------------------------------------------------------------------------- for the script
@@ -217,6 +211,12 @@ def _data(table: _Table) -> dict[str, str]:
     view = table.view
     kernel_names = [kernel.name for kernel in view.kernels]
     heads, tails = packed.split(kernel_names)
+    devices = {}
+    if view.several_devices:
+        of_kernels = [kernel.device or "" for kernel in view.kernels]
+        names = list(dict.fromkeys(of_kernels))
+        places = {name: place for place, name in enumerate(names)}
+        devices = {"devices": packed.strings(names), "device": packed.text([places[name] for name in of_kernels])}
     numbers = {
         key: packed.column([amount.value for amount in amounts], figures=_figures(view, key))
         for key, amounts in table.amounts.items()
@@ -230,13 +230,13 @@ def _data(table: _Table) -> dict[str, str]:
         "heads": heads,
         "names": tails,
         "labels": packed.labels(kernel_names, [view.label(kernel) for kernel in view.kernels]),
-        **_devices(view),
+        **devices,
         "order": packed.text(view.order if view.measure == "instructions" else None),
         "numbers": packed.joined(numbers),
         "launches": packed.text([kernel.launches for kernel in view.kernels]),
         "marks": packed.joined(marks),
         "whole": packed.text({view.measure: table.all, "above": view.above}),
-        "watts": packed.text(_watts(view)),
+        "watts": packed.text(view.constant_w),
         "groups": packed.text(list(GROUPS)),
         **_counts(view),
     }
@@ -250,7 +250,9 @@ _FIGURES = {"total": 5, "time": 5, "perflop": 3, "intensity": 3}
 
 
 def _figures(view: View, key: str) -> int:
-    return ALL_FIGURES if len(view.kernels) <= COMPACT_ABOVE else _FIGURES.get(key, 4)
+    if len(view.kernels) <= COMPACT_ABOVE:
+        return ALL_FIGURES
+    return _FIGURES.get(key, 4)
 
 
 def _is_derived(table: _Table, key: str) -> bool:
@@ -258,10 +260,9 @@ def _is_derived(table: _Table, key: str) -> bool:
     if key not in ("power", "constant") or "time" not in table.amounts or len(table.view.kernels) <= COMPACT_ABOVE:
         return False
     known, time_s = _values(table.amounts[key]), _values(table.amounts["time"])
+    expected = time_s * (table.view.constant_w or np.nan)
     if key == "power":
         expected = _values(table.amounts["total"]) / np.where(time_s > 0, time_s, np.nan)
-    else:
-        expected = time_s * (_watts(table.view) or np.nan)
     return _is_close(expected, known)
 
 
@@ -271,19 +272,6 @@ def _values(amounts: Sequence[Amount]) -> packed.Numbers:
 
 def _is_close(expected: packed.Numbers, known: packed.Numbers) -> bool:
     return bool(np.allclose(expected, known, rtol=1e-9, atol=0.0, equal_nan=True))
-
-
-def _watts(view: View) -> float | None:
-    return view.constant_w
-
-
-def _devices(view: View) -> Mapping[str, str]:
-    if not view.several_devices:
-        return {}
-    labels = [kernel.device or "" for kernel in view.kernels]
-    known = list(dict.fromkeys(labels))
-    places = {label: place for place, label in enumerate(known)}
-    return {"devices": packed.strings(known), "device": packed.text([places[label] for label in labels])}
 
 
 def _counts(view: View) -> dict[str, str]:
@@ -296,12 +284,17 @@ def _counts(view: View) -> dict[str, str]:
     marks = {}
     energies = {}
     for name in view.words:
-        column, price = view.column(name), _price(view, name)
+        column, charge = view.column(name), view.charges.get(name)
+        price = None  # J each; not known where there is none, or one by GPU
+        if charge is not None and not charge.pays:
+            price = 0.0
+        elif charge is not None and not math.isnan(charge.pj):
+            price = charge.pj * 1e-12
         counts[name] = packed.column(column.values, price, figures=_figures(view, name))
         # The marks of a 0 are never shown, so they need not keep a column from being one number.
         marks[name] = packed.flags(column.marks.tolist(), (column.values != 0).tolist())
         nothing = column.values == 0
-        expected = np.where(nothing, 0.0, column.values * (np.nan if price is None else price))
+        expected = np.where(nothing, 0.0, column.values * either(price, np.nan))
         if not _is_close(expected, np.where(nothing & np.isnan(column.joules), 0.0, column.joules)):
             energies[name] = packed.column(column.joules, figures=_figures(view, name))
         count = view.words[name].count
@@ -313,13 +306,3 @@ def _counts(view: View) -> dict[str, str]:
         "countMarks": packed.joined(marks),
         "energies": packed.joined(energies),
     }
-
-
-def _price(view: View, name: str) -> float | None:
-    """What a count pays, for the table's script: joules each, 0 if nothing, None if there is no price."""
-    charge = view.charges.get(name)
-    if charge is None:
-        return None
-    if not charge.pays:
-        return 0.0
-    return None if math.isnan(charge.pj) else charge.pj * 1e-12

@@ -1,11 +1,7 @@
 """What if: modelled answers, a row a question; and sliders that the script works out."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from eprof.base.text import capital, when
+from eprof.base.text import by_sign, capital, when
 from eprof.base.vocabulary import CONSTANT
-from eprof.profile import schema
 from eprof.show.page.frame import energy_map
 from eprof.show.page.svg import laid, mini
 from eprof.show.report import packed
@@ -24,9 +20,24 @@ def section(view: View) -> Section | None:
         return None
     scale = max([before.value, *(answer.energy_j.total or 0.0 for answer in answers)])
     sliders = _sliders(view)
+    best = min(answers, key=lambda answer: answer.change_j or 0.0)
+    finding = "Nothing of this would take less energy."
+    if (best.change_j or 0.0) < 0 and best.change_share is not None:
+        finding = f"{capital(best.says)}: {percent(-best.change_share)} less, the most of these."
+    rows = [
+        {
+            "says": capital(answer.says),
+            "assumes": answer.assumes,
+            "bar": mini(laid([("plain", answer.energy_j.total or 0.0)], scale)),
+            "energy": quantity_of(Amount(answer.energy_j.total, bits(answer.marks)), "J"),
+            "change": _answer_change(answer.change_share),
+            "time": _answer_change(answer.time_share),
+        }
+        for answer in answers
+    ]
     content = {
-        "sentence": _sentence(answers),
-        "rows": [_row(answer, scale) for answer in answers],
+        "sentence": f"{finding} Every answer is modelled, none is measured.",
+        "rows": rows,
         "before": quantity_of(before, "J"),
         "bar": mini(laid([("plain", before.value)], scale)),
         "sliders": bool(sliders),
@@ -34,32 +45,12 @@ def section(view: View) -> Section | None:
     return Section("whatif", "What if", "What if", "whatif.html", content, sliders)
 
 
-def _sentence(answers: list[schema.Answer]) -> str:
-    best = min(answers, key=lambda answer: answer.change_j or 0.0)
-    modelled = "Every answer is modelled, none is measured."
-    if not (best.change_j or 0.0) < 0 or best.change_share is None:
-        return f"Nothing of this would take less energy. {modelled}"
-    return f"{capital(best.says)}: {percent(-best.change_share)} less, the most of these. {modelled}"
-
-
-def _row(answer: schema.Answer, scale: float) -> Mapping[str, Any]:
-    joules = answer.energy_j.total
-    return {
-        "says": capital(answer.says),
-        "assumes": answer.assumes,
-        "bar": mini(laid([("plain", joules or 0.0)], scale)),
-        "energy": quantity_of(Amount(joules, bits(answer.marks)), "J"),
-        "change": _answer_change(answer.change_share),
-        "time": _answer_change(answer.time_share),
-    }
-
-
 def _answer_change(share: float | None) -> str:
     if share is None:
         return UNKNOWN
     if is_same(share):
         return "the same"
-    return f"{'▼' if share < 0 else '▲'} {percent(abs(share))}"
+    return f"{by_sign(share, '▼', '▲')} {percent(abs(share))}"
 
 
 def _sliders(view: View) -> dict[str, str]:
@@ -68,27 +59,25 @@ def _sliders(view: View) -> dict[str, str]:
     if not constant.value or total.value is None or constant.marks & MISSING:
         return {}
     counts = view.document.counts
-    dram = sum(view.energy_of_count(counts[name]).value or 0.0 for name in DRAM if name in counts)
+    dram = sum(view.energy_of_count(counts[name]).or_zero for name in DRAM if name in counts)
     parts = {"constant": constant.value, "dram": dram, "other": total.value - constant.value - dram}
     return {"what": packed.text({**parts, "marks": total.marks})}
 
 
 def clocks_section(view: View) -> Section | None:
-    """The clocks_section on other clocks, or None where the table knows one setting only."""
+    """The section on other clocks, or None where the table knows one setting only."""
     clocks = view.document.clocks
     if not clocks:
         return None
     known = {(setting.core_mhz, setting.memory_mhz): setting for setting in clocks.settings if setting.energy_j}
     joules = [setting.energy_j or 0.0 for setting in known.values()]
     unit = quantity(min(joules), "J").rpartition(NARROW)[2]
-    cells = {pair: _heat_cell(setting, clocks, joules, unit) for pair, setting in known.items()}
+    cells = {}
+    for pair, setting in known.items():
+        sign = when(same_clocks(setting, clocks.lowest), "*")
+        number = quantity(setting.energy_j or 0.0, "J").removesuffix(f"{NARROW}{unit}")
+        cells[pair] = HeatCell(number, colour(setting.energy_j, joules), sign, is_now=setting.this)
     here = when(any(setting.this for setting in clocks.settings), ", outlined: this run")
     sentence = f"{clock_words(clocks)} In {unit}; ★: the lowest{here}. Modelled: {clocks.assumes}."
     content = {"sentence": sentence, "heat": energy_map(cells)}
     return Section("clocks", "Clocks", "Other clock settings", "clocks.html", content)
-
-
-def _heat_cell(setting: schema.AtClocks, clocks: schema.Clocks, joules: list[float], unit: str) -> HeatCell:
-    sign = when(same_clocks(setting, clocks.lowest), "*")
-    text = quantity(setting.energy_j or 0.0, "J").removesuffix(f"{NARROW}{unit}")
-    return HeatCell(text, colour(setting.energy_j, joules), sign, is_now=setting.this)

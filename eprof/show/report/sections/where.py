@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from eprof.base.text import when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS, Count
-from eprof.profile import schema
 from eprof.show.page import svg
 from eprof.show.report.headline import at_least, constant_range
 from eprof.show.report.sections import Section
@@ -27,8 +26,11 @@ def section(view: View) -> Section | None:
     if not total.value:
         return None
     known = {group: amount for group, amount in view.groups.items() if amount.value}
-    everything = _all(view, total, known) if CONSTANT in known else None
-    above = _above(view, known) if view.above.value else None
+    everything, above = None, None
+    if CONSTANT in known:
+        everything = _all(view, total, known)
+    if view.above.value:
+        above = _above(view, known)
     counted = view.counted_energy(view.document)
     if _is_alone(counted, known):
         counted = Amount(None, counted.marks)  # 100 % of what is known would be no share of anything
@@ -46,23 +48,21 @@ def section(view: View) -> Section | None:
             pieces.append(Markup("{}{} {}{}").format(name, verb, quantity_of(amount, "J"), interval))
     if constant := constant_range(view):
         pieces.append(escape(constant))
+    rows = []
+    for group, amount in view.groups.items():
+        if amount.value is not None:
+            # With its interval where the prices do not tell how large it is.
+            interval = when(not view.is_certain(group), in_brackets(view.interval(group), "J"))
+            label = view.group_label(group) + interval
+            rows.append((group, label, quantity_of(amount, "J"), share_of(amount, counted)))
     content = {
         "sentence": Markup("{}.").format(Markup(", ").join(pieces)),
         "all": everything,
         "above": above,
-        "parts": [
-            (group, _label(view, group), quantity_of(amount, "J"), share_of(amount, counted))
-            for group, amount in view.groups.items()
-            if amount.value is not None
-        ],
+        "parts": rows,
         "unknown": _unknown(view),
     }
     return Section("where", "Where it goes", "Where the energy goes", "where.html", content)
-
-
-def _label(view: View, group: str) -> str:
-    """A group of where the energy goes, with its interval where the prices do not tell how large it is."""
-    return view.group_label(group) + when(not view.is_certain(group), in_brackets(view.interval(group), "J"))
 
 
 def _all(view: View, total: Amount, known: dict[str, Amount]) -> dict[str, Markup]:
@@ -71,10 +71,10 @@ def _all(view: View, total: Amount, known: dict[str, Amount]) -> dict[str, Marku
     Only constant power is named here; there is room for the rest in the enlarged bar.
     """
     segments = _segments(view, known, total)
-    bare = [replace(segment, label="") if segment.group != CONSTANT else segment for segment in segments]
+    bare = [replace(segment, label=when(segment.group == CONSTANT, segment.label)) for segment in segments]
     parts = _spoken(view, segments)
     if _is_alone(total, known):
-        bare = [replace(segment, value=quantity(total.value or 0.0, "J")) for segment in bare]
+        bare = [replace(segment, value=quantity(total.or_zero, "J")) for segment in bare]
         parts = f"{GROUPS[CONSTANT]}, and parts that are not known"
     return {
         "caption": Markup("All {}").format(quantity_of(total, "J")),
@@ -87,16 +87,16 @@ def _is_alone(total: Amount, known: dict[str, Amount]) -> bool:
     return total.lower and set(known) == {CONSTANT}
 
 
-def _above(view: View, known: dict[str, Amount]) -> dict[str, Markup | None]:
+def _above(view: View, known: dict[str, Amount]) -> dict[str, str]:
     """The bar of where energy above constant power goes, as wide as the bar of everything."""
     above = view.above
     segments = _segments(view, {group: amount for group, amount in known.items() if group != CONSTANT}, above)
-    constant = (known.get(CONSTANT, Amount(None)).value or 0.0) / (view.energy("total").value or 1.0)
+    constant = known.get(CONSTANT, Amount(None)).or_zero / (view.energy("total").value or 1.0)
     boundary = 100 - sum(segment.width for segment in segments if segment.group in _DATA_GROUPS)
     enlarged = when(constant > 0, ", enlarged")
     return {
         "caption": Markup("The {} above constant power{}").format(quantity_of(above, "J"), enlarged),
-        "wedge": svg.wedge(100 * constant) if constant > 0 else None,
+        "wedge": when(constant > 0, svg.wedge(100 * constant)),
         "bar": svg.labelled(
             segments, f"{at_least(above, 'J')} above constant power: {_spoken(view, segments)}", open_end=above.lower
         ),
@@ -107,30 +107,18 @@ def _above(view: View, known: dict[str, Amount]) -> dict[str, Markup | None]:
 
 
 def _segments(view: View, parts: dict[str, Amount], whole: Amount) -> list[svg.Segment]:
-    """Segments of where the energy goes, with names and shares; constant power says its joules too."""
-    bare = svg.laid(((group, amount.value or 0.0) for group, amount in parts.items()), whole.value or 1.0)
-    return [
-        replace(
-            segment,
-            label=_short(view, segment.group),
-            value=_segment_value(segment, parts[segment.group]),
-            marks=parts[segment.group].marks | whole.marks,
-        )
-        for segment in bare
-    ]
-
-
-def _segment_value(segment: svg.Segment, amount: Amount) -> str:
-    share = percent(segment.width / 100)
-    if segment.group != CONSTANT:
-        return share
-    return f"{share} · {when(amount.lower, AT_LEAST)}{quantity(amount.value or 0, 'J')}"
-
-
-def _short(view: View, group: str) -> str:
-    """A group in its segment of a bar, where there is little room."""
-    label = view.group_label(group)
-    return _SHORT.get(group, label) if label == view.nouns.group(group) else label
+    """Segments of where the energy goes, with short names and shares; constant power says its joules too."""
+    segments = []
+    for bare in svg.laid(((group, amount.or_zero) for group, amount in parts.items()), whole.value or 1.0):
+        group, amount = bare.group, parts[bare.group]
+        label = view.group_label(group)
+        if label == view.nouns.group(group):
+            label = _SHORT.get(group, label)
+        value = percent(bare.width / 100)
+        if group == CONSTANT:
+            value += f" · {when(amount.lower, AT_LEAST)}{quantity(amount.or_zero, 'J')}"
+        segments.append(replace(bare, label=label, value=value, marks=amount.marks | whole.marks))
+    return segments
 
 
 def _spoken(view: View, segments: list[svg.Segment]) -> str:
@@ -158,18 +146,16 @@ def _unknown(view: View) -> list[str]:
         reasons["no time"] = [f"constant power of some {view.nouns.kernels}"]
     for word in view.words.values():
         if word.energy.value is None and word.energy.marks & MISSING:
-            reason = "not counted" if word.value.value is None else "no price"
+            reason = when(word.value.value is None, "not counted") or "no price"
             lacking.setdefault(reason, []).append(word.count)
         elif word.energy.lower:
             lacking.setdefault(f"of some {view.nouns.kernels}", []).append(word.count)
     in_group = Counter(word.count.group for word in view.words.values())
     for reason, counts in lacking.items():
         lost = Counter(count.group for count in counts)
-        names = [
-            view.nouns.group(count.group) if lost[count.group] == in_group[count.group] else count.label
-            for count in counts
-        ]
-        reasons.setdefault(reason, []).extend(dict.fromkeys(names))
+        wholly = {group: view.nouns.group(group) for group in lost if lost[group] == in_group[group]}
+        names = dict.fromkeys(wholly.get(count.group, count.label) for count in counts)
+        reasons.setdefault(reason, []).extend(names)
     return [f"{', '.join(labels)} ({reason})" for reason, labels in reasons.items()]
 
 
@@ -177,14 +163,18 @@ _OPERATORS = 100  # of the largest
 
 
 def of_phases(view: View) -> Section | None:
-    """The of_phases on phases and groups, or None where the kernels are in no groups."""
-    groups = view.document.groups
-    ranks = view.document.ranks
+    """The section on phases and groups, or None where the kernels are in no groups."""
+    groups, ranks = view.document.groups, view.document.ranks
     if not groups:
         return None
+    sentence = f"{whole(len(groups))} groups; no energy is known."
+    if joules := view.energy("total").value:
+        largest = max(groups, key=lambda group: energy_of(group, "total").or_zero)
+        share = percent(energy_of(largest, "total").or_zero / joules)
+        sentence = f"{largest.name} takes {share} of the energy. The groups add up to the whole."
     content = {
-        "sentence": _sentence(view, groups),
-        "ranks": rank_words(ranks, view.nouns) if ranks else None,
+        "sentence": sentence,
+        "ranks": ranks and rank_words(ranks, view.nouns),
         "how": view.document.grouped,
         "table": group_table(view, groups),
     }
@@ -192,17 +182,8 @@ def of_phases(view: View) -> Section | None:
 
 
 def of_operators(view: View) -> Section | None:
-    """The of_phases on operators that PyTorch called, and in which modules; None where no log tells operators."""
+    """The section on operators that PyTorch called, and in which modules; None where no log tells operators."""
     if not view.document.operators:
         return None
     content = {"sentence": operator_words(view), "ranks": None, "how": None, "table": operator_table(view, _OPERATORS)}
     return Section("operators", "Operators", "Operators", "phases.html", content)
-
-
-def _sentence(view: View, groups: list[schema.Group]) -> str:
-    joules = view.energy("total").value
-    if not joules:
-        return f"{whole(len(groups))} groups; no energy is known."
-    largest = max(groups, key=lambda group: energy_of(group, "total").value or 0.0)
-    share = percent((energy_of(largest, "total").value or 0.0) / joules)
-    return f"{largest.name} takes {share} of the energy. The groups add up to the whole."

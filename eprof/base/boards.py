@@ -12,6 +12,7 @@ from eprof.base.gpus import capabilities, capability_of_label, normal_name
 from eprof.base.resources import folder
 from eprof.base.toml import Document
 
+PEAKS = ("sp_gflops", "dp_gflops", "dram_gb_per_s")
 _WELL_KNOWN = ("GeForce RTX 4090", "Tesla V100", "GeForce GTX 1080 Ti")
 _FAMILY = re.compile(r"^(geforce|quadro|tesla) ")
 _MEMORY_SIZE = re.compile(r"[ -]\d+ ?gb$")
@@ -66,13 +67,16 @@ def most_w(device_name: str) -> float | None:
     return (data_sheet(device_name) or DataSheet("")).most_w
 
 
-def sheets_of(device_label: str | None) -> list[DataSheet]:
-    """The boards that the GPU with this label in a log may be: the named one, or all of a compute capability."""
+def sheets_of(device_label: str | None, sms: int | None = None) -> list[DataSheet]:
+    """The boards that the GPU with this label in a log may be: the named one, or all of a compute capability.
+
+    sms: its multiprocessors, if the log tells them.
+    """
     if device_label is None:
         return []
     capability = capability_of_label(device_label)
     if capability is not None:
-        return sheets_with(capability)
+        return sheets_with(capability, sms)
     sheet = data_sheet(device_label)
     return [] if sheet is None else [sheet]
 
