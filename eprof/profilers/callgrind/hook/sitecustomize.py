@@ -145,21 +145,39 @@ def _behind(first: Callable[[], None], second: Callable[..., Any]) -> Callable[.
     return both
 
 
+def _clocks() -> list[float]:
+    """The time, that of the processors, and for how long the first thread ran and waited for one that others had; in s.
+
+    """
+    queue = [0.0, 0.0]
+    try:
+        with open("/proc/self/schedstat") as file:
+            queue = [int(word) / 1e9 for word in file.read().split()[:2]]
+    except (OSError, ValueError):
+        pass
+    return [time.perf_counter(), time.process_time(), *queue]
+
+
 def _measure(path: str) -> None:
-    """Write down for how long the program's own code ran, and imports beside it, in s."""
-    start_s, imports_s, began_s = time.perf_counter(), 0.0, 0.0
+    """Write down for how long the program's own code ran, by all clocks, and imports beside it, in s."""
+    # Clocks while no import goes on; and their differences so far.
+    began, counted, import_began_s, imports_s = _clocks(), [0.0] * 4, 0.0, 0.0
 
     def before() -> None:
-        nonlocal began_s
-        began_s = time.perf_counter()
+        nonlocal import_began_s
+        now = _clocks()
+        counted[:] = [sofar + end - begin for sofar, end, begin in zip(counted, now, began)]
+        import_began_s = now[0]
 
     def after() -> None:
         nonlocal imports_s
-        imports_s += time.perf_counter() - began_s
+        began[:] = _clocks()
+        imports_s += began[0] - import_began_s
 
     def end() -> None:
+        before()
         with open(path, "a") as file:
-            file.write(f"{time.perf_counter() - start_s - imports_s:.6f} {imports_s:.6f}\n")
+            file.write(" ".join(f"{seconds:.6f}" for seconds in [*counted, imports_s]) + "\n")
 
     _around_imports(before, after)
     atexit.register(end)
