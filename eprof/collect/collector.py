@@ -14,7 +14,6 @@ from eprof.collect.tools import GIVE_GPU, NO_GPU, ask, executable, gpu, has_gpu
 CPU, GPU, CLUSTER, PROGRAM = "cpu", "gpu", "cluster", "program"  # what a profiler profiles
 AUTOMATIC = (CPU, GPU)  # for these one is chosen where none is named
 TIME, ENERGY, COUNTERS = "time", "energy", "counters"
-QUEUED = "waits for a processor that others had"
 # The program alone, before everything else, where all of the others come with some profiler's own output.
 PLAIN = "plain"
 # In commands that are run for each of several files.
@@ -182,7 +181,7 @@ class Collector(ABC):
     first that it does not. processes: a pattern for the paths of its own programs, which a time limit spares so that
     they can write their logs. quicker: what shortens a long run, in words. counts_all: it takes no list of counters.
     costs: the table to price with where no other is named; None: the one made for the device. processor: what it
-    profiles. samples_activity: how busy a GPU's units are is sampled, beside power. times_alone: all times come from the
+    profiles. samples_activity: how busy a GPU's units are is sampled, beside power. times_alone: all times are of the
     program alone, which runs as often as a median needs.
     """
 

@@ -53,8 +53,8 @@ _LEAST_RUNS, _MOST_RUNS, _SHORT_S = 3, 15, 1.0
 class Session:
     """What is to be run, and what has happened so far.
 
-    plan: called for the counters to collect when they are needed. about: more for `run.json`. repeat: how often time and
-    energy are measured; None: once, and the time of a short program of a CPU more often.
+    plan: called for the counters to collect when they are needed. about: more for `run.json`. repeat: how often time
+    and energy are measured; None: once, and the time of a short program of a CPU more often.
     """
 
     def __init__(
@@ -355,6 +355,8 @@ class Session:
             self.status = status
             if ended.timed_out:
                 self.status = status or 1
+            elif 0 < status <= 128:
+                self.warnings.append(f"{self.request.program[0]} ended with exit code {status}.")
         elif status != self.status and not ended.timed_out:
             self.warnings.append(
                 f"{self.request.program[0]} ended with {status} in the {step.what} run, but with {self.status} in the "

@@ -15,7 +15,7 @@ from eprof.base.arrays import finite
 from eprof.base.brief import Brief
 from eprof.base.errors import LogError
 from eprof.base.known import only, ratio
-from eprof.base.text import few, listed, pattern
+from eprof.base.text import few, listed, pattern, when
 from eprof.collect import directory
 from eprof.logs.join import spelling
 from eprof.logs.rows.log import Launches, Log, Names
@@ -26,6 +26,7 @@ _EXAMPLES = 3
 _SAME_LAUNCHES = 0.001
 _NOTEWORTHY_SPREAD = 0.05
 _TELLING_SHARE = 0.05  # of the time, that a storage device works, or that is left out
+_BUSY = 0.3  # of the time that a program waits for a processor: the machine is busy
 _HOST_METER = "RAPL"
 Reader = Callable[[Path], Log]
 # A log's measurement and repetition: "counters-1-4711.csv".
@@ -147,7 +148,7 @@ class Run(Brief, Struct, frozen=True):
         left_out = [each.get("left_out_s", {}) for each in self._alone]
         medians = {what: median([each.get(what, 0.0) for each in left_out]) for each in left_out for what in each}
         least_s = _TELLING_SHARE * (sum(medians.values()) + median(self.alone_s or [0.0]))
-        return {what: seconds for what, seconds in medians.items() if seconds > least_s}
+        return {what: seconds for what, seconds in medians.items() if what != directory.QUEUED and seconds > least_s}
 
     @property
     def alone_s(self) -> list[float]:
@@ -205,6 +206,11 @@ class Run(Brief, Struct, frozen=True):
         if self.left_out_s:
             parts = listed([f"{what} ({seconds:.3g} s)" for what, seconds in self.left_out_s.items()])
             notes.append(f"Left out of the time, as nothing is counted then: {parts}.")
+        queued = median([each.get("queued_seconds", 0.0) / each["seconds"] for each in self._alone] or [0.0])
+        if queued > _BUSY:
+            is_left_out = any(directory.QUEUED in each.get("left_out_s", {}) for each in self._alone)
+            then = when(is_left_out, "which is left out") or "so times are too long: run it where nothing else runs"
+            notes.append(f"The program waited {queued:.0%} of the time for a processor that others had, {then}.")
         if len(self.alone_s) > 1:
             notes.append(
                 f"The time is the median of {len(self.alone_s)} runs, {min(self.alone_s):.3g} to "

@@ -17,7 +17,6 @@ from eprof.collect.collector import (
     CPU,
     EACH,
     ENERGY,
-    QUEUED,
     TIME,
     Collector,
     Place,
@@ -27,6 +26,7 @@ from eprof.collect.collector import (
     Tool,
     Verdict,
 )
+from eprof.collect.directory import QUEUED
 from eprof.collect.process import Ended, loading_s
 from eprof.collect.tools import ask, text_of
 
@@ -34,7 +34,7 @@ _COMMAND = "valgrind"
 _INSTALL = "apt install valgrind, or the package of that name"
 _EXTRA = "pip install capstone"
 _ARCHITECTURE = "x86_64"
-# The size of many last-level caches; that of the machine at hand may hold all that a program touches.
+# The size of many last-level caches, where neither this machine nor the cost table tells one.
 _LAST_LEVEL = "8388608,16,64"
 _MESSAGES = "messages"
 # A child begins with the costs of its parent; written down before the fork, they are the parent's alone. A spawned
@@ -115,7 +115,9 @@ class Callgrind(Collector):
         if what == ENERGY:
             return Step(what, request.program, "the program alone, while the processor's energy counters are read")
         raw, log = place.log(what, "-*.out"), place.log(what, "")
-        caches = {"LL": _LAST_LEVEL, **request.caches}
+        from eprof.collect import cpu  # late, as above
+
+        caches = {"LL": _LAST_LEVEL, **request.caches, **cpu.valgrind_caches()}
         sizes = ", ".join(f"{name} {numbers}" for name, numbers in sorted(caches.items()))
         command = (
             str(tool.path), "--tool=callgrind", "--dump-instr=yes", "--dump-line=yes", "--cache-sim=yes",

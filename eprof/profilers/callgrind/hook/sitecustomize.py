@@ -146,9 +146,7 @@ def _behind(first: Callable[[], None], second: Callable[..., Any]) -> Callable[.
 
 
 def _clocks() -> list[float]:
-    """The time, that of the processors, and for how long the first thread ran and waited for one that others had; in s.
-
-    """
+    """The time, that of the processors, and for how long the first thread ran, and others had its processor; in s."""
     queue = [0.0, 0.0]
     try:
         with open("/proc/self/schedstat") as file:
@@ -166,7 +164,8 @@ def _measure(path: str) -> None:
     def before() -> None:
         nonlocal import_began_s
         now = _clocks()
-        counted[:] = [sofar + end - begin for sofar, end, begin in zip(counted, now, began)]
+        for place, (ended, start) in enumerate(zip(now, began)):  # noqa: B905  # pythons before 3.10 have no `strict`
+            counted[place] += ended - start
         import_began_s = now[0]
 
     def after() -> None:
