@@ -408,11 +408,11 @@ def test_python_is_counted_from_its_first_line_on_unless_it_takes_no_module(tmp_
     step = COLLECTOR.step(TIME, tool, Request(("python3", "a.py")), Place(tmp_path))
     assert COLLECTOR.judge(step, Ended(0, None, 1.0), []).left_out_s == {}
     (tmp_path / "logs").mkdir()
-    Path(step.environment["EPROF_PYTHON_TIMES"]).write_text("0.6 0.5 0.48 0.02 0.3\n")
-    verdict = COLLECTOR.judge(step, Ended(0, None, 1.0, cpu_s=0.8), [])
+    Path(step.environment["EPROF_PYTHON_TIMES"]).write_text("0.6 0.5 0.02 0.3\n")
+    verdict = COLLECTOR.judge(step, Ended(0, None, 1.0, cpu_s=0.8, ran_s=0.8), [])
     assert verdict.left_out_s == {"Python's start and end": pytest.approx(0.1), "imports": 0.3, QUEUED: 0.02}
     assert verdict.left_out_cpu_s == pytest.approx(0.3)
-    assert COLLECTOR.judge(step, Ended(0, None, 0.2), []).left_out_s == {}, "more than there was"
+    assert COLLECTOR.judge(step, Ended(0, None, 0.2, cpu_s=0.8), []).left_out_s == {}, "more than there was"
     cpuinfo = tmp_path / "cpuinfo"
     monkeypatch.setattr("eprof.profilers.callgrind.collector._CPUINFO", cpuinfo)
     counting = COLLECTOR.step("counters", tool, Request(("python3", "a.py")), Place(tmp_path))

@@ -202,21 +202,22 @@ def _alone(step: Step, ended: Ended) -> Verdict:
     That is the loader's work before the program's first instruction, or Python's own start and end, and imports; and
     where one thread does all, the time for which others had its processor.
     """
-    left_out_s, used_s, ran_s, queued_s = {}, ended.cpu_s, ended.ran_s, ended.queued_s
+    left_out_s, used_s, queued_s = {}, ended.cpu_s, ended.queued_s
     if times := step.environment.get(_PYTHON_TIMES):
         try:
             numbers = Path(times).read_text().splitlines()[-1].split()
-            counted_s, used_s, ran_s, queued_s, imports_s = map(float, numbers)
+            counted_s, used_s, queued_s, imports_s = map(float, numbers)
         except (OSError, ValueError, IndexError):
             return Verdict()
         left_out_s = {"Python's start and end": ended.seconds - counted_s - imports_s, "imports": imports_s}
     elif step.what == TIME:
         start_s = loading_s(step.command[0])
         left_out_s, used_s = {"the start of the process": start_s}, used_s - start_s
-    if used_s < _ONE_THREAD * ran_s:
-        left_out_s[QUEUED] = queued_s
-    if min(*left_out_s.values(), ended.seconds - sum(left_out_s.values()), used_s) < 0:
+    left_s = ended.seconds - sum(left_out_s.values())
+    if min(left_out_s.values(), default=0.0) < 0 or min(left_s, used_s) <= 0:
         return Verdict()
+    if ended.cpu_s < _ONE_THREAD * ended.ran_s:
+        left_out_s[QUEUED] = min(queued_s, max(left_s - used_s, 0.0))
     return Verdict(left_out_s=left_out_s, left_out_cpu_s=ended.cpu_s - used_s)
 
 

@@ -146,20 +146,20 @@ def _behind(first: Callable[[], None], second: Callable[..., Any]) -> Callable[.
 
 
 def _clocks() -> list[float]:
-    """The time, that of the processors, and for how long the first thread ran, and others had its processor; in s."""
-    queue = [0.0, 0.0]
+    """The time, that of the processors, and for how long others kept the first thread from one; in s."""
+    queued_ns = 0
     try:
         with open("/proc/self/schedstat") as file:
-            queue = [int(word) / 1e9 for word in file.read().split()[:2]]
-    except (OSError, ValueError):
+            queued_ns = int(file.read().split()[1])
+    except (OSError, ValueError, IndexError):
         pass
-    return [time.perf_counter(), time.process_time(), *queue]
+    return [time.perf_counter(), time.process_time(), queued_ns / 1e9]
 
 
 def _measure(path: str) -> None:
     """Write down for how long the program's own code ran, by all clocks, and imports beside it, in s."""
     # Clocks while no import goes on; and their differences so far.
-    began, counted, import_began_s, imports_s = _clocks(), [0.0] * 4, 0.0, 0.0
+    began, counted, import_began_s, imports_s = _clocks(), [0.0] * 3, 0.0, 0.0
 
     def before() -> None:
         nonlocal import_began_s
