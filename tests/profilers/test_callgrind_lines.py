@@ -23,6 +23,7 @@ from eprof.costs import load
 from eprof.profilers.callgrind.collector import COLLECTOR
 from eprof.profilers.callgrind.decode import decoded, in_python, library
 from eprof.profilers.callgrind.file_format import Function, parse
+from eprof.show.report.headline import headline
 from eprof.show.report.loops import scalar_loops
 from eprof.show.report.view import View
 
@@ -438,7 +439,9 @@ def test_a_python_program_runs_as_ever_and_its_start_is_left_out(tmp_path):
     assert 0 < profile.run.program_s == pytest.approx(statistics.median(kept_s))
     assert any(warning.startswith("Left out of the time") for warning in profile.warnings)
     assert any(f"the median of {len(alone)} runs" in warning for warning in profile.warnings)
-    kernels = profile.energy("sapphirerapids").document()["kernels"]
+    document = profile.energy("sapphirerapids").document()
+    assert "(without Python's start and end" in headline(View(document)).text
+    kernels = document["kernels"]
     (work,) = (kernel for kernel in kernels if kernel["name"] == "work, Python")
     assert {line["place"] for line in work["lines"]} <= {"a.py:4", "a.py:5"}
     executed = sum(kernel["counts"]["retired"]["value"] for kernel in kernels)

@@ -249,7 +249,7 @@ def _of_busy_cores(view: View, cores: schema.Cores) -> str:
         busy = f"{number} of {cores.of} cores"
     sockets = math.ceil(cores.busy / cores.of)
     room = when(sockets > 1, f", as many as {sockets} sockets of {cores.of} have") or ", if others fill its socket"
-    share = percent(constant.value / (constant.value + view.above.or_zero))
+    share = when(view.above.lower, "at most ") + percent(constant.value / (constant.value + view.above.or_zero))
     power = phrase("{} for ", view.constant_w and quantity(view.constant_w, "W"))
     return f" Constant power ({power}{busy}{room}) adds {quantity(constant.value, 'J')}: {share} of the sum."
 
