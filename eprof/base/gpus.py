@@ -13,6 +13,7 @@ _VARIANT = pattern(r"([ -]\d+ ?gb|[ -](max-q|with max-q design|laptop gpu|hbm\w*
 # A name as drivers print it, behind a colon or "=": tables cut names off, and kernels are called after chips.
 _TOLD = pattern(rb"[:=] *[\"']?((?:NVIDIA|GeForce|Tesla|Quadro|TITAN|RTX)(?: [\w-]{1,24}){1,7})")
 _INDEX = pattern(r"(?<!\s)\s*\(\d+\)\s*$")
+_MAKERS = pattern(r"^(nvidia |amd instinct )+")
 UNNAMED = "GPU without name"  # what a trace's devices are labelled where it does not name them
 _LABEL = pattern(r"ncu device \d+ \(CC (\d+\.\d+)\)")
 
@@ -28,11 +29,8 @@ def unnumbered(device_label: str) -> str:
 
 
 def normal_label(device_label: str) -> str:
-    """The label of one GPU for matching: lower case, single blanks, without the "NVIDIA" of newer drivers in front."""
-    words = device_label.lower().split()
-    if words[:1] == ["nvidia"]:
-        del words[0]
-    return " ".join(words)
+    """The label of one GPU for matching: lower case, single blanks, without makers, which not every driver names."""
+    return _MAKERS.sub("", " ".join(device_label.lower().split()))
 
 
 def may_be_same(name: str, other_name: str) -> bool:
@@ -53,7 +51,9 @@ def capability_of_label(label: str) -> str | None:
 def capabilities_of_label(label: str) -> tuple[str, ...]:
     """The compute capabilities that the GPU with this label in a log may have, by ncu's label or by its name."""
     told = capability_of_label(label)
-    return capabilities(label) if told is None else (told,)
+    if told is not None:
+        return (told,)
+    return capabilities(label)
 
 
 def capabilities(device_name: str) -> tuple[str, ...]:

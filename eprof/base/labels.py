@@ -135,7 +135,8 @@ class _Text(Struct, frozen=True):
     def of(cls, name: str) -> _Text:
         """The parts of a full kernel name."""
         text = readable(name)[:_LONGEST]
-        text = text if text.isidentifier() else _replaced(text, _NOISE)
+        if not text.isidentifier():
+            text = _replaced(text, _NOISE)
         label = _library_label(text[:_SEARCHED])
         if label:
             return cls(label, [], _WORDS.findall(text), is_library=True)

@@ -2,6 +2,7 @@
 
 from msgspec import UNSET, Struct, UnsetType
 
+from eprof.base.text import when
 from eprof.base.vocabulary import COUNTS, CPU, GPU, GROUPS
 
 
@@ -29,7 +30,7 @@ class Nouns(Struct, frozen=True):
     @property
     def board(self) -> str:
         """What holds the processor and has a power limit."""
-        return "socket" if self.is_of_cpu else "board"
+        return when(self.is_of_cpu, "socket") or "board"
 
     @property
     def kernels(self) -> str:

@@ -15,7 +15,7 @@ from eprof.base.marks import Mark, from_names, names
 from eprof.base.nouns import in_document
 from eprof.base.version import __version__
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, PAY_WHERE_PRICED
-from eprof.counts.definition import BUSY
+from eprof.counts.definition import SHARES
 from eprof.logs.join.ranks import PARTS, RANK
 from eprof.profile import intervals, schema, totals, whatif
 from eprof.profile.components import of_energy
@@ -154,7 +154,7 @@ def _costs(energy: "Energy", whose: list[str | None] | UnsetType) -> schema.Cost
             match = "similar" if profile.is_served_by(table) else "other"
         if table.constant.cores and profile.cores and energy.shares_socket:
             cores = schema.Cores(profile.cores, table.constant.cores)
-        if table.fit is not None:
+        if table.fit.data:
             fit = {key: value for key, value in table.fit.data.items() if key != "replicas"}
     return schema.Costs(
         name=costs.name,
@@ -341,8 +341,8 @@ def _signs(counts: "Counts") -> list[dict[str, float] | UnsetType]:
     shape, launches = counts.shape, counts.rows.launches
     with np.errstate(divide="ignore", invalid="ignore"):
         conflicts = shape["conflicts"] / (shape["conflicts"] + shape["shared"])
-    means = {name: shape[name] / launches for name in ("occupancy", "memory_stall", *BUSY, "blocks", "threads")}
-    shares = means | {"bank_conflict": conflicts}
+    shares = {name: shape[name] / launches for name in ("occupancy", *SHARES, "blocks", "threads")}
+    shares["bank_conflict"] = np.where(np.isnan(conflicts), shares["bank_conflict"], conflicts)
     rows = zip(*(finite_all(values) for values in shares.values()), strict=True)
     told = [{name: share for name, share in zip(shares, row, strict=True) if share is not None} for row in rows]
     return [signs or UNSET for signs in told]

@@ -213,9 +213,8 @@ class Kernel(Struct, kw_only=True):
 
     inclusive_j: with all that it calls, where the log tells who calls whom; an estimate (docs/running.md). lines: those
     that take most, where the log tells lines. held: as `costs.held`, where its board's limit binds it. signs: what
-    tells why it waits: "occupancy", "memory_stall" of stalls, "bank_conflict" of accesses of shared memory, how busy
-    units were: "sm_busy", "l1_busy", "l2_busy", "dram_busy". All shares. And the "blocks" of a launch and the "threads"
-    of a block, in the mean.
+    tells why it waits, in shares: "occupancy", and what `counts.definition.SHARES` names. And the "blocks" of a launch
+    and the "threads" of a block, in the mean.
     """
 
     name: str

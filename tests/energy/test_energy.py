@@ -54,7 +54,10 @@ def make_costs(prices, watts=10.0, marks=None, constant_marks=NONE, books="serve
         )
         for word, pj in prices.items()
     }
-    return Costs("test", "GPU", "us", books, Setting(), "", charges, watts, "", constant_marks, NONE)
+    return Costs(
+        name="test", device="GPU", source="us", books=books, setting=Setting(), setting_from="", charges=charges,
+        constant_power_w=watts, constant_why="", constant_marks=constant_marks, marks=NONE,
+    )  # fmt: skip
 
 
 def energy(rows, prices, times=(1.0,), **more) -> Split:

@@ -41,7 +41,10 @@ def costs(prices=PRICES, watts=6.8, name="table", setting="852/924", books="serv
     found = Peaks(327.168, 13.632, 14.784, "why") if peaks else Peaks()
     named = {"sp_flop": Price("sp_flop", 29.0, "29", NONE)}
     where = Setting(core, 1.0, memory, 1.0)
-    return Costs(name, "GPU", "us", books, where, "", charges, watts, "", NONE, NONE, (), found, named)
+    return Costs(
+        name=name, device="GPU", source="us", books=books, setting=where, setting_from="", charges=charges,
+        constant_power_w=watts, constant_why="", constant_marks=NONE, marks=NONE, peaks=found, prices=named,
+    )  # fmt: skip
 
 
 def counted(kernels, marks=None, time_marks=None, launches=None, device="GPU (0)", books="served"):

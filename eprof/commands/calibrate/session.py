@@ -207,10 +207,7 @@ class Request(Struct, frozen=True):
 
 
 class Session(Struct):
-    """A calibration on its way.
-
-    say: gets each sentence for the user.
-    """
+    """A calibration on its way. say: gets each sentence for the user."""
 
     request: Request
     say: Callable[[str], None]

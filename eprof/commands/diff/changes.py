@@ -112,6 +112,11 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
         """The prices of a side: one for all, or those of each GPU, of the one that takes most first."""
         return [gpu.costs for gpu in self.first.each if gpu.costs is not None]
 
+    @cached_property
+    def core_w(self) -> float | None:
+        """The constant power of a core, W, where the program pays for those that it kept busy; None: for all."""
+        return _constant_w(self.first) if self.first.shares_socket else None
+
     @property
     def unpriced(self) -> set[str | None]:
         """The devices of a side that have no prices, beside others that have."""
@@ -179,10 +184,10 @@ def side(label: str, energies: Sequence[Energy]) -> Side:
     """Make one side of its repeats. Raises UsageError if they are priced differently or there are none."""
     if not energies:
         raise UsageError(f"{label}: nothing to compare; name a log or a run directory.")
-    # Where each repeat was scaled to its own meter, the factors may differ.
+    # Where each repeat was scaled to its own meter, the factors may differ; so may the cores that each kept busy.
     pricings = {
         frozenset(
-            gpu.costs and (gpu.costs.name, gpu.costs.setting.label, gpu.costs.factor != 1 or gpu.costs.constant_power_w)
+            gpu.costs and (gpu.costs.name, gpu.costs.setting.label, gpu.costs.factor != 1 or _constant_w(gpu))
             for gpu in energy.each
         )
         for energy in energies
@@ -225,6 +230,13 @@ def side(label: str, energies: Sequence[Energy]) -> Side:
             prices = np.where(number > 0, joules / number, prices)
     grids = Grid(number, joules, prices, marks, counted)
     return Side(label, tuple(energies), named, grids, price)
+
+
+def _constant_w(energy: Energy) -> float:
+    """The constant power of one core where a program pays for those that it kept busy, else of all; to nine digits."""
+    assert energy.costs is not None
+    cores = (energy.profile.cores or 1.0) if energy.shares_socket else 1.0
+    return float(f"{energy.costs.constant_power_w / cores:.9g}")
 
 
 def _keys(energy: Energy) -> list[_Key]:
@@ -285,7 +297,10 @@ def _mean_prices(energies: Sequence[Energy]) -> Floats:
             if charge is not None:
                 price[column] = charge.pj * 1e-12 if charge.pays else 0.0
         price[TIME] = energy.costs.constant_power_w
-    if len({energy.costs.factor for energy in energies if energy.costs is not None}) < 2:
+    if (
+        len({(energy.costs.factor, energy.costs.constant_power_w) for energy in energies if energy.costs is not None})
+        < 2
+    ):
         return np.asarray(prices[0])
     return np.asarray(np.mean(prices, axis=0))
 
@@ -353,6 +368,18 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
         return bool(whole.any()) and all(apart[unit].sum() <= _REPEATS * whole[unit].sum() for unit in _COUNTED)
 
     @cached_property
+    def core_w(self) -> float | None:
+        """The constant power of a core, W, where both sides pay it for the cores that they kept busy, by one table."""
+        old, new = self.old_side.core_w, self.new_side.core_w
+        return old if old == new and _are_priced_alike(self.old_side, self.new_side) else None
+
+    def amounts(self, grid: Grid) -> Floats:
+        """What each cell of OLD or NEW pays for: instructions, bytes; seconds, or CPU time where there is `core_w`."""
+        if self.core_w is None:
+            return grid.number
+        return np.where(IS_TIME, grid.joules / self.core_w, grid.number)
+
+    @cached_property
     def has_energy(self) -> bool:
         """Whether any energy is known of OLD and of NEW. A kernel that only one has is compared with nothing at all."""
         priced = self.old_side.costs is not None and self.new_side.costs is not None
@@ -385,7 +412,13 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def is_repriced(self) -> Bools:
         """The cells of the change whose prices differ. Where the mix of kinds makes a mean price differ, none does."""
-        return np.asarray((self.old.price != self.new.price) & (self.old_side.price != self.new_side.price))
+        return np.asarray((self.old.price != self.new.price) & self.has_other_price)
+
+    @cached_property
+    def has_other_price(self) -> Bools:
+        """The words whose prices differ, (n_words,)."""
+        is_other = self.old_side.price != self.new_side.price
+        return np.asarray(is_other & ~(IS_TIME & _are_priced_alike(self.old_side, self.new_side)))
 
     @cached_property
     def paid(self) -> Bools:
@@ -451,6 +484,9 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
         compared[:, levels] &= (before.joules[:, levels] == 0) & (after.joules[:, levels] == 0)
     quantity = (after.number - before.number) * ((before.price + after.price) / 2)
     price = (after.price - before.price) * ((before.number + after.number) / 2)
+    if _are_priced_alike(old, new):
+        # Of one table, constant power differs by how many cores are in use: CPU time is an amount, as time is.
+        quantity[:, TIME], price[:, TIME] = (after.joules - before.joules)[:, TIME], 0.0
     # A class that only simulated bounds are known of keeps its mark; what is compared exactly misses nothing.
     marks = (before.marks | after.marks) & np.where(before.state == LOWER, -1, ~_MISSING)
 
@@ -468,6 +504,12 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
         old_repeats=tuple(olds[place] for place in range(len(old.energies))),
         new_repeats=tuple(news[place] for place in range(len(new.energies))),
     )
+
+
+def _are_priced_alike(old: Side, new: Side) -> bool:
+    """Whether both sides pay by one table at one setting."""
+    before, after = ({(gpu.name, gpu.source, gpu.setting, gpu.factor) for gpu in side.tables} for side in (old, new))
+    return before == after
 
 
 def _absent(grids: Grid, partner: Grid, places: Sequence[int | None]) -> Grid:

@@ -25,7 +25,7 @@ from eprof.base.brief import Brief
 from eprof.base.known import mapped, ratio
 from eprof.base.marks import Mark, names
 from eprof.base.vocabulary import CONSTANT, COUNTS
-from eprof.commands.diff.changes import APPEARED, IS_TIME, MATCHED, TIME, VANISHED, WORDS, Changes, Grid, Side
+from eprof.commands.diff.changes import APPEARED, FOLLOWS_TIME, IS_TIME, MATCHED, TIME, VANISHED, WORDS, Changes, Side
 from eprof.commands.diff.schema import Cause, Intervals, Part, Range, Step
 from eprof.costs import Costs
 from eprof.energy.attribution import FAMILIES
@@ -34,7 +34,7 @@ from eprof.energy.simulated import roofs_s
 from eprof.energy.time_model import TimeModel
 from eprof.profile import intervals
 
-COUNTED, TIMED, COST, SETTING, METER = "counts", "time", "cost", "setting", "meter"
+COUNTED, TIMED, CPU_TIMED, COST, SETTING, METER = "counts", "time", "cpu_time", "cost", "setting", "meter"
 PRICES = (COST, SETTING, METER)
 # The words of every combination of marks: thousands of kernels use them.
 MARK_WORDS = {bits: names(bits) for bits in range(16)}
@@ -71,7 +71,8 @@ def cells(changes: Changes) -> list[list[_Cell]]:
         return rows
     paid = np.nonzero(changes.paid)
     old, new = changes.old, changes.new
-    tables = old.number, new.number, old.joules, new.joules, changes.marks, changes.quantity_j, changes.price_j
+    amounts = (changes.amounts(grid) for grid in (old, new))
+    tables = *amounts, old.joules, new.joules, changes.marks, changes.quantity_j, changes.price_j
     columns = (table[paid].tolist() for table in (*tables, changes.is_repriced))
     for row, *values in zip(paid[0].tolist(), paid[1].tolist(), *columns, strict=True):
         rows[row].append(_Cell(*values))
@@ -115,7 +116,7 @@ def parts_of(cells: Iterable[_Cell], changes: Changes, kernel: str | None, kerne
         for cell in paid:
             marks |= cell.marks
         # Where the mix of kinds alone makes a mean price differ, that is a change of the counts.
-        reasons = {{CONSTANT: TIMED}.get(word, COUNTED): math.fsum(quantities_j + prices_j)}
+        reasons = {{CONSTANT: time_because(changes)}.get(word, COUNTED): math.fsum(quantities_j + prices_j)}
         if any(cell.is_repriced for cell in paid):
             reasons = dict.fromkeys(reasons, math.fsum(quantities_j)) | {of_price: math.fsum(prices_j)}
         for because, change_j in reasons.items():
@@ -135,6 +136,11 @@ def parts_of(cells: Iterable[_Cell], changes: Changes, kernel: str | None, kerne
             )
             parts.append(part)
     return sorted(parts, key=lambda part: -abs(part.change_j))
+
+
+def time_because(changes: Changes) -> str:
+    """What changes constant energy: time, or the CPU time of the cores in use, where each pays its share."""
+    return TIMED if changes.core_w is None else CPU_TIMED
 
 
 def price_because(changes: Changes) -> str:
@@ -254,8 +260,17 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def amounts(self) -> tuple[Floats, Floats]:
-        """The compared counts and seconds of OLD and NEW, (n_matches, n_priced)."""
-        old, new = (np.where(self.changes.paid, grid.number, 0.0) for _, grid in self.changes.sides)
+        """The compared counts and seconds of OLD and NEW, (n_matches, n_priced).
+
+        Of cores in use, seconds are those of as many cores as in the first repeat, whose prices the replicas are.
+        """
+        compared = []
+        for side, grid in self.changes.sides:
+            number = grid.number
+            if side.core_w is not None and side.costs is not None:
+                number = np.where(IS_TIME, grid.joules / side.costs.constant_power_w, number)
+            compared.append(np.where(self.changes.paid, number, 0.0))
+        old, new = compared
         return old, new
 
     @cached_property
@@ -265,7 +280,8 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
         for side, grid in self.changes.sides:
             # Where kinds of several prices were added up, the energy is not count times price.
             expected_j = grid.number * known_or_zero(side.price)
-            is_open |= np.abs(grid.joules - expected_j) > _ROUNDING * np.abs(grid.joules)
+            is_product = IS_TIME & (side.core_w is not None)
+            is_open |= ~is_product & (np.abs(grid.joules - expected_j) > _ROUNDING * np.abs(grid.joules))
         return np.asarray(self.changes.paid & is_open)
 
     def rows_of(self, status: str) -> Ints:
@@ -293,7 +309,7 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
         joules = of_prices[columns]
         if because not in PRICES:
             old, new = self.changes.old_side.price[columns], self.changes.new_side.price[columns]
-            prices_differ = ~np.isnan(old) & ~np.isnan(new) & (old != new)
+            prices_differ = ~np.isnan(old) & ~np.isnan(new) & self.changes.has_other_price[columns]
             joules = whole[columns] - joules * prices_differ[:, None]
         return self._interval(joules.sum(axis=0), change_j)
 
@@ -340,7 +356,8 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
 MODEL, LAUNCHES, PRICE = "model", "launches", "price"
 _OTHERS = {word: count.name for word, count in COUNTS.items() if count.group == "other"}
 _GROUP_OF = {word: count.group for word, count in COUNTS.items()} | _OTHERS
-_UNITS_OF_CAUSES = {_GROUP_OF[word]: count.unit for word, count in COUNTS.items()} | {TIMED: "s", MODEL: "s"}
+_UNITS_OF_CAUSES = {_GROUP_OF[word]: count.unit for word, count in COUNTS.items()}
+_UNITS_OF_CAUSES |= dict.fromkeys((TIMED, CPU_TIMED, MODEL), "s")
 _KEYS = (*dict.fromkeys(_GROUP_OF.values()), TIMED, MODEL, LAUNCHES, PRICE, APPEARED, VANISHED)
 _PLACES = {key: place for place, key in enumerate(_KEYS)}
 _ONE_SIDED = [_PLACES[APPEARED], _PLACES[VANISHED]]
@@ -352,7 +369,7 @@ _MOVED = {
     "served": [*_DRAM, *(WORDS.index(word) for word in ("l1_read", "l1_write", "l2_read", "l2_write"))],
     "accessed": [WORDS.index(word) for word in ("l1_read", "l2_write")],
 }
-_SIMULATED = int(Mark.SIMULATED)
+_SIMULATED, _ASSUMED = int(Mark.SIMULATED), int(Mark.ASSUMED)
 _PER_LAUNCH = 0.01
 _EXACT = 1e-6
 # What the time model with its default exponent is off on average, on the worst of four data sets (docs/tune.md).
@@ -377,16 +394,16 @@ def causes(changes: Changes, spread: Spread | None) -> tuple[list[Cause], list[l
     keys = _keys(changes)
     price_keys = np.where(np.isin(keys, _ONE_SIDED), keys, _PLACES[PRICE])
     change_j = _added(keys, by_count) + _added(price_keys, by_price)
-    constant_j = _added(keys, np.where(IS_TIME, by_count, 0.0))
+    constant_j = _added(keys, np.where(_of_time(changes), by_count, 0.0))
     time_s = _added(keys, np.where(IS_TIME & changes.paid, changes.new.number - changes.old.number, 0.0))
     old, new = (
-        _added(keys, _amounts(grid, launches, changes.paid, keys))
+        _added(keys, _amounts(changes.amounts(grid), launches, changes.paid, keys))
         for (_, grid), launches in zip(changes.sides, changes.launches, strict=True)
     )
     size_j = _added(keys, abs(by_count)) + _added(price_keys, abs(by_price))
     clear_j = _added(keys, abs(by_count) * is_clear) + _added(price_keys, abs(by_price) * is_clear)
 
-    name_of = dict(enumerate(_KEYS)) | {_PLACES[PRICE]: price_because(changes)}
+    name_of = dict(enumerate(_KEYS)) | {_PLACES[PRICE]: price_because(changes), _PLACES[TIMED]: time_because(changes)}
     causes = []
     for row, through in enumerate(_through(changes)):
         whole_j = float(change_j[row].sum())
@@ -439,6 +456,12 @@ def _added(keys: Ints, cells: Floats) -> Floats:
     return np.concatenate([sums, sums.sum(axis=0, keepdims=True)])
 
 
+def _of_time(changes: Changes) -> Bools:
+    """The cells that time makes: its own, and cycles that were not counted but taken to pass all the while."""
+    is_made = (changes.old.counted & changes.new.counted & _ASSUMED) != 0
+    return np.asarray(IS_TIME | FOLLOWS_TIME & is_made)
+
+
 def _keys(changes: Changes) -> Ints:
     """The cause of each cell by counts or time, (n_matches, n_words)."""
     keys = np.tile(_KEY_OF_WORD, (len(changes.matches), 1))
@@ -454,18 +477,19 @@ def _keys(changes: Changes) -> Ints:
     # More launches explain more time only where each takes as long as before, as far as the time model could tell.
     is_as_long = np.isclose(old[:, TIME], new[:, TIME], rtol=_ERROR, atol=0)
     keys[:, TIME] = np.where(by_launches & is_as_long, _PLACES[LAUNCHES], _causes_of_time(changes))
+    keys = np.where(_of_time(changes), keys[:, [TIME]], keys)
     for status in (APPEARED, VANISHED):
         keys[changes.statuses == status] = _PLACES[status]
     return keys
 
 
-def _amounts(grid: Grid, launches: Floats, paid: Bools, keys: Ints) -> Floats:
+def _amounts(number: Floats, launches: Floats, paid: Bools, keys: Ints) -> Floats:
     """What each cell of a cause counts: instructions, bytes, seconds; launches, or one side's kernels, in the first."""
-    amounts = np.where(paid, grid.number, 0.0)
-    amounts[:, TIME] *= np.isin(keys[:, TIME], [_PLACES[TIMED], _PLACES[MODEL]])
+    is_own = keys == _KEY_OF_WORD
+    is_own[:, TIME] |= keys[:, TIME] == _PLACES[MODEL]
+    amounts = np.where(paid & is_own, number, 0.0)
     first = keys[:, 0]
     is_one_sided, is_by_launches = np.isin(first, _ONE_SIDED), first == _PLACES[LAUNCHES]
-    amounts[np.isin(keys, [*_ONE_SIDED, _PLACES[LAUNCHES]])] = 0.0
     amounts[is_one_sided, 0] = launches[is_one_sided] > 0
     amounts[is_by_launches, 0] = launches[is_by_launches]
     return amounts

@@ -41,11 +41,9 @@ def text(document: Document, verbose: bool = False, width: int = 110) -> str:
 
 def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableType]:
     yield _line(Text(printable(diff_words.head(document)), style="dim"))
-    answer: list[_Text] = [
-        Sentence(diff_words.unlike(document)),
-        diff_words.headline(document),
-        Sentence(diff_words.noise(document)),
-    ]
+    answer: list[_Text] = [Sentence(diff_words.unlike(document)), diff_words.headline(document)]
+    if diff_words.is_shown(document):  # else the headline says it
+        answer.append(Sentence(diff_words.noise(document)))
     yield from (block for block in answer if block.text)
     if verbose:
         document = diff_words.unmarked(document)
@@ -97,7 +95,7 @@ def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
         whole = ratio(change, share)
         line.append(mapped(signed_quantity, change, document.unit) or "not known")
         line.append(when(whole, f"of {quantity(abs(whole or 0.0), document.unit)}"))
-        line.append(why.of_kernel(kernel, document.nouns, brief=True))
+        line.append(when(diff_words.is_shown(document), why.of_kernel(kernel, document.nouns, brief=True)))
 
     grid = Grid.grid(padding=(0, 1, 0, 0))
     for place in range(len(lines[0]) - 1):

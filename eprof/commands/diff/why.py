@@ -23,19 +23,21 @@ _NAMES = {
     "sfu": "special functions",
     "warp_issue": "warp instructions",
     "time": "constant power",
+    "cpu_time": "CPU time",
     "model": "constant power",
     "appeared": "what only NEW has",
     "vanished": "what only OLD has",
 }
 ONLY_IN = {"appeared": "NEW", "vanished": "OLD"}
 # What is a cause as a whole, the constant power in it too.
-_WHOLE = (*_PRICES, "appeared", "vanished", "model", "time")
+_TIMES = ("time", "cpu_time")
+_WHOLE = (*_PRICES, "appeared", "vanished", "model", *_TIMES)
 # A part this small against the change is not worth words.
 _WORTH = 0.1
 # From this share on, parts nearly cancel, and a share of what is left says nothing.
 CANCELS = 2
 # From this factor on, "1.5 times fewer" says more than "33 % fewer".
-_TIMES = 1.5
+_FACTOR = 1.5
 
 
 def sentences(document: Document) -> Iterator[str]:
@@ -86,11 +88,11 @@ def of_kernel(kernel: Kernel, nouns: Nouns, brief: bool = False) -> str:
 def _together(clear: Sequence[Cause]) -> list[Cause]:
     """The largest cause; where it is counts that explain no time, or the reverse, the largest of these too."""
     first = clear[:1]
-    if not first or (first[0].constant_j and first[0].what != "time"):
+    if not first or (first[0].constant_j and first[0].what not in _TIMES):
         return list(first)
-    beside = [cause for cause in clear[1:] if (cause.what == "time") != (first[0].what == "time")]
+    beside = [cause for cause in clear[1:] if (cause.what in _TIMES) != (first[0].what in _TIMES)]
     worth = [cause for cause in beside if abs(cause.change_j) >= _WORTH * abs(first[0].change_j)]
-    return sorted([*first, *worth[:1]], key=lambda cause: cause.what == "time")
+    return sorted([*first, *worth[:1]], key=lambda cause: cause.what in _TIMES)
 
 
 def _all(causes: Sequence[Cause], nouns: Nouns) -> str:
@@ -110,6 +112,8 @@ def _phrase(cause: Cause, nouns: Nouns) -> str:
     if cause.what in _PRICES:
         return _PRICES[cause.what]
     match cause.what:
+        case "cpu_time":
+            return f"{quantity(cause.new, 's')} instead of {quantity(cause.old, 's')} of CPU time"
         case "time":
             return f"{_time(cause)} run"
         case "model":
@@ -134,9 +138,9 @@ def _fewer(cause: Cause, noun: str) -> str:
         return f"{quantity(new, '')} {noun}, none in OLD"
     if not new:
         return f"none of the {quantity(old, '')} {noun}"
-    if old >= _TIMES * new:
+    if old >= _FACTOR * new:
         return f"{plain(old / new)} times fewer {noun}"
-    if new >= _TIMES * old:
+    if new >= _FACTOR * old:
         return f"{plain(new / old)} times the {noun}"
     return f"{more_or_less(new / old - 1, 'fewer')} {noun}"
 

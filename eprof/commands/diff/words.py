@@ -28,9 +28,10 @@ _NAME, _LONGEST = 18, 60
 _SAME_WORK = 0.01
 _PRICES = {"setting": ", other setting", "cost": ", other price", "meter": ", by the meter"}
 _UNITS = {"clocks": " MHz", "setting": " MHz"}
+_CLASSES = [word for word in INSTRUCTIONS if word not in ISSUED]
 _WORK = {
     "flops": {word: count.flops for word, count in COUNTS.items() if count.flops},
-    "instructions": dict.fromkeys((word for word in INSTRUCTIONS if word not in ISSUED), 1),
+    "instructions": dict.fromkeys(_CLASSES, 1),
 }
 
 
@@ -89,9 +90,8 @@ def headline(document: Document) -> Headline:
         )
     elif document.rests_on_single_times:
         text = (
-            "No difference can be shown: the counts are the same, and the times are those of single runs; time each "
-            f"side more often (eprof run --repeat 5). As timed, NEW uses {_size(document, change_j)}: "
-            f"{_from_to(document)}."
+            "No difference can be shown: the counts are equal, and times of single runs are noise; eprof run "
+            f"--repeat 7 of both decides it. As timed, NEW uses {_size(document, change_j)}: {_from_to(document)}."
         )
     elif change_j == 0:
         text = f"{scope}the {_basis_of_difference(document)} {energy} is the same, though not every count is."
@@ -166,9 +166,9 @@ def _amount_change(gate: Gate) -> str:
 
 
 def is_shown(document: Document) -> bool:
-    """Whether the change stands out of the noise; without repeats, nothing says that it does not."""
+    """Whether the change stands out of the noise; nothing else than time changed in single runs does not."""
     test = document.tests.energy
-    return test is None or test.shown
+    return test.shown if test is not None else not document.rests_on_single_times
 
 
 # --------------------------------------------------------------------------------------------------------- headline
@@ -224,7 +224,7 @@ def _time_change(document: Document, verb: str) -> Iterator[str]:
 
 
 def _count_changes(document: Document) -> Iterator[str]:
-    instructions = [word for word in INSTRUCTIONS if word not in ISSUED]
+    instructions = ["retired"] if "retired" in document.counts else _CLASSES
     for verb, words, noun in (
         ("executes", instructions, "instructions"),
         ("moves", ["dram_read", "dram_write", "dram"], "DRAM bytes"),
@@ -255,7 +255,7 @@ def _lead(document: Document) -> Iterator[str]:
         changes = list(_count_changes(document))
         # How a CPU's counts differ says why its time does, also where they have no price.
         if document.nouns.is_of_cpu and changes:
-            known = [(word, count) for word, count in document.counts.items() if word in INSTRUCTIONS and count.old]
+            known = [(word, count) for word, count in document.counts.items() if word in _CLASSES and count.old]
             largest = sorted(known, key=lambda item: -abs(item[1].change or 0.0))[:_MOST_CHANGED]
             details = [
                 f"{_times((count.new or 0.0) / (count.old or 1.0), 'fewer')} {uncapital(document.nouns.label(word))}"

@@ -87,16 +87,17 @@ def _energy(options: argparse.Namespace) -> "Energy | None":
     from eprof import costs
     from eprof.profile import api
 
+    name = setting = None
+    if options.costs:
+        name, setting = _table_and_setting(options.costs[0])
     profile = api.load(
         *options.inputs,
         capability=options.capability,
+        gpu=name,
         kernels=options.kernel_name,
         command_line=options.command_line,
         progress=Progress(options.quiet).reading,
     )
-    name = setting = None
-    if options.costs:
-        name, setting = _table_and_setting(options.costs[0])
     is_asked = setting is None and bool(options.setting)
     if is_asked and (name is None or (name != costs.ESTIMATED and len(costs.load(name).settings) > 1)):
         setting = options.setting[0]

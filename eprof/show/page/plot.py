@@ -218,14 +218,13 @@ class _Room:
     def __init__(self, panel: Panel, width: float) -> None:
         self._panel = panel
         self._width = width
-        self._taken = [self._box(dot) for dot in panel.dots]
+        self._taken: list[_Box] = []
+        for dot in panel.dots:
+            x, y, radius = width * panel.x.position(dot.x), panel.top(dot.y), _radius(dot)
+            self._taken.append((x - radius, y - radius, x + radius, y + radius))
         curves = [point for line in panel.lines for point in line.points]
         self._line_points = [(width * panel.x.position(x), panel.top(y)) for x, y in curves]
         self._balances = [width * panel.x.position(balance) for balance in panel.balances]
-
-    def _box(self, dot: Dot) -> _Box:
-        x, y, radius = self._width * self._panel.x.position(dot.x), self._panel.top(dot.y), _radius(dot)
-        return x - radius, y - radius, x + radius, y + radius
 
     def place(self, dot: Dot) -> tuple[float, float, str] | None:
         """Where a dot's name goes: right, left, above or below; None if it would hit something or leave the plot.
@@ -282,17 +281,15 @@ def _dots(panel: Panel, named: bool) -> Markup:
                 dx, dy, side = place
                 tag = Markup('<svg x="{}" overflow="visible"><text x="{}" y="{}" class="tag{}{}">{}</text></svg>')
                 names.append(tag.format(x, f"{dx:.0f}", f"{y + dy:.0f}", side, only, dot.name))
-    return Markup("").join([*roofs, *circles, *names, *(_note(panel, note) for note in panel.notes)])
-
-
-def _note(panel: Panel, note: Note) -> Markup:
-    x, y = pct(100 * panel.x.position(note.x)), panel.top(note.y)
-    dx, dy, side = 9, 12, ""
-    if note.is_above:
-        dx, dy, side = 0, -6, " end"
-    return Markup('<svg x="{}" overflow="visible"><text x="{}" y="{}" class="note{}">{}</text></svg>').format(
-        x, dx, f"{y + dy:.0f}", side, note.text
-    )
+    notes = []
+    for note in panel.notes:
+        right, down, side = 9, 12, ""
+        if note.is_above:
+            right, down, side = 0, -6, " end"
+        x, y = pct(100 * panel.x.position(note.x)), panel.top(note.y)
+        tag = Markup('<svg x="{}" overflow="visible"><text x="{}" y="{}" class="note{}">{}</text></svg>')
+        notes.append(tag.format(x, right, f"{y + down:.0f}", side, note.text))
+    return Markup("").join([*roofs, *circles, *names, *notes])
 
 
 def _radius(dot: Dot) -> float:

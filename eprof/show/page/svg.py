@@ -12,7 +12,7 @@ from msgspec import Struct
 from eprof.base.known import mapped
 from eprof.base.text import by_sign, capital, cut, when
 from eprof.base.vocabulary import GROUPS
-from eprof.show.words.badges import AT_LEAST, MISSING, letters, pills, signs, written
+from eprof.show.words.badges import AT_LEAST, MISSING, bits, letters, pills, quantity_of, signs, written
 from eprof.show.words.blocks import Block, Medium, Table
 from eprof.show.words.cells import (
     Bar,
@@ -28,7 +28,7 @@ from eprof.show.words.cells import (
     plain_text,
     signed_quantity,
 )
-from eprof.show.words.numbers import quantity
+from eprof.show.words.numbers import quantity, whole
 
 GAP_FROM = 1.2  # per cent of the width; gaps between narrower segments would eat them
 
@@ -68,19 +68,16 @@ def laid(parts: Iterable[tuple[str, float]], scale: float) -> list[Segment]:
     return segments
 
 
-def edges(segment: Segment) -> tuple[str, str]:
-    """Start and width of an SVG segment in per cent: rounded at the edges, so that neighbours still touch."""
-    start, end = round(segment.start, 2), round(segment.start + segment.width, 2)
-    return f"{start:g}%", f"{round(end - start, 2):g}%"
-
-
 def rect(segment: Segment, *, gaps: bool = True) -> Markup:
     """One segment of an SVG bar as a rectangle; the style says how high.
 
     gaps: a line of the card's colour around a wide one.
     """
     gap = when(gaps and segment.width > GAP_FROM, " g")
-    return Markup('<rect class="c-{}{}" x="{}" width="{}"/>').format(segment.group, gap, *edges(segment))
+    # Rounded at the edges, so that neighbours still touch.
+    start, end = round(segment.start, 2), round(segment.start + segment.width, 2)
+    drawn = Markup('<rect class="c-{}{}" x="{:g}%" width="{:g}%"/>')
+    return drawn.format(segment.group, gap, start, round(end - start, 2))
 
 
 def bar(
@@ -253,4 +250,8 @@ FUNCTIONS = {
     "pills": pills,
     "sort_value": sort_value,
     "MISSING": MISSING,
+    "bits": bits,
+    "quantity": quantity,
+    "quantity_of": quantity_of,
+    "whole": whole,
 }

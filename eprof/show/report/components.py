@@ -9,23 +9,15 @@ from eprof.show.words.blocks import Column, Row, Table
 from eprof.show.words.cells import Cell, Name, Quantity, Share
 from eprof.show.words.numbers import and_more, percent, quantity
 
-_LABELS = {
-    "loads": "loads",
-    "computation": "comp.",
-    "shared": "shared",
-    "conflicts": "conflicts",
-    "texture": "texture",
-    "stores": "stores",
-    "bandwidth": "DRAM",
-}
-_LONG = {
-    "loads": "waiting for loads",
-    "computation": "computation",
-    "shared": "shared memory",
-    "conflicts": "bank conflicts",
-    "texture": "texture",
-    "stores": "stores",
-    "bandwidth": "waiting for DRAM's bandwidth",
+# What each component is called in the head of a column, and in a sentence.
+_NAMES = {
+    "loads": ("loads", "waiting for loads"),
+    "computation": ("comp.", "computation"),
+    "shared": ("shared", "shared memory"),
+    "conflicts": ("conflicts", "bank conflicts"),
+    "texture": ("texture", "texture"),
+    "stores": ("stores", "stores"),
+    "bandwidth": ("DRAM", "waiting for DRAM's bandwidth"),
 }
 _LARGEST, _SMALL = 3, 0.005
 _WIDE = 100  # columns of a terminal
@@ -42,7 +34,7 @@ def sentence(view: View) -> str:
         return "Nothing was counted that the model could make cycles of."
     total = sum(cycles.cycles.values())
     largest = sorted(cycles.cycles.items(), key=lambda part: -part[1])[:_LARGEST]
-    named = [f"{percent(part / total)} {_LONG[name]}" for name, part in largest if part >= _SMALL * total]
+    named = [f"{percent(part / total)} {_NAMES[name][1]}" for name, part in largest if part >= _SMALL * total]
     elsewhere = when(costs is not None and costs.gpu_match == "other", f" for {parts.device}")
     seconds = quantity(cycles.time_s or 0.0, "s")
     if kernel.time_s not in (None, cycles.time_s):
@@ -54,10 +46,10 @@ def table(view: View, limit: int | None) -> Table:
     """Time by component: kernels in the document's order, each with the shares of its modelled cycles."""
     parts = view.document.time_components
     assert parts
-    used = [name for name in _LABELS if any(kernel.cycles.get(name) for kernel in parts.kernels)]
+    used = [name for name in _NAMES if any(kernel.cycles.get(name) for kernel in parts.kernels)]
     columns = [
         *(Column(view.nouns.kernel, "left"), Column("time"), Column("modelled")),
-        *(Column(_LABELS[name], from_width=_WIDTHS.get(name, 0)) for name in used),
+        *(Column(_NAMES[name][0], from_width=_WIDTHS.get(name, 0)) for name in used),
         *(Column("warps", from_width=_WIDE), Column("rounds", from_width=_WIDE)),
     ]
     shown = view.kernels[:limit]

@@ -13,7 +13,7 @@ from eprof.base.errors import UsageError
 from eprof.base.marks import names
 from eprof.base.text import in_markdown, phrase, printable, visible, when
 from eprof.base.version import __version__
-from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
+from eprof.base.vocabulary import GROUPS
 from eprof.logs.rows.log import BETWEEN
 from eprof.profile import schema
 from eprof.show.files.export import dumped, markdown, to_json
@@ -21,15 +21,17 @@ from eprof.show.report.headline import headline
 from eprof.show.report.levers import what_to_try
 from eprof.show.report.tables import kernel_table, operator_table, split_table
 from eprof.show.report.trust import trust
-from eprof.show.report.view import Entry, View, time_of
+from eprof.show.report.view import FAMILY_OF, Entry, View, time_of
 from eprof.show.words import costs as costs_words
 from eprof.show.words.badges import Amount
 from eprof.show.words.blocks import Block, Notes, Sentence, Tone
 
 __all__ = ["stacks", "to_folded", "to_markdown", "to_openmetrics", "to_speedscope", "to_json"]
 
+_ROWS = 50  # of a table
 
-def to_markdown(document: schema.Profile | Mapping[str, Any], limit: int = 50) -> bytes:
+
+def to_markdown(document: schema.Profile | Mapping[str, Any]) -> bytes:
     """A report as Markdown for a pull request or a notebook: the headline, the split, the kernels, the warnings."""
     view = View(document)
     heading = f"## {in_markdown(view.document.title)}"
@@ -39,12 +41,11 @@ def to_markdown(document: schema.Profile | Mapping[str, Any], limit: int = 50) -
         blocks.append(Sentence(f"Costs: {', '.join(costs)}.", Tone.QUIET))
     blocks += [what_to_try(view), trust(view), split_table(view)]
     if view.document.operators:
-        blocks.append(operator_table(view, limit))
-    blocks += [kernel_table(view, limit), Notes(view.document.warnings, "warning")]
+        blocks.append(operator_table(view, _ROWS))
+    blocks += [kernel_table(view, _ROWS), Notes(view.document.warnings, "warning")]
     return markdown(heading, blocks)
 
 
-_FAMILIES = {count.group: count.family for count in COUNTS.values()} | {CONSTANT: CONSTANT}
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 Labels = Mapping[str, str]
 Sample = tuple[Labels, float]
@@ -65,7 +66,7 @@ def to_openmetrics(document: schema.Profile | Mapping[str, Any]) -> bytes:
         if view.costs is not None:
             parts = view.all_groups_of(kernel)
             for group, amount in parts.items():
-                energies += _known(amount, {**labels, "part": group, "family": _FAMILIES[group], **pricing})
+                energies += _known(amount, {**labels, "part": group, "family": FAMILY_OF[group], **pricing})
             unknown.append((labels, float(sum(amount.value is None or amount.lower for amount in parts.values()))))
     told = {"eprof": whole.eprof, "title": whole.title, "created": whole.created_utc, **pricing}
     measured = Amount(whole.energy_j.measured)

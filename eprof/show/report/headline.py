@@ -98,10 +98,13 @@ def _chosen(view: View) -> Headline:
     if view.is_above:
         return _above_constant(view)
     if alone := counted_alone(view):
-        text = f"Little but {view.in_prose(alone)} was counted{phrase(' ({})', _size(view, alone))}"
-        return Headline(
-            f"{text}: {quantity(total.value, 'J')}{_known_how(view)}, of a total that is not known.", "", total.marks
-        )
+        words = [name for name, word in view.words.items() if word.count.group == alone and word.energy.value]
+        symbols, size = {view.words[name].count.symbol for name in words}, ""
+        if len(symbols) == 1:
+            size = quantity(view.summed(view.document, words).or_zero, symbols.pop())
+        joules = f"{quantity(total.value, 'J')}{_known_how(view)}"
+        text = f"Little but {view.in_prose(alone)} was counted{phrase(' ({})', size)}: {joules}"
+        return Headline(f"{text}, of a total that is not known.", "", total.marks)
     time = when(view.time.value, f" in {at_least(view.time, 's')}")
     of_counted = when(not view.to_meter and lacks_most(view), "of what was counted, ")
     text = f"{_joules(view, total)}{time}: {of_counted}{_parts(view)}."
@@ -121,7 +124,7 @@ def _is_mostly_uncounted(view: View) -> bool:
     causes = view.causes_of(view.document)
     if view.to_meter or view.is_modelled or causes is None or not lacks_most(view):
         return False
-    least = _NEARLY_ALL * (not view.document.interval_j)
+    least = 0.0 if view.document.interval_j else _NEARLY_ALL
     return causes.parts[0].groups == [CONSTANT] and causes.parts[0].share > least
 
 
@@ -145,7 +148,7 @@ def _constant_alone(view: View) -> Headline:
     if pair is None:
         # What a data sheet makes of constant power is no bound, whatever the time is.
         is_bound = not (view.is_estimated or constant.marks & ASSUMED)
-        least = when(is_bound, capital(at_least(constant, "J"))) or drawn
+        least = capital(at_least(constant, "J")) if is_bound else drawn
         parts = f"{least} of constant power{_drawn(view)}{how}{work}"
         return Headline(f"{parts}, and work that was not counted. {shares}", "", constant.marks | MISSING)
     # No total: its lower end is that of what was counted, which a reader would hold against the parts.
@@ -192,15 +195,6 @@ def _joules(view: View, total: Amount) -> str:
     if ends is None:
         return f"{capital(at_least(total, 'J'))}{how}{lacking_briefly(view)}"
     return f"{joules} counted (at least {quantity(ends[0] or 0.0, 'J')}){how}{lacking_briefly(view)}"
-
-
-def _size(view: View, group: str) -> str:
-    """How much was counted of a group, in its unit: "3.23 GB"."""
-    words = [name for name, word in view.words.items() if word.count.group == group and word.energy.value]
-    symbols = {view.words[name].count.symbol for name in words}
-    if len(symbols) != 1:
-        return ""
-    return quantity(view.summed(view.document, words).or_zero, symbols.pop())
 
 
 def _known_how(view: View) -> str:
@@ -343,7 +337,7 @@ def _counts(view: View) -> Headline:
 
     measured = view.document.energy_j.measured
     if measured is not None:
-        why = when(counted, "no count that has a price is in the logs") or "no instruction and no byte was counted"
+        why = "no count that has a price is in the logs" if counted else "no instruction and no byte was counted"
         text = f"{quantity(measured, 'J')} measured{phrase(' in {}', _time(view))}."
         return Headline(text, f"What took them is not known: {why}.", marks)
     consequence = "No energy is predicted, because there is no cost table; a warning below says how to get joules."

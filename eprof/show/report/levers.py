@@ -24,10 +24,10 @@ from eprof.energy.bounds import is_plain_product
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of
-from eprof.show.report.first_screen import AGAIN, CACHED, FAMILIES, SHORT_S, WASTED, requested_of
+from eprof.show.report.first_screen import AGAIN, CACHED, SHORT_S, WASTED, requested_of
 from eprof.show.report.loops import is_of_library, of_loops, scalar_loops
 from eprof.show.report.trust import counted_alone, lacks_some
-from eprof.show.report.view import DRAM, FLOPS, View, time_of
+from eprof.show.report.view import DRAM, FAMILY_OF, FLOPS, View, time_of
 from eprof.show.words.badges import ASSUMED, Amount
 from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
@@ -180,8 +180,10 @@ def _levers(view: View) -> Iterator[Try]:
 
 def _fewer_gaps(view: View, everything: float) -> Iterator[Try]:
     """Half of the time between kernels, or of what copies take, which costs constant power."""
-    idle_s, idle_j = view.idle
     gaps = view.document.gaps or schema.Gaps(None, None, 0.0)
+    idle_s, idle_j = gaps.time_s or 0.0, gaps.energy_j or 0.0
+    if view.to_meter is not None:
+        idle_s, idle_j = view.to_meter.idle_s or 0.0, view.to_meter.idle_j
     idle, power_w = idle_j, view.constant_w
     if not view.has_energy:
         idle, power_w = idle_s, 1.0  # seconds instead of joules
@@ -249,7 +251,7 @@ def _alike(products: Iterable["Product"]) -> list[list["Product"]]:
             groups.append([product])
         else:
             home.append(product)
-    told = []
+    of_one_layout = []
     for group in groups:
         by_layout: dict[str, list[Product]] = {}
         for product in group:
@@ -258,8 +260,8 @@ def _alike(products: Iterable["Product"]) -> list[list["Product"]]:
         same_layouts = [same for layout, same in by_layout.items() if layout]
         if len(same_layouts) < 2:
             same_layouts = [group]
-        told += same_layouts
-    return told
+        of_one_layout += same_layouts
+    return of_one_layout
 
 
 class Product(NamedTuple):
@@ -465,7 +467,7 @@ def _asked_for(view: View, everything: float) -> Iterator[Try]:
 def _fewer_bytes(view: View, everything: float) -> Iterator[Try]:
     """A fifth fewer bytes of each level, in a way that its bytes can become fewer."""
     for group, amount in view.groups.items():
-        if FAMILIES.get(group) != DATA or not amount.value or group != "dram" and _is_closed(view, group):
+        if FAMILY_OF[group] != DATA or not amount.value or group != "dram" and _is_closed(view, group):
             continue
         saves, time = _STEP * amount.value / everything, ""
         ends = _ends(view, group, everything, saves)
@@ -511,7 +513,7 @@ def _fewer_instructions(view: View, everything: float) -> Iterator[Try]:
         amount = sum(word.energy.or_zero for word in words)
         if amount and not _is_closed(view, group):
             saves = _STEP * amount / everything
-            remedy = when(view.nouns.is_of_cpu, _ON_A_CPU) or _REMEDIES[group]
+            remedy = _ON_A_CPU if view.nouns.is_of_cpu else _REMEDIES[group]
             how = "; ".join(filter(None, [_mostly_in(view, group), remedy]))
             act = f"execute a fifth fewer {kind}instructions{bracketed(how)}"
             yield Try(act, saves, _ends(view, group, everything, saves))
@@ -551,7 +553,7 @@ def _less_waiting(view: View, everything: float) -> Iterator[Try]:
         if library_of(kernel.name) in _CLOSED:
             continue
         if act := _waits(view, kernel, share):
-            again_j = of_l1[place] * (view.times_from_l1(kernel) >= AGAIN)
+            again_j = of_l1[place] if view.times_from_l1(kernel) >= AGAIN else 0.0
             yield Try(act, _STEP * (constant_j + again_j) / everything)
 
 

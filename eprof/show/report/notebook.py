@@ -14,14 +14,13 @@ from eprof.show.words.blocks import Legend, Notes
 from eprof.show.words.numbers import percent
 
 _KERNELS = 8
-_NAME = 60
-_WIDTH = 100  # columns of a terminal that has as much room
 
 
 def html(result: Profile | Energy) -> str:
     """A profile as a cell of a notebook; with the prices that are taken by default."""
-    energy = result.energy() if isinstance(result, Profile) else result
-    view = View(documents.document(energy))
+    if isinstance(result, Profile):
+        result = result.energy()
+    view = View(documents.document(result))
     kernels = kernel_table(view, _KERNELS)
     marks = Legend(view.marks if view.costs else 0)
     return notebook.cell([headline(view), _bar(view), kernels, marks, Notes(view.document.warnings, "warning")])

@@ -98,11 +98,6 @@ def flags(values: Sequence[int], matters: Sequence[bool] | None = None) -> str:
     return "[" + ",".join([str(int(value)) for value in values]) + "]"
 
 
-def strings(values: Sequence[str]) -> str:
-    """A packed column of strings."""
-    return text(list(values))
-
-
 def split(names: Sequence[str]) -> tuple[str, str]:
     """For packing, the heads that names share (before template arguments), and for each name its head and its tail."""
     heads: dict[str, int] = {}
@@ -110,22 +105,22 @@ def split(names: Sequence[str]) -> tuple[str, str]:
     for name in names:
         head = name[: name.find("<") + 1]
         tails += [heads.setdefault(head, len(heads)), name[len(head) :]]
-    return strings(list(heads)), text(tails)
+    return text(list(heads)), text(tails)
 
 
 def labels(names: Sequence[str], short: Sequence[str]) -> str:
     """Packed labels of names: which template arguments stand behind the short name, or else the label itself."""
-    return text([_packed_label(name, label) for name, label in zip(names, short, strict=True)])
-
-
-def _packed_label(name: str, label: str) -> list[int] | str:
-    function, *rest = re.split("[<(]", name.removeprefix("void "), maxsplit=1)
-    if label == function:
-        return []
-    arguments = "".join(rest).split(", ")
-    details = label.removeprefix(function).removeprefix("<").removesuffix(">").split(", ")
-    places = [arguments.index(detail) for detail in details if detail in arguments]
-    written = ", ".join(arguments[place] for place in places)
-    if label == f"{function}<{written}>":
-        return places
-    return label
+    packed_labels: list[list[int] | str] = []
+    for name, label in zip(names, short, strict=True):
+        function, *rest = re.split("[<(]", name.removeprefix("void "), maxsplit=1)
+        arguments = "".join(rest).split(", ")
+        details = label.removeprefix(function).removeprefix("<").removesuffix(">").split(", ")
+        places = [arguments.index(detail) for detail in details if detail in arguments]
+        written = ", ".join(arguments[place] for place in places)
+        if label == function:
+            packed_labels.append([])
+        elif label == f"{function}<{written}>":
+            packed_labels.append(places)
+        else:
+            packed_labels.append(label)
+    return text(packed_labels)

@@ -22,21 +22,14 @@ _OF_MIX = (
     "function is a flop too; a short bar on the page."
 )
 _LEVELS = {"l3": "L3", "l2": "L2", "l1": "L1", "shared": "shared"}
+# What takes most of a kernel's energy, and what would save it: behind that word, and by itself.
 _PARTS = {
-    "flops": ("flops", "fewer or narrower ones"),
-    "dram": ("DRAM bytes", "more flop/B"),
-    "constant": ("constant power", "less of it"),
-    "waiting": ("waiting", "more utilisation"),
-    "instructions": ("other instructions", "fewer of them"),
-    "nearer": ("nearer bytes", "fewer of them"),
-}
-_MENDED = {
-    "flops": "fewer or narrower flops",
-    "dram": "more flops for each DRAM byte",
-    "constant": "less constant power",
-    "waiting": "more utilisation",
-    "instructions": "fewer other instructions",
-    "nearer": "fewer bytes of caches",
+    "flops": ("flops", "fewer or narrower ones", "fewer or narrower flops"),
+    "dram": ("DRAM bytes", "more flop/B", "more flops for each DRAM byte"),
+    "constant": ("constant power", "less of it", "less constant power"),
+    "waiting": ("waiting", "more utilisation", "more utilisation"),
+    "instructions": ("other instructions", "fewer of them", "fewer other instructions"),
+    "nearer": ("nearer bytes", "fewer of them", "fewer bytes of caches"),
 }
 _WIDE = 100  # columns of a terminal
 
@@ -58,7 +51,7 @@ def lever(limit: schema.Limit) -> str:
     """A kernel's lever in one phrase: what takes most of the energy, its share, and what would save it."""
     if limit.lever is None:
         return "not known: no time"
-    part, remedy = _PARTS[limit.lever]
+    part, remedy, _ = _PARTS[limit.lever]
     return f"{part} {phrase('{}', _lever_share(limit))}: {remedy}"
 
 
@@ -67,7 +60,8 @@ def mended(limit: schema.Limit) -> str:
     share = _lever_share(limit)
     if limit.lever is None or share is None:
         return ""
-    return f"{_MENDED[limit.lever]} would save most ({share} of its energy is {_PARTS[limit.lever][0]})"
+    part, _, remedy = _PARTS[limit.lever]
+    return f"{remedy} would save most ({share} of its energy is {part})"
 
 
 def _lever_share(limit: schema.Limit) -> str | None:

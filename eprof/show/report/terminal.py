@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from eprof.base.text import counted, cut, phrase, when
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
 from eprof.profile import schema
 from eprof.show.report import first_screen as answer
 from eprof.show.report.components import sentence as component_words
@@ -28,7 +28,7 @@ from eprof.show.report.tables import (
 )
 from eprof.show.report.trust import counted_alone, metered_briefly, trust
 from eprof.show.report.trust import notes as trust_notes
-from eprof.show.report.view import View
+from eprof.show.report.view import FAMILY_OF, View
 from eprof.show.report.whatif import answer_words, clock_words
 from eprof.show.terminal import drawing
 from eprof.show.terminal.drawing import terminal
@@ -62,7 +62,6 @@ _STYLES = {
 # How the bar is filled, so that the three families can be told apart without colours, and what they are called.
 _FILLS = {CONSTANT: "░", COMPUTATION: "▓", DATA: "█"}
 _NAMES = {CONSTANT: "constant", COMPUTATION: "computing", DATA: "data"}
-_FAMILY_OF = {count.group: count.family for count in COUNTS.values()} | {CONSTANT: CONSTANT}
 
 Document = schema.Profile | Mapping[str, Any]
 Part = Block | RenderableType
@@ -101,13 +100,7 @@ def _number_of_lines(parts: list[Part], width: int) -> int:
 def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
     devices = "".join(f" · {device}" for device in devices_named(view.document.devices))
     behind = cut(devices, width - _SHORTEST_TITLE)
-    # The title without the folders of its program; a path of Windows may hold spaces.
-    title = view.document.title
-    end = title.find(when("\\" in title, ".exe") or " ")
-    if end <= 0:
-        end = len(title)
-    shown = re.split(r"[/\\]", title[:end])[-1] + title[end:]
-    yield Sentence(cut(shown, width - len(behind)) + behind, Tone.QUIET)
+    yield Sentence(cut(_without_folders(view.document.title), width - len(behind)) + behind, Tone.QUIET)
     told = headline(view)
     lead = gaps_sentence(view) or metered_briefly(view)
     if gaps_lead(view):
@@ -131,6 +124,14 @@ def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
             yield Point("If", answer_words(what_if).removeprefix("If "))
     notes = len(view.document.warnings)
     yield Point("Trust", f"{trust(view).text} -v: {when(notes, counted(notes, 'note')) or 'every number'}.")
+
+
+def _without_folders(title: str) -> str:
+    """A profile's title without the folders of its program; a path of Windows may hold spaces."""
+    end = title.find(".exe" if "\\" in title else " ")
+    if end <= 0:
+        end = len(title)
+    return re.split(r"[/\\]", title[:end])[-1] + title[end:]
 
 
 def _everything(view: View) -> Iterator[Part]:
@@ -174,7 +175,7 @@ def _everything(view: View) -> Iterator[Part]:
     counts = count_table(view, verbose=True)
     if counts.rows:
         yield counts
-    yield Legend(view.marks * bool(view.costs))
+    yield Legend(view.marks if view.costs else 0)
     if view.document.time_from:
         yield Sentence(f"Time: {view.document.time_from}", Tone.QUIET)
     yield Notes(view.document.warnings, "warning")
@@ -190,7 +191,7 @@ def _bar(view: View) -> Iterator[RenderableType]:
     names = Text()
     for group, joules in parts.items():
         share = when(joules >= 0.005 * total_j, f"{100 * joules / total_j:.0f}") or "<1"
-        names.append(f"{_FILLS[_FAMILY_OF[group]] * 2} ", style=_STYLES[group])
+        names.append(f"{_FILLS[FAMILY_OF[group]] * 2} ", style=_STYLES[group])
         names.append(f"{view.group_label(group)} {share} %".replace(" ", "\u00a0") + "   ")
     yield names
 
@@ -205,7 +206,7 @@ def _filled(parts: Mapping[str, float], cells: int) -> Text:
         running_j += joules
         length = round(cells * running_j / total_j) - drawn
         drawn += length
-        bar.append(_FILLS[_FAMILY_OF[group]] * length, style=_STYLES[group])
+        bar.append(_FILLS[FAMILY_OF[group]] * length, style=_STYLES[group])
     return bar
 
 
@@ -213,6 +214,6 @@ def _family_legend(parts: Mapping[str, float]) -> str:
     total_j = sum(parts.values())
     legend = ""
     for family, name in _NAMES.items():
-        joules = sum(value for group, value in parts.items() if _FAMILY_OF[group] == family)
+        joules = sum(value for group, value in parts.items() if FAMILY_OF[group] == family)
         legend += when(joules, f"  {_FILLS[family]} {name} {percent(joules / total_j)}")
     return legend

@@ -75,11 +75,6 @@ def ratio(above: Amount, below: Amount) -> Amount:
 # ------------------------------------------------------------------------------------------------------- as HTML
 
 
-def title(marks: int) -> str:
-    """The marks of an amount in words, for a tooltip; the line under the figures explains them."""
-    return ", ".join(names(marks))
-
-
 def signs(marks: int) -> str:
     """The signs of an amount's marks."""
     return "".join(letter for mark, letter in LETTERS.items() if marks & mark)
@@ -89,13 +84,14 @@ def letters(marks: int) -> Markup:
     """The marks of an amount as small raised signs."""
     if not marks:
         return Markup("")
-    return Markup('<sup title="{}">{}</sup>').format(title(marks), signs(marks))
+    return Markup('<sup title="{}">{}</sup>').format(", ".join(names(marks)), signs(marks))
 
 
 def written(text: str | None, marks: int = 0, *, bound: bool = True) -> Markup:
     """A formatted amount with its marks; None: not known. bound: a sum, so that missing parts make it a lower bound."""
     if text is None:
-        return Markup('<span class="unknown" title="{}">{}</span>').format(title(marks) or "not known", UNKNOWN)
+        why = ", ".join(names(marks)) or "not known"
+        return Markup('<span class="unknown" title="{}">{}</span>').format(why, UNKNOWN)
     if bound and marks & MISSING:
         return Markup('<span title="at least">{}</span>{}{}').format(AT_LEAST, text, letters(marks & ~MISSING))
     return escape(text) + letters(marks)

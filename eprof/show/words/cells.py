@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from eprof.base.marks import Mark
 from eprof.base.text import when
-from eprof.show.words.badges import LETTERS, MISSING
+from eprof.show.words.badges import MISSING
+from eprof.show.words.badges import signs as raised_signs
 from eprof.show.words.numbers import MINUS, percent, plain_or, quantity, signed_percent
 
 UNKNOWN = "unknown"
@@ -107,7 +108,7 @@ def plain_text(cell: Cell) -> str:
         case Change():
             if cell.value is None:
                 return "not known"
-            return when(cell.value, signs(cell.marks) + signed_quantity(cell.value, cell.unit)) or "0"
+            return signs(cell.marks) + signed_quantity(cell.value, cell.unit) if cell.value else "0"
         case Share():
             if cell.value is None:
                 return ""
@@ -129,8 +130,7 @@ def signed_quantity(value: float, unit: str) -> str:
 
 def signs(marks: int) -> str:
     """Marks as signs in front of a number: "≥ ~"."""
-    letters = "".join(letter for mark, letter in LETTERS.items() if marks & mark & ~MISSING)
-    return when(marks & MISSING, "≥ ") + letters
+    return when(marks & MISSING, "≥ ") + raised_signs(marks & ~MISSING)
 
 
 def legend(marks: int) -> str:

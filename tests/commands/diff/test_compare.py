@@ -2,6 +2,8 @@
 
 import math
 from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
 
 import diff_support as support
 import numpy as np
@@ -13,11 +15,15 @@ from msgspec.structs import replace
 
 import eprof
 from eprof.base.errors import UsageError
+from eprof.base.vocabulary import CONSTANT
+from eprof.commands.diff import words as diff_words
 from eprof.commands.diff.difference import compare
 from eprof.commands.diff.document import assess, effective_balance
 from eprof.lab.welch import Test as WelchTest
 from eprof.lab.welch import t_outside, t_quantile, welch
+from eprof.logs.runs import Run
 from eprof.profile.rooflines import Machine
+from eprof.show.words.numbers import NARROW
 
 few = settings(max_examples=12)
 
@@ -549,6 +555,36 @@ def test_a_gate_does_not_fail_on_the_time_of_single_runs():
     assert not more.changes.rests_on_single_times and more.gates[0].failed
     prices = compare([old], [energy({"k": kernel()})], fail_above=["2%"])
     assert not prices.changes.rests_on_single_times
+
+
+def on_cores(cores, **numbers):
+    """A program that keeps so many of the 8 cores of a socket busy, and pays 3 W for each."""
+    alone = {"what": "time", "command": ["./a"], "seconds": 1.0, "cpu_seconds": cores}
+    priced = energy({"k": kernel(**numbers)}, priced=costs(watts=3.0 * cores))
+    run = Run(Path("a.eprof"), {"program": ["./a"], "command": "./a", "measurements": [alone]}, {})
+    constant = SimpleNamespace(is_per_socket=True, cores=8)
+    table = SimpleNamespace(name="table", device="CPU", source="us", constant=constant, serves=lambda _: False)
+    return replace(priced, table=table, profile=replace(priced.profile, run=run))
+
+
+def test_cores_in_use_are_an_amount_and_no_other_price():
+    """Constant energy of a CPU's program is core-seconds times the watts of a core, whatever cores were busy."""
+    document = compare([on_cores(0.4, time=1.0)], [on_cores(0.9, time=0.5, integer=1e9)]).typed
+    (constant,) = (part for part in document.parts if part.what == CONSTANT)
+    assert (constant.because, constant.unit) == ("cpu_time", "s")
+    assert (constant.old, constant.new) == (pytest.approx(0.4), pytest.approx(0.45))
+    assert constant.change_j == pytest.approx(3.0 * 0.05)
+    lead = diff_words.headline(document).lead.replace(NARROW, " ")
+    assert "450 ms instead of 400 ms of CPU time" in lead and "cost table" not in lead
+
+    noise = compare([on_cores(0.4, time=1.0)], [on_cores(0.9, time=0.9)], fail_above=["2%"])
+    assert noise.typed.rests_on_single_times and not noise.gates[0].failed
+    head = diff_words.headline(noise.typed)
+    assert "counts are equal" in head.text and "--repeat 7" in head.text and not head.lead
+
+    # Repeats that kept other numbers of cores busy are repeats.
+    repeats = compare([on_cores(0.4), on_cores(0.5)], [on_cores(0.8), on_cores(0.9)]).typed
+    assert repeats.change_j == pytest.approx(repeats.tests.energy.change) == pytest.approx(0.35 * 3 * 0.4)
 
 
 def test_counts_that_repeat_almost_to_the_digit_are_the_same():

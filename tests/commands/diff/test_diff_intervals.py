@@ -45,6 +45,7 @@ def with_replicas(kernels, *, seed=1, setting="852/924", name="table", dearer=1.
         serves=lambda _: True,
         interval_share=0.9,
         within=1.0,
+        constant=SimpleNamespace(is_per_socket=False),
     )
     found = replace(energy(kernels, priced=priced({}, setting, name, dearer), **more), table=table)
     return found, [energy(kernels, priced=refit, **more) for refit in drawn]
@@ -166,6 +167,7 @@ def test_kinds_of_several_prices_added_up_have_no_interval():
         serves=lambda _: True,
         interval_share=0.9,
         within=1.0,
+        constant=SimpleNamespace(is_per_socket=False),
     )
     only_total = kernel(fp32_fma=None, fp32_add=None, fp32_mul=None, fp32_other=None, fp32=1.2e9)
     old, new = (replace(energy({"k": numbers}, dearer), table=table) for numbers in (only_total, kernel()))

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from markupsafe import Markup
+from msgspec import structs
 
 from eprof.base.known import only
 from eprof.base.text import phrase, when
@@ -17,7 +18,7 @@ from eprof.show.report.view import View
 from eprof.show.words import costs as costs_words
 from eprof.show.words.badges import LETTERS, MEANINGS, MISSING, Amount, bits, letters, quantity_of, share_of
 from eprof.show.words.costs import clocks_and_volts
-from eprof.show.words.numbers import NARROW, percent, plain, quantity, quantity_or, signed_percent, span, utc, whole
+from eprof.show.words.numbers import NARROW, percent, plain, quantity, quantity_or, signed_percent, span, utc
 
 Row = tuple[str, Markup, Markup]
 _PROTOCOLS = {
@@ -68,11 +69,10 @@ def _sentence(view: View, total: Amount, measured: float | None) -> str:
             f"The prediction{lower} is {error} against the meter's {quantity(measured, 'J')} (predicted less measured)."
         )
     sentence = "Not measured: there is no meter reading to compare the prediction with."
-    errors = _fit(view).get("error_percent")
-    if not errors:
-        return sentence
-    worst = max(errors, key=lambda name: errors[name])
-    return f"{sentence} Its prices were fitted: {_error(worst, errors[worst], 'mean error ')}."
+    if errors := _fit(view).get("error_percent"):
+        worst = max(errors, key=errors.get)
+        sentence += f" Its prices were fitted: {_error(worst, errors[worst], 'mean error ')}."
+    return sentence
 
 
 def _error(protocol: str, value: float, noun: str = "") -> str:
@@ -138,27 +138,15 @@ Term = tuple[str, str, Markup, str, Markup, Markup]
 def of_method(view: View) -> Section:
     """The section on method and provenance; it is always there."""
     document, total = view.document, view.energy("total")
-    inputs = [
-        {
-            "path": log.path,
-            "format": log.format,
-            "lines": whole(log.lines),
-            "skipped": whole(log.skipped_lines),
-            "size": quantity_or("", log.size_bytes, "B"),
-            "sha256": log.sha256 or "not known",
-            "command": log.command,
-            "notes": log.notes,
-        }
-        for log in document.inputs
-    ]
     content = {
         "terms": _terms(view, total),
         "total": when(total.value is not None, quantity_of(total, "J")),
-        "prices": [_costs(view, costs) for costs in document.prices],
-        "counts": [_count(view, name) for name in view.words],
+        "prices": [_prices(view, costs) for costs in document.prices],
+        "counts": view.words,
+        "kernels": len(view.kernels),
         "definition": document.definition,
         "devices": [_device(view, device) for device in document.devices],
-        "inputs": inputs,
+        "inputs": document.inputs,
         "warnings": document.warnings,
         "time_from": document.time_from,
         "command": shlex.join(document.command_line),
@@ -190,7 +178,7 @@ def _energy(amount: Amount, total: Amount) -> tuple[Markup, Markup]:
     return quantity_of(amount, "J"), share_of(amount, total)
 
 
-def _costs(view: View, costs: schema.Costs) -> Mapping[str, Any]:
+def _prices(view: View, costs: schema.Costs) -> Mapping[str, Any]:
     # Counts of one price for one reason stand together.
     labels: dict[tuple[Any, ...], list[str]] = {}
     for name, charge in costs.charges.items():
@@ -200,41 +188,16 @@ def _costs(view: View, costs: schema.Costs) -> Mapping[str, Any]:
         {"labels": ", ".join(names), "price": price + letters(marks), "formula": formula, "why": why}
         for (price, formula, why, marks), names in labels.items()
     ]
-    return {
+    return structs.asdict(costs) | {
         "name": costs.name + costs_words.of_gpu(costs),
-        "device": costs.device,
-        "source": costs.source,
         "basis": costs.basis or "not stated",
         "setting": clocks_and_volts(costs.setting),
-        "setting_from": costs.setting_from,
         "books": _BOOKS.get(costs.books, costs.books),
         "constant": quantity(costs.constant_power_w, "W"),
-        "constant_why": costs.constant_why,
         "marks": bits(costs.marks),
         # A note that is among the warnings stands there.
         "notes": [note for note in costs.notes if note not in view.document.warnings],
         "charges": charges,
-    }
-
-
-def _count(view: View, name: str) -> Mapping[str, Any]:
-    """A count's value and formulas, with what each rests on; for how many kernels, if not for all."""
-    word = view.words[name]
-    formulas = [
-        {
-            "formula": way.formula,
-            "note": way.note,
-            "marks": bits(way.marks),
-            "kernels": when(way.kernels != len(view.kernels), f"{whole(way.kernels)} {view.nouns.of(way.kernels)}"),
-        }
-        for way in word.how
-    ]
-    return {
-        "name": name,
-        "label": word.count.label,
-        "value": quantity_of(word.value, word.count.symbol),
-        "missing": word.value.value is None,
-        "how": formulas,
     }
 
 

@@ -118,7 +118,7 @@ def _sentence(view: View, bunches: list[Bunch]) -> Markup:
     needed = min(bisect_left(running, _MOST * all_kernels.or_zero) + 1, len(bunches))
     share = written(percent(running[needed - 1] / (all_kernels.value or 1.0)), all_kernels.marks, bound=False)
     is_grouped = len(bunches) != len(view.kernels)
-    noun = when(is_grouped, "names") or view.nouns.kernels
+    noun = "names" if is_grouped else view.nouns.kernels
     subject = f"{whole(needed)} of {whole(len(bunches))} {noun} take"
     if needed == 1:
         subject = f"One of {whole(len(bunches))} {noun} takes"
@@ -132,13 +132,22 @@ def _sentence(view: View, bunches: list[Bunch]) -> Markup:
 def _row(view: View, bunch: Bunch, scale: float) -> Row:
     if len(bunch.places) == 1:
         return _kernel_row(view, bunch.places[0], scale)
+    # By columns, because there may be thousands of kernels in it.
+    kernels = [view.kernels[place] for place in bunch.places]
+    parts = {"plain": bunch.amount.or_zero}
+    if view.measure == "total":
+        parts = dict.fromkeys(GROUPS, 0.0)
+        for name, word in view.words.items():
+            parts[word.count.group] += float(np.nansum(view.column(name).joules[bunch.places]))
+        if not view.is_above:
+            parts[CONSTANT] = sum(energy_of(kernel, CONSTANT).or_zero for kernel in kernels)
     left = len(bunch.places) - MEMBERS
-    more = when(left > 0, f"{whole(left)} more in the table") or "Show in the table"
+    more = f"{whole(left)} more in the table" if left > 0 else "Show in the table"
     return Row(
         f"{cut(bunch.base, WIDTH - 6)} ×{whole(len(bunch.places))}",
         bunch.base,
         None,
-        _bar(view, _added(view, bunch.places), bunch.amount, scale, bunch.base),
+        _bar(view, parts, bunch.amount, scale, bunch.base),
         *_numbers(view, bunch.amount),
         members=[_kernel_row(view, place, scale) for place in bunch.places[:MEMBERS]],
         more=more,
@@ -164,19 +173,6 @@ def _numbers(view: View, amount: Amount) -> tuple[Markup, Markup]:
     return quantity_of(amount, UNITS[view.measure]), share_of(amount, view.ranked(view.document))
 
 
-def _added(view: View, places: list[int]) -> dict[str, float]:
-    """The colours of a bunch of kernels' bar. Columns, because there may be thousands of kernels in it."""
-    kernels = [view.kernels[place] for place in places]
-    if view.measure != "total":
-        return {"plain": sum(view.ranked(kernel).or_zero for kernel in kernels)}
-    sums = dict.fromkeys(GROUPS, 0.0)
-    if not view.is_above:
-        sums[CONSTANT] = sum(energy_of(kernel, CONSTANT).or_zero for kernel in kernels)
-    for name, word in view.words.items():
-        sums[word.count.group] += float(np.nansum(view.column(name).joules[places]))
-    return sums
-
-
 def _bar(
     view: View,
     parts: Mapping[str, float],
@@ -186,7 +182,7 @@ def _bar(
     ends: tuple[float, float] | None = None,
 ) -> Markup:
     spoken = [f"{GROUPS[group]} {quantity(value, 'J')}" for group, value in parts.items() if value and group in GROUPS]
-    value = when(amount.value is not None, at_least(amount, UNITS[view.measure])) or "not known"
+    value = "not known" if amount.value is None else at_least(amount, UNITS[view.measure])
     detail = bracketed(", ".join(spoken))
     interval = None
     if ends:
@@ -314,16 +310,18 @@ def _meter(line: Line, by: float, family: Family, all_energy: Amount) -> Meter:
 
     `by`: per cent of the width for a share of 1.
     """
-    of_energy = line.of_energy or 0
-    of_count = line.of_count or 0
-    share = None
-    marks = line.energy.marks
-    if line.of_energy is not None:
-        share, marks = percent(line.of_energy), marks | all_energy.marks
+    of_energy, of_count = line.of_energy or 0, line.of_count or 0
+    share, marks = mapped(percent, line.of_energy), line.energy.marks
+    if share:
+        marks |= all_energy.marks
     spoken = f"{share or 'an unknown share'} of the energy, {percent(of_count)} of the {family.plural}"
     bar = svg.meter(line.count.group, by * of_energy, by * of_count, f"{line.count.label}: {spoken}")
-    energy = quantity_of(line.energy, "J")
-    return Meter(line.count.label, _detail(line), bar, energy, written(share, marks, bound=False))
+    detail = "not counted"
+    if line.written_value is not None:
+        has_price = line.energy.value is not None or not line.energy.marks & MISSING
+        of_all = when(line.of_count is not None, f" · {percent(of_count)}{when(has_price, ' of the count')}")
+        detail = written(line.written_value, line.value.marks) + of_all + when(not has_price, " · no price")
+    return Meter(line.count.label, detail, bar, quantity_of(line.energy, "J"), written(share, marks, bound=False))
 
 
 def _count_meter(line: Line, by: float, family: Family, _: Amount) -> Meter:
@@ -335,16 +333,6 @@ def _count_meter(line: Line, by: float, family: Family, _: Amount) -> Meter:
     lost = when(line.value.value is None, "not counted")
     value = written(line.written_value, marks)
     return Meter(line.count.label, lost, bar, value, written(share, marks, bound=False))
-
-
-def _detail(line: Line) -> Markup:
-    if line.written_value is None:
-        return Markup("not counted")
-    has_price = line.energy.value is not None or not line.energy.marks & MISSING
-    of = when(has_price, " of the count")
-    share = when(line.of_count is not None, f" · {percent(line.of_count or 0.0)}{of}")
-    price = when(not has_price, " · no price")
-    return Markup("{}{}{}").format(written(line.written_value, line.value.marks), share, price)
 
 
 def _message(view: View, kernel: schema.Kernel) -> str:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from eprof.base.labels import labels
 from eprof.base.nouns import Nouns
-from eprof.base.text import capital, listed, when
+from eprof.base.text import capital, listed
 from eprof.base.vocabulary import COUNTS, GROUPS
 from eprof.profile import schema
 from eprof.show.page import plot
@@ -19,7 +19,7 @@ from eprof.show.report.view import FLOPS, View
 from eprof.show.words.cells import Name
 from eprof.show.words.numbers import percent, plain, quantity, whole
 
-NAMED = 12
+_NAMED = 12  # dots: more of them have no names
 _TAG, _TITLE = 12, 60
 _PANELS = (
     ("Speed", "flop/s", "flop_per_s"),
@@ -61,7 +61,6 @@ def drawn(
     machines: Sequence[Curves],
     dots: Sequence[Dot],
     nouns: Nouns,
-    named: int = NAMED,
     span: tuple[float, float] | None = None,
 ) -> list[Markup]:
     """The three roofline panels with one x axis. span: from which to which flop/B the lines are known."""
@@ -76,7 +75,7 @@ def drawn(
     curves: list[list[tuple[float, ...]]] = [
         [(intensity, *machine.lines(intensity)) for intensity in grid] for machine in machines
     ]
-    tags = [*labels([dot.name for dot in dots[:named]], _TAG), *[""] * len(dots[named:])]
+    tags = [*labels([dot.name for dot in dots[:_NAMED]], _TAG), *[""] * len(dots[_NAMED:])]
     names = labels([dot.name for dot in dots], _TITLE)
     largest = max((dot.energy_j for dot in dots), default=1.0) or 1.0
     made = []
@@ -98,7 +97,7 @@ def drawn(
             panel = replace(panel, height=plot.LARGE, notes=_limits(curves))
         drawn_are = f"{len(lines)} lines and {len(dots)} {nouns.kernels}"
         spoken = f"{title} in {unit} against flop per DRAM byte, with {drawn_are}"
-        made.append(plot.drawn(panel, spoken, named=len(dots) <= named))
+        made.append(plot.drawn(panel, spoken, named=len(dots) <= _NAMED))
     return made
 
 
@@ -149,7 +148,7 @@ def section(view: View) -> Section | None:
         "sentence": _sentence(view, machines[0], drawable),
         "verdict": capital(racing(machines[0], view.nouns)),
         "panels": drawn(curves, drawable[:SHOWN], view.nouns),
-        "legend": legend * (len(machines) > 1),
+        "legend": legend if len(machines) > 1 else [],
         "table": limit_table(rows, view.nouns, len(drawable) - len(rows), levels=False),
     }
     data = {"dots": "1"} if len(drawable) > SHOWN else {}
@@ -195,5 +194,5 @@ def _sentence(view: View, machine: schema.Machine, drawable: Sequence[Dot]) -> s
     lost = len(own) - len(drawable)
     if not lost:
         return f"{lines} {side}"
-    kernels = f"{whole(lost)} {view.nouns.of(lost)} {when(lost == 1, 'is') or 'are'}"
+    kernels = f"{whole(lost)} {view.nouns.of(lost)} {'is' if lost == 1 else 'are'}"
     return f"{lines} {side} {kernels} not drawn: flops, DRAM bytes or time are not known."

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import mul
 
 import numpy as np
@@ -18,7 +19,7 @@ from eprof.show.report import packed
 from eprof.show.report.sections import Section
 from eprof.show.report.sections.kernels import UNITS
 from eprof.show.report.view import DRAM, Entry, View, by_time_of, callees_of, energy_of, power_of, time_of
-from eprof.show.words.badges import Amount, quantity_of, share_of, written
+from eprof.show.words.badges import Amount, bits, quantity_of, share_of, written
 from eprof.show.words.numbers import percent, plain, quantity, whole
 
 FIRST_ROWS = 20
@@ -122,11 +123,17 @@ def section(view: View) -> Section | None:
     table = _Table(view)
     count = whole(len(view.kernels))
     is_one = len(view.kernels) == 1
+    # How many kernels the table shows, and how much of all they take; the script keeps it up to date.
+    status = Markup("{} of {} {}").format(count, count, view.nouns.kernels)
+    if table.all.value is not None:
+        share = percent(float(table.all.value > 0))
+        noun = when(view.measure == "instructions", " instructions")
+        status += Markup(", {}{} ({})").format(quantity_of(table.all, UNITS[view.measure]), noun, share)
     content = {
         "columns": table.columns,
         "rows": _rows(table),
         "count": count,
-        "status": _status(table),
+        "status": status,
         "left_out": len(view.kernels) > FIRST_ROWS,
         "tools": not is_one,
         "constant": view.measure == "total",
@@ -143,18 +150,6 @@ def _ranked(view: View, entry: Entry) -> Amount:
     if view.measure == "total":
         return energy_of(entry, "total")
     return view.ranked(entry)
-
-
-def _status(table: _Table) -> Markup:
-    """How many kernels the table shows, and how much of all they take; the script keeps it up to date."""
-    measure, count = table.view.measure, whole(len(table.view.kernels))
-    shown = f"{count} of {count} {table.view.nouns.kernels}"
-    if table.all.value is None:
-        return Markup("{}").format(shown)
-    noun = when(measure == "instructions", " instructions")
-    share = percent(float(table.all.value > 0))
-    amount = quantity_of(table.all, UNITS[measure])
-    return Markup("{}, {}{} ({})").format(shown, amount, noun, share)
 
 
 # ------------------------------------------------------------------------------------------------------ first rows
@@ -176,32 +171,29 @@ def _rows(table: _Table) -> list[Row]:
     scale = max(_ranked(view, kernel).or_zero for kernel in view.kernels) or 1.0
     for place in view.order[:FIRST_ROWS]:
         kernel = view.kernels[place]
-        running += _ranked(view, kernel).or_zero
-        cells = [(column.kind, _cell(table, column, place, running, scale)) for column in table.columns[1:]]
+        ranked = _ranked(view, kernel)
+        running += ranked.or_zero
+        parts = {"plain": ranked}
+        if view.measure == "total":
+            parts = view.groups_of(kernel)
+        cells = []
+        for column in table.columns[1:]:
+            match column.kind:
+                case "device":
+                    cell = written(kernel.device)
+                case "share":
+                    cell = share_of(ranked, table.all)
+                case "sum":
+                    cell = share_of(Amount(running, table.all.marks), table.all)
+                case kind:
+                    amount = table.amounts[column.key][place]
+                    write = _WRITTEN.get(kind) or partial(quantity, unit=column.unit)
+                    cell = written(mapped(write, amount.value), amount.marks, bound=column.bound)
+            if column.kind == "main":
+                cell += svg.mini(svg.laid(((group, part.or_zero) for group, part in parts.items()), scale))
+            cells.append((column.kind, cell))
         rows.append(Row(place, view.label(kernel), kernel.name, cells))
     return rows
-
-
-def _cell(table: _Table, column: Column, place: int, running: float, scale: float) -> Markup:
-    kernel = table.view.kernels[place]
-    match column.kind:
-        case "device":
-            return written(kernel.device)
-        case "share":
-            return share_of(_ranked(table.view, kernel), table.all)
-        case "sum":
-            return share_of(Amount(running, table.all.marks), table.all)
-    amount = table.amounts[column.key][place]
-    text = mapped(quantity, amount.value, column.unit)
-    if column.kind in _WRITTEN:
-        text = mapped(_WRITTEN[column.kind], amount.value)
-    cell = written(text, amount.marks, bound=column.bound)
-    if column.kind != "main":
-        return cell
-    parts = {"plain": amount}
-    if table.view.measure == "total":
-        parts = table.view.groups_of(kernel)
-    return cell + svg.mini(svg.laid(((group, part.or_zero) for group, part in parts.items()), scale))
 
 
 # --------------------------------------------------------------------------------------------------- for the script
@@ -216,7 +208,7 @@ def _data(table: _Table) -> dict[str, str]:
         of_kernels = [kernel.device or "" for kernel in view.kernels]
         names = list(dict.fromkeys(of_kernels))
         places = {name: place for place, name in enumerate(names)}
-        devices = {"devices": packed.strings(names), "device": packed.text([places[name] for name in of_kernels])}
+        devices = {"devices": packed.text(names), "device": packed.text([places[name] for name in of_kernels])}
     numbers = {
         key: packed.column([amount.value for amount in amounts], figures=_figures(view, key))
         for key, amounts in table.amounts.items()
@@ -292,7 +284,9 @@ def _counts(view: View) -> dict[str, str]:
             price = charge.pj * 1e-12
         counts[name] = packed.column(column.values, price, figures=_figures(view, name))
         # The marks of a 0 are never shown, so they need not keep a column from being one number.
-        marks[name] = packed.flags(column.marks.tolist(), (column.values != 0).tolist())
+        # −1: neither counted nor missing.
+        of_kernels = [bits(count.marks) if count else -1 for count in column.counts]
+        marks[name] = packed.flags(of_kernels, (column.values != 0).tolist())
         nothing = column.values == 0
         expected = np.where(nothing, 0.0, column.values * either(price, np.nan))
         if not _is_close(expected, np.where(nothing & np.isnan(column.joules), 0.0, column.joules)):

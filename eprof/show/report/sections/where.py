@@ -6,18 +6,17 @@ from markupsafe import Markup, escape
 from msgspec.structs import replace
 
 from eprof.base.text import when
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS, Count
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUPS, Count
 from eprof.show.page import svg
 from eprof.show.report.headline import at_least, constant_range
 from eprof.show.report.sections import Section
 from eprof.show.report.tables import group_table, operator_table, operator_words, rank_words
-from eprof.show.report.view import View, energy_of
+from eprof.show.report.view import FAMILY_OF, View, energy_of
 from eprof.show.words.badges import AT_LEAST, MISSING, Amount, quantity_of, share_of
 from eprof.show.words.intervals import in_brackets
 from eprof.show.words.numbers import percent, quantity, whole
 
 _SHORT = {"sfu": "SFU", "other": "Other", "shared": "Shared", "system": "Host", "requested": "Requested"}
-_DATA_GROUPS = {count.group for count in COUNTS.values() if count.family == DATA}
 
 
 def section(view: View) -> Section | None:
@@ -92,7 +91,7 @@ def _above(view: View, known: dict[str, Amount]) -> dict[str, str]:
     above = view.above
     segments = _segments(view, {group: amount for group, amount in known.items() if group != CONSTANT}, above)
     constant = known.get(CONSTANT, Amount(None)).or_zero / (view.energy("total").value or 1.0)
-    boundary = 100 - sum(segment.width for segment in segments if segment.group in _DATA_GROUPS)
+    boundary = 100 - sum(segment.width for segment in segments if FAMILY_OF[segment.group] == DATA)
     enlarged = when(constant > 0, ", enlarged")
     return {
         "caption": Markup("The {} above constant power{}").format(quantity_of(above, "J"), enlarged),
@@ -146,7 +145,7 @@ def _unknown(view: View) -> list[str]:
         reasons["no time"] = [f"constant power of some {view.nouns.kernels}"]
     for word in view.words.values():
         if word.energy.value is None and word.energy.marks & MISSING:
-            reason = when(word.value.value is None, "not counted") or "no price"
+            reason = "not counted" if word.value.value is None else "no price"
             lacking.setdefault(reason, []).append(word.count)
         elif word.energy.lower:
             lacking.setdefault(f"of some {view.nouns.kernels}", []).append(word.count)
