@@ -430,10 +430,13 @@ def _repeats(run: Run, load: Load) -> Iterator[Profile]:
 
 
 def _repeats_by_clock(run: Run, profile: Profile) -> Iterator[Profile]:
-    """Each repetition of a run that was counted once, and whose kernels share the time of the program alone."""
-    usual_s = run.program_s
-    if TIME in run.files or not usual_s or len(run.alone_s) < 2:
+    """Each repetition of a run that was counted once, and whose kernels share the time of the program alone.
+
+    Where one core's joules go by processor time, so do these: others that keep the program waiting cost it none.
+    """
+    repeats_s = run.used_s or run.alone_s
+    if TIME in run.files or not run.program_s or len(repeats_s) < 2:
         yield profile
         return
-    for alone_s in run.alone_s:
-        yield profile.slowed(alone_s / usual_s)
+    for repeat_s in repeats_s:
+        yield profile.slowed(repeat_s / runs.median(repeats_s))

@@ -67,6 +67,7 @@ def document(energy: "Energy") -> schema.Profile:
         costs=next(iter(prices), None),
         costs_of_others=prices[1:] or UNSET,
         time_from=energy.time_from,
+        left_out_s=(energy.profile.run and energy.profile.run.left_out_s) or UNSET,
         modelled_time=_modelled_time(energy),
         counts=_total_counts(whole, _Cells(whole)),
         warnings=energy.warnings,
