@@ -9,7 +9,7 @@ from msgspec import Struct
 from eprof import costs
 from eprof.base.text import bracketed, listed
 from eprof.collect import mpi, tools
-from eprof.collect.collector import AUTOMATIC, CLUSTER, GPU, PROGRAM, Collector, Tool
+from eprof.collect.collector import CLUSTER, CPU, GPU, PROGRAM, Collector, Tool
 from eprof.collect.messages import permission_remedy
 from eprof.collect.meters import jetson, meter
 from eprof.collect.tools import clocks, gpu
@@ -211,8 +211,12 @@ def _cost_table(known: Sequence[Collector]) -> Check:
 
 
 def _best(known: Sequence[Collector], looked: Sequence[Tool]) -> Check:
-    for collector, tool in zip(known, looked, strict=True):
-        if tool.usable and collector.processor in AUTOMATIC:
-            return Check("eprof run", True, f"uses {tool.name}: {tool.why}")
+    usable = [(collector.processor, tool) for collector, tool in zip(known, looked, strict=True) if tool.usable]
+    best = [next((tool for of, tool in usable if of == processor), None) for processor in (GPU, CPU)]
+    uses = [
+        f"{tool.name} for programs of {of}: {tool.why}" for of, tool in zip(("GPUs", "CPUs"), best, strict=True) if tool
+    ]
+    if uses:
+        return Check("eprof run", True, f"uses {'; '.join(uses)}")
     simulated = [tool.remedy for collector, tool in zip(known, looked, strict=True) if collector.simulated]
     return Check("eprof run", False, "no profiler can be used here", *simulated[:1])

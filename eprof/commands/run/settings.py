@@ -45,7 +45,7 @@ class Settings(NamedTuple):
     kernels: tuple[str, ...] = ()
     place: str | None = None
     force: bool = False
-    repeat: int = 1
+    repeat: int | None = None
     timeout_s: float | None = None
     launch_skip: int = 0
     launch_count: int | None = None
@@ -328,7 +328,7 @@ def run(
     setting: str | None = None,
     profiler: str = "auto",
     directory: str | None = None,
-    repeat: int = 1,
+    repeat: int | None = None,
     timeout_s: float | None = None,
 ) -> "Profile":
     """Profile a program, given as its words, as `eprof run` does; into `directory` or the next free run directory.
