@@ -86,6 +86,7 @@ def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableTyp
 
 def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
     """A line a kernel of the difference: by how much it changed, and why; and how many more there are."""
+    by_launch = bool(diff_words.launched_otherwise(document))
     changes = [abs(diff_tables.change_of(kernel, document.has_energy)[0] or 0.0) for kernel in document.kernels]
     worth_it = sum(change >= _SPECK * max(changes) for change in changes)
     rows = min(_KERNELS, room, max(worth_it, 1))
@@ -98,7 +99,14 @@ def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
         whole = ratio(change, share)
         line.append(mapped(signed_quantity, change, document.unit) or "not known")
         line.append(when(whole, f"of {quantity(abs(whole or 0.0), document.unit)}"))
-        line.append(when(diff_words.is_shown(document), why.of_kernel(kernel, document.nouns, brief=True)))
+        cause = why.of_kernel(kernel, document.nouns, brief=True)
+        if by_launch and kernel.old is not None and kernel.new is not None:
+            sides = [
+                (side, side.compared_j if document.has_energy else side.time_s) for side in (kernel.old, kernel.new)
+            ]
+            each = (quantity((amount or 0.0) / side.launches, document.unit) for side, amount in sides)
+            cause = f"{' → '.join(each)} a {document.nouns.launch}"
+        line.append(when(diff_words.is_shown(document), cause))
 
     grid = Grid.grid(padding=(0, 1, 0, 0))
     for place in range(len(lines[0]) - 1):
