@@ -238,8 +238,11 @@ def _programs(changes: Changes) -> Iterator[str]:
     for status, side in ((VANISHED, changes.old_side), (APPEARED, changes.new_side)):
         names = [changes.names(row)[0] for row, here in enumerate(statuses) if here == status]
         if names:
-            own = f"They are parts of their own; --match OLD=NEW pairs {nouns.kernels} by hand."
-            yield f"Only in {side.label}: {few(labels(names, 60), _FEW)}. {own}"
+            own = "They are parts of their own"
+            if (changes.apart == MATCHED).all():
+                own = "A compiler may have moved their work into others, so all are compared together"
+            by_hand = f"--match OLD=NEW pairs {nouns.kernels} by hand."
+            yield f"Only in {side.label}: {few(labels(names, 60), _FEW)}. {own}; {by_hand}"
 
 
 def _left_out(changes: Changes, left_out: Sequence[Uncompared], lost: Sequence[Unknown]) -> Iterator[str]:

@@ -20,13 +20,14 @@ from eprof.show.words.badges import SIMULATED, bits
 from eprof.show.words.blocks import Headline, Legend, Verdict
 from eprof.show.words.cells import signed_quantity
 from eprof.show.words.costs import devices_named
-from eprof.show.words.numbers import more_or_less, percent, percent_span, plain, quantity, quantity_or, span
+from eprof.show.words.numbers import NARROW, more_or_less, percent, percent_span, plain, quantity, quantity_or, span
 
 _ROUNDING = 1e-9
 _MOST_CHANGED, _MOST_NAMED = 2, 3
 _NAME, _LONGEST = 18, 60
 _SAME_WORK = 0.01
 _ALMOST = 5e-4  # rounds to 0.0 %
+_TENTH = 0.1  # from here on "12 times less" says more than "92 % less"
 _OTHER_WORK = 1.5  # times the flops, or fewer: a compiler alone changes less
 _WORTH_IT = 0.05  # of the kernels' time: copies that changed by so much
 _PRICES = {"setting": ", other setting", "cost": ", other price", "meter": ", by the meter"}
@@ -223,7 +224,7 @@ def gate_words(gate: Gate) -> str:
     if gate.is_noise and gate.growth:
         return f"--fail-above {gate.gate}: {_amount_change(gate)}, which the repeats do not tell from noise."
     verdict = "above" if gate.failed else "within"
-    return f"--fail-above {gate.gate}: {_amount_change(gate)}, {verdict} the limit of {gate.limit * 100:g} %."
+    return f"--fail-above {gate.gate}: {_amount_change(gate)}, {verdict} the limit of {gate.limit * 100:g}{NARROW}%."
 
 
 def _amount_change(gate: Gate) -> str:
@@ -317,6 +318,10 @@ def _times(ratio: float, less: str, same: str = "the same number of") -> str:
         return when(ratio != 1, "nearly ") + same
     if ratio >= 2:
         return f"{plain(ratio)} times the"
+    if ratio == 0:
+        return "no"
+    if ratio < _TENTH:
+        return f"{plain(1 / ratio)} times {less}"
     return more_or_less(ratio - 1, less)
 
 
@@ -340,6 +345,12 @@ def _lead(document: Document) -> Iterator[str]:
             if any(count.new and not count.old for count in fused):
                 details.append("multiply-adds instead of multiplies and adds")
             yield f"NEW {listed(changes[::-1])}{bracketed(', '.join(details))}."
+        special = document.counts.get("special")
+        if special is not None and special.old and special.new is not None:
+            least = _SAME_WORK * sum(document.counts[word].old or 0.0 for word in _CLASSES if word in document.counts)
+            factor = special.new / special.old
+            if max(special.old, special.new) > least and (factor * _OTHER_WORK < 1 or factor > _OTHER_WORK):
+                yield f"NEW executes {_times(factor, 'fewer')} special functions (divisions, roots, exponentials)."
 
     old_j, new_j = document.old.energy_j.measured, document.new.energy_j.measured
     if old_j is None or new_j is None or not document.has_energy:

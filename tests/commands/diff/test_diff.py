@@ -545,6 +545,11 @@ def test_the_stored_logs_are_those_of_the_job_list():
         assert found.typed.is_zero and found.changes.compared_j(found.changes.old) > 0
 
 
+def test_groups_are_called_by_the_option_that_made_them(diff_command):
+    done = diff_command("diff", *GEMM, *TK1, "--by", "nonsense")
+    assert done.returncode == 2 and "--by nonsense: write" in done.stderr
+
+
 def test_a_real_change_by_someone_else():
     """NCAR's miniWeather, divisions made multiplications: the kernel that had them saves nearly all (docs/diff.md)."""
     logs = [SHARED / "ncu" / f"v100-miniweather-{name}.ncu-rep" for name in ("baseline", "div-to-mult")]
@@ -558,6 +563,7 @@ def test_a_real_change_by_someone_else():
     # PROVENANCE.tsv: "compute_tendencies_x_279 goes from 6.19 to 3.48 ms".
     assert [round(top[side]["time_s"] * 1e3, 2) for side in ("old", "new")] == [6.19, 3.48]
     assert {one["match"]["how"] for one in found["kernels"]} == {"name"} and not found["partial"]
+    assert "47 % fewer special functions" in " ".join(console_diff.text(difference.typed).split())
 
 
 REAL_PAIRS = {
