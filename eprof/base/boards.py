@@ -9,11 +9,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.gpus import capabilities, capability_of_label, normal_name
+from eprof.base.known import only
 from eprof.base.resources import folder
+from eprof.base.text import phrase
 from eprof.base.toml import Document
 
 PEAKS = ("sp_gflops", "dp_gflops", "dram_gb_per_s")
 _WELL_KNOWN = ("GeForce RTX 4090", "Tesla V100", "GeForce GTX 1080 Ti")
+_SAME_DRAM = 0.05  # of the peak, which logs tell at the clock that DRAM had
 _FAMILY = re.compile(r"^(geforce|quadro|tesla) ")
 _MEMORY_SIZE = re.compile(r"[ -]\d+ ?gb$")
 
@@ -40,6 +43,39 @@ class DataSheet(Struct, frozen=True):
         return None if self.limit_w is None else self.limit_w * self.beyond_power
 
 
+class Traits(Struct, frozen=True):
+    """What a log that does not name its GPU tells of it: multiprocessors, and the peak of its DRAM in GB/s.
+
+    `text` says them. None: not told.
+    """
+
+    sms: int | None = None
+    dram_gb_per_s: float | None = None
+
+    @property
+    def text(self) -> str:
+        """As in "58 multiprocessors and DRAM of 300 GB/s"."""
+        told = [phrase("{} multiprocessors", self.sms), phrase("DRAM of {:.3g} GB/s", self.dram_gb_per_s)]
+        return " and ".join(filter(None, told))
+
+    def among(self, sheets: list[DataSheet]) -> list[DataSheet]:
+        """The boards that it may be: each trait leaves those that have it, if any has."""
+        with_sms = [sheet for sheet in sheets if self.sms is not None and sheet.sms == self.sms] or sheets
+        return [sheet for sheet in with_sms if self._has_dram(sheet)] or with_sms
+
+    def _has_dram(self, sheet: DataSheet) -> bool:
+        peak = sheet.peaks.get("dram_gb_per_s", 0.0)
+        return self.dram_gb_per_s is not None and abs(self.dram_gb_per_s - peak) <= _SAME_DRAM * peak
+
+    def tells(self, sheets: list[DataSheet]) -> "Traits":
+        """Those of its traits that all these boards have."""
+        sms = self.sms if all(sheet.sms == self.sms for sheet in sheets) else None
+        return Traits(sms, self.dram_gb_per_s if all(map(self._has_dram, sheets)) else None)
+
+
+NOTHING_TOLD = Traits()
+
+
 def data_sheet(device_name: str) -> DataSheet | None:
     """The data sheet of the GPU that a log calls `device_name`, or a user for short ("RTX 4090").
 
@@ -53,8 +89,7 @@ def data_sheet(device_name: str) -> DataSheet | None:
     if not words:
         return None
     more_words = {key: len(_words(key)) - len(words) for key in _listed() if words <= set(_words(key))}
-    nearest = [key for key, number in more_words.items() if number == min(more_words.values())]
-    return _listed()[nearest[0]] if len(nearest) == 1 else None
+    return only([_listed()[key] for key, number in more_words.items() if number == min(more_words.values())])
 
 
 def power_limit_w(device_name: str) -> float | None:
@@ -67,24 +102,19 @@ def most_w(device_name: str) -> float | None:
     return (data_sheet(device_name) or DataSheet("")).most_w
 
 
-def sheets_of(device_label: str | None, sms: int | None = None) -> list[DataSheet]:
-    """The boards that the GPU with this label in a log may be: the named one, or all of a compute capability.
-
-    sms: its multiprocessors, if the log tells them.
-    """
+def sheets_of(device_label: str | None, told: Traits = NOTHING_TOLD) -> list[DataSheet]:
+    """The boards that the GPU with this label in a log may be: the named one, or all of a compute capability."""
     if device_label is None:
         return []
     capability = capability_of_label(device_label)
     if capability is not None:
-        return sheets_with(capability, sms)
-    sheet = data_sheet(device_label)
-    return [] if sheet is None else [sheet]
+        return sheets_with(capability, told)
+    return [sheet for sheet in [data_sheet(device_label)] if sheet is not None]
 
 
-def sheets_with(capability: str, sms: int | None = None) -> list[DataSheet]:
-    """All boards with a compute capability that have a data sheet; those with so many multiprocessors, if any have."""
-    able = [sheet for sheet in sheets() if capability in capabilities(sheet.name)]
-    return [sheet for sheet in able if sms is not None and sheet.sms == sms] or able
+def sheets_with(capability: str, told: Traits = NOTHING_TOLD) -> list[DataSheet]:
+    """All boards with a compute capability that have a data sheet; those of which a log may be that tells so much."""
+    return told.among([sheet for sheet in sheets() if capability in capabilities(sheet.name)])
 
 
 def sheets() -> list[DataSheet]:

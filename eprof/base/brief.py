@@ -41,7 +41,9 @@ def brief(kind: type, about: str) -> str:
     """`<Kind about>` in one line of a terminal."""
     room = _WIDTH - len(kind.__name__) - 3
     about = printable(about)
-    return f"<{kind.__name__} {about if len(about) <= room else about[: room - 1] + '…'}>"
+    if len(about) > room:
+        about = about[: room - 1] + "…"
+    return f"<{kind.__name__} {about}>"
 
 
 def _short(value: Any) -> str:

@@ -10,7 +10,7 @@ _WRITTEN = pattern(r"\s*(\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)\s*+(?:MHz\s*)?")
 def parse(text: str) -> tuple[float, float] | None:
     """A pair of clocks as users write it: core and memory clock in MHz; None if the text is no such pair."""
     clocks = _WRITTEN.fullmatch(text)
-    return (float(clocks[1]), float(clocks[2])) if clocks else None
+    return clocks and (float(clocks[1]), float(clocks[2]))
 
 
 def refusal(text: str) -> str:

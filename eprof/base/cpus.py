@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from functools import cache
 
 from eprof.base import resources
@@ -45,18 +45,17 @@ def _names() -> dict[str, re.Pattern[str]]:
 
 @cache
 def _models() -> dict[str, str]:
-    """The microarchitecture of each CPU "VENDOR FAMILY MODEL"."""
-    return {model: name for name, entry in _sections() for text in entry["models"].texts() for model in _each(text)}
-
-
-def _each(models: str) -> Iterator[str]:
-    """Every model of a range of CPUs: "GenuineIntel 6 30-31"."""
-    family, _, model = models.rpartition(" ")
-    first, dash, last = model.partition("-")
-    if not dash:
-        yield models
-        return
-    yield from (f"{family} {number}" for number in range(int(first), int(last) + 1))
+    """The microarchitecture of each CPU "VENDOR FAMILY MODEL"; the file may give a range: "GenuineIntel 6 30-31"."""
+    name_of: dict[str, str] = {}
+    for name, entry in _sections():
+        for models in entry["models"].texts():
+            family, _, model = models.rpartition(" ")
+            first, dash, last = model.partition("-")
+            numbers: Iterable[object] = [model]
+            if dash:
+                numbers = range(int(first), int(last) + 1)
+            name_of |= {f"{family} {number}": name for number in numbers}
+    return name_of
 
 
 def _sections() -> list[tuple[str, Node]]:

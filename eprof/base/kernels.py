@@ -69,8 +69,9 @@ def core(name: str) -> tuple[int, int]:
     for place in range(len(name) - 1, start, -1):
         depth += (name[place] == ")") - (name[place] == "(")
         if depth == 0:
-            is_list = name[place - 1] not in " ("
-            return start, place if is_list else len(name)
+            if name[place - 1] not in " (":
+                return start, place
+            break
     return start, len(name)
 
 
@@ -118,7 +119,7 @@ def readable(name: str) -> str:
     `_ZN2ns4axpyIfLi4EEEvPT_` -> `ns::axpy<float, 4>`. What it refers back to (S_, T_) is left out: to write
     it out may take time without end.
     """
-    return (_demangled(name) or name) if name.startswith("_Z") else name
+    return (name.startswith("_Z") and _demangled(name)) or name
 
 
 @lru_cache(maxsize=4096)
@@ -150,8 +151,9 @@ def _demangled(symbol: str) -> str | None:
             frames[-1].append(_BUILTIN[text])
         if not opened and frames[0] and symbol[place : place + 1] != "I":
             break
-    outermost = "::".join(frames[1]) if opened.startswith("N") else "".join(frames[0])
-    return outermost or None
+    if opened.startswith("N"):
+        return "::".join(frames[1]) or None
+    return "".join(frames[0]) or None
 
 
 def _close(frames: list[list[str]], opener: str) -> None:

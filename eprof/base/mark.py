@@ -71,7 +71,7 @@ def _write(name: str, begin_s: float, end_s: float | None) -> None:
     if path == COUNTED:
         tell = getattr(sys, TELL, None)
         if tell is not None:
-            tell("+" if end_s is None else "-", printable(name)[:LONGEST_NAME])
+            tell(when(end_s is None, "+") or "-", printable(name)[:LONGEST_NAME])
         return
     try:
         append(path, row(begin_s, end_s, name, _rank()))

@@ -2,6 +2,7 @@
 
 from msgspec import UNSET, Struct, UnsetType
 
+from eprof.base.text import when
 from eprof.base.vocabulary import COUNTS, CPU, GPU, GROUPS
 
 
@@ -29,7 +30,7 @@ class Nouns(Struct, frozen=True):
     @property
     def board(self) -> str:
         """What holds the processor and has a power limit."""
-        return "socket" if self.is_of_cpu else "board"
+        return when(self.is_of_cpu, "socket") or "board"
 
     @property
     def kernels(self) -> str:
@@ -72,7 +73,7 @@ _OF_CPUS = Nouns(
 
 def in_document(processor: str) -> str | UnsetType:
     """The kind of processor as documents have it: they leave it out where it is a GPU."""
-    return UNSET if processor == GPU else processor
+    return {GPU: UNSET}.get(processor, processor)
 
 
 def nouns_of(processor: str | UnsetType | None = None) -> Nouns:

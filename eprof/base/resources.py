@@ -36,8 +36,9 @@ def folder(name: str) -> Traversable:
 def tree(start: Traversable, suffix: str) -> list[Traversable]:
     """All files below `start` whose names end in `suffix`, sorted by path; none if it is no folder."""
     files: list[Traversable] = []
-    entries = start.iterdir() if start.is_dir() else ()
-    for entry in sorted(entries, key=lambda entry: entry.name):
+    if not start.is_dir():
+        return files
+    for entry in sorted(start.iterdir(), key=lambda entry: entry.name):
         if entry.is_dir():
             files += tree(entry, suffix)
         elif entry.name.endswith(suffix):
@@ -109,8 +110,10 @@ STAMPS = "stamps"  # the folder in it that says which files were read
 def cache_folder() -> Path | None:
     """The folder of the cache: $EPROF_CACHE ("off": none), else `eprof` in $XDG_CACHE_HOME, else in ~/.cache."""
     setting = os.environ.get("EPROF_CACHE")
+    if setting is not None and setting.lower() in ("", "off", "0", "no"):
+        return None
     if setting is not None:
-        return None if setting.lower() in ("", "off", "0", "no") else Path(setting)
+        return Path(setting)
     home = os.environ.get("XDG_CACHE_HOME")
     if home and Path(home).is_absolute():
         return Path(home) / "eprof"

@@ -74,7 +74,9 @@ def counted(number: int, noun: str, several: str = "") -> str:
 
 def uncapital(text: str) -> str:
     """Text inside a sentence; "FP64 add" stays as it is."""
-    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
+    if text[1:2].isupper():
+        return text
+    return text[:1].lower() + text[1:]
 
 
 def capital(text: str) -> str:
@@ -95,15 +97,13 @@ def in_markdown(text: str) -> str:
     pieces = re.split("(`[^`]*`)", visible(text).replace("\n", " ").replace("\t", " "))
     for number, piece in enumerate(pieces):
         is_code = number % 2 == 1
-        pieces[number] = in_code(piece[1:-1]) if is_code else _prose(piece)
-    flat = "".join(pieces)
-    return _OPENS_BLOCK.sub(r"\g<0>\\", flat)
-
-
-def _prose(text: str) -> str:
-    text = _MARKUP.sub(lambda match: "".join(f"\\{char}" for char in match[0]), text)
-    text = re.sub(r"&(?=#?\w+;)", "&amp;", text).replace("<", "&lt;")
-    return _CALLS.sub(r"\g<0><!-- -->", text)
+        if is_code:
+            pieces[number] = in_code(piece[1:-1])
+            continue
+        prose = _MARKUP.sub(lambda match: "".join(f"\\{char}" for char in match[0]), piece)
+        prose = re.sub(r"&(?=#?\w+;)", "&amp;", prose).replace("<", "&lt;")
+        pieces[number] = _CALLS.sub(r"\g<0><!-- -->", prose)
+    return _OPENS_BLOCK.sub(r"\g<0>\\", "".join(pieces))
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -115,7 +115,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def brief(text: str, most: int) -> str:
     """At most about `most` characters of `text`; what was left out is said."""
-    return text if len(text) <= most else f"{text[:most]}… ({len(text) - most:,} more characters)"
+    if len(text) <= most:
+        return text
+    return f"{text[:most]}… ({len(text) - most:,} more characters)"
 
 
 def cut(text: str, length: int) -> str:
@@ -134,7 +136,7 @@ def bracketed(text: str) -> str:
 def listed(words: Sequence[str], last: str = "and") -> str:
     """Words as a list: "a, b and c"."""
     *first, end = words
-    return f"{', '.join(first)} {last} {end}" if first else end
+    return phrase("{} {} ", ", ".join(first), last) + end
 
 
 def few(words: Sequence[str], most: int, noun: str = "") -> str:

@@ -13,12 +13,14 @@ import operator
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property, reduce
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import tomli as tomllib  # compiled: twice as quick as the one of Python
 from msgspec import Struct
 
 from eprof.base.errors import DefinitionError
+from eprof.base.known import mapped
 from eprof.base.resources import content
 from eprof.base.text import brief, did_you_mean, pattern, phrase, printable, when
 
@@ -44,6 +46,7 @@ _MOST_BYTES = 1 << 20
 _LONGEST_MESSAGE = 2000
 _LARGEST_INTEGER = 1 << 4096  # Python does not write those of 4,300 digits
 _LONG_INTEGER = pattern(r"\w{1000}")
+_TOO_LARGE = "an integer of more than a thousand digits"
 
 
 class Formula(Struct, frozen=True, dict=True):
@@ -96,9 +99,15 @@ def _names(tree: ast.expr, besides: Collection[str], depth: int = 0) -> set[str]
     """The names in the tree of a formula; raises for what the formula language does not have."""
     if depth > _DEEPEST_FORMULA:
         raise _NotAllowed(f"the formula has more than {_DEEPEST_FORMULA} terms or parentheses; make steps of it")
-    if besides == GROWING and (inner := _growing(tree)) is not None:
-        return _names(inner, besides, depth + 1)
     match tree:
+        case ast.BinOp(left=inner, right=ast.Constant(value=int() as power), op=ast.Pow()) if besides == GROWING:
+            if not 0 < power <= _HIGHEST_POWER:
+                raise _NotAllowed(f"a power of the formula is no whole number from 1 to {_HIGHEST_POWER}")
+            return _names(inner, besides, depth + 1)
+        case ast.UnaryOp(op=ast.USub(), operand=inner) if besides == GROWING:
+            return _names(inner, besides, depth + 1)
+        case ast.Call(func=ast.Name(id="log2" | "sqrt"), args=[inner], keywords=[]) if besides == GROWING:
+            return _names(inner, besides, depth + 1)
         case ast.BinOp(left=left, right=right, op=op) if type(op) in _OPERATORS:
             before, behind = _names(left, besides, depth + 1), _names(right, besides, depth + 1)
             if isinstance(op, ast.Div) and not behind and _value(right, {}) == 0:
@@ -118,20 +127,6 @@ def _names(tree: ast.expr, besides: Collection[str], depth: int = 0) -> set[str]
             raise _NotAllowed(f"`{shown}` is not allowed in a formula; use + - * / {more}( ), numbers and names")
 
 
-def _growing(tree: ast.expr) -> ast.expr | None:
-    """What a power, a function or a sign is of, in TOML formulas that grow; None for anything else."""
-    match tree:
-        case ast.BinOp(left=left, right=ast.Constant(value=int() as power), op=ast.Pow()):
-            if not 0 < power <= _HIGHEST_POWER:
-                raise _NotAllowed(f"a power of the formula is no whole number from 1 to {_HIGHEST_POWER}")
-            return left
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return operand
-        case ast.Call(func=ast.Name(id=function), args=[argument], keywords=[]) if function in _FUNCTIONS:
-            return argument
-    return None
-
-
 def _value(tree: ast.expr, values: Mapping[str, Any]) -> Any:
     match tree:
         case ast.BinOp(left=left, right=ast.Constant(value=int() as power), op=ast.Pow()):
@@ -142,7 +137,10 @@ def _value(tree: ast.expr, values: Mapping[str, Any]) -> Any:
         case ast.Call(func=ast.Name(id=function), args=[argument]):
             return _FUNCTIONS[function](_value(argument, values))
         case ast.Call(func=ast.Name(id=function), args=choices):
-            return reduce(_chosen(function), (_value(choice, values) for choice in choices))
+            import numpy as np  # what the command line reads before it needs numpy has no such formula
+
+            choose = {"min": np.minimum, "max": np.maximum}[function]
+            return reduce(choose, (_value(choice, values) for choice in choices))
         case ast.BinOp(left=left, right=right, op=op):
             return _OPERATORS[type(op)](_value(left, values), _value(right, values))
         case ast.Name(id=name):
@@ -150,13 +148,6 @@ def _value(tree: ast.expr, values: Mapping[str, Any]) -> Any:
         case ast.Constant(value=number):
             return number
     raise AssertionError(f"unchecked formula {ast.dump(tree)}")
-
-
-def _chosen(function: str) -> Callable[[Any, Any], Any]:
-    """The smaller or the larger of two values of a formula, element by element."""
-    import numpy as np
-
-    return {"min": np.minimum, "max": np.maximum}[function]
 
 
 class Document(Struct, frozen=True, eq=False):
@@ -198,10 +189,10 @@ class Document(Struct, frozen=True, eq=False):
         except RecursionError as err:
             raise DefinitionError(f"{label}: nested too deeply to be a definition.") from err
         except ValueError as err:  # what Python says of an integer of thousands of digits
-            raise _too_large(label) from err
+            raise DefinitionError(f"{label}: not valid TOML: {_TOO_LARGE}.") from err
         # A quick look first: few files have such words.
         if _LONG_INTEGER.search(text) and any(abs(number) >= _LARGEST_INTEGER for number in _integers(data)):
-            raise _too_large(label)
+            raise DefinitionError(f"{label}: not valid TOML: {_TOO_LARGE}.")
         return cls(label, text, data)
 
     def error(self, message: str, *keys: str | int) -> DefinitionError:
@@ -305,7 +296,7 @@ class Node(Struct, frozen=True, eq=False):
         if self.value is None and default is not None:
             return default
         if not isinstance(self.value, str) or self.value not in allowed:
-            state = "missing" if self.value is None else repr(self.value)
+            state = mapped(repr, self.value) or "missing"
             raise self.error(f"`{self.name}` is {state}; use one of: {', '.join(allowed)}.")
         return self.value
 
@@ -345,10 +336,6 @@ class Node(Struct, frozen=True, eq=False):
         return formula
 
 
-def _too_large(label: str) -> DefinitionError:
-    return DefinitionError(f"{label}: not valid TOML: an integer of more than a thousand digits.")
-
-
 def _integers(value: Any) -> Iterator[int]:
     if isinstance(value, dict):
         value = list(value.values())
@@ -379,28 +366,14 @@ def line_of(text: str, *keys: str | int) -> int:
             if tuple(parts) == keys[: len(parts)] and len(parts) > used:
                 place, used = number, len(parts)
     for key in keys[used:]:
-        place = _entry_line(lines, place, key) if isinstance(key, int) else _key_line(lines, place, key)
+        if isinstance(key, int):
+            # An entry of a list begins with its `[[header]]`, or its `{`.
+            opening = (*re.findall(r"^\s*(\[\[[^\]]*\]\])", lines[place]), "{")[0]
+            seen = accumulate(line.count(opening) for line in lines[place:])
+            place = next((number for number, entries in enumerate(seen, place) if entries > key), place)
+        else:
+            sets_key = re.compile(rf"(^|[\s{{,.])[\"']?{re.escape(key)}[\"']?\s*[=.]")
+            headers = (number for number in range(place + 1, len(lines)) if lines[number].lstrip().startswith("["))
+            below = range(place, next(headers, len(lines)))
+            place = next((number for number in below if sets_key.search(lines[number])), place)
     return place + 1
-
-
-def _key_line(lines: list[str], place: int, key: str) -> int:
-    """The first TOML line from `place` on that sets `key`, up to the next table header; `place` if there is none."""
-    pattern = re.compile(rf"(^|[\s{{,.])[\"']?{re.escape(key)}[\"']?\s*[=.]")
-    for number in range(place, len(lines)):
-        if number > place and lines[number].lstrip().startswith("["):
-            break
-        if pattern.search(lines[number]):
-            return number
-    return place
-
-
-def _entry_line(lines: list[str], place: int, index: int) -> int:
-    """The line of entry `index` of the TOML list that begins at `place`: its `[[header]]`, or its `{`."""
-    header = re.findall(r"^\s*(\[\[[^\]]*\]\])", lines[place])
-    opening = (*header, "{")[0]
-    seen = 0
-    for number in range(place, len(lines)):
-        seen += lines[number].count(opening)
-        if seen > index:
-            return number
-    return place

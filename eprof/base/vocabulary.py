@@ -22,10 +22,14 @@ class Count(Struct, frozen=True):
 
     name: str
     unit: str
-    family: str
     group: str
     label: str
     flops: int = 0
+
+    @property
+    def family(self) -> str:
+        """Whether it counts data that move, or computation."""
+        return {"byte": DATA, "access": DATA}.get(self.unit, COMPUTATION)
 
     @property
     def symbol(self) -> str:
@@ -36,65 +40,49 @@ class Count(Struct, frozen=True):
 def _floats(bits: int) -> list[Count]:
     kind = f"fp{bits}"
     parts = [("fma", "multiply-add", 2), ("add", "add", 1), ("mul", "multiply", 1), ("other", "other", 0)]
-    entries = [
-        Count(f"{kind}_{part}", "instruction", COMPUTATION, kind, f"FP{bits} {words}", flops)
-        for part, words, flops in parts
-    ]
-    return [*entries, Count(kind, "instruction", COMPUTATION, kind, f"FP{bits} (kinds not told apart)")]
-
-
-def _plain_count(name: str, group: str, label: str) -> Count:
-    return Count(name, "instruction", COMPUTATION, group, label)
-
-
-def _tensor(kind: str, label: str) -> Count:
-    return Count(f"tensor_{kind}", "flop", COMPUTATION, "tensor", f"Tensor {label}")
+    entries = [Count(f"{kind}_{part}", "instruction", kind, f"FP{bits} {words}", flops) for part, words, flops in parts]
+    return [*entries, Count(kind, "instruction", kind, f"FP{bits} (kinds not told apart)")]
 
 
 def _byte_counts(name: str, group: str, label: str) -> list[Count]:
-    return [
-        Count(f"{name}_read", "byte", DATA, group, f"{label} read"),
-        Count(f"{name}_write", "byte", DATA, group, f"{label} write"),
-    ]
+    return [Count(f"{name}_{way}", "byte", group, f"{label} {way}") for way in ("read", "write")]
 
 
 def _level(name: str, label: str) -> list[Count]:
-    total = Count(name, "byte", DATA, name, f"{label} (reads and writes not told apart)")
+    total = Count(name, "byte", name, f"{label} (reads and writes not told apart)")
     return [*_byte_counts(name, name, label), total]
 
 
+_TENSOR_TYPES = ("fp64", "fp16", "fp8", "fp6", "fp4", "tf32", "bf16", "int8")
 _TENSOR = [
-    *(_tensor(f"fp{bits}", f"FP{bits}") for bits in (64, 16, 8, 6, 4)),
-    _tensor("tf32", "TF32"),
-    _tensor("bf16", "BF16"),
-    _tensor("int8", "INT8"),
-    _tensor("other", "other, or types not told apart"),
+    *(Count(f"tensor_{kind}", "flop", "tensor", f"Tensor {kind.upper()}") for kind in _TENSOR_TYPES),
+    Count("tensor_other", "flop", "tensor", "Tensor other, or types not told apart"),
 ]
 _ALL = [
-    _plain_count("tensor", "tensor", "Tensor"),
+    Count("tensor", "instruction", "tensor", "Tensor"),
     *_TENSOR,
-    Count("fp64_narrow", "flop", COMPUTATION, "fp64", "FP64 in scalar or 128-bit instructions, besides"),
-    Count("fp64_scalar", "flop", COMPUTATION, "fp64", "FP64 in scalar instructions, besides"),
+    Count("fp64_narrow", "flop", "fp64", "FP64 in scalar or 128-bit instructions, besides"),
+    Count("fp64_scalar", "flop", "fp64", "FP64 in scalar instructions, besides"),
     *_floats(64),
-    Count("fp32_scalar", "flop", COMPUTATION, "fp32", "FP32 in scalar instructions, besides"),
+    Count("fp32_scalar", "flop", "fp32", "FP32 in scalar instructions, besides"),
     *_floats(32),
     *_floats(16),
-    _plain_count("integer", "int", "Integer"),
-    _plain_count("special", "sfu", "Special functions"),
-    _plain_count("conversion", "other", "Conversions"),
-    _plain_count("control", "other", "Control"),
-    _plain_count("load_store", "other", "Load and store"),
-    _plain_count("communication", "other", "Shuffles and votes"),
-    _plain_count("misc", "other", "Moves and barriers"),
-    _plain_count("warp_issue", "other", "Warp instructions issued"),
-    Count("sm_active_cycle", "cycle", COMPUTATION, "other", "SM active cycles"),
-    Count("retired", "instruction", COMPUTATION, "other", "Instructions retired"),
-    Count("core_active", "cycle", COMPUTATION, "other", "Active core cycles"),
+    Count("integer", "instruction", "int", "Integer"),
+    Count("special", "instruction", "sfu", "Special functions"),
+    Count("conversion", "instruction", "other", "Conversions"),
+    Count("control", "instruction", "other", "Control"),
+    Count("load_store", "instruction", "other", "Load and store"),
+    Count("communication", "instruction", "other", "Shuffles and votes"),
+    Count("misc", "instruction", "other", "Moves and barriers"),
+    Count("warp_issue", "instruction", "other", "Warp instructions issued"),
+    Count("sm_active_cycle", "cycle", "other", "SM active cycles"),
+    Count("retired", "instruction", "other", "Instructions retired"),
+    Count("core_active", "cycle", "other", "Active core cycles"),
     *_byte_counts("shared", "shared", "Shared memory"),
     *_level("l1", "L1"),
     *_level("l2", "L2"),
     *_level("l3", "L3"),
-    Count(RANDOM, "access", DATA, "dram", "DRAM accesses at random"),
+    Count(RANDOM, "access", "dram", "DRAM accesses at random"),
     *_level("dram", "DRAM"),
     *_byte_counts("system", "system", "Host memory"),
     *_byte_counts("global", "requested", "Global, requested"),

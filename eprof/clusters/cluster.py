@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.errors import CostError, DefinitionError
+from eprof.base.known import mapped
 from eprof.base.marks import NONE, Mark, marked
 from eprof.base.resources import folder, tree
 from eprof.base.text import did_you_mean, listed, pattern
@@ -26,10 +27,7 @@ _KEYS = (
     *("schema", "name", "about", "unit", "nodes", "source", "basis", "waiting", "memory_bytes", "gamma"),
     *("setting", "time", "message", "network", "node", "storage"),
 )
-_SETTING = ("core_mhz", "idle_w", "on_chip_w", "off_chip_w", "default")
-_NODE = ("gpus", "host_w", "network_w", "gpu_idle_w")
 _ALGORITHM = pattern(r"[a-z_]{1,40}:\w{1,40}")
-_HZ = 1e6
 _MOST = 1e15
 
 
@@ -85,8 +83,7 @@ class Storage(Struct, frozen=True):
 class Beside(Struct, frozen=True):
     """What a node of GPUs draws beside their kernels, in W: host, network, each GPU that waits. None: not known.
 
-    network_w: what host_w leaves out of network cards and switches. gpus: of a node. name: of the cluster. storage: of
-    each node.
+    network_w: what host_w leaves out of network cards and switches. gpus, storage: of a node. name: of the cluster.
     """
 
     host_w: float | None = None
@@ -149,9 +146,7 @@ class Cluster(Struct, frozen=True, dict=True):
     def at(self, core_mhz: float | None) -> Clock:
         """The powers of the cluster at a clock; without one, at the default.
 
-        Of a table with gamma, at any: dP_c (f/f0)^gamma (4.20).
-
-        Raises CostError: a clock that the table does not list, and no gamma.
+        Of a table with gamma, at any: dP_c (f/f0)^gamma (4.20). Raises CostError: a clock that is not listed.
         """
         if core_mhz is None:
             return self.default
@@ -166,7 +161,7 @@ class Cluster(Struct, frozen=True, dict=True):
 
     def on_chip_s(self, clock: Clock) -> float:
         """t_c = CPI / f, s a count."""
-        return self.on_chip_cycles / (clock.core_mhz * _HZ)
+        return self.on_chip_cycles / (clock.core_mhz * 1e6)
 
 
 def load(name_or_path: str) -> Cluster:
@@ -185,12 +180,12 @@ def _beside(root: Node) -> Beside:
     node = root["node"]
     if node.value is None:
         return Beside()
-    node.table(_NODE)
+    node.table(("gpus", "host_w", "network_w", "gpu_idle_w"))
     return Beside(
         host_w=_optional(node["host_w"]),
         network_w=_optional(node["network_w"]),
         gpu_idle_w=_optional(node["gpu_idle_w"]),
-        gpus=_count(node["gpus"]),
+        gpus=mapped(int, _optional(node["gpus"], 1)),
         storage=_storage(root["storage"]),
         marks=marked(Mark.ASSUMED, root["basis"].choice(BASES) == "assumed"),
         name=root["name"].text(),
@@ -219,33 +214,26 @@ def read(document: Document) -> Cluster:
         interrupt_s=_optional(time["interrupt_s"]),
         clock_change_s=_optional(time["clock_change_s"]),
         gamma=_optional(root["gamma"]),
-        nodes=_count(root["nodes"]),
+        nodes=mapped(int, _optional(root["nodes"], 1)),
         memory_bytes=_optional(root["memory_bytes"]),
         link=_link(root["network"]),
         storage=_storage(root["storage"]),
     )
 
 
-def _optional(node: Node) -> float | None:
-    return None if node.value is None else node.number(0, _MOST)
-
-
-def _count(node: Node) -> int | None:
-    return None if node.value is None else int(node.number(1, _MOST))
+def _optional(node: Node, least: float = 0) -> float | None:
+    return None if node.value is None else node.number(least, _MOST)
 
 
 def _clocks(node: Node, idle_w: float | None) -> tuple[tuple[Clock, ...], Clock]:
-    """The clocks in a cluster's file, and the default: the one that says so, else the only one.
-
-    idle_w: where a setting has none.
-    """
+    """The clocks in a cluster's file, and the default one. idle_w: where a setting has none."""
     entries = node.entries("a list of settings")
     if not entries:
         raise node.wrong("a list of settings")
     clocks: list[Clock] = []
     defaults: list[Clock] = []
     for entry in entries:
-        entry.table(_SETTING)
+        entry.table(("core_mhz", "idle_w", "on_chip_w", "off_chip_w", "default"))
         clock = Clock(
             entry["core_mhz"].number(1, 1e5),
             idle_w if idle_w is not None and "idle_w" not in entry else entry["idle_w"].number(0, _MOST),
@@ -305,15 +293,8 @@ def _link(node: Node) -> Link | None:
 
 def about(cluster: Cluster) -> dict[str, Any]:
     """What a document says of a cluster."""
-    return {
-        "name": cluster.name,
-        "about": cluster.about,
-        "source": cluster.source,
-        "basis": cluster.basis,
-        "waiting": cluster.waiting,
-        "clocks_mhz": [clock.core_mhz for clock in cluster.clocks],
-        "nodes": cluster.nodes,
-    }
+    told = {name: getattr(cluster, name) for name in ("name", "about", "source", "basis", "waiting")}
+    return told | {"clocks_mhz": [clock.core_mhz for clock in cluster.clocks], "nodes": cluster.nodes}
 
 
 class Part(Struct, frozen=True, kw_only=True):
@@ -365,25 +346,25 @@ def medians(runs: Sequence[Run], notes: list[str]) -> list[Run]:
         notes.append(f"{len(runs)} rows are {len(groups)} different runs: repeats are shown as their medians")
     if any(same[0].parts is not None and len(same) % 2 == 0 for same in groups.values()):
         notes.append("of an even number of repeats in parts, the lower in energy of the two in the middle is shown")
-    return [_median(same) for same in groups.values()]
-
-
-def _median(same: Sequence[Run]) -> Run:
-    if same[0].parts is not None:
-        middle = sorted(same, key=lambda run: run.energy_j or 0.0)[(len(same) - 1) // 2]
-        return replace(middle, repeats=len(same))
-    # A lower bound says nothing where the energy of another repeat is known in full.
-    known = [run for run in same if run.energy_j is not None]
-    known = [run for run in known if not run.marks & Mark.MISSING] or known
-    first = (known or same)[0]
-    return replace(
-        first,
-        time_s=statistics.median(run.time_s for run in same),
-        energy_j=statistics.median(run.energy_j or 0.0 for run in known) if known else None,
-        marks=reduce(or_, (run.marks for run in known), 0),
-        time_marks=reduce(or_, (run.time_marks for run in same)),
-        repeats=len(same),
-    )
+    made = []
+    for same in groups.values():
+        if same[0].parts is not None:
+            middle = sorted(same, key=lambda run: run.energy_j or 0.0)[(len(same) - 1) // 2]
+            made.append(replace(middle, repeats=len(same)))
+            continue
+        # A lower bound says nothing where the energy of another repeat is known in full.
+        known = [run for run in same if run.energy_j is not None]
+        known = [run for run in known if not run.marks & Mark.MISSING] or known
+        median = replace(
+            (known or same)[0],
+            time_s=statistics.median(run.time_s for run in same),
+            energy_j=statistics.median(run.energy_j or 0.0 for run in known) if known else None,
+            marks=reduce(or_, (run.marks for run in known), 0),
+            time_marks=reduce(or_, (run.time_marks for run in same)),
+            repeats=len(same),
+        )
+        made.append(median)
+    return made
 
 
 SHELVES = {"cluster": folder("costs") / "clusters", "program": folder("counters") / "programs"}

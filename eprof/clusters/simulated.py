@@ -32,8 +32,7 @@ def hosts(nodes: Nodes) -> str:
 
 
 def platform(nodes: Nodes, *speeds: Speed) -> str:
-    """SimGrid's platform: nodes with powers at each clock, and a link to the switch and one back; the first in
-    force.
+    """SimGrid's platform: nodes with powers at each clock, and a link to the switch and one back; the first in force.
 
     A node's three powers are idle, busy at no load, and busy: it has one core, so the second never counts. SimGrid has
     no power of links with two directions, so these are two links.
@@ -78,9 +77,6 @@ def settings(nodes: Nodes) -> list[str]:
     return [*_FIXED, *algorithms]
 
 
-# ---- back
-
-_MOST_BYTES = 64 << 20
 _HOSTS = pattern(
     r"\[\s*(\d+\.\d+)\] \[host_energy/INFO\] Total energy consumption: \S+ Joules \(used hosts: (\d+\.\d+) Joules"
 )
@@ -116,7 +112,7 @@ def of_links(log: Path) -> Path:
 
 def _text(log: Path) -> str:
     with log.open(encoding="utf-8", errors="replace") as file:
-        return file.read(_MOST_BYTES)
+        return file.read(64 << 20)
 
 
 SIZE = "N"  # in the name of a program, the argument that is its size
@@ -137,6 +133,12 @@ def nodes(cluster: Cluster, program: Sequence[str], processes: int, size: float 
         raise UsageError(f"{Path(program[0])}: cannot be read ({err.strerror or err}).") from err
     if _LIBRARY not in content:
         raise UsageError(f"{Path(program[0])}: is not linked with SimGrid; compile it with smpicc, smpicxx or smpif90.")
+    # The program with its arguments, N for the size: a program of several sizes has one name.
+    words = [Path(program[0]).name, *program[1:]]
+    for place, word in enumerate(words):
+        with suppress(ValueError):
+            if float(word) == size:
+                words[place] = SIZE
     # A program that does not say how much it computes is timed.
     computes = _STATES_FLOPS not in content
     speeds = []
@@ -153,29 +155,13 @@ def nodes(cluster: Cluster, program: Sequence[str], processes: int, size: float 
         link.collectives,
         computes,
         about={
-            "name": cluster.name,
-            "unit": cluster.unit,
-            "nodes": cluster.nodes,
-            "waiting": cluster.waiting,
+            **{name: getattr(cluster, name) for name in ("name", "unit", "nodes", "waiting")},
             "processes": processes,
             "size": size,
-            "program": _named(program, size),
+            "program": " ".join(words),
             "marks": names(Mark.SIMULATED | cluster.marks | marked(Mark.ESTIMATED, computes)),
         },
     )
-
-
-def _named(program: Sequence[str], size: float | None) -> str:
-    """The simulated program with its arguments, N for the size: a program of several sizes has one name."""
-    words = [Path(program[0]).name, *program[1:]]
-    for place, word in enumerate(words):
-        with suppress(ValueError):
-            if float(word) == size:
-                words[place] = SIZE
-    return " ".join(words)
-
-
-# ---- back
 
 
 def record(path: Path) -> Mapping[str, Any] | None:

@@ -6,6 +6,7 @@ from it at a DVFS setting, `file.py` reads and checks its file; the types are to
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -16,12 +17,14 @@ from msgspec.structs import replace
 
 from eprof.base import cpus
 from eprof.base.errors import CostError, DefinitionError
+from eprof.base.gpus import normal_name
+from eprof.base.known import mapped
 from eprof.base.resources import folder, tree
 from eprof.base.text import brief, did_you_mean
 from eprof.base.toml import Document
+from eprof.base.vocabulary import CPU
 from eprof.costs.file import checked, read
-from eprof.costs.intervals import BASES
-from eprof.costs.parts import Charge, Costs, Peaks, Price, Scale, Setting
+from eprof.costs.parts import BASES, Charge, Costs, Peaks, Price, Scale, Setting
 from eprof.costs.table import CostTable, name_in_tables
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ __all__ = [
     "check",
     "examine",
     "for_device",
+    "gpu_meant",
     "is_file",
     "load",
     "tables",
@@ -73,29 +77,35 @@ def load(name_or_path: str) -> CostTable:
             '--costs "estimated:RTX 4090".'
         )
     name = name_or_path.lower()
-    if name not in _shipped():
-        of_gpu = _of_gpu(name)
-        if of_gpu is not None:
-            return of_gpu
-        known = ", ".join(tables())
-        meant = did_you_mean(name, tables())
-        raise CostError(
-            f"There is no cost table `{brief(name_or_path, 100)}`.{meant} There are {known}; "
-            "a file of your own is given by its path, such as ./my-gpu.toml."
-        )
-    return _load_shipped(name)
-
-
-def _of_gpu(name: str) -> CostTable | None:
-    """The cost table of a GPU that a user names for short, in lower case: one that serves it, else its estimate."""
+    if name in _shipped():
+        return _load_shipped(name)
+    # A GPU that a user names for short: the table that serves it, else its estimate.
     spaced = re.sub(r"(?<=[a-z])(?=\d{3})", " ", name)
     own = for_device(name) or for_device(spaced)
     if own is not None:
         return own
-    try:
+    with contextlib.suppress(CostError):
         return _estimated(spaced)
-    except CostError:
+    meant = did_you_mean(name, tables())
+    raise CostError(
+        f"There is no cost table `{brief(name_or_path, 100)}`.{meant} There are {', '.join(tables())}; "
+        "a file of your own is given by its path, such as ./my-gpu.toml."
+    )
+
+
+def gpu_meant(name_or_path: str) -> str | None:
+    """The GPU that a user means who names a cost table, or a GPU for short, as tables list it; None: no GPU.
+
+    Raises what `load` raises.
+    """
+    table = load(name_or_path)
+    served = [*table.devices, *(device for board in table.boards for device in board.devices)]
+    if table.processor == CPU or not served:
         return None
+    if table.basis == ESTIMATED:
+        return table.device
+    told = normal_name(name_or_path)
+    return next((device for device in served if normal_name(device) == told), served[0])
 
 
 def _estimated(device_name: str) -> CostTable:
@@ -123,8 +133,7 @@ def for_device(device_name: str) -> CostTable | None:
     for table in chosen:
         if table.serves(device_name):
             return table.on(device_name)
-    relative = cpus.nearest_costs(device_name)
-    return None if relative is None else _load_shipped(relative)
+    return mapped(_load_shipped, cpus.nearest_costs(device_name))
 
 
 def check(path: str) -> list[str]:

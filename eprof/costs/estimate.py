@@ -14,14 +14,15 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.boards import DataSheet, data_sheet, near, sheets, sheets_with
+from eprof.base.boards import NOTHING_TOLD, DataSheet, Traits, data_sheet, near, sheets, sheets_with
 from eprof.base.errors import CostError
 from eprof.base.gpus import capability_of_label
+from eprof.base.known import only
 from eprof.base.resources import folder
 from eprof.base.text import brief, listed, printable
 from eprof.base.toml import Document, quoted
 from eprof.costs.file import checked
-from eprof.costs.intervals import CONSTANT_POWER
+from eprof.costs.parts import CONSTANT_POWER
 from eprof.costs.table import CostTable
 from eprof.counts.counters import capability_of
 
@@ -59,20 +60,21 @@ def estimated(
     return parsed(table_text(device_name, idle_w, tdp_w, idle_from))
 
 
-def of_capability(capability: str, device_name: str | None = None, sms: int | None = None) -> CostTable:
+def of_capability(capability: str, device_name: str | None = None, told: Traits = NOTHING_TOLD) -> CostTable:
     """The estimated cost table for a GPU of which only the compute capability is known ("8.6"), or no data sheet.
 
-    sms: its multiprocessors, which may tell the board: where only one has so many, the table is that one's. Constant
+    told: what the log tells of its board: where only one is like that, the table is that one's. Constant
     power is that of the boards that it may be: their geometric mean, and their spread on top of its own.
     Raises CostError: no board of this capability has a data sheet.
     """
-    boards = _boards_of(capability, sms)
+    boards = _boards_of(capability, told)
     if not boards:
         raise CostError(f"eprof has no data sheet of a GPU of compute capability {brief(capability, 20)}.")
     name = f"a GPU of compute capability {capability}"
     peaks: dict[str, list[float]] = {}
-    if sms and all(board.sms == sms for board in boards):
-        name += f" with {sms} multiprocessors"
+    told = told.tells(boards)
+    if told.text:
+        name += f" with {told.text}"
         if len(boards) == 1:
             return parsed(table_text(boards[0].name, called=device_name or f"CC {capability}"))
         shared = set.intersection(*(set(board.peaks) for board in boards))
@@ -89,7 +91,7 @@ def of_capability(capability: str, device_name: str | None = None, sms: int | No
         f"ncu device 0 (CC {capability})",
         limit_w=statistics.geometric_mean(limits_w),
         peaks={peak: statistics.geometric_mean(numbers) for peak, numbers in peaks.items()},
-        sms=sms if peaks else None,
+        sms=told.sms,
     )
     largest = DataSheet(name, limit_w=max(limits_w), peaks={peak: max(numbers) for peak, numbers in peaks.items()})
     return parsed(_estimate(device_name or f"CC {capability}", largest, constant, middle))
@@ -273,7 +275,9 @@ def _constant(board: DataSheet, idle_w: float | None, idle_from: str) -> _Consta
     if idle_w is not None:
         return _Constant(idle_w, shares["idle_known_sd"], idle_from)
     assert board.limit_w is not None
-    kind, boards = _KINDS.get(board.memory or "", ("any", "boards of all kinds"))
+    kind, boards = "any", "boards of all kinds"
+    if board.memory in _BOARDS:
+        kind, boards = board.memory, _BOARDS[board.memory]
     if kind == "gddr" and _chip(board.name).process == _NEWEST:
         kind, boards = "gddr_5nm", f"{boards} and chips of {_NEWEST}"
     share = shares[kind]
@@ -286,16 +290,12 @@ def _constant(board: DataSheet, idle_w: float | None, idle_from: str) -> _Consta
 
 
 _NEWEST = "5 and 4 nm"
-_KINDS = {
-    "gddr": ("gddr", "boards with GDDR memory"),
-    "hbm": ("hbm", "boards with HBM memory"),
-    "laptop": ("laptop", "laptops"),
-}
+_BOARDS = {"gddr": "boards with GDDR memory", "hbm": "boards with HBM memory", "laptop": "laptops"}
 
 
-def _boards_of(capability: str, sms: int | None = None) -> list[DataSheet]:
-    """Boards of this compute capability, and so many multiprocessors if any have, whose power limit is known."""
-    return [sheet for sheet in sheets_with(capability, sms) if sheet.limit_w]
+def _boards_of(capability: str, told: Traits = NOTHING_TOLD) -> list[DataSheet]:
+    """Boards of this compute capability that may be what a log tells, whose power limit is known."""
+    return [sheet for sheet in sheets_with(capability, told) if sheet.limit_w]
 
 
 @lru_cache(maxsize=1)
@@ -325,8 +325,7 @@ def _chip(device_name: str) -> Chip:
     """The chip of a GPU; a likely one where its capability is not known, or is one of several."""
     known = [chips()[capability] for capability in _capabilities(device_name) if capability in chips()]
     likely = next(iter(known), chips()[_LIKELY_CHIP])
-    is_certain = len({chip.full_rate for chip in known}) == 1
-    return likely if is_certain else replace(likely, full_rate=None)
+    return replace(likely, full_rate=only({chip.full_rate for chip in known}))
 
 
 def _capabilities(device_name: str) -> Collection[str]:
@@ -343,7 +342,9 @@ def _watts_per_gflop(board: DataSheet) -> float:
     known = [
         sheet.limit_w / sheet.peaks["sp_gflops"] for sheet in alike if sheet.limit_w and "sp_gflops" in sheet.peaks
     ]
-    return statistics.median(known) if known else _watts_per_gflop(DataSheet("any"))
+    if not known:
+        return _watts_per_gflop(DataSheet("any"))
+    return statistics.median(known)
 
 
 def _multiprocessors(board: DataSheet) -> tuple[int, float] | None:

@@ -6,26 +6,29 @@ Each function here raises DefinitionError for the first mistake that it sees; `r
 import math
 import re
 from collections.abc import Callable, Collection, Mapping
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from eprof.base.errors import DefinitionError
+from eprof.base.known import mapped
 from eprof.base.marks import NONE, Mark
 from eprof.base.text import did_you_mean, listed
 from eprof.base.toml import Document, Formula, Node
 from eprof.base.vocabulary import BOOKS, COUNTS, CPU, GPU, LEVEL_PARTS, PAY_WHERE_PRICED, RANDOM
-from eprof.costs.intervals import BASES, Intervals, Range
 from eprof.costs.parts import (
+    BASES,
     CORE,
     DOMAINS,
     MEMORY,
     Board,
     Constant,
     FitRecord,
+    Intervals,
     Multiprocessors,
     Peak,
-    Rate,
+    Range,
     Setting,
     Statement,
     Term,
@@ -72,6 +75,8 @@ _FIT_KEYS: Mapping[str, type | tuple[type, ...]] = {
     "notes": list,
     "replicas": dict,
 }
+# A table must say these; without settings it holds at one whose clocks it does not know.
+_REQUIRED = ("name", "device", "source", "books", "constant_power")
 _WORST_FIT = 1e6  # a factor
 _MOST_FALL = 2.0  # how much more a voltage may fall than a table says; then 0.6 is 0.2, which no file may say
 _STATEMENT_KINDS = {"formula": "pays", "nothing": "nothing", "unpriced": "unpriced"}
@@ -118,20 +123,21 @@ def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
     if attempt.errors:
         return None, attempt.errors
     attempt(_check_keys, root)
-    made: dict[str, Any] = {
-        field: attempt(parse, root[key] if key else root) for field, (key, parse) in _parts().items()
-    }
+    made: dict[str, Any] = {}
+    for field, (key, parse) in _parts().items():
+        if not key:
+            made[field] = attempt(parse, root)
+        elif key in root or key in _REQUIRED:
+            made[field] = attempt(parse, root[key])
     known = made["rates"] and {rate.name for rate in made["rates"]}
     entries = attempt(_charges, root["charge"]) or {}
     statements = {word: attempt(_statement, word, entry, known) for word, entry in entries.items()}
     if attempt.errors:
         return None, attempt.errors
-    settings, default = made.pop("settings")
+    if "settings" in made:
+        made["settings"], made["default"] = made["settings"]
     stated = _with_implied({word: statement for word, statement in statements.items() if statement is not None})
-    is_relative = "pj_at_reference" in root
-    table = CostTable(
-        **made, path=document.label, settings=settings, default=default, statements=stated, relative=is_relative
-    )
+    table = CostTable(**made, path=document.label, statements=stated, relative="pj_at_reference" in root)
     for rule in RULES:
         attempt(rule, root, table)
         if attempt.errors:
@@ -148,7 +154,10 @@ def checked(document: Document) -> CostTable:
 
 
 def _parts() -> Mapping[str, tuple[str, Callable[[Node], Any]]]:
-    """Where each field of a cost table stands in its file ("" for the whole file), and what reads it."""
+    """Where each field of a cost table stands in its file ("" for the whole file), and what reads it.
+
+    A table has the default of a field whose place is not in its file, if that is not required.
+    """
     return {
         "name": ("name", _table_name),
         "device": ("device", _text),
@@ -156,7 +165,7 @@ def _parts() -> Mapping[str, tuple[str, Callable[[Node], Any]]]:
         "source": ("source", _text),
         "year": ("year", _year),
         "books": ("books", lambda node: node.choice(BOOKS)),
-        "processor": ("processor", lambda node: node.choice((GPU, CPU), default=GPU)),
+        "processor": ("processor", lambda node: node.choice((GPU, CPU))),
         "notes": ("notes", _texts),
         "basis": ("", _basis),
         "settings": ("setting", _settings),
@@ -165,13 +174,13 @@ def _parts() -> Mapping[str, tuple[str, Callable[[Node], Any]]]:
         "peak": ("peak", _peak),
         "caches": ("cache", _caches),
         "multiprocessors": ("time_components", _multiprocessors),
-        "sm_count": ("", lambda root: _optional(_positive, root, "multiprocessors")),
-        "busy_mhz": ("", lambda root: _optional(_positive, root, "busy_mhz")),
+        "sm_count": ("multiprocessors", _positive),
+        "busy_mhz": ("busy_mhz", _positive),
         "fit": ("fit", _fit),
         "intervals": ("", _intervals),
         "voltages": ("core_voltage", _voltages),
         "sources": ("sources", lambda node: {name: _text(entry) for name, entry in node.items()}),
-        "boards": ("board", _boards),
+        "boards": ("board", lambda node: tuple(map(_board, node.entries("a list of [[board]]")))),
     }
 
 
@@ -200,8 +209,8 @@ def _table_name(node: Node) -> str:
     return name
 
 
-def _year(node: Node) -> int | None:
-    if node.value is not None and type(node.value) is not int:
+def _year(node: Node) -> int:
+    if type(node.value) is not int:
         raise node.wrong("a whole number")
     return node.value
 
@@ -253,12 +262,7 @@ def _why(entry: Node) -> str:
 
 
 def _settings(node: Node) -> tuple[tuple[Setting, ...], Setting]:
-    """The settings in a cost table's file and the default one.
-
-    A table without any holds at one setting whose clocks it does not know.
-    """
-    if node.value is None:
-        return (Setting(),), Setting()
+    """The settings in a cost table's file and the default one."""
     kind = "a list of settings, each { core_mhz = ..., memory_mhz = ..., ... }"
     entries = node.entries(kind)
     if not entries:
@@ -308,7 +312,7 @@ def _within(node: Node, lowest: float, highest: float, unit: str) -> float:
     return value
 
 
-def _rates(root: Node) -> tuple[Rate, ...]:
+def _rates(root: Node) -> tuple[Term, ...]:
     """The named prices: [pj] for a table of one setting; [pj_per_v2], [pj_at_reference] by domain."""
     units = [unit for unit in PRICES if unit in root]
     if not units:
@@ -318,7 +322,7 @@ def _rates(root: Node) -> tuple[Rate, ...]:
     prices = root[units[0]].table()
     if units == ["pj"]:
         return tuple(_rate(price, None) for _, price in prices.items())
-    rates: dict[str, Rate] = {}
+    rates: dict[str, Term] = {}
     for domain, of_domain in prices.table(DOMAINS).items():
         for name, price in of_domain.items():
             if name in rates:
@@ -327,12 +331,12 @@ def _rates(root: Node) -> tuple[Rate, ...]:
     return tuple(rates.values())
 
 
-def _rate(price: Node, domain: str | None) -> Rate:
+def _rate(price: Node, domain: str | None) -> Term:
     name = price.name
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name.rpartition("_")[2] not in _PRICED_THINGS:
         ends = ", ".join(f"_{ending}" for ending in _PRICED_THINGS)
         raise price.error(f"`{name}` does not say what it is the price of; end it with one of: {ends}.")
-    return Rate(name, _number(price), domain)
+    return Term(name, _number(price), domain, volts=2)
 
 
 def _constant(node: Node) -> Constant:
@@ -340,20 +344,18 @@ def _constant(node: Node) -> Constant:
         raise node.error("[constant_power] is missing: the watts drawn whatever the GPU does, as `w = ...`.")
     node.table((*_CONSTANT_TERMS, "per", "cores", "why", "mark"))
     terms = tuple(
-        Term(_number(node[name]), domain, name, clocked="mhz" in name)
+        Term(name, _number(node[name]), domain, mhz="mhz" in name, volts=1 + ("v2" in name))
         for name, domain in _CONSTANT_TERMS.items()
         if name in node
     )
     if not terms:
         raise node.error(f"[constant_power] gives no power; use some of: {', '.join(_CONSTANT_TERMS)}.")
     is_per_socket = "per" in node and node["per"].choice(("socket",)) == "socket"
-    cores = int(_positive(node["cores"])) if "cores" in node else None
+    cores = mapped(int, _optional(_positive, node, "cores"))
     return Constant(terms, _why(node), _mark(node), is_per_socket, cores=cores)
 
 
 def _peak(node: Node) -> Peak:
-    if node.value is None:
-        return Peak({}, "", NONE)
     node.table((*PEAK_TERMS, "why", "mark"))
     terms: dict[str, Term] = {}
     for name, (quantity, domain) in PEAK_TERMS.items():
@@ -361,27 +363,24 @@ def _peak(node: Node) -> Peak:
             continue
         if quantity in terms:
             raise node[name].error(f"`{name}` says again what `{quantity}` says; keep one.")
-        terms[quantity] = Term(_positive(node[name]), domain)
+        terms[quantity] = Term(quantity, _positive(node[name]), domain, mhz=domain is not None)
     return Peak(terms, _why(node), _mark(node))
 
 
 def _caches(node: Node) -> dict[str, str]:
-    if node.value is None:
-        return {}
     node.table(("d1", "ll", "why"))
     node["why"].text()
     for key in ("d1", "ll"):
-        numbers = re.fullmatch(r"(\d{1,12}),(\d{1,4}),64", node[key].text())
-        sets, rest = divmod(int(numbers[1]), 64 * int(numbers[2]) or 1) if numbers else (0, 1)
+        sets, rest = 0, 0
+        if numbers := re.fullmatch(r"(\d{1,12}),(\d{1,4}),64", node[key].text()):
+            sets, rest = divmod(int(numbers[1]), 64 * int(numbers[2]) or 1)
         if rest or sets < 1 or sets & (sets - 1):
             raise node[key].error(f"`{key}` must be bytes, ways and a line of 64 bytes, with 2^n sets: 32768,8,64.")
     return {"D1": node["d1"].text(), "LL": node["ll"].text()}
 
 
-def _multiprocessors(node: Node) -> Multiprocessors | None:
-    """The multiprocessors in a cost table's file, for time by component; None where it says nothing of them."""
-    if node.value is None:
-        return None
+def _multiprocessors(node: Node) -> Multiprocessors:
+    """The multiprocessors in a cost table's file, for time by component."""
     node.table((*_UNITS, "lanes", "core_mhz", "source", "why", "mark"))
     lanes = {name: _positive(entry) for name, entry in node["lanes"].table(_LANES).items()}
     for name in ("fp32", "load_store"):
@@ -397,13 +396,11 @@ def _multiprocessors(node: Node) -> Multiprocessors | None:
     )
 
 
-def _fit(node: Node) -> FitRecord | None:
+def _fit(node: Node) -> FitRecord:
     """The section [fit] of a cost table's file: how the table was made.
 
     Its values are shown; of the replicas, costs are made.
     """
-    if node.value is None:
-        return None
     node.table(_FIT_KEYS)
     for key, entry in node.items():
         if not isinstance(entry.value, _FIT_KEYS[key]) or isinstance(entry.value, bool):
@@ -422,9 +419,9 @@ def _fit(node: Node) -> FitRecord | None:
 
 def _intervals(root: Node) -> Intervals:
     prices = {name: _range(entry) for name, entry in root["interval_pj"].items()}
-    fall = root["core_voltage"]["interval_fall"]
-    core_v_fall = (1.0, 1.0) if fall.value is None else _range(fall)
-    made = Intervals(prices, _optional(_range, root, "interval_constant_w"), core_v_fall=core_v_fall)
+    made = Intervals(prices, _optional(_range, root, "interval_constant_w"))
+    if "core_voltage" in root:
+        made = replace(made, core_v_fall=_range(root["core_voltage"]["interval_fall"]))
     if made == Intervals():
         return made
     if root["fit"]["replicas"].value is not None:
@@ -434,8 +431,6 @@ def _intervals(root: Node) -> Intervals:
 
 def _voltages(node: Node) -> Voltages:
     """What the core's voltages in a cost table's file are, where nobody read them; their interval is `_intervals`'."""
-    if node.value is None:
-        return Voltages()
     node.table(("are", "interval_fall", "mark"))
     low, high = _range(node["interval_fall"])
     if not low <= 1 <= high <= _MOST_FALL:
@@ -456,11 +451,8 @@ def _range(node: Node) -> Range:
     return low, high
 
 
-def _boards(node: Node) -> tuple[Board, ...]:
-    return tuple(_board(entry.table(_BOARD_KEYS)) for entry in node.entries("a list of [[board]]"))
-
-
 def _board(entry: Node) -> Board:
+    entry.table(_BOARD_KEYS)
     devices = _texts(entry["devices"])
     if not devices:
         raise entry.error("a board needs `devices`, as logs name them.")
@@ -566,7 +558,7 @@ def _of_either(read_: Statement, write: Statement) -> Statement:
     for statement in (read_, write):
         if statement.kind == "unpriced":
             return statement
-    texts = [statement.formula.text if statement.formula else "0" for statement in (read_, write)]
+    texts = [mapped(attrgetter("text"), statement.formula) or "0" for statement in (read_, write)]
     formula = Formula.parse(f"(({texts[0]}) + ({texts[1]})) / 2")
     why = "reads and writes are not told apart: half of the bytes taken for each"
     return Statement("pays", formula, why, marks | Mark.ASSUMED)

@@ -1,10 +1,11 @@
-"""What a cost table is made of: settings, prices and what each word pays, constant power, peaks, boards.
+"""What a cost table is made of: settings, prices, their intervals, what each word pays, constant power, peaks, boards.
 
 Each is evaluated at a `Point`: eps = c V^2 for each price, pi0 = c1_core V_core + c1_mem V_mem + P_misc ([FMM] eqs.
 6-8; docs/model.md).
 """
 
 from collections.abc import Mapping
+from itertools import product
 from typing import Any
 
 from msgspec import Struct, field
@@ -12,12 +13,28 @@ from msgspec.structs import replace
 
 from eprof.base.brief import Brief
 from eprof.base.clocks import label
+from eprof.base.known import mapped
 from eprof.base.marks import NONE, Mark
+from eprof.base.text import when
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import GPU
-from eprof.costs.intervals import Range
 
 CORE, MEMORY = DOMAINS = ("core", "memory")
+BASES: Mapping[str, str] = {
+    "measured": "each price was measured by itself on this GPU",
+    "fitted": "a regression of energy measured on this GPU or CPU",
+    "published": "prices or measurements that others have published",
+    "estimated": "nobody measured this GPU",
+}
+NEEDS_INTERVALS = ("published", "estimated")
+CONSTANT_POWER = "constant_power"
+REFIT_SHARE = 0.9
+OF_REFITS = "90 % of the fits to programs drawn at random"
+OF_DRAWS = "90 % of the prices that a GPU may have which nobody measured"
+_STEPS = (-1.0, -0.5, 0.0, 0.5, 1.0)  # from all prices low to all high
+_CONSTANT_STEPS = (-1.0, 0.0, 1.0)
+
+Range = tuple[float, float]
 
 
 class Setting(Struct, frozen=True):
@@ -109,21 +126,37 @@ class Multiprocessors(Struct, frozen=True):
     marks: Mark = NONE
 
 
-class Costs(Brief, Struct, frozen=True):
-    """A cost table at one setting.
+class Described(Brief, Struct, frozen=True, kw_only=True):
+    """What a cost table says of itself and of its GPU or CPU at every setting.
 
-    charges: word of the vocabulary -> what it pays; a word that is not in it has no price, and `unpriced` may say why.
-    prices: the table's own named prices, for rooflines and balances. marks: those of all charges and constant power.
-    notes: sentences that belong beside every number made with this table. basis: what the prices rest on (`BASES`);
-    None: the table does not say. factor: what a meter scaled the table by.
-    constant_held: what the board's limit took constant power times, where that alone is above it. sm_count:
-    multiprocessors of the GPU; busy_mhz: their clock at full load, where the setting does not say it.
+    books: "served" or "accessed". notes: sentences that belong beside every number made with it. relative: voltages are
+    relative to those of a reference setting, and prices hold there. basis: what the prices rest on (`BASES`); None: the
+    table does not say. processor: CPU or GPU. sm_count: multiprocessors of the GPU; busy_mhz: their clock at full load,
+    where the setting does not say it; None: not said.
     """
 
     name: str
     device: str
     source: str
     books: str
+    notes: tuple[str, ...] = ()
+    relative: bool = False
+    basis: str | None = None
+    processor: str = GPU
+    multiprocessors: Multiprocessors | None = None
+    sm_count: float | None = None
+    busy_mhz: float | None = None
+
+
+class Costs(Described, frozen=True, kw_only=True):
+    """A cost table at one setting.
+
+    charges: word of the vocabulary -> what it pays; a word that is not in it has no price, and `unpriced` may say why.
+    prices: the table's own named prices, for rooflines and balances. marks: those of all charges and constant power.
+    factor: what a meter scaled the table by. constant_held: what the board's limit took constant power times, where
+    that alone is above it.
+    """
+
     setting: Setting
     setting_from: str
     charges: Mapping[str, Charge]
@@ -131,28 +164,22 @@ class Costs(Brief, Struct, frozen=True):
     constant_why: str
     constant_marks: Mark
     marks: Mark
-    notes: tuple[str, ...] = ()
     peaks: Peaks = Peaks()
     prices: Mapping[str, Price] = field(default_factory=dict)
     unpriced: Mapping[str, str] = field(default_factory=dict)
-    relative: bool = False
-    basis: str | None = None
     factor: float = 1.0
     constant_held: float = 1.0
-    multiprocessors: Multiprocessors | None = None
-    sm_count: float | None = None
-    busy_mhz: float | None = None
-    processor: str = GPU
 
     def scaled(self, factor: float) -> "Costs":
         """The costs with all prices and constant power times a factor that a meter gave; all become ESTIMATED."""
-        charges = {
-            word: replace(charge, pj=charge.pj * factor, marks=charge.marks | Mark.ESTIMATED) if charge.pays else charge
+        scaled = {
+            word: replace(charge, pj=charge.pj * factor, marks=charge.marks | Mark.ESTIMATED)
             for word, charge in self.charges.items()
+            if charge.pays
         }
         return replace(
             self,
-            charges=charges,
+            charges={**self.charges, **scaled},
             prices={name: replace(price, pj=price.pj * factor) for name, price in self.prices.items()},
             constant_power_w=self.constant_power_w * factor,
             constant_marks=self.constant_marks | Mark.ESTIMATED,
@@ -171,21 +198,6 @@ class Costs(Brief, Struct, frozen=True):
         return {**clocks, "core_v": None, "memory_v": None, **relative}
 
 
-class Rate(Struct, frozen=True):
-    """A price as the file gives it: pJ, or pJ/V^2 of the voltage of `domain`."""
-
-    name: str
-    number: float
-    domain: str | None
-
-    def at(self, point: "Point") -> Price:
-        """Evaluate eps = c V^2 ([FMM] eqs. 6, 7)."""
-        if self.domain is None:
-            return Price(self.name, self.number, f"{self.number:g}", NONE)
-        volts = point.volts(self.domain)
-        return Price(self.name, self.number * volts**2, f"{self.number:g} * {volts:.5g}^2", point.marks[self.domain])
-
-
 class Point(Struct, frozen=True):
     """A setting that prices can be evaluated at: how it was found, and what its voltages rest on."""
 
@@ -193,17 +205,36 @@ class Point(Struct, frozen=True):
     found: str
     marks: Mapping[str, Mark] = field(default_factory=lambda: {CORE: NONE, MEMORY: NONE})
 
-    def volts(self, domain: str) -> float:
-        """The voltage of `domain`; a checked table has it where it needs it."""
-        volts = self.setting.volts(domain)
-        assert volts is not None
-        return volts
 
-    def mhz(self, domain: str) -> float:
-        """The clock of `domain`; a checked table has it where it needs it."""
-        mhz = self.setting.mhz(domain)
-        assert mhz is not None
-        return mhz
+class Term(Struct, frozen=True):
+    """A price, a term of constant power or a peak as the file gives it: a number, times powers of clock and voltage.
+
+    domain: whose clock and voltage these are. mhz, volts: the powers. A price in pJ/V^2 has a square of volts ([FMM]
+    eqs. 6, 7), a term of constant power a volt (eq. 8), or a clock and a square: a clock tree's; a peak a clock, for
+    each cycle.
+    """
+
+    name: str
+    number: float
+    domain: str | None
+    mhz: int = 0
+    volts: int = 0
+
+    def at(self, point: Point) -> tuple[float, str, Mark]:
+        """The value at a setting, the arithmetic, and the marks."""
+        if self.domain is None:
+            return self.number, f"{self.number:g}", NONE
+        value, factors = self.number, [f"{self.number:g}"]
+        mhz, volts = point.setting.mhz(self.domain), point.setting.volts(self.domain)
+        if self.mhz:
+            assert mhz is not None, "a checked table has the clocks that it needs"
+            value *= mhz
+            factors.append(f"{mhz:g}")
+        if self.volts:
+            assert volts is not None, "and the voltages"
+            value *= volts**self.volts
+            factors.append(f"{volts:.5g}" + when(self.volts == 2, "^2"))
+        return value, " * ".join(factors), point.marks[self.domain]
 
 
 class Voltages(Struct, frozen=True):
@@ -235,34 +266,6 @@ class Statement(Struct, frozen=True):
         return Charge(True, pj, self.formula.text, self.why, marks)
 
 
-class Term(Struct, frozen=True):
-    """A term of constant power or a peak: a number, times the voltage or the clock of `domain` if there is one.
-
-    clocked: a term of constant power that goes with clock (MHz) and square of the voltage: a clock tree's.
-    """
-
-    number: float
-    domain: str | None
-    name: str = ""
-    clocked: bool = False
-
-    def power(self, point: Point) -> tuple[float, str]:
-        """The watts of a term of constant power, and the arithmetic."""
-        if self.domain is None:
-            return self.number, f"{self.number:g}"
-        volts = point.volts(self.domain)
-        if not self.clocked:
-            return self.number * volts, f"{self.number:g} * {volts:.5g}"
-        mhz = point.mhz(self.domain)
-        return self.number * mhz * volts**2, f"{self.number:g} * {mhz:g} * {volts:.5g}^2"
-
-    def throughput(self, point: Point) -> float:
-        """The value of a term of the cost table's peak: one for a clock cycle grows with its domain's clock."""
-        if self.domain is None:
-            return self.number
-        return self.number * point.mhz(self.domain) / 1e3
-
-
 class Constant(Struct, frozen=True):
     """Constant power as the file gives it: the sum of its terms; of a CPU by socket, as many as are in use.
 
@@ -278,15 +281,12 @@ class Constant(Struct, frozen=True):
 
     def at(self, point: Point) -> tuple[float, str, Mark]:
         """Evaluate pi0 in W ([FMM] eq. 8): the watts, the arithmetic, and the marks."""
-        watts = 0.0
-        formulas = []
-        marks = self.marks
+        watts, formulas, marks = 0.0, [], self.marks
         for term in self.terms:
-            power_w, formula = term.power(point)
+            power_w, formula, of_term = term.at(point)
             watts += power_w
             formulas.append(formula)
-            if term.domain is not None:
-                marks |= point.marks[term.domain]
+            marks |= of_term
         if self.sockets == 1:
             return watts, " + ".join(formulas), marks
         return watts * self.sockets, f"{self.sockets:.4g} * ({' + '.join(formulas)})", marks
@@ -301,7 +301,8 @@ class Peak(Struct, frozen=True):
 
     def at(self, point: Point) -> Peaks:
         """The throughputs of the cost table at a setting."""
-        throughputs = {name: term.throughput(point) for name, term in self.terms.items()}
+        # What is for each cycle, at so many MHz: in 1e9 a second.
+        throughputs = {name: term.at(point)[0] / 1e3**term.mhz for name, term in self.terms.items()}
         return Peaks(**throughputs, why=self.why, marks=self.marks)
 
 
@@ -348,3 +349,58 @@ class Scale(Struct, frozen=True):
 
     factor: float
     replicas: tuple[float, ...] = ()
+
+
+class Intervals(Struct, frozen=True):
+    """The range of each price and of constant power at one setting.
+
+    prices_pj: price -> (low, high) in pJ. constant_w: in W. meaning: what spans them: "zero to random operands".
+    core_v_fall: the least and the most that the core's voltage falls below the default setting's, as a factor on how
+    much it does in the table.
+    """
+
+    prices_pj: Mapping[str, Range] = field(default_factory=dict)
+    constant_w: Range | None = None
+    meaning: str = ""
+    core_v_fall: Range = (1.0, 1.0)
+
+    def wider(self, factors: Mapping[str, float]) -> "Intervals":
+        """The intervals with some ranges times and divided by a factor: by price, or `constant_power`."""
+        prices = {name: _widened(range_, factors.get(name, 1.0)) for name, range_ in self.prices_pj.items()}
+        constant = mapped(_widened, self.constant_w, factors.get(CONSTANT_POWER, 1.0))
+        return replace(self, prices_pj=prices, constant_w=constant)
+
+    def replicas(
+        self, prices_pj: Mapping[str, float], constant_w: float
+    ) -> list[tuple[dict[str, float], float, float]]:
+        """Factors on the prices, on constant power and on the voltage's fall, that span the intervals.
+
+        Operand data makes all prices low or high together, so they move as one, from low through the price to high;
+        constant power moves on its own, and the voltage with it, for a chip that needs less of it leaks less. Counts
+        times prices are piecewise linear in these moves, so the least and the greatest energy over the replicas are the
+        ends of its interval; so it is for a difference of two energies at one setting.
+        """
+        constant = self.constant_w or (constant_w, constant_w)
+        if not any(high > low for low, high in [*self.prices_pj.values(), self.core_v_fall, constant]):
+            return []
+        return [
+            (
+                {name: _factor(prices_pj[name], range_, step) for name, range_ in self.prices_pj.items()},
+                _factor(constant_w, constant, constant_step),
+                _factor(1.0, self.core_v_fall, -constant_step),
+            )
+            for step, constant_step in product(_STEPS, _CONSTANT_STEPS)
+        ]
+
+
+def _widened(range_: Range, factor: float) -> Range:
+    low, high = range_
+    return low / factor, high * factor
+
+
+def _factor(value: float, range_: Range, step: float) -> float:
+    """From an interval's low (step -1) through the value (0) to high (1), as a factor on the value."""
+    if not value:
+        return 1.0
+    end = range_[0] if step < 0 else range_[1]
+    return 1 + abs(step) * (end / value - 1)

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 
 from eprof.base.toml import Node
 from eprof.base.vocabulary import LEVEL_PARTS, PARTS, TENSOR_PARTS
-from eprof.costs.intervals import CONSTANT_POWER, NEEDS_INTERVALS, Range
-from eprof.costs.parts import CORE, DOMAINS, MEMORY, Charge, Point
+from eprof.costs.parts import CONSTANT_POWER, CORE, DOMAINS, MEMORY, NEEDS_INTERVALS, Point, Price, Range
 from eprof.costs.table import CostTable
 
 PRICES = ("pj", "pj_per_v2", "pj_at_reference")
@@ -171,7 +170,7 @@ def _certainty_stated(root: Node, table: CostTable) -> None:
     known = set(table.intervals.prices_pj)
     if table.intervals.constant_w is not None:
         known.add(CONSTANT_POWER)
-    if table.fit is not None and table.fit.number:
+    if table.fit.number:
         known |= set(table.fit.replicas) | {CONSTANT_POWER}
     no_interval = [name for name in (*prices, CONSTANT_POWER) if name not in known]
     no_source = [name for name in (*prices, CONSTANT_POWER) if name not in table.sources]
@@ -188,7 +187,7 @@ def _charges_are_numbers(root: Node, table: CostTable) -> None:
     """Check a cost table: every charge is finite and not negative at every setting."""
     for setting in table.settings:
         point = Point(setting, "")
-        prices = {rate.name: rate.at(point) for rate in table.rates}
+        prices = {rate.name: Price(rate.name, *rate.at(point)) for rate in table.rates}
         for word, statement in table.statements.items():
             try:
                 pj = statement.charge(prices).pj
@@ -209,16 +208,14 @@ def _totals_agree(root: Node, table: CostTable) -> None:
                 f"the parts of `{total}` pay, so say what `{total}` pays where a log tells no parts (or `unpriced`)."
             )
         if total in charges and charges[total].pays and total not in TENSOR_PARTS:
-            _check_total(root["charge"][total], charges[total].pj, parts, of_parts if do_parts_pay else [])
-
-
-def _check_total(entry: Node, pj: float, parts: tuple[str, ...], of_parts: list[Charge]) -> None:
-    total = entry.name
-    if not of_parts:
-        raise entry.error(f"`{total}` pays but none of {', '.join(parts)} does.")
-    low, high = min(charge.pj for charge in of_parts), max(charge.pj for charge in of_parts)
-    if not low * (1 - 1e-9) <= pj <= high * (1 + 1e-9):
-        raise entry.error(f"`{total}` would pay {pj:g} pJ, which is not between its parts' {low:g} and {high:g} pJ.")
+            entry, pj = root["charge"][total], charges[total].pj
+            if not do_parts_pay:
+                raise entry.error(f"`{total}` pays but none of {', '.join(parts)} does.")
+            low, high = min(charge.pj for charge in of_parts), max(charge.pj for charge in of_parts)
+            if not low * (1 - 1e-9) <= pj <= high * (1 + 1e-9):
+                raise entry.error(
+                    f"`{total}` would pay {pj:g} pJ, which is not between its parts' {low:g} and {high:g} pJ."
+                )
 
 
 RULES = (

@@ -12,39 +12,37 @@ from msgspec.structs import asdict, replace
 
 from eprof.base import clocks
 from eprof.base import marks as mark_words
-from eprof.base.brief import Brief
 from eprof.base.errors import CostError
 from eprof.base.gpus import normal_name
+from eprof.base.known import mapped
 from eprof.base.marks import NONE, Mark
 from eprof.base.text import pattern
-from eprof.base.vocabulary import COUNTS, GPU
-from eprof.costs.intervals import (
+from eprof.base.vocabulary import COUNTS
+from eprof.costs.parts import (
     BASES,
     CONSTANT_POWER,
+    CORE,
+    DOMAINS,
+    MEMORY,
     NEEDS_INTERVALS,
     OF_DRAWS,
     OF_REFITS,
     REFIT_SHARE,
-    Intervals,
-    Range,
-)
-from eprof.costs.parts import (
-    CORE,
-    DOMAINS,
-    MEMORY,
     Board,
     Constant,
     Costs,
+    Described,
     FitRecord,
-    Multiprocessors,
+    Intervals,
     Peak,
     Peaks,
     Point,
     Price,
-    Rate,
+    Range,
     Scale,
     Setting,
     Statement,
+    Term,
     Voltages,
 )
 
@@ -54,42 +52,29 @@ _UNNAMED = pattern(r"ncu device \d+ \((CC \d+\.\d+)\)")  # a text of ncu has no 
 _UNSTATED = "the table says nothing about it"
 
 
-class CostTable(Brief, Struct, frozen=True, eq=False):
+class CostTable(Described, frozen=True, eq=False, kw_only=True):
     """A checked cost table. `at` gives the costs at a setting, `explain` the same with all reasons, as plain data.
 
-    relative: voltages are relative to those of a reference setting, and prices hold there. basis: one of `BASES`, or
-    None where the file does not say. sources: price, or "constant_power" -> where it is from. assumption: why the table
-    stands in for a GPU that it was not made for, where it is on such a board. caches: of a CPU, "D1" and "LL" ->
-    "bytes,ways,line", for simulations. processor: CPU or GPU. sm_count, busy_mhz: as in `Costs`; None: not said.
+    sources: price, or "constant_power" -> where it is from. assumption: why the table stands in for a GPU that it was
+    not made for, where it is on such a board. caches: of a CPU, "D1" and "LL" -> "bytes,ways,line", for simulations.
     """
 
-    name: str
-    device: str
-    devices: tuple[str, ...]
-    source: str
-    year: int | None
-    books: str
-    notes: tuple[str, ...]
+    devices: tuple[str, ...] = ()
+    year: int | None = None
     path: str
-    settings: tuple[Setting, ...]
-    default: Setting
-    rates: tuple[Rate, ...]
+    settings: tuple[Setting, ...] = (Setting(),)
+    default: Setting = Setting()
+    rates: tuple[Term, ...]
     statements: Mapping[str, Statement]
     constant: Constant
-    peak: Peak
-    relative: bool = False
-    fit: FitRecord | None = None
-    basis: str | None = None
+    peak: Peak = Peak({}, "", NONE)
+    fit: FitRecord = FitRecord({}, {})
     intervals: Intervals = field(default_factory=Intervals)
     sources: Mapping[str, str] = field(default_factory=dict)
     boards: tuple[Board, ...] = ()
     scale: "Scale | None" = None
     assumption: str = ""
     caches: Mapping[str, str] = field(default_factory=dict)
-    processor: str = GPU
-    multiprocessors: Multiprocessors | None = None
-    sm_count: float | None = None
-    busy_mhz: float | None = None
     voltages: Voltages = Voltages()
 
     def at(self, setting: str | None = None) -> Costs:
@@ -103,18 +88,16 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
         notes = self.notes
         if self._carried(point.setting.core_v).are:
             notes = (*notes, f"{self.voltages_are}.")
-        prices = {rate.name: rate.at(point) for rate in self.rates}
+        prices = {rate.name: Price(rate.name, *rate.at(point)) for rate in self.rates}
         unpriced = {word: stated.why for word, stated in self.statements.items() if stated.kind == "unpriced"}
         charges = {word: stated.charge(prices) for word, stated in self.statements.items() if word not in unpriced}
         watts, _, constant_marks = self.constant.at(point)
         marks = constant_marks
         for charge in charges.values():
             marks |= charge.marks
+        described: dict[str, Any] = {name: getattr(self, name) for name in Described.__struct_fields__}
         costs = Costs(
-            name=self.name,
-            device=self.device,
-            source=self.source,
-            books=self.books,
+            **{**described, "notes": notes},
             setting=point.setting,
             setting_from=point.found,
             charges=charges,
@@ -122,18 +105,13 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             constant_why=self.constant.why,
             constant_marks=constant_marks,
             marks=marks,
-            notes=notes,
             peaks=self.peak.at(point),
             prices=prices,
             unpriced=unpriced,
-            relative=self.relative,
-            basis=self.basis,
-            multiprocessors=self.multiprocessors,
-            processor=self.processor,
-            sm_count=self.sm_count,
-            busy_mhz=self.busy_mhz,
         )
-        return costs if self.scale is None else costs.scaled(self.scale.factor)
+        if self.scale is not None:
+            return costs.scaled(self.scale.factor)
+        return costs
 
     def peaks(self, setting: str | None = None) -> Peaks:
         """The highest throughputs at `setting`, as `at` has them. Raises CostError: no such setting."""
@@ -160,17 +138,19 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
     @property
     def interval_share(self) -> float:
         """The share of the replicas that an interval holds: 0.9 of refits, and 1, the whole span, of a table's own."""
-        return REFIT_SHARE if self._has_refits else 1.0
+        if self.fit.number:
+            return REFIT_SHARE
+        return 1.0
 
     @property
     def within(self) -> float:
         """The factor that nine of ten kernels which the fit has not seen are off at most; 1: nobody measured it."""
-        return 1.0 if self.fit is None else float(self.fit.data.get("within", 1.0))
+        return float(self.fit.data.get("within", 1.0))
 
     @property
     def interval_is(self) -> str | None:
         """What the intervals of the table span; None if it has none."""
-        if not self._has_refits:
+        if not self.fit.number:
             return self.intervals.meaning or None
         return OF_DRAWS if self.basis == "estimated" else OF_REFITS
 
@@ -184,10 +164,6 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
         constant = _between([costs.constant_power_w for costs in replicas], share)
         return Intervals(prices, constant, self.interval_is or "")
 
-    @property
-    def _has_refits(self) -> bool:
-        return self.fit is not None and self.fit.number > 0
-
     def replicas(self, setting: str | None = None) -> tuple[Costs, ...]:
         """The costs at `setting` by other prices, whose spread is how well the table is known. May be empty.
 
@@ -198,16 +174,14 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
         if self.scale is not None:
             unscaled = replace(self, scale=None).replicas(setting)
             return tuple(map(Costs.scaled, unscaled, self.scale.replicas))
-        if self._has_refits:
-            assert self.fit is not None
+        if self.fit.number:
             replicas = self.fit.replicas
             numbers = ({name: replicas[name][place] for name in replicas} for place in range(self.fit.number))
             return tuple(self.with_numbers(chosen).at(setting) for chosen in numbers)
         default = self.at()
         prices_pj = {name: price.pj for name, price in default.prices.items()}
-        spanning = self.intervals.replicas(prices_pj, default.constant_power_w)
         spanned = []
-        for factors, on_constant, on_fall in spanning:
+        for factors, on_constant, on_fall in self.intervals.replicas(prices_pj, default.constant_power_w):
             rates = {rate.name: rate.number * factors.get(rate.name, 1.0) for rate in self.rates}
             terms = {term.name: term.number * on_constant for term in self.constant.terms}
             spanned.append(self.with_numbers({**rates, **terms}).with_fall(on_fall).at(setting))
@@ -327,14 +301,24 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             "setting": _setting_data(costs.setting),
             "setting_from": costs.setting_from,
             "settings": [{**_setting_data(setting), "default": setting == self.default} for setting in self.settings],
-            "prices": [self._price_data(price, spread) for price in costs.prices.values()],
+            "prices": [
+                {
+                    "name": name,
+                    "unit": name.rpartition("_")[2],
+                    **asdict(price),
+                    "marks": mark_words.names(price.marks),
+                    "interval_pj": mapped(list, spread.prices_pj.get(name)),
+                    "from": self.sources.get(name),
+                }
+                for name, price in costs.prices.items()
+            ],
             "charges": [self._charge_data(word, costs) for word in COUNTS],
             "constant": {
                 "power_w": watts,
                 "formula": formula,
                 "why": self.constant.why,
                 "marks": mark_words.names(costs.constant_marks),
-                "interval_w": _pair(spread.constant_w),
+                "interval_w": mapped(list, spread.constant_w),
                 "from": self.sources.get(CONSTANT_POWER),
             },
             "interval_is": self.interval_is,
@@ -342,7 +326,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
                 {
                     "devices": list(board.devices),
                     "assumed": board.assumed,
-                    "interval_constant_w": _pair(board.interval_constant_w),
+                    "interval_constant_w": mapped(list, board.interval_constant_w),
                     "wider": dict(board.wider),
                     "why": board.why,
                 }
@@ -354,13 +338,8 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             "marks": mark_words.names(costs.marks),
             "notes": list(costs.notes),
             "relative_voltages": self.relative,
-            "fit": dict(self.fit.data) if self.fit else None,
+            "fit": dict(self.fit.data) or None,
         }
-
-    def _price_data(self, price: Price, spread: Intervals) -> dict[str, Any]:
-        unit = price.name.rpartition("_")[2]
-        known = {"interval_pj": _pair(spread.prices_pj.get(price.name)), "from": self.sources.get(price.name)}
-        return {"name": price.name, "unit": unit, **asdict(price), "marks": mark_words.names(price.marks), **known}
 
     def _charge_data(self, word: str, costs: Costs) -> dict[str, Any]:
         """A row of the cost table's `explain`: what `word` pays; `numbers` is the formula with prices put in."""
@@ -394,7 +373,12 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
         core_mhz, memory_mhz = pair
         for listed in self.settings:
             if (listed.core_mhz, listed.memory_mhz) == (core_mhz, memory_mhz):
-                return self._listed(listed)
+                if self.basis not in NEEDS_INTERVALS or listed == self.default:
+                    return Point(listed, "asked for; the table lists it")
+                # Away from the setting where others measured, the square of the voltage is an estimate.
+                found = f"asked for; prices are those at {self.default.label} and go with the square of the voltage"
+                marks = {CORE: Mark.ESTIMATED | self._carried(listed.core_v).marks, MEMORY: Mark.ESTIMATED}
+                return Point(listed, found, marks)
         core = _level(_curve(self.settings, CORE), core_mhz)
         memory = _level(_curve(self.settings, MEMORY), memory_mhz)
         if core is None or memory is None:
@@ -405,17 +389,6 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
         chosen = Setting(core_mhz, core.volts, memory_mhz, memory.volts)
         marks = {CORE: core.marks | self._carried(core.volts).marks, MEMORY: memory.marks}
         return Point(chosen, f"asked for; {origin}", marks)
-
-    def _listed(self, setting: Setting) -> Point:
-        """A setting that the cost table lists.
-
-        Away from the one where others measured, the square of the voltage is an estimate.
-        """
-        if self.basis not in NEEDS_INTERVALS or setting == self.default:
-            return Point(setting, "asked for; the table lists it")
-        origin = f"asked for; prices are those at {self.default.label} and go with the square of the voltage"
-        marks = {CORE: Mark.ESTIMATED | self._carried(setting.core_v).marks, MEMORY: Mark.ESTIMATED}
-        return Point(setting, origin, marks)
 
     @property
     def voltages_are(self) -> str:
@@ -486,10 +459,6 @@ def _between(values: list[float], share: float) -> Range:
     outside = 50 * (1 - share)
     low, high = np.percentile(values, [outside, 100 - outside])
     return float(low), float(high)
-
-
-def _pair(range_: Range | None) -> list[float] | None:
-    return None if range_ is None else list(range_)
 
 
 def name_in_tables(device_name: str) -> str:

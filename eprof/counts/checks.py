@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from eprof.base.arrays import Bools, Floats
+from eprof.base.arrays import Floats
 from eprof.base.kernels import short
 from eprof.base.toml import Formula
 from eprof.counts.counts import Cells, Sheet
-from eprof.counts.definition import Check, Definition
+from eprof.counts.definition import Definition
 from eprof.logs.rows.log import COUNT, PERCENT, Launches
 
 
@@ -19,23 +19,34 @@ def check(launches: Launches, definition: Definition) -> list[str]:
     however the launches are weighed is a contradiction.
     """
     sheet = Sheet(launches, definition)
-    return [sentence for relation in definition.checks for sentence in _run_check(sheet, relation)]
-
-
-def _run_check(sheet: Sheet, check: Check) -> list[str]:
-    left, right = sheet.evaluate(check.left), sheet.evaluate(check.right)
-    if left is None or right is None:
-        return []
-    several = sheet.launches.rows.launches > 1
-    left_range, right_range = _range(sheet, check.left, left), _range(sheet, check.right, right)
-    allowed = check.tolerance * np.fmax(np.abs(left.values), np.abs(right.values))
-    allowed = allowed + np.where(several, _rounding(sheet, check.left) + _rounding(sheet, check.right), 0.0)
-    excess = left_range[0] - right_range[1]
-    if check.relation == "==":
-        excess = np.maximum(excess, right_range[0] - left_range[1])
-    bounds = left.low | left.high | right.low | right.high
-    failed = (excess > allowed) & ~bounds
-    return [_sentence(sheet, check, left.values, right.values, failed)] if failed.any() else []
+    sentences = []
+    for relation in definition.checks:
+        left, right = sheet.evaluate(relation.left), sheet.evaluate(relation.right)
+        if left is None or right is None:
+            continue
+        left_range, right_range = _range(sheet, relation.left, left), _range(sheet, relation.right, right)
+        largest = np.fmax(np.abs(left.values), np.abs(right.values))
+        rounding = _rounding(sheet, relation.left) + _rounding(sheet, relation.right)
+        allowed = relation.tolerance * largest + np.where(launches.rows.launches > 1, rounding, 0.0)
+        excess = left_range[0] - right_range[1]
+        if relation.relation == "==":
+            excess = np.maximum(excess, right_range[0] - left_range[1])
+        failed = (excess > allowed) & ~(left.low | left.high | right.low | right.high)
+        if not failed.any():
+            continue
+        with np.errstate(all="ignore"):
+            apart = np.where(failed, np.abs(left.values - right.values) / largest, -1.0)
+        worst = int(np.argmax(apart))
+        where = f"in `{short(launches.rows.kernel[worst])}`"
+        compared = int((~np.isnan(left.values + right.values)).sum())
+        if compared > 1:
+            where = f"for {failed.sum()} of {compared} {definition.nouns.kernels}; worst {where}"
+        sentences.append(
+            f"The counters contradict each other {where}: {relation.note}, but {definition.expand(relation.left)} = "
+            f"{left.values[worst]:,.0f} and {definition.expand(relation.right)} = {right.values[worst]:,.0f} "
+            f"({apart[worst]:.1%} apart)."
+        )
+    return sentences
 
 
 def _range(sheet: Sheet, formula: Formula, cells: Cells) -> tuple[Floats, Floats]:
@@ -50,10 +61,14 @@ def _range(sheet: Sheet, formula: Formula, cells: Cells) -> tuple[Floats, Floats
     for name in formula.names:
         part = sheet.look_up(name)
         assert part is not None, "its formula was evaluated"
-        counter = sheet.definition.counters.get(name)
         least[name], most[name] = part.values, part.values
         if part.averaged.any():
-            low, high = _weighted(part.values, launches, counter.unit if counter else None)
+            counter = sheet.definition.counters.get(name)
+            low, high = np.full(sheet.length, np.nan), np.full(sheet.length, np.nan)
+            if counter is not None:
+                low, high = np.zeros(sheet.length), launches * part.values
+            if counter is not None and counter.unit == PERCENT:
+                low, high = np.maximum(100 - launches * (100 - part.values), 0.0), np.minimum(high, 100.0)
             least[name] = np.where(part.averaged, low, part.values)
             most[name] = np.where(part.averaged, high, part.values)
     if not cells.averaged.any():
@@ -61,15 +76,6 @@ def _range(sheet: Sheet, formula: Formula, cells: Cells) -> tuple[Floats, Floats
     with np.errstate(all="ignore"):
         ends = [np.asarray(formula(values), dtype=np.float64) for values in (least, most)]
     return np.minimum(*ends), np.maximum(*ends)
-
-
-def _weighted(mean: Floats, launches: Floats, unit: str | None) -> tuple[Floats, Floats]:
-    """The least and the most that a weighted mean in a check can be, of the plain mean."""
-    if unit is None:
-        return np.full_like(mean, np.nan), np.full_like(mean, np.nan)
-    if unit == PERCENT:
-        return np.maximum(100 - launches * (100 - mean), 0.0), np.minimum(launches * mean, 100.0)
-    return np.zeros_like(mean), launches * mean
 
 
 def _rounding(sheet: Sheet, formula: Formula) -> Floats:
@@ -84,19 +90,3 @@ def _rounding(sheet: Sheet, formula: Formula) -> Floats:
             if counter is not None and counter.unit == COUNT:
                 change += np.abs(formula({**parts, name: part + half * max(counter.expect, 1)}) - value)
     return np.nan_to_num(change)
-
-
-def _sentence(sheet: Sheet, check: Check, left: Floats, right: Floats, failed: Bools) -> str:
-    with np.errstate(all="ignore"):
-        off = np.where(failed, np.abs(left - right) / np.fmax(np.abs(left), np.abs(right)), -1.0)
-    worst = int(np.argmax(off))
-    kernel = sheet.launches.rows.kernel[worst]
-    number = int(failed.sum())
-    compared = int((~np.isnan(left + right)).sum())
-    where = f"in `{short(kernel)}`"
-    if compared > 1:
-        where = f"for {number} of {compared} {sheet.definition.nouns.kernels}; worst {where}"
-    return (
-        f"The counters contradict each other {where}: {check.note}, but {sheet.definition.expand(check.left)} = "
-        f"{left[worst]:,.0f} and {sheet.definition.expand(check.right)} = {right[worst]:,.0f} ({off[worst]:.1%} apart)."
-    )

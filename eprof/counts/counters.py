@@ -21,28 +21,13 @@ from eprof.base.errors import DefinitionError
 from eprof.base.gpus import may_be_same
 from eprof.base.text import bracketed, did_you_mean, pattern
 from eprof.base.toml import Document
-from eprof.counts.definition import ANY, SIMULATED, SM_COUNT, Definition
+from eprof.counts.definition import ANY, SM_COUNT, Definition
+from eprof.counts.definition import SIMULATED as SIMULATED
 from eprof.counts.loading import applies_to, load, numbered, read
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-
-__all__ = [
-    "ANY",
-    "SIMULATED",
-    "Definition",
-    "capability_of",
-    "definition_files",
-    "definitions",
-    "descriptions",
-    "everywhere",
-    "find",
-    "guess_capability",
-    "load",
-    "named",
-    "names_in_use",
-]
 _DATA = "caches collect descriptions devices events labels libraries messages mnemonics numbers tables"
 _NOT_DEFINITIONS = ("cpu", "dcgm", "measurements", "meters", "programs", *(f"{name}.toml" for name in _DATA.split()))
 _PROFILERS = ("nvprof", "ncu")
@@ -53,16 +38,13 @@ def definitions(extra: Path | None = None) -> list[Definition]:
 
     Raises DefinitionError.
     """
-    return [*_of_user(extra), *_builtin()]
-
-
-def _of_user(extra: Path | None) -> list[Definition]:
     if extra is None:
-        return []
+        return [*_builtin()]
+    if extra.is_dir():
+        return [*map(load, sorted(extra.rglob("*.toml"))), *_builtin()]
     if not extra.exists():
         raise DefinitionError(f"{extra}: no such file or folder of counter definitions.")
-    files = sorted(extra.rglob("*.toml")) if extra.is_dir() else [extra]
-    return [load(path) for path in files]
+    return [load(extra), *_builtin()]
 
 
 @cache
@@ -101,30 +83,24 @@ def _places(profiler: str) -> dict[str, Traversable]:
 @cache
 def names_in_use(profiler: str) -> frozenset[str]:
     """Every counter that a file for this profiler names: what a reader keeps of a log. Nothing is checked here."""
+    home = resources.folder("counters")
+    waiting = [place for place in resources.tree(home / profiler, ".toml") if place.name not in _NOT_DEFINITIONS]
+    places = set(map(str, waiting))
     names: set[str] = set()
-    for place in _with_extended(profiler):
-        for value in read(place).data.get("counter", {}).values():
+    while waiting:
+        data = read(waiting.pop()).data
+        for extended in _each(data.get("extends", [])):
+            place = home.joinpath(*extended.split("/"))
+            if str(place) not in places and place.is_file():
+                places.add(str(place))
+                waiting.append(place)
+        for value in data.get("counter", {}).values():
             entry = value if isinstance(value, dict) else {"name": value}
             for name in (*_each(entry.get("name", [])), *_each(entry.get("slices", []))):
                 names.update(numbered(name))
-        if any(told.keys() & {"multiprocessors", "peak"} for told in read(place).data.get("told", {}).values()):
+        if any(told.keys() & {"multiprocessors", "peak"} for told in data.get("told", {}).values()):
             names.add(SM_COUNT)
     return frozenset(names)
-
-
-def _with_extended(profiler: str) -> list[Traversable]:
-    home = resources.folder("counters")
-    folder = home / profiler
-    files = resources.tree(folder, ".toml") if folder.is_dir() else []
-    places = {str(place): place for place in files if place.name not in _NOT_DEFINITIONS}
-    waiting = list(places.values())
-    while waiting:
-        for name in _each(read(waiting.pop()).data.get("extends", [])):
-            place = home.joinpath(*name.split("/"))
-            if str(place) not in places and place.is_file():
-                places[str(place)] = place
-                waiting.append(place)
-    return list(places.values())
 
 
 def _each(value: Any) -> list[str]:
@@ -264,22 +240,20 @@ def search(text: str, extra: Path | None = None) -> list[dict[str, Any]]:
     `also`: what the other of nvprof and ncu calls it, as far as `counters/nvprof-ncu.toml` has it. Names that only that
     file knows have no definition and no words.
     """
-    rows = [row for definition in definitions(extra) for row in _search_definition(text.lower(), definition)]
+    text = text.lower()
+    rows = []
+    for definition in definitions(extra):
+        words: dict[str, list[str]] = {}
+        for row in definition.explain():
+            for counter in row["counters"]:
+                if text in counter.lower():
+                    words.setdefault(counter, []).append(row["word"])
+        rows += [_usage_row(definition.name, definition.profiler, counter, words[counter]) for counter in sorted(words)]
     used = {row["counter"] for row in rows}
-    only_translated = dict.fromkeys(name for pair in other_names() for name in pair.nvprof)
-    for name in only_translated:
-        if text.lower() in name.lower() and not any(fnmatchcase(counter, name) for counter in used):
+    for name in dict.fromkeys(name for pair in other_names() for name in pair.nvprof):
+        if text in name.lower() and not any(fnmatchcase(counter, name) for counter in used):
             rows.append(_usage_row("", "nvprof", name, ()))
     return rows
-
-
-def _search_definition(text: str, definition: Definition) -> list[dict[str, Any]]:
-    words: dict[str, list[str]] = {}
-    for row in definition.explain():
-        for counter in row["counters"]:
-            if text in counter.lower():
-                words.setdefault(counter, []).append(row["word"])
-    return [_usage_row(definition.name, definition.profiler, counter, words[counter]) for counter in sorted(words)]
 
 
 def _usage_row(definition: str, profiler: str, counter: str, words: Iterable[str]) -> dict[str, Any]:

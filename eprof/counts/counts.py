@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Columns, Floats, Ints
-from eprof.base.boards import sheets_of
+from eprof.base.boards import Traits, sheets_of
 from eprof.base.brief import Brief
 from eprof.base.errors import UsageError
 from eprof.base.gpus import capabilities, normal_name
@@ -19,7 +19,7 @@ from eprof.base.marks import Mark
 from eprof.base.nouns import Nouns, nouns_of
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS, LEVEL_PARTS, PARTS, TENSOR_PARTS
-from eprof.counts.definition import COMPONENTS, SIGNS, SM_COUNT, Counter, Definition, Entry, Told, bracketed
+from eprof.counts.definition import COMPONENTS, SHARES, SIGNS, SM_COUNT, Counter, Definition, Entry, Told, bracketed
 from eprof.counts.term import Term
 from eprof.logs.rows.log import COUNT, KernelRows, Launches, Log
 
@@ -62,23 +62,6 @@ class Counts(Brief, Struct, frozen=True, eq=False, dict=True):
     in_flops: frozenset[str] = frozenset()
     nouns: Nouns = nouns_of()
     shape: Columns | None = None
-
-    @staticmethod
-    def of_frames(
-        kernels: "pd.DataFrame",
-        table: "pd.DataFrame",
-        marks: "pd.DataFrame",
-        how: Mapping[str, tuple[Way, ...]],
-        books: str,
-    ) -> "Counts":
-        """Counts of tables of pandas, such as `kernels`, `table` and `marks` are."""
-        return Counts(
-            KernelRows(**{str(name): kernels[name].to_numpy() for name in kernels}),
-            Columns(tuple(table.columns), table.to_numpy(dtype=np.float64)),
-            Columns(tuple(marks.columns), marks.to_numpy(dtype=np.int64)),
-            how,
-            books,
-        )
 
     @cached_property
     def kernels(self) -> "pd.DataFrame":
@@ -139,8 +122,7 @@ class Cells(Struct, frozen=True, eq=False):
     @property
     def low(self) -> Bools:
         """Where a counter's value is a lower bound."""
-        lacks: Bools = ((self.marks & _MISSING) != 0) & ~np.isnan(self.values)
-        return lacks
+        return np.asarray(((self.marks & _MISSING) != 0) & ~np.isnan(self.values))
 
     def term(self) -> Term:
         """A counter's cells as a part of a formula."""
@@ -180,7 +162,7 @@ class Sheet(Struct, eq=False):
         return np.zeros(self.length, dtype=np.bool_)
 
     def look_up(self, name: str) -> Cells | None:
-        """The cells behind a name of the definition; None if the log has nothing for it."""
+        """The cells behind a name; None if the definition does not have it, or the log has nothing for it."""
         if name not in self._known:
             self._known[name] = self._find(name)
         return self._known[name]
@@ -194,7 +176,9 @@ class Sheet(Struct, eq=False):
             return self.made_one_way(self._told(told), Way(told.text, "", 0))
         if name in self.definition.quantities:
             return self.first_known(name, self.definition.quantities[name], 32, is_step=True)
-        counter = self.definition.counters[name]
+        counter = self.definition.counters.get(name)
+        if counter is None:
+            return None
         return self._slices(counter) if counter.slices else self._counter(counter)
 
     def made_one_way(self, values: Floats, *way: Way) -> Cells:
@@ -214,7 +198,7 @@ class Sheet(Struct, eq=False):
             )
             firsts = (next(fitting, None) for fitting in fits)
             return np.array([first and first == told for first in firsts], dtype=np.float64)  # None becomes NaN
-        sms = self._multiprocessors() if told.multiprocessors else np.full(self.length, np.nan)
+        sms = self.multiprocessors() if told.multiprocessors else np.full(self.length, np.nan)
         values = np.where(np.isnan(sms), np.nan, np.isin(sms, [*told.multiprocessors]))
         for row, device in enumerate(self.launches.rows.device):
             if device is not None and capabilities(device):
@@ -226,14 +210,14 @@ class Sheet(Struct, eq=False):
 
         @cache
         def of_boards(device: str | None, sms: float) -> float:
-            may_be = sheets_of(device, None if np.isnan(sms) else round(sms))
+            may_be = sheets_of(device, Traits(None if np.isnan(sms) else round(sms)))
             peaks = [sheet.peaks.get(name, np.nan) for sheet in may_be]
             is_one = bool(peaks) and max(peaks) <= _ALIKE * min(peaks)
             return float(np.mean(peaks)) if is_one else np.nan
 
-        return np.array([*map(of_boards, self.launches.rows.device, self._multiprocessors().tolist())])
+        return np.array([*map(of_boards, self.launches.rows.device, self.multiprocessors().tolist())])
 
-    def _multiprocessors(self) -> Floats:
+    def multiprocessors(self) -> Floats:
         """Those of each kernel's GPU, where the log tells them: counters are added up over launches."""
         if SM_COUNT not in self.launches.counters:
             return np.full(self.length, np.nan)
@@ -393,8 +377,7 @@ class Sheet(Struct, eq=False):
     def _holds(self, result: _Result, rounding: float) -> Bools:
         """Where a result is not negative by more than counters of different passes differ."""
         allowed = np.maximum(self._rounded(rounding), _TOLERANCE * np.nan_to_num(result.term.size))
-        holds: Bools = ~(result.term.values < -allowed)
-        return holds
+        return np.asarray(~(result.term.values < -allowed))
 
     def _ways(self, entry: Entry, parts: Mapping[str, Cells]) -> tuple[Ints, list[Way]]:
         """Every combination of ways that occurs among the parts, and for each kernel the number of its own."""
@@ -494,7 +477,8 @@ def _shape(sheet: Sheet) -> Columns:
     for name, entries in sheet.definition.components.items():
         cells = sheet.first_known(name, entries)
         if cells is not None:
-            columns[name] = cells.values * np.where(cells.averaged, sheet.launches.rows.launches, 1)
+            is_mean = cells.averaged | (name in SHARES)
+            columns[name] = cells.values * np.where(is_mean, sheet.launches.rows.launches, 1)
     return Columns.of(columns, sheet.length)
 
 

@@ -16,13 +16,16 @@ from eprof.base.brief import Brief
 from eprof.base.known import mapped
 from eprof.base.marks import Mark, names
 from eprof.base.nouns import Nouns, nouns_of
-from eprof.base.text import pattern
+from eprof.base.text import pattern, when
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS, GPU
 
 SIMULATED = "simulated"  # the capability of a simulated device: its counts are marked so
 ANY = "any"  # the capability in a definition of counters that mean the same on all devices
-SM_COUNT = "launch__sm_count"  # ncu's number of multiprocessors, which may tell a GPU that the log does not name
+# What may tell a GPU that the log does not name: ncu's number of multiprocessors, and by names of a definition the
+# bytes of DRAM over the seconds that they take at its peak.
+SM_COUNT = "launch__sm_count"
+DRAM_PEAK = ("dram_all", "dram_busy_s")
 _COMPUTATION = ("instruction", "flop", "cycle", "access")
 _OF_UNIT = {unit: tuple(name for name, count in COUNTS.items() if count.unit == unit) for unit in _COMPUTATION}
 _FLOPS = (*_OF_UNIT["flop"], *FLOAT_PARTS)  # totals may be counted in flops, where a multiply-add counts as two
@@ -31,9 +34,13 @@ WORDS_OF = {books: (*_COMPUTATION, "bytes", books) for books in BOOKS}
 # What the time by component needs beside instructions and bytes (`energy/components.py`): first the launch shape.
 SHAPE = ("blocks", "threads", "registers", "shared_byte", "occupancy")
 COMPONENTS = (*SHAPE, "loads", "stores", "shared", "conflicts", "texture", "texture_misses")
-# What tells besides why a kernel waits, and how busy units are, as shares; how many FP32 instructions fit in.
-BUSY = ("sm_busy", "l1_busy", "l2_busy", "dram_busy")
-SIGNS = ("memory_stall", *BUSY, "fp32_room")
+# Shares that tell besides why a kernel waits, what its launches allow, and how busy units are.
+SHARES = (
+    *("memory_stall", "lg_throttle", "excess", "bank_conflict"),
+    *("occupancy_limit", "registers_limit", "shared_limit", "block_limit"),
+    *("sm_busy", "l1_busy", "l2_busy", "dram_busy"),
+)
+SIGNS = (*SHARES, "fp32_room")
 _NAME = pattern(r"(?<![\w.])[A-Za-z_]\w*")
 
 
@@ -146,14 +153,12 @@ class Definition(Brief, Struct, frozen=True, eq=False):
     @property
     def wanted(self) -> frozenset[str]:
         """The profiler names that a log should have (slices: all that may exist); the rest of a log is not needed."""
-        used = self._used()
-        return frozenset(name for counter in self.counters.values() if counter.name in used for name in counter.wanted)
+        return frozenset(name for used in self._used() if used in self.counters for name in self.counters[used].wanted)
 
     @property
     def counted(self) -> frozenset[str]:
         """The profiler names that make a word or its mark, or share time out; the others only check."""
-        ways = chain.from_iterable(entries for section in self.words.values() for entries in section.values())
-        entries = [*ways, *self.time_share, *chain.from_iterable(self.quantities.values())]
+        entries = [*self._counting(), *chain.from_iterable(self.quantities.values())]
         formulas = (formula for entry in entries for formula in (entry.formula, entry.mark_if) if formula)
         return frozenset(chain.from_iterable(map(self.counters_of, formulas)))
 
@@ -207,20 +212,19 @@ class Definition(Brief, Struct, frozen=True, eq=False):
                     waiting += entry.formula.names
         return reached
 
-    def _formulas(self) -> Iterator[Formula]:
+    def _counting(self) -> Iterator[Entry]:
+        """The ways to count words and shares of time."""
         for section in self.words.values():
-            for entries in section.values():
-                yield from (entry.formula for entry in entries)
-        yield from (entry.formula for entry in self.time_share)
-        for entries in self.components.values():
-            yield from (entry.formula for entry in entries)
-        for check in self.checks:
-            yield from (check.left, check.right)
-        for pair in self.time_pairs:
-            yield from (pair.bytes, pair.rate)
+            yield from chain.from_iterable(section.values())
+        yield from self.time_share
 
     def _used(self) -> set[str]:
-        return self.closure(name for formula in self._formulas() for name in formula.names)
+        """The names that a word, a share of time, a component, a check or a pair for times uses."""
+        entries = (*self._counting(), *chain.from_iterable(self.components.values()))
+        checks = chain.from_iterable((check.left, check.right) for check in self.checks)
+        pairs = chain.from_iterable((pair.bytes, pair.rate) for pair in self.time_pairs)
+        formulas = (*(entry.formula for entry in entries), *checks, *pairs)
+        return self.closure(name for formula in formulas for name in formula.names)
 
     def summary(self) -> dict[str, Any]:
         """Name, profiler, capabilities, source, and how many counters and words it has: for a listing."""
@@ -240,30 +244,28 @@ class Definition(Brief, Struct, frozen=True, eq=False):
         Keys: word, label, unit, books ("both", "served", "accessed", "step"), rank (1 = preferred; 0: no way), formula
         (our names), expanded (the profiler's names, preferred steps put in), counters, marks, note.
         """
-        rows = [row for word in COUNTS for row in self._explain_word(word)]
-        for name, entries in self.components.items():
-            about = {"word": name, "label": name.replace("_", " "), "unit": "", "books": "component"}
-            rows += self._rows(about, entries)
-        used = self._used()
-        for name, entries in self.quantities.items():
-            if name in used:
-                about = {"word": name, "label": name.replace("_", " "), "unit": "", "books": "step"}
-                rows += self._rows(about, entries)
-        return rows
-
-    def _explain_word(self, word: str) -> list[dict[str, Any]]:
-        about = {"word": word, "label": COUNTS[word].label, "unit": COUNTS[word].unit}
         rows: list[dict[str, Any]] = []
-        for section, words in self.words.items():
-            books = section if section in WORDS_OF else "both"
-            rows += self._rows({**about, "books": books}, words.get(word, ()))
-        no_way = {**about, "books": "other" if rows else "both", "rank": 0}
-        if word in self.absent:
-            zero = {"formula": "0", "expanded": "0", "counters": [], "marks": [], "note": self.absent[word]}
-            rows.append({**no_way, **zero})
-        elif word in self.uncountable:
-            unknown = {"formula": None, "expanded": None, "counters": [], "marks": ["missing"]}
-            rows.append({**no_way, **unknown, "note": self.uncountable[word]})
+        books_of = dict.fromkeys(self.words, "both") | {books: books for books in BOOKS}
+        for word, count in COUNTS.items():
+            about = {"word": word, "label": count.label, "unit": count.unit}
+            ways = [
+                row
+                for section, words in self.words.items()
+                for row in self._rows({**about, "books": books_of[section]}, words.get(word, ()))
+            ]
+            rows += ways
+            no_way = {**about, "books": when(ways, "other") or "both", "rank": 0}
+            if word in self.absent:
+                zero = {"formula": "0", "expanded": "0", "counters": [], "marks": [], "note": self.absent[word]}
+                rows.append({**no_way, **zero})
+            elif word in self.uncountable:
+                unknown = {"formula": None, "expanded": None, "counters": [], "marks": ["missing"]}
+                rows.append({**no_way, **unknown, "note": self.uncountable[word]})
+        used = self._used()
+        steps = {name: entries for name, entries in self.quantities.items() if name in used}
+        for books, named in (("component", self.components), ("step", steps)):
+            for name, entries in named.items():
+                rows += self._rows({"word": name, "label": name.replace("_", " "), "unit": "", "books": books}, entries)
         return rows
 
     def _rows(self, about: Mapping[str, Any], entries: tuple[Entry, ...]) -> list[dict[str, Any]]:

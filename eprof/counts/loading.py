@@ -12,6 +12,7 @@ from msgspec import Struct
 from eprof.base import resources
 from eprof.base.boards import PEAKS
 from eprof.base.marks import NONE, Mark
+from eprof.base.text import when
 from eprof.base.toml import CHOOSING, Document, Formula, Node
 from eprof.base.vocabulary import (
     COUNTS,
@@ -60,6 +61,8 @@ _NEED_NOT_BE = {*LEVEL_PARTS, *PAY_WHERE_PRICED, *SECTIONS["flop"], *SECTIONS["c
 _OF_OTHERS = {CPU: OF_GPUS, GPU: OF_CPUS}
 _LARGEST = 1e30  # of a number in a definition
 _NAME = r"[A-Za-z_]\w*"
+# A compute capability ("8.0"), or a word: "simulated", a CPU's microarchitecture.
+_CAPABILITY = r"\d+\.\d+|[a-z][a-z0-9]*(-[a-z0-9]+)*"
 
 
 def load(source: Traversable | str) -> Definition:
@@ -69,8 +72,9 @@ def load(source: Traversable | str) -> Definition:
     """
     if isinstance(source, str) and "\n" in source:
         return define(Document.parse(source, "<text>"), None)
-    place = Path(source) if isinstance(source, str) else source
-    return define(read(place), place)
+    if isinstance(source, str):
+        source = Path(source)
+    return define(read(source), source)
 
 
 _READ: dict[str, Document] = {}
@@ -95,16 +99,10 @@ def applies_to(document: Document) -> tuple[str, tuple[str, ...], str]:
         raise applies.error('`applies` is missing: say applies = { profiler = "nvprof", capability = ["3.5"] }.')
     applies.table(("profiler", "capability", "processor"))
     capabilities = applies["capability"]
-    listed = capabilities.entries()
-    if not listed or not all(_is_capability(entry.value) for entry in listed):
+    listed = tuple(entry.value for entry in capabilities.entries())
+    if not listed or not all(isinstance(value, str) and re.fullmatch(_CAPABILITY, value) for value in listed):
         raise capabilities.error('`applies.capability` must be a list such as ["3.5", "3.7"].')
-    processor = applies["processor"].choice((CPU, GPU), GPU)
-    return applies["profiler"].text(), tuple(entry.value for entry in listed), processor
-
-
-def _is_capability(value: Any) -> bool:
-    """Whether a definition's key is a compute capability ("8.0"), or a word: "simulated", a CPU's microarchitecture."""
-    return isinstance(value, str) and re.fullmatch(r"\d+\.\d+|[a-z][a-z0-9]*(-[a-z0-9]+)*", value) is not None
+    return applies["profiler"].text(), listed, applies["processor"].choice((CPU, GPU), GPU)
 
 
 # ---- a document, and those that it extends
@@ -183,7 +181,11 @@ def define(document: Document, place: Traversable | None) -> Definition:
         raise stack.top.error(f"there are more than {_MOST_NAMES} entries in one table.")
     profiler, capabilities, processor = applies_to(document)
     counters = {name: _counter(name, entry) for name, entry in stack.tables["counter"].items()}
-    parameters = {name: _parameter(entry) for name, entry in stack.tables["parameter"].items()}
+    parameters = {}
+    for name, entry in stack.tables["parameter"].items():
+        entry.table(("value", "why"))
+        entry["why"].text()
+        parameters[name] = entry["value"].number(-_LARGEST, _LARGEST)
     told = {name: _told(entry) for name, entry in stack.tables["told"].items()}
     _check_names(stack, counters)
     partial = {name for name, counter in counters.items() if counter.partial}
@@ -229,7 +231,8 @@ def _counter(name: str, entry: Node) -> Counter:
         return _named(name, entry["name"], unit)
     slices, expect = entry["slices"].value, entry["expect"].value
     is_partial = entry["partial"].truth(False)
-    if _is_numbered(slices, expect):
+    is_pattern = isinstance(slices, str) and slices.count("{}") == 1
+    if is_pattern and isinstance(expect, int) and 0 < expect <= MOST_SLICES:
         names = numbered(slices)
         text = slices.replace("{}", f"{{0..{expect - 1}}}")
     elif isinstance(slices, list) and slices and expect is None:
@@ -237,10 +240,13 @@ def _counter(name: str, entry: Node) -> Counter:
         expect = len(names)
         if (opcodes := _opcodes(names)) is not None:
             return Counter(name, slices=names, expect=expect, unit=unit, text=opcodes)
-        text = ", ".join(names if expect <= 4 else (*names[:2], "...", names[-1]))
+        shown = names
+        if expect > 4:
+            shown = (*names[:2], "...", names[-1])
+        text = ", ".join(shown)
     else:
         raise entry.error("`slices` is a name with one {} in it and `expect` the number of slices, or a list of names.")
-    text = f"{expect} * mean({text})" if is_partial else f"sum({text})"
+    text = when(is_partial, f"{expect} * mean({text})") or f"sum({text})"
     return Counter(name, slices=names, expect=expect, partial=is_partial, unit=unit, text=text)
 
 
@@ -249,11 +255,6 @@ def _named(name: str, entry: Node, unit: str) -> Counter:
     if not names:
         raise entry.error("a counter needs a name.")
     return Counter(name, names=names, unit=unit, text=names[0])
-
-
-def _is_numbered(slices: Any, expect: Any) -> bool:
-    is_pattern = isinstance(slices, str) and slices.count("{}") == 1
-    return is_pattern and isinstance(expect, int) and 0 < expect <= MOST_SLICES
 
 
 def numbered(pattern: str) -> tuple[str, ...]:
@@ -270,12 +271,6 @@ def _opcodes(slices: Sequence[str]) -> str | None:
     if len(metrics) != 1 or None in metrics:
         return None
     return f"{metrics.pop()}[{' + '.join(part[2] for part in parts if part)}]"
-
-
-def _parameter(entry: Node) -> float:
-    entry.table(("value", "why"))
-    entry["why"].text()
-    return entry["value"].number(-_LARGEST, _LARGEST)
 
 
 def _told(entry: Node) -> Told:

@@ -10,10 +10,14 @@ Bytes of DRAM also pass the core's clock domain. Where a table tells how many do
 the narrower of the two, and T_m goes with it.
 """
 
+from operator import attrgetter
+
 import numpy as np
 from msgspec import Struct
 
 from eprof.base.arrays import Floats
+from eprof.base.known import mapped
+from eprof.base.text import phrase
 from eprof.costs import CostTable
 
 # Of the pairs tried on GTX 980, GTX 1080 Ti and V100 the ones that predict unseen kernels best are near this
@@ -76,8 +80,7 @@ class TimeModel(Struct, frozen=True):
                 "Times at other settings are guesses: the table gives no peak bandwidth, so half of the time is taken "
                 "to go with the core clock and half with the memory clock."
             )
-        path = self.path_byte_per_cycle
-        narrow = "" if path is None else f" (the core clock lets {path:.4g} B a cycle pass at most)"
+        narrow = phrase(" (the core clock lets {:.4g} B a cycle pass at most)", self.path_byte_per_cycle)
         return (
             f"Times at other settings are modelled: DRAM traffic at {100 * self.share:.0f} % of the peak goes with the "
             f"memory clock{narrow}, all else with the core clock, overlapping as a p-norm with p = {self.exponent:g}, "
@@ -87,16 +90,12 @@ class TimeModel(Struct, frozen=True):
 
 def of_table(table: CostTable) -> TimeModel:
     """The time model with the peak of DRAM that the table tells, or else the most that it was fitted to."""
-    path = table.peak.terms.get("dram_path_gb_per_s")
-    return TimeModel(_byte_per_cycle(table), path_byte_per_cycle=None if path is None else path.number)
-
-
-def _byte_per_cycle(table: CostTable) -> float | None:
-    peak, mhz = table.peaks().dram_gb_per_s, table.default.memory_mhz
+    peak, mhz, seen = table.peaks().dram_gb_per_s, table.default.memory_mhz, table.fit.data.get("range", {})
+    byte_per_cycle = None
     if peak is not None and mhz:
-        return peak * 1e3 / mhz
-    seen = table.fit.data.get("range", {}) if table.fit is not None else {}
-    if seen.get("dram_byte") and seen.get("memory_mhz") and seen["dram_byte"][1] > 0:
+        byte_per_cycle = peak * 1e3 / mhz
+    elif seen.get("dram_byte") and seen.get("memory_mhz") and seen["dram_byte"][1] > 0:
         # 1e9 bytes a second; reached, as far as is known, at the highest memory clock.
-        return float(seen["dram_byte"][1]) * 1e3 / float(seen["memory_mhz"][1])
-    return None
+        byte_per_cycle = float(seen["dram_byte"][1]) * 1e3 / float(seen["memory_mhz"][1])
+    path = mapped(attrgetter("number"), table.peak.terms.get("dram_path_gb_per_s"))
+    return TimeModel(byte_per_cycle, path_byte_per_cycle=path)

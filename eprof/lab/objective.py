@@ -47,9 +47,7 @@ class Objective(Struct, frozen=True):
     def pick(self, energy_j: Floats, time_s: Floats) -> int | None:
         """The place of the objective's best setting; of equals the one that takes less time, then less energy.
 
-        None: none may be.
-
-        E, D: (n_settings,), J and s.
+        None: none may be. E, D: (n_settings,), J and s.
         """
         places = np.flatnonzero(self.allowed(energy_j, time_s))
         if not places.size:

@@ -33,6 +33,7 @@ _DASK_FILES, _DASK_BYTES = 256, 2 << 30
 _LOOPBACK = "127.0.0.1"
 Read = Log | LogError
 Progress = Callable[[int, int], None]
+Tell = Callable[[int], None]  # how many bytes more were read
 
 
 class Reading(Struct, frozen=True, dict=True):
@@ -60,7 +61,7 @@ class Reading(Struct, frozen=True, dict=True):
         """Why the cache of logs is not used; None if it is, or if there is none."""
         return mapped(cache_refusal, self.cache)
 
-    def __call__(self, path: Path, progress: Callable[[int], None] | None = None) -> Log:
+    def __call__(self, path: Path, progress: Tell | None = None) -> Log:
         """Read one log, or take it from the cache. Raises LogError. progress: called with the number of new bytes."""
         if is_pipe(path):
             return self._pipe(path)
@@ -72,19 +73,18 @@ class Reading(Struct, frozen=True, dict=True):
             log = replace(log, notes=(*log.notes, grown))
         return log
 
-    def _kept(self, path: Path, progress: Callable[[int], None] | None) -> Log:
+    def _kept(self, path: Path, progress: Tell | None) -> Log:
         """The log of a file from the cache, where it is kept if it is worth it."""
         if self.cache is None or self.refused is not None or (stamp := Stamp.of(path)) is None:
             return self._read(path, progress)
         cache = Cache(self.cache, self._request)
-        log = cache.get(stamp)
-        if log is not None:
+        if (log := cache.get(stamp)) is not None:
             return replace(log, path=str(path))
         log = self._read(path, progress)
         cache.put(stamp, log)
         return log
 
-    def _read(self, path: Path, progress: Callable[[int], None] | None = None) -> Log:
+    def _read(self, path: Path, progress: Tell | None = None) -> Log:
         return read(path, columns=self.columns, names=self.names, keep=self.keep, progress=progress, parts=self.parts)
 
     def _pipe(self, path: Path) -> Log:
@@ -118,15 +118,32 @@ def read_all(
     Raises UsageError if the scheduler cannot be used, ShortageError if there is too little memory or the like to read.
     """
     sizes = {path: (_state(path) or (0,))[0] for path in paths}
-    counter = _Counter(sum(sizes.values()), progress)
+    total, seen = sum(sizes.values()), 0
+
+    def reach(read_bytes: int) -> None:
+        nonlocal seen
+        seen = max(seen, read_bytes)
+        if progress is not None:
+            progress(min(seen, total), total)
+
+    def tell(more: int) -> None:
+        reach(seen + more)
+
     done: dict[Path, Read] = {}
     before = 0
-    coming = _coming(paths, reading, counter.add, sizes, scheduler, workers)
+    can_share = not any(map(is_pipe, paths))
+    is_much = len(paths) > _MANY_FILES or total > _MANY_BYTES
+    if scheduler is not None and can_share:
+        coming = _dask(paths, reading, scheduler)
+    elif is_much and can_share and len(paths) > 1 and workers > 1:
+        coming = _processes(paths, reading, tell, workers)
+    else:
+        coming = (attempt(path, reading, tell) for path in paths)
     for block in _blocks(paths, _AT_ONCE):
         for path, result in zip(block, coming, strict=False):
             done[path] = result
             before += sizes[path]
-            counter.reach(before)
+            reach(before)  # whoever cannot tell bytes as they come is counted file by file
         if reading.gather:
             done.update(zip(block, _gathered([done[path] for path in block]), strict=True))
     return done
@@ -162,38 +179,6 @@ def _state(path: Path) -> tuple[int, int, int] | None:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-class _Counter:
-    """Bytes that were read. An engine that cannot tell them as they come is counted file by file."""
-
-    def __init__(self, total: int, progress: Progress | None) -> None:
-        self.total = total
-        self.progress = progress
-        self.read = 0
-
-    def add(self, more: int) -> None:
-        self.reach(self.read + more)
-
-    def reach(self, read: int) -> None:
-        self.read = max(self.read, read)
-        if self.progress is not None:
-            self.progress(min(self.read, self.total), self.total)
-
-
-Tell = Callable[[int], None]
-
-
-def _coming(
-    paths: Sequence[Path], reading: Reading, tell: Tell, sizes: dict[Path, int], scheduler: str | None, workers: int
-) -> Iterator[Read]:
-    can_share = not any(is_pipe(path) for path in paths)
-    if scheduler is not None and can_share:
-        return _dask(paths, reading, scheduler)
-    is_much = len(paths) > _MANY_FILES or sum(sizes.values()) > _MANY_BYTES
-    if is_much and can_share and len(paths) > 1 and workers > 1:
-        return _processes(paths, reading, tell, workers)
-    return _here(paths, reading, tell)
-
-
 def attempt(path: Path, reading: Reading, tell: Tell | None = None) -> Read:
     """Read one of many logs; an unreadable one is a result too. The whole work of a process or of a Dask task.
 
@@ -210,10 +195,6 @@ def attempt(path: Path, reading: Reading, tell: Tell | None = None) -> Read:
         if isinstance(err, OSError):
             return LogError(f"{path}: cannot be read: {err.strerror or err}")
         raise
-
-
-def _here(paths: Sequence[Path], reading: Reading, tell: Tell) -> Iterator[Read]:
-    return (attempt(path, reading, tell) for path in paths)
 
 
 def _processes(paths: Sequence[Path], reading: Reading, tell: Tell, workers: int) -> Iterator[Read]:
@@ -236,12 +217,14 @@ def _processes(paths: Sequence[Path], reading: Reading, tell: Tell, workers: int
         # An OSError is of the processes; that of a log is a result.
         if not isinstance(err, OSError | EOFError | NotImplementedError) and shortage(err) is None:
             raise
-    yield from _here(paths[done:], reading, tell)
+    yield from (attempt(path, reading, tell) for path in paths[done:])
 
 
 def _block(paths: Sequence[Path], reading: Reading) -> list[Read]:
     results = [attempt(path, reading) for path in paths]
-    return _gathered(results) if reading.gather and len(paths) == _AT_ONCE else results
+    if reading.gather and len(paths) == _AT_ONCE:
+        return _gathered(results)
+    return results
 
 
 def _dask(paths: Sequence[Path], reading: Reading, scheduler: str) -> Iterator[Read]:
@@ -249,7 +232,16 @@ def _dask(paths: Sequence[Path], reading: Reading, scheduler: str) -> Iterator[R
     try:
         tasks = client.map(attempt, [path.absolute() for path in paths], reading=reading, pure=False, retries=3)
         for path, task in zip(paths, tasks, strict=True):
-            yield _result(path, task, reading, scheduler)
+            try:
+                result: Read = task.result()
+            except Exception as err:  # noqa: BLE001 - whatever a cluster raises is reported with the file that it was for
+                result = LogError(f"{path}: the cluster at {scheduler} could not read it ({type(err).__name__}: {err})")
+                if shortage(err) is not None:
+                    result = attempt(path, reading)
+            if isinstance(result, Log):
+                yield replace(result, path=str(path))
+            else:
+                yield LogError(str(result).replace(str(path.absolute()), str(path)))
             task.release()
     finally:
         client.close()
@@ -298,16 +290,3 @@ def _client(scheduler: str) -> Any:
             f"--scheduler {scheduler}: no Dask scheduler answers there ({err}); start one with `dask scheduler`, or "
             "use `--scheduler local`."
         ) from err
-
-
-def _result(path: Path, task: Any, reading: Reading, scheduler: str) -> Read:
-    """The log that a task on the Dask cluster read, or why there is none."""
-    try:
-        result: Read = task.result()
-    except Exception as err:  # noqa: BLE001 - whatever a cluster raises is reported with the file that it was for
-        if shortage(err) is not None:
-            return attempt(path, reading)
-        return LogError(f"{path}: the cluster at {scheduler} could not read it ({type(err).__name__}: {err})")
-    if isinstance(result, LogError):
-        return LogError(str(result).replace(str(path.absolute()), str(path)))
-    return replace(result, path=str(path))

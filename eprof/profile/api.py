@@ -15,11 +15,13 @@ from msgspec.structs import replace
 
 from eprof import logs, profilers
 from eprof.base.errors import LogError, MeterError, UsageError
+from eprof.base.gpus import capabilities
 from eprof.base.known import only
 from eprof.base.labels import no_such_kernel, selection
 from eprof.base.resources import cache_folder
 from eprof.base.text import capital
 from eprof.base.vocabulary import CPU
+from eprof.costs import ESTIMATED, NONE, gpu_meant
 from eprof.counts import counters
 from eprof.logs import runs
 from eprof.logs.cache import Stamp
@@ -55,6 +57,7 @@ def load(
     parts: str | None = None,
     rank: str | None = None,
     timeline: bool = False,
+    gpu: str | None = None,
 ) -> Profile:
     """Read saved profiler logs, of one run or of several, and count what their kernels did.
 
@@ -67,7 +70,7 @@ def load(
     progress: called with the bytes read so far, and all bytes. parts: "rank", "stream", "nvtx" or "mark": splits the
     rows of a kernel, for `Energy.grouped`. rank: a regular expression whose first group is the rank in a log's path,
     where no one number in the names gives it. timeline: hold the launches of traces one by one, with their starts, as
-    `Profile.timeline`.
+    `Profile.timeline`. gpu: that of logs that do not name theirs, by its name ("V100") or that of its cost table.
     Raises LogError, DefinitionError, UsageError with one sentence each.
     """
     if not inputs:
@@ -98,7 +101,8 @@ def load(
 
     read, left_out = _read_all(sources.paths, read_one, strict, sources.missing)
     read += _of_frames(sources.frames, parts)
-    everything, run_notes = _settle(sources.directories, logs.combine(read, counters.capability_of), read_one)
+    joined = logs.combine(read, counters.capability_of, _named(gpu, read))
+    everything, run_notes = _settle(sources.directories, joined, read_one)
     _check(everything, parts, timeline)
     launches, notes = _select(everything, kernels)
     # A -k that leaves out none looks at all of them.
@@ -122,10 +126,10 @@ def load(
 def _said_of(read: Sequence[Log]) -> Iterator[str]:
     """What is to be known of single logs."""
     for log in read:
-        if log.processes > 1:
+        if log.runs > 1:
             yield (
-                f"{Path(log.path).name} holds {log.processes} processes, whose launches are added up; give the parts "
-                "of each to tell them apart."
+                f"{Path(log.path).name} holds {log.runs} runs or processes, whose launches are added up; give the "
+                "parts of each to tell them apart."
             )
     yield from (f"{Path(log.path).name}: {note}" for log in read for note in log.notes)
 
@@ -174,6 +178,19 @@ class _Sources(Struct, frozen=True):
         if path in self.rank_of:
             log = labelled(log, self.rank_of[path])
         return log
+
+
+def _named(gpu: str | None, read: Sequence[Log]) -> str | None:
+    """The GPU that the user names, if the profilers of the logs know such GPUs; else None."""
+    meant = None if gpu in (None, NONE, ESTIMATED) else gpu_meant(gpu)
+    if meant is None:
+        return None
+    numbers = [float(capability) for capability in capabilities(meant)]
+    ranges = [profilers.signs_of(log.format.partition("-")[0]).capabilities for log in read]
+    may_be = [number for number in numbers if all(lowest <= number <= highest for lowest, highest in ranges)]
+    if numbers and not may_be:
+        return None
+    return meant
 
 
 def _sources(inputs: Sequence[object], parts: str | None, rank: str | None) -> _Sources:
@@ -413,10 +430,13 @@ def _repeats(run: Run, load: Load) -> Iterator[Profile]:
 
 
 def _repeats_by_clock(run: Run, profile: Profile) -> Iterator[Profile]:
-    """Each repetition of a run that was counted once, and whose kernels share the time of the program alone."""
-    usual_s = run.program_s
-    if TIME in run.files or not usual_s or len(run.alone_s) < 2:
+    """Each repetition of a run that was counted once, and whose kernels share the time of the program alone.
+
+    Where one core's joules go by processor time, so do these: others that keep the program waiting cost it none.
+    """
+    repeats_s = run.used_s or run.alone_s
+    if TIME in run.files or not run.program_s or len(repeats_s) < 2:
         yield profile
         return
-    for alone_s in run.alone_s:
-        yield profile.slowed(alone_s / usual_s)
+    for repeat_s in repeats_s:
+        yield profile.slowed(repeat_s / runs.median(repeats_s))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from eprof.base.boards import Traits
 from eprof.base.errors import DefinitionError
 from eprof.base.gpus import UNNAMED, capability_of_label
 from eprof.base.text import listed, phrase
@@ -13,7 +14,7 @@ from eprof.counts import counters
 class Device(Struct, frozen=True):
     """A GPU of the logs: its label there ("Tesla K20c (0)"), what it is, and how its capability came to be known.
 
-    may_be: the capabilities that it may have, where nothing tells which. sms: its multiprocessors, where the log tells.
+    may_be: the capabilities that it may have, where nothing tells which. told: what the log tells of its board.
     """
 
     label: str | None
@@ -22,7 +23,7 @@ class Device(Struct, frozen=True):
     capability: str | None
     capability_from: str
     may_be: tuple[str, ...] = ()
-    sms: int | None = None
+    told: Traits = Traits()
 
 
 def device_of(label: str | None, capability: str | None, counter_names: Sequence[str], profiler: str) -> Device:

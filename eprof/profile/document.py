@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
+from msgspec.structs import astuple
 
 from eprof.base.arrays import finite_all
 from eprof.base.known import mapped, ratio
@@ -15,12 +16,13 @@ from eprof.base.marks import Mark, from_names, names
 from eprof.base.nouns import in_document
 from eprof.base.version import __version__
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, PAY_WHERE_PRICED
-from eprof.counts.definition import BUSY
+from eprof.counts.definition import SHARES
 from eprof.logs.join.ranks import PARTS, RANK
 from eprof.profile import intervals, schema, totals, whatif
 from eprof.profile.components import of_energy
 from eprof.profile.functions import by_line, inclusive
 from eprof.profile.grouping import operators, shown, spread_of_ranks
+from eprof.profile.metering import is_priced_by_counts
 from eprof.profile.rooflines import described, machines, main_precision, place
 from eprof.profile.totals import ENERGIES, TOTAL, known_sum
 
@@ -65,6 +67,7 @@ def document(energy: "Energy") -> schema.Profile:
         costs=next(iter(prices), None),
         costs_of_others=prices[1:] or UNSET,
         time_from=energy.time_from,
+        left_out_s=(energy.profile.run and energy.profile.run.left_out_s) or UNSET,
         modelled_time=_modelled_time(energy),
         counts=_total_counts(whole, _Cells(whole)),
         warnings=energy.warnings,
@@ -153,7 +156,7 @@ def _costs(energy: "Energy", whose: list[str | None] | UnsetType) -> schema.Cost
             match = "similar" if profile.is_served_by(table) else "other"
         if table.constant.cores and profile.cores and energy.shares_socket:
             cores = schema.Cores(profile.cores, table.constant.cores)
-        if table.fit is not None:
+        if table.fit.data:
             fit = {key: value for key, value in table.fit.data.items() if key != "replicas"}
     return schema.Costs(
         name=costs.name,
@@ -205,13 +208,24 @@ def _to_meter(energy: "Energy") -> schema.ToMeter | UnsetType:
 
 def _gaps(energy: "Energy") -> schema.Gaps | UnsetType:
     idle, copies_s = energy.profile.idle, energy.profile.copies_s
-    if energy.metered is not None or not copies_s and not (idle and idle.time_s):
+    if not copies_s and not (idle and idle.time_s):
         return UNSET
     if idle is None:
         return schema.Gaps(None, None, copies_s)
     watts = [gpu.costs.constant_power_w for gpu in energy.each if gpu.costs is not None]
-    gap_j = idle.time_s * sum(watts) if watts else None
-    return schema.Gaps(idle.time_s, gap_j, copies_s, idle.longest_s, idle.copied_s)
+    # By time alone, power between kernels is not told apart from that in them.
+    is_priced = bool(watts) and (energy.metered is None or is_priced_by_counts(energy))
+    during = [schema.During(*astuple(each)) for each in idle.during]
+    return schema.Gaps(
+        idle.time_s,
+        idle.time_s * sum(watts) if is_priced else None,
+        idle.copies_s,
+        idle.longest_s,
+        idle.copied_s,
+        idle.alone_s,
+        idle.first_s,
+        during,
+    )
 
 
 def _charges(costs: "Costs", listed: Collection[str]) -> dict[str, schema.Charge]:
@@ -340,8 +354,8 @@ def _signs(counts: "Counts") -> list[dict[str, float] | UnsetType]:
     shape, launches = counts.shape, counts.rows.launches
     with np.errstate(divide="ignore", invalid="ignore"):
         conflicts = shape["conflicts"] / (shape["conflicts"] + shape["shared"])
-    means = {name: shape[name] / launches for name in ("occupancy", "memory_stall", *BUSY, "blocks", "threads")}
-    shares = means | {"bank_conflict": conflicts}
+    shares = {name: shape[name] / launches for name in ("occupancy", *SHARES, "blocks", "threads")}
+    shares["bank_conflict"] = np.where(np.isnan(conflicts), shares["bank_conflict"], conflicts)
     rows = zip(*(finite_all(values) for values in shares.values()), strict=True)
     told = [{name: share for name, share in zip(shares, row, strict=True) if share is not None} for row in rows]
     return [signs or UNSET for signs in told]

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Columns, Floats
-from eprof.base.boards import example
+from eprof.base.boards import Traits, example
 from eprof.base.brief import Brief, Result, brief
 from eprof.base.cpus import UNNAMED, nearest_costs
 from eprof.base.errors import CostError, LogError, MeterError, UsageError
@@ -24,8 +24,13 @@ from eprof.base.vocabulary import CPU
 from eprof.costs import ESTIMATED, NONE, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
 from eprof.counts import checks, counters, counts, times
-from eprof.counts.counts import Counts
-from eprof.counts.definition import SM_COUNT, Definition, common, without_counters
+from eprof.counts.counts import Counts, Sheet
+from eprof.counts.definition import (
+    DRAM_PEAK,
+    Definition,
+    common,
+    without_counters,
+)
 from eprof.energy.clocks import Clocks, clocks_of, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
 from eprof.energy.metering import SAME
@@ -236,7 +241,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         if gpu.name is not None and capability_of_label(gpu.name) is None:
             return estimated(gpu.name)
         if gpu.capability is not None:
-            return of_capability(gpu.capability, gpu.name, gpu.sms)
+            return of_capability(gpu.capability, gpu.name, gpu.told)
         raise CostError(
             "--costs estimated is for one GPU, and the logs do not name the GPU; name it, such as "
             '--costs "estimated:RTX 4090".'
@@ -253,7 +258,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         with suppress(CostError):
             return self.estimated()
         with suppress(CostError):
-            return of_capability(gpu.capability or "", gpu.name, gpu.sms)
+            return of_capability(gpu.capability or "", gpu.name, gpu.told)
         return None
 
     def on_this_gpu(self, table: CostTable) -> CostTable:
@@ -504,7 +509,7 @@ def _by_share(counted: Counted, whole_s: float, everything: Launches) -> Counted
     launches, share = times.by_share(counted.launches, counted.definition, whole_s, everything)
     if share is None:
         return counted
-    how = f"{whole_s:.4g} s of the whole program, run without a profiler, shared out by {share}"
+    how = f"{whole_s:.4g} s of the program, run without a profiler, shared out by {share}"
     return replace(counted, launches=launches, time_from=how)
 
 
@@ -540,7 +545,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
     known = np.asarray(~np.isnan(launches.counters.values).all(axis=0))
     names = list(compress(launches.counters.names, known))
     profiler = profiler or _profiler_of(launches, names)
-    device = replace(device_of(label, capability, names, profiler), sms=_multiprocessors(launches))
+    device = device_of(label, capability, names, profiler)
     launches = replace(launches, marks=_marks(launches, profiler, device))
     definition = _definition(device, profiler, names)
     timed, time_from, warnings = times.recover(launches, definition)
@@ -555,15 +560,23 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
         *_unused(definition, names, profiler),
         *_open(device, definition.processor == CPU),
     ]
+    device = replace(device, told=_traits(Sheet(timed, definition)))
     return Counted(device, timed, definition, time_from, tuple(messages))
 
 
-def _multiprocessors(launches: Launches) -> int | None:
-    """How many multiprocessors the device of these launches has, as its log tells; None: it does not."""
-    if SM_COUNT not in launches.counters:
-        return None
-    numbers = launches.counters[SM_COUNT] / launches.rows.launches  # counters are added up over launches
-    return only({round(number) for number in numbers[~np.isnan(numbers)].tolist()})
+def _traits(sheet: Sheet) -> Traits:
+    """What the counters of one device tell of its board: multiprocessors, and the peak of DRAM by its utilisation."""
+    sms = sheet.multiprocessors()
+    moved, at_peak_s = map(sheet.look_up, DRAM_PEAK)
+    peaks = np.empty(0)
+    if moved is not None and at_peak_s is not None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            peaks = moved.values / at_peak_s.values / 1e9
+    peaks = peaks[np.isfinite(peaks)]
+    return Traits(
+        only({round(number) for number in sms[~np.isnan(sms)].tolist()}),
+        float(np.median(peaks)) if len(peaks) else None,
+    )
 
 
 def _definition(device: Device, profiler: str, counter_names: Sequence[str]) -> Definition:

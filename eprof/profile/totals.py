@@ -120,7 +120,7 @@ def board_limit_w(energy: "Energy", device: "Device") -> float:
         if of_board is not None or of_table and energy.costs.basis != ESTIMATED:
             return of_board or of_table or math.inf
     may_be = [capability for capability in device.may_be or (device.capability,) if capability]
-    of_boards = [sheet.limit_w for capability in may_be for sheet in sheets_with(capability, device.sms)]
+    of_boards = [sheet.limit_w for capability in may_be for sheet in sheets_with(capability, device.told)]
     return max((limit_w for limit_w in of_boards if limit_w), default=of_table or math.inf)
 
 

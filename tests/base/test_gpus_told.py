@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from eprof.base.boards import example
+from eprof.base.boards import Traits, example, sheets_with
 from eprof.base.gpus import completed, limit_told_in, told_in
 
 
@@ -138,3 +138,79 @@ FULL = b"    Power Readings\n        Power Draw                  : 67.31 W\n    
 )
 def test_the_power_limit_that_nvidia_smi_prints(output, watts):
     assert limit_told_in(output) == watts
+
+
+NAMELESS = {
+    "nvprof": (
+        '==1== Profiling result:\n"Type","Time(%)","Time","Calls","Avg","Min","Max","Name"\n,%,ms,,ms,ms,ms,\n'
+        '"GPU activities",100.0,7.0,1,7.0,7.0,7.0,"k(int)"\n'
+    ),
+    "ncu": (
+        '"ID","Kernel Name","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"\n'
+        '"0","k(int)","0","8.9","GPU Speed Of Light","Duration","ms","7"\n'
+    ),
+    "kineto": (
+        '{"schemaVersion": 1, "traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "pid": 1, "tid": 7, "ts": 1.0, '
+        '"dur": 7000.0, "args": {"device": 1, "stream": 7, "grid": [1, 1, 1], "block": [32, 1, 1]}}]}'
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("log", "gpu", "name", "limit_w"),
+    [
+        ("nvprof", "Tesla V100", "Tesla V100", 300),
+        ("nvprof", "titan xp", "TITAN Xp", 250 * 1.25),
+        ("nvprof", "a100", None, None),  # nvprof knows no such GPU: prices of another
+        ("nvprof", "sapphirerapids", None, None),  # no GPU
+        ("nvprof", "none", None, None),
+        ("ncu", "L4", "L4", 72),
+        ("ncu", "a100", "ncu device 0 (CC 8.9)", None),  # of another capability
+        ("kineto", "mi300a", "AMD Instinct MI300A", 760),
+        ("kineto", "MI300X", "AMD Instinct MI300X", 750),
+        ("kineto", "h100", "H100", 700),
+    ],
+)
+def test_who_names_the_prices_of_a_gpu_names_the_gpu_of_logs_that_do_not(tmp_path, log, gpu, name, limit_w):
+    """Its limit bounds the energy, and its profiler is advised; where the log can be of such a GPU."""
+    import eprof
+    from eprof.profile.totals import board_limit_w
+
+    path = tmp_path / "log.json"
+    path.write_text(NAMELESS[log])
+    profile = eprof.load(path, gpu=gpu, cache=False)
+    (device,) = (part.device for part in profile.counted)
+    assert device.name == name
+    if limit_w is not None:
+        energy = profile.energy(gpu)
+        assert board_limit_w(energy, device) == limit_w and energy.profile.is_served_by(energy.table)
+        assert not [note for note in energy.warnings if "is taken to be" in note], "the user knows"
+
+
+def test_the_peak_of_dram_and_multiprocessors_tell_the_board():
+    """Utilisation and bytes tell the peak: an L4 has 300 GB/s, laptops with as many multiprocessors have more."""
+    of_58 = {sheet.name for sheet in sheets_with("8.9", Traits(58))}
+    assert {"L4", "GeForce RTX 4080 Laptop GPU"} <= of_58
+    assert [sheet.name for sheet in sheets_with("8.9", Traits(58, 299.8))] == ["L4"]
+    assert {sheet.name for sheet in sheets_with("8.9", Traits(58, 120.0))} == of_58, "of none of them: no trait"
+    assert {sheet.peaks["dram_gb_per_s"] for sheet in sheets_with("12.0", Traits(None, 441.2))} == {432, 448}
+
+
+def test_a_log_tells_the_peak_of_its_boards_dram(tmp_path):
+    import eprof
+
+    path = tmp_path / "ncu.csv"
+    metrics = {
+        "Duration": ("ms", 10),
+        "dram__bytes.sum": ("Gbyte", 1.5),
+        "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": ("%", 50),
+        "launch__sm_count": ("", 58),
+    }
+    rows = [
+        f'"0","k(int)","0","8.9","Command line profiler metrics","{name}","{unit}","{number}"\n'
+        for name, (unit, number) in metrics.items()
+    ]
+    path.write_text(NAMELESS["ncu"].splitlines(keepends=True)[0] + "".join(rows))
+    (counted,) = eprof.load(path, cache=False).counted
+    assert counted.device.told == Traits(58, pytest.approx(300.0))
+    assert eprof.load(path, cache=False).energy().costs.peaks.power_limit_w == 72

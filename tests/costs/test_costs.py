@@ -109,7 +109,7 @@ def test_a_table_is_right_and_says_something_of_every_word(name):
     table = costs.load(name)
     assert table.name == name
     at = table.at()
-    foreign = OF_GPUS if table.processor == CPU and table.fit else OF_CPUS
+    foreign = OF_GPUS if table.processor == CPU and table.fit.data else OF_CPUS
     assert set(at.charges) | set(at.unpriced) >= set(COUNTS) - {*TENSOR_PARTS["tensor"], *foreign}
     assert not set(at.charges) & set(at.unpriced)
     assert all(charge.why for charge in at.charges.values())

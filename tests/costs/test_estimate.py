@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eprof.base.boards import data_sheet, power_limit_w, sheets
+from eprof.base.boards import Traits, data_sheet, power_limit_w, sheets
 from eprof.base.errors import CostError
 from eprof.base.gpus import capabilities, normal_name
 from eprof.base.nouns import nouns_of
@@ -227,7 +227,7 @@ def test_multiprocessors_of_boards_fit_their_peaks():
     ],
 )
 def test_multiprocessors_tell_boards_of_one_capability_apart(capability, sms, device, limit_w):
-    table = of_capability(capability, None, sms)
+    table = of_capability(capability, None, Traits(sms))
     assert table.device == device and table.is_for(f"CC {capability}")
     costs = table.at()
     assert costs.peaks.power_limit_w == limit_w

@@ -195,11 +195,11 @@ def test_what_if_asks_of_the_scaled_prices():
 
 
 def test_the_command_line_says_shape_factor_and_time_alone(eprof_command):
-    done = eprof_command("report", NCU, "--costs", "v100", "--energy", "20mJ", "-v")
+    done = eprof_command("report", NCU, "--costs", "gtx1080ti", "--energy", "20mJ", "-v")
     said = " ".join(done.stdout.split())
     assert "20.0 mJ were metered (--energy)" in said
-    energy = eprof.load(NCU).energy("v100", metered_j=0.02)
-    assert f"the prices of v100, another GPU's table, times {plain(energy.metered.factor)}" in said
+    energy = eprof.load(NCU).energy("gtx1080ti", metered_j=0.02)
+    assert f"the prices of gtx1080ti, another GPU's table, times {plain(energy.metered.factor)}" in said
     assert f"By time alone axpy would take 5.46 mJ instead of {1e3 * energy.split.total_j.min():.3g} mJ" in said
 
 

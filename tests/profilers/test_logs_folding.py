@@ -140,7 +140,7 @@ def test_real_logs_of_ncu_say_the_same_when_launches_are_added_up_on_the_way(nam
     except EprofError:
         pytest.skip("no log")
     folded = read_tuned(path, Tuning(chunk_bytes=1 << 14, fold_rows=50))
-    assert folded.notes == plain.notes and folded.processes == plain.processes and folded.format == plain.format
+    assert folded.notes == plain.notes and folded.runs == plain.runs and folded.format == plain.format
     same(combine([folded]), combine([plain]))
 
 

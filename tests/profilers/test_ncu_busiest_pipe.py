@@ -10,6 +10,8 @@ from eprof.base.marks import Mark
 from eprof.counts import counters, counts
 from eprof.logs import combine, read
 from eprof.logs.rows import sections
+from eprof.profile.api import load
+from eprof.profile.document import document
 from eprof.profilers.ncu.text import of_advice
 
 ESTIMATED_ASSUMED = int(Mark.ESTIMATED | Mark.ASSUMED)
@@ -85,6 +87,39 @@ ROOFLINE = (
 @pytest.mark.parametrize("advice", [ROOFLINE, ROOFLINE.lower().replace("achieved", "achieved  close to")])
 def test_the_sentence_on_the_roofline_prints_both_shares_and_their_ratio(advice):
     assert [number for _, _, number in of_advice(advice.replace("the workload", "The kernel"))] == ["7", "34", "2"]
+
+
+CONFLICTS = (
+    "The memory access pattern for shared loads might not be optimal and causes on average a 8.0 - way bank conflict across "
+    "all 65536 shared load requests.This results in 262144 bank conflicts,  which represent 49.98% of the overall 524502 "
+    "wavefronts for shared loads."
+)
+
+
+@pytest.mark.parametrize(
+    ("log", "signs"),
+    [
+        # What the sentences say: 75 % of sectors, 46.9 % and 52.7 % of stalls, 14 % of 469,509,552 wavefronts. Of 30.8
+        # sectors a request 16 are enough. Registers let one block of 8 warps run where 64 fit.
+        ("traces/nsys/nsightful-copy_blocked.ncu.csv", {"excess": 0.75, "lg_throttle": 0.469, "memory_stall": 0.527}),
+        ("ncu-modern/rtxpro6000-text-mma-warptile.txt", {"bank_conflict": 66982616 / 469509552}),
+        ("ncu-modern/rtx3050laptop-indian-grouping.csv", {"excess": 1 - 16 * 1638400 / 50410305}),
+        (
+            "ncu/cc80-details-page-rules-estimated-speedup.csv",
+            {"occupancy_limit": 0.125, "registers_limit": 0.125, "shared_limit": 1, "block_limit": 1},
+        ),
+        (None, {"bank_conflict": 262144 / 524502}),
+    ],
+)
+def test_rules_and_limits_tell_signs(tmp_path, log, signs):
+    path = SHARED / (log or "")
+    if log is None:
+        path = tmp_path / "rules.csv"
+        path.write_text("\n".join(line.replace(SENTENCE, CONFLICTS) for line in table()) + "\n")
+    if not path.exists():
+        pytest.skip("the real logs are not at hand")
+    kernel = document(load(path, cache=False).energy()).kernels[0]
+    assert {name: kernel.signs[name] for name in signs} == pytest.approx(signs, rel=1e-4)
 
 
 def test_flops_of_a_product_are_the_share_of_the_peak_that_the_roofline_tells():

@@ -4,11 +4,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+from frames_support import counts_of
 
 from eprof.base.marks import NONE, Mark
 from eprof.base.vocabulary import COUNTS
 from eprof.costs import Charge, Costs, Peaks, Price, Setting
-from eprof.counts.counts import Counts
 from eprof.counts.definition import without_counters
 from eprof.energy.attribution import attribute
 from eprof.profile.device import Device
@@ -41,7 +41,10 @@ def costs(prices=PRICES, watts=6.8, name="table", setting="852/924", books="serv
     found = Peaks(327.168, 13.632, 14.784, "why") if peaks else Peaks()
     named = {"sp_flop": Price("sp_flop", 29.0, "29", NONE)}
     where = Setting(core, 1.0, memory, 1.0)
-    return Costs(name, "GPU", "us", books, where, "", charges, watts, "", NONE, NONE, (), found, named)
+    return Costs(
+        name=name, device="GPU", source="us", books=books, setting=where, setting_from="", charges=charges,
+        constant_power_w=watts, constant_why="", constant_marks=NONE, marks=NONE, peaks=found, prices=named,
+    )  # fmt: skip
 
 
 def counted(kernels, marks=None, time_marks=None, launches=None, device="GPU (0)", books="served"):
@@ -69,7 +72,7 @@ def counted(kernels, marks=None, time_marks=None, launches=None, device="GPU (0)
             "time_marks": np.array([(time_marks or {}).get(name, 0) for name in names], dtype="int64"),
         }
     )
-    return Counts.of_frames(frame, table, marked, {}, books)
+    return counts_of(frame, table, marked, {}, books)
 
 
 def energy(kernels, prices=PRICES, **more):

@@ -357,7 +357,7 @@ def test_what_a_screen_says_is_worth_saying(screens):
 
 def test_multiprocessors_tell_the_board_of_a_log_that_names_none(screens):
     boards = {
-        name: (energy.table and energy.table.device, energy.profile.counted[0].device.sms)
+        name: (energy.table and energy.table.device, energy.profile.counted[0].device.told.sms)
         for name, energy, _ in screens
     }
     assert boards["rtx5070-text-wmma-fp16-4096.txt"] == ("GeForce RTX 5070", 48)

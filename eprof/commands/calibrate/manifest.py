@@ -94,9 +94,6 @@ def jobs(benchmarks: Sequence[Benchmark], done: Mapping[str, int]) -> list[dict[
 SCHEMA = 1
 REGIONS = ("none", "near", "l2", "l3", "dram")
 GPU, CPU = "benchmarks.toml", "cpu.toml"
-_KEYS = ("schema", "books", "block", "quick", "constant", "rate", "benchmark")
-_LAUNCH = ("threads", "iterations")
-_GRID = ("sms", "resident")
 _BENCHMARK = (
     *("name", "source", "kernel", "title", "from", "but_not", "blocks", "block", "region", "spread", "least"),
     *("needs_counters", "unfitted", "count", "overhead", "flop"),
@@ -104,8 +101,6 @@ _BENCHMARK = (
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
-_LEAST = 0.6
-_LARGEST = 1e9
 _BLOCK = 256
 Capability = tuple[int, int]
 
@@ -123,8 +118,7 @@ class Benchmark(Struct, frozen=True, eq=False):
     count, overhead: word of the vocabulary -> formula of `threads`, `iterations` and the manifest's constants, for one
     launch. least: the fraction of the hardware's rate that it must reach. needs_counters: why its counts are to be
     trusted only where a profiler confirms them; "" if they need no confirmation. unfitted: why no fit takes it; "" if
-    one does. flop: words in flops, of what `count` counts as instructions of tensor cores. scale: operands are times
-    this.
+    one does. flop: words in flops, of what `count` counts as instructions of tensor cores. scale: of operands.
     """
 
     name: str
@@ -151,10 +145,7 @@ class Benchmark(Struct, frozen=True, eq=False):
 
 
 class Manifest(Struct, frozen=True, eq=False):
-    """The benchmarks in the order in which they are run, with what depends on the GPU's capability.
-
-    quick: the names of those that `--quick` runs.
-    """
+    """The benchmarks in the order of running, with what depends on the capability. quick: names of the quick ones."""
 
     books: str
     quick: tuple[str, ...]
@@ -167,10 +158,7 @@ class Manifest(Struct, frozen=True, eq=False):
         return {benchmark.name: benchmark for benchmark in self.benchmarks}[name]
 
     def values(self, capability: Capability) -> dict[str, float]:
-        """The manifest's constants for a capability.
-
-        One that begins later is left out: nothing that runs there uses it.
-        """
+        """The manifest's constants for a capability, without those that begin later: nothing there uses them."""
         values = {name: at(table, capability) for name, table in self.constants.items()}
         return {name: value for name, value in values.items() if value is not None}
 
@@ -226,7 +214,7 @@ def parse(document: Document) -> Manifest:
     """The manifest of benchmarks in `document`. Raises DefinitionError with the line of the first mistake."""
     root = document.root
     root.schema(SCHEMA)
-    root.table(_KEYS)
+    root.table(("schema", "books", "block", "quick", "constant", "rate", "benchmark"))
     books = root["books"].choice(BOOKS)
     constants = {name: _levels(levels) for name, levels in root["constant"].items()}
     rates = {}
@@ -234,9 +222,31 @@ def parse(document: Document) -> Manifest:
         rate.table(("ceiling", "at"))
         rates[name] = Rate(rate["ceiling"].truth(), _levels(rate["at"]))
     block = int(_optional(root["block"], 1, _BLOCK, _BLOCK))
+    known = {"threads", "iterations", *constants}
     benchmarks: dict[str, Benchmark] = {}
     for entry in root["benchmark"].entries():
-        benchmark = _benchmark(entry, {*_LAUNCH, *constants}, block)
+        entry.table(_BENCHMARK)
+        blocks = Formula.parse("sms * resident")
+        if "blocks" in entry:
+            blocks = entry["blocks"].formula(("sms", "resident"))
+        benchmark = Benchmark(
+            name=entry["name"].text(),
+            source=entry["source"].text(),
+            kernel=entry["kernel"].text(),
+            title=entry["title"].text(),
+            first=_capability(entry["from"].text("2.0"), entry["from"]),
+            but_not=tuple(_capability(each.text(), each) for each in entry["but_not"].entries()),
+            blocks=blocks,
+            block=int(_optional(entry["block"], 32, _BLOCK, block)),
+            region=entry["region"].choice(REGIONS, "none"),
+            spread=int(_optional(entry["spread"], 1, 8, 1)),
+            least=_optional(entry["least"], 0, 1, 0.6),
+            needs_counters=entry["needs_counters"].text(""),
+            unfitted=entry["unfitted"].text(""),
+            count=_counts(entry["count"], known),
+            overhead=_counts(entry["overhead"], known),
+            flop=_counts(entry["flop"], known),
+        )
         if benchmark.name in benchmarks:
             raise entry["name"].error(f"there are two benchmarks `{benchmark.name}`.")
         benchmarks[benchmark.name] = benchmark
@@ -246,7 +256,7 @@ def parse(document: Document) -> Manifest:
 
 def _levels(node: Node) -> dict[Capability, float]:
     """Numbers by capability in the manifest, each from there on."""
-    levels = {_capability(key, level): level.number(0, _LARGEST) for key, level in node.items()}
+    levels = {_capability(key, level): level.number(0, 1e9) for key, level in node.items()}
     if not levels:
         raise node.error('write a table of capabilities: { "7.0" = 1 }.')
     return levels
@@ -257,28 +267,6 @@ def _capability(text: str, node: Node) -> Capability:
         return capability_of(text)
     except ValueError as err:
         raise node.error(f'`{text}` is not a compute capability such as "8.6".') from err
-
-
-def _benchmark(entry: Node, known: Collection[str], block: int) -> Benchmark:
-    entry.table(_BENCHMARK)
-    return Benchmark(
-        name=entry["name"].text(),
-        source=entry["source"].text(),
-        kernel=entry["kernel"].text(),
-        title=entry["title"].text(),
-        first=_capability(entry["from"].text("2.0"), entry["from"]),
-        but_not=tuple(_capability(each.text(), each) for each in entry["but_not"].entries()),
-        blocks=entry["blocks"].formula(_GRID) if "blocks" in entry else Formula.parse("sms * resident"),
-        block=int(_optional(entry["block"], 32, _BLOCK, block)),
-        region=entry["region"].choice(REGIONS, "none"),
-        spread=int(_optional(entry["spread"], 1, 8, 1)),
-        least=_optional(entry["least"], 0, 1, _LEAST),
-        needs_counters=entry["needs_counters"].text(""),
-        unfitted=entry["unfitted"].text(""),
-        count=_counts(entry["count"], known),
-        overhead=_counts(entry["overhead"], known),
-        flop=_counts(entry["flop"], known),
-    )
 
 
 def _optional(node: Node, least: float, most: float, default: float) -> float:

@@ -66,8 +66,6 @@ def fraction(counts: Mapping[str, float], time_s: float, known: Mapping[str, flo
 
 # Beyond this the clock, hence the voltage, is another one than the setting's.
 _OTHER_CLOCK = 0.03
-_RESTLESS = 0.01
-_APART = 0.05
 # Where a cache is chosen by how much is read: of OpenCL no instruction chooses one.
 _LEVELS_BY_SIZE = ("cpu", "opencl")
 _FASTER = 1.2  # times what lies behind it, a cache must be
@@ -118,10 +116,7 @@ class Row(Struct, frozen=True):
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The results that the worker wrote as JSON lines, without a last line that was cut off.
-
-    Raises LogError for other damage.
-    """
+    """The worker's results, JSON lines, but a last one that was cut off. Raises LogError for other damage."""
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -182,9 +177,7 @@ def rows(
 ) -> list[Row]:
     """The results of one setting as rows, in the order of the benchmarks.
 
-    wanted: the clocks that were held; None: those in force.
-
-    contradictions: what the machine code of a benchmark contradicts, by name.
+    wanted: the clocks that were held; None: those in force. contradictions: of machine code, by benchmark.
     """
     measured: dict[str, list[Event]] = {}
     for event in events:
@@ -207,8 +200,7 @@ def _of_their_levels(rows: Mapping[Benchmark, Row]) -> list[Row]:
     """The results, with a reason where a cache was no faster than what lies behind it: it did not serve the bytes.
 
     Others on the machine may fill a cache that all cores share, a virtual machine may have less of it than it says, and
-    OpenCL tells the size of one cache and not of which. Of mixes, whose arithmetic may hide it, reads of their level
-    decide.
+    OpenCL tells the size of one cache and not of which. Of mixes, whose arithmetic may hide it, reads decide.
     """
     by_work = {(_work(benchmark), benchmark.region): row for benchmark, row in rows.items()}
     reasons: dict[Benchmark, str] = {}
@@ -304,11 +296,7 @@ def _row(
     )
     known = peaks(manifest, device, core or setting[0], memory)
     reached, bound = fraction(manifest.counts(*launch, overhead=False), time_s, known)
-    reasons = [
-        *contradictions,
-        *_too_slow(manifest, benchmark, reached, bound),
-        *_other_clock(core, setting[0], seen),
-    ]
+    reasons = [*contradictions, *_too_slow(manifest, benchmark, reached, bound), *_other_clock(core, setting[0], seen)]
     if power is None or power <= 0:
         reasons.append(last.get("no_power", "the meter gave no power"))
     if benchmark.needs_counters:
@@ -316,10 +304,10 @@ def _row(
     if benchmark.unfitted:
         reasons.append(benchmark.unfitted)
     oddities = []
-    if spread > _APART:
+    if spread > 0.05:
         oddities.append(f"its rounds differ by {spread:.0%} in power")
     moved = max((clocks.get("core_mhz_spread") or 0.0 for clocks in seen), default=0.0)
-    if moved > _RESTLESS:
+    if moved > 0.01:
         oddities.append(f"its clock moved by {moved:.0%}")
     return Row(
         benchmark.name,
@@ -360,8 +348,7 @@ def _other_clock(core: float | None, wanted: float, seen: Sequence[Mapping[str, 
 def accessed(counts: Mapping[str, float], capability: Capability, has_l3: bool = False) -> dict[str, float]:
     """Served counts in accessed books: a byte of memory passes L3 (if there is one) and L2, what passes L2 passes L1.
 
-    Not on Kepler (3.x), whose global loads leave L1 out; stores are counted in L1 from Volta (7.0) on, where it is one
-    unit for both.
+    Not on Kepler (3.x), whose global loads leave L1 out; stores count in L1, one unit for both, from Volta (7.0) on.
     """
     totals = dict(counts)
     pass_l1 = {"read": capability[0] != 3, "write": capability[0] >= 7}

@@ -55,10 +55,9 @@ class Scaled(NamedTuple):
 def scaled(rows: Sequence[Row], capability: Capability, device_name: str) -> Scaled:
     """Prices in pJ of `--quick`, scaled to the GPU, and the factors that made them.
 
-    Raises EprofError where a run that it takes is missing.
-
-    For each replica of the shared prices c and each kind of operands, the two factors are those with the least squares
-    of (idle + f_core sum_core c r + f_memory c_dram r_dram) / measured power - 1, neither below 0.
+    Raises EprofError where a run that it takes is missing. For each replica of the shared prices c and each kind of
+    operands, the two factors are those with the least squares of (idle + f_core sum_core c r + f_memory c_dram r_dram)
+    / measured power - 1, neither below 0.
     """
     used = {row.benchmark: row for row in rows if row.used}
     idle_watts = [power for name in _IDLE if name in used and (power := used[name].power_w) is not None]
@@ -127,7 +126,6 @@ def _tensor_pj(row: Row, idle_w: float) -> float:
 
 
 _REPLICAS = 40
-_FAR_OFF = 10.0  # %
 
 
 class Made(NamedTuple):
@@ -140,9 +138,8 @@ class Made(NamedTuple):
 def make(session: Session, path: Path, rows: Sequence[Row], name: str) -> Made:
     """Fit a calibration's `path` (measurements.csv) and write the cost table `name`.
 
-    Raises MeasurementError if it cannot be fitted.
-
-    With one setting there are no voltages to estimate, and the clock tree is part of constant power.
+    Raises MeasurementError if it cannot be fitted. With one setting there are no voltages to estimate, and the clock
+    tree is part of constant power.
     """
     measured = measurements.read(path, mapping=results.mapping(rows, session.device))
     alone = len(measured.settings) == 1
@@ -153,7 +150,7 @@ def make(session: Session, path: Path, rows: Sequence[Row], name: str) -> Made:
     watts, low, high = known.constant_w
     error = f"{known.errors['fit']:.1f} %"
     notes = [f"The fit is {error} off on average; constant power is {watts:.1f} W ({low:.1f} to {high:.1f} W)."]
-    if session.request.log is not None and known.errors["fit"] > _FAR_OFF:
+    if session.request.log is not None and known.errors["fit"] > 10.0:
         notes.append("That is far: is the log's clock this machine's, and does its meter see this device alone?")
     if alone and session.device["processor"] != "cpu":
         more = when(session.device["processor"] == "cuda", " (--settings measures more)")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
-from eprof.base.known import ratio
+from eprof.base.known import mapped, ratio
 from eprof.base.marks import Mark, names
 from eprof.base.text import phrase
 from eprof.clusters.cluster import Clock, Cluster
@@ -121,7 +121,6 @@ class Comm(Document, frozen=True, kw_only=True):
 
 
 _LATER = 1.05  # as late a message may come: [S] 6.4.4 prints "less than 5 %"
-_MB = 1e6
 _OF_SAMPLE = ("primitive", "waiting", "core_mhz", "operations", "latency_s", "energy_j", "busy")
 
 
@@ -152,7 +151,7 @@ def of_program(case: Case, program: str | None, sent: Sequence[Sent], notes: Seq
         kind=MODELLED,
         joules_from=f"powers and times of {case.cluster.name} ({case.cluster.basis})",
         program=program,
-        totals=list(_totals(samples)) if program else [],
+        totals=list(_totals(samples)) * bool(program),
         warnings=[*notes, *case.cluster.warnings],
     )
 
@@ -175,6 +174,23 @@ def simulated(case: Case, samples: Sequence[Sample], mpi: str) -> Comm:
 
 def measured(case: Case, samples: Sequence[Sample], mpi: str, joules_from: str) -> Comm:
     """The document of messages measured on this machine."""
+    notes = []
+    if any(Mark.ASSUMED in sample.marks for sample in samples):
+        per_process = f"one {case.cluster.unit} of {case.cluster.name} a process (--cluster)"
+        notes.append(
+            f"No meter: joules are processor time at assumed powers, {per_process}; latency and processor time are "
+            "measured."
+        )
+    if any(sample.energy_j is None for sample in samples):
+        notes.append(
+            "The meter's counter did not move in some rows: their joules are not known; measure longer (--seconds)."
+        )
+    cores = len(os.sched_getaffinity(0))
+    load = os.getloadavg()[0]
+    if case.processes > cores:
+        notes.append(f"{case.processes} processes share {cores} cores: polling ones keep each other from working.")
+    elif load > cores + 0.5:
+        notes.append(f"Other programs keep the {cores} cores busy (load {load:.1f}): latencies are theirs, too.")
     return _document(
         case,
         samples,
@@ -182,7 +198,7 @@ def measured(case: Case, samples: Sequence[Sample], mpi: str, joules_from: str) 
         kind=MEASURED,
         mpi=mpi,
         joules_from=joules_from,
-        warnings=list(_of_measurement(case, samples)),
+        warnings=notes,
     )
 
 
@@ -210,9 +226,6 @@ def _document(case: Case, samples: Sequence[Sample], **about: object) -> Comm:
     return replace(made, break_even_s=break_even, limits=limits)
 
 
-# ---- rows
-
-
 def _rows(samples: Sequence[Sample]) -> Iterator[Row]:
     """Rows of the document on messages: each sample beside polling at the first clock."""
     first_mhz = next((sample.core_mhz for sample in samples), None)
@@ -222,19 +235,19 @@ def _rows(samples: Sequence[Sample]) -> Iterator[Row]:
         if (sample.waiting, sample.core_mhz) == (POLLING, first_mhz)
     }
     for sample in samples:
-        base = polled.get((sample.primitive, sample.size), sample)
+        base = polled.get((sample.primitive, sample.size))
         yield Row(
             **{name: getattr(sample, name) for name in _OF_SAMPLE},
             bytes=sample.size,
             power_w=ratio(sample.energy_j, sample.latency_s),
-            j_per_mb=ratio(sample.energy_j, sample.size / _MB),
-            spread=max(sample.spread, base.spread),
-            relative=_relative(sample, base) if (sample.primitive, sample.size) in polled else None,
+            j_per_mb=ratio(sample.energy_j, sample.size / 1e6),
+            spread=max(sample.spread, getattr(base, "spread", 0.0)),
+            relative=mapped(_relative, base, sample),
             marks=names(sample.marks),
         )
 
 
-def _relative(sample: Sample, base: Sample) -> Relative | None:
+def _relative(base: Sample, sample: Sample) -> Relative | None:
     """A row of the document relative to polling: joules per MB are latency x power; of the same bytes as joules."""
     if not sample.energy_j or not base.energy_j or not base.latency_s:
         return None
@@ -292,23 +305,3 @@ def _totals(samples: Sequence[Sample]) -> Iterator[Total]:
             energy_j=math.fsum(sample.operations * (sample.energy_j or 0.0) for sample in same),
             marks=names(marks),
         )
-
-
-# ---- notes
-
-
-def _of_measurement(case: Case, samples: Sequence[Sample]) -> Iterator[str]:
-    """What a reader of the document must know of measured messages."""
-    if any(Mark.ASSUMED in sample.marks for sample in samples):
-        per_process = f"one {case.cluster.unit} of {case.cluster.name} a process (--cluster)"
-        yield (
-            f"No meter: joules are processor time at assumed powers, {per_process}; latency and processor time are "
-            "measured."
-        )
-    if any(sample.energy_j is None for sample in samples):
-        yield "The meter's counter did not move in some rows: their joules are not known; measure longer (--seconds)."
-    cores = len(os.sched_getaffinity(0))
-    if case.processes > cores:
-        yield f"{case.processes} processes share {cores} cores: polling ones keep each other from working."
-    elif os.getloadavg()[0] > cores + 0.5:
-        yield f"Other programs keep the {cores} cores busy (load {os.getloadavg()[0]:.1f}): latencies are theirs, too."

@@ -9,6 +9,7 @@ from re import Pattern
 from typing import NamedTuple
 
 from eprof.base.errors import CostError, LogError
+from eprof.base.known import either, ratio
 from eprof.base.marks import NONE, Mark, marked
 from eprof.base.resources import lines as lines_of
 from eprof.base.resources import log_content
@@ -58,7 +59,7 @@ def busy_w(clock: Clock) -> float:
 
 def waiting_w(waiting: str, clock: Clock) -> float:
     """The power while a message travels: P_f of one that polls, P_0 of one that is blocked."""
-    return busy_w(clock) if waiting == POLLING else clock.idle_w
+    return {POLLING: busy_w(clock), BLOCKING: clock.idle_w}[waiting]
 
 
 def waits(cluster: Cluster, sent: Sequence[Sent], ways: Sequence[str], clocks: Sequence[Clock]) -> Iterator[Sample]:
@@ -115,11 +116,9 @@ def break_even_s(cluster: Cluster) -> float | None:
 
 def limit(cluster: Cluster, waiting: str, clock: Clock) -> float:
     """What endless messages take in the model, as a share of what polling at the default clock does."""
-    full_w = busy_w(cluster.default)
-    return waiting_w(waiting, clock) / full_w if full_w else 1.0
+    return either(ratio(waiting_w(waiting, clock), busy_w(cluster.default)), 1.0)
 
 
-_MOST_BYTES = 1 << 30
 _ALL, _TOP, _END = "Callsite Message Sent statistics", "Aggregate Sent Message Size", "End of Report"
 _COUNT, _NUMBER = r"(\d{1,15})", r"(\d{1,18}(?:\.\d+)?(?:e[+-]?\d{1,2})?)"
 # Name, site, rank (`*`: all), count, largest, mean, least, sum.
@@ -134,17 +133,13 @@ _OTF2 = {
     "RMA_GET": ("Get", _BYTES),
     "RMA_ATOMIC": ("Atomic", pattern(r".*, Sent: (\d{1,18}), Received: (\d{1,18}), Matching: ")),
 }
-_OTF2_COLLECTIVE = "MPI_COLLECTIVE_END"
 _OF_GPU = pattern(r"[^,]* Window: \"(?:CUDA|HIP|OPENCL)_WINDOW\"")
 _ONE_MESSAGE = pattern(r"i?[bsr]?send(recv(_replace)?|_init)?|r?(put|get|accumulate)")
 
 
 def read(path: str) -> tuple[list[Sent], list[str]]:
-    """The messages of a program by call and size, the largest first, and notes on what is not in them.
-
-    Raises LogError.
-    """
-    lines = lines_of(log_content(path, _MOST_BYTES))
+    """A program's messages by call and size, the largest first, and notes on what is not in them. Raises LogError."""
+    lines = lines_of(log_content(path, 1 << 30))
     notes: list[str] = []
     is_mpip = any(line.startswith("@ mpiP") or line.startswith("@---") for line in lines)
     numbers: Counter[tuple[str, float, bool]] = Counter()
@@ -204,7 +199,7 @@ def _of_otf2(path: str, lines: Sequence[str], notes: list[str]) -> Iterator[Sent
         )
     for number, line in enumerate(lines, 1):
         event = line.split(" ", 1)[0]
-        collective += event == _OTF2_COLLECTIVE
+        collective += event == "MPI_COLLECTIVE_END"
         if event not in _OTF2:
             continue
         call, size = _OTF2[event]

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
+from eprof.base.text import when
 from eprof.commands.comm import words
 from eprof.commands.comm.document import Comm, Row
 from eprof.show.page.frame import Figure, card, method, page, quiet
@@ -12,7 +13,6 @@ from eprof.show.words.badges import bits
 from eprof.show.words.blocks import Section
 from eprof.show.words.numbers import percent, quantity, signed_percent
 
-_DOT = 0.1
 _CHARTS = {"j_per_mb": "Joules per MB", "latency": "Latency"}
 
 
@@ -38,7 +38,7 @@ def _figures(document: Comm) -> Iterator[Figure]:
 
 
 def _sections(document: Comm) -> Iterator[Section]:
-    heading = "All messages" if document.totals else "When it pays"
+    heading = when(document.totals, "All messages") or "When it pays"
     yield card("pays", heading, heading, *words.points(document), *words.tables(document))
     if charts := _charts(document):
         legend = "Against polling at the first clock, which is 1; a line an operation, logarithmic axes."
@@ -90,7 +90,7 @@ def _charts(document: Comm) -> Markup:
             lines.append(Line(points, kinds.index(way if way in kinds else primitive) % STROKES))
             for size, factor in points:
                 what = f"{primitive}, {way}, {words.size_text(size)}: {signed_percent(factor - 1)}"
-                dots.append(Dot(size, factor, _DOT, "", what))
+                dots.append(Dot(size, factor, 0.1, "", what))
         across, up = axis([dot.x for dot in dots]), axis([1.0, *(dot.y for dot in dots)])
         panel = Panel(title, "over that of polling", title, across, up, lines, dots, below="bytes")
         shown.append(drawn(panel, f"{title} over size", named=False))

@@ -16,12 +16,11 @@ TITLE = "Waiting for messages"
 BLOCKING = "blocking"
 _PAYS = "It pays where it takes fewer joules per MB than polling and messages come at most 5 % later."
 _NEVER = 1 << 50  # bytes of a message that nobody sends
-_BINARY = ((1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 def size_text(size: float) -> str:
     """The size of messages in bytes, in KiB and MiB where it is a whole number of them: "64 KiB"."""
-    for unit, name in _BINARY:
+    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
         if size >= unit and size % unit == 0:
             return f"{size / unit:g} {name}"
     return quantity(size, "B")
@@ -174,7 +173,7 @@ def thresholds(document: Comm) -> Table:
     lines = [Cells(cells) for _, cells in alike.values()]
     if len(primitives) > 1:
         columns.insert(0, Column("operation", "left"))
-        of = ["all" if len(names) == len(primitives) else ", ".join(names) for names, _ in alike.values()]
+        of = [{len(primitives): "all"}.get(len(names), ", ".join(names)) for names, _ in alike.values()]
         lines = [Cells([name, *cells]) for name, (_, cells) in zip(of, alike.values(), strict=True)]
     largest = size_text(max(row.bytes for row in document.rows))
     return Table(columns, lines, title=f"From which size on it pays, and changes at {largest}")

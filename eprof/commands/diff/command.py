@@ -83,6 +83,7 @@ def _diff(options: argparse.Namespace) -> int:
         read = partial(
             load,
             capability=options.capability,
+            gpu=costs or options.costs,
             columns=options.columns,
             time=time or options.time,
             progress=progress.reading,

@@ -25,17 +25,7 @@ from eprof.base.brief import Brief
 from eprof.base.known import mapped, ratio
 from eprof.base.marks import Mark, names
 from eprof.base.vocabulary import CONSTANT, COUNTS
-from eprof.commands.diff.changes import (
-    APPEARED,
-    FOLLOWS_TIME,
-    IS_TIME,
-    MATCHED,
-    TIME,
-    VANISHED,
-    WORDS,
-    Changes,
-    Side,
-)
+from eprof.commands.diff.changes import APPEARED, FOLLOWS_TIME, IS_TIME, MATCHED, TIME, VANISHED, WORDS, Changes, Side
 from eprof.commands.diff.schema import Cause, Intervals, Part, Range, Step
 from eprof.costs import Costs
 from eprof.energy.attribution import FAMILIES
@@ -90,10 +80,7 @@ def cells(changes: Changes) -> list[list[_Cell]]:
 
 
 def all_parts(changes: Changes, spread: "Spread | None") -> list[Part]:
-    """The parts of the change: by word over all matched kernels; by word for each kernel that came or went.
-
-    Largest change first.
-    """
+    """The parts of the change, largest first: by word, of all matched kernels and of each that came or went."""
     rows = cells(changes)
     statuses = changes.apart.tolist()
     matched = [cell for row, status in zip(rows, statuses, strict=True) if status == MATCHED for cell in row]

@@ -63,9 +63,6 @@ def _beside(label: str, old: Quantity, new: Quantity, change: float | None, whol
     return Row([label, old, new, Change(change, old.unit, marks), Share(ratio(change, whole), signed=True)])
 
 
-# ----------------------------------------------------------------------------------------------------- what changed
-
-
 def steps(document: Document) -> Table:
     """Table of what the difference is made of, largest first; a page has its bars instead."""
     largest = max((abs(step.change_j) for step in document.steps), default=0.0) or 1.0
@@ -103,9 +100,6 @@ def _interval_column(document: Document) -> Column:
 
 def _interval_cell(ends: Sequence[float] | None) -> Cell:
     return intervals.cell(ends, "J", signed=True)
-
-
-# ---------------------------------------------------------------------------------------------------------- kernels
 
 
 def kernels(document: Document, limit: int | None = None) -> Table:
@@ -166,9 +160,6 @@ def _amount(side: KernelSide | None, has_energy: bool) -> Cell:
     if side is None:
         return "–"
     return Quantity(side.energy_j, "J", bits(side.marks)) if has_energy else Quantity(side.time_s, "s")
-
-
-# ---------------------------------------------------------------------------------------------- counts, model, rest
 
 
 def counts(document: Document) -> Table:

@@ -37,7 +37,6 @@ _FEW = 4
 _ALIKE, _WORTH = 0.05, 1e-3
 # Where a run keeps its own files, which are others in any two runs.
 _EACH_RUN = ("OCL_", "OCLGRIND_", "LD_PRELOAD", "SLURM_PROCID", "PMI_", "OMPI_COMM_WORLD_")
-_SAME_CLOCK = 0.01
 # Start-up code of a CPU's program calls some functions once more or less.
 _SAME_LAUNCHES = 0.01
 
@@ -99,10 +98,7 @@ def _lacks(side: Side, grid: Grid, rows: Bools, column: int) -> str:
 
 
 def unlike(changes: Changes) -> list[Unlike]:
-    """What is unlike on both sides, what bears most on the comparison first.
-
-    What one side does not tell is passed over.
-    """
+    """What is unlike on both sides, what bears most on the comparison first; not what a side does not tell."""
     old, new = changes.old_side, changes.new_side
     before, after = _facts(old), _facts(new)
     is_on_both = np.all(np.array(changes.launches) > 0, axis=0)
@@ -156,7 +152,7 @@ def _clocks(old: Side, new: Side) -> tuple[str, str]:
     if before is None or after is None or before.label is None or after.label is None:
         return "", ""
     pairs = ((before.core_mhz, after.core_mhz), (before.memory_mhz, after.memory_mhz))
-    if all(math.isclose(first or 0, second or 0, rel_tol=_SAME_CLOCK) for first, second in pairs):
+    if all(math.isclose(first or 0, second or 0, rel_tol=0.01) for first, second in pairs):
         return "", ""
     return before.label, after.label
 

@@ -4,12 +4,13 @@ import argparse
 import re
 import shlex
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eprof.base import clocks
 from eprof.base.errors import EprofError, UsageError
-from eprof.base.text import few, when
+from eprof.base.text import by_sign, few, when
 from eprof.cli.options import SETTING, Commands, Parser, command, matching, only
 from eprof.cli.output import Output, planned, print_bytes, say, write
 from eprof.cli.progress import Progress
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 _SUFFIXES = {".toml": "toml", ".json": "json", ".txt": "txt"}
 _MOST = 1e9  # of any number that is given
-_NAMED = 4  # of the inputs, in the table's source; [fit] has all
 _PEAKS = ("sp_flop_per_core_cycle", "dp_flop_per_core_cycle", "dram_byte_per_memory_cycle", "power_limit_w")
 
 
@@ -143,11 +143,10 @@ def fit(options: argparse.Namespace) -> int:
 
 
 def _read(options: argparse.Namespace) -> "Measurements":
-    from eprof import costs
     from eprof.commands.fit.programs import from_profiles
     from eprof.lab.measurements import read
     from eprof.lab.measurements.reading import joined
-    from eprof.lab.power import logs, programs
+    from eprof.lab.power import programs
     from eprof.logs import runs
     from eprof.profile import api
 
@@ -158,16 +157,10 @@ def _read(options: argparse.Namespace) -> "Measurements":
     parts = []
     if files:
         device = _device_to_fit(options)
-        if logs.are_sampled(files):
-            if device is None:
-                raise UsageError(
-                    "What a GPU sampled is work by its peaks, and these logs do not name it; say --device."
-                )
-            parts.append(programs.measurements(files, costs.load(device), reference=reference, marked=options.marks))
-        elif options.marks:
-            raise UsageError("--marks tells programs of sampled logs apart, of which there are none.")
-        else:
-            parts.append(read(files, options.mapping, reference, options.without, device, only=cells))
+        sampled = programs.reader(files, device, "say --device", options.marks, reference=reference)
+        of_columns = partial(read, mapping=options.mapping, without=options.without, device=device, only=cells)
+        read_files = sampled or partial(of_columns, reference=reference)
+        parts.append(read_files(files))
     if homes:
         profiles, lost = [], []
         for home in {Path(name).resolve(): name for name in homes}.values():
@@ -223,8 +216,7 @@ def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
     if ridge is None:
         ridge = ridge_for(measurements, prior)
     if not 0 <= ridge < _MOST:
-        wrong = "not be negative" if ridge < 0 else f"be below {_MOST:g}"
-        raise UsageError(f"--ridge {ridge:g}: must {wrong}.")
+        raise UsageError(f"--ridge {ridge:g}: must {by_sign(ridge, 'not be negative', f'be below {_MOST:g}')}.")
     voltages = options.voltages
     if voltages is None:
         known = measurements.rows[["core_v", "memory_v"]].notna().all(axis=None)
@@ -277,7 +269,7 @@ def _head(options: argparse.Namespace, path: Path | None, measurements: "Measure
     # Bare names of files: nobody else has these directories.
     words = [str(word) for word in options.command_line]
     bare = [Path(word).name if word in options.inputs or word in options.output else word for word in words]
-    files = few([Path(file).name for file in options.inputs], _NAMED)
+    files = few([Path(file).name for file in options.inputs], 4)  # [fit] has all
     of_gpu: dict[str, float] = {}
     multiprocessors = None
     if measurements.mapping == "sampled":  # by which activity became work, as it will again

@@ -198,7 +198,7 @@ def history(results: Sequence[Result], title: str, command_line: Sequence[str], 
         raise LogError(f"None of the {len(results)} results has an energy: make their reports with --costs.")
     left_out = []
     if without := len(results) - len(known):
-        verb = "has" if without == 1 else "have"
+        verb = {1: "has"}.get(without, "have")
         left_out.append(f"{without} of {len(results)} results {verb} no energy, or 0 J, and cannot be compared.")
     known, unlike = _alike(known)
     runs = [_run(result) for result in known]
@@ -316,9 +316,6 @@ def _costs(report: schema.Profile) -> str:
     return (", ".join(tables) or "none") + when(report.to_meter is not UNSET, ", scaled to the meter")
 
 
-# ---------------------------------------------------------------------------------------------------------- changes
-
-
 def _changes(
     name: str | None, own: Mapping[str, Sequence[float]], runs: Sequence[Run], level: float
 ) -> Iterator[Change]:
@@ -361,9 +358,6 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
-# ------------------------------------------------------------------------------------------------- noise, warnings
-
-
 def _noise(runs: Sequence[Run]) -> Noise | None:
     """The spread among repeats in a history, pooled; None where nothing was repeated."""
     repeats = [[run.energy_j["total"] or 0.0 for run in same] for key, same in groupby(runs, _kind) if key[0]]
@@ -394,7 +388,7 @@ def _within(series: Floats, cuts: np.ndarray, start: int, end: int, level: float
         return []
     t = _t(series[start:end], places - start)
     best = int(np.argmax(t))
-    p = min(1.0, len(places) * t_outside(float(t[best]), end - start - 2)) if np.isfinite(t[best]) else 0.0
+    p = min(1.0, len(places) * t_outside(float(t[best]), end - start - 2))
     if p >= level:
         return []
     place = int(places[best])

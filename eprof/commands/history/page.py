@@ -5,8 +5,8 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from eprof.base.known import mapped
-from eprof.base.text import when
+from eprof.base.known import either, mapped, ratio
+from eprof.base.text import by_sign, when
 from eprof.commands.history import words
 from eprof.commands.history.document import LEAST, History
 from eprof.show.page.frame import Figure, card, method, page, quiet
@@ -86,10 +86,9 @@ def _chart(document: History) -> Markup:
         x = scale.x(place)
         if all(abs(x - other) > 100 / _TICKS for other in taken):
             taken.append(x)
-            anchor = "start" if x < 50 else "end"
-            body += Markup('<text class="tick" x="{}" y="{}" text-anchor="{}">{}</text>').format(
-                pct(x), _HEIGHT - 6, anchor, words.label(document.runs[place])
-            )
+            label = Markup('<text class="tick" x="{}" y="{}" text-anchor="{}">{}</text>')
+            name = words.label(document.runs[place])
+            body += label.format(pct(x), _HEIGHT - 6, by_sign(x - 50, "start", "end"), name)
     spoken = words.headline(document).text
     return Markup('<svg class="bar" width="100%" height="{}" role="img" aria-label="{}">{}</svg>').format(
         _HEIGHT, spoken, body
@@ -107,8 +106,7 @@ class _Scale:
         return _LEFT + _WIDTH * min(max(place, 0.0), self._last) / self._last
 
     def y(self, energy: float) -> float:
-        span = self._high - self._low
-        share = (energy - self._low) / span if span else 0.5
+        share = either(ratio(energy - self._low, self._high - self._low), 0.5)
         return _HEIGHT - _BOTTOM - (_HEIGHT - _BOTTOM - _TOP) * share
 
     def axis(self) -> Markup:

@@ -87,16 +87,17 @@ def _energy(options: argparse.Namespace) -> "Energy | None":
     from eprof import costs
     from eprof.profile import api
 
+    name = setting = None
+    if options.costs:
+        name, setting = _table_and_setting(options.costs[0])
     profile = api.load(
         *options.inputs,
         capability=options.capability,
+        gpu=name,
         kernels=options.kernel_name,
         command_line=options.command_line,
         progress=Progress(options.quiet).reading,
     )
-    name = setting = None
-    if options.costs:
-        name, setting = _table_and_setting(options.costs[0])
     is_asked = setting is None and bool(options.setting)
     if is_asked and (name is None or (name != costs.ESTIMATED and len(costs.load(name).settings) > 1)):
         setting = options.setting[0]
@@ -162,10 +163,7 @@ def _priced(options: argparse.Namespace, energy: "Energy | None") -> list["Costs
 
 
 def _machine(costs: "Costs", precision: str, caps: dict[str, float], warnings: list[str]) -> "Machine | None":
-    """A machine of `eprof roofline`; None, with a warning, where the table cannot say.
-
-    Raises CostError for a cap that it cannot keep.
-    """
+    """A machine to draw; None, with a warning, where the table cannot say. Raises CostError: a cap it cannot keep."""
     from eprof.profile.rooflines import machine
 
     cap = caps.get(costs.name, caps.get(""))

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
-from eprof.base.known import mapped, ratio
+from eprof.base.known import ratio
 from eprof.base.text import when
 from eprof.profile import schema
 from eprof.profile.components import mix_peaks
@@ -21,9 +21,6 @@ from eprof.profile.rooflines import Machine, described
 
 if TYPE_CHECKING:
     from eprof.profile.priced import Energy
-
-
-_POINTS = 193
 
 
 def document(
@@ -36,13 +33,19 @@ def document(
 ) -> schema.Roofline:
     """The document `eprof.roofline/1`: everything that a roofline report shows.
 
-    The kernels of `energy` are placed below its own costs' lines.
-
-    sweep: what the machines lose, if they are one machine under ever lower power caps.
+    The kernels of `energy` are placed below its own costs' lines. sweep: what the machines lose, if they are one
+    machine under ever lower power caps.
     """
-    profile = mapped(profile_document, energy)
-    dots = [] if profile is None or energy is None else _dots(profile, energy)
-    intensities = np.geomspace(*_span(machines, dots), _POINTS)
+    profile, dots = None, list[schema.Dot]()
+    if energy is not None:
+        profile = profile_document(energy)
+        dots = _dots(profile, energy)
+    # An octave or more around every balance and kernel, in whole powers of two.
+    told = [dot.intensity_flop_per_byte.dram for dot in dots if dot.intensity_flop_per_byte.dram]
+    for machine in machines:
+        told += [machine.time_balance, machine.energy_balance, machine.half_efficiency_intensity]
+    low, high = np.floor(np.log2(min([0.5, *told])) - 1), np.ceil(np.log2(max([64.0, *told])) + 1)
+    intensities = np.geomspace(2**low, 2**high, 193)
     drawn = [{**described(machine), "lines": machine.lines(intensities)} for machine in machines]
     warnings = list(warnings)
     cap_test = _cap_test(machines[0], dots, warnings) if sweep is None else UNSET
@@ -106,23 +109,10 @@ def _dots(profile: schema.Profile, energy: "Energy") -> list[schema.Dot]:
     ]
 
 
-def _span(machines: Sequence[Machine], dots: Sequence[schema.Dot]) -> tuple[float, float]:
-    """The flop/B that rooflines draw: an octave or more around every balance and kernel, in whole powers of two."""
-    drawn = [dot.intensity_flop_per_byte.dram for dot in dots if dot.intensity_flop_per_byte.dram]
-    for machine in machines:
-        drawn += [machine.time_balance, machine.energy_balance, machine.half_efficiency_intensity]
-    low, high = min([0.5, *drawn]), max([64.0, *drawn])
-    return float(2 ** np.floor(np.log2(low) - 1)), float(2 ** np.ceil(np.log2(high) + 1))
-
-
 DIVISORS = range(1, 9)
 # Far below the time balance bytes alone limit speed, far above it flops do.
 _MEMORY_BOUND, _COMPUTE_BOUND = 1 / 16, 16
 _LEAST_KERNELS = 4  # with fewer no two samples differ at p < 0.05
-_FROM, _TO, _STEPS = 1e-3, 1e5, 1601
-
-
-# ------------------------------------------------------------------------------------------------------- power caps
 
 
 def swept(machine: Machine) -> list[Machine]:
@@ -183,9 +173,6 @@ def compared(machine: Machine, time_s: Floats, roofline_s: Floats, drawn_j: Floa
     )
 
 
-# ------------------------------------------------------------------------------------------------------ equal power
-
-
 def label(machine: Machine) -> str:
     """A machine by its table, and by its setting where that has a name: "jetson-tk1 852/924"."""
     return machine.name + when(machine.setting != "fixed", f" {machine.setting}")
@@ -221,7 +208,7 @@ def equal_power(reference: Machine, other: Machine) -> tuple[Machine, schema.Equ
 
 def _regions(first: Machine, second: Machine, read: Callable[[Machine, Floats], Floats]) -> list[schema.Region]:
     """Where which of two is better: a grid finds the changes of sign, bisection the places."""
-    grid = np.geomspace(_FROM, _TO, _STEPS)
+    grid = np.geomspace(1e-3, 1e5, 1601)
 
     def excess(intensity: Floats) -> Floats:
         return np.asarray(np.log(read(second, intensity) / read(first, intensity)))

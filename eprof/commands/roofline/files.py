@@ -1,6 +1,6 @@
 """A roofline document as JSON, CSV, Parquet and Markdown."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
@@ -36,25 +36,23 @@ def to_json(document: schema.Roofline | Mapping[str, Any]) -> bytes:
     return dumped(document, indent=2) + b"\n"
 
 
-def _rows(document: schema.Roofline) -> Iterator[list[Any]]:
-    """Rows of a roofline's CSV: one a point of a line ("line"), one a kernel ("kernel"); None is not known."""
-    for machine in document.machines:
-        named = {"kind": "line", "name": machine.name, "setting": machine.setting, "precision": machine.precision}
-        for point in machine.lines or []:
-            row = {**named, **structs.asdict(point)}
-            yield [row.get(name) for name in _COLUMNS]
-    for dot in document.kernels:
-        row = {**structs.asdict(dot), "kind": "kernel", "intensity_flop_per_byte": dot.intensity_flop_per_byte.dram}
-        yield [row.get(name) for name in _COLUMNS]
-
-
 def frame(document: schema.Roofline) -> "pd.DataFrame":
-    """The points of rooflines and the kernels as one long table: texts, and float64 with NaN for what is unknown."""
+    """The points of rooflines ("line") and the kernels ("kernel") as one long table, a row each.
+
+    Texts, and float64 with NaN for what is unknown.
+    """
     import pandas as pd
 
-    rows = pd.DataFrame(list(_rows(document)), columns=list(_COLUMNS))
+    rows: list[dict[str, Any]] = []
+    for machine in document.machines:
+        named = {"kind": "line", "name": machine.name, "setting": machine.setting, "precision": machine.precision}
+        rows += [{**named, **structs.asdict(point)} for point in machine.lines or []]
+    for dot in document.kernels:
+        intensity = {"intensity_flop_per_byte": dot.intensity_flop_per_byte.dram}
+        rows.append({**structs.asdict(dot), "kind": "kernel", **intensity})
+    table = pd.DataFrame([[row.get(name) for name in _COLUMNS] for row in rows], columns=list(_COLUMNS))
     numbers = set(_COLUMNS).difference(_TEXTS)
-    return rows.astype({**dict.fromkeys(numbers, "float64"), **dict.fromkeys(_TEXTS, "object")})
+    return table.astype({**dict.fromkeys(numbers, "float64"), **dict.fromkeys(_TEXTS, "object")})
 
 
 def to_markdown(document: schema.Roofline) -> bytes:

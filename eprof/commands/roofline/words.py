@@ -6,7 +6,7 @@ from itertools import zip_longest
 from eprof.base.known import mapped
 from eprof.base.labels import label_of, labels
 from eprof.base.nouns import Nouns, nouns_of
-from eprof.base.text import phrase, when
+from eprof.base.text import by_sign, phrase, when
 from eprof.profile import schema
 from eprof.show.report.roofline import limit_table, mended, racing, reached
 from eprof.show.words import costs as costs_words
@@ -14,7 +14,6 @@ from eprof.show.words.blocks import Column, Row, Table
 from eprof.show.words.cells import Name
 from eprof.show.words.numbers import percent, plain, plain_or, quantity
 
-_WIDE = 136  # columns of a terminal
 _SIGNIFICANT = 0.05
 
 
@@ -43,7 +42,7 @@ def leads(document: schema.Roofline) -> list[str]:
         sentences.append(swept(document))
         machines = machines[:1]
     if test := document.cap_test:
-        surely = "differ" if test.p < _SIGNIFICANT else "cannot be told apart"
+        surely = by_sign(test.p - _SIGNIFICANT, "differ", "cannot be told apart")
         sentences.append(
             f"Speeds by the roofline are {test.uncapped_percent:+.3g} % off (median of {test.kernels} "
             f"{nouns.kernels}), with the power cap {test.capped_percent:+.3g} %. The two sets of errors {surely} "
@@ -75,11 +74,11 @@ def sweep_table(document: schema.Roofline) -> Table | None:
     columns = [
         *(Column("power", "left"), Column("cap"), Column("highest")),
         *(Column(f"speed at {place}") for place in where),
-        *(Column(f"flop/J at {place}", from_width=_WIDE) for place in where),
+        *(Column(f"flop/J at {place}", from_width=136) for place in where),
     ]
     rows = []
     for step in sweep.steps:
-        power = "all" if step.divisor == 1 else f"1/{step.divisor}"
+        power = {1: "all"}.get(step.divisor, f"1/{step.divisor}")
         shares = map(percent, (step.peak_power_share, *step.speed_shares, *step.efficiency_shares))
         rows.append(Row([power, quantity(step.power_cap_w, "W"), *shares]))
     note = "Power: above constant power. Shares of what the machine does with all of it, at so many flop/B."
@@ -135,8 +134,8 @@ def headline(document: schema.Roofline) -> str:
         speed = reached(dot, "speed_share")
         if speed is not None:
             name = label_of(dot.name, [other.name for other in document.kernels], 40)
-            is_by_bytes = (dot.intensity_flop_per_byte.dram or 0.0) < document.machines[0].time_balance
-            limit = "DRAM" if is_by_bytes else "Arithmetic"
+            intensity, balance = dot.intensity_flop_per_byte.dram or 0.0, document.machines[0].time_balance
+            limit = by_sign(intensity - balance, "DRAM", "Arithmetic")
             return (
                 f"{name} takes most energy. {limit} limits its speed, and it reaches {speed} of that"
                 f"{phrase('; {}', mended(dot))}."
@@ -157,7 +156,7 @@ _ROWS: tuple[tuple[str, Callable[[schema.Machine], str]], ...] = (
     ("best speed", lambda machine: quantity(machine.best_flop_per_s, "flop/s")),
     ("best efficiency", lambda machine: quantity(machine.peak_flop_per_j, "flop/J")),
     ("highest power", lambda machine: quantity(machine.peak_power_w, "W")),
-    ("the fastest is most efficient", lambda machine: "yes" if machine.race_to_halt else "no"),
+    ("the fastest is most efficient", lambda machine: when(machine.race_to_halt, "yes") or "no"),
 )
 
 _ROWS_AT_RANDOM: tuple[tuple[str, Callable[[schema.Machine], str]], ...] = (

@@ -50,11 +50,7 @@ _OF_METERS = ("repeat", "no_energy")
 
 
 # What `eprof run` says that a program is, by whether it uses a GPU.
-_KINDS = {
-    True: ", as {name} names a GPU's library",
-    False: ", as {name} links no library of GPUs",
-    None: "",
-}
+_KINDS = {True: ", as {name} names a GPU's library", False: ", as {name} links no library of GPUs", None: ""}
 
 
 class _Report(NamedTuple):
@@ -106,7 +102,13 @@ def add(commands: Commands) -> Parser:
         "the GPU whose caches the simulated device has (v100; v100:warm: L2 keeps what a launch leaves; none); "
         "default: that of the prices",
     )
-    parser.value("--repeat", "N", "measure time and energy N times: medians and spreads", type=positive, default=1)
+    parser.value(
+        "--repeat",
+        "N",
+        "measure time and energy N times: medians and spreads; default: once, and the time of a short program of a CPU "
+        "as often as a second has room (3 to 15 times)",
+        type=positive,
+    )
     parser.repeatable(
         "--mark",
         "REGEX",
@@ -297,7 +299,7 @@ def _report(options: argparse.Namespace, session: "Session", outputs: list[Outpu
     reported = _reported(options)
     again = f"eprof {reported.command} {shown}"
     if options.profiler in ALONE and not (home / COMPONENTS).is_file():
-        why = "as asked" if options.no_energy else "as no sensor can be read here"
+        why = when(options.no_energy, "as asked") or "as no sensor can be read here"
         say(f"No power was measured, {why}; with the log of another meter: eprof timeline POWER --marks {shown}.")
         return status
     if options.no_report:

@@ -31,7 +31,6 @@ _GPU_LIBRARY = pattern(
 _GPU_FILE = pattern(
     r"lib(OpenCL|cu(da|dart|blas|fft|sparse|rand|solver|dnn)|nv(rtc|ToolsExt|idia)|amdhip|roc|ze_loader)"
 )
-_MOST_BYTES = 64 << 20  # of a program
 
 
 class Settings(NamedTuple):
@@ -46,7 +45,7 @@ class Settings(NamedTuple):
     kernels: tuple[str, ...] = ()
     place: str | None = None
     force: bool = False
-    repeat: int = 1
+    repeat: int | None = None
     timeout_s: float | None = None
     launch_skip: int = 0
     launch_count: int | None = None
@@ -116,7 +115,7 @@ class Setup(NamedTuple):
 
     def steps(self, plan: "CounterPlan", place: Path) -> list[Step]:
         """The measurements as they would be run in the run directory `place`."""
-        kinds = _measurements(self, _meter(self), _components(self))
+        kinds = _measurements(self, *_sensors(self))
         request = self.request
         counters = list(plan.counters)
         return [self.collector.step(kind, self.tool, request, Place(place), counters) for kind in kinds]
@@ -157,10 +156,9 @@ def prepare(settings: Settings) -> Setup:
 def choose(wanted: str, program: str = "", arguments: Sequence[str] = ()) -> tuple[Collector, Tool, list[Tool]]:
     """The profiler's collector to use, what was found of it, and all that was looked at.
 
-    `auto`: the first that is usable here, by what the program is (`uses_gpu`). One that uses a GPU goes to profilers
-    of GPUs, the simulated one last, and one that does not to those of CPUs. Where that is not known, to a GPU's where
-    there is one, else to those of CPUs.
-    Raises CollectError, saying why each one cannot be used and what mends it.
+    `auto`: the first that is usable here, by what the program is (`uses_gpu`). One that uses a GPU goes to profilers of
+    GPUs, the simulated one last, and one that does not to those of CPUs. Where that is not known, to a GPU's where
+    there is one, else to those of CPUs. Raises CollectError, saying why each one cannot be used and what mends it.
     """
     tools: list[Tool] = []
     known = [collector for collector in profilers.collectors() if wanted == collector.name]
@@ -206,7 +204,7 @@ def _names_gpu_library(path: Path) -> bool:
         if not path.is_file():
             return False
         with path.open("rb") as file:
-            return _GPU_LIBRARY.search(file.read(_MOST_BYTES)) is not None
+            return _GPU_LIBRARY.search(file.read(64 << 20)) is not None
     except (OSError, ValueError):
         return False
 
@@ -225,10 +223,7 @@ def _table(settings: Settings) -> "CostTable | None":
 
 
 def _check_pricing(settings: Settings, collector: Collector, tool: Tool) -> None:
-    """What a report would refuse of the user's settings is refused before the program runs, if known by then.
-
-    Raises CostError, UsageError.
-    """
+    """Refuse now what a report would refuse of the user's settings, if known by now. Raises CostError, UsageError."""
     if settings.efficiency is not None:
         from eprof.energy.simulated import checked_efficiency
 
@@ -269,7 +264,7 @@ def _usual_table(collector: Collector, tool: Tool) -> "CostTable | None":
 def session(setup: Setup, progress: Progress | None = None) -> Session:
     """Make the run directory of a session and what will fill it. Raises CollectError if it cannot be made."""
     settings = setup.settings
-    meter, components = _meter(setup), _components(setup)
+    meter, components = _sensors(setup)
     name = settings.place or directory.default_name(settings.program[0])
     home = directory.create(name, settings.force, exact=settings.place is not None)
     planned: dict[str, Any] = {}
@@ -309,28 +304,21 @@ def session(setup: Setup, progress: Progress | None = None) -> Session:
 
 
 def _measurements(setup: Setup, meter: "Meter | None", components: Sequence[Component]) -> list[str]:
-    """The measurements that the user's settings want, in order; the program alone where nothing else is left.
-
-    Without a sensor none of energy.
-    """
+    """The measurements that are wanted, in order: energy with a sensor alone; where nothing is left, the program."""
     has_sensor = meter is not None or bool(components)
     return [kind for kind in setup.kinds if kind != ENERGY or has_sensor] or [PLAIN]
 
 
-def _components(setup: Setup) -> list[Component]:
+def _sensors(setup: Setup) -> "tuple[Meter | None, list[Component]]":
+    """The meter of a run's joules, and what its power over time is read from; neither where no energy is wanted."""
     if ENERGY not in setup.kinds:
-        return []
-    from eprof.collect.meters import components
+        return None, []
+    from eprof.collect.meters import components, meter
 
-    return components.find(activity=setup.collector.samples_activity)
-
-
-def _meter(setup: Setup) -> "Meter | None":
-    if ENERGY not in setup.kinds or setup.collector.processor == PROGRAM:
-        return None
-    from eprof.collect.meters import meter
-
-    return meter.find(host=setup.settings.host_energy or setup.collector.processor == CPU)[0]
+    over_time = components.find(activity=setup.collector.samples_activity)
+    if setup.collector.processor == PROGRAM:
+        return None, over_time
+    return meter.find(host=setup.settings.host_energy or setup.collector.processor == CPU)[0], over_time
 
 
 def run(
@@ -340,7 +328,7 @@ def run(
     setting: str | None = None,
     profiler: str = "auto",
     directory: str | None = None,
-    repeat: int = 1,
+    repeat: int | None = None,
     timeout_s: float | None = None,
 ) -> "Profile":
     """Profile a program, given as its words, as `eprof run` does; into `directory` or the next free run directory.

@@ -1,7 +1,7 @@
 """The document `eprof.scale/1`: a program on a cluster as it is modelled, or runs as they were measured."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -82,10 +82,7 @@ def measured(
 ) -> Scale:
     """The document of scaling of measured runs: efficiency, speedup, best node count and clock.
 
-    model: fitted to them, for alpha and predictions.
-
-    beside: what their nodes were taken to draw, of GPU clusters.
-
+    model: fitted to them, for alpha and predictions. beside: what their nodes were taken to draw, of GPU clusters.
     Raises LogError: there are no runs; UsageError: too few for the fit.
     """
     if not runs:
@@ -113,13 +110,22 @@ def measured(
 
 
 def _document(kind: str, title: str, rows: Sequence[Row], asked: Asked) -> Scale:
-    """What all documents of scaling say: their rows, and the best of them."""
+    """What all documents of scaling say: their rows, and the best of each program and size within limits."""
     rows = [replace(row, pareto=_is_pareto(row, rows)) for row in rows]
-    command_line = list(asked.command_line)
-    return Scale(title=title, command_line=command_line, kind=kind, rows=rows, best=list(_best(rows, asked)))
-
-
-# ---- rows
+    best = []
+    for program, size in dict.fromkeys((row.program, row.size) for row in rows):
+        same = [row for row in rows if (row.program, row.size) == (program, size)]
+        in_time = _alike([row for row in same if asked.deadline_s is None or row.time_s <= asked.deadline_s])
+        energies = np.array([row.energy_j for row in in_time], dtype=float)
+        times = np.array([row.time_s for row in in_time])
+        for objective in asked.objectives:
+            of_objective = Best(objective=objective.name, program=program, size=size)
+            place = objective.pick(energies, times)
+            if place is not None:
+                taken = {name: getattr(in_time[place], name) for name in _OF_BEST}
+                of_objective = replace(of_objective, **taken)
+            best.append(of_objective)
+    return Scale(title=title, command_line=list(asked.command_line), kind=kind, rows=rows, best=best)
 
 
 def _run(case: Case, point: Point, is_alone: bool = False) -> Run:
@@ -196,25 +202,6 @@ def _alike(rows: Sequence[Row]) -> Sequence[Row]:
     return full if any(row.energy_j is not None for row in full) else rows
 
 
-# ---- answers
-
-
-def _best(rows: Sequence[Row], asked: Asked) -> Iterator[Best]:
-    """The best row of the document of each program and size for each objective, within limits."""
-    for program, size in dict.fromkeys((row.program, row.size) for row in rows):
-        same = [row for row in rows if (row.program, row.size) == (program, size)]
-        in_time = _alike([row for row in same if asked.deadline_s is None or row.time_s <= asked.deadline_s])
-        energies = np.array([row.energy_j for row in in_time], dtype=float)
-        times = np.array([row.time_s for row in in_time])
-        for objective in asked.objectives:
-            place = objective.pick(energies, times)
-            best = Best(objective=objective.name, program=program, size=size)
-            if place is not None:
-                row = in_time[place]
-                best = replace(best, **{name: getattr(row, name) for name in _OF_BEST})
-            yield best
-
-
 def _shape(case: Case) -> int:
     """The class of a program in the document ([S] 4.7-6; the thresholds are ours).
 
@@ -232,21 +219,12 @@ def _shape(case: Case) -> int:
     [point] = points(case.cluster, case.program, case.size, [most], clock, case.waiting)
     taken = {cause: abs(joules) for cause, joules in point.overhead_j.items()}
     by_network = sum(taken[cause] for cause in CAUSES[CAUSES.index("messages") :])
-    return 3 if by_network > _NETWORK_LED * sum(taken.values()) else 2
-
-
-# ---- about
+    return 2 + (by_network > _NETWORK_LED * sum(taken.values()))
 
 
 def _about_program(program: Program) -> dict[str, Any]:
-    return {
-        "name": program.name,
-        "about": program.about,
-        "source": program.source,
-        "size": program.size,
-        "alpha": program.alpha,
-        "counts": {word: formula.text for word, formula in program.formulas.items()},
-    }
+    told = {name: getattr(program, name) for name in ("name", "about", "source", "size", "alpha")}
+    return told | {"counts": {word: formula.text for word, formula in program.formulas.items()}}
 
 
 def _lacks(rows: Sequence[Row]) -> Iterable[str]:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from eprof.base.errors import LogError
-from eprof.base.known import only
+from eprof.base.known import mapped, only
 from eprof.base.marks import NONE, Mark, from_names, marked, names
 from eprof.base.text import counted, few, listed, pattern
 from eprof.clusters.cluster import Beside, Part, Run
@@ -223,10 +223,7 @@ def _gaps(profile: schema.Profile) -> list[str]:
 
 
 def runs(reports: Sequence[Report], beside: Beside, notes: list[str]) -> Iterator[Run]:
-    """The runs of reports of ranks, one each.
-
-    Raises LogError: its node count is not known, or its GPUs have no prices, or no times.
-    """
+    """The runs of reports of ranks, one each. Raises LogError: node count, prices or times are not known."""
     is_timed = all(report.seen.time_s is not None for report in reports)
     nodes = [_nodes(report, beside) for report in reports]
     unit = _unit(reports, nodes)
@@ -294,7 +291,7 @@ def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
         of_nodes["storage"] = _part(beside.storage.busy_w, report.seen.storage_s, beside.marks)
     parts = _metered(gpus | of_nodes, report.seen.all_j)
     # A meter leaves no doubt of what it saw.
-    metered = () if report.seen.gpus_j is None else _GPU
+    metered = _GPU * (report.seen.gpus_j is not None)
     unseen = [part for cause, part in parts.items() if report.seen.all_j is None and cause not in metered]
     commands = {Path(command.split()[0]).name for command in _commands(profile)}
     # A table's default is no run's clock.
@@ -325,7 +322,7 @@ def _metered(parts: dict[str, Part], metered_j: float | None) -> dict[str, Part]
 
 def _nodes(report: Report, beside: Beside) -> int:
     """On how many nodes ranks ran: as the user says, by their hosts, or by the GPUs of a node."""
-    by_gpus = -(-report.ranks // beside.gpus) if beside.gpus else None
+    by_gpus = mapped(lambda gpus: -(-report.ranks // gpus), beside.gpus)
     nodes = report.nodes or report.seen.hosts or (1 if report.ranks == 1 else by_gpus)
     # The node count in the name of a folder or file, such as n4 or n4.json, where no run directory tells the ranks.
     named_after = _OF_NODES.fullmatch(Path(report.path).name.removesuffix(_SUFFIX))

@@ -12,15 +12,12 @@ from eprof.lab.power.marks import Mark
 from eprof.show.files.trace import brief, encoded, named
 
 _POWER, _FUNCTIONS = 1, 2  # processes of the trace
-_ROUNDING_S = 1e-6
 
 
 def to_trace(document: Timeline, fused: Fused) -> bytes:
-    """A power trace: each step of power, in W, each mark with its joules; times in us from the first power, to the
-    ns.
+    """A power trace: each step of power, in W, each mark with its joules; times in us from the first power, to the ns.
 
-    The joules of a mark are those of all that runs in it. Where power is not known the counter is 0, and the mark says
-    for how long.
+    The joules of a mark are those of all that runs in it. Of unknown power the counter is 0; the mark says how long.
     """
     head = {"eprof": __version__, "title": visible(document.title), "first_s": fused.begin_s}
     return encoded(head, _rows(fused))
@@ -77,7 +74,7 @@ def _slice(fused: Fused, mark: Mark, lane: int) -> dict[str, Any]:
     arguments = {"energy_j": brief(total_j)} if joules else {}
     if len(fused.series) > 1:
         arguments |= {f"{visible(component)}_j": brief(energy_j) for component, energy_j in joules.items()}
-    if unknown_s > _ROUNDING_S:
+    if unknown_s > 1e-6:
         arguments["power_not_known_s"] = brief(unknown_s)
     start_us = _us(mark.begin_s - fused.begin_s)
     return {

@@ -138,8 +138,6 @@ def _peak_byte_per_cycle(rows: pd.DataFrame) -> float | None:
     return float(np.max(reached, where=np.isfinite(reached), initial=0.0)) or None
 
 
-# ----------------------------------------------------------------------------------------------------------- grids
-
 MEASURED, MODELLED = "measured", "modelled"
 _UNLISTED = "the table lists both clocks, but not this pair"
 # A rate so much above the largest that was measured is beyond it.
@@ -321,13 +319,15 @@ def _profile_notes(
         )
 
 
-def check_times(measurements: Measurements) -> None:
-    """Raise EprofError if no row to tune has a time."""
+def refuse_untunable(measurements: Measurements) -> None:
+    """Raise EprofError if no row to tune has a time, or all are at one setting."""
     if measurements.rows["time_s"].isna().all():
         raise EprofError(
             f"{measurements.sources[0]}: holds no times, so nothing tells energy from power; `eprof tune` needs a time "
             "for each row."
         )
+    if len(measurements.settings) < 2:
+        raise EprofError("All rows are at one setting, so there is nothing to choose from.")
 
 
 def time_check(measurements: Measurements) -> TimeCheck | None:
@@ -367,13 +367,10 @@ def from_measurements(
     """The grids of measured kernels with predicted power, (n,), at every setting.
 
     modelled_rows: the same rows with modelled times, for which `predicted_w` then holds. checked: the errors of the
-    time model.
-    Raises EprofError: no times, or one setting only.
+    time model. Raises EprofError: no times, or one setting only.
     """
     rows, reference = measurements.rows, Point(*measurements.reference)
-    check_times(measurements)
-    if len(measurements.settings) < 2:
-        raise EprofError("All rows are at one setting, so there is nothing to choose from.")
+    refuse_untunable(measurements)
     notes = list(notes)
     fitted = mapped(lambda checked: checked.model, checked)
     time_from = MEASURED
@@ -410,9 +407,6 @@ def from_measurements(
     )
 
 
-# ----------------------------------------------------------------------------------------- what predicts, and where
-
-
 def are_measurements(names: Iterable[str]) -> bool:
     """Whether the inputs to tune by are measurements and not logs. Raises UsageError: some are, some are not."""
     kinds = {is_measurements(Path(name)) for name in names}
@@ -440,8 +434,6 @@ def predicted(
         return priced.power_w, replace(power_model(table), power_error_percent=error), list(priced.notes)
 
     # Fits have not seen what they predict.
-    if len(measured.settings) < 2:
-        raise EprofError("All rows are at one setting, so there is nothing to choose from.")
     protocol = protocols.LEAVE_ONE_BENCHMARK_OUT
     if measured.own:
         protocol = protocols.LEAVE_ONE_SETTING_OUT

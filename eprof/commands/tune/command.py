@@ -70,7 +70,7 @@ def _measured(options: argparse.Namespace) -> "Tuning":
     if options.settings or options.setting:
         raise UsageError("--setting and --settings are for profiles; measurements are at the settings of their rows.")
     measured = measurements.read(options.inputs, options.mapping, kernels=options.kernel_name, only=only(options))
-    build.check_times(measured)
+    build.refuse_untunable(measured)
     table = mapped(costs.load, options.costs)
     checked = build.time_check(measured)
     modelled = build.modelled(measured, checked) if options.times == "modelled" else None
@@ -87,6 +87,7 @@ def _profiled(options: argparse.Namespace) -> "Tuning":
     profile = api.load(
         *options.inputs,
         capability=options.capability,
+        gpu=options.costs,
         time=options.time,
         kernels=options.kernel_name,
         command_line=options.command_line,

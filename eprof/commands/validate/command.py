@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from eprof.commands.validate.schema import Candidate
     from eprof.commands.validate.study import Study
     from eprof.costs import CostTable
-    from eprof.lab.measurements import Measurements
     from eprof.logs.runs import Measured, Run
 
 GATE_FAILED = 3
@@ -161,30 +160,21 @@ def _external_meter(
 
 
 def _study(files: list[Path], table: "CostTable | None", options: argparse.Namespace) -> "Study":
-    from eprof import costs
     from eprof.commands.validate import study
     from eprof.lab import measurements
     from eprof.lab.fitting import protocols
     from eprof.lab.fitting.solve import form_for
-    from eprof.lab.power import logs, programs
+    from eprof.lab.power import programs
 
-    read: Callable[..., Measurements] = partial(
+    named, naming = options.costs or options.device, "name a table or the GPU with --costs or --device"
+    sampled = programs.reader(list(map(str, files)), named, naming, options.marks, levels=table is not None)
+    read = sampled or partial(
         measurements.read,
         mapping=options.mapping,
         device=options.device,
         kernels=options.kernel_name,
         only=only(options),
     )
-    if logs.are_sampled(map(str, files)):
-        name = options.costs or options.device
-        if name is None:
-            raise UsageError(
-                "What a GPU sampled is work by its peaks, and these logs do not name it; name a table or the GPU with "
-                "--costs or --device."
-            )
-        read = partial(programs.measurements, table=costs.load(name), levels=table is not None, marked=options.marks)
-    elif options.marks:
-        raise UsageError("--marks tells programs of sampled logs apart, of which there are none.")
     measured = read(files)
     train = mapped(read, options.train or None)
     form = mapped(lambda device: form_for(measured, device), options.device or None)

@@ -36,9 +36,8 @@ def document(
 ) -> schema.Validation:
     """The whole document `eprof.validation/1`.
 
-    max_error_percent: the gate that the worst mean error of all protocols is held against.
-
-    Raises EprofError: there is neither a study nor a run with a meter.
+    max_error_percent: the gate that the worst mean error of all protocols is held against. Raises EprofError: there is
+    neither a study nor a run with a meter.
     """
     if study is None and not whole_runs:
         raise EprofError(f"{notes[0]} Run it again where `eprof doctor` finds a meter.")

@@ -114,7 +114,6 @@ def error_map(settings: Sequence[SettingScores]) -> Markup:
 
 _BARS = 40
 _FAR = 15.0
-_NAME = 44
 
 
 def html(document: Validation) -> str:
@@ -228,7 +227,7 @@ def _tested(document: Validation) -> Section:
     tables = [words.by_protocol(document)]
     if document.to_meter:
         tables.append(words.metered_runs(document))
-    of_times = [] if document.times is None else words.times(document.times)
+    of_times = mapped(words.times, document.times) or ()
     return card("tested", "How it was tested", "How it was tested", Sentence(answer), *tables, explained, *of_times)
 
 
@@ -266,11 +265,11 @@ def _kernels(document: Validation, measured: Measured) -> Iterator[Section]:
         measured_w, predicted_w = kernel.reference.measured_w, kernel.reference.predicted_w
         if measured_w is not None and predicted_w is not None:
             name = kernel.benchmark
-            pairs.append(Pair(name, cut(name, _NAME), measured_w, predicted_w, "W"))
+            pairs.append(Pair(name, cut(name, 44), measured_w, predicted_w, "W"))
     if not pairs:
         return
     off = sum((kernel.scores.mean_percent or 0.0) > _FAR for kernel in measured.by_benchmark)
-    is_off = "are" if off != 1 else "is"
+    is_off = {1: "is"}.get(off, "are")
     answer = (
         f"At {measured.reference.label} MHz, {protocol(document.main_protocol)}; the kernels that are predicted worst "
         f"over all settings stand first. {off or 'None'} of {len(pairs)} {is_off} off by more than {_FAR:.0f} % on "
@@ -289,7 +288,7 @@ def _baselines(document: Validation) -> Section:
     closer = [model for model, scores in document.baselines.items() if _mean(scores[tested]) < _mean(ours[tested])]
     answer = f"{test} none of the other models comes closer to the measured power."
     if closer:
-        verb = "comes" if len(closer) == 1 else "come"
+        verb = {1: "comes"}.get(len(closer), "come")
         answer = (
             f"{test} {', '.join(closer)} {verb} closer to the measured power; but none of their "
             "coefficients is an energy, so they cannot say where the power goes."

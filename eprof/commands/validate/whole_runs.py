@@ -18,7 +18,6 @@ from eprof.lab.power.series import Series, shared
 from eprof.logs.runs import ENERGY, TIME, Measured, Run, is_run, median, open_run, spread
 from eprof.profile import api
 
-_LEAST_KNOWN = 0.95
 _TO_DOCS = "(docs/validate.md)"
 
 
@@ -34,9 +33,8 @@ class _Window(NamedTuple):
 def chosen(series: Sequence[Series], components: Sequence[str], notes: list[str]) -> list[Series]:
     """The components of an external meter that are asked for; of one meter alone, all that it saw.
 
-    notes: gets what of them is added once, as it lies in another.
-
-    Raises MeterError: a component that is in no log, several to choose from, or a log without dates.
+    notes: gets what of them is added once, as it lies in another. Raises MeterError: a component that is in no log,
+    several to choose from, or a log without dates.
     """
     found = shared(series)
     names = [each.component for each in found.series]
@@ -65,9 +63,8 @@ def chosen(series: Sequence[Series], components: Sequence[str], notes: list[str]
 def measured(run: Run, series: Sequence[Series], notes: list[str]) -> Measured:
     """The energy of one run of the program by the power of `series`, as `chosen`: the median over repetitions.
 
-    notes: gets by how much clocks without a zone were moved.
-
-    Raises MeterError: the run does not tell when the program ran, or the power is not known at that time.
+    notes: gets by how much clocks without a zone were moved. Raises MeterError: the run does not tell when the program
+    ran, or the power is not known at that time.
     """
     windows = []
     for measurement in run.manifest.get("measurements", []):
@@ -92,7 +89,7 @@ def measured(run: Run, series: Sequence[Series], notes: list[str]) -> Measured:
     seen = [
         window
         for window in windows
-        if all(_known(window, each)[1] >= _LEAST_KNOWN * (window.end_s - window.begin_s) for each in series)
+        if all(_known(window, each)[1] >= 0.95 * (window.end_s - window.begin_s) for each in series)
     ]
     if not seen:
         window, source = windows[0], series[0].source

@@ -24,21 +24,12 @@ from eprof.lab.measurements.values import Measurements
 FIRST = "No better than a plain mean"
 
 
-def better(ours: float | None, others: Mapping[str, float | None]) -> tuple[str, float] | None:
-    """The best of the means, if it is not further off than our fit; errors in %, None or NaN: not known."""
+def sentence(where: str, ours: float | None, others: Mapping[str, float | None]) -> str | None:
+    """A sentence if the best plain mean is as good as a fit; None: it is not. Errors in %, None or NaN: not known."""
     known = [(error, name) for name, error in others.items() if error is not None and np.isfinite(error)]
     error, name = min(known, default=(np.inf, ""))
     if ours is None or not np.isfinite(ours) or error > ours:
         return None
-    return name, error
-
-
-def sentence(where: str, ours: float | None, others: Mapping[str, float | None]) -> str | None:
-    """A sentence if a plain mean is as good as a fit; errors in % by model. None: it is not."""
-    best = better(ours, others)
-    if best is None:
-        return None
-    name, error = best
     end = "What energies add to it does not show in these rows."
     if name == LINEAR and "kernels" not in where:
         end = "That mean knows each kernel's own measured power; counts are for kernels without."
@@ -46,8 +37,6 @@ def sentence(where: str, ours: float | None, others: Mapping[str, float | None])
 
 
 REPLICAS = 40
-_INTERVAL = (5.0, 95.0)
-_NINE_OF_TEN = 0.9
 _PRIOR_SPREAD = float(np.log(2.0))  # of the logarithm: how far energies of one GPU are from those of another
 _COLLINEAR = 30.0  # condition index above which columns are said to be collinear (Belsley, Kuh, Welsch 1980)
 _SINGULAR = 1e12  # no column is better known than this: exactly collinear
@@ -91,10 +80,7 @@ def examine(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Quality:
-    """The quality of a fit: all that is in `Quality`.
-
-    leaving_out: what is left out in turn; progress: called with what is done, k of n.
-    """
+    """The quality of a fit. leaving_out: what is left out in turn; progress: called with what is done, k of n."""
     again = bootstrap(measurements, fitted.form, replicas, seed, progress)
     values = [[*replica.prices_pj, *(replica.constants[name] for name in CONSTANTS)] for replica in again]
     table = pd.DataFrame(values, columns=[*measurements.terms, *CONSTANTS], dtype=np.float64)
@@ -179,7 +165,7 @@ def _middle(values: pd.Series) -> tuple[float, float]:
     known = values.dropna()
     if not len(known):
         return float("nan"), float("nan")
-    low, high = np.percentile(known, _INTERVAL)
+    low, high = np.percentile(known, (5.0, 95.0))
     return float(low), float(high)
 
 
@@ -221,8 +207,7 @@ def error(predicted: Floats, measured: Floats) -> float:
 
 
 def within(predicted_w: Floats, measurements: Measurements) -> float:
-    """The factor, up or down, to which nine of ten predictions of a new kernel by the fit are right; NaN without
-    any.
+    """The factor, up or down, to which nine of ten predictions of a new kernel by the fit are right; NaN without any.
 
     Of k kernels that were left out the share (k + 1) / k of nine tenths is taken, so that the next one is in it.
     """
@@ -231,7 +216,7 @@ def within(predicted_w: Floats, measurements: Measurements) -> float:
     if not known.any():
         return float("nan")
     number = measurements.rows["benchmark"][known].nunique()
-    return float(np.exp(np.quantile(off[known], min(1.0, _NINE_OF_TEN * (number + 1) / number))))
+    return float(np.exp(np.quantile(off[known], min(1.0, 0.9 * (number + 1) / number))))
 
 
 def bootstrap(

@@ -141,7 +141,6 @@ def scales_at(layout: Layout, clocks: Floats, volts: Floats) -> Floats:
 
 LOWEST, HIGHEST = 0.4, 2.0
 _GRID = np.linspace(0.0, 1.0, 17)
-_NEWTON_STEPS = 7
 
 
 def lowest_points(quartics: Floats, low: Floats, high: Floats) -> Floats:
@@ -153,7 +152,7 @@ def lowest_points(quartics: Floats, low: Floats, high: Floats) -> Floats:
     volts: Floats = low + step * best
     left, right = np.maximum(volts - step, low), np.minimum(volts + step, high)
     a, b, c, d, _ = quartics.T
-    for _ in range(_NEWTON_STEPS):
+    for _ in range(7):
         slope = ((4 * a * volts + 3 * b) * volts + 2 * c) * volts + d
         bend = (12 * a * volts + 6 * b) * volts + 2 * c
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -183,22 +182,12 @@ def monotone(quartics: Floats, low: Floats, high: Floats) -> Floats:
 
 def around(quartics: Floats, pinned: int) -> Floats:
     """(l,) monotone voltages of a domain's levels; that of level `pinned` is 1."""
-    number = len(quartics)
-    below, above = monotone_part(quartics, 0, pinned), monotone_part(quartics, pinned + 1, number)
-    return np.concatenate([below, [1.0], above])
+    below, above = quartics[:pinned], quartics[pinned + 1 :]
+    lower = monotone(below, np.full(len(below), LOWEST), np.ones(len(below)))
+    higher = monotone(above, np.ones(len(above)), np.full(len(above), HIGHEST))
+    return np.concatenate([lower, [1.0], higher])
 
 
-def monotone_part(quartics: Floats, start: int, end: int) -> Floats:
-    """The voltages of levels below (`start` 0) or above the pinned one."""
-    low, high = (LOWEST, 1.0) if start == 0 else (1.0, HIGHEST)
-    size = max(end - start, 0)
-    if size == 0:
-        return np.zeros(0)
-    return monotone(quartics[start:end], np.full(size, low), np.full(size, high))
-
-
-_ROUNDS = 60
-_ALTERNATING = 4
 _STOP = 1e-7
 _HELD = 4.0  # how strongly the common factor of the prior is held to 1, in terms
 _JITTER = 1e-12  # of a diagonal that is 1: keeps a matrix whole whose columns are collinear
@@ -233,7 +222,7 @@ class Search:
         """The best of the searches from all starts."""
         return min((self.descend(start) for start in starts), key=lambda result: result.objective)
 
-    def descend(self, volts: Volts, alternating: int = _ALTERNATING, most: int = _ROUNDS) -> Found:
+    def descend(self, volts: Volts, alternating: int = 4, most: int = 60) -> Found:
         """Search on: alternate for a few rounds, then take Gauss-Newton steps, until the sum of squares stays."""
         unknowns, objective = self.coefficients(volts)
         if self.form.voltages != "estimated":

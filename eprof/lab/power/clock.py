@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from eprof.base.arrays import Floats
+from eprof.base.known import mapped
 from eprof.base.text import pattern
 
-_LONGEST = 64  # characters of a date
 DAY_S, _HOUR_S = 86400.0, 3600.0
 _FORMATS = [
     "%Y-%m-%d %H:%M:%S.%f",
@@ -64,7 +64,7 @@ def moment(text: str, unit_s: float = 1.0) -> Moment:
 
 
 def _date(text: str) -> Moment:
-    if len(text) > _LONGEST:
+    if len(text) > 64:  # characters of a date
         return Moment(math.nan)
     if len(text) > len("2026-01-01"):
         with suppress(ValueError):
@@ -148,4 +148,4 @@ def seconds(text: str) -> float:
     """An interval as users write it: "60s", "100ms", "5". NaN for none."""
     match = re.fullmatch(r"(\d+\.?\d*|\.\d+) *(ms|us|s|min|h|)", text.strip())
     size = {"us": 1e-6, "ms": 1e-3, "min": 60.0, "h": _HOUR_S}
-    return float(match[1]) * size.get(match[2], 1.0) or math.nan if match else math.nan
+    return mapped(lambda match: float(match[1]) * size.get(match[2], 1.0), match) or math.nan

@@ -25,12 +25,12 @@ from eprof.base.text import by_sign, counted, few, pattern, phrase, when
 from eprof.lab.power import clock, long_logs
 from eprof.lab.power.clock import Moment
 from eprof.lab.power.long_logs import LongLog
-from eprof.lab.power.meters import JOULE, PACE, SAMPLED, SHARE, Meter, NoSeries, Reading, Row, known, rows
+from eprof.lab.power.meters import JOULE, PACE, SAMPLED, SHARE, Meter, NoSeries, Reading, Row, known
+from eprof.lab.power.meters import rows as rows_of
 from eprof.lab.power.series import MOST_W, Series
 from eprof.logs.rows import stream
 
 _MOST_BYTES = 256 << 20
-_NAMED = 3
 _FEW = 0.1  # of the samples of a meter may be below 0; what has more is no power drawn
 _MOSTLY = 0.8  # of the moments of several devices have a row of each
 _FALLS = 1 / 3  # of the steps of a counter may be falls; what has more is none
@@ -82,7 +82,7 @@ def sampled(path: str, notes: list[str], interval_s: float | None = None) -> tup
     blocks = _blocks(path, notes)
     head = list(islice(blocks, 2))
     lines = lines_of(head[0])[:_START] if len(head) > 1 else _lines(path, head)
-    meter, found = _recognised(path, lines)
+    meter, rows = _recognised(path, lines)
     layout = meter.layout(path, lines) if len(head) > 1 else None
     if layout is not None:
         log = long_logs.read(layout, chain(head, blocks), path)
@@ -91,11 +91,11 @@ def sampled(path: str, notes: list[str], interval_s: float | None = None) -> tup
     else:
         if len(head) > 1:
             lines = _lines(path, chain(head, blocks))
-            meter, found = _recognised(path, lines)
-        told_s = interval_s or meter.interval_s(lines) or _pace_of_rows(path, found, said)
-        moments, its_clock = _moments(path, meter, found, told_s, interval_s is not None, said)
-        tracks = list(_tracks(meter, found, moments))
-        untold = {one.component for row in found for one in row.readings if not one.told}
+            meter, rows = _recognised(path, lines)
+        told_s = interval_s or meter.interval_s(lines) or _pace_of_rows(path, rows, said)
+        moments, its_clock = _moments(path, meter, rows, told_s, interval_s is not None, said)
+        tracks = list(_tracks(meter, rows, moments))
+        untold = {reading.component for row in rows for reading in row.readings if not reading.told}
     tracks = [part for track in tracks for part in _of_devices(path, meter, track, its_clock, said)]
     if meter.zero:
         tracks = [track for track in tracks if (track.values > 0).any()]
@@ -104,7 +104,7 @@ def sampled(path: str, notes: list[str], interval_s: float | None = None) -> tup
     known_ = [track for track in tracks if not np.isnan(track.values).all()]
     if not known_:
         names = [track.component for track in tracks] or ["its power"]
-        raise LogError(f"{path}: no cell of {few(names, _NAMED)} holds a number.")
+        raise LogError(f"{path}: no cell of {few(names, 3)} holds a number.")
     if untold:
         said.append(f"{path}: no unit is written for {', '.join(sorted(untold))}; taken for W")
     # Beside counters, which end with their last sample, power does, too.
@@ -128,10 +128,10 @@ def are_sampled(paths: Iterable[str]) -> bool:
     are = {}
     for path in paths:
         try:
-            _, found = _recognised(path, lines_of(next(_blocks(path, []), b""))[:_START])
+            _, rows = _recognised(path, lines_of(next(_blocks(path, []), b""))[:_START])
         except (LogError, csv.Error):
-            found = []
-        are[path] = any(reading.kind == SHARE for row in found[:1] for reading in row.readings)
+            rows = []
+        are[path] = any(reading.kind == SHARE for row in rows[:1] for reading in row.readings)
     if any(are.values()) and not all(are.values()):
         other = next(path for path, is_log in are.items() if not is_log)
         raise LogError(f"{other}: is no log of sampled activity, as others are; give those alone.")
@@ -145,7 +145,7 @@ def what_it_is(path: str) -> str | None:
         lines = _lines(path, _blocks(path, []))
         if (other := _named(others, lines)) is not None:
             return f"{other.what}, which tells no kernels; give its joules with --energy, beside a profiler's log"
-        meter = next((meter for meter in meters if any(rows(meter, path, lines))), None)
+        meter = next((meter for meter in meters if any(rows_of(meter, path, lines))), None)
     except (LogError, csv.Error):
         return None
     if meter is None:
@@ -160,12 +160,14 @@ def _named(others: Iterable[NoSeries], lines: Sequence[str]) -> NoSeries | None:
     return next((other for other in others if any(re.search(other.sign, line[:2000]) for line in lines[:50])), None)
 
 
-def _pace_of_rows(path: str, found: Sequence[Row], notes: list[str]) -> float | None:
+def _pace_of_rows(path: str, rows: Sequence[Row], notes: list[str]) -> float | None:
     """How long a row of a log lasts that has no times, but joules and watts of its first device."""
-    if not found or any(row.time for row in found):
+    if not rows or any(row.time for row in rows):
         return None
-    device = found[0].readings[0].device
-    own = [{one.kind: one.value for one in row.readings} for row in found if row.readings[0].device == device]
+    device = rows[0].readings[0].device
+    own = [
+        {reading.kind: reading.value for reading in row.readings} for row in rows if row.readings[0].device == device
+    ]
     joules, watts = (np.array([row.get(kind, math.nan) for row in own]) for kind in (JOULE, PACE))
     return _pace_s(path, joules, watts, 1, notes)
 
@@ -192,11 +194,11 @@ def _of_long(
     has_times = bool(log.layout.times)
     told_s = told_s and told_s * log.of_each
     by_device = {device: log.rows(device) for device in log.devices}
-    for rows_ in by_device.values():
-        kinds = {power.kind: rows_.values[place] for place, power in enumerate(log.layout.powers)}
+    for own in by_device.values():
+        kinds = {power.kind: own.values[place] for place, power in enumerate(log.layout.powers)}
         if not has_times and not told_s and {JOULE, PACE} <= kinds.keys():
             told_s = _pace_s(path, kinds[JOULE], kinds[PACE], log.of_each, notes)
-        if log.of_each > 1 and log.layout.device_at is None and (rows_.begin_s == rows_.end_s).mean() > _MOSTLY:
+        if log.of_each > 1 and log.layout.device_at is None and (own.begin_s == own.end_s).mean() > _MOSTLY:
             raise _several(path, "power")
     if not has_times and not told_s:
         raise _without_times(path, meter)
@@ -210,17 +212,17 @@ def _of_long(
     if meter.generic and has_times and log.layout.unit_s is None and not (log.times.absolute or log.times.of_day):
         notes.append(_NO_UNIT.format(path))
     tracks = []
-    for device, rows_ in by_device.items():
+    for device, own in by_device.items():
         if not has_times:
-            rows_.begin_s = np.multiply(told_s or 0.0, np.arange(len(rows_)), dtype=float)
-            rows_.end_s = rows_.begin_s + (told_s or 0.0)
+            own.begin_s = np.multiply(told_s or 0.0, np.arange(len(own)), dtype=float)
+            own.end_s = own.begin_s + (told_s or 0.0)
         for place, power in enumerate(log.layout.powers):
             label = power.component + phrase(" {}", device)
             within = log.layout.form.within.get(power.component, "")
             is_step = power.is_step or meter.value == "joules"
-            track = _Track(label, power.kind, is_step, within, rows_.begin_s, rows_.values[place])
+            track = _Track(label, power.kind, is_step, within, own.begin_s, own.values[place])
             if track.is_mean(meter):
-                track.times = rows_.end_s
+                track.times = own.end_s
             tracks.append(track)
     return tracks, _Clock(*log.times[1:], told_s, asked_s is not None)
 
@@ -242,13 +244,13 @@ def _recognised(path: str, lines: Sequence[str]) -> tuple[Meter, list[Row]]:
         if other is not None and empty is None:
             raise LogError(f"{path}: is {other.what}, and no power over time; log samples instead (docs/timeline.md).")
         try:
-            found = list(rows(meter, path, lines))
+            rows = list(rows_of(meter, path, lines))
         except (LogError, csv.Error) as err:
             raise LogError(f"{path}{when(not str(err).startswith(':'), ': ')}{err}") from err
-        if any(not math.isnan(one.value) for row in found for one in row.readings):
-            return meter, found
-        is_sure = found and not (meter.table and meter.table.separator)
-        empty = empty or ((meter, found) if is_sure else None)
+        if any(not math.isnan(reading.value) for row in rows for reading in row.readings):
+            return meter, rows
+        is_sure = rows and not (meter.table and meter.table.separator)
+        empty = empty or ((meter, rows) if is_sure else None)
     if empty is None:
         raise LogError(
             f"{path}: no power over time was found; give a table with a column of time (`time_s`, `timestamp`) and "
@@ -302,32 +304,32 @@ def _is_cut(last: str, before: str) -> bool:
 
 
 def _moments(
-    path: str, meter: Meter, found: Sequence[Row], told_s: float | None, is_asked: bool, notes: list[str]
+    path: str, meter: Meter, rows: Sequence[Row], told_s: float | None, is_asked: bool, notes: list[str]
 ) -> tuple[list[float], _Clock]:
     """The time of each row in s, NaN where it has none, and what kind of times they are. Raises LogError."""
-    read_ = [clock.moment(row.time or "", row.unit_s or 1.0) for row in found]
-    for row, time in zip(found, read_, strict=True):
+    read_ = [clock.moment(row.time or "", row.unit_s or 1.0) for row in rows]
+    for row, time in zip(rows, read_, strict=True):
         if row.time and math.isnan(time.seconds):
             raise LogError(
                 f"{path}:{row.number}: `{row.time[:40]}` is no time that is read; write s, or 2026-01-31 12:00:00."
             )
     times = [time.seconds for time in read_]
     lost = sum(map(math.isnan, times))
-    if len(found) == 1 and not meter.table and meter.value == "sample":
+    if len(rows) == 1 and not meter.table and meter.value == "sample":
         raise LogError(
             f"{path}: is one reading of {meter.meter}, and no power over time; log samples instead (docs/timeline.md)."
         )
-    if lost == len(found):
+    if lost == len(rows):
         if not told_s:
             raise _without_times(path, meter)
         return times, _Clock(False, False, False, told_s, True)
     if lost:
         notes.append(f"{path}: {counted(lost, 'reading')} without a time were left out")
-    elapsed = [row.elapsed_s for row in found if row.elapsed_s is not None]
-    if len(elapsed) == len(found):  # finer than the stamps
+    elapsed = [row.elapsed_s for row in rows if row.elapsed_s is not None]
+    if len(elapsed) == len(rows):  # finer than the stamps
         times = (times[0] + np.cumsum(elapsed) - elapsed[0]).tolist()
         told_s = elapsed[0]
-    if meter.generic and found[0].unit_s is None and not any(time.absolute or time.of_day for time in read_):
+    if meter.generic and rows[0].unit_s is None and not any(time.absolute or time.of_day for time in read_):
         notes.append(_NO_UNIT.format(path))
     kinds = Moment(0.0, *(any(time[at] for time in read_) for at in (1, 2, 3)))
     return times, _Clock(kinds.absolute, kinds.zoned, kinds.of_day, told_s, is_asked)
@@ -336,38 +338,34 @@ def _moments(
 # ---- of what
 
 
-def _tracks(meter: Meter, found: Sequence[Row], moments: Sequence[float]) -> Iterator[_Track]:
+def _tracks(meter: Meter, rows: Sequence[Row], moments: Sequence[float]) -> Iterator[_Track]:
     samples: dict[tuple[str, str], list[tuple[float, Reading]]] = {}
     has_times = not all(map(math.isnan, moments))
-    for row, time_s in zip(found, moments, strict=True):
+    for row, time_s in zip(rows, moments, strict=True):
         if has_times and math.isnan(time_s):
             continue
-        for one in row.readings:
-            label = one.component + when(one.device and meter.devices != "added", f" {one.device}")
-            samples.setdefault((label, one.device), []).append((time_s, one))
+        for reading in row.readings:
+            label = reading.component + when(reading.device and meter.devices != "added", f" {reading.device}")
+            samples.setdefault((label, reading.device), []).append((time_s, reading))
     tracks = {}
     for (label, device), own in samples.items():
         _, first = own[0]
-        times, values = np.array([(time_s, one.value) for time_s, one in own]).T
+        times, values = np.array([(time_s, reading.value) for time_s, reading in own]).T
         is_step = first.is_step or meter.value == "joules"
         tracks[label, device] = _Track(label, first.kind, is_step, first.within, times, values)
     if meter.devices != "added":
         yield from tracks.values()
         return
+    # Devices whose joules are added up, moment by moment; not known where one of them is not there.
     for name in dict.fromkeys(component for component, _ in tracks):
-        yield _sum([track for (component, _), track in tracks.items() if component == name])
-
-
-def _sum(tracks: Sequence[_Track]) -> _Track:
-    """Devices whose joules are added up, moment by moment; not known where one of them is not there."""
-    parts: dict[float, list[float]] = {}
-    for track in tracks:
-        for time_s, value in dict.fromkeys(zip(track.times.tolist(), track.values.tolist(), strict=True)):
-            parts.setdefault(time_s, []).append(value)
-    most = max(map(len, parts.values()))
-    summed = [sum(values) if len(values) == most else math.nan for values in parts.values()]
-    first = tracks[0]
-    return _Track(first.component, first.kind, first.is_step, first.within, np.array(list(parts)), np.array(summed))
+        same = [track for (component, _), track in tracks.items() if component == name]
+        parts: dict[float, list[float]] = {}
+        for track in same:
+            for time_s, value in dict.fromkeys(zip(track.times.tolist(), track.values.tolist(), strict=True)):
+                parts.setdefault(time_s, []).append(value)
+        most = max(map(len, parts.values()))
+        summed = [sum(values) if len(values) == most else math.nan for values in parts.values()]
+        yield replace(same[0], times=np.array(list(parts)), values=np.array(summed))
 
 
 def _of_devices(path: str, meter: Meter, track: _Track, its: _Clock, notes: list[str]) -> Iterator[_Track]:

@@ -183,10 +183,12 @@ def _of_rows(log: LongLog, rows: Sequence[Row], path: str) -> _Block:
         if row.time and math.isnan(time.seconds):
             raise LogError(f"{path}:{row.number}: `{row.time[:40]}` is no time that is read.")
     log.times = max([log.times, *moments], key=lambda time: time[1:])
-    log.untold |= {one.component for row in rows for one in row.readings if not one.told}
+    log.untold |= {cell.component for row in rows for cell in row.readings if not cell.told}
     devices = list(dict.fromkeys(row.readings[0].device for row in rows))
     codes = np.array([devices.index(row.readings[0].device) for row in rows], np.int64)
-    values = np.array([[one.value for one in row.readings] for row in rows], float).reshape(-1, len(log.layout.powers))
+    values = np.array([[cell.value for cell in row.readings] for row in rows], float).reshape(
+        -1, len(log.layout.powers)
+    )
     return _Block(np.array([time.seconds for time in moments]), codes, devices, list(values.T))
 
 
@@ -278,11 +280,11 @@ def _numbers(log: LongLog, place: int, texts: pl.Series) -> Floats | None:
             if text[:1].isalpha() and unit_of(text):
                 return None
             try:
-                one = reading(layout.form, power, 0, text, "", layout.header.separator)
+                cell = reading(layout.form, power, 0, text, "", layout.header.separator)
             except LogError:
                 return None
-            known[text] = one.value
-            if not one.told:
+            known[text] = cell.value
+            if not cell.told:
                 log.untold.add(power.component)
         values[odd.to_numpy()] = texts.filter(odd).replace_strict(known, return_dtype=pl.Float64).to_numpy()
     return values

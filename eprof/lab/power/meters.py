@@ -328,7 +328,7 @@ class Layout(Struct):
         sep = self.header.separator
         readings = [reading(form, power, number, cells[power.at], device, sep) for power in self.powers]
         time = " ".join(cells[at] for at in self.times)
-        if all(math.isnan(one.value) for one in readings):
+        if all(math.isnan(cell.value) for cell in readings):
             _refuse_other_header(form, number, cells)
             # A line among the rows that has neither a time nor a number is none of the meter's.
             if self.times and math.isnan(moment(time).seconds):
@@ -358,7 +358,15 @@ def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
     """Where the cells of a log are whose first lines are given; None where no line is a header. Raises LogError."""
     for header in _headers(form, lines):
         names = header.names
-        if not _is_header(form, names) or not (powers := _powers(form, names, path)):
+        if not _is_header(form, names):
+            continue
+        # One a component: of several the first, joules before watts.
+        powers: dict[str, _Power] = {}
+        for power in _described(form, names) if form.columns else _undescribed(form, names, path):
+            before = powers.get(power.component)
+            if before is None or (power.kind == JOULE != before.kind):
+                powers[power.component] = power
+        if not powers:
             continue
         behind = lines[header.place + 1 :]
         times = _times(form, header, behind)
@@ -366,7 +374,7 @@ def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
             device_at = _device(form, header, behind)
             unit_s = next((_SECONDS.get(_written(names[at]).lower()) for at in times), None)
             fits = [(at, re.compile(text)) for name, text in form.rows.items() if (at := _at(names, name)) is not None]
-            return Layout(form, header, powers, times, device_at, fits, unit_s)
+            return Layout(form, header, list(powers.values()), times, device_at, fits, unit_s)
     return None
 
 
@@ -497,16 +505,6 @@ def _device(form: Table, header: _Header, lines: Sequence[str]) -> int | None:
     seen = {at: len({cells[at] for cells in some if at < len(cells)}) for at in places}
     most = len(some) if form.columns else max(len(some) / 2, 2)
     return max((at for at in places if seen[at] <= most), key=seen.__getitem__, default=None)
-
-
-def _powers(form: Table, names: Sequence[str], path: str) -> list[_Power]:
-    """The columns of power of a table, one a component: of several the first, joules before watts."""
-    found: dict[str, _Power] = {}
-    for power in _described(form, names) if form.columns else _undescribed(form, names, path):
-        before = found.get(power.component)
-        if before is None or (power.kind == JOULE != before.kind):
-            found[power.component] = power
-    return list(found.values())
 
 
 def _described(form: Table, names: Sequence[str]) -> Iterator[_Power]:

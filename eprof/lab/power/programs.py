@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec.structs import replace
 
+from eprof import costs
 from eprof.base.arrays import Ints
-from eprof.base.errors import CostError, LogError
+from eprof.base.errors import CostError, LogError, UsageError
 from eprof.costs import CostTable
 from eprof.lab.power import fuse, logs, marks
 from eprof.lab.power.activity import Activity, activities, work_per_s
@@ -85,6 +87,24 @@ def measurements(
     told = f"Rows are {_ROW_S:g} s of a program at a clock, or less; work is active x clock x units of {table.name}."
     several = [f"There are {len(notes) - _NOTES} such notes more."] * (len(notes) > _NOTES)
     return replace(made, notes=(told, *notes[:_NOTES], *several, *made.notes), sources=tuple(names))
+
+
+def reader(
+    files: Sequence[str], table: str | None, naming: str, marked: Sequence[str], **options: Any
+) -> Callable[[Iterable[str | Path]], Measurements] | None:
+    """What reads logs of sampled activity as rows by a table of that name, with `options`; None: these are no such
+    logs.
+
+    naming: what says the name of the table. marked: files of marks. Raises UsageError: it is not said, or marks are of
+    other files; LogError: some are such logs and others are not.
+    """
+    if not logs.are_sampled(files):
+        if marked:
+            raise UsageError("--marks tells programs of sampled logs apart, of which there are none.")
+        return None
+    if table is None:
+        raise UsageError(f"What a GPU sampled is work by its peaks, and these logs do not name it; {naming}.")
+    return partial(measurements, table=costs.load(table), marked=marked, **options)
 
 
 def peaks(table: CostTable) -> tuple[dict[str, float], float | None]:

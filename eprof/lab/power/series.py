@@ -74,8 +74,9 @@ class Series(Struct, frozen=True, eq=False, dict=True):
         cls, component: str, source: str, edges: Floats, values: Floats, absolute: bool, is_joules: bool
     ) -> Series:
         """The mean power, or the joules, of the time up to each edge from the one before."""
-        watts = values / np.diff(edges) if is_joules else values
-        return cls(component, source, edges, np.where(_gaps(edges), np.nan, watts), absolute)
+        if is_joules:
+            values = values / np.diff(edges)
+        return cls(component, source, edges, np.where(_gaps(edges), np.nan, values), absolute)
 
     @property
     def period_s(self) -> float:
@@ -158,8 +159,7 @@ _MOST = 1.05  # of the power of a whole that a part may have, as meters differ
 class Shared(NamedTuple):
     """Series with names of their own, and by these: what has the joules of a component, too.
 
-    Such joules are never added to the other's. too_large: components that by their names lie in another, but have more
-    power.
+    Such joules are never added to the other's. too_large: what by its name lies in another, but has more power.
     """
 
     series: list[Series]

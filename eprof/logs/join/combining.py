@@ -16,15 +16,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations, compress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
 
 from eprof import profilers
 from eprof.base.arrays import Columns, alike, numbered
-from eprof.base.gpus import normal_label, unnumbered
-from eprof.base.known import only
+from eprof.base.gpus import UNNAMED, normal_label, unnumbered
+from eprof.base.known import either, mapped, only
 from eprof.base.marks import Mark
 from eprof.base.text import counted, cut, few, pattern, phrase, when
 from eprof.logs.join import spelling
@@ -40,31 +40,39 @@ _BEST_TIMES = (
     "nvprof-gpu-summary",
 )  # fmt: skip
 _NUMBERED = pattern(r"ncu device (\d+)(?: \(CC (.*)\))?")
+_NAMELESS = pattern(rf"{UNNAMED} \((\d+)\)()")  # as above: a number, and no capability
 _EXAMPLES = 3
 _Row = tuple[str | None, str, str | None]
 Times = dict[str, Sums]
 CapabilityOf = Callable[[str], tuple[str, ...]]
 
 
-def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> Launches:
+class _Named(NamedTuple):
+    """The device that is named beside the tables of all logs; by_user: that the user says so, of all devices."""
+
+    device: str | None
+    by_user: bool
+
+
+def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None, named: str | None = None) -> Launches:
     """Join the tables of one or more logs, a row for each device and kernel: see the rules at the module's head.
 
     capability_of: the compute capabilities that a GPU of some name may have, which keeps devices of one number
-    apart. Counters are totals over a row's launches where their unit is one of TOTALS, else averages weighted by
-    launches. Raises nothing: `warnings` names what does not match.
+    apart. named: the GPU of logs that name none, by the user. Counters are totals over a row's launches where their
+    unit is one of TOTALS, else averages weighted by launches. Raises nothing: `warnings` names what does not match.
     """
     programs = of_several_programs([log.command for log in logs if log.command])
-    warnings = [f"joined logs of {programs}"] if programs else []
+    warnings = [*filter(None, [phrase("joined logs of {}", programs)])]
     logs, spelling_notes = spelling.agree(logs)
     collected = together([part for log in logs for table in log.tables for part in by_collection(table)])
     tables, twice = without_copies(collected, logs)
     tables, views = _without_views(tables)
     warnings += [*twice, *views, *spelling_notes]
     kernels = _Kernels()
-    named_devices = {log.device for log in logs if log.device}
-    beside = only(named_devices)
-    _name_devices(tables, kernels, capability_of or (lambda _: ()), warnings, beside)
-    placed = list(_place(tables, kernels, beside, warnings))
+    beside = only({log.device for log in logs if log.device})
+    device = _Named(beside or named, named is not None and beside is None)
+    _name_devices(tables, kernels, capability_of or (lambda _: ()), warnings, device)
+    placed = list(_place(tables, kernels, device, warnings))
     placed = list(_settle_parts(placed, kernels, warnings))
     size = len(kernels.rows)
     units = _units(placed, warnings)
@@ -81,6 +89,9 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> L
     # Of a kernel without counters or time, the launches in the table that has most of them.
     seen = [np.bincount(row, table.rows.launches, size) for table, row in placed]
     timed = np.where(best.launches > 0, best.launches, np.max([np.zeros(size), *seen], axis=0))
+    part = None
+    if kernels.has_parts:
+        part = np.array([part for *_, part in kernels.rows], dtype=object)
     return Launches(
         KernelRows(
             device=np.array([device for device, _, _ in kernels.rows], dtype=object),
@@ -88,7 +99,7 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> L
             launches=np.where(launches > 0, launches, timed).astype(np.int64),
             time_s=time_s,
             time_marks=time_marks,
-            part=np.array([part for *_, part in kernels.rows], dtype=object) if kernels.has_parts else None,
+            part=part,
         ),
         Columns(tuple(units), values.T),
         Columns(tuple(units), marks.T),
@@ -154,7 +165,13 @@ def _added_up(
         whole.take(sums)
         for kind, of_kind in seconds.items():
             times.setdefault(kind, Sums(size, [True])).take(of_kind)
-    warnings += _contradictions(whole.is_apart, list(units), names)
+    if whole.is_apart.any():
+        counters = list(compress(units, np.asarray(whole.is_apart.any(axis=1))))
+        kernels = _these(np.asarray(whole.is_apart.any(axis=0)), names)
+        warnings.append(
+            f"{kernels}: tables that should be of the same launches tell different counts a launch of "
+            f"{_listed(counters)}, so these are estimated; see that they are of one program with one input"
+        )
     return whole, {kind: times[kind] for kind in sorted(times, key=_rank)}
 
 
@@ -180,7 +197,7 @@ def _counted_once(of_passes: Sequence[Sequence[Table]]) -> Iterable[str]:
     """One sentence on counters of several passes, where only their lists of counters show that these are passes."""
     counters: list[set[str]] = []  # by which passes are told apart: those of its list, where a table has one
     for tables in of_passes:
-        listed = (table.units if table.collected is None else table.units.keys() & table.collected for table in tables)
+        listed = (table.units.keys() & either(table.collected, table.units.keys()) for table in tables)
         counters.append(set[str]().union(*listed) - profilers.aside())
     kinds = [{table.kind for table in tables} for tables in of_passes]
     shared = {
@@ -198,17 +215,6 @@ def _counted_once(of_passes: Sequence[Sequence[Table]]) -> Iterable[str]:
 
 def _listed(labels: Sequence[str]) -> str:
     return few([f"`{label}`" for label in labels], _EXAMPLES, "counters")
-
-
-def _contradictions(is_apart: Array, labels: Sequence[str], names: Sequence[str]) -> Iterable[str]:
-    """One sentence on counters of which two passes tell different counts a launch; (n_counters, n_kernels)."""
-    if is_apart.any():
-        counters = [labels[place] for place in np.flatnonzero(is_apart.any(axis=1)).tolist()]
-        kernels = np.asarray(is_apart.any(axis=0))
-        yield (
-            f"{_these(kernels, names)}: tables that should be of the same launches tell different counts a "
-            f"launch of {_listed(counters)}, so these are estimated; see that they are of one program with one input"
-        )
 
 
 class _Kernels(Struct):
@@ -233,8 +239,7 @@ class _Kernels(Struct):
         codes, first = alike(*(column.codes for column in columns))
         numbers = []
         for device, kernel, *part in zip(*(column.chosen(first).texts() for column in columns), strict=True):
-            known = alone if device is None else self.device(device)
-            row = known, kernel, next(iter(part), None)
+            row = either(mapped(self.device, device), alone), kernel, next(iter(part), None)
             numbers.append(self.rows.setdefault(row, len(self.rows)))
         return np.array(numbers, dtype=np.int64)[codes]
 
@@ -246,32 +251,33 @@ def _devices(table: Table) -> list[str]:
 
 
 def _name_devices(
-    tables: Sequence[Table], kernels: _Kernels, capability_of: CapabilityOf, warnings: list[str], beside: str | None
+    tables: Sequence[Table], kernels: _Kernels, capability_of: CapabilityOf, warnings: list[str], named: _Named
 ) -> None:
     """Say which labels of devices in several logs are one device: "ncu device 0 (CC 8.0)" is device 0 of other tables.
 
     Not if that is known to be of another capability, nor if devices of several capabilities may be it.
-    beside: the device that logs name beside their tables, which the only one in the tables is then.
+    named: the device that is named beside the tables, which the only one in them is then.
     """
     labels: dict[str, bool] = {}
     for table in tables:
         for name in _devices(table):
             labels[name] = labels.get(name, False) or _is_timed(table) or _is_slowed(table.kind)
     numbered = {name: match for name in labels if (match := _NUMBERED.match(name))}
-    if beside is not None and len(labels) == 1 and labels.keys() == numbered.keys():
-        (name,) = labels
-        capability = numbered[name][2]
-        if capability is None or capability in capability_of(beside):
-            kernels.devices[normal_label(name)] = kernels.devices.setdefault(normal_label(beside), beside)
-            warnings.append(f"{name} is taken to be {beside}, which a line beside the tables names")
-            return
+    nameless = numbered | {name: match for name in labels if (match := _NAMELESS.match(name))}
+    fits = all(not match[2] or match[2] in capability_of(named.device or "") for match in nameless.values())
+    if named.device and labels.keys() == nameless.keys() and fits and (len(labels) == 1 or named.by_user):
+        for name, match in nameless.items():
+            label = named.device if len(labels) == 1 else f"{named.device} ({match[1]})"
+            kernels.devices[normal_label(name)] = kernels.devices.setdefault(normal_label(label), label)
+            if not named.by_user:
+                warnings.append(f"{name} is taken to be {named.device}, which a line beside the tables names")
+        return
     for name in labels:
-        known = _as_named(numbered[name], labels, capability_of) if name in numbered else None
+        same = mapped(_as_named, numbered.get(name), labels, capability_of)
         rivals = {match[2] for match in numbered.values() if name in numbered and match[1] == numbered[name][1]}
-        if known is not None and (len(rivals) == 1 or capability_of(known)):
-            key = normal_label(known)
-            kernels.devices[normal_label(name)] = kernels.devices.setdefault(key, known.strip())
-            warnings.append(f"{name} is taken to be {known}, as other logs name it")
+        if same is not None and (len(rivals) == 1 or capability_of(same)):
+            kernels.devices[normal_label(name)] = kernels.devices.setdefault(normal_label(same), same.strip())
+            warnings.append(f"{name} is taken to be {same}, as other logs name it")
         else:
             kernels.device(name)
 
@@ -285,34 +291,35 @@ def _as_named(numbered: re.Match[str], labels: Mapping[str, bool], capability_of
     known = only(same.values())
     if known is None or capability is None:
         return known
-    possible = capability_of(known)
-    return known if not possible or capability in possible else None
+    if capability in (capability_of(known) or [capability]):
+        return known
+    return None
 
 
 def _only_part(table: Table) -> str | None:
     """The part of all rows of a table (the rank of a log of one rank), else None."""
-    return None if table.rows.part is None else only(table.rows.part.names)
+    return mapped(lambda part: only(part.names), table.rows.part)
 
 
 def _place(
-    tables: Sequence[Table], kernels: _Kernels, beside: str | None, warnings: list[str]
+    tables: Sequence[Table], kernels: _Kernels, named: _Named, warnings: list[str]
 ) -> Iterable[tuple[Table, Array]]:
     """Tables with the joined row (device and kernel) that each of their rows belongs to.
 
-    beside: the device that logs name beside their tables, for where no table names one.
+    named: the device that is named beside the tables, for where none of them names one.
     """
     all_devices = list(dict.fromkeys(kernels.devices.values()))
-    if not all_devices and beside is not None:
-        all_devices = [kernels.device(beside)]
-        warnings.append(
-            f"no table names the GPU in full; it is taken to be {unnumbered(beside)}, by what the logs say beside it"
-        )
+    if not all_devices and named.device is not None:
+        all_devices = [kernels.device(named.device)]
+        if not named.by_user:
+            name = unnumbered(named.device)
+            warnings.append(f"no table names the GPU in full; it is taken to be {name}, by what the logs say beside it")
     # Where a rank has one GPU, its rows without a device are of it.
     of_rank: dict[str, list[str]] = {}
     for table in tables:
         if (part := _only_part(table)) is not None:
-            named = [kernels.device(name) for name in _devices(table)]
-            of_rank[part] = list(dict.fromkeys([*of_rank.get(part, ()), *named]))
+            own = [kernels.device(name) for name in _devices(table)]
+            of_rank[part] = list(dict.fromkeys([*of_rank.get(part, ()), *own]))
     of_rank = {part: devices for part, devices in of_rank.items() if devices}
     for table in tables:
         known = of_rank.get(_only_part(table) or "", all_devices)

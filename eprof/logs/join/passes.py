@@ -20,6 +20,8 @@ from msgspec.structs import replace
 
 from eprof import profilers
 from eprof.base.arrays import Columns, alike, numbered
+from eprof.base.known import either
+from eprof.base.text import phrase, when
 from eprof.logs.join.sums import blocks
 from eprof.logs.rows.log import TOTALS, Log, Table
 from eprof.profilers import signs_of
@@ -59,9 +61,8 @@ def _signature(table: Table) -> _Signature:
 
     Times are no list of counters, nor are launch shapes, which every pass has.
     """
-    counters = frozenset(table.units) if table.collected is None else table.collected
-    aside = profilers.aside()
-    return table.kind, frozenset(counter for counter in counters - aside if not counter.startswith(_SHAPES))
+    counters = either(table.collected, frozenset(table.units)) - profilers.aside()
+    return table.kind, frozenset(counter for counter in counters if not counter.startswith(_SHAPES))
 
 
 def _are_runs(signature: _Signature, known: Sequence[_Signature]) -> bool:
@@ -115,14 +116,15 @@ def without_copies(tables: Sequence[Table], logs: Sequence[Log]) -> tuple[list[T
     again = _again(tables)
     if not again:
         return list(tables), [f"{twin}; it was added as if it were a further run" for twin in twins]
-    more = [f"{len(twins) - _EXAMPLES} more"] if len(twins) > _EXAMPLES else []
-    these = f" ({', '.join([*twins[:_EXAMPLES], *more])})" if twins else ""
+    more = when(len(twins) > _EXAMPLES, f"{len(twins) - _EXAMPLES} more")
+    these = phrase(" ({})", ", ".join(filter(None, [*twins[:_EXAMPLES], more])))
     number = sum(len(runs) for runs in again.values())
-    stand, are = ("a table stands", "is") if number == 1 else (f"{number} tables stand", "are")
-    left = [
-        table.chosen(~np.isin(table.rows.run, again[place])) if place in again else table
-        for place, table in enumerate(tables)
-    ]
+    stand, are = "a table stands", "is"
+    if number > 1:
+        stand, are = f"{number} tables stand", "are"
+    left = list(tables)
+    for place, runs in again.items():
+        left[place] = left[place].chosen(~np.isin(left[place].rows.run, runs))
     return [table for table in left if len(table.rows)], [
         f"{stand} in these logs twice, cell by cell{these}, and {are} counted once; if they are of different runs, "
         "make each run a file of its own and add --group rank"
@@ -137,7 +139,7 @@ def _again(tables: Sequence[Table]) -> dict[int, list[int]]:
             continue
         rows = table.rows
         runs, first = np.unique(rows.run, return_index=True)
-        processes = np.full(len(runs), -1) if rows.process is None else rows.process[first]  # -1: not told
+        processes = either(rows.process, np.full(len(rows), -1))[first]  # -1: not told
         for run, process in zip(runs.tolist(), processes.tolist(), strict=True):
             alike.setdefault((table.kind, frozenset(table.units), process), []).append((place, run))
     candidates = [places for places in alike.values() if len(places) > 1]
@@ -177,7 +179,7 @@ def _prints(table: Table) -> dict[int, int]:
 
 def _of_counter(label: str, key: Array, values: Array, launches: Array | None) -> Array:
     """The share of a counter in a run's fingerprint. launches: of an average, which is rounded."""
-    sums = np.bincount(key, np.nan_to_num(values if launches is None else values * launches))
+    sums = np.bincount(key, np.nan_to_num(values * either(launches, 1)))
     if launches is not None:
         sums = sums.astype(np.float32).astype(np.float64)
     return _mixed(label, sums) + _mixed(f"{label} lost", np.bincount(key, np.isnan(values)))

@@ -122,8 +122,8 @@ class Rows:
     def sums(self, cells: Array) -> Array:
         """Cells (a row a counter) added up by row of the result."""
         counters = len(cells)
-        place = self.row if counters == 1 else (np.arange(counters)[:, None] * self.size + self.row).ravel()
-        return np.bincount(place, cells.ravel(), counters * self.size).reshape(counters, self.size)
+        place = np.arange(counters)[:, None] * self.size + self.row
+        return np.bincount(place.ravel(), cells.ravel(), counters * self.size).reshape(counters, self.size)
 
 
 class Sums:
@@ -186,17 +186,12 @@ class Sums:
     def result(self, launches: Array) -> tuple[Array, Array]:
         """The sums brought to so many launches, or averages (NaN where there is nothing), and their `Mark` bits."""
         values, marks = np.empty(self.sum.shape), np.empty(self.sum.shape, dtype=np.int8)
-        for counters in _parts(*self.sum.shape):
-            values[counters], marks[counters] = self._result(counters, launches)
+        for some in _parts(*self.sum.shape):
+            total, seen, known = self.sum[some], self.launches[some], self.is_known[some]
+            average = np.full(seen.shape, np.nan)
+            np.divide(total, seen, out=average, where=known)
+            differs = known & (seen != launches)
+            values[some] = np.where(self.is_total[some], np.where(known & ~differs, total, average * launches), average)
+            marks[some] = np.where(self.has_holes[some] | ~known, int(Mark.MISSING), 0)
+            marks[some] |= np.where(differs, int(Mark.ESTIMATED), 0).astype(np.int8)
         return values, marks
-
-    def _result(self, counters: slice, launches: Array) -> tuple[Array, Array]:
-        seen = self.launches[counters]
-        total = self.sum[counters]
-        known = self.is_known[counters]
-        average = np.full(seen.shape, np.nan)
-        np.divide(total, seen, out=average, where=known)
-        differs = known & (seen != launches)
-        values = np.where(self.is_total[counters], np.where(known & ~differs, total, average * launches), average)
-        missing = np.where(self.has_holes[counters] | ~known, int(Mark.MISSING), 0)
-        return values, (missing | np.where(differs, int(Mark.ESTIMATED), 0)).astype(np.int8)

@@ -171,8 +171,17 @@ class ParsedRows:
         kinds = np.full(len(values), as_cell(COUNT), dtype=np.int8)
         if place in self._odd:
             odd = self._odd[place]
+            # Percentages and rates together; what is neither as `cells` reads it, each different text once.
+            scales = {**rates, "%": 1.0, "": np.nan}
+            numbers = odd.numbers * np.array([scales[unit] for unit in _SUFFIXES])[odd.units]
+            units = np.where(
+                odd.units == _SUFFIXES.index("%"), np.int8(as_cell(PERCENT)), np.int8(as_cell(BYTES_PER_S))
+            )
+            is_other = ~(_may_be_count(odd.numbers) & (numbers < LARGEST))
+            if is_other.any():
+                numbers[is_other], units[is_other] = cells(odd.texts.filter(is_other).to_list(), rates)
             values = values.copy()
-            values[odd.rows], kinds[odd.rows] = _with_units(odd, rates)
+            values[odd.rows], kinds[odd.rows] = numbers, units
         return values[self._rows], kinds[self._rows]
 
     def numbers(self, place: int) -> Floats:
@@ -218,17 +227,6 @@ def _odd_cells(frame: pl.DataFrame, place: int) -> _Odd | None:
     odd = frame.lazy().filter(is_odd).select(text, _as_number(number).alias("number"), unit.alias("unit").fill_null(0))
     cells_ = odd.collect()
     return _Odd(np.flatnonzero(is_odd), cells_[str(place)], cells_["number"].to_numpy(), cells_["unit"].to_numpy())
-
-
-def _with_units(odd: _Odd, rates: Rates) -> tuple[Floats, Array]:
-    """Percentages and rates of a column together; what is neither as `cells` reads it, each different text once."""
-    scales = {**rates, "%": 1.0, "": np.nan}
-    values = odd.numbers * np.array([scales[unit] for unit in _SUFFIXES])[odd.units]
-    kinds = np.where(odd.units == _SUFFIXES.index("%"), np.int8(as_cell(PERCENT)), np.int8(as_cell(BYTES_PER_S)))
-    is_other = ~(_may_be_count(odd.numbers) & (values < LARGEST))
-    if is_other.any():
-        values[is_other], kinds[is_other] = cells(odd.texts.filter(is_other).to_list(), rates)
-    return values, kinds
 
 
 def codes_that_stay() -> pl.Series:

@@ -48,32 +48,21 @@ ENGLISH, CONTINENTAL = Style(",", "."), Style(".", ",")
 _START = r"[+-]?[1-9][0-9]{0,2}"
 
 
-class _Forms(NamedTuple):
-    """How numbers look that have the sign between groups of a style.
+class _Forms:
+    """How numbers look that have the sign between groups of a style; in the `other` it stands before decimals.
 
-    other: the style in which that sign stands before decimals. unclear: one group, which may be decimals as well.
-    grouped: groups for certain. in_twos: groups as in India.
+    unclear: one group, which may be decimals as well. grouped: groups for certain, of two digits as in India too.
     """
 
-    style: Style
-    other: Style
-    unclear: re.Pattern[str]
-    grouped: re.Pattern[str]
-    in_twos: re.Pattern[str]
+    def __init__(self, style: Style, other: Style) -> None:
+        self.style, self.other = style, other
+        sign = f"[{style.group}]"
+        in_twos = rf"[+-]?[0-9]{{1,2}}(?:{sign}[0-9]{{2}})+{sign}[0-9]{{3}}(?:[.,][0-9]+)?"
+        self.unclear = re.compile(rf"{_START}{sign}[0-9]{{3}}")
+        self.grouped = re.compile(rf"{_START}(?:{sign}[0-9]{{3}})+(?:[.,].*)?|{in_twos}")
 
 
-def _forms(style: Style, other: Style) -> _Forms:
-    sign = f"[{style.group}]"
-    return _Forms(
-        style,
-        other,
-        unclear=re.compile(rf"{_START}{sign}[0-9]{{3}}"),
-        grouped=re.compile(rf"{_START}(?:{sign}[0-9]{{3}})+(?:[.,].*)?"),
-        in_twos=re.compile(rf"[+-]?[0-9]{{1,2}}(?:{sign}[0-9]{{2}})+{sign}[0-9]{{3}}(?:[.,][0-9]+)?"),
-    )
-
-
-_FORMS = (_forms(ENGLISH, CONTINENTAL), _forms(CONTINENTAL, ENGLISH))
+_FORMS = (_Forms(ENGLISH, CONTINENTAL), _Forms(CONTINENTAL, ENGLISH))
 
 
 class Locale:
@@ -101,7 +90,7 @@ class Locale:
                     continue
                 if forms.unclear.fullmatch(cell) and not is_whole:
                     self.open = self.open or cell[:_SHOWN]
-                elif forms.grouped.fullmatch(cell) or forms.in_twos.fullmatch(cell):
+                elif forms.grouped.fullmatch(cell):
                     self.proof.setdefault(forms.style, cell[:_SHOWN])
                 elif cell.count(forms.style.group) == 1 and not _SIX.fullmatch(cell):
                     # ncu writes scaled numbers with six decimals and a point in every locale: they show nothing.
@@ -201,7 +190,7 @@ def unit_of(text: str) -> Unit:
     if below not in _TIME:
         return Unit(unit.factor, f"{unit.base}/{below}", OTHER)
     factor = unit.factor * _TIME["s"] / _TIME[below]
-    return Unit(factor, f"{unit.base}/second", BYTES_PER_S if unit.base == "byte" else OTHER)
+    return Unit(factor, f"{unit.base}/second", {"byte": BYTES_PER_S}.get(unit.base, OTHER))
 
 
 def _simple(text: str) -> Unit:
@@ -210,7 +199,7 @@ def _simple(text: str) -> Unit:
     match = _SCALED.fullmatch(text)
     if match is None:
         return Unit(1.0, text, COUNT)
-    return Unit(_PREFIX[match[1]], match[2], OTHER if match[2] == "hz" else COUNT)
+    return Unit(_PREFIX[match[1]], match[2], {"hz": OTHER}.get(match[2], COUNT))
 
 
 def kind_of(metric: str, unit: Unit) -> str:

@@ -265,11 +265,17 @@ def unpack(chunks: Iterable[bytes], how: str, notes: list[str], size: int) -> It
 
     A damage or a cut ends them with a note. Raises LogError for data that unpack to hundreds of times their size.
     """
-    packed = _Counted(chunks)
-    done = 0
-    for data in {"gzip": _gunzip, "zstd": _unzstd}[how](packed, notes, size):
+    packed_bytes = done = 0
+
+    def counted() -> Iterator[bytes]:
+        nonlocal packed_bytes
+        for chunk in chunks:
+            packed_bytes += len(chunk)
+            yield chunk
+
+    for data in {"gzip": _gunzip, "zstd": _unzstd}[how](counted(), notes, size):
         done += len(data)
-        if is_bomb(done, packed.bytes):
+        if is_bomb(done, packed_bytes):
             raise LogError(
                 f"the {how} data unpack to more than {_MOST_TIMES:,} times their size, which no log does; unpack the "
                 "file yourself if you trust it"
@@ -300,17 +306,6 @@ def content(path: str, most: int) -> bytes:
     if damage:
         raise LogError(f"{path}: {damage[0].partition(';')[0]}; copy the file again.")
     return bytes(whole)
-
-
-class _Counted:
-    def __init__(self, chunks: Iterable[bytes]) -> None:
-        self.chunks = iter(chunks)
-        self.bytes = 0
-
-    def __iter__(self) -> Iterator[bytes]:
-        for chunk in self.chunks:
-            self.bytes += len(chunk)
-            yield chunk
 
 
 def _gunzip(chunks: Iterable[bytes], notes: list[str], size: int) -> Iterator[bytes]:

@@ -312,9 +312,9 @@ class _Reader(Struct):
             # The program that the first rows are of, with its path if ncu gives it.
             command=next(programs, None),
             example_skipped=self.example or None,
-            processes=max(1, len(processes)),
+            runs=max(1, len(processes)),
             clocks=derived.joined(self.collected.clocks),
-            idle=self.nsys.gaps.idle,
+            idle=self.nsys.idle,
             copies_s=self.nsys.copies_s,
         )
 

@@ -14,25 +14,14 @@ Up to 2021 the tables had no line of names, and the kernel's line the date inste
 column goes on in the lines below, whose other cells are empty.
 
 
-What a log has only in ncu's advice, as on the default pages: the utilisation of the tensor pipe, and flops.
-
-    The ratio of peak float (FP32) to double (FP64) performance on this device is 64:1. The workload achieved 72% of
-    this device's FP32 peak performance and 0% of its FP64 peak performance.
-
-The rule (SOLFPRoofline.py) divides flops by two for each FP32 lane and elapsed cycle. The three numbers become rows.
-
-    Tensor is the highest-utilized pipeline (93.4%) based on elapsed cycles in the workload, ... It's dominated by its
-    Tensor (FP) sub-pipeline. ... It executes 16-bit floating point tensor operations.
-
-The other rule (HighPipeUtilization.py) prints the value of `sm__pipe_tensor_cycles_active`, so the sentence becomes a
-row of that metric. Up to capability 9.0 the highest may be "Shared", in which FP64 and tensor pipes are added up; it
-counts as the tensor pipe where the sentence says that tensor work dominates it. That the pipe "executes 16-bit floating
-point" is what ncu says of every type.
+What ncu's rules say in sentences becomes rows of metrics, as `counters/ncu/labels.toml` has it; in tables, too.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from msgspec import Struct, field
 
@@ -40,7 +29,7 @@ from eprof.base.text import counted, pattern
 from eprof.logs.rows.numbers import unit_of
 from eprof.logs.rows.sections import Piece, Section, below
 from eprof.profilers.ncu.headers import LONG, SUMMARY, VALUE
-from eprof.profilers.ncu.sheet import GPU_NAME
+from eprof.profilers.ncu.sheet import GPU_NAME, labels_of_page
 
 COLUMNS = {
     LONG: ["ID", "Process ID", "Process Name", "Kernel Name", "Stream", "Device", "CC"],
@@ -66,25 +55,18 @@ _LOOSE = pattern(r"\s*(?=\w+?__[\w.])([\w.]++)\s+(?:([A-Za-z%][\w/%]*)\s+)?([\d.
 _NO_VALUE = pattern(r"[a-z][a-z0-9]*_[a-z0-9_.]+\s*")  # a metric whose value is an empty text
 _COMMENT = pattern(r"\s*(?://+|#+|\*|>)(?=\s|$)")
 _NEAR = 160  # characters before `, Context` that grid, block and date may take
-_KINDS = {3: LONG, 5: SUMMARY}
+_LONG_COLUMNS = 3
+_KINDS = {_LONG_COLUMNS: LONG, 5: SUMMARY}
 _ATTRIBUTE = "device__attribute_"
-_SENTENCE = pattern(
-    r"\b(?:Tensor(?: \(\w+\))?|(?P<shared>Shared)) is the highest-utilized pipeline \((?P<tens>\d+)\.(?P<tenths>\d)%\) "
-    r"based on (?P<cycles>active|elapsed) cycles"
-)
-_ROOFLINE = pattern(
-    r"(?i)double \(fp64\) performance on this device is (\d{1,3}):1\.\s+The (?:workload|kernel) achieved\s+"
-    r"(?:close to )?(\d{1,3})% of this device's fp32 peak performance and (?:close to )?(\d{1,3})% of its fp64 peak"
-)
-_MARKS = (" is the highest-utilized pipeline (", " of this device's ")
-_TENSOR_DOMINATES = "dominated by its Tensor"
-_PER_MILLE = "‰"  # without a decimal point, which some files write as a comma
 
 Metric = tuple[str, str, str]
 
 
 class Page(Struct):
-    """The tables of the page as lines come. One kernel's line begins a launch, or a kernel of a summary."""
+    """The tables of the page as lines come. One kernel's line begins a launch, or a kernel of a summary.
+
+    last: the row that may go on: the pieces of its name, its unit, the pieces of its value.
+    """
 
     first_line: int = 0
     launches: int = 0
@@ -95,8 +77,7 @@ class Page(Struct):
     processes: int = 0
     device: tuple[str, str] = ("", "")
     name: str = ""
-    last: tuple[str, str, str] | None = None
-    more: list[tuple[int, str]] = field(default_factory=list)
+    last: tuple[list[str], str, list[str]] | None = None
     spans: list[tuple[int, int]] | None = None
     begun: bool = False
     advice: list[str] = field(default_factory=list)
@@ -109,8 +90,12 @@ class Page(Struct):
             self.end()
             self.spans = None
             return False
-        if _RULER.fullmatch(text):
-            self._ruler(number, text)
+        if _RULER.fullmatch(text):  # above and below the names of the columns, and below the last row
+            self.first_line = self.first_line or number
+            self.end()
+            is_last = self.begun and self.spans is not None
+            self.spans = None if is_last else [dashes.span() for dashes in _COLUMN.finditer(text)]
+            self.begun = False
         elif self.spans is not None and (_HEADER.fullmatch(text) or self._row(text) or self._goes_on(text)):
             self.begun = self.begun or not _HEADER.fullmatch(text)
         elif not self._head(text):
@@ -135,25 +120,22 @@ class Page(Struct):
         self.advice.append(text.strip())
         return True
 
-    def _ruler(self, number: int, text: str) -> None:
-        """Take a line of dashes in ncu's text: above and below the names of the columns, and below the last row."""
-        self.first_line = self.first_line or number
-        self.end()
-        spans = [dashes.span() for dashes in _COLUMN.finditer(text)]
-        self.spans = None if self.begun and self.spans is not None else spans
-        self.begun = False
-
     def _row(self, text: str) -> bool:
         assert self.spans is not None
         if len(self.spans) not in _KINDS:
             return False
-        cells = _cells(text.rstrip(), self.spans)
         start = self.spans[0][0]
-        if cells is None and (_NO_VALUE.fullmatch(text, start) is None or text[:start].strip()):
+        cells = below(text.rstrip(), self.spans)
+        loose = _LOOSE.fullmatch(text.rstrip()) if cells is None and len(self.spans) == _LONG_COLUMNS else None
+        if loose is not None:  # a name that is longer than the column
+            cells = list(loose.groups(default=""))
+        if cells is not None and cells[0] and cells[-1]:
+            self.end()
+            self.last = ([cells[0]], cells[1], [cells[-1]])
+            return True
+        if _NO_VALUE.fullmatch(text, start) is None or text[:start].strip():
             return False
         self.end()
-        if cells is not None:
-            self.last = (cells[0], cells[1], cells[-1])
         return True
 
     def _goes_on(self, text: str) -> bool:
@@ -167,11 +149,12 @@ class Page(Struct):
         start = self.spans[0][0]
         if text[:start].strip() or filled not in ([0], [len(cells) - 1]):
             return False
+        names, _, values = self.last
         if filled == [0]:
-            name = "".join([self.last[0], *(cell for place, cell in self.more if place == 0)])
+            name = "".join(names)
             if not start or "(" not in name or name.endswith(")"):
                 return False  # not the rest of a label and the name in brackets, but a metric without a value
-        self.more.append((0 if filled == [0] else 2, cells[filled[0]]))
+        (names if filled == [0] else values).append(cells[filled[0]])
         return True
 
     def end(self) -> None:
@@ -180,17 +163,12 @@ class Page(Struct):
             if self.launch is not None and self.kind == LONG:
                 self.rows[LONG] += [(*self.launch, *metric) for metric in of_advice(" ".join(self.advice))]
             self.advice = []
-        if self.last is not None:
-            self._end_row(self.last)
-
-    def _end_row(self, last: tuple[str, str, str]) -> None:
-        name, unit, value = last
-        if self.more:
-            name = _joined([name, *(text for place, text in self.more if place == 0)])
-            value = _joined([value, *(text for place, text in self.more if place == 2)])
+        if self.last is None:
+            return
+        names, unit, values = self.last
+        name, value = _joined(names), _joined(values)
         kind = _KINDS[len(self.spans or ())]
         self.last = None
-        self.more = []
         if self.launch is not None and kind == self.kind:
             self.rows[kind].append((*self.launch, name, unit, value))
             self.is_scaled = self.is_scaled or unit_of(unit).factor != 1
@@ -303,57 +281,45 @@ def _joined(pieces: Sequence[str]) -> str:
     return "".join(whole)
 
 
-def _cells(text: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
-    """The cells of a row of ncu's text below a line of dashes; None if it does not keep to the columns."""
-    cells = below(text, spans)
-    if cells is not None:
-        return cells if cells[0] and cells[-1] else None
-    loose = _LOOSE.fullmatch(text)  # a name that is longer than the column
-    return list(loose.groups(default="")) if loose and _KINDS[len(spans)] == LONG else None
+@cache
+def _sentences() -> list[tuple[str, re.Pattern[str], list[Metric]]]:
+    """Of each sentence of ncu's that tells metrics: a sign, the pattern, and the metrics with gaps."""
+    return [
+        (sentence["sign"], re.compile(sentence["pattern"]), [tuple(metric.values()) for metric in sentence["metrics"]])
+        for sentence in labels_of_page()["sentence"]
+    ]
 
 
 def of_advice(advice: str) -> list[Metric]:
-    """Name, unit and value of the metrics that ncu's sentences tell: of a busy tensor pipe, of the roofline."""
-    metrics = []
-    pipe = _SENTENCE.search(advice)
-    if pipe is not None and (not pipe["shared"] or _TENSOR_DOMINATES in advice):
-        name = f"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_{pipe['cycles']}"
-        metrics.append((name, _PER_MILLE, pipe["tens"] + pipe["tenths"]))
-    roofline = _ROOFLINE.search(advice)
-    if roofline is not None:
-        ratio, single, double = roofline.groups()
-        metrics.append(("roofline__fp32.avg.pct_of_peak_sustained_elapsed", "%", single))
-        metrics.append(("roofline__fp64.avg.pct_of_peak_sustained_elapsed", "%", double))
-        metrics.append(("roofline__fp32_to_fp64.ratio", "", ratio))
-    return metrics
+    """Name, unit and value of the metrics that ncu's sentences tell."""
+    told = [(pattern.search(advice), metrics) for sign, pattern, metrics in _sentences() if sign in advice]
+    return [
+        (name.format(**found.groupdict()), unit, value.format(**found.groupdict()))
+        for found, metrics in told
+        if found is not None
+        for name, unit, value in metrics
+    ]
 
 
 def lines_with_advice(section: Section, lines: Sequence[str]) -> Sequence[str]:
     """Lines of a table of launches, those with a sentence of ncu's that tells metrics as rows of these."""
-    if not any(mark in line for line in lines for mark in _MARKS):
-        return lines
-    return [row for line in lines for row in _as_metrics(section, line)]
+    rows = []
+    for line in lines:
+        metrics = of_advice(line)
+        fields = section.split(line) if metrics else []
+        if len(fields) < section.least:
+            rows.append(line)
+            continue
+        for metric in metrics:
+            for place, cell in zip(section.places(section.needed), metric, strict=True):
+                fields[place] = cell
+            rows.append(section.delimiter.join('"' + field.replace('"', '""') + '"' for field in fields))
+    return rows
 
 
 def block_with_advice(section: Section, block: bytes) -> bytes:
     """A block of whole lines, those with a sentence of ncu's that tells metrics as rows of these."""
-    if not any(mark.encode() in block for mark in _MARKS):
+    if not any(sign.encode() in block for sign, _, _ in _sentences()):
         return block
     lines = block.decode("utf-8", "replace").split("\n")
     return "\n".join(lines_with_advice(section, lines)).encode()
-
-
-def _as_metrics(section: Section, line: str) -> Iterable[str]:
-    """The rows of the metrics that a line's sentence tells; the line itself where it tells none."""
-    metrics = of_advice(line)
-    fields = section.split(line)
-    if not metrics or len(fields) < section.least:
-        return [line]
-    rows = []
-    for metric in metrics:
-        for column, cell in zip(section.needed, metric, strict=True):
-            place = section.at(column)
-            assert place is not None
-            fields[place] = cell
-        rows.append(section.delimiter.join('"' + field.replace('"', '""') + '"' for field in fields))
-    return rows

@@ -23,13 +23,14 @@ from eprof.base.threads import ahead, is_memory_scarce
 from eprof.collect.messages import Findings
 from eprof.logs.rows.cells import OLD_RATES, RATES
 from eprof.logs.rows.columns import Form, ParsedRows, parse
-from eprof.logs.rows.log import Log, of_several_programs
+from eprof.logs.rows.log import Log, Shape, of_several_programs
 from eprof.logs.rows.sections import split
 from eprof.logs.rows.stream import Source, Tuning
 from eprof.profilers import signs
 from eprof.profilers.nvprof import text
 from eprof.profilers.nvprof.sections import SummarySection, TraceSection, UsageSection, WideSection
 from eprof.profilers.nvprof.tables import (
+    DEVICE,
     EVENTS,
     FOREIGN_NCU,
     FOREIGN_NSYS,
@@ -253,7 +254,6 @@ class Outcome(Struct):
     tables: int = 0
     skipped_lines: int = 0
     example_skipped: str | None = None
-    pids: set[str] = field(default_factory=set)
     foreign: tuple[str, int] | None = None
     headerless: tuple[int, str] | None = None
     lost_rows: list[int] = field(default_factory=list)
@@ -262,11 +262,6 @@ class Outcome(Struct):
     devices: dict[str, int] = field(default_factory=dict)  # named beside tables, with the line
     cut_off: bool = False
     ends_in_row: bool = False
-
-    @property
-    def lacks_rows(self) -> bool:
-        """Whether it is known that nvprof's log had more rows."""
-        return bool(self.cut_off or self.ends_in_row or self.lost_rows or self.broken_rows or self.unquoted)
 
 
 class Walk:
@@ -325,13 +320,16 @@ class Walk:
         self.seen.lines += len(rows)
         self.seen.rows += len(rows)
         self._last_skipped = False
+        self._whole = ""
         return True
 
     def close(self) -> None:
         """The nvprof log ends."""
         in_table = not self.source.ends_with_newline and (self._section is not None or bool(self._given))
         self.seen.cut_off = in_table and self._last_skipped and not self.seen.unquoted
-        self.seen.ends_in_row = in_table and not self._last_skipped
+        # A name in quotes that are closed is whole, and what is behind copies and calls are no kernels.
+        may_be_cut = not self._whole.endswith('"') and (self._section is None or self._section.is_in_kernels)
+        self.seen.ends_in_row = in_table and not self._last_skipped and may_be_cut
         self._end_table()
         for section in self._given:
             section.close()
@@ -353,6 +351,10 @@ class Walk:
                 f"{source.path}: no log of a profiler that eprof reads ({', '.join(signs())}) was found in "
                 f"{counted(seen.lines, 'line')}{example}; give the log as the profiler wrote it{damaged}"
             )
+        names = store.kernels.names()
+        shapes = (
+            Shape(names[kernel], int(sums[0]), *sums[1:].tolist()) for kernel, sums in sorted(store.shapes.items())
+        )
         device = only(seen.devices)
         if not seen.devices:  # two that lines beside the tables name are none
             device = told_in(source.head) or completed(only(store.cut_off) or "")
@@ -363,14 +365,15 @@ class Walk:
             skipped_lines=seen.skipped_lines,
             command=seen.messages.command,
             example_skipped=seen.example_skipped,
-            processes=max(1, len(seen.pids)),
+            runs=len({run for table in tables for run in table.rows.run.tolist()}),
             device=device,
             several_devices=len(seen.devices) > 1,
-            shapes=store.launch_shapes(),
+            shapes=tuple(shapes),
             idle=store.gaps.idle,
             copies_s=store.copies_s,
         )
-        return log.of_bounds(seen.lacks_rows)
+        lacks_rows = seen.cut_off or seen.ends_in_row or seen.lost_rows or seen.broken_rows or seen.unquoted
+        return log.of_bounds(bool(lacks_rows))
 
     def _line(self, line: str) -> None:
         self.seen.lines += 1
@@ -389,7 +392,16 @@ class Walk:
                 self._end_table()
         elif message := PROFILER_LINE.fullmatch(line):
             self._end_table()
-            self._take_message(message["pid"] or "", message["text"])
+            pid, words = message["pid"] or "", message["text"]
+            if pid in ("PROF", "WARNING", "ERROR"):
+                self.seen.foreign = self.seen.foreign or (FOREIGN_NCU, self.seen.lines)
+            elif pid:
+                self._pid = pid
+            if words.strip().endswith(("result:", "calls:")):
+                self._topic = words.strip()
+            if _REPLAY in words:
+                self.store.rates = OLD_RATES if words.startswith("Warning: ") else RATES
+            self.seen.messages.hear(self.seen.lines, words)
         elif _CHATTER.fullmatch(line):
             self._name_device(line)
             if isinstance(self._section, TextSection):
@@ -402,7 +414,15 @@ class Walk:
 
     def _comma_separated(self, line: str) -> None:
         if header := header_of(line):
-            self._open(header)
+            self._end_table()
+            if header.kind in (FOREIGN_NCU, FOREIGN_NSYS):
+                self.seen.foreign = header.kind, self.seen.lines
+                return
+            self.seen.tables += 1
+            if header.kind == IGNORED or (header.kind == SUMMARY and self._of_api()):
+                self._section = Section(header, 0, self.store)
+            else:
+                self._section = _SECTIONS[header.kind](header, self._run(header), self.store)
         elif self._row(line):
             return
         elif text.is_bare_row(line):
@@ -410,18 +430,6 @@ class Walk:
             self._row(line)
         else:
             self._skip(line)
-
-    def _take_message(self, pid: str, words: str) -> None:
-        if pid in ("PROF", "WARNING", "ERROR"):
-            self.seen.foreign = self.seen.foreign or (FOREIGN_NCU, self.seen.lines)
-        elif pid:
-            self._pid = pid
-            self.seen.pids.add(pid)
-        if words.strip().endswith(("result:", "calls:")):
-            self._topic = words.strip()
-        if _REPLAY in words:
-            self.store.rates = OLD_RATES if words.startswith("Warning: ") else RATES
-        self.seen.messages.hear(self.seen.lines, words)
 
     def _row(self, line: str) -> bool:
         """Give a line to the open nvprof table, or to those without header."""
@@ -434,6 +442,8 @@ class Walk:
             fields = split(line)
             tables = self._given if section is None else [section]
             taken = any(table.accepts(fields) for table in tables)
+            if taken and section is not None and section.header.kind == IGNORED:
+                self._name_device_in(section.header, fields)
         self.seen.rows += taken
         return taken
 
@@ -442,6 +452,12 @@ class Walk:
         if match:
             name = match["whole"] or f"{match['name'].strip()} ({match['number']})"
             self.seen.devices.setdefault(name.strip(), self.seen.lines)
+
+    def _name_device_in(self, header: Header, fields: Sequence[str]) -> None:
+        """Totals of Unified Memory name the device, which the summary above them does not."""
+        place = header.position("Device")
+        if place is not None and DEVICE.search(fields[place]):
+            self.seen.devices.setdefault(fields[place].strip(), self.seen.lines)
 
     def _skip(self, line: str) -> None:
         """Program output in nvprof's log: counted, one example kept. Rows that lost their header are counted too."""
@@ -466,17 +482,6 @@ class Walk:
                 self.seen.lost_rows.append(self.seen.lines)
         elif not self.seen.tables and not self.seen.headerless and like_a_row:
             self.seen.headerless = self.seen.lines, line[:_EXAMPLE]
-
-    def _open(self, header: Header) -> None:
-        self._end_table()
-        if header.kind in (FOREIGN_NCU, FOREIGN_NSYS):
-            self.seen.foreign = header.kind, self.seen.lines
-            return
-        self.seen.tables += 1
-        if header.kind == IGNORED or (header.kind == SUMMARY and self._of_api()):
-            self._section = Section(header, 0, self.store)
-        else:
-            self._section = _SECTIONS[header.kind](header, self._run(header), self.store)
 
     def _open_text(self, line: str) -> None:
         self._end_table()
@@ -513,6 +518,7 @@ class Block:
 
     def __init__(self, data: bytes, is_long: bool) -> None:
         self.data, self.is_long = data, is_long
+        self._bytes: Array = np.frombuffer(data, dtype=np.uint8)
         self._parsed: dict[tuple[int, int], tuple[Form, ParsedRows | None]] = {}
         if is_long:
             self._odd  # noqa: B018 - now, in the thread that reads ahead
@@ -540,10 +546,6 @@ class Block:
         """How many lines of nvprof's log there are between two places of the block."""
         first, last = np.searchsorted(self._ends, (start, stop)).tolist()
         return int(last - first) + (start < stop and self.data[stop - 1] != _NEWLINE)
-
-    @cached_property
-    def _bytes(self) -> Array:
-        return np.frombuffer(self.data, dtype=np.uint8)
 
     @cached_property
     def _ends(self) -> Array:

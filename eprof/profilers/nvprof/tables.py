@@ -17,7 +17,6 @@ from eprof.logs.rows import folding
 from eprof.logs.rows.cells import REASONS, Rates, no_kernels
 from eprof.logs.rows.columns import Answers, Form, LineRows, ParsedRows, Rows, codes_that_stay
 from eprof.logs.rows.folding import Piece
-from eprof.logs.rows.log import Shape
 from eprof.logs.rows.sections import split
 
 if TYPE_CHECKING:
@@ -187,13 +186,6 @@ class Store(folding.Store, dict=True):
         for number in np.unique(kernel).tolist():
             self.shapes[number] = self.shapes.get(number, 0.0) + sums[number]
 
-    def launch_shapes(self) -> tuple[Shape, ...]:
-        """The stored shapes of all kernels whose table has them."""
-        names = self.kernels.names()
-        return tuple(
-            Shape(names[kernel], int(sums[0]), *sums[1:].tolist()) for kernel, sums in sorted(self.shapes.items())
-        )
-
     def groups(self, pieces: Sequence[Piece]) -> Iterable[tuple[frozenset[str] | None, Sequence[Piece]]]:
         """A table for each set of counters: a launch that a table has no column for is no launch with a hole."""
         collected: dict[int, frozenset[str]] = {}
@@ -234,11 +226,6 @@ def _squash(label: str) -> str:
     return " ".join(label.split()).casefold()
 
 
-def is_named(text: str) -> bool:
-    """Whether a cell is more than blanks."""
-    return bool(text.strip())
-
-
 class Section:
     """One open table, from its header line on; takes the lines that are its rows.
 
@@ -246,6 +233,7 @@ class Section:
     """
 
     has_units = False
+    is_in_kernels = False  # whether the latest row was a kernel's
 
     def __init__(self, header: Header, run: int, store: Store) -> None:
         self.header = header
@@ -290,6 +278,7 @@ class ColumnSection(Section, ABC):
     """
 
     form: Form
+    is_in_kernels = True
     needed: Sequence[tuple[int, Callable[[str], object]]] = ()
 
     def __init__(self, header: Header, run: int, store: Store) -> None:

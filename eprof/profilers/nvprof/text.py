@@ -57,6 +57,11 @@ class TextSection(ABC):
         self.store = table.store
         self._table = table
 
+    @property
+    def is_in_kernels(self) -> bool:
+        """Whether the latest row in nvprof's text was a kernel's."""
+        return self._table.is_in_kernels
+
     @abstractmethod
     def accepts(self, line: str) -> bool:
         """Take a line of nvprof's text if it belongs to the table."""
@@ -161,7 +166,7 @@ class TextUsage(TextSection):
 class _RoundedTrace(TraceSection):
     """A trace whose times, in seconds, are rounded, and whose devices' names are cut off."""
 
-    tells_gaps = False
+    rounded = 1e-4  # five digits
 
     def __init__(self, run: int, store: Store) -> None:
         super().__init__(Header(TRACE, ("Start", "Duration", "Grid X", "Device", "Name")), run, store)
@@ -198,7 +203,9 @@ class TextTrace(TextSection):
         device, grid = row.get("Device", ""), row["Grid Size"].removeprefix("-")
         if grid and is_kernel(row["Name"]) and not DEVICE.search(device):
             self.store.note(_NO_NAME)
-        self._launches.take(["0", when(time_s >= 0, repr(time_s)), grid, device, row["Name"]])
+        start_s = seconds(fields[0], self._units[0])
+        self._launches.take([repr(start_s), when(time_s >= 0, repr(time_s)), grid, device, row["Name"]])
+        self._launches.is_in_kernels = bool(grid) and is_kernel(row["Name"])
         self.store.note("a trace is text made without --csv: times are rounded to 4 or 5 digits")
         return True
 

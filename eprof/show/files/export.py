@@ -118,7 +118,7 @@ def _drawn(block: Block) -> Iterator[str]:
         case Point():
             yield f"**{block.label}:** {in_markdown(block.text)}"
         case Verdict():
-            yield f"- {when(block.passed, '✅') or '❌'} {in_markdown(block.text)}"
+            yield f"- {'✅' if block.passed else '❌'} {in_markdown(block.text)}"
         case Table():
             yield from _table(block.on(Medium.MARKDOWN).fitted(_NAME))
         case Legend():

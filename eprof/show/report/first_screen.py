@@ -50,7 +50,9 @@ def where(view: View, most: int = _MOST) -> Table:
     everything = view.ranked(view.document)
     # Marks that all rows have are said once. A headline with an interval tells what was not counted, where it matters;
     # without one, lower bounds are called so.
-    common = reduce(and_, (amount.marks for amount in amounts), ~MISSING) | MISSING * bool(view.interval("total"))
+    common = reduce(and_, (amount.marks for amount in amounts), ~MISSING)
+    if view.interval("total"):
+        common |= MISSING
     unit = {"total": "J", "time": "s"}.get(view.measure, "")
     causes = [_cause_text(view, entry) for entry in shown]
     # A cause may tell them already: "12 launches of 1.76 s".
@@ -73,7 +75,7 @@ def where(view: View, most: int = _MOST) -> Table:
     amount_label = {"total": "energy"}.get(view.measure, view.measure)
     why = when(view.has_energy, "largest cause")
     counts = numbers(*[view.nouns.launches] * tells_calls, amount_label, "share")
-    noun = when(view.document.groups, "group") or view.nouns.kernel
+    noun = "group" if view.document.groups else view.nouns.kernel
     left_out = ""
     if rest := entries[len(shown) :]:
         share = divided(sum(view.ranked(entry).or_zero for entry in rest), everything.value)
@@ -140,7 +142,7 @@ def _why(view: View, entry: Entry, group: str) -> str:
     """Why a kernel on the first screen takes it, by the group that takes most."""
     if group == CONSTANT:
         return _why_constant(view, entry)
-    if FAMILY_OF[group] == DATA:
+    if FAMILY_OF.get(group) == DATA:
         return _why_bytes(view, entry, group)
     return _why_instructions(view, entry, group)
 

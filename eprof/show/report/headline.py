@@ -124,7 +124,7 @@ def _is_mostly_uncounted(view: View) -> bool:
     causes = view.causes_of(view.document)
     if view.to_meter or view.is_modelled or causes is None or not lacks_most(view):
         return False
-    least = _NEARLY_ALL * (not view.document.interval_j)
+    least = 0.0 if view.document.interval_j else _NEARLY_ALL
     return causes.parts[0].groups == [CONSTANT] and causes.parts[0].share > least
 
 
@@ -148,7 +148,7 @@ def _constant_alone(view: View) -> Headline:
     if pair is None:
         # What a data sheet makes of constant power is no bound, whatever the time is.
         is_bound = not (view.is_estimated or constant.marks & ASSUMED)
-        least = when(is_bound, capital(at_least(constant, "J"))) or drawn
+        least = capital(at_least(constant, "J")) if is_bound else drawn
         parts = f"{least} of constant power{_drawn(view)}{how}{work}"
         return Headline(f"{parts}, and work that was not counted. {shares}", "", constant.marks | MISSING)
     # No total: its lower end is that of what was counted, which a reader would hold against the parts.
@@ -205,7 +205,7 @@ def _known_how(view: View) -> str:
 def _above_constant(view: View) -> Headline:
     """The headline above constant power: of a simulated device with that as a range, of some cores as their share."""
     above = view.above
-    time = when(not view.is_modelled and view.time.value, f" in {at_least(view.time, 's')}")
+    time = when(not view.is_modelled and view.time.value, f" in {at_least(view.time, 's')}{_left_out(view)}")
     of_counted = when(above.lower and not view.is_modelled, "of what was counted, ")
     text = f"{capital(at_least(above, 'J'))} above constant power{time}: {of_counted}{_parts(view)}."
     if view.costs and view.costs.cores:
@@ -222,6 +222,14 @@ def _above_constant(view: View) -> Headline:
     return Headline(text, "", above.marks)
 
 
+def _left_out(view: View) -> str:
+    """What the time of a program alone leaves out, where that is as long as the rest: " (without imports: 0.2 s)"."""
+    left_out_s = view.document.left_out_s or {}
+    if sum(left_out_s.values()) < (view.time.value or math.inf):
+        return ""
+    return f" (without {listed(list(left_out_s))}: {quantity(sum(left_out_s.values()), 's')})"
+
+
 def _of_busy_cores(view: View, cores: schema.Cores) -> str:
     """What constant power adds for the cores that a program kept busy, where its time is known."""
     constant = view.energy(CONSTANT)
@@ -230,14 +238,14 @@ def _of_busy_cores(view: View, cores: schema.Cores) -> str:
     number = plain(cores.busy)
     if cores.busy >= _FEW_CORES:
         number = f"{cores.busy:.1f}".removesuffix(".0")
-    busy = f"{number} cores were busy"
+    busy = f"{number} core{when(number != '1', 's')}"
     if view.costs and view.costs.gpu_match != "other" and cores.busy <= cores.of:
-        busy = f"{number} of {cores.of} cores were busy"
-    elif number == "1":
-        busy = "1 core was busy"
+        busy = f"{number} of {cores.of} cores"
     sockets = math.ceil(cores.busy / cores.of)
-    room = when(sockets > 1, f", as many as {sockets} sockets of {cores.of} have")
-    return f" Constant power adds {quantity(constant.value, 'J')}: {busy}{room}."
+    room = when(sockets > 1, f", as many as {sockets} sockets of {cores.of} have") or ", if others fill its socket"
+    share = when(view.above.lower, "at most ") + percent(constant.value / (constant.value + view.above.or_zero))
+    power = phrase("{} for ", view.constant_w and quantity(view.constant_w, "W"))
+    return f" Constant power ({power}{busy}{room}) adds {quantity(constant.value, 'J')}: {share} of the sum."
 
 
 def constant_range(view: View) -> str:
@@ -329,7 +337,7 @@ def _counts(view: View) -> Headline:
 
     measured = view.document.energy_j.measured
     if measured is not None:
-        why = when(counted, "no count that has a price is in the logs") or "no instruction and no byte was counted"
+        why = "no count that has a price is in the logs" if counted else "no instruction and no byte was counted"
         text = f"{quantity(measured, 'J')} measured{phrase(' in {}', _time(view))}."
         return Headline(text, f"What took them is not known: {why}.", marks)
     consequence = "No energy is predicted, because there is no cost table; a warning below says how to get joules."

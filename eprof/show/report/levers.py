@@ -28,7 +28,7 @@ from eprof.show.report.first_screen import AGAIN, CACHED, SHORT_S, WASTED, reque
 from eprof.show.report.loops import is_of_library, of_loops, scalar_loops
 from eprof.show.report.trust import counted_alone, lacks_some
 from eprof.show.report.view import DRAM, FAMILY_OF, FLOPS, View, time_of
-from eprof.show.words.badges import Amount
+from eprof.show.words.badges import ASSUMED, Amount
 from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
 from eprof.show.words.numbers import NARROW, more_or_less, percent, percent_span, plain, quantity, span
@@ -251,7 +251,7 @@ def _alike(products: Iterable["Product"]) -> list[list["Product"]]:
             groups.append([product])
         else:
             home.append(product)
-    told = []
+    of_one_layout = []
     for group in groups:
         by_layout: dict[str, list[Product]] = {}
         for product in group:
@@ -260,8 +260,8 @@ def _alike(products: Iterable["Product"]) -> list[list["Product"]]:
         same_layouts = [same for layout, same in by_layout.items() if layout]
         if len(same_layouts) < 2:
             same_layouts = [group]
-        told += same_layouts
-    return told
+        of_one_layout += same_layouts
+    return of_one_layout
 
 
 class Product(NamedTuple):
@@ -513,7 +513,7 @@ def _fewer_instructions(view: View, everything: float) -> Iterator[Try]:
         amount = sum(word.energy.or_zero for word in words)
         if amount and not _is_closed(view, group):
             saves = _STEP * amount / everything
-            remedy = when(view.nouns.is_of_cpu, _ON_A_CPU) or _REMEDIES[group]
+            remedy = _ON_A_CPU if view.nouns.is_of_cpu else _REMEDIES[group]
             how = "; ".join(filter(None, [_mostly_in(view, group), remedy]))
             act = f"execute a fifth fewer {kind}instructions{bracketed(how)}"
             yield Try(act, saves, _ends(view, group, everything, saves))
@@ -553,7 +553,7 @@ def _less_waiting(view: View, everything: float) -> Iterator[Try]:
         if library_of(kernel.name) in _CLOSED:
             continue
         if act := _waits(view, kernel, share):
-            again_j = of_l1[place] * (view.times_from_l1(kernel) >= AGAIN)
+            again_j = of_l1[place] if view.times_from_l1(kernel) >= AGAIN else 0.0
             yield Try(act, _STEP * (constant_j + again_j) / everything)
 
 
@@ -601,9 +601,11 @@ def _fewer_conflicts(view: View, everything: float) -> Iterator[Try]:
 
 
 def _fewer_cycles(view: View, everything: float) -> Iterator[Try]:
-    """A fifth fewer cycles of a CPU's cores, where most of them pass without an instruction."""
-    executed, cycles = (view.amount(view.document, word).value for word in ("retired", "core_active"))
-    a_cycle = (executed or 0.0) / (cycles or math.inf)
+    """A fifth fewer cycles of a CPU's cores, where most of them pass without an instruction; counted ones."""
+    executed, cycles = (view.amount(view.document, word) for word in ("retired", "core_active"))
+    if cycles.marks & ASSUMED:
+        return
+    a_cycle = executed.or_zero / (cycles.value or math.inf)
     if 0 < a_cycle < _WAITING:
         joules = view.words["core_active"].energy.or_zero
         act = f"wait less for memory and branches ({plain(a_cycle)} instructions a cycle): a fifth fewer cycles"

@@ -22,7 +22,7 @@ def html(result: Profile | Energy) -> str:
         result = result.energy()
     view = View(documents.document(result))
     kernels = kernel_table(view, _KERNELS)
-    marks = Legend(view.marks * bool(view.costs))
+    marks = Legend(view.marks if view.costs else 0)
     return notebook.cell([headline(view), _bar(view), kernels, marks, Notes(view.document.warnings, "warning")])
 
 

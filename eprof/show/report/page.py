@@ -6,7 +6,7 @@ from typing import Any
 from markupsafe import Markup
 
 from eprof.base.marks import Mark
-from eprof.base.text import few, phrase, when
+from eprof.base.text import few, phrase
 from eprof.base.vocabulary import CONSTANT, CPU
 from eprof.profile import schema
 from eprof.show.page import frame
@@ -94,7 +94,7 @@ def _figures(view: View) -> list[Figure]:
     time = _figure(_time_of(view), view.time, "s")
     if not view.has_energy:
         return [
-            Figure("Energy", _UNKNOWN, when(view.costs is None, "no cost table") or "no price"),
+            Figure("Energy", _UNKNOWN, "no cost table" if view.costs is None else "no price"),
             time,
             _figure("Instructions", view.instructions(view.document), ""),
             _figure("To and from DRAM", view.summed(view.document, DRAM), "B"),

@@ -128,7 +128,7 @@ def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
 
 def _without_folders(title: str) -> str:
     """A profile's title without the folders of its program; a path of Windows may hold spaces."""
-    end = title.find(when("\\" in title, ".exe") or " ")
+    end = title.find(".exe" if "\\" in title else " ")
     if end <= 0:
         end = len(title)
     return re.split(r"[/\\]", title[:end])[-1] + title[end:]
@@ -175,7 +175,7 @@ def _everything(view: View) -> Iterator[Part]:
     counts = count_table(view, verbose=True)
     if counts.rows:
         yield counts
-    yield Legend(view.marks * bool(view.costs))
+    yield Legend(view.marks if view.costs else 0)
     if view.document.time_from:
         yield Sentence(f"Time: {view.document.time_from}", Tone.QUIET)
     yield Notes(view.document.warnings, "warning")

@@ -128,7 +128,7 @@ def _times(view: View) -> Iterator[str]:
     if view.is_modelled:
         # A count that is not whole, or rests on an assumption, is not exact.
         is_exact = not any(word.value.marks & (MISSING | ASSUMED) for word in view.words.values())
-        exact = when(is_exact, "exact for the simulator") or "simulated"
+        exact = "exact for the simulator" if is_exact else "simulated"
         yield f"Counts: {exact}. Time: a model."
     elif view.time.marks & SIMULATED:
         yield f"Time: given; how the {view.nouns.kernels} share it is a model."

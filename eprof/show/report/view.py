@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, cached_property
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 from msgspec import UNSET, Struct, UnsetType
@@ -113,25 +113,12 @@ class Word(Struct, frozen=True):
     how: list[schema.Derivation]
 
 
-class Column(Struct, frozen=True, dict=True):
-    """One count of every kernel: values and joules (NaN: not known), marks (-1: neither counted nor missing)."""
+class Column(NamedTuple):
+    """One count of every kernel: instructions or bytes, and their joules; NaN: not known."""
 
     counts: list[schema.Count | None]
-
-    @cached_property
-    def values(self) -> NDArray[np.float64]:
-        """Instructions or bytes."""
-        return np.array([count and count.value for count in self.counts], dtype=np.float64)
-
-    @cached_property
-    def joules(self) -> NDArray[np.float64]:
-        """Their energy."""
-        return np.array([count and count.energy_j for count in self.counts], dtype=np.float64)
-
-    @cached_property
-    def marks(self) -> NDArray[np.int64]:
-        """The marks of both."""
-        return np.array([bits(count.marks) if count else -1 for count in self.counts], dtype=np.int64)
+    values: NDArray[np.float64]
+    joules: NDArray[np.float64]
 
 
 class View:
@@ -380,7 +367,10 @@ class View:
     def column(self, name: str) -> Column:
         """One count of every kernel of the profile."""
         if name not in self._columns:
-            self._columns[name] = Column([kernel.counts.get(name) for kernel in self.kernels])
+            counts = [kernel.counts.get(name) for kernel in self.kernels]
+            values = np.array([count and count.value for count in counts], dtype=np.float64)
+            joules = np.array([count and count.energy_j for count in counts], dtype=np.float64)
+            self._columns[name] = Column(counts, values, joules)
         return self._columns[name]
 
     @cached_property

@@ -108,7 +108,7 @@ def plain_text(cell: Cell) -> str:
         case Change():
             if cell.value is None:
                 return "not known"
-            return when(cell.value, signs(cell.marks) + signed_quantity(cell.value, cell.unit)) or "0"
+            return signs(cell.marks) + signed_quantity(cell.value, cell.unit) if cell.value else "0"
         case Share():
             if cell.value is None:
                 return ""

@@ -78,7 +78,7 @@ def meaning(
 
 def of_change(nouns: Nouns, share: float, replicas: int, paired: bool, within: float | None = None) -> str:
     """What the intervals of a difference are made of. paired: each replica prices both sides."""
-    whose = when(paired, "the same prices for both sides") or "prices of both sides drawn independently"
+    whose = "the same prices for both sides" if paired else "prices of both sides drawn independently"
     source = f"{percent(share)} interval: what {replicas} refits of the prices make of these counts"
     if share >= 1:
         source = "Interval: from those of the prices"

@@ -303,7 +303,7 @@ def test_bad_measurements_are_refused_in_a_sentence(known):
     with pytest.raises(EprofError, match="holds no times"):
         build.from_measurements(replace(measured, rows=measured.rows.assign(time_s=np.nan)), measured.power_w, REFIT)
     some = np.where(np.arange(len(measured.rows)) % 2, np.nan, measured.rows["time_s"])
-    assert build.check_times(replace(measured, rows=measured.rows.assign(time_s=some))) is None, (
+    assert build.refuse_untunable(replace(measured, rows=measured.rows.assign(time_s=some))) is None, (
         "every other row has one"
     )
     one = made(cores=(500.0,), memories=(500.0,))

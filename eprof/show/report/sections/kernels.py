@@ -118,7 +118,7 @@ def _sentence(view: View, bunches: list[Bunch]) -> Markup:
     needed = min(bisect_left(running, _MOST * all_kernels.or_zero) + 1, len(bunches))
     share = written(percent(running[needed - 1] / (all_kernels.value or 1.0)), all_kernels.marks, bound=False)
     is_grouped = len(bunches) != len(view.kernels)
-    noun = when(is_grouped, "names") or view.nouns.kernels
+    noun = "names" if is_grouped else view.nouns.kernels
     subject = f"{whole(needed)} of {whole(len(bunches))} {noun} take"
     if needed == 1:
         subject = f"One of {whole(len(bunches))} {noun} takes"
@@ -142,7 +142,7 @@ def _row(view: View, bunch: Bunch, scale: float) -> Row:
         if not view.is_above:
             parts[CONSTANT] = sum(energy_of(kernel, CONSTANT).or_zero for kernel in kernels)
     left = len(bunch.places) - MEMBERS
-    more = when(left > 0, f"{whole(left)} more in the table") or "Show in the table"
+    more = f"{whole(left)} more in the table" if left > 0 else "Show in the table"
     return Row(
         f"{cut(bunch.base, WIDTH - 6)} ×{whole(len(bunch.places))}",
         bunch.base,
@@ -182,7 +182,7 @@ def _bar(
     ends: tuple[float, float] | None = None,
 ) -> Markup:
     spoken = [f"{GROUPS[group]} {quantity(value, 'J')}" for group, value in parts.items() if value and group in GROUPS]
-    value = when(amount.value is not None, at_least(amount, UNITS[view.measure])) or "not known"
+    value = "not known" if amount.value is None else at_least(amount, UNITS[view.measure])
     detail = bracketed(", ".join(spoken))
     interval = None
     if ends:

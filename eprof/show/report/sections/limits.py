@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from eprof.base.labels import labels
 from eprof.base.nouns import Nouns
-from eprof.base.text import capital, listed, when
+from eprof.base.text import capital, listed
 from eprof.base.vocabulary import COUNTS, GROUPS
 from eprof.profile import schema
 from eprof.show.page import plot
@@ -148,7 +148,7 @@ def section(view: View) -> Section | None:
         "sentence": _sentence(view, machines[0], drawable),
         "verdict": capital(racing(machines[0], view.nouns)),
         "panels": drawn(curves, drawable[:SHOWN], view.nouns),
-        "legend": legend * (len(machines) > 1),
+        "legend": legend if len(machines) > 1 else [],
         "table": limit_table(rows, view.nouns, len(drawable) - len(rows), levels=False),
     }
     data = {"dots": "1"} if len(drawable) > SHOWN else {}
@@ -194,5 +194,5 @@ def _sentence(view: View, machine: schema.Machine, drawable: Sequence[Dot]) -> s
     lost = len(own) - len(drawable)
     if not lost:
         return f"{lines} {side}"
-    kernels = f"{whole(lost)} {view.nouns.of(lost)} {when(lost == 1, 'is') or 'are'}"
+    kernels = f"{whole(lost)} {view.nouns.of(lost)} {'is' if lost == 1 else 'are'}"
     return f"{lines} {side} {kernels} not drawn: flops, DRAM bytes or time are not known."

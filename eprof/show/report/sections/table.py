@@ -19,7 +19,7 @@ from eprof.show.report import packed
 from eprof.show.report.sections import Section
 from eprof.show.report.sections.kernels import UNITS
 from eprof.show.report.view import DRAM, Entry, View, by_time_of, callees_of, energy_of, power_of, time_of
-from eprof.show.words.badges import Amount, quantity_of, share_of, written
+from eprof.show.words.badges import Amount, bits, quantity_of, share_of, written
 from eprof.show.words.numbers import percent, plain, quantity, whole
 
 FIRST_ROWS = 20
@@ -284,7 +284,9 @@ def _counts(view: View) -> dict[str, str]:
             price = charge.pj * 1e-12
         counts[name] = packed.column(column.values, price, figures=_figures(view, name))
         # The marks of a 0 are never shown, so they need not keep a column from being one number.
-        marks[name] = packed.flags(column.marks.tolist(), (column.values != 0).tolist())
+        # −1: neither counted nor missing.
+        of_kernels = [bits(count.marks) if count else -1 for count in column.counts]
+        marks[name] = packed.flags(of_kernels, (column.values != 0).tolist())
         nothing = column.values == 0
         expected = np.where(nothing, 0.0, column.values * either(price, np.nan))
         if not _is_close(expected, np.where(nothing & np.isnan(column.joules), 0.0, column.joules)):

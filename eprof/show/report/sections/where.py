@@ -145,7 +145,7 @@ def _unknown(view: View) -> list[str]:
         reasons["no time"] = [f"constant power of some {view.nouns.kernels}"]
     for word in view.words.values():
         if word.energy.value is None and word.energy.marks & MISSING:
-            reason = when(word.value.value is None, "not counted") or "no price"
+            reason = "not counted" if word.value.value is None else "no price"
             lacking.setdefault(reason, []).append(word.count)
         elif word.energy.lower:
             lacking.setdefault(f"of some {view.nouns.kernels}", []).append(word.count)
