@@ -262,7 +262,6 @@ def _why(entry: Node) -> str:
 
 
 def _settings(node: Node) -> tuple[tuple[Setting, ...], Setting]:
-    """The settings in a cost table's file and the default one."""
     kind = "a list of settings, each { core_mhz = ..., memory_mhz = ..., ... }"
     entries = node.entries(kind)
     if not entries:
@@ -380,7 +379,6 @@ def _caches(node: Node) -> dict[str, str]:
 
 
 def _multiprocessors(node: Node) -> Multiprocessors:
-    """The multiprocessors in a cost table's file, for time by component."""
     node.table((*_UNITS, "lanes", "core_mhz", "source", "why", "mark"))
     lanes = {name: _positive(entry) for name, entry in node["lanes"].table(_LANES).items()}
     for name in ("fp32", "load_store"):
