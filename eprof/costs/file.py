@@ -100,28 +100,22 @@ _MARKS = ("assumed", "estimated", "simulated")
 Made = TypeVar("Made")
 
 
-class _Attempts:
-    """Calls parsers and keeps the DefinitionErrors that they raise, so that one reading finds all of them."""
+def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
+    """The cost table in `document`, or None, and everything that is wrong with its file."""
+    root = document.root
+    errors: list[DefinitionError] = []
 
-    def __init__(self) -> None:
-        self.errors: list[DefinitionError] = []
-
-    def __call__(self, parse: Callable[..., Made], *arguments: Any) -> Made | None:
-        """Return what `parse` returns; None where it raises a DefinitionError."""
+    def attempt(parse: Callable[..., Made], *arguments: Any) -> Made | None:
+        """What `parse` returns; None where it raises an error, which is kept: one reading finds all of them."""
         try:
             return parse(*arguments)
         except DefinitionError as err:
-            self.errors.append(err)
+            errors.append(err)
             return None
 
-
-def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
-    """The cost table in `document`, or None, and everything that is wrong with its file."""
-    attempt = _Attempts()
-    root = document.root
     attempt(root.schema, SCHEMA)
-    if attempt.errors:
-        return None, attempt.errors
+    if errors:
+        return None, errors
     attempt(_check_keys, root)
     made: dict[str, Any] = {}
     for field, (key, parse) in _parts().items():
@@ -132,16 +126,16 @@ def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
     known = made["rates"] and {rate.name for rate in made["rates"]}
     entries = attempt(_charges, root["charge"]) or {}
     statements = {word: attempt(_statement, word, entry, known) for word, entry in entries.items()}
-    if attempt.errors:
-        return None, attempt.errors
+    if errors:
+        return None, errors
     if "settings" in made:
         made["settings"], made["default"] = made["settings"]
     stated = _with_implied({word: statement for word, statement in statements.items() if statement is not None})
     table = CostTable(**made, path=document.label, statements=stated, relative="pj_at_reference" in root)
     for rule in RULES:
         attempt(rule, root, table)
-        if attempt.errors:
-            return None, attempt.errors
+        if errors:
+            return None, errors
     return table, []
 
 
