@@ -28,7 +28,7 @@ from eprof.show.report.first_screen import AGAIN, CACHED, SHORT_S, WASTED, reque
 from eprof.show.report.loops import is_of_library, of_loops, scalar_loops
 from eprof.show.report.trust import counted_alone, lacks_some
 from eprof.show.report.view import DRAM, FAMILY_OF, FLOPS, View, time_of
-from eprof.show.words.badges import Amount
+from eprof.show.words.badges import ASSUMED, Amount
 from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
 from eprof.show.words.numbers import NARROW, more_or_less, percent, percent_span, plain, quantity, span
@@ -601,9 +601,11 @@ def _fewer_conflicts(view: View, everything: float) -> Iterator[Try]:
 
 
 def _fewer_cycles(view: View, everything: float) -> Iterator[Try]:
-    """A fifth fewer cycles of a CPU's cores, where most of them pass without an instruction."""
-    executed, cycles = (view.amount(view.document, word).value for word in ("retired", "core_active"))
-    a_cycle = (executed or 0.0) / (cycles or math.inf)
+    """A fifth fewer cycles of a CPU's cores, where most of them pass without an instruction; counted ones."""
+    executed, cycles = (view.amount(view.document, word) for word in ("retired", "core_active"))
+    if cycles.marks & ASSUMED:
+        return
+    a_cycle = executed.or_zero / (cycles.value or math.inf)
     if 0 < a_cycle < _WAITING:
         joules = view.words["core_active"].energy.or_zero
         act = f"wait less for memory and branches ({plain(a_cycle)} instructions a cycle): a fifth fewer cycles"
