@@ -129,7 +129,7 @@ def points(document: Comm) -> Iterator[Block]:
     if document.break_even_s is not None:
         yield Point("Time", f"messages of {quantity(document.break_even_s, 's')} and more take fewer joules blocked.")
     if any(threshold.bytes is not None for threshold in document.thresholds if threshold.waiting == BLOCKING):
-        yield Point("Next", "add --shim libwait.so: it makes a library with which your program waits so.")
+        yield Point("Next", "add --shim libwait.so: the library that lets a program wait so.")
 
 
 def settings(document: Comm) -> list[str]:

@@ -447,7 +447,7 @@ def test_the_headline_of_measurements_is_what_was_measured_and_the_model_stands_
     assert said.text.startswith("700/1000\u202fMHz gives least energy") and "as measured" in said.text
     saved = 100 * (1 - joules[700, 1000] / joules[1000, 1000])
     assert f"{saved:.1f} % less energy" in said.lead and "picks 800/1000" in said.lead
-    assert words.heat(found).cells[1000.0, 1000.0].text == f"{joules[1000, 1000]:.2f} J"
+    assert words.heat(found).cells[1000.0, 1000.0].text == f"{joules[1000, 1000]:.2f}\u202fJ"
     assert min(point.energy_j for point in found.front) == pytest.approx(joules.min())
 
 
