@@ -225,7 +225,7 @@ def _how_to_close(gaps: schema.Gaps, rest_s: float) -> str:
 def _after_the_start(view: View) -> str:
     """Where most time between kernels is what a start takes: that a later trace shows what comes again."""
     gaps = view.document.gaps or schema.Gaps(None, None, 0.0)
-    if gaps.first_s < max((gaps.time_s or 0.0) / 2, _LITTLE * view.time.or_zero):
+    if not gaps.first_s or gaps.first_s < max((gaps.time_s or 0.0) / 2, _LITTLE * view.time.or_zero):
         return ""
     return f"trace after the warm-up: {quantity(gaps.first_s, 's')} before first launches is paid once"
 
