@@ -99,6 +99,15 @@ def test_memory_grows_with_kernels_not_with_launches(tmp_path):
     same(combine([log]), combine([read(path)]))
 
 
+def test_a_long_log_that_ends_in_zeros_is_read(tmp_path):
+    """As disks leave it that lost power: the last block is empty without them."""
+    text = profiled(1, TRACE, TRACE_UNITS, *[launch(1.0)] * 100)
+    path = write(tmp_path, text.encode() + bytes(9000))
+    log = read_tuned(path, Tuning(chunk_bytes=4096, fast_from=1))
+    assert log.tables[0].rows.launches.sum() == 100
+    assert "the file holds NUL bytes; they were left out" in log.notes
+
+
 def test_codes_of_names_are_made_before_the_threads_that_share_them(tmp_path, monkeypatch):
     makers = []
 

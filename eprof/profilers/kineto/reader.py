@@ -205,20 +205,21 @@ def _paths(events: Sequence[Event], launches: Iterable[Event]) -> dict[int, str]
 
 
 def _path(launch: Event, around: Sequence[Event]) -> str:
-    operators = [scope.name for scope in around if scope.cat == _OPERATOR]
-    frames = [frame for scope in around if (frame := _frame(scope))]
-    operator = [OUTSIDE, *operators][-1].removeprefix(_BACKWARD)
+    """What encloses a launch: annotations, modules, functions whose backward pass runs; and the operator."""
+    frames = []
+    operator = OUTSIDE
+    for scope in around:
+        if scope.cat == _PYTHON:
+            frames.append(scope.name.removeprefix(_MODULE))
+        elif scope.cat == _ANNOTATION:
+            frames.append(scope.name)
+        elif scope.name.startswith(_BACKWARD):
+            frames.append(scope.name.removeprefix(_BACKWARD))
+        if scope.cat == _OPERATOR:
+            operator = scope.name.removeprefix(_BACKWARD)
     if "GraphLaunch" in launch.name:
         operator = GRAPH
+    frames = [frame for frame in frames if frame]
     if frames and frames[-1] == operator:
         frames.pop()
     return BETWEEN.join(name.replace(BETWEEN, ">") for name in (*frames, operator))
-
-
-def _frame(scope: Event) -> str | None:
-    """What an event adds to an operator path: an annotation, a module, the function whose backward pass runs."""
-    if scope.cat == _PYTHON:
-        return scope.name.removeprefix(_MODULE)
-    if scope.cat == _ANNOTATION:
-        return scope.name
-    return scope.name.removeprefix(_BACKWARD) if scope.name.startswith(_BACKWARD) else None

@@ -147,7 +147,8 @@ def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
     rows = database.connection.execute(
         f"select {name}, number, process, part, is_timed, launches, ns from ("
         f"select {ids}, k.deviceId number, {pid} process, {part} part, {timed} is_timed, count(*) launches, "
-        f"sum(k.end - k.start) ns, min(k.rowid) first from {KERNELS} k group by {groups}) order by first"
+        f"sum(case when {timed} then k.end - k.start end) ns, min(k.rowid) first "
+        f"from {KERNELS} k group by {groups}) order by first"
     ).fetchall()
     device_of = _devices(database, [(number, process) for _, number, process, *_ in rows])
     added: dict[tuple[str, str | None, str | None, int], list[int]] = {}
@@ -155,7 +156,7 @@ def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
         key = (_text(text) or _NO_NAME, device_of[number, process], mapped(str, place), is_timed)
         sums = added.setdefault(key, [0, 0])
         sums[0] += launches
-        sums[1] += ns if is_timed else 0
+        sums[1] += ns or 0
     for (kernel, device, place, is_timed), (launches, ns) in added.items():
         yield Timed(kernel, device, launches, ns * 1e-9 if is_timed else float("nan"), place)
 

@@ -549,7 +549,7 @@ class Block:
 
     @cached_property
     def _ends(self) -> Array:
-        steps = range(0, len(self.data), _STEP)
+        steps = range(0, len(self.data) or 1, _STEP)  # a block of NULs is empty
         return np.concatenate([np.flatnonzero(self._bytes[step : step + _STEP] == _NEWLINE) + step for step in steps])
 
     @cached_property

@@ -484,14 +484,10 @@ class UsageSection(Section):
         if kind == "GPU activities":
             time_s = seconds(fields[self.time], self.unit)
             self._activities.append((fields[self.name].strip(), int(fields[self.calls]), time_s))
-            self.say_rounded()
-
-    def say_rounded(self) -> None:
-        """Note that times of nvprof's GPU summary are rounded, if they are."""
-        if self.unit is None:
-            self.store.note(
-                "the times of a GPU summary have their unit glued to them, so they are rounded to 4-5 digits"
-            )
+            if self.unit is None:
+                self.store.note(
+                    "the times of a GPU summary have their unit glued to them, so they are rounded to 4-5 digits"
+                )
 
     def close(self) -> None:
         """Hand over the rows of nvprof's GPU summary, unless a trace of the whole run has their launches too."""

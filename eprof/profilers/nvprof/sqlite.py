@@ -72,9 +72,9 @@ def _read(source: Source, path: Path, keep: Container[str] | None, parts: str | 
                 store.gaps = nsys_sqlite.gaps_of(base, kernels, tables.intersection(_COPY_TABLES))
             for table, name in _COPY_TABLES.items():
                 if table in tables:
-                    number, time_ns = base.execute(f"select count(*), sum(end - start) from {table}").fetchone()
+                    number, time_ns = base.execute(f"select count(*), total(end - start) from {table}").fetchone()
                     if number:
-                        store.count_other(name, number, time_ns * 1e-9 if isinstance(time_ns, int) else 0.0)
+                        store.count_other(name, number, time_ns * 1e-9)
     except (sqlite3.Error, UnicodeDecodeError) as err:  # the latter from what sqlite3 says of damaged bytes
         raise LogError(
             f"{source.path}: the database is damaged or cut off ({err}); export it again with the profiler that made it"
