@@ -33,8 +33,6 @@ _CHUNK = 1 << 22
 _LATEST_US = LATEST_NS / 1e3
 _KERNEL, _RANGE = "kernel", "cuda_profiler_range"
 _CALLS = ("cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver")
-_NO_NAME = "(a kernel without name)"
-_UNNAMED = ("", "__missing__")
 _OTHERS = {"gpu_memcpy": "copies", "gpu_memset": "memsets"}
 _RECORD = "record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
 GRAPH = "(graph launch)"
@@ -168,7 +166,8 @@ def _operators(events: Sequence[Event], calls: Sequence[Event | None], notes: li
 
 
 def _kernel_names(kernels: Sequence[Event]) -> Names:
-    return Names.of(_NO_NAME if kernel.name in _UNNAMED else kernel.name for kernel in kernels)
+    unnamed = dict.fromkeys(("", "__missing__"), "(a kernel without name)")
+    return Names.of(unnamed.get(kernel.name, kernel.name) for kernel in kernels)
 
 
 def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:
