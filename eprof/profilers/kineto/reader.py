@@ -46,22 +46,18 @@ _BACKWARD = "autograd::engine::evaluate_function: "
 def read(source: Source, _: Iterator[bytes], __: object, parts: str | None, *___: object) -> Log:
     """Read a trace of the PyTorch profiler. parts: as in `logs.read`. Raises LogError if it tells no kernels."""
     text = b"".join(unpacked(source, source.chunks(_CHUNK), _CHUNK))
+    notes: list[str] = []
+    gaps = Gaps()
     try:
-        return _read(source, parsed(text), parts)
+        trace = parsed(text)
+        events = [event for event in trace.events if event.ph == "X"]
+        tables = [_kernels(trace, events, parts, notes, gaps), _ranges(trace, events, parts, notes)]
     except msgspec.ValidationError as err:
         raise LogError(
             f"{source.path}: this is no trace of the PyTorch profiler ({err}); give one that it exported"
         ) from err
     except msgspec.DecodeError as err:
         raise LogError(f"{source.path}: the JSON is cut off or damaged ({err}); export the trace again") from err
-
-
-def _read(source: Source, trace: Trace, parts: str | None) -> Log:
-    """The log of a PyTorch trace: times of kernels, counters of ranges, operators."""
-    events = [event for event in trace.events if event.ph == "X"]
-    notes: list[str] = []
-    gaps = Gaps()
-    tables = [_kernels(trace, events, parts, notes, gaps), _ranges(trace, events, parts, notes)]
     known = [table for table in tables if table is not None]
     if not known:
         raise LogError(f"{source.path}: the trace has no kernels, only what the CPU did; {_RECORD}")
