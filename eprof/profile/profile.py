@@ -244,7 +244,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
             return of_capability(gpu.capability, gpu.name, gpu.told)
         raise CostError(
             "--costs estimated is for one GPU, and the logs do not name the GPU; name it, such as "
-            '--costs "estimated:RTX 4090".'
+            '--costs "RTX 4090".'
         )
 
     def _estimated_by_default(self) -> CostTable | None:
