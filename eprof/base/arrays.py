@@ -51,21 +51,23 @@ class Columns(Brief, Struct, frozen=True, eq=False, dict=True):
 
     def __getitem__(self, name: str) -> Array:
         """A column by name, (n_rows,)."""
-        column: Array = self.values[:, self.places[name]]
-        return column
+        return np.asarray(self.values[:, self.places[name]])
 
     def only(self, names: Iterable[str]) -> Array:
         """The values of those of `names` that there are, in their order, (n_rows, n)."""
-        some: Array = self.values[:, [self.places[name] for name in names if name in self.places]]
-        return some
+        return np.asarray(self.values[:, [self.places[name] for name in names if name in self.places]])
+
+    def spread(self, names: Sequence[str], nothing: float = np.nan) -> Array:
+        """The columns of these names, `nothing` in those that there are none of: (n_rows, n_names)."""
+        values = np.full((len(self), len(names)), nothing, dtype=self.values.dtype)
+        for place, name in enumerate(names):
+            if name in self:
+                values[:, place] = self[name]
+        return values
 
     def beside(self, ending: str) -> Array:
         """For each column the one with that ending behind its name; NaN where there is none. (n_rows, n_columns)."""
-        values = np.full(self.values.shape, np.nan)
-        for place, name in enumerate(self.names):
-            if name + ending in self:
-                values[:, place] = self[name + ending]
-        return values
+        return self.spread([name + ending for name in self.names])
 
     def chosen(self, rows: Array) -> Columns:
         """Some rows of the columns: a mask, or places in a new order."""

@@ -177,9 +177,6 @@ def _replaced(text: str, replacements: Iterable[tuple[re.Pattern[str], str]]) ->
     return text
 
 
-# ------------------------------------------------------------------------------------------------------- libraries
-
-
 class _Library(Struct, frozen=True):
     sign: str
     pattern: re.Pattern[str]
@@ -214,9 +211,6 @@ def _library_label(text: str) -> str:
                     words[key] = _CAMEL.sub(" ", value).lower()
             return " ".join(library.label.format_map(words).replace("_", " ").split())
     return ""
-
-
-# ------------------------------------------------------------------------------------------------------ told apart
 
 
 def _told_apart(texts: Sequence[_Text], deepest: int = _DEEPEST) -> list[str]:
@@ -276,7 +270,8 @@ def _unqualified(texts: Sequence[str]) -> list[str]:
         head, bracket, rest = text.partition("<")
         short[text] = _QUALIFIERS.sub("", head) + bracket + rest
     times = Counter(short.values())
-    return [short[text] if times[short[text]] == 1 else text for text in texts]
+    apart = {text: own for text, own in short.items() if times[own] == 1}
+    return [apart.get(text, text) for text in texts]
 
 
 def _telling(rows: Sequence[Sequence[str]]) -> list[int]:
@@ -295,9 +290,6 @@ def _telling(rows: Sequence[Sequence[str]]) -> list[int]:
         kept.append(best)
         alike, _ = numbered(pairs[best])
     return sorted(kept)
-
-
-# ----------------------------------------------------------------------------------------------------------- width
 
 
 def _fitted(texts: Sequence[str], width: int, deepest: int = _DEEPEST) -> list[str]:

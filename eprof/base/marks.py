@@ -1,7 +1,8 @@
 """Marks: what must be said beside a number. They join by `|`, so a result carries the marks of all it was made of."""
 
 from enum import IntFlag
-from functools import cache
+from functools import reduce
+from operator import or_
 
 
 class Mark(IntFlag):
@@ -26,6 +27,7 @@ class Mark(IntFlag):
 
 NONE = Mark(0)
 _JOINED = tuple(Mark(joined) for joined in range(16))
+_NAMES = tuple([str(flag.name).lower() for flag in Mark if joined & flag.value] for joined in range(16))
 
 
 def marked(mark: Mark, holds: object) -> Mark:
@@ -35,17 +37,9 @@ def marked(mark: Mark, holds: object) -> Mark:
 
 def names(mark: int) -> list[str]:
     """The marks in `mark` as lower-case words, in a fixed order: `names(Mark.MISSING | Mark.ASSUMED)`."""
-    return list(_names(int(mark)))
-
-
-@cache
-def _names(mark: int) -> tuple[str, ...]:
-    return tuple(str(flag.name).lower() for flag in Mark if mark & flag.value)
+    return list(_NAMES[mark])
 
 
 def from_names(words: list[str]) -> Mark:
     """The marks with these names, the inverse of `names`. Raises KeyError for a word that is no mark."""
-    mark = NONE
-    for word in words:
-        mark |= Mark[word.upper()]
-    return mark
+    return reduce(or_, (Mark[word.upper()] for word in words), NONE)

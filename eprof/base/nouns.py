@@ -73,7 +73,7 @@ _OF_CPUS = Nouns(
 
 def in_document(processor: str) -> str | UnsetType:
     """The kind of processor as documents have it: they leave it out where it is a GPU."""
-    return UNSET if processor == GPU else processor
+    return {GPU: UNSET}.get(processor, processor)
 
 
 def nouns_of(processor: str | UnsetType | None = None) -> Nouns:

@@ -20,6 +20,7 @@ import tomli as tomllib  # compiled: twice as quick as the one of Python
 from msgspec import Struct
 
 from eprof.base.errors import DefinitionError
+from eprof.base.known import mapped
 from eprof.base.resources import content
 from eprof.base.text import brief, did_you_mean, pattern, phrase, printable, when
 
@@ -295,7 +296,7 @@ class Node(Struct, frozen=True, eq=False):
         if self.value is None and default is not None:
             return default
         if not isinstance(self.value, str) or self.value not in allowed:
-            state = "missing" if self.value is None else repr(self.value)
+            state = mapped(repr, self.value) or "missing"
             raise self.error(f"`{self.name}` is {state}; use one of: {', '.join(allowed)}.")
         return self.value
 

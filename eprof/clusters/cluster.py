@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.errors import CostError, DefinitionError
+from eprof.base.known import mapped
 from eprof.base.marks import NONE, Mark, marked
 from eprof.base.resources import folder, tree
 from eprof.base.text import did_you_mean, listed, pattern
@@ -26,10 +27,7 @@ _KEYS = (
     *("schema", "name", "about", "unit", "nodes", "source", "basis", "waiting", "memory_bytes", "gamma"),
     *("setting", "time", "message", "network", "node", "storage"),
 )
-_SETTING = ("core_mhz", "idle_w", "on_chip_w", "off_chip_w", "default")
-_NODE = ("gpus", "host_w", "network_w", "gpu_idle_w")
 _ALGORITHM = pattern(r"[a-z_]{1,40}:\w{1,40}")
-_HZ = 1e6
 _MOST = 1e15
 
 
@@ -165,7 +163,7 @@ class Cluster(Struct, frozen=True, dict=True):
 
     def on_chip_s(self, clock: Clock) -> float:
         """t_c = CPI / f, s a count."""
-        return self.on_chip_cycles / (clock.core_mhz * _HZ)
+        return self.on_chip_cycles / (clock.core_mhz * 1e6)
 
 
 def load(name_or_path: str) -> Cluster:
@@ -184,12 +182,12 @@ def _beside(root: Node) -> Beside:
     node = root["node"]
     if node.value is None:
         return Beside()
-    node.table(_NODE)
+    node.table(("gpus", "host_w", "network_w", "gpu_idle_w"))
     return Beside(
         host_w=_optional(node["host_w"]),
         network_w=_optional(node["network_w"]),
         gpu_idle_w=_optional(node["gpu_idle_w"]),
-        gpus=_count(node["gpus"]),
+        gpus=mapped(int, _optional(node["gpus"], 1)),
         storage=_storage(root["storage"]),
         marks=marked(Mark.ASSUMED, root["basis"].choice(BASES) == "assumed"),
         name=root["name"].text(),
@@ -218,19 +216,15 @@ def read(document: Document) -> Cluster:
         interrupt_s=_optional(time["interrupt_s"]),
         clock_change_s=_optional(time["clock_change_s"]),
         gamma=_optional(root["gamma"]),
-        nodes=_count(root["nodes"]),
+        nodes=mapped(int, _optional(root["nodes"], 1)),
         memory_bytes=_optional(root["memory_bytes"]),
         link=_link(root["network"]),
         storage=_storage(root["storage"]),
     )
 
 
-def _optional(node: Node) -> float | None:
-    return None if node.value is None else node.number(0, _MOST)
-
-
-def _count(node: Node) -> int | None:
-    return None if node.value is None else int(node.number(1, _MOST))
+def _optional(node: Node, least: float = 0) -> float | None:
+    return None if node.value is None else node.number(least, _MOST)
 
 
 def _clocks(node: Node, idle_w: float | None) -> tuple[tuple[Clock, ...], Clock]:
@@ -244,7 +238,7 @@ def _clocks(node: Node, idle_w: float | None) -> tuple[tuple[Clock, ...], Clock]
     clocks: list[Clock] = []
     defaults: list[Clock] = []
     for entry in entries:
-        entry.table(_SETTING)
+        entry.table(("core_mhz", "idle_w", "on_chip_w", "off_chip_w", "default"))
         clock = Clock(
             entry["core_mhz"].number(1, 1e5),
             idle_w if idle_w is not None and "idle_w" not in entry else entry["idle_w"].number(0, _MOST),

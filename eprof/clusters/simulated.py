@@ -77,7 +77,6 @@ def settings(nodes: Nodes) -> list[str]:
     return [*_FIXED, *algorithms]
 
 
-_MOST_BYTES = 64 << 20
 _HOSTS = pattern(
     r"\[\s*(\d+\.\d+)\] \[host_energy/INFO\] Total energy consumption: \S+ Joules \(used hosts: (\d+\.\d+) Joules"
 )
@@ -113,7 +112,7 @@ def of_links(log: Path) -> Path:
 
 def _text(log: Path) -> str:
     with log.open(encoding="utf-8", errors="replace") as file:
-        return file.read(_MOST_BYTES)
+        return file.read(64 << 20)
 
 
 SIZE = "N"  # in the name of a program, the argument that is its size

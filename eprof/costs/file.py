@@ -29,7 +29,6 @@ from eprof.costs.parts import (
     Multiprocessors,
     Peak,
     Range,
-    Rate,
     Setting,
     Statement,
     Term,
@@ -313,7 +312,7 @@ def _within(node: Node, lowest: float, highest: float, unit: str) -> float:
     return value
 
 
-def _rates(root: Node) -> tuple[Rate, ...]:
+def _rates(root: Node) -> tuple[Term, ...]:
     """The named prices: [pj] for a table of one setting; [pj_per_v2], [pj_at_reference] by domain."""
     units = [unit for unit in PRICES if unit in root]
     if not units:
@@ -323,7 +322,7 @@ def _rates(root: Node) -> tuple[Rate, ...]:
     prices = root[units[0]].table()
     if units == ["pj"]:
         return tuple(_rate(price, None) for _, price in prices.items())
-    rates: dict[str, Rate] = {}
+    rates: dict[str, Term] = {}
     for domain, of_domain in prices.table(DOMAINS).items():
         for name, price in of_domain.items():
             if name in rates:
@@ -332,12 +331,12 @@ def _rates(root: Node) -> tuple[Rate, ...]:
     return tuple(rates.values())
 
 
-def _rate(price: Node, domain: str | None) -> Rate:
+def _rate(price: Node, domain: str | None) -> Term:
     name = price.name
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name.rpartition("_")[2] not in _PRICED_THINGS:
         ends = ", ".join(f"_{ending}" for ending in _PRICED_THINGS)
         raise price.error(f"`{name}` does not say what it is the price of; end it with one of: {ends}.")
-    return Rate(name, _number(price), domain)
+    return Term(name, _number(price), domain, volts=2)
 
 
 def _constant(node: Node) -> Constant:
@@ -345,7 +344,7 @@ def _constant(node: Node) -> Constant:
         raise node.error("[constant_power] is missing: the watts drawn whatever the GPU does, as `w = ...`.")
     node.table((*_CONSTANT_TERMS, "per", "cores", "why", "mark"))
     terms = tuple(
-        Term(_number(node[name]), domain, name, clocked="mhz" in name)
+        Term(name, _number(node[name]), domain, mhz="mhz" in name, volts=1 + ("v2" in name))
         for name, domain in _CONSTANT_TERMS.items()
         if name in node
     )
@@ -364,7 +363,7 @@ def _peak(node: Node) -> Peak:
             continue
         if quantity in terms:
             raise node[name].error(f"`{name}` says again what `{quantity}` says; keep one.")
-        terms[quantity] = Term(_positive(node[name]), domain)
+        terms[quantity] = Term(quantity, _positive(node[name]), domain, mhz=domain is not None)
     return Peak(terms, _why(node), _mark(node))
 
 

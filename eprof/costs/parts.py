@@ -15,6 +15,7 @@ from eprof.base.brief import Brief
 from eprof.base.clocks import label
 from eprof.base.known import mapped
 from eprof.base.marks import NONE, Mark
+from eprof.base.text import when
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import GPU
 
@@ -197,21 +198,6 @@ class Costs(Described, frozen=True, kw_only=True):
         return {**clocks, "core_v": None, "memory_v": None, **relative}
 
 
-class Rate(Struct, frozen=True):
-    """A price as the file gives it: pJ, or pJ/V^2 of the voltage of `domain`."""
-
-    name: str
-    number: float
-    domain: str | None
-
-    def at(self, point: "Point") -> Price:
-        """Evaluate eps = c V^2 ([FMM] eqs. 6, 7)."""
-        if self.domain is None:
-            return Price(self.name, self.number, f"{self.number:g}", NONE)
-        volts = point.volts(self.domain)
-        return Price(self.name, self.number * volts**2, f"{self.number:g} * {volts:.5g}^2", point.marks[self.domain])
-
-
 class Point(Struct, frozen=True):
     """A setting that prices can be evaluated at: how it was found, and what its voltages rest on."""
 
@@ -219,17 +205,36 @@ class Point(Struct, frozen=True):
     found: str
     marks: Mapping[str, Mark] = field(default_factory=lambda: {CORE: NONE, MEMORY: NONE})
 
-    def volts(self, domain: str) -> float:
-        """The voltage of `domain`; a checked table has it where it needs it."""
-        volts = self.setting.volts(domain)
-        assert volts is not None
-        return volts
 
-    def mhz(self, domain: str) -> float:
-        """The clock of `domain`; a checked table has it where it needs it."""
-        mhz = self.setting.mhz(domain)
-        assert mhz is not None
-        return mhz
+class Term(Struct, frozen=True):
+    """A price, a term of constant power or a peak as the file gives it: a number, times powers of clock and voltage.
+
+    domain: whose clock and voltage these are. mhz, volts: the powers. A price in pJ/V^2 has a square of volts ([FMM]
+    eqs. 6, 7), a term of constant power a volt (eq. 8), or a clock and a square: a clock tree's; a peak a clock, for
+    each cycle.
+    """
+
+    name: str
+    number: float
+    domain: str | None
+    mhz: int = 0
+    volts: int = 0
+
+    def at(self, point: Point) -> tuple[float, str, Mark]:
+        """The value at a setting, the arithmetic, and the marks."""
+        if self.domain is None:
+            return self.number, f"{self.number:g}", NONE
+        value, factors = self.number, [f"{self.number:g}"]
+        mhz, volts = point.setting.mhz(self.domain), point.setting.volts(self.domain)
+        if self.mhz:
+            assert mhz is not None, "a checked table has the clocks that it needs"
+            value *= mhz
+            factors.append(f"{mhz:g}")
+        if self.volts:
+            assert volts is not None, "and the voltages"
+            value *= volts**self.volts
+            factors.append(f"{volts:.5g}" + when(self.volts == 2, "^2"))
+        return value, " * ".join(factors), point.marks[self.domain]
 
 
 class Voltages(Struct, frozen=True):
@@ -261,28 +266,6 @@ class Statement(Struct, frozen=True):
         return Charge(True, pj, self.formula.text, self.why, marks)
 
 
-class Term(Struct, frozen=True):
-    """A term of constant power or a peak: a number, times the voltage or the clock of `domain` if there is one.
-
-    clocked: a term of constant power that goes with clock (MHz) and square of the voltage: a clock tree's.
-    """
-
-    number: float
-    domain: str | None
-    name: str = ""
-    clocked: bool = False
-
-    def power(self, point: Point) -> tuple[float, str]:
-        """The watts of a term of constant power, and the arithmetic."""
-        if self.domain is None:
-            return self.number, f"{self.number:g}"
-        volts = point.volts(self.domain)
-        if not self.clocked:
-            return self.number * volts, f"{self.number:g} * {volts:.5g}"
-        mhz = point.mhz(self.domain)
-        return self.number * mhz * volts**2, f"{self.number:g} * {mhz:g} * {volts:.5g}^2"
-
-
 class Constant(Struct, frozen=True):
     """Constant power as the file gives it: the sum of its terms; of a CPU by socket, as many as are in use.
 
@@ -298,15 +281,12 @@ class Constant(Struct, frozen=True):
 
     def at(self, point: Point) -> tuple[float, str, Mark]:
         """Evaluate pi0 in W ([FMM] eq. 8): the watts, the arithmetic, and the marks."""
-        watts = 0.0
-        formulas = []
-        marks = self.marks
+        watts, formulas, marks = 0.0, [], self.marks
         for term in self.terms:
-            power_w, formula = term.power(point)
+            power_w, formula, of_term = term.at(point)
             watts += power_w
             formulas.append(formula)
-            if term.domain is not None:
-                marks |= point.marks[term.domain]
+            marks |= of_term
         if self.sockets == 1:
             return watts, " + ".join(formulas), marks
         return watts * self.sockets, f"{self.sockets:.4g} * ({' + '.join(formulas)})", marks
@@ -321,10 +301,8 @@ class Peak(Struct, frozen=True):
 
     def at(self, point: Point) -> Peaks:
         """The throughputs of the cost table at a setting."""
-        throughputs = {name: term.number for name, term in self.terms.items()}
-        for name, term in self.terms.items():
-            if term.domain is not None:  # for a clock cycle
-                throughputs[name] *= point.mhz(term.domain) / 1e3
+        # What is for each cycle, at so many MHz: in 1e9 a second.
+        throughputs = {name: term.at(point)[0] / 1e3**term.mhz for name, term in self.terms.items()}
         return Peaks(**throughputs, why=self.why, marks=self.marks)
 
 
@@ -371,9 +349,6 @@ class Scale(Struct, frozen=True):
 
     factor: float
     replicas: tuple[float, ...] = ()
-
-
-# ---- how far prices are known
 
 
 class Intervals(Struct, frozen=True):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from eprof.base.toml import Node
 from eprof.base.vocabulary import LEVEL_PARTS, PARTS, TENSOR_PARTS
-from eprof.costs.parts import CONSTANT_POWER, CORE, DOMAINS, MEMORY, NEEDS_INTERVALS, Point, Range
+from eprof.costs.parts import CONSTANT_POWER, CORE, DOMAINS, MEMORY, NEEDS_INTERVALS, Point, Price, Range
 from eprof.costs.table import CostTable
 
 PRICES = ("pj", "pj_per_v2", "pj_at_reference")
@@ -187,7 +187,7 @@ def _charges_are_numbers(root: Node, table: CostTable) -> None:
     """Check a cost table: every charge is finite and not negative at every setting."""
     for setting in table.settings:
         point = Point(setting, "")
-        prices = {rate.name: rate.at(point) for rate in table.rates}
+        prices = {rate.name: Price(rate.name, *rate.at(point)) for rate in table.rates}
         for word, statement in table.statements.items():
             try:
                 pj = statement.charge(prices).pj

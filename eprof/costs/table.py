@@ -37,11 +37,12 @@ from eprof.costs.parts import (
     Peak,
     Peaks,
     Point,
+    Price,
     Range,
-    Rate,
     Scale,
     Setting,
     Statement,
+    Term,
     Voltages,
 )
 
@@ -63,7 +64,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
     path: str
     settings: tuple[Setting, ...] = (Setting(),)
     default: Setting = Setting()
-    rates: tuple[Rate, ...]
+    rates: tuple[Term, ...]
     statements: Mapping[str, Statement]
     constant: Constant
     peak: Peak = Peak({}, "", NONE)
@@ -87,7 +88,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
         notes = self.notes
         if self._carried(point.setting.core_v).are:
             notes = (*notes, f"{self.voltages_are}.")
-        prices = {rate.name: rate.at(point) for rate in self.rates}
+        prices = {rate.name: Price(rate.name, *rate.at(point)) for rate in self.rates}
         unpriced = {word: stated.why for word, stated in self.statements.items() if stated.kind == "unpriced"}
         charges = {word: stated.charge(prices) for word, stated in self.statements.items() if word not in unpriced}
         watts, _, constant_marks = self.constant.at(point)

@@ -83,29 +83,24 @@ def _places(profiler: str) -> dict[str, Traversable]:
 @cache
 def names_in_use(profiler: str) -> frozenset[str]:
     """Every counter that a file for this profiler names: what a reader keeps of a log. Nothing is checked here."""
+    home = resources.folder("counters")
+    waiting = [place for place in resources.tree(home / profiler, ".toml") if place.name not in _NOT_DEFINITIONS]
+    places = set(map(str, waiting))
     names: set[str] = set()
-    for place in _with_extended(profiler):
-        for value in read(place).data.get("counter", {}).values():
+    while waiting:
+        data = read(waiting.pop()).data
+        for extended in _each(data.get("extends", [])):
+            place = home.joinpath(*extended.split("/"))
+            if str(place) not in places and place.is_file():
+                places.add(str(place))
+                waiting.append(place)
+        for value in data.get("counter", {}).values():
             entry = value if isinstance(value, dict) else {"name": value}
             for name in (*_each(entry.get("name", [])), *_each(entry.get("slices", []))):
                 names.update(numbered(name))
-        if any(told.keys() & {"multiprocessors", "peak"} for told in read(place).data.get("told", {}).values()):
+        if any(told.keys() & {"multiprocessors", "peak"} for told in data.get("told", {}).values()):
             names.add(SM_COUNT)
     return frozenset(names)
-
-
-def _with_extended(profiler: str) -> list[Traversable]:
-    home = resources.folder("counters")
-    files = resources.tree(home / profiler, ".toml")
-    places = {str(place): place for place in files if place.name not in _NOT_DEFINITIONS}
-    waiting = list(places.values())
-    while waiting:
-        for name in _each(read(waiting.pop()).data.get("extends", [])):
-            place = home.joinpath(*name.split("/"))
-            if str(place) not in places and place.is_file():
-                places[str(place)] = place
-                waiting.append(place)
-    return list(places.values())
 
 
 def _each(value: Any) -> list[str]:

@@ -63,23 +63,6 @@ class Counts(Brief, Struct, frozen=True, eq=False, dict=True):
     nouns: Nouns = nouns_of()
     shape: Columns | None = None
 
-    @staticmethod
-    def of_frames(
-        kernels: "pd.DataFrame",
-        table: "pd.DataFrame",
-        marks: "pd.DataFrame",
-        how: Mapping[str, tuple[Way, ...]],
-        books: str,
-    ) -> "Counts":
-        """Counts of tables of pandas, such as `kernels`, `table` and `marks` are."""
-        return Counts(
-            KernelRows(**{str(name): kernels[name].to_numpy() for name in kernels}),
-            Columns(tuple(table.columns), table.to_numpy(dtype=np.float64)),
-            Columns(tuple(marks.columns), marks.to_numpy(dtype=np.int64)),
-            how,
-            books,
-        )
-
     @cached_property
     def kernels(self) -> "pd.DataFrame":
         """The rows of the counts: device, kernel, launches, time_s, time_marks, and `part` where rows are split."""
@@ -139,8 +122,7 @@ class Cells(Struct, frozen=True, eq=False):
     @property
     def low(self) -> Bools:
         """Where a counter's value is a lower bound."""
-        lacks: Bools = ((self.marks & _MISSING) != 0) & ~np.isnan(self.values)
-        return lacks
+        return np.asarray(((self.marks & _MISSING) != 0) & ~np.isnan(self.values))
 
     def term(self) -> Term:
         """A counter's cells as a part of a formula."""
@@ -395,8 +377,7 @@ class Sheet(Struct, eq=False):
     def _holds(self, result: _Result, rounding: float) -> Bools:
         """Where a result is not negative by more than counters of different passes differ."""
         allowed = np.maximum(self._rounded(rounding), _TOLERANCE * np.nan_to_num(result.term.size))
-        holds: Bools = ~(result.term.values < -allowed)
-        return holds
+        return np.asarray(~(result.term.values < -allowed))
 
     def _ways(self, entry: Entry, parts: Mapping[str, Cells]) -> tuple[Ints, list[Way]]:
         """Every combination of ways that occurs among the parts, and for each kernel the number of its own."""

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from eprof.base.arrays import Array, Columns, Floats, Ints, known_or_zero, known_sum
+from eprof.base.arrays import Columns, Floats, Ints, known_or_zero, known_sum
 from eprof.base.brief import Brief
 from eprof.base.errors import CostError
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COMPUTATION, COMPUTATION_WORDS, CONSTANT, DATA, DATA_WORDS, PRICED, RANDOM
 from eprof.costs import Charge, Costs
 from eprof.counts.counts import Counts
-from eprof.logs.rows.log import KernelRows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,17 +53,16 @@ class Split(Brief, Struct, frozen=True, eq=False, dict=True):
         if len(splits) == 1:
             return splits[0]
         names = [name for name in PRICED if any(name in split.joules for split in splits)]
-        joules = np.concatenate([_spread(split.joules, names, np.nan) for split in splits])
-        marks = np.concatenate([_spread(split.joule_marks, names, 0) for split in splits])
+        joules = np.concatenate([split.joules.spread(names) for split in splits])
+        marks = np.concatenate([split.joule_marks.spread(names, 0) for split in splits])
         over_j = np.concatenate([split.over_j for split in splits])
         return Split(Columns(tuple(names), joules), Columns(tuple(names), marks), over_j)
 
     def adding_up_to(self, total_j: Floats) -> "Split":
         """The energy with each kernel's parts scaled so that they add up to `total_j`, (n_kernels,); ESTIMATED."""
-        factors = total_j / self.total_j
-        joules = {name: self.joules[name] * factors for name in self.joules.names}
-        marks = {name: self.joule_marks[name] | int(Mark.ESTIMATED) for name in self.joules.names}
-        return Split(Columns.of(joules, len(self.joules)), Columns.of(marks, len(self.joules)), self.over_j)
+        joules = self.joules.values * (total_j / self.total_j)[:, np.newaxis]
+        marks = self.joule_marks.values | int(Mark.ESTIMATED)
+        return Split(Columns(self.joules.names, joules), Columns(self.joule_marks.names, marks), self.over_j)
 
     @cached_property
     def computation_j(self) -> Floats:
@@ -116,8 +114,7 @@ class Split(Brief, Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def row_marks(self) -> Ints:
         """The marks of each kernel: all those of its cells, joined."""
-        marks: Ints = np.bitwise_or.reduce(self.joule_marks.values, axis=1)
-        return marks
+        return np.asarray(np.bitwise_or.reduce(self.joule_marks.values, axis=1))
 
     @cached_property
     def family_marks(self) -> Columns:
@@ -139,7 +136,9 @@ def attribute(counts: Counts, costs: Costs) -> Split:
     """
     if counts.books != costs.books:
         raise CostError(f"{costs.name} prices bytes as {costs.books}, but these are counted as {counts.books}.")
-    return _split(counts, costs.charges, *_constant(counts.rows, costs))
+    rows = counts.rows
+    marks = rows.time_marks | int(costs.constant_marks) | np.isnan(rows.time_s) * np.int64(Mark.MISSING)
+    return _split(counts, costs.charges, rows.time_s * costs.constant_power_w, marks)
 
 
 def unpriced(counts: Counts) -> Split:
@@ -164,15 +163,6 @@ def _split(counts: Counts, charges: Mapping[str, Charge], constant_j: Floats, co
     return Split(Columns.of(joules, rows), Columns.of(marks, rows), np.zeros(rows))
 
 
-def _spread(columns: Columns, names: Sequence[str], nothing: float) -> Array:
-    """The columns of these names, (n_rows, n_names), with `nothing` in those that there are none of."""
-    values = np.full((len(columns), len(names)), nothing, dtype=columns.values.dtype)
-    for place, name in enumerate(names):
-        if name in columns:
-            values[:, place] = columns[name]
-    return values
-
-
 def _priced(number: Floats, counted: Ints, charge: Charge | None) -> tuple[Floats, Ints]:
     """The energy of a class in J and its marks; the charge's own marks only where there is something to pay.
 
@@ -184,8 +174,3 @@ def _priced(number: Floats, counted: Ints, charge: Charge | None) -> tuple[Float
     if not charge.pays:
         return number * 0.0, np.zeros_like(counted)
     return number * (charge.pj * 1e-12), counted | some * np.int64(charge.marks)
-
-
-def _constant(rows: KernelRows, costs: Costs) -> tuple[Floats, Ints]:
-    marks = rows.time_marks | int(costs.constant_marks) | np.isnan(rows.time_s) * np.int64(Mark.MISSING)
-    return rows.time_s * costs.constant_power_w, marks

@@ -97,8 +97,7 @@ class Components(Struct, frozen=True, eq=False):
     @property
     def total(self) -> Floats:
         """All cycles of one launch, (n_kernels,)."""
-        total: Floats = self.cycles.values.sum(axis=1)
-        return total
+        return np.asarray(self.cycles.values.sum(axis=1))
 
 
 def machine_of(costs: Costs) -> Machine | None:

@@ -41,8 +41,7 @@ class Replicas(Struct, frozen=True, eq=False, dict=True):
         What is not known (NaN) adds nothing.
         """
         # einsum, as a product by BLAS ends the process where memory is short.
-        energies: Floats = np.einsum("...w,wd->...d", known_or_zero(amounts), self.prices)
-        return energies
+        return np.asarray(np.einsum("...w,wd->...d", known_or_zero(amounts), self.prices))
 
     def interval(self, joules: Floats, value_j: Floats | float, spread_j: Floats | float = 0.0) -> Floats:
         """The middle `share` of the replicas, stretched to hold the value: (..., n_replicas) -> (..., 2).
@@ -57,8 +56,7 @@ class Replicas(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def price_intervals(self) -> Floats:
         """The interval of each price over the replicas, (n_priced, 2)."""
-        intervals: Floats = np.quantile(self.prices, _replica_ends(self.share), axis=-1).T
-        return intervals
+        return np.asarray(np.quantile(self.prices, _replica_ends(self.share), axis=-1).T)
 
 
 def replicas_of(table: CostTable, costs: Costs) -> Replicas | None:
@@ -72,16 +70,13 @@ def replicas_of(table: CostTable, costs: Costs) -> Replicas | None:
 
 def prices_of(costs: Costs) -> Floats:
     """What each of `PRICED` pays in J or W by one replica or table, (n_priced,); 0 without a price."""
-    prices = [charge.pj * 1e-12 if (charge := costs.charges.get(word)) else 0.0 for word in COUNTS]
-    return np.array([*prices, costs.constant_power_w])
+    pj = {word: charge.pj for word, charge in costs.charges.items()}
+    return np.array([*(pj.get(word, 0.0) * 1e-12 for word in COUNTS), costs.constant_power_w])
 
 
 def amounts_of(counts: Counts) -> Floats:
     """Counts and times as `Replicas.joules` takes them, (n_kernels, n_priced); NaN = not known."""
-    amounts = np.full((len(counts.rows), len(PRICED)), np.nan)
-    for place, word in enumerate(PRICED):
-        if word in counts.amounts:
-            amounts[:, place] = counts.amounts[word]
+    amounts = counts.amounts.spread(PRICED)
     amounts[:, PRICED.index(CONSTANT)] = counts.rows.time_s
     return amounts
 

@@ -118,22 +118,32 @@ def read_all(
     Raises UsageError if the scheduler cannot be used, ShortageError if there is too little memory or the like to read.
     """
     sizes = {path: (_state(path) or (0,))[0] for path in paths}
-    counter = _Counter(sum(sizes.values()), progress)
+    total, seen = sum(sizes.values()), 0
+
+    def reach(read_bytes: int) -> None:
+        nonlocal seen
+        seen = max(seen, read_bytes)
+        if progress is not None:
+            progress(min(seen, total), total)
+
+    def tell(more: int) -> None:
+        reach(seen + more)
+
     done: dict[Path, Read] = {}
     before = 0
     can_share = not any(map(is_pipe, paths))
-    is_much = len(paths) > _MANY_FILES or sum(sizes.values()) > _MANY_BYTES
+    is_much = len(paths) > _MANY_FILES or total > _MANY_BYTES
     if scheduler is not None and can_share:
         coming = _dask(paths, reading, scheduler)
     elif is_much and can_share and len(paths) > 1 and workers > 1:
-        coming = _processes(paths, reading, counter.add, workers)
+        coming = _processes(paths, reading, tell, workers)
     else:
-        coming = (attempt(path, reading, counter.add) for path in paths)
+        coming = (attempt(path, reading, tell) for path in paths)
     for block in _blocks(paths, _AT_ONCE):
         for path, result in zip(block, coming, strict=False):
             done[path] = result
             before += sizes[path]
-            counter.reach(before)
+            reach(before)  # whoever cannot tell bytes as they come is counted file by file
         if reading.gather:
             done.update(zip(block, _gathered([done[path] for path in block]), strict=True))
     return done
@@ -167,23 +177,6 @@ def _state(path: Path) -> tuple[int, int, int] | None:
     if not stat.S_ISREG(status.st_mode):
         return None
     return status.st_size, status.st_mtime_ns, status.st_ino
-
-
-class _Counter:
-    """Bytes that were read. An engine that cannot tell them as they come is counted file by file."""
-
-    def __init__(self, total: int, progress: Progress | None) -> None:
-        self.total = total
-        self.progress = progress
-        self.read = 0
-
-    def add(self, more: int) -> None:
-        self.reach(self.read + more)
-
-    def reach(self, read: int) -> None:
-        self.read = max(self.read, read)
-        if self.progress is not None:
-            self.progress(min(self.read, self.total), self.total)
 
 
 def attempt(path: Path, reading: Reading, tell: Tell | None = None) -> Read:

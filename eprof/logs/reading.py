@@ -95,7 +95,7 @@ def _read(
     unsigned = profilers.module_of(lambda signs: signs.takes_unsigned)
     if unsigned is None:
         raise LogError(f"{source.path}: no profiler that this eprof knows writes such logs")
-    size_bytes = size if packing(source.head) is None else _TIMES_PACKED * size
+    size_bytes = size * (_TIMES_PACKED if packing(source.head) else 1)
     kept = _of(keep, unsigned.__name__.split(".")[-2])
     walked = unsigned.walk(source, chain([first], pieces), tuning, columns, names, kept, parts, size_bytes)
     if columns is None and not walked.store.pieces:

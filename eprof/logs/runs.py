@@ -14,8 +14,8 @@ from eprof import logs, profilers
 from eprof.base.arrays import finite
 from eprof.base.brief import Brief
 from eprof.base.errors import LogError
-from eprof.base.known import only, ratio
-from eprof.base.text import few, pattern
+from eprof.base.known import either, only, ratio
+from eprof.base.text import few, pattern, when
 from eprof.collect import directory
 from eprof.logs.join import spelling
 from eprof.logs.rows.log import Launches, Log, Names
@@ -187,7 +187,7 @@ class Run(Brief, Struct, frozen=True):
         """What the user should know of the run itself."""
         notes = []
         if self.is_partial:
-            state = "was not finished" if self.manifest else "has no run.json"
+            state = when(self.manifest, "was not finished") or "has no run.json"
             notes.append(f"{self.path.name} {state}: this is a partial run, and only what was collected is shown.")
         notes += self.manifest.get("warnings", [])
         if self.left_out_s:
@@ -210,8 +210,9 @@ class Run(Brief, Struct, frozen=True):
     def limit_w(self) -> float | None:
         """The power limit that the boards of the run were at; None where its meter does not tell one."""
         told = self.section("meter").get("limits_w")
-        watts = told if isinstance(told, list) else []
-        return only({limit for limit in watts if isinstance(limit, int | float) and limit > 0})
+        if not isinstance(told, list):
+            return None
+        return only({limit for limit in told if isinstance(limit, int | float) and limit > 0})
 
     def measured(self) -> Measured | None:
         """What the meter saw of the run; None where it saw nothing or too little, or some kernels are left out."""
@@ -393,8 +394,7 @@ def _kernel_time(totals: Sequence[float]) -> str:
 
 def _timed(launches: Launches) -> Iterator[tuple[Key, float]]:
     rows = launches.rows
-    parts = [None] * len(rows) if rows.part is None else rows.part
-    keys = map(Key, rows.device, rows.kernel, parts)
+    keys = map(Key, rows.device, rows.kernel, either(rows.part, [None] * len(rows)))
     yield from zip(keys, rows.time_s.tolist(), strict=True)
 
 

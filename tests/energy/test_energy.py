@@ -7,6 +7,7 @@ from operator import or_
 import numpy as np
 import pandas as pd
 import pytest
+from frames_support import counts_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -17,7 +18,6 @@ from eprof.base.errors import CostError
 from eprof.base.marks import NONE, Mark
 from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, CONSTANT, COUNTS, PARTS
 from eprof.costs import Charge, Costs, Setting
-from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split, attribute
 from eprof.energy.clocks import at_clock, with_active_cycles
 
@@ -43,7 +43,7 @@ def make_counts(rows, times, marks=None, time_marks=None, books="served"):
         },
         index=index,
     )
-    return Counts.of_frames(kernels, table, marked, {}, books)
+    return counts_of(kernels, table, marked, {}, books)
 
 
 def make_costs(prices, watts=10.0, marks=None, constant_marks=NONE, books="served"):

@@ -12,10 +12,11 @@ from msgspec.structs import replace
 
 pytest.importorskip("scipy")
 
+from frames_support import counts_of
+
 from eprof import costs
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COUNTS
-from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute
 from eprof.lab.fitting import Form, fit
 from eprof.lab.fitting import quality as quality_of_fits
@@ -285,7 +286,7 @@ def words(measurements):
     table["l2_read"], table["dram_read"] = 0.75 * counts["l2_byte"], counts["dram_byte"]
     table["l2_write"] = 0.25 * counts["l2_byte"]
     kernels = measurements.rows[["kernel", "time_s"]].assign(device="x", launches=1, time_marks=0)
-    return Counts.of_frames(kernels, table, pd.DataFrame(0, index=table.index, columns=table.columns), {}, "accessed")
+    return counts_of(kernels, table, pd.DataFrame(0, index=table.index, columns=table.columns), {}, "accessed")
 
 
 @pytest.mark.parametrize("voltages", ["estimated", "given"])

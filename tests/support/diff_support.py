@@ -4,11 +4,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+from frames_support import counts_of
 
 from eprof.base.marks import NONE, Mark
 from eprof.base.vocabulary import COUNTS
 from eprof.costs import Charge, Costs, Peaks, Price, Setting
-from eprof.counts.counts import Counts
 from eprof.counts.definition import without_counters
 from eprof.energy.attribution import attribute
 from eprof.profile.device import Device
@@ -72,7 +72,7 @@ def counted(kernels, marks=None, time_marks=None, launches=None, device="GPU (0)
             "time_marks": np.array([(time_marks or {}).get(name, 0) for name in names], dtype="int64"),
         }
     )
-    return Counts.of_frames(frame, table, marked, {}, books)
+    return counts_of(frame, table, marked, {}, books)
 
 
 def energy(kernels, prices=PRICES, **more):

@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 from msgspec.structs import replace
 
 from eprof import logs
 from eprof.base.arrays import Columns
 from eprof.counts.counts import Counts
+from eprof.logs.rows.log import KernelRows
 
 
 @dataclass(eq=False)
@@ -35,6 +37,13 @@ def columns(frame):
     return Columns(tuple(frame.columns), frame.to_numpy())
 
 
+def counts_of(kernels, table, marks, how, books):
+    """Counts of tables of pandas, such as their `kernels`, `table` and `marks` are."""
+    rows = KernelRows(**{str(name): kernels[name].to_numpy() for name in kernels})
+    amounts = Columns(tuple(table.columns), table.to_numpy(dtype=np.float64))
+    return Counts(rows, amounts, Columns(tuple(marks.columns), marks.to_numpy(dtype=np.int64)), how, books)
+
+
 def counts_with(counts, kernels=None, table=None, marks=None):
     """Counts with other tables than their own."""
     frames = (
@@ -42,4 +51,4 @@ def counts_with(counts, kernels=None, table=None, marks=None):
         counts.table if table is None else table,
         counts.marks if marks is None else marks,
     )
-    return replace(Counts.of_frames(*frames, counts.how, counts.books), warnings=counts.warnings)
+    return replace(counts_of(*frames, counts.how, counts.books), warnings=counts.warnings)

@@ -15,9 +15,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
+from msgspec.structs import replace
+
 import eprof
+from eprof.base.arrays import Columns
 from eprof.base.marks import Mark
-from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute
 from eprof.energy.simulated import DEFAULT_EFFICIENCY, model_time
 
@@ -120,10 +123,9 @@ def priced(law: Law, name: str, folder: Path) -> list[Row]:
         found.append({**head, "caches": NONE, **sums(energy.counts, energy.split)})
         counts = energy.counts
         cached = cases.ideal_caches(counts.table, counts.kernels["kernel"], plan)
-        untimed = counts.kernels.assign(time_s=float("nan"))
-        timed, _, _ = model_time(
-            Counts.of_frames(untimed, cached, counts.marks, counts.how, counts.books), energy.costs
-        )
+        untimed = replace(counts.rows, time_s=np.full(len(counts.rows), np.nan))
+        amounts = Columns(tuple(cached), cached.to_numpy(dtype=np.float64))
+        timed, _, _ = model_time(replace(counts, rows=untimed, amounts=amounts, shape=None), energy.costs)
         split = attribute(timed, energy.costs)
         found.append({**head, "caches": IDEAL, **sums(timed, split)})
     return found

@@ -94,9 +94,6 @@ def jobs(benchmarks: Sequence[Benchmark], done: Mapping[str, int]) -> list[dict[
 SCHEMA = 1
 REGIONS = ("none", "near", "l2", "l3", "dram")
 GPU, CPU = "benchmarks.toml", "cpu.toml"
-_KEYS = ("schema", "books", "block", "quick", "constant", "rate", "benchmark")
-_LAUNCH = ("threads", "iterations")
-_GRID = ("sms", "resident")
 _BENCHMARK = (
     *("name", "source", "kernel", "title", "from", "but_not", "blocks", "block", "region", "spread", "least"),
     *("needs_counters", "unfitted", "count", "overhead", "flop"),
@@ -104,8 +101,6 @@ _BENCHMARK = (
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
-_LEAST = 0.6
-_LARGEST = 1e9
 _BLOCK = 256
 Capability = tuple[int, int]
 
@@ -226,7 +221,7 @@ def parse(document: Document) -> Manifest:
     """The manifest of benchmarks in `document`. Raises DefinitionError with the line of the first mistake."""
     root = document.root
     root.schema(SCHEMA)
-    root.table(_KEYS)
+    root.table(("schema", "books", "block", "quick", "constant", "rate", "benchmark"))
     books = root["books"].choice(BOOKS)
     constants = {name: _levels(levels) for name, levels in root["constant"].items()}
     rates = {}
@@ -234,10 +229,13 @@ def parse(document: Document) -> Manifest:
         rate.table(("ceiling", "at"))
         rates[name] = Rate(rate["ceiling"].truth(), _levels(rate["at"]))
     block = int(_optional(root["block"], 1, _BLOCK, _BLOCK))
-    known = {*_LAUNCH, *constants}
+    known = {"threads", "iterations", *constants}
     benchmarks: dict[str, Benchmark] = {}
     for entry in root["benchmark"].entries():
         entry.table(_BENCHMARK)
+        blocks = Formula.parse("sms * resident")
+        if "blocks" in entry:
+            blocks = entry["blocks"].formula(("sms", "resident"))
         benchmark = Benchmark(
             name=entry["name"].text(),
             source=entry["source"].text(),
@@ -245,11 +243,11 @@ def parse(document: Document) -> Manifest:
             title=entry["title"].text(),
             first=_capability(entry["from"].text("2.0"), entry["from"]),
             but_not=tuple(_capability(each.text(), each) for each in entry["but_not"].entries()),
-            blocks=entry["blocks"].formula(_GRID) if "blocks" in entry else Formula.parse("sms * resident"),
+            blocks=blocks,
             block=int(_optional(entry["block"], 32, _BLOCK, block)),
             region=entry["region"].choice(REGIONS, "none"),
             spread=int(_optional(entry["spread"], 1, 8, 1)),
-            least=_optional(entry["least"], 0, 1, _LEAST),
+            least=_optional(entry["least"], 0, 1, 0.6),
             needs_counters=entry["needs_counters"].text(""),
             unfitted=entry["unfitted"].text(""),
             count=_counts(entry["count"], known),
@@ -265,7 +263,7 @@ def parse(document: Document) -> Manifest:
 
 def _levels(node: Node) -> dict[Capability, float]:
     """Numbers by capability in the manifest, each from there on."""
-    levels = {_capability(key, level): level.number(0, _LARGEST) for key, level in node.items()}
+    levels = {_capability(key, level): level.number(0, 1e9) for key, level in node.items()}
     if not levels:
         raise node.error('write a table of capabilities: { "7.0" = 1 }.')
     return levels

@@ -38,10 +38,7 @@ class Wanted(NamedTuple):
 
 
 def with_power(
-    events: Sequence[Event],
-    wanted: Wanted,
-    rates: Callable[[Event], Mapping[str, float]],
-    say: Callable[[str], None],
+    events: Sequence[Event], wanted: Wanted, rates: Callable[[Event], Mapping[str, float]], say: Callable[[str], None]
 ) -> list[Event]:
     """The worker's results with the power of their windows by the meter's log, or why there is none (`no_power`).
 

@@ -66,8 +66,6 @@ def fraction(counts: Mapping[str, float], time_s: float, known: Mapping[str, flo
 
 # Beyond this the clock, hence the voltage, is another one than the setting's.
 _OTHER_CLOCK = 0.03
-_RESTLESS = 0.01
-_APART = 0.05
 # Where a cache is chosen by how much is read: of OpenCL no instruction chooses one.
 _LEVELS_BY_SIZE = ("cpu", "opencl")
 _FASTER = 1.2  # times what lies behind it, a cache must be
@@ -303,11 +301,7 @@ def _row(
     )
     known = peaks(manifest, device, core or setting[0], memory)
     reached, bound = fraction(manifest.counts(*launch, overhead=False), time_s, known)
-    reasons = [
-        *contradictions,
-        *_too_slow(manifest, benchmark, reached, bound),
-        *_other_clock(core, setting[0], seen),
-    ]
+    reasons = [*contradictions, *_too_slow(manifest, benchmark, reached, bound), *_other_clock(core, setting[0], seen)]
     if power is None or power <= 0:
         reasons.append(last.get("no_power", "the meter gave no power"))
     if benchmark.needs_counters:
@@ -315,10 +309,10 @@ def _row(
     if benchmark.unfitted:
         reasons.append(benchmark.unfitted)
     oddities = []
-    if spread > _APART:
+    if spread > 0.05:
         oddities.append(f"its rounds differ by {spread:.0%} in power")
     moved = max((clocks.get("core_mhz_spread") or 0.0 for clocks in seen), default=0.0)
-    if moved > _RESTLESS:
+    if moved > 0.01:
         oddities.append(f"its clock moved by {moved:.0%}")
     return Row(
         benchmark.name,

@@ -126,7 +126,6 @@ def _tensor_pj(row: Row, idle_w: float) -> float:
 
 
 _REPLICAS = 40
-_FAR_OFF = 10.0  # %
 
 
 class Made(NamedTuple):
@@ -151,7 +150,7 @@ def make(session: Session, path: Path, rows: Sequence[Row], name: str) -> Made:
     watts, low, high = known.constant_w
     error = f"{known.errors['fit']:.1f} %"
     notes = [f"The fit is {error} off on average; constant power is {watts:.1f} W ({low:.1f} to {high:.1f} W)."]
-    if session.request.log is not None and known.errors["fit"] > _FAR_OFF:
+    if session.request.log is not None and known.errors["fit"] > 10.0:
         notes.append("That is far: is the log's clock this machine's, and does its meter see this device alone?")
     if alone and session.device["processor"] != "cpu":
         more = when(session.device["processor"] == "cuda", " (--settings measures more)")

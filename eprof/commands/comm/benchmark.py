@@ -136,26 +136,20 @@ def on_simgrid(plan: Plan, clocks: Sequence[Clock], cluster: Cluster) -> tuple[l
     with tempfile.TemporaryDirectory(prefix="eprof-comm-") as place:
         program = mpi.compiled(compiler, source("shift.c"), Path(place, "shift"), "-DSIMULATED", "-lsimgrid")
         for clock, waiting in itertools.product(clocks, plan.ways):
-            text = mpi.output_of([str(tool.path), *_simulation(program, plan, clock, waiting, cluster)])
-            rows = lines(text, waiting, clock.core_mhz, plan.processes)
+            way = {POLLING: POLL, BLOCKING: INTERRUPT}[waiting]
+            nodes = simulated.nodes(replace(cluster, waiting=way), [str(program)], plan.processes, None)
+            speeds = {speed.core_mhz: speed for speed in nodes.speeds}
+            files = {"platform": platform(nodes, speeds[cluster.default.core_mhz], speeds[clock.core_mhz])}
+            files["hostfile"] = hosts(nodes)
+            command = [str(tool.path), "-np", str(plan.processes)]
+            for option, content in files.items():
+                file = program.with_name(f"{option}.xml")
+                file.write_text(content, encoding="utf-8")
+                command += [f"-{option}", str(file)]
+            command += [f"--cfg={setting}" for setting in (*settings(nodes), "smpi/simulate-computation:no")]
+            command += ["--log=root.thres:warning", str(program), *plan.words, _SIMULATED_ROUNDS, "1", "-"]
+            command.append(str(known(cluster, "interrupt_s")) if waiting == BLOCKING else "-")
+            command.append(str(known(cluster, "clock_change_s")) if clock != cluster.default else "-")
+            rows = lines(mpi.output_of(command), waiting, clock.core_mhz, plan.processes)
             samples += [sample._replace(marks=marks) for sample in rows]
     return samples, f"SimGrid {tool.version}"
-
-
-def _simulation(program: Path, plan: Plan, clock: Clock, waiting: str, cluster: Cluster) -> Iterator[str]:
-    """The words after `smpirun` for the benchmark, and beside the program the files that they name."""
-    way = {POLLING: POLL, BLOCKING: INTERRUPT}[waiting]
-    nodes = simulated.nodes(replace(cluster, waiting=way), [str(program)], plan.processes, None)
-    speeds = {speed.core_mhz: speed for speed in nodes.speeds}
-    files = {"platform": platform(nodes, speeds[cluster.default.core_mhz], speeds[clock.core_mhz])}
-    files["hostfile"] = hosts(nodes)
-    yield from ("-np", str(plan.processes))
-    for option, text in files.items():
-        file = program.with_name(f"{option}.xml")
-        file.write_text(text, encoding="utf-8")
-        yield from (f"-{option}", str(file))
-    yield from (f"--cfg={setting}" for setting in settings(nodes))
-    yield from ("--cfg=smpi/simulate-computation:no", "--log=root.thres:warning", str(program), *plan.words)
-    yield from (_SIMULATED_ROUNDS, "1", "-")
-    yield str(known(cluster, "interrupt_s")) if waiting == BLOCKING else "-"
-    yield str(known(cluster, "clock_change_s")) if clock != cluster.default else "-"

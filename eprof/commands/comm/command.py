@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 _SIZE = pattern(r"(\d{1,10})\s*(B|kB|KiB|MB|MiB)?")
 _UNITS = {"B": 1, "kB": 1000, "KiB": 1 << 10, "MB": 10**6, "MiB": 1 << 20}
-_STEP = 4
-_MOST_BYTES = 1 << 30
 _BLOCK = 1024  # bytes that a strided operation moves at once
 _PRIMITIVES = ("put", "get", "accumulate", "strided")
 _WAYS = ("polling", "blocking")
@@ -124,14 +122,14 @@ def byte_sizes(text: str) -> list[int]:
             raise UsageError(f"--sizes {text}: goes from more to less.")
         while size <= most:
             sizes.append(size)
-            size *= _STEP
+            size *= 4
     return sorted(set(sizes))
 
 
 def _message_bytes(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     size = mapped(lambda match: int(match[1]) * _UNITS[match[2] or "B"], match) or 0
-    if not 0 < size <= _MOST_BYTES:
+    if not 0 < size <= 1 << 30:
         raise UsageError(f"--sizes: `{text}` is no size from 1 B to 1024 MiB; write 1KiB,64KiB or 1KiB..4MiB.")
     return size
 

@@ -121,7 +121,6 @@ class Comm(Document, frozen=True, kw_only=True):
 
 
 _LATER = 1.05  # as late a message may come: [S] 6.4.4 prints "less than 5 %"
-_MB = 1e6
 _OF_SAMPLE = ("primitive", "waiting", "core_mhz", "operations", "latency_s", "energy_j", "busy")
 
 
@@ -175,6 +174,23 @@ def simulated(case: Case, samples: Sequence[Sample], mpi: str) -> Comm:
 
 def measured(case: Case, samples: Sequence[Sample], mpi: str, joules_from: str) -> Comm:
     """The document of messages measured on this machine."""
+    notes = []
+    if any(Mark.ASSUMED in sample.marks for sample in samples):
+        per_process = f"one {case.cluster.unit} of {case.cluster.name} a process (--cluster)"
+        notes.append(
+            f"No meter: joules are processor time at assumed powers, {per_process}; latency and processor time are "
+            "measured."
+        )
+    if any(sample.energy_j is None for sample in samples):
+        notes.append(
+            "The meter's counter did not move in some rows: their joules are not known; measure longer (--seconds)."
+        )
+    cores = len(os.sched_getaffinity(0))
+    load = os.getloadavg()[0]
+    if case.processes > cores:
+        notes.append(f"{case.processes} processes share {cores} cores: polling ones keep each other from working.")
+    elif load > cores + 0.5:
+        notes.append(f"Other programs keep the {cores} cores busy (load {load:.1f}): latencies are theirs, too.")
     return _document(
         case,
         samples,
@@ -182,7 +198,7 @@ def measured(case: Case, samples: Sequence[Sample], mpi: str, joules_from: str) 
         kind=MEASURED,
         mpi=mpi,
         joules_from=joules_from,
-        warnings=list(_of_measurement(case, samples)),
+        warnings=notes,
     )
 
 
@@ -224,7 +240,7 @@ def _rows(samples: Sequence[Sample]) -> Iterator[Row]:
             **{name: getattr(sample, name) for name in _OF_SAMPLE},
             bytes=sample.size,
             power_w=ratio(sample.energy_j, sample.latency_s),
-            j_per_mb=ratio(sample.energy_j, sample.size / _MB),
+            j_per_mb=ratio(sample.energy_j, sample.size / 1e6),
             spread=max(sample.spread, getattr(base, "spread", 0.0)),
             relative=mapped(_relative, base, sample),
             marks=names(sample.marks),
@@ -289,20 +305,3 @@ def _totals(samples: Sequence[Sample]) -> Iterator[Total]:
             energy_j=math.fsum(sample.operations * (sample.energy_j or 0.0) for sample in same),
             marks=names(marks),
         )
-
-
-def _of_measurement(case: Case, samples: Sequence[Sample]) -> Iterator[str]:
-    """What a reader of the document must know of measured messages."""
-    if any(Mark.ASSUMED in sample.marks for sample in samples):
-        per_process = f"one {case.cluster.unit} of {case.cluster.name} a process (--cluster)"
-        yield (
-            f"No meter: joules are processor time at assumed powers, {per_process}; latency and processor time are "
-            "measured."
-        )
-    if any(sample.energy_j is None for sample in samples):
-        yield "The meter's counter did not move in some rows: their joules are not known; measure longer (--seconds)."
-    cores = len(os.sched_getaffinity(0))
-    if case.processes > cores:
-        yield f"{case.processes} processes share {cores} cores: polling ones keep each other from working."
-    elif os.getloadavg()[0] > cores + 0.5:
-        yield f"Other programs keep the {cores} cores busy (load {os.getloadavg()[0]:.1f}): latencies are theirs, too."

@@ -119,7 +119,6 @@ def limit(cluster: Cluster, waiting: str, clock: Clock) -> float:
     return either(ratio(waiting_w(waiting, clock), busy_w(cluster.default)), 1.0)
 
 
-_MOST_BYTES = 1 << 30
 _ALL, _TOP, _END = "Callsite Message Sent statistics", "Aggregate Sent Message Size", "End of Report"
 _COUNT, _NUMBER = r"(\d{1,15})", r"(\d{1,18}(?:\.\d+)?(?:e[+-]?\d{1,2})?)"
 # Name, site, rank (`*`: all), count, largest, mean, least, sum.
@@ -134,7 +133,6 @@ _OTF2 = {
     "RMA_GET": ("Get", _BYTES),
     "RMA_ATOMIC": ("Atomic", pattern(r".*, Sent: (\d{1,18}), Received: (\d{1,18}), Matching: ")),
 }
-_OTF2_COLLECTIVE = "MPI_COLLECTIVE_END"
 _OF_GPU = pattern(r"[^,]* Window: \"(?:CUDA|HIP|OPENCL)_WINDOW\"")
 _ONE_MESSAGE = pattern(r"i?[bsr]?send(recv(_replace)?|_init)?|r?(put|get|accumulate)")
 
@@ -144,7 +142,7 @@ def read(path: str) -> tuple[list[Sent], list[str]]:
 
     Raises LogError.
     """
-    lines = lines_of(log_content(path, _MOST_BYTES))
+    lines = lines_of(log_content(path, 1 << 30))
     notes: list[str] = []
     is_mpip = any(line.startswith("@ mpiP") or line.startswith("@---") for line in lines)
     numbers: Counter[tuple[str, float, bool]] = Counter()
@@ -204,7 +202,7 @@ def _of_otf2(path: str, lines: Sequence[str], notes: list[str]) -> Iterator[Sent
         )
     for number, line in enumerate(lines, 1):
         event = line.split(" ", 1)[0]
-        collective += event == _OTF2_COLLECTIVE
+        collective += event == "MPI_COLLECTIVE_END"
         if event not in _OTF2:
             continue
         call, size = _OTF2[event]

@@ -13,7 +13,6 @@ from eprof.show.words.badges import bits
 from eprof.show.words.blocks import Section
 from eprof.show.words.numbers import percent, quantity, signed_percent
 
-_DOT = 0.1
 _CHARTS = {"j_per_mb": "Joules per MB", "latency": "Latency"}
 
 
@@ -91,7 +90,7 @@ def _charts(document: Comm) -> Markup:
             lines.append(Line(points, kinds.index(way if way in kinds else primitive) % STROKES))
             for size, factor in points:
                 what = f"{primitive}, {way}, {words.size_text(size)}: {signed_percent(factor - 1)}"
-                dots.append(Dot(size, factor, _DOT, "", what))
+                dots.append(Dot(size, factor, 0.1, "", what))
         across, up = axis([dot.x for dot in dots]), axis([1.0, *(dot.y for dot in dots)])
         panel = Panel(title, "over that of polling", title, across, up, lines, dots, below="bytes")
         shown.append(drawn(panel, f"{title} over size", named=False))

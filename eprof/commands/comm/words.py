@@ -16,12 +16,11 @@ TITLE = "Waiting for messages"
 BLOCKING = "blocking"
 _PAYS = "It pays where it takes fewer joules per MB than polling and messages come at most 5 % later."
 _NEVER = 1 << 50  # bytes of a message that nobody sends
-_BINARY = ((1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 def size_text(size: float) -> str:
     """The size of messages in bytes, in KiB and MiB where it is a whole number of them: "64 KiB"."""
-    for unit, name in _BINARY:
+    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
         if size >= unit and size % unit == 0:
             return f"{size / unit:g} {name}"
     return quantity(size, "B")

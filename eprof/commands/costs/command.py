@@ -12,9 +12,7 @@ from eprof.cli.output import listed, say, write
 def add(commands: Commands) -> Parser:
     """The options of `eprof costs`."""
     parser = command(
-        commands,
-        "costs",
-        "Without a name: the tables at hand. With one: what every count pays at a setting, and why.",
+        commands, "costs", "Without a name: the tables at hand. With one: what every count pays at a setting, and why."
     )
     parser.add_argument("name", nargs="?", metavar=TABLE, help="a table, or a file of your own to check and show")
     parser.value("--setting", SETTING, "DVFS setting in MHz (default: the table's)")

@@ -6,7 +6,6 @@ from pathlib import Path
 from eprof.base import resources
 from eprof.cli.options import Commands, Parser, command
 
-_LOGS = "samples/logs/simulated"
 _EXAMPLES = (
     "report eprof-demo/fmm.txt --costs jetson-tk1 -o eprof-demo/fmm.html -f",
     "diff eprof-demo/gemm-naive.txt eprof-demo/gemm-tiled.txt --costs jetson-tk1 -o eprof-demo/gemm.html -f",
@@ -32,7 +31,7 @@ def demo(options: argparse.Namespace) -> int:
     """Run `eprof demo`. Exit code 0; raises OSError if its folder cannot be written."""
     folder = Path(_FOLDER)
     folder.mkdir(exist_ok=True)
-    for log in resources.tree(resources.folder(_LOGS), ".txt"):
+    for log in resources.tree(resources.folder("samples/logs/simulated"), ".txt"):
         (folder / log.name).write_bytes(log.read_bytes())
     flags = [flag for flag, is_given in (("-q", options.quiet), ("-v", options.verbose)) if is_given]
     print(_START)

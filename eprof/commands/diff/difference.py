@@ -292,12 +292,7 @@ def diff(
     from eprof.profile import api
 
     price = partial(
-        Profile.energy,
-        costs=costs,
-        setting=setting,
-        efficiency=efficiency,
-        to_meter=to_meter,
-        estimate=not fail_above,
+        Profile.energy, costs=costs, setting=setting, efficiency=efficiency, to_meter=to_meter, estimate=not fail_above
     )
     old_price = partial(price, metered_j=old_metered_j)
     new_price = partial(price, costs=new_costs or costs, setting=new_setting or setting, metered_j=new_metered_j)

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 _ONE_WIDTH = 0.9
 # Below this, a factor is 1: the bounds are those of a trade-off, f >= 1 and m >= 1.
 _SAME = 1e-9
-_CAUSES = 3
 _OF_COSTS = ("name", "device", "source", "books", "setting_from", "constant_power_w", "basis")
 # The columns of the CSV.
 _NAMES = ("kernel_old", "kernel_new", "status", "match", "score")
@@ -164,11 +163,7 @@ def _bounds(
 
 
 def document(
-    changes: Changes,
-    notes: Sequence[str],
-    gates: Sequence[schema.Gate],
-    command_line: Sequence[str],
-    by: Sequence[str],
+    changes: Changes, notes: Sequence[str], gates: Sequence[schema.Gate], command_line: Sequence[str], by: Sequence[str]
 ) -> schema.Document:
     """The whole difference as the document that every report is made of. notes: of the matching. by: what rows are."""
     old, new = changes.old_side, changes.new_side
@@ -406,7 +401,7 @@ def kernels(changes: Changes, spread: Spread | None, causes_of: Sequence[list[sc
                     schema.KernelPart(*(getattr(part, name) for name in schema.KernelPart.__struct_fields__))
                     for part in parts
                 ],
-                causes=causes_of[row][:_CAUSES],
+                causes=causes_of[row][:3],
             )
         )
     if spread is not None:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 # What keeps the longest comment below 65,536 characters.
 _KERNELS, _GATES, _NOTES = 20, 20, 20
-_IN_NOTEBOOK = 8
 _NAME, _LETTERS = 80, 600
 _WHERE = "in the JSON and on the page"
 
@@ -64,5 +63,5 @@ def html(difference: "Difference") -> str:
     blocks.append(diff_words.headline(document))
     if document.steps and not document.is_zero:
         blocks.append(diff_tables.steps(document))
-    blocks += [diff_tables.kernels(document, _IN_NOTEBOOK), diff_words.legend(document), Notes(document.warnings)]
+    blocks += [diff_tables.kernels(document, 8), diff_words.legend(document), Notes(document.warnings)]
     return notebook.cell(blocks)

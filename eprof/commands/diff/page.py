@@ -82,10 +82,7 @@ def _sections(document: Document) -> Iterator[Section]:
         how_to_read = [
             f"{subject}, part by part, largest first; they add up, and shares are of the change.",
             phrase("A thin line over a bar is its {}.", document.intervals and label(document.intervals.share)),
-            when(
-                not diff_words.is_shown(document),
-                "Bars are grey, because no difference is shown.",
-            ),
+            when(not diff_words.is_shown(document), "Bars are grey, because no difference is shown."),
             diff_words.unchanged(document),
         ]
         rows = templates().get_template("changed.html").render(bars=drawn, intervals=document.intervals)

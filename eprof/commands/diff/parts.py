@@ -25,17 +25,7 @@ from eprof.base.brief import Brief
 from eprof.base.known import mapped, ratio
 from eprof.base.marks import Mark, names
 from eprof.base.vocabulary import CONSTANT, COUNTS
-from eprof.commands.diff.changes import (
-    APPEARED,
-    FOLLOWS_TIME,
-    IS_TIME,
-    MATCHED,
-    TIME,
-    VANISHED,
-    WORDS,
-    Changes,
-    Side,
-)
+from eprof.commands.diff.changes import APPEARED, FOLLOWS_TIME, IS_TIME, MATCHED, TIME, VANISHED, WORDS, Changes, Side
 from eprof.commands.diff.schema import Cause, Intervals, Part, Range, Step
 from eprof.costs import Costs
 from eprof.energy.attribution import FAMILIES

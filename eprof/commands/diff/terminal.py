@@ -41,10 +41,7 @@ def text(document: Document, verbose: bool = False, width: int = 110) -> str:
 
 def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableType]:
     yield _line(Text(printable(diff_words.head(document)), style="dim"))
-    answer: list[_Text] = [
-        Sentence(diff_words.unlike(document)),
-        diff_words.headline(document),
-    ]
+    answer: list[_Text] = [Sentence(diff_words.unlike(document)), diff_words.headline(document)]
     if diff_words.is_shown(document):  # else the headline says it
         answer.append(Sentence(diff_words.noise(document)))
     yield from (block for block in answer if block.text)

@@ -37,7 +37,6 @@ _FEW = 4
 _ALIKE, _WORTH = 0.05, 1e-3
 # Where a run keeps its own files, which are others in any two runs.
 _EACH_RUN = ("OCL_", "OCLGRIND_", "LD_PRELOAD", "SLURM_PROCID", "PMI_", "OMPI_COMM_WORLD_")
-_SAME_CLOCK = 0.01
 
 
 # --------------------------------------------------------------------------------------------------------- left out
@@ -152,7 +151,7 @@ def _clocks(old: Side, new: Side) -> tuple[str, str]:
     if before is None or after is None or before.label is None or after.label is None:
         return "", ""
     pairs = ((before.core_mhz, after.core_mhz), (before.memory_mhz, after.memory_mhz))
-    if all(math.isclose(first or 0, second or 0, rel_tol=_SAME_CLOCK) for first, second in pairs):
+    if all(math.isclose(first or 0, second or 0, rel_tol=0.01) for first, second in pairs):
         return "", ""
     return before.label, after.label
 

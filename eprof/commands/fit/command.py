@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _SUFFIXES = {".toml": "toml", ".json": "json", ".txt": "txt"}
 _MOST = 1e9  # of any number that is given
-_NAMED = 4  # of the inputs, in the table's source; [fit] has all
 _PEAKS = ("sp_flop_per_core_cycle", "dp_flop_per_core_cycle", "dram_byte_per_memory_cycle", "power_limit_w")
 
 
@@ -270,7 +269,7 @@ def _head(options: argparse.Namespace, path: Path | None, measurements: "Measure
     # Bare names of files: nobody else has these directories.
     words = [str(word) for word in options.command_line]
     bare = [Path(word).name if word in options.inputs or word in options.output else word for word in words]
-    files = few([Path(file).name for file in options.inputs], _NAMED)
+    files = few([Path(file).name for file in options.inputs], 4)  # [fit] has all
     of_gpu: dict[str, float] = {}
     multiprocessors = None
     if measurements.mapping == "sampled":  # by which activity became work, as it will again

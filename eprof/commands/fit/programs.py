@@ -31,8 +31,6 @@ from eprof.profile.profile import Profile
 
 MAPPINGS = {GPU: "eprof-counts", CPU: "eprof-cpu"}
 _SAME_CLOCK = 0.01  # what --setting says and what a meter saw are one clock
-_BUSY = 0.5
-_NAMED = 4
 # With these a profiler counts some launches only, while the meter sees all of them.
 _CHOOSING = {"--kernels", "-k", "--launch-skip", "--launch-count", "--nvtx-include"}
 Setting = tuple[float, float]
@@ -101,10 +99,10 @@ def from_profiles(
     frame = pd.DataFrame(rows).join(counts.reset_index(drop=True))
     measurements = from_frame(frame, kept[0].path, mapping, reference)
     notes += [note for program in kept for note in program.notes]
-    idle = [program.path for program in kept if program.kernel_s < _BUSY * program.time_s]
+    idle = [program.path for program in kept if program.kernel_s < 0.5 * program.time_s]
     if idle:
         notes.append(
-            f"Kernels fill less than half of the metered time of {few(idle, _NAMED)}: such rows tell of idle "
+            f"Kernels fill less than half of the metered time of {few(idle, 4)}: such rows tell of idle "
             "power more than of what instructions and bytes cost. Make the program do more work a run."
         )
     if any(" line" in note for note in measurements.notes):

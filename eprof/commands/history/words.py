@@ -13,7 +13,6 @@ from eprof.show.words.cells import Cell, Name, Quantity, Share, signed_quantity
 from eprof.show.words.numbers import and_more, percent, quantity, signed_percent, whole
 
 TITLE = "# Energy over time"
-_CHANGES, _NOTES, _RUNS = 3, 1, 60
 _SPARKS = "▁▂▃▄▅▆▇█"
 _PARTS = {"computation": "computation", "data": "data movement", "constant": "constant power"}
 
@@ -96,11 +95,11 @@ def blocks(document: History, verbose: bool) -> Iterator[Block]:
     yield headline(document)
     yield Sentence(f"{sparks(joules(document))} energy, run by run")
     if document.changes:
-        yield changes(document, at_most(_CHANGES, verbose))
+        yield changes(document, at_most(3, verbose))
     if verbose:
         yield kernels(document, None)
         yield runs(document)
-    yield Notes(document.warnings[: at_most(_NOTES, verbose)])
+    yield Notes(document.warnings[: at_most(1, verbose)])
 
 
 def subject(document: History) -> str:
@@ -117,7 +116,7 @@ def subject(document: History) -> str:
 
 def sparks(values: Sequence[float | None]) -> str:
     """The last runs of a history as blocks from the least to the largest; a dot where there is none."""
-    shown = values[-_RUNS:]
+    shown = values[-60:]
     known = [value for value in shown if value is not None]
     low, high = min(known, default=0.0), max(known, default=0.0)
     scale = ratio(len(_SPARKS) - 1, high - low) or 0.0

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from eprof.profile.priced import Energy
 
 
-_POINTS = 193
-
-
 def document(
     machines: Sequence[Machine],
     equal_power: Sequence[schema.EqualPower] = (),
@@ -48,7 +45,7 @@ def document(
     for machine in machines:
         told += [machine.time_balance, machine.energy_balance, machine.half_efficiency_intensity]
     low, high = np.floor(np.log2(min([0.5, *told])) - 1), np.ceil(np.log2(max([64.0, *told])) + 1)
-    intensities = np.geomspace(2**low, 2**high, _POINTS)
+    intensities = np.geomspace(2**low, 2**high, 193)
     drawn = [{**described(machine), "lines": machine.lines(intensities)} for machine in machines]
     warnings = list(warnings)
     cap_test = _cap_test(machines[0], dots, warnings) if sweep is None else UNSET
@@ -116,7 +113,6 @@ DIVISORS = range(1, 9)
 # Far below the time balance bytes alone limit speed, far above it flops do.
 _MEMORY_BOUND, _COMPUTE_BOUND = 1 / 16, 16
 _LEAST_KERNELS = 4  # with fewer no two samples differ at p < 0.05
-_FROM, _TO, _STEPS = 1e-3, 1e5, 1601
 
 
 def swept(machine: Machine) -> list[Machine]:
@@ -212,7 +208,7 @@ def equal_power(reference: Machine, other: Machine) -> tuple[Machine, schema.Equ
 
 def _regions(first: Machine, second: Machine, read: Callable[[Machine, Floats], Floats]) -> list[schema.Region]:
     """Where which of two is better: a grid finds the changes of sign, bisection the places."""
-    grid = np.geomspace(_FROM, _TO, _STEPS)
+    grid = np.geomspace(1e-3, 1e5, 1601)
 
     def excess(intensity: Floats) -> Floats:
         return np.asarray(np.log(read(second, intensity) / read(first, intensity)))

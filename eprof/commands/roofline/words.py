@@ -14,7 +14,6 @@ from eprof.show.words.blocks import Column, Row, Table
 from eprof.show.words.cells import Name
 from eprof.show.words.numbers import percent, plain, plain_or, quantity
 
-_WIDE = 136  # columns of a terminal
 _SIGNIFICANT = 0.05
 
 
@@ -75,7 +74,7 @@ def sweep_table(document: schema.Roofline) -> Table | None:
     columns = [
         *(Column("power", "left"), Column("cap"), Column("highest")),
         *(Column(f"speed at {place}") for place in where),
-        *(Column(f"flop/J at {place}", from_width=_WIDE) for place in where),
+        *(Column(f"flop/J at {place}", from_width=136) for place in where),
     ]
     rows = []
     for step in sweep.steps:

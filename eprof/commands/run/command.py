@@ -50,11 +50,7 @@ _OF_METERS = ("repeat", "no_energy")
 
 
 # What `eprof run` says that a program is, by whether it uses a GPU.
-_KINDS = {
-    True: ", as {name} names a GPU's library",
-    False: ", as {name} links no library of GPUs",
-    None: "",
-}
+_KINDS = {True: ", as {name} names a GPU's library", False: ", as {name} links no library of GPUs", None: ""}
 
 
 class _Report(NamedTuple):

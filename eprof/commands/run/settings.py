@@ -31,7 +31,6 @@ _GPU_LIBRARY = pattern(
 _GPU_FILE = pattern(
     r"lib(OpenCL|cu(da|dart|blas|fft|sparse|rand|solver|dnn)|nv(rtc|ToolsExt|idia)|amdhip|roc|ze_loader)"
 )
-_MOST_BYTES = 64 << 20  # of a program
 
 
 class Settings(NamedTuple):
@@ -205,7 +204,7 @@ def _names_gpu_library(path: Path) -> bool:
         if not path.is_file():
             return False
         with path.open("rb") as file:
-            return _GPU_LIBRARY.search(file.read(_MOST_BYTES)) is not None
+            return _GPU_LIBRARY.search(file.read(64 << 20)) is not None
     except (OSError, ValueError):
         return False
 

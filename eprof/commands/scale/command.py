@@ -14,7 +14,6 @@ from eprof.clusters.cluster import DEFAULT
 
 if TYPE_CHECKING:
     from eprof.commands.scale.document import Asked
-    from eprof.commands.scale.ranks import Reading
     from eprof.commands.scale.schema import Scale
 
 _OBJECTIVES = ("energy", "edp", "e2d", "ed2p")
@@ -91,35 +90,24 @@ def scale(options: argparse.Namespace) -> int:
 
 
 def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
-    from eprof.clusters import cluster
-    from eprof.commands.scale import document as scale_document
-    from eprof.commands.scale import measured
-    from eprof.commands.scale import model as scale_model
-
-    if options.predict and not options.counted:
-        raise UsageError("--predict needs --program, which is fitted to the runs.")
-    if options.keep is not None:
-        raise UsageError("--keep is asked of a model; leave the RUNS out and say --program and --size.")
-    paths = matching(options.inputs)
-    reading = _reading(options)
-    runs, notes = measured.read(paths, reading)
-    model = None
-    if options.counted:
-        model = cluster.load(options.cluster or DEFAULT), scale_model.load(options.counted)
-    return scale_document.measured(runs, notes, few(paths, 2), asked, model, reading.beside)
-
-
-def _reading(options: argparse.Namespace) -> "Reading":
     from msgspec.structs import replace
 
     from eprof.base.marks import Mark
     from eprof.base.threads import cores
     from eprof.cli.progress import Progress
     from eprof.clusters import cluster
+    from eprof.commands.scale import document as scale_document
+    from eprof.commands.scale import measured
+    from eprof.commands.scale import model as scale_model
     from eprof.commands.scale.ranks import Reading
     from eprof.profile import api
     from eprof.profile.profile import Profile
 
+    if options.predict and not options.counted:
+        raise UsageError("--predict needs --program, which is fitted to the runs.")
+    if options.keep is not None:
+        raise UsageError("--keep is asked of a model; leave the RUNS out and say --program and --size.")
+    paths = matching(options.inputs)
     beside = mapped(cluster.beside, options.cluster or None) or cluster.Beside()
     for name in ("host_w", "network_w"):
         watts = getattr(options, name)
@@ -128,8 +116,13 @@ def _reading(options: argparse.Namespace) -> "Reading":
         if watts is not None:
             beside = replace(beside, **{name: watts}, marks=beside.marks | Mark.ASSUMED)
     load = partial(api.load, capability=options.capability, workers=cores(), progress=Progress(options.quiet).reading)
-    asked = {name: getattr(options, name) for name in ("costs", "setting", "efficiency")}
-    return Reading(beside, options.rank, load, partial(Profile.energy, **asked, to_meter=False, estimate=False))
+    pricing = {name: getattr(options, name) for name in ("costs", "setting", "efficiency")}
+    reading = Reading(beside, options.rank, load, partial(Profile.energy, **pricing, to_meter=False, estimate=False))
+    runs, notes = measured.read(paths, reading)
+    model = None
+    if options.counted:
+        model = cluster.load(options.cluster or DEFAULT), scale_model.load(options.counted)
+    return scale_document.measured(runs, notes, few(paths, 2), asked, model, reading.beside)
 
 
 def deliver_run(home: str, outputs: list[Output], options: argparse.Namespace, page: Path) -> None:

@@ -29,10 +29,8 @@ from eprof.clusters.cluster import Run, medians
 from eprof.commands.scale import ranks
 
 JOB = "job"
-_NEEDED = ("processes", "time_s")
 _ASK = "sacct -P -o JobID,JobName,NNodes,ElapsedRaw,ConsumedEnergyRaw,ReqCPUFreq,State"
 _MOST_BYTES = 64 << 20
-_MOST = 1e18
 _DEEPEST = 6
 _SEPARATORS = "|,;\t"
 _RULE = pattern(r"[\s|:-]*")
@@ -78,7 +76,7 @@ class Row(Struct, frozen=True):
             number = _value(text, how)
             if not text or text.lower() in unknown["texts"] or number in unknown["numbers"]:
                 continue
-            if not 0 <= number < _MOST:
+            if not 0 <= number < 1e18:
                 raise LogError(f"{self.where}: {quantity} is `{text[:40]}`, which is no {how} from 0 on.")
             return number
         return None
@@ -139,7 +137,7 @@ def _of_lines(path: str, lines: Sequence[str], notes: list[str]) -> list[Row]:
         table = [(number, split(line)) for number, line in rest if not _RULE.fullmatch(line)]
     except csv.Error as err:
         raise LogError(f"{path}: is no table ({err}).") from err
-    lacks = [key for key in _NEEDED if not any(name in names for name in _meaning()["column"][key])]
+    lacks = [key for key in ("processes", "time_s") if not any(name in names for name in _meaning()["column"][key])]
     if lacks:
         what = f"no column {listed(lacks, 'or')} in the header"
         if any(_ANY_NUMBER.fullmatch(word) for name in names for word in name.split()):
@@ -232,9 +230,6 @@ def _flat(entry: Any, way: str = "") -> Iterator[tuple[str, str]]:
         yield way, "" if is_unknown else str(entry)
 
 
-_STEPS = ("batch", "extern", "interactive")
-
-
 def read(paths: Sequence[str], reading: ranks.Reading | None = None) -> tuple[list[Run], list[str]]:
     """The measured runs of tables, of simulations and of the ranks of GPU clusters, and notes.
 
@@ -279,7 +274,7 @@ def _run(row: Row) -> Run:
         raise LogError(f"{row.where}: processes is `{row.text('processes')}`, and must be a whole number from 1 on.")
     if not time_s:
         raise LogError(f"{row.where}: time_s is `{row.text('time_s')}`, and must be more than 0.")
-    if row.cells.get("jobname") in _STEPS:
+    if row.cells.get("jobname") in ("batch", "extern", "interactive"):
         raise LogError(f"{row.where}: `{row.text('program')}` is a step of some job; ask sacct for JobID, which tells.")
     return Run(
         program=row.text("program") or "program",
@@ -295,7 +290,6 @@ def _run(row: Row) -> Run:
 # A job of an array, a part of a heterogeneous one, a step. A number that is cut off ("1234567+") is none.
 _JOB_NUMBER = pattern(r"(\d{1,18}(?:_(?:\d{1,18}|\[.*\]))?)(?:\+(\d{1,9}))?(?:\.(.+))?")
 _EXTERN = "extern"
-_MOST_NODE_W = 1e5
 _SAME = 1.01
 _Rows = list[tuple[str, Row]]
 
@@ -393,7 +387,7 @@ def _part(job: str, rows: _Rows, notes: list[str]) -> Run | str:
             f"job {job}: its own row has {run.energy_j:.6g} J, but its step {_EXTERN}, which sees all of it, "
             f"{outside_j:.6g} J: this Slurm seems to add up steps that overlap"
         )
-    if (run.energy_j or 0.0) > _MOST_NODE_W * run.time_s * run.processors:
+    if (run.energy_j or 0.0) > 1e5 * run.time_s * run.processors:
         notes.append(f"job {job}: {run.energy_j:.3g} J would be more than 100 kW a node; its energy is not known")
         return replace(run, energy_j=None, marks=0)
     return run

@@ -28,7 +28,6 @@ WORDS = (
     *("messages", "network_bytes"),
 )
 _MAY_BE_NEGATIVE = ("on_chip_extra", "off_chip_extra", "io_bytes_extra")
-_KEYS = ("schema", "name", "about", "source", "size", "alpha", "memory_bytes", "count")
 _NAMES = ("n", "p")
 
 
@@ -93,7 +92,7 @@ def load(name_or_path: str) -> Program:
 
 def read(document: Document) -> Program:
     """The parallel program in a document. Raises DefinitionError."""
-    root = document.root.table(_KEYS)
+    root = document.root.table(("schema", "name", "about", "source", "size", "alpha", "memory_bytes", "count"))
     root.schema(SCHEMA)
     counts = root["count"].table(WORDS)
     memory = root["memory_bytes"]

@@ -17,7 +17,6 @@ from eprof.show.words.blocks import Section
 from eprof.show.words.cells import legend, plain_text
 from eprof.show.words.numbers import quantity
 
-_DOTS = 400
 _ALIKE = 0.02  # of a chart's height lines are apart by less
 # The colours of reports: kernels' are warm, cold and hatched there too.
 _COLOURS = {
@@ -115,7 +114,7 @@ def _charts(document: Scale) -> Markup:
                 dots.append(Dot(*point, _LARGE if row.pareto else _SMALL, "", what))
         if len(dots) > 1:
             across, up = axis([dot.x for dot in dots]), axis([dot.y for dot in dots])
-            panel = Panel(title, unit, title, across, up, lines, dots[:_DOTS], below=below)
+            panel = Panel(title, unit, title, across, up, lines, dots[:400], below=below)
             shown.append(drawn(panel, f"{title} over {below}", named=False))
     return svg.piece(shown, '<div class="plots">{}</div>', Markup("").join(shown))
 
@@ -157,8 +156,8 @@ def _method(document: Scale) -> dict[str, list[str]]:
     parts = {
         "Efficiency": [
             "Energy efficiency is the energy on one processor over that on p, at the same clock (Song's "
-            "iso-energy-efficiency). It is above 1 where processors save work together.",
-        ],
+            "iso-energy-efficiency). It is above 1 where processors save work together."
+        ]
     }
     cluster, program, node = document.cluster, document.program, document.node
     if node:

@@ -51,8 +51,6 @@ _TOGETHER = {
     "rest": ("metered",),
 }
 # The widths of a terminal from which columns are shown.
-_WIDTHS = {"rest": 90}
-_WIDTHS_WITH_CLOCKS = {"rest": 100, "idle": 92}
 _SHOWN = 5
 SHAPES = {
     1: "its efficiency stays near 1",
@@ -281,9 +279,9 @@ def on_nodes(document: Scale) -> Table:
         ends = (shown[0], shown[-1])
         shown = [row for row in shown if row in ends or any(_is_best(entry, row) for entry in document.best)]
     known = [name for name, causes in _TOGETHER.items() if any(_share(row, causes) for row in shown)]
-    widths = _WIDTHS
+    widths = {"rest": 90}
     if any(row.core_mhz is not None for row in shown):
-        widths = _WIDTHS_WITH_CLOCKS
+        widths = {"rest": 100, "idle": 92}
     columns = [Column("on", "left"), Column("energy"), Column("time"), Column("EE")]
     columns += [Column(name, from_width=widths.get(name, 0)) for name in known]
     lines = []

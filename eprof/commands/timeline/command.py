@@ -53,7 +53,7 @@ def timeline(options: argparse.Namespace) -> int:
     from eprof.lab.power.clock import seconds
 
     interval_s = mapped(seconds, options.interval)
-    if interval_s is not None and not 0 < interval_s <= _LONGEST_INTERVAL_S:
+    if interval_s is not None and not 0 < interval_s <= 86400.0:
         raise UsageError(f"--interval {options.interval}: must be a time with its unit, such as 60s or 100ms.")
     if options.sync is not None and not 0 < options.sync <= _LONGEST_SYNC_S:
         raise UsageError(f"--sync {options.sync:g}: must be more than 0 and at most {_LONGEST_SYNC_S:g} s.")
@@ -115,4 +115,3 @@ def _made(
 
 
 _LONGEST_SYNC_S = 3600.0
-_LONGEST_INTERVAL_S = 86400.0

@@ -148,10 +148,6 @@ class Timeline(Document, frozen=True, kw_only=True):
                     yield {"function": cause.function, "component": split.component, "cause": cause.word, **joules}
 
 
-_FEW_PERIODS = 3.0
-_IDLE_SAMPLES = 3
-_ROUNDING = 1e-9
-_NAMED = 3
 _CHART_STEPS, _CHART_SPANS, _CHART_BINS = 600, 400, 300
 
 
@@ -214,11 +210,7 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
 
 
 def fused(
-    series: Sequence[Series],
-    marks: Marks,
-    asked: Asked,
-    notes: Iterable[str],
-    sampled: Sequence[Activity] = (),
+    series: Sequence[Series], marks: Marks, asked: Asked, notes: Iterable[str], sampled: Sequence[Activity] = ()
 ) -> Fused:
     """Power and marks of a timeline, and what was `sampled`, on one clock. Raises LogError: they are of other times."""
     own = {(each.source, each.component): place for place, each in enumerate(series)}
@@ -242,7 +234,7 @@ def fused(
         warnings.append(f"{len(chosen) - len(seen)} marks lie where no power was logged, and are left out.")
     cut = [mark for mark in seen if mark.begin_s < begin_s or end_s < mark.end_s < np.inf]
     if cut:
-        functions = few(list(dict.fromkeys(f"`{mark.name}`" for mark in cut)), _NAMED)
+        functions = few(list(dict.fromkeys(f"`{mark.name}`" for mark in cut)), 3)
         warnings.append(f"{functions}: marked also where no power was logged, so its time and joules are lower bounds.")
     offsets_s = [float(new.edges[0] - old.edges[0]) for new, old in zip(moved, series, strict=True)]
     placed = [
@@ -319,7 +311,7 @@ def _idle_w(series: Series, marks: Sequence[Mark], asked: Asked) -> float | None
     begins, ends = np.array([series.edges[0], last]), np.array([first, series.edges[-1]])
     ends = np.maximum(begins, ends)
     seconds = series.known_s(begins, ends)
-    seen = seconds >= _IDLE_SAMPLES * series.period_s
+    seen = seconds >= 3 * series.period_s
     if not seen.any():
         return None
     return float((series.energy_j(begins, ends)[seen] / seconds[seen]).min())
@@ -406,7 +398,7 @@ def _functions(fused: Fused) -> Iterator[Function]:
     whole_j, _ = _by_function(fused, whole)
     period_s = max(each.period_s for each in fused.series)
     known_s = np.stack(list(own_known_s.values())).min(axis=0)
-    unknown_s = np.where(own_s - known_s > _ROUNDING * own_s, own_s - known_s, 0.0)
+    unknown_s = np.where(own_s - known_s > 1e-9 * own_s, own_s - known_s, 0.0)
     marks = fuse.by_name(fused.marks)
     for place, name in enumerate(own.names):
         spans = [(mark.begin_s - fused.begin_s, mark.end_s - fused.begin_s) for mark in marks[name]]
@@ -432,7 +424,7 @@ def _functions(fused: Fused) -> Iterator[Function]:
 def _is_short(pieces: fuse.Pieces, place: int, period_s: float) -> bool:
     """Whether the typical stretch of a function holds fewer than three samples of the slowest meter."""
     stretches = (pieces.end_s - pieces.begin_s)[pieces.owner == place]
-    return not len(stretches) or float(np.median(stretches)) < _FEW_PERIODS * period_s
+    return not len(stretches) or float(np.median(stretches)) < 3.0 * period_s
 
 
 def _by_function(fused: Fused, pieces: fuse.Pieces) -> tuple[dict[str, list[float | None]], dict[str, Floats]]:

@@ -12,7 +12,6 @@ from eprof.lab.power.marks import Mark
 from eprof.show.files.trace import brief, encoded, named
 
 _POWER, _FUNCTIONS = 1, 2  # processes of the trace
-_ROUNDING_S = 1e-6
 
 
 def to_trace(document: Timeline, fused: Fused) -> bytes:
@@ -76,7 +75,7 @@ def _slice(fused: Fused, mark: Mark, lane: int) -> dict[str, Any]:
     arguments = {"energy_j": brief(total_j)} if joules else {}
     if len(fused.series) > 1:
         arguments |= {f"{visible(component)}_j": brief(energy_j) for component, energy_j in joules.items()}
-    if unknown_s > _ROUNDING_S:
+    if unknown_s > 1e-6:
         arguments["power_not_known_s"] = brief(unknown_s)
     start_us = _us(mark.begin_s - fused.begin_s)
     return {

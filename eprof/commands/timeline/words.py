@@ -28,10 +28,6 @@ _CAUSES = {
     "l1": "L1",
     UNSEEN: "work not sampled",
 }
-_SHOWN_CAUSES = 3
-_GPUS = 4
-_FUNCTIONS = 6
-_NAMED = 2  # functions or components in the headline
 
 
 def subject(document: Timeline) -> str:
@@ -55,7 +51,7 @@ def _by_cause(document: Timeline) -> str:
     total_j = sum(joules.values())
     if not total_j:
         return ""
-    largest = sorted(joules, key=lambda word: -joules[word])[:_SHOWN_CAUSES]
+    largest = sorted(joules, key=lambda word: -joules[word])[:3]
     shares = [f"{percent(joules[word] / total_j)} {cause_label(word)}" for word in largest]
     return f"Of their joules {listed(shares)}." if len(document.splits) > 1 else f"Of it {listed(shares)}."
 
@@ -109,7 +105,7 @@ def by_prices(document: Timeline) -> Iterator[Point]:
         for split in document.splits
         if split.metered_j
     ]
-    alone = phrase("the prices alone are {} off", few(off, _GPUS)) or "the meter saw nothing"
+    alone = phrase("the prices alone are {} off", few(off, 4)) or "the meter saw nothing"
     costs = document.splits[0].costs
     work = when(not all(split.counted for split in document.splits), " Work is taken for active x clock x units.")
     yield Point("Prices", f"{costs}, held to the meter{over}; {alone}.{work}")
@@ -131,7 +127,7 @@ def _largest(document: Timeline) -> list[str]:
     known = [(share, name) for name, energy_j in joules.items() if (share := ratio(energy_j, document.total_j))]
     if not known:
         return [f"{quantity(document.total_j / document.duration_s, 'W')} on average"]
-    largest = sorted(known, reverse=True)[:_NAMED]
+    largest = sorted(known, reverse=True)[:2]  # functions or components in the headline
     return [f"{percent(share)} {name if name == OUTSIDE else f'in {name}'}" for share, name in largest]
 
 
@@ -184,7 +180,7 @@ def blocks(document: Timeline, verbose: bool) -> Iterator[Block]:
     if document.splits:
         yield causes(document)
     if document.functions:
-        yield functions(document, at_most(_FUNCTIONS, verbose))
+        yield functions(document, at_most(6, verbose))
     yield components(document)
     yield from by_prices(document)
     yield from trust(document)
@@ -226,7 +222,7 @@ def functions(document: Timeline, limit: int | None, by_component: bool = True) 
     outside = total_of(document, document.outside_j)
     unsure = marks_outside(document, *added(document))
     time, energy = Quantity(document.outside_s, "s"), Quantity(outside, "J", unsure)
-    cells: list[Cell] = [OUTSIDE, "", time, energy, _share(document, outside)]
+    cells: list[Cell] = [OUTSIDE, "", time, energy, Share(ratio(outside, document.total_j))]
     cells += [Quantity(document.outside_j[each.name], "J", marks_outside(document, each)) for each in several]
     most = [_most(document, "") for _ in document.splits[:1]]
     lines.append(Row([*cells, "", "", *most], total=True))
@@ -245,7 +241,7 @@ def _function(document: Timeline, function: Function, names: Sequence[str]) -> R
         whole(function.calls),
         Quantity(function.time_s, "s"),
         Quantity(joules, "J", unsure),
-        _share(document, joules),
+        Share(ratio(joules, document.total_j)),
         *(Quantity(function.energy_j[name], "J", unsure) for name in names),
         above,
         Quantity(total_of(document, function.inclusive_j), "J", marks_inclusive(function)),
@@ -266,10 +262,6 @@ def _most(document: Timeline, function: str) -> str:
         return ""
     word = max(joules, key=lambda word: joules[word])
     return f"{cause_label(word).removesuffix(' power')} {percent(joules[word] / total_j)}"
-
-
-def _share(document: Timeline, joules: float | None) -> Share:
-    return Share(ratio(joules, document.total_j))
 
 
 def components(document: Timeline) -> Table:

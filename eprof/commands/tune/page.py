@@ -17,11 +17,7 @@ from eprof.show.words.cells import decimals as number
 from eprof.show.words.numbers import MINUS, NARROW, quantity, quantity_or
 from eprof.show.words.numbers import error_percent as percent
 
-_MAPS = 12
-_NAME = 70
 _NAMED_DOTS = 12
-_DOT = 0.08  # of the largest area
-_WORTH = 5e-4  # of the energy
 _FAR = 3  # times the time or the energy that others are held against
 
 
@@ -51,7 +47,7 @@ def _figures(document: Tune) -> Iterator[Figure]:
 
 def _is_worth(value: float | None, before: float | None) -> bool:
     """Whether a change of energy is worth words."""
-    return abs(growth(value, before) or 0.0) >= _WORTH
+    return abs(growth(value, before) or 0.0) >= 5e-4
 
 
 def _signed_percent(value: float | None, before: float | None) -> str:
@@ -152,7 +148,7 @@ def _trade(document: Tune) -> Iterator[Section]:
 
 def _kernel_maps(document: Tune) -> Markup:
     """Heat maps of the kernels that use most energy at each pair of clocks."""
-    kernels = words.by_energy(document)[:_MAPS]
+    kernels = words.by_energy(document)[:12]
     maps = [
         {
             "full": kernel.name,
@@ -160,7 +156,7 @@ def _kernel_maps(document: Tune) -> Markup:
             "words": f"best at {label(kernel.best)} MHz",
             "heat": energy_map(words.kernel_heat(document, kernel)),
         }
-        for kernel, name in zip(kernels, labels([kernel.name for kernel in kernels], _NAME), strict=True)
+        for kernel, name in zip(kernels, labels([kernel.name for kernel in kernels], 70), strict=True)
     ]
     template = templates().get_template("validation_maps.html")
     return Markup(template.render(maps=maps, nouns=document.nouns))  # noqa: S704  escaped there
@@ -184,7 +180,7 @@ def trade(document: Tune, before: At, settings: Sequence[Setting]) -> Markup:
         spoken = (
             f"{setting.label} MHz: {quantity(setting.energy_j or 0.0, 'J')} in {quantity(setting.time_s or 0.0, 's')}"
         )
-        dots.append(plot.Dot(*over(setting, before), _DOT, name, spoken))
+        dots.append(plot.Dot(*over(setting, before), 0.08, name, spoken))
     panel = plot.Panel(
         "Energy",
         f"over that at {before.label} MHz",

@@ -32,9 +32,7 @@ from eprof.show.words.numbers import error_percent as percent
 
 TITLE = "# Clocks"
 _HOW = {"modelled": "predicted, with modelled times", "measured": "predicted for measured times"}
-_KERNELS = 10
 _WIDE = 125  # columns of a terminal
-_SAME = 0.5e-4
 
 
 def headline(document: Tune) -> Headline:
@@ -83,7 +81,7 @@ def change(noun: str, value: float | None, before: float | None) -> str:
     share = growth(value, before)
     if share is None:
         return ""
-    if abs(share) < _SAME:
+    if abs(share) < 0.5e-4:
         return f"the same {noun}"
     return f"{more_or_less(share, write=lambda size: percent(100 * size))} {noun}"
 
@@ -92,7 +90,7 @@ def blocks(document: Tune, verbose: bool) -> Iterator[Block]:
     """Which clocks to choose, for a terminal and for Markdown; every kernel if `verbose`."""
     yield Sentence(" · ".join([document.title, *costs(document), document.objective_words]), Tone.QUIET)
     yield headline(document)
-    table = kernels(document, at_most(_KERNELS, verbose))
+    table = kernels(document, at_most(10, verbose))
     whole = Row([Name(document.program, document.program), *_picked_cells(document, document)], total=True)
     yield replace(table, rows=[whole, *table.rows])
     for sentence in (*lost_words(document), time_words(document)):

@@ -114,7 +114,6 @@ def error_map(settings: Sequence[SettingScores]) -> Markup:
 
 _BARS = 40
 _FAR = 15.0
-_NAME = 44
 
 
 def html(document: Validation) -> str:
@@ -266,7 +265,7 @@ def _kernels(document: Validation, measured: Measured) -> Iterator[Section]:
         measured_w, predicted_w = kernel.reference.measured_w, kernel.reference.predicted_w
         if measured_w is not None and predicted_w is not None:
             name = kernel.benchmark
-            pairs.append(Pair(name, cut(name, _NAME), measured_w, predicted_w, "W"))
+            pairs.append(Pair(name, cut(name, 44), measured_w, predicted_w, "W"))
     if not pairs:
         return
     off = sum((kernel.scores.mean_percent or 0.0) > _FAR for kernel in measured.by_benchmark)

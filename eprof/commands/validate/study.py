@@ -296,9 +296,6 @@ def _no_better_than_means(
             yield sentence
 
 
-_NEIGHBOURS = 3
-
-
 def mixes(parts: pd.DataFrame, benchmarks: pd.Series) -> pd.DataFrame:
     """What is compared for similarity: what the power of each benchmark goes to, mean shares over its rows.
 
@@ -351,7 +348,7 @@ def find(profile: Profile, table: CostTable, study: Study) -> list[Candidate]:
         if total > 0:
             mix = joules.iloc[place] / total
             far = distances(mix.to_numpy(dtype=float), shares.to_numpy(dtype=float))
-            for row in np.argsort(far)[:_NEIGHBOURS]:
+            for row in np.argsort(far)[:3]:
                 name = str(shares.index[row])
                 near.append(Neighbour(name, float(far[row]), errors[name]))
             unlike = [str(term) for term in mix.index if mix[term] > shares[term].max() + _BEYOND]

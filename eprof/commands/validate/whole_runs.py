@@ -18,7 +18,6 @@ from eprof.lab.power.series import Series, shared
 from eprof.logs.runs import ENERGY, TIME, Measured, Run, is_run, median, open_run, spread
 from eprof.profile import api
 
-_LEAST_KNOWN = 0.95
 _TO_DOCS = "(docs/validate.md)"
 
 
@@ -90,7 +89,7 @@ def measured(run: Run, series: Sequence[Series], notes: list[str]) -> Measured:
     seen = [
         window
         for window in windows
-        if all(_known(window, each)[1] >= _LEAST_KNOWN * (window.end_s - window.begin_s) for each in series)
+        if all(_known(window, each)[1] >= 0.95 * (window.end_s - window.begin_s) for each in series)
     ]
     if not seen:
         window, source = windows[0], series[0].source

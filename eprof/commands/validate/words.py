@@ -65,7 +65,6 @@ _SCORES = {
 # A terminal has room for some scores alone.
 _MEDIA = {"sd_percent": ~Medium.TERMINAL, "min_percent": ~Medium.TERMINAL}
 TITLE = "# Validation"
-_KERNELS = 8
 # Of a kernel's power: how many of its parts are named, and the smallest share that is.
 _PARTS, _SMALL = 3, 0.005
 # As much worse is worse.
@@ -137,7 +136,7 @@ def blocks(document: Validation, verbose: bool) -> Iterator[Block]:
     if document.baselines:
         yield baselines(document)
     if document.measured is not None:
-        yield kernels(document, document.measured.by_benchmark, at_most(_KERNELS, verbose))
+        yield kernels(document, document.measured.by_benchmark, at_most(8, verbose))
     if document.runs:
         yield whole_runs(document.runs)
     for candidate in document.candidates:

@@ -296,12 +296,8 @@ def _factors(
 CONSTANT, LINEAR = "constant power", "mean power of a kernel, linear in clocks"
 _CLOCKS = ["core_mhz", "memory_mhz"]
 _SEED = 0
-_ANN_INPUTS = 10
-_ANN_HIDDEN = (4, 4)
-_ANN_STARTS = 2
 # What a level of cache or scratchpad serves: the "texture events" of [S] 5, which MLR goes without.
 _EXTRA = ("l1_", "l2_", "shared_", "texture_")
-_NO_NETWORK = "The neural network (BP-ANN) is not among the baselines: it needs scikit-learn; pip install scikit-learn."
 
 
 def of_form(form: Form, name: str = "eprof", seed: int = _SEED) -> Model:
@@ -436,14 +432,14 @@ def _network(measurements: Measurements) -> _Network:
     # Ten at most, whose correlation with power is strongest; they vary.
     varying = np.flatnonzero(inputs.std(axis=0) > 0)
     strength = [abs(float(np.corrcoef(inputs[:, column], measurements.power_w)[0, 1])) for column in varying]
-    strongest = varying[np.argsort(strength)[::-1][:_ANN_INPUTS]]
+    strongest = varying[np.argsort(strength)[::-1][:10]]
     columns = np.sort(strongest)
     inputs = inputs[:, columns]
     scales = _Scale.of(inputs), _Scale.of(measurements.power_w)
     networks = []
-    for start in range(_ANN_STARTS):
+    for start in range(2):
         network = MLPRegressor(
-            hidden_layer_sizes=_ANN_HIDDEN,
+            hidden_layer_sizes=(4, 4),
             activation="logistic",
             solver="lbfgs",
             alpha=1e-3,
@@ -470,7 +466,9 @@ def baselines(measurements: Measurements) -> tuple[list[Model], list[str]]:
     notes = []
     has_sklearn = find_spec("sklearn") is not None
     if not has_sklearn:
-        notes.append(_NO_NETWORK)
+        notes.append(
+            "The neural network (BP-ANN) is not among the baselines: it needs scikit-learn; pip install scikit-learn."
+        )
     if _terms(measurements, extra=True) == _terms(measurements, extra=False):
         notes.append("MLR+ is not among the baselines: there are no counts of caches or shared memory to add.")
     else:

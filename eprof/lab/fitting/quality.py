@@ -37,8 +37,6 @@ def sentence(where: str, ours: float | None, others: Mapping[str, float | None])
 
 
 REPLICAS = 40
-_INTERVAL = (5.0, 95.0)
-_NINE_OF_TEN = 0.9
 _PRIOR_SPREAD = float(np.log(2.0))  # of the logarithm: how far energies of one GPU are from those of another
 _COLLINEAR = 30.0  # condition index above which columns are said to be collinear (Belsley, Kuh, Welsch 1980)
 _SINGULAR = 1e12  # no column is better known than this: exactly collinear
@@ -170,7 +168,7 @@ def _middle(values: pd.Series) -> tuple[float, float]:
     known = values.dropna()
     if not len(known):
         return float("nan"), float("nan")
-    low, high = np.percentile(known, _INTERVAL)
+    low, high = np.percentile(known, (5.0, 95.0))
     return float(low), float(high)
 
 
@@ -221,7 +219,7 @@ def within(predicted_w: Floats, measurements: Measurements) -> float:
     if not known.any():
         return float("nan")
     number = measurements.rows["benchmark"][known].nunique()
-    return float(np.exp(np.quantile(off[known], min(1.0, _NINE_OF_TEN * (number + 1) / number))))
+    return float(np.exp(np.quantile(off[known], min(1.0, 0.9 * (number + 1) / number))))
 
 
 def bootstrap(

@@ -141,7 +141,6 @@ def scales_at(layout: Layout, clocks: Floats, volts: Floats) -> Floats:
 
 LOWEST, HIGHEST = 0.4, 2.0
 _GRID = np.linspace(0.0, 1.0, 17)
-_NEWTON_STEPS = 7
 
 
 def lowest_points(quartics: Floats, low: Floats, high: Floats) -> Floats:
@@ -153,7 +152,7 @@ def lowest_points(quartics: Floats, low: Floats, high: Floats) -> Floats:
     volts: Floats = low + step * best
     left, right = np.maximum(volts - step, low), np.minimum(volts + step, high)
     a, b, c, d, _ = quartics.T
-    for _ in range(_NEWTON_STEPS):
+    for _ in range(7):
         slope = ((4 * a * volts + 3 * b) * volts + 2 * c) * volts + d
         bend = (12 * a * volts + 6 * b) * volts + 2 * c
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -189,8 +188,6 @@ def around(quartics: Floats, pinned: int) -> Floats:
     return np.concatenate([lower, [1.0], higher])
 
 
-_ROUNDS = 60
-_ALTERNATING = 4
 _STOP = 1e-7
 _HELD = 4.0  # how strongly the common factor of the prior is held to 1, in terms
 _JITTER = 1e-12  # of a diagonal that is 1: keeps a matrix whole whose columns are collinear
@@ -225,7 +222,7 @@ class Search:
         """The best of the searches from all starts."""
         return min((self.descend(start) for start in starts), key=lambda result: result.objective)
 
-    def descend(self, volts: Volts, alternating: int = _ALTERNATING, most: int = _ROUNDS) -> Found:
+    def descend(self, volts: Volts, alternating: int = 4, most: int = 60) -> Found:
         """Search on: alternate for a few rounds, then take Gauss-Newton steps, until the sum of squares stays."""
         unknowns, objective = self.coefficients(volts)
         if self.form.voltages != "estimated":

@@ -44,7 +44,6 @@ from eprof.lab.measurements.values import COUNTED, DOMAINS, MeasurementError, Me
 
 # The solver counts clocks in GHz.
 _PER_GHZ = dict.fromkeys(CONSTANTS, 1.0) | {name: 1e3 for name in CONSTANTS if "mhz" in name}
-_REWEIGHTINGS = 12
 _SOFT = 0.05  # relative: residuals well above it count as absolute ones, those well below as squares
 _SMALLEST_RESIDUAL = 5e-3  # relative: below it an absolute residual is treated as a square, so that weights stay finite
 
@@ -168,7 +167,7 @@ def _reweighted(rows: Floats, weights: Floats, search: Search, best: Found) -> F
     """The least sum of absolute or softened residuals: squares, weighed down where they are large, again and again."""
     settings = search.settings
     layout = search.layout
-    for _ in range(_REWEIGHTINGS):
+    for _ in range(12):
         scale = scales(layout, settings, best.volts)[settings.row]
         residual = np.abs((rows[:, :-1][:, layout.column] * scale) @ best.unknowns - rows[:, -1]) * weights
         down = np.sqrt(np.maximum(residual, _SMALLEST_RESIDUAL))

@@ -18,9 +18,7 @@ from eprof.lab.fitting.search import CONSTANTS
 from eprof.lab.fitting.solve import Fit
 from eprof.lab.measurements.values import COUNTED, DOMAINS, MeasurementError, Measurements
 
-_REPLICAS = 30
 _DIGITS = {TOLD: 4, LOOSE: 3}
-_UNTOLD_DIGITS = 2
 _REST = ("conversion", "control", "load_store", "communication", "misc")
 _LEVELS = ("shared", "l1", "l2", "l3", "dram")
 _TOTALS = tuple(FLOAT_PARTS)
@@ -195,7 +193,7 @@ class _Text(Struct, frozen=True, eq=False):
             prices = []
             for term in terms:
                 status = str(self.quality.status[term])
-                value = number(float(self.fitted.prices_pj[term]), _DIGITS.get(status, _UNTOLD_DIGITS))
+                value = number(float(self.fitted.prices_pj[term]), _DIGITS.get(status, 2))
                 behind = ""
                 if len(self.quality.replicas):
                     low, high = self._interval(term)
@@ -339,7 +337,7 @@ class _Text(Struct, frozen=True, eq=False):
         lines.append(f"range = {{ {_pairs_text(quality.ranges)} }}        # {clocks}W, 1e9 events a second")
         lines.append(f"notes = {_quoted_list((*measurements.notes, *quality.notes))}")
         lines.append("")
-        replicas = quality.replicas.head(_REPLICAS)
+        replicas = quality.replicas.head(30)
         if len(replicas):
             lines.append(
                 "[fit.replicas]        # the same fit to benchmarks drawn at random: how far the numbers are known"

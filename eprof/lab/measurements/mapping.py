@@ -34,14 +34,11 @@ from eprof.lab.measurements.values import (
 SCHEMA = 1
 _PLAINEST = "eprof"  # the mapping whose columns someone would write who has none
 _VERSION = pattern(r"(\d{1,3})\.(\d{1,3})")
-_MOST = 0.75
 _LARGEST = 1e100
 ENERGIES_ONLY = "energies"
 KINDS = (COUNTED, USED, ENERGIES_ONLY)
 _NAMES = ("benchmark", "benchmark_id", "kernel", "device")
-_NUMBERS = ("threads", "processors")
 _WORK = (*COMPONENTS, "control", "fp32_flop", "fp64_flop")
-_WRAPS = ("counts", "same")
 _HEAD = (
     *("schema", "name", "title", "kind", "processor", "clocks", "capability", "needs", "tell"),
     *("columns", "reference", "notes", "terms", "time", "wraps"),
@@ -134,7 +131,7 @@ class Columns(Struct, frozen=True, eq=False):
         if self.tell is None or not self.tell.names <= set(frame.columns):
             return self.tell is None
         values = self.tell({name: numbers(frame[name]) for name in self.tell.names})
-        return bool((values >= 0).mean() >= _MOST)
+        return bool((values >= 0).mean() >= 0.75)
 
     def _is_for(self, capability: str) -> bool:
         """Whether a mapping is for GPUs of a compute capability: one that it lists, or "7.0+", that and all later."""
@@ -228,14 +225,14 @@ def parse(document: Document) -> Columns:
         processor=processor,
         clocks=clocks,
         work={name: _formula(formula) for name, formula in root["time"].items(_WORK)},
-        wraps={key: entry.texts() for key, entry in root["wraps"].items(_WRAPS)},
+        wraps={key: entry.texts() for key, entry in root["wraps"].items(("counts", "same"))},
     )
 
 
 def _columns(node: Node, clocks: bool) -> dict[str, Any]:
     if node.value is None:
         raise node.error("[columns] is missing: which column is the benchmark, the clocks, the power.")
-    node.table((*_NAMES, *_NUMBERS, *CLOCKS, *TIMES, *POWERS, *ENERGIES, *VOLTS))
+    node.table((*_NAMES, "threads", "processors", *CLOCKS, *TIMES, *POWERS, *ENERGIES, *VOLTS))
     for key, column in node.items():
         if key == "benchmark" and isinstance(column.value, list):
             column.texts()

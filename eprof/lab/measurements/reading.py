@@ -28,19 +28,16 @@ from eprof.lab.measurements.values import MeasurementError, Measurements, number
 from eprof.logs.rows import stream
 
 _MOST_BYTES = 256 << 20
-_MOST_CELLS = 50_000_000
 _PACKED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _FIELDS = pattern(r"Expected (\d+) fields in line (\d+), saw (\d+)")  # what pandas says of a row that is too long
-_UNREAD = (".zip", ".xz", ".tar", ".tgz")
 _LOOK_BYTES = 1 << 16
-_SEPARATORS = (",", ";", "\t")
 _COMMA, _POINT = pattern(rb"[-+]?\d+,\d+(e[-+]?\d+)?", re.I), pattern(rb"[-+]?\d+\.\d+(e[-+]?\d+)?", re.I)
 
 
 def table(path: Path, rows: int | None = None) -> pd.DataFrame:
     """A file of measurements as a table, a row each; `rows`: the first ones only. Raises MeasurementError."""
     suffix = path.suffix.lower()
-    if suffix in _UNREAD:
+    if suffix in (".zip", ".xz", ".tar", ".tgz"):
         raise MeasurementError(
             f"{path}: is packed as {suffix}; unpack it first ({', '.join(_PACKED)} are read as they are)."
         )
@@ -103,7 +100,7 @@ def _written(start: bytes) -> tuple[str, str]:
     comma, and none is a number with a point: then it is not known which of the two it is, and a point is a point.
     """
     header, _, rest = start.partition(b"\n")
-    separator = max(_SEPARATORS, key=lambda separator: header.count(separator.encode()))
+    separator = max((",", ";", "\t"), key=lambda separator: header.count(separator.encode()))
     if separator == ",":
         return separator, "."
     whole = rest if len(start) < _LOOK_BYTES else rest.rpartition(b"\n")[0]
@@ -139,16 +136,13 @@ def _parquet(file: BinaryIO) -> pd.DataFrame:
     from pyarrow import parquet
 
     about = parquet.ParquetFile(file).metadata
-    if about.num_rows * max(1, about.num_columns) > _MOST_CELLS:
+    if about.num_rows * max(1, about.num_columns) > 50_000_000:
         raise ValueError(f"it says that it holds {about.num_rows:,} rows of {about.num_columns:,} columns")
     file.seek(0)
     frame = pd.read_parquet(file)
     return frame.reset_index(drop=all(name is None for name in frame.index.names))
 
 
-_MANY = 0.2  # of all rows
-_HEAD_ROWS = 50
-_NAMED = 6
 _TABLES = tuple(f".{kind}{packed}" for kind in ("csv", "tsv") for packed in ("", ".gz", ".bz2", ".zst"))
 _AN_EPROF_REPORT = {"power_w", "computation_j", "constant_j"}
 
@@ -163,7 +157,7 @@ def is_measurements(path: Path) -> bool:
     if not name.endswith(_TABLES):
         return False
     try:
-        mappings.choose(table(path, _HEAD_ROWS), str(path))
+        mappings.choose(table(path, 50), str(path))
     except (EprofError, ValueError):
         # A profiler's log is no table from its first line on; its reader says better what is wrong with it.
         return False
@@ -218,7 +212,7 @@ def _only(frame: pd.DataFrame, cells: Mapping[str, str], label: str) -> pd.DataF
         if (number := numbers(pd.Series([cell]))[0]) is not None:
             is_wanted |= numbers(there) == number
         if not is_wanted.any():
-            known = few([brief(str(value), 40) for value in there.dropna().unique()], _NAMED)
+            known = few([brief(str(value), 40) for value in there.dropna().unique()], 6)
             raise MeasurementError(f"{label}: --only {column}={cell}: no row has that there, but {known}.")
         frame = frame[is_wanted]
     return frame
@@ -460,7 +454,7 @@ class _Sheet(Struct, eq=False):
         if not len(gaps):
             return reason
         reason += "; " + ", ".join(f"{term} in {number}" for term, number in gaps.items())
-        if gaps.iloc[0] > _MANY * len(rates) and len(rates.columns) > 1:
+        if gaps.iloc[0] > 0.2 * len(rates) and len(rates.columns) > 1:  # of all rows
             reason += f"; --without {gaps.index[0]} keeps the rows"
         return reason
 

@@ -183,12 +183,9 @@ def lines(numbers: Sequence[int] | npt.NDArray[Any]) -> str:
 PLAUSIBLE_W = (1.0, 3000.0)
 IMPLAUSIBLE = f"the power is not between {PLAUSIBLE_W[0]:g} and {PLAUSIBLE_W[1]:g} W"
 PLAUSIBLE_MHZ = (10.0, 60_000.0)  # a TK1 idles at 72/68; 28 Gb/s of a GDDR7 pin are at times called 28,000 MHz
-_SAME_ENERGY = 0.02
 _WILD = 1.5
 _NEIGHBOURS = 7
-_REPEATS = 3
 _LEVELS = 3
-_SPREAD = 1.15
 _FULL = 1.5  # utilisations are at most 1, give or take what meters do
 _GPU_COLUMNS = {"gpu", "gpu_name", "gpu_id", "gpu_index", "gpu_model", "device", "device_name", "device_id", "card"}
 _NUMBERED = pattern(r"(?:gpu|device|card|cuda)?[ :_-]*\d+(?:\.0)?", re.IGNORECASE)
@@ -269,7 +266,7 @@ def agreement(power_w: pd.Series, energy_j: pd.Series, time_s: pd.Series, label:
     """Raise MeasurementError if energy is not power times time in most rows."""
     ratio = (energy_j / (power_w * time_s)).replace([np.inf, -np.inf], np.nan).dropna()
     middle = float(ratio.median())
-    if abs(middle - 1) > _SAME_ENERGY:  # not where no row tells
+    if abs(middle - 1) > 0.02:  # not where no row tells
         raise MeasurementError(
             f"{label}: `{energy}` is {middle:.4g} times power times time in the middle row; one of the units is wrong "
             "(mJ against J, ms against s), or they are not of the same run."
@@ -291,7 +288,7 @@ def wild(measurements: Measurements) -> npt.NDArray[np.bool_]:
     # Off by half and more from the middle of three and more measurements of the same.
     again = rows.groupby([*SAME], sort=False)["power_w"]
     off = np.abs(np.log(rows["power_w"] / again.transform("median"))) > np.log(_WILD)
-    is_wild = np.array((again.transform("size") >= _REPEATS) & off, dtype=np.bool_)
+    is_wild = np.array((again.transform("size") >= 3) & off, dtype=np.bool_)
     if len(rows) < _NEIGHBOURS:
         return is_wild
     group = rows.groupby([name for name in SAME if name != "core_mhz"], sort=False).ngroup().to_numpy()
@@ -328,7 +325,7 @@ def _repeated(measurements: Measurements) -> Iterator[str]:
     sentence = f"{int(again.sum())} rows measure a benchmark again at the same setting; all are used."
     powers = measurements.rows.groupby([*SAME])["power_w"]
     spread = float((powers.max() / powers.min())[powers.size() > 1].median())
-    if spread > _SPREAD:
+    if spread > 1.15:
         sentence += (
             f" Half of them differ by {100 * (spread - 1):.0f} % and more: are several GPUs, inputs or parts of runs "
             "under one name? No fit follows both."

@@ -14,7 +14,6 @@ from eprof.base.arrays import Floats
 from eprof.base.known import mapped
 from eprof.base.text import pattern
 
-_LONGEST = 64  # characters of a date
 DAY_S, _HOUR_S = 86400.0, 3600.0
 _FORMATS = [
     "%Y-%m-%d %H:%M:%S.%f",
@@ -65,7 +64,7 @@ def moment(text: str, unit_s: float = 1.0) -> Moment:
 
 
 def _date(text: str) -> Moment:
-    if len(text) > _LONGEST:
+    if len(text) > 64:  # characters of a date
         return Moment(math.nan)
     if len(text) > len("2026-01-01"):
         with suppress(ValueError):

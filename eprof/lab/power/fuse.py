@@ -16,8 +16,6 @@ from eprof.base.known import ratio
 from eprof.lab.power.marks import Mark
 from eprof.lab.power.series import Series
 
-_STEPS_OF_A_PERIOD = 10  # how finely clocks are compared
-_LEAST_OF_A_PERIOD = 1e-6  # less of an offset is rounding
 _QUARTER_S = 900.0  # zones of time are so far apart
 
 
@@ -112,22 +110,21 @@ def offset_s(series: Series, pieces: Pieces, within_s: float) -> float:
 
     The offset within `within_s` at which what the mean power of each function explains of the power is most.
     """
-    step = series.period_s / _STEPS_OF_A_PERIOD
+    step = series.period_s / 10  # how finely clocks are compared
     offsets = np.arange(-within_s, within_s + step / 2, step)
-    explained = [_explained(series.shifted(offset), pieces) for offset in offsets]
+    # How well fused clocks fit: sum over functions, and outside, of joules squared over time.
+    explained = []
+    for offset in offsets:
+        moved = series.shifted(offset)
+        seconds = pieces.summed(moved.known_s(pieces.begin_s, pieces.end_s))
+        joules = pieces.summed(moved.energy_j(pieces.begin_s, pieces.end_s))
+        whole_j, whole_s = moved.seen(moved.edges[0], moved.edges[-1])
+        rest_j, rest_s = whole_j - joules.sum(), whole_s - seconds.sum()
+        known = seconds > 0
+        inside = float((joules[known] ** 2 / seconds[known]).sum())
+        explained.append(inside + (ratio(rest_j**2, max(rest_s, 0.0)) or 0.0))
     found_s = float(offsets[int(np.argmax(explained))])
-    return 0.0 if abs(found_s) < _LEAST_OF_A_PERIOD * series.period_s else found_s
-
-
-def _explained(series: Series, pieces: Pieces) -> float:
-    """How well fused clocks fit: sum over functions, and outside, of joules squared over time."""
-    seconds = pieces.summed(series.known_s(pieces.begin_s, pieces.end_s))
-    joules = pieces.summed(series.energy_j(pieces.begin_s, pieces.end_s))
-    whole_j, whole_s = series.seen(series.edges[0], series.edges[-1])
-    rest_j, rest_s = whole_j - joules.sum(), whole_s - seconds.sum()
-    known = seconds > 0
-    inside = float((joules[known] ** 2 / seconds[known]).sum())
-    return inside + (ratio(rest_j**2, max(rest_s, 0.0)) or 0.0)
+    return 0.0 if abs(found_s) < 1e-6 * series.period_s else found_s  # less of an offset is rounding
 
 
 def moved_j_per_ms(series: Series, pieces: Pieces) -> float:

@@ -31,7 +31,6 @@ from eprof.lab.power.series import MOST_W, Series
 from eprof.logs.rows import stream
 
 _MOST_BYTES = 256 << 20
-_NAMED = 3
 _FEW = 0.1  # of the samples of a meter may be below 0; what has more is no power drawn
 _MOSTLY = 0.8  # of the moments of several devices have a row of each
 _FALLS = 1 / 3  # of the steps of a counter may be falls; what has more is none
@@ -105,7 +104,7 @@ def sampled(path: str, notes: list[str], interval_s: float | None = None) -> tup
     known_ = [track for track in tracks if not np.isnan(track.values).all()]
     if not known_:
         names = [track.component for track in tracks] or ["its power"]
-        raise LogError(f"{path}: no cell of {few(names, _NAMED)} holds a number.")
+        raise LogError(f"{path}: no cell of {few(names, 3)} holds a number.")
     if untold:
         said.append(f"{path}: no unit is written for {', '.join(sorted(untold))}; taken for W")
     # Beside counters, which end with their last sample, power does, too.
@@ -357,20 +356,16 @@ def _tracks(meter: Meter, rows: Sequence[Row], moments: Sequence[float]) -> Iter
     if meter.devices != "added":
         yield from tracks.values()
         return
+    # Devices whose joules are added up, moment by moment; not known where one of them is not there.
     for name in dict.fromkeys(component for component, _ in tracks):
-        yield _sum([track for (component, _), track in tracks.items() if component == name])
-
-
-def _sum(tracks: Sequence[_Track]) -> _Track:
-    """Devices whose joules are added up, moment by moment; not known where one of them is not there."""
-    parts: dict[float, list[float]] = {}
-    for track in tracks:
-        for time_s, value in dict.fromkeys(zip(track.times.tolist(), track.values.tolist(), strict=True)):
-            parts.setdefault(time_s, []).append(value)
-    most = max(map(len, parts.values()))
-    summed = [sum(values) if len(values) == most else math.nan for values in parts.values()]
-    first = tracks[0]
-    return _Track(first.component, first.kind, first.is_step, first.within, np.array(list(parts)), np.array(summed))
+        same = [track for (component, _), track in tracks.items() if component == name]
+        parts: dict[float, list[float]] = {}
+        for track in same:
+            for time_s, value in dict.fromkeys(zip(track.times.tolist(), track.values.tolist(), strict=True)):
+                parts.setdefault(time_s, []).append(value)
+        most = max(map(len, parts.values()))
+        summed = [sum(values) if len(values) == most else math.nan for values in parts.values()]
+        yield replace(same[0], times=np.array(list(parts)), values=np.array(summed))
 
 
 def _of_devices(path: str, meter: Meter, track: _Track, its: _Clock, notes: list[str]) -> Iterator[_Track]:

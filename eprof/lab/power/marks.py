@@ -20,18 +20,14 @@ from eprof.base.resources import log_start
 from eprof.base.text import pattern
 from eprof.logs.rows import stream
 
-_MOST_BYTES = 1 << 30
 _SQLITE = b"SQLite format 3\0"
 _RANGES = (59, 60, 70, 71)  # event types of NVTX that have an end
 _COLUMNS = ("begin_s", "end_s", "name")
 _OTF2 = pattern(r"(ENTER|LEAVE) +(\d+) +(\d+) +Region: \"(.*)\" <\d+>")
-_OTF2_PRINT = "=== OTF2-PRINT ==="
 _OTF2_CLOCK = pattern(r"CLOCK_PROPERTIES +Ticks per Seconds: ([1-9]\d*),.*")
-_NANOSECOND = 1e-9
 _ANNOTATIONS = ("user_annotation",)
 # Profiles of Caliper (as recorded, and as JSON), TAU, mpiP, CrayPat, IPM: sums over a run.
 _PROFILES = (b"__rec=", b'"column_metadata"', b'"columns"', b"templated_functions", b"@ mpiP", b"CrayPat", b"##IPM")
-_BEGINNING = 1 << 16
 _BEGINS, _ENDS = "event.begin#", "event.end#"
 # When a record of Caliper was made, in s; whose it is.
 _OFFSETS = {"time.offset.ns": 1e-9, "time.offset": 1e-6}
@@ -59,10 +55,10 @@ def read(path: str) -> Marks:
     """The marks of a file. Raises LogError, with the line where there is one."""
     if log_start(path, len(_SQLITE)) == _SQLITE:
         return _of_nsys(path)
-    content = stream.content(path, _MOST_BYTES)
+    content = stream.content(path, 1 << 30)
     if content.lstrip()[:1] == b"[":
         return _of_caliper(path, content)
-    if any(sign in content[:_BEGINNING] for sign in _PROFILES):
+    if any(sign in content[: 1 << 16] for sign in _PROFILES):
         raise LogError(
             f"{path}: is a profile, which has no times; give a trace (of Caliper: event-trace, written by "
             "cali-query -q 'SELECT * FORMAT json')."
@@ -70,7 +66,7 @@ def read(path: str) -> Marks:
     if content.lstrip()[:1] == b"{":
         return _of_kineto(path, content)
     lines = lines_of(content)
-    if any(_OTF2.match(line) or line.startswith(_OTF2_PRINT) for line in lines[:1000]):
+    if any(_OTF2.match(line) or line.startswith("=== OTF2-PRINT ===") for line in lines[:1000]):
         return _of_otf2(path, lines)
     return _of_csv(path, lines)
 
@@ -210,7 +206,7 @@ def _of_otf2(path: str, lines: Sequence[str]) -> Marks:
     Without its definitions ticks are taken for nanoseconds.
     """
     per_s = next((float(match[1]) for match in map(_OTF2_CLOCK.fullmatch, lines) if match), None)
-    tick_s = either(ratio(1.0, per_s), _NANOSECOND)
+    tick_s = either(ratio(1.0, per_s), 1e-9)
     first = next((float(match[3]) for match in map(_OTF2.match, lines) if match), 0.0)
     steps = (match.groups() for match in map(_OTF2.match, lines) if match)
     marks, endless = _nested(

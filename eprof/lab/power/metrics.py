@@ -15,7 +15,6 @@ from msgspec import Struct
 
 from eprof.base.text import pattern, when
 
-_LOOK = 400  # lines in which names are looked for
 _SERIES = r"(?P<name>\w+)\{(?P<labels>.*)\}"
 _SAMPLE = pattern(_SERIES + r"\s+(?P<value>[^\s=]+)(?:\s+(?P<time>\d+))?\s*")
 _TITLE = pattern(_SERIES + r"(?:\s*=>\s*)?")
@@ -50,7 +49,7 @@ def side_by_side(form: Samples, lines: Sequence[str]) -> tuple[list[str], list[i
 
     None where the log has no such samples.
     """
-    if not any(re.search(form.name, line[:2000]) for line in lines[:_LOOK]):
+    if not any(re.search(form.name, line[:2000]) for line in lines[:400]):  # lines in which names are looked for
         return [], []
     rows: dict[tuple[int, str, str, str], dict[str, str]] = {}
     numbers = [1]

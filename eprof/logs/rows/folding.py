@@ -121,18 +121,15 @@ class Sums:
             return
         self._pieces.append(_added_up(piece))
         if len(self) > self._most_rows:
-            whole = self._whole()
+            self.take()
             # Where kernels are many, adding up again soon would take time for nothing.
-            self._most_rows = max(_HELD_ROWS, 2 * len(whole.kernel))
+            self._most_rows = max(_HELD_ROWS, 2 * len(self))
 
     def take(self) -> Piece | None:
         """The sums: a row for each run, device, kernel, part and pattern of lacking values; None without rows."""
-        return self._whole() if self._pieces else None
-
-    def _whole(self) -> Piece:
         if len(self._pieces) > 1:
             self._pieces = [_added_up(_joined(self._pieces))]
-        return self._pieces[0]
+        return next(iter(self._pieces), None)
 
 
 def _added_up(piece: Piece) -> Piece:
@@ -201,32 +198,31 @@ class Store(Struct, dict=True):
 
     def tables(self) -> tuple[Table, ...]:
         """All stored pieces put together; lets go of them."""
-        return tuple(
-            self._table(kind, alike, collected)
-            for kind in list(self.pieces)
-            for collected, alike in self.groups(self.pieces.pop(kind))
-        )
-
-    def _table(self, kind: str, pieces: Sequence[Piece], collected: frozenset[str] | None) -> Table:
-        runs = np.concatenate([piece.run for piece in pieces])
-        process_of = [self.processes.get(run, -1) for run in range(int(runs.max()) + 1)]
-        has_parts = any(piece.part is not None for piece in pieces)
-        rows = TableRows(
-            device=self.devices.column(np.concatenate([piece.device for piece in pieces])),
-            kernel=self.kernels.column(np.concatenate([piece.kernel for piece in pieces])),
-            run=runs,
-            launches=np.concatenate([piece.launches for piece in pieces]),
-            time_s=np.concatenate([piece.times() for piece in pieces]),
-            process=np.array(process_of, dtype=np.int64)[runs],
-            part=self.parts.column(np.concatenate([piece.parts() for piece in pieces])) if has_parts else None,
-        )
-        units = dict.fromkeys((label for piece in pieces for label in piece.counters), "")
-        values = np.empty((len(units), len(rows)))
-        for column, label in zip(values, units, strict=True):
-            units[label] = self._fill(column, label, pieces)
-        if self.by == LAUNCH:
-            rows = told_apart(rows)
-        return Table(kind, rows, Columns(tuple(units), values.T), units, collected)
+        tables = []
+        for kind in list(self.pieces):
+            for collected, pieces in self.groups(self.pieces.pop(kind)):
+                runs = np.concatenate([piece.run for piece in pieces])
+                process_of = [self.processes.get(run, -1) for run in range(int(runs.max()) + 1)]
+                part = None
+                if any(piece.part is not None for piece in pieces):
+                    part = self.parts.column(np.concatenate([piece.parts() for piece in pieces]))
+                rows = TableRows(
+                    device=self.devices.column(np.concatenate([piece.device for piece in pieces])),
+                    kernel=self.kernels.column(np.concatenate([piece.kernel for piece in pieces])),
+                    run=runs,
+                    launches=np.concatenate([piece.launches for piece in pieces]),
+                    time_s=np.concatenate([piece.times() for piece in pieces]),
+                    process=np.array(process_of, dtype=np.int64)[runs],
+                    part=part,
+                )
+                units = dict.fromkeys((label for piece in pieces for label in piece.counters), "")
+                values = np.empty((len(units), len(rows)))
+                for column, label in zip(values, units, strict=True):
+                    units[label] = self._fill(column, label, pieces)
+                if self.by == LAUNCH:
+                    rows = told_apart(rows)
+                tables.append(Table(kind, rows, Columns(tuple(units), values.T), units, collected))
+        return tuple(tables)
 
     def _fill(self, column: Floats, label: str, pieces: Sequence[Piece]) -> str:
         """Put the values of a counter below each other. Gives the unit that most have; those of another are missing."""
@@ -236,8 +232,9 @@ class Store(Struct, dict=True):
         kinds = np.concatenate([kinds for _, kinds in cells])
         rows = np.concatenate([piece.rows for piece in pieces])
         votes = np.bincount(kinds[kinds >= 0], rows[kinds >= 0], len(UNITS))
-        kind = int(votes.argmax()) if votes.any() else as_cell(OTHER)
-
+        kind = as_cell(OTHER)
+        if votes.any():
+            kind = int(votes.argmax())
         is_lost = kinds != kind
         column[:] = np.concatenate([values for values, _ in cells])
         column[is_lost] = np.nan

@@ -39,7 +39,8 @@ class Gaps(Struct):
 
         is_kernel: False for copies and memsets, which no gap ends; None: all are kernels.
         """
-        is_kernel = np.ones(len(start_ns), dtype=bool) if is_kernel is None else is_kernel
+        if is_kernel is None:
+            is_kernel = np.ones(len(start_ns), dtype=bool)
         if not self.is_known or not len(start_ns):
             return
         if (time_ns < 0)[is_kernel].any():
@@ -48,25 +49,23 @@ class Gaps(Struct):
         for code in np.unique(devices.codes).tolist():
             own = np.flatnonzero(devices.codes == code)
             own = own[np.argsort(start_ns[own], kind="stable")]
-            name = devices.names[code] if code >= 0 else None
-            self._add_of((run, name), start_ns[own], np.maximum(time_ns[own], 0), is_kernel[own])
-
-    def _add_of(self, name: tuple[int, str | None], starts: Ints, time_ns: Ints, is_kernel: Bools) -> None:
-        first = int(starts[0])
-        device = self.devices.setdefault(name, _Device(first, first, first))
-        still = device.still + np.cumsum(_before(starts, time_ns, device.busy))
-        device.still, device.busy = int(still[-1]), max(device.busy, int((starts + time_ns).max()))
-        if not is_kernel.any():
-            return
-        kernels, still = starts[is_kernel], still[is_kernel]
-        if device.between is None:
-            device.between, device.start, device.end = (int(still[0]), 0), int(kernels[0]), int(kernels[0])
-        device.between = device.between[0], int(still[-1])
-        self.is_known = self.is_known and int(kernels[0]) >= device.start
-        gaps = _before(kernels, time_ns[is_kernel], device.end)
-        self.ns += int(gaps.sum())
-        self.longest_ns = max(self.longest_ns, int(gaps.max()))
-        device.start, device.end = int(kernels[-1]), max(device.end, int((kernels + time_ns[is_kernel]).max()))
+            starts, times, kernels = start_ns[own], np.maximum(time_ns[own], 0), is_kernel[own]
+            first = int(starts[0])
+            name = (*devices.names, None)[code]  # the last is for -1
+            device = self.devices.setdefault((run, name), _Device(first, first, first))
+            still = device.still + np.cumsum(_before(starts, times, device.busy))
+            device.still, device.busy = int(still[-1]), max(device.busy, int((starts + times).max()))
+            if not kernels.any():
+                continue
+            starts, times, still = starts[kernels], times[kernels], still[kernels]
+            if device.between is None:
+                device.between, device.start, device.end = (int(still[0]), 0), int(starts[0]), int(starts[0])
+            device.between = device.between[0], int(still[-1])
+            self.is_known = self.is_known and int(starts[0]) >= device.start
+            gaps = _before(starts, times, device.end)
+            self.ns += int(gaps.sum())
+            self.longest_ns = max(self.longest_ns, int(gaps.max()))
+            device.start, device.end = int(starts[-1]), max(device.end, int((starts + times).max()))
 
     @property
     def idle(self) -> Idle | None:

@@ -85,8 +85,7 @@ class Names(Brief, Struct, frozen=True, eq=False):
 
     def texts(self) -> Texts:
         """The name of each row; None where it is not known."""
-        texts: Texts = np.array([*self.names, None], dtype=object)[self.codes]
-        return texts
+        return np.asarray(np.array([*self.names, None], dtype=object)[self.codes])
 
 
 class _Rows(Brief, Struct, frozen=True, eq=False):
@@ -320,8 +319,7 @@ class KernelRows(_Rows, frozen=True, eq=False):
     @property
     def is_timed(self) -> Bools:
         """Whether the time of each kernel is known in full: it is there, and no lower bound."""
-        known: Bools = ~np.isnan(self.time_s) & ((self.time_marks & int(Mark.MISSING)) == 0)
-        return known
+        return np.asarray(~np.isnan(self.time_s) & ((self.time_marks & int(Mark.MISSING)) == 0))
 
     def with_times(self, where: Bools, time_s: Floats | float, marks: Ints | int) -> KernelRows:
         """The kernels with other times in s and their marks where `where` is true; one for all, or (n_kernels,)."""

@@ -30,6 +30,7 @@ from eprof.logs.rows.stream import Source, unpacked
 from eprof.profilers.kineto.signs import RANGES, TRACE
 
 _CHUNK = 1 << 22
+_LATEST_US = LATEST_NS / 1e3
 _KERNEL, _RANGE = "kernel", "cuda_profiler_range"
 _CALLS = ("cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver")
 _NO_NAME = "(a kernel without name)"
@@ -77,10 +78,17 @@ def _read(source: Source, trace: Trace, parts: str | None) -> Log:
 
 
 def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: list[str], gaps: Gaps) -> Table | None:
-    """The times of kernels as they ran, from a PyTorch trace."""
+    """The times of kernels as they ran, from a PyTorch trace. gaps: takes these, and when copies ran."""
     kernels = [event for event in events if event.cat == _KERNEL]
     if not kernels:
         return None
+    copies = [event for event in events if event.cat in _OTHERS and event.dur >= 0 and abs(event.ts) < _LATEST_US]
+    work = [*kernels, *copies]
+    start_ns = np.array([_nanoseconds(event) for event in work], dtype=np.int64)
+    time_ns = (1e3 * np.array([event.dur for event in work])).round().astype(np.int64)
+    all_devices = _devices([link(event) for event in work], trace.gpus)
+    gaps.add(all_devices, start_ns, time_ns, is_kernel=np.arange(len(work)) < len(kernels))
+
     links = [link(kernel) for kernel in kernels]
     call_of = {link(event).correlation: event for event in events if event.cat in _CALLS}
     call_of.pop(None, None)  # nothing belongs to a call without a number
@@ -88,34 +96,22 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
     lost = int((time_s < 0).sum())  # as some versions of Kineto wrote
     if lost:
         notes.append(f"{lost} launches of kernels end before they start, so their times are not known")
-    devices = _devices(links, trace.gpus)
-    start_ns = np.array([_nanoseconds(kernel) for kernel in kernels], dtype=np.int64)
-    _add_gaps(gaps, kernels, [event for event in events if event.cat in _OTHERS], trace)
     streams = Names.of(mapped(str, kernel_link.stream) for kernel_link in links)
     rows = TableRows.of(
-        devices,
+        _devices(links, trace.gpus),
         _kernel_names(kernels),
         time_s=np.where(time_s < 0, np.nan, time_s),
         part=streams if parts == "stream" else None,
-        start_ns=start_ns + trace.base_ns,
+        start_ns=start_ns[: len(kernels)] + trace.base_ns,
         stream=streams,
         operator=_operators(events, [call_of.get(each.correlation) for each in links], notes),
     )
     return Table(TRACE, rows, Columns.of({}, len(kernels)), {})
 
 
-def _add_gaps(gaps: Gaps, kernels: Sequence[Event], copies: Sequence[Event], trace: Trace) -> None:
-    """Find the gaps between the kernels of a PyTorch trace, and how long copies ran in them."""
-    work = [*kernels, *(copy for copy in copies if copy.dur >= 0 and abs(copy.ts) < LATEST_NS / 1e3)]
-    start_ns = np.array([_nanoseconds(event) for event in work], dtype=np.int64)
-    time_ns = (1e3 * np.array([event.dur for event in work])).round().astype(np.int64)
-    devices = _devices([link(event) for event in work], trace.gpus)
-    gaps.add(devices, start_ns, time_ns, is_kernel=np.arange(len(work)) < len(kernels))
-
-
 def _nanoseconds(kernel: Event) -> int:
     """When a kernel started, in a PyTorch trace. Raises msgspec.ValidationError for what is no time."""
-    if not abs(kernel.ts) < LATEST_NS / 1e3:
+    if not abs(kernel.ts) < _LATEST_US:
         raise msgspec.ValidationError(f"a kernel starts at {kernel.ts:g} µs")
     return round(kernel.ts * 1e3)
 
@@ -148,10 +144,10 @@ def _ranges(trace: Trace, events: Sequence[Event], parts: str | None, notes: lis
 
 
 def _operators(events: Sequence[Event], calls: Sequence[Event | None], notes: list[str]) -> Names | None:
-    if not has_operators(events):
+    if not any(event.cat == _OPERATOR for event in events):
         notes.append(f"the trace is of the GPU alone, so it tells no operators; {_RECORD}")
         return None
-    path_of = paths(events, [call for call in calls if call is not None])
+    path_of = _paths(events, [call for call in calls if call is not None])
     texts = [NOT_TOLD if call is None else path_of[id(call)] for call in calls]
     replayed = sum(text.endswith(GRAPH) for text in texts)
     if replayed:
@@ -176,12 +172,7 @@ def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:
     return Names.of(f"{name_of.get(each.device, alike) or UNNAMED} ({each.device})" for each in links)
 
 
-def has_operators(events: Iterable[Event]) -> bool:
-    """Whether a PyTorch trace has operators: whether the CPU's side was recorded."""
-    return any(event.cat == _OPERATOR for event in events)
-
-
-def paths(events: Sequence[Event], launches: Iterable[Event]) -> dict[int, str]:
+def _paths(events: Sequence[Event], launches: Iterable[Event]) -> dict[int, str]:
     """The path of each launch, by its `id`: "BertLayer_0 > Linear_3 > aten::addmm", the operator last."""
     wanted = {id(launch) for launch in launches}
     rows = [
@@ -194,20 +185,14 @@ def paths(events: Sequence[Event], launches: Iterable[Event]) -> dict[int, str]:
     path_of: dict[int, str] = {}
     rows.sort(key=attrgetter("thread"))
     for _, of_thread in groupby(rows, key=attrgetter("thread")):
-        for launch, around in _enclosed(of_thread, wanted):
-            path_of[id(launch)] = _path(launch, around)
+        around: list[Event] = []  # the events that enclose the row, the outermost first
+        for row in sorted(of_thread, key=lambda row: (row.ts, id(row) in wanted, -row.dur)):
+            around = [scope for scope in around if scope.ts + scope.dur > row.ts or scope.ts == row.ts]
+            if id(row) in wanted:
+                path_of[id(row)] = _path(row, around)
+            else:
+                around.append(row)
     return path_of
-
-
-def _enclosed(rows: Iterable[Event], wanted: set[int]) -> Iterator[tuple[Event, list[Event]]]:
-    """Each launch of a thread with the operators' events around it, the outermost first."""
-    around: list[Event] = []
-    for row in sorted(rows, key=lambda row: (row.ts, id(row) in wanted, -row.dur)):
-        around = [scope for scope in around if scope.ts + scope.dur > row.ts or scope.ts == row.ts]
-        if id(row) in wanted:
-            yield row, around
-        else:
-            around.append(row)
 
 
 def _path(launch: Event, around: Sequence[Event]) -> str:

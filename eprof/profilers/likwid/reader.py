@@ -137,8 +137,10 @@ class _Block(Struct):
         """Time of a LIKWID group: of the slowest thread, from the table that writes it with most digits; NaN:
         unknown.
         """
-        digits = max(map(_digits, self.times), default=0)
-        return max((float(text) for text in self.times if _digits(text) == digits), default=math.nan)
+        # How many digits of each text tell something.
+        digits = [len(text.partition("e")[0].replace(".", "").lstrip("0")) for text in self.times]
+        exact = [float(text) for text, number in zip(self.times, digits, strict=True) if number == max(digits)]
+        return max(exact, default=math.nan)
 
     @property
     def collection(self) -> str:
@@ -150,12 +152,24 @@ class _Block(Struct):
         number.
         """
         if _A64FX.nj.keys() <= self.counts.keys():
-            return self.counts | self._of_components()
+            if self.is_share or not self.lost.keys().isdisjoint(_A64FX.nj):
+                return self.counts
+            if len(self.joules) == len(_A64FX.metrics):  # as LIKWID's metrics have them
+                return self.counts | {_A64FX.covers: sum(self.joules.values())}
+            sizes = _A64FX.nj
+            if all(self.counts[event] % size == 0 for event, size in sizes.items()):  # numbers that are nJ already
+                sizes = dict.fromkeys(sizes, 1)
+            joules = sum(self.counts[event] * size for event, size in sizes.items()) / 1e9
+            return self.counts | {_A64FX.covers: joules}
         cycles = next((numbers for event, numbers in self.cells if event.startswith(_EVENTS.cycles)), [])
         busy = [number for number in cycles if number > 0]
         counted = dict(self.counts)
         if busy:  # how many cores a region kept busy: its cycles over those of its busiest thread, which may idle too
-            counted[CORES] = min(sum(busy) / max(busy), self._cores_by_clock())
+            counted[CORES] = sum(busy) / max(busy)
+            # Cycles that pass at a known clock tell it too, where they were counted all the time, on all threads.
+            by_clock = _known_sum(self.counts, _EVENTS.reference) / (self.clock_hz * self.time_s or math.nan)
+            if by_clock > 0 and not self.is_share and self.lost.keys().isdisjoint(_EVENTS.reference):
+                counted[CORES] = min(counted[CORES], by_clock)
         packages = _known_sum(self.counts, _EVENTS.packages)
         dram = _known_sum(self.counts, _EVENTS.dram)
         if not packages or not self.lost.keys().isdisjoint(_EVENTS.joules):
@@ -163,35 +177,9 @@ class _Block(Struct):
         covers = "processor packages and DRAM" if dram else "processor packages"
         return counted | {covers: packages + dram, SOCKETS: float(self.sockets)}
 
-    def _cores_by_clock(self) -> float:
-        """How many cores a region kept busy by cycles that pass at a known clock; infinite where nothing tells it."""
-        cycles = _known_sum(self.counts, _EVENTS.reference)
-        cores = cycles / (self.clock_hz * self.time_s or math.nan)
-        is_told = cores > 0 and not self.is_share and self.lost.keys().isdisjoint(_EVENTS.reference)
-        return cores if is_told else math.inf
-
-    def _of_components(self) -> dict[str, float]:
-        """The joules of an A64FX, as LIKWID's metrics have them, or by its raw counts; none if a thread has no number.
-
-        A sum of multiples of all three numbers is in nJ.
-        """
-        if self.is_share or not self.lost.keys().isdisjoint(_A64FX.nj):
-            return {}
-        if len(self.joules) == len(_A64FX.metrics):
-            return {_A64FX.covers: sum(self.joules.values())}
-        sizes = _A64FX.nj
-        if all(self.counts[event] % size == 0 for event, size in sizes.items()):
-            sizes = dict.fromkeys(sizes, 1)
-        return {_A64FX.covers: sum(self.counts[event] * size for event, size in sizes.items()) / 1e9}
-
 
 def _known_sum(counts: Mapping[str, float], names: Sequence[str]) -> float:
     return sum(counts[name] for name in names if not math.isnan(counts.get(name, math.nan)))
-
-
-def _digits(text: str) -> int:
-    """How many digits of a number that LIKWID prints tell something."""
-    return len(text.partition("e")[0].replace(".", "").lstrip("0"))
 
 
 class _Walk(Struct):
@@ -262,26 +250,28 @@ class _Walk(Struct):
         if self.table is None or not self.blocks or len(cells) != _TABLES[self.table] + self.threads:
             return False
         block = self.blocks[-1]
-        told = [text for text in cells[-self.threads :] if text not in _NO_COUNTER]
-        known = [text for text in told if _NUMBER.fullmatch(text) and float(text) < LARGEST]
+        texts = cells[-self.threads :]
+        numbers = [_number(text) for text in texts]
+        known = [number for number in numbers if not math.isnan(number)]
+        lacking = sum(text not in _NO_COUNTER for text in texts) - len(known)
         if self.table == "Event":
-            numbers = [float(text) if text in known else math.nan for text in cells[-self.threads :]]
+            event, counter = cells[:2]
             block.missing -= 1
-            if (cells[0], cells[1]) in block.counters:
-                block.lost[cells[0]] = 1  # the row again, or one of a region whose title is lost
+            if (event, counter) in block.counters:
+                block.lost[event] = 1  # the row again, or one of a region whose title is lost
                 return True
-            block.counters.add((cells[0], cells[1]))
-            block.cells.append((cells[0], numbers))
-            if cells[0] in _EVENTS.packages:
-                block.sockets = sum(float(joules) > 0 for joules in known)
-            if known and len(known) < len(told):
-                block.lost[cells[0]] = block.lost.get(cells[0], 0) + len(told) - len(known)
+            block.counters.add((event, counter))
+            block.cells.append((event, numbers))
+            if event in _EVENTS.packages:
+                block.sockets = sum(joules > 0 for joules in known)
+            if known and lacking:
+                block.lost[event] = block.lost.get(event, 0) + lacking
         elif _TIME.fullmatch(cells[0]):
-            block.times += known
-        elif cells[0] in _A64FX.metrics and len(known) == len(told):
-            block.joules[cells[0]] = sum(map(float, known))
+            block.times += [text for text, number in zip(texts, numbers, strict=True) if not math.isnan(number)]
+        elif cells[0] in _A64FX.metrics and not lacking:
+            block.joules[cells[0]] = sum(known)
         elif cells[0] == "call count" and known:
-            block.calls = int(min(max(1.0, *map(float, known)), _MOST_CALLS))
+            block.calls = int(min(max(1.0, *known), _MOST_CALLS))
         return True
 
     def _interval(self, line: str) -> bool:
@@ -293,21 +283,22 @@ class _Walk(Struct):
         if not self.groups or len(cells) <= _BEFORE_EVENTS or not all(map(_NUMBER.fullmatch, cells[:_BEFORE_EVENTS])):
             return False
         group, events, threads = (int(float(text)) for text in cells[:3])
-        numbers = [number if (number := _number(text)) < LARGEST else math.nan for text in cells[_BEFORE_EVENTS:]]
+        numbers = [_number(text) for text in cells[_BEFORE_EVENTS:]]
         names = self.groups[group - 1] if 0 < group <= len(self.groups) else []
         if not names or events != len(names) or len(numbers) != events * threads:
             self.is_damaged = True
             return True
         block = _Block(self.cpu.get("name"), WHOLE_PROGRAM, f"{_TIME_LINE} {group}", group, interval=cells[3])
         block.cells = [(name, numbers[first * threads : (first + 1) * threads]) for first, name in enumerate(names)]
-        packages = (numbers for name, numbers in block.cells if name in _EVENTS.packages)
-        block.sockets = sum(joules > 0 for joules in next(packages, []))
+        packages = next((of_threads for name, of_threads in block.cells if name in _EVENTS.packages), [])
+        block.sockets = sum(joules > 0 for joules in packages)
         self.blocks.append(block)
         return True
 
 
 def _number(text: str) -> float:
-    return float(text) if _NUMBER.fullmatch(text) else math.nan
+    """A number that LIKWID printed; NaN for what is none, or damage."""
+    return number if _NUMBER.fullmatch(text) and (number := float(text)) < LARGEST else math.nan
 
 
 def _cells(line: str) -> list[str]:

@@ -60,27 +60,24 @@ def is_read(name: str, keep: Container[str] | None) -> bool:
 
 
 def seconds(metrics: Mapping[str, Array], launches: Array) -> Array:
-    """The time of each launch: its duration in ns, or from cycles and their rate, or from bytes; NaN without."""
+    """The time of each launch in s: its duration, or from cycles and their rate, or from bytes; NaN without."""
     time = _first_known([metrics[name] / 1e9 for name in DURATIONS if name in metrics], len(launches))
     for cycles, rate in CLOCKS:
         if cycles in metrics and rate in metrics and np.isnan(time).any():
             with np.errstate(divide="ignore", invalid="ignore"):
                 clocked = metrics[cycles] / metrics[rate]
             time = np.where(np.isnan(time) & (metrics[rate] > 0) & (clocked > 0), clocked, time)
-    return np.where(np.isnan(time) & (launches == 1), _of_sums(metrics, len(launches)), time)
-
-
-def _of_sums(metrics: Mapping[str, Array], number: int) -> Array:
-    """The time of each launch from sums over their rates a second, of which the larger weigh more; NaN without."""
-    sums = np.zeros(number)
-    rates = np.zeros(number)
-    for name, rate in metrics.items():
+    # Of single launches also from sums over their rates a second, of which the larger weigh more.
+    sums: Array = np.zeros(len(launches))
+    rates: Array = np.zeros(len(launches))
+    for name, a_second in metrics.items():
         total = metrics.get(name.removesuffix(_A_SECOND))
         if name.endswith(_PER_SECOND) and total is not None:
-            usable = (total >= _FEW) & (rate > 0)
+            usable = (total >= _FEW) & (a_second > 0)
             sums = np.where(usable, sums + total, sums)
-            rates = np.where(usable, rates + rate, rates)
-    return np.asarray(np.divide(sums, rates, out=np.full(number, np.nan), where=rates > 0))
+            rates = np.where(usable, rates + a_second, rates)
+    of_sums = np.divide(sums, rates, out=np.full(len(launches), np.nan), where=rates > 0)
+    return np.where(np.isnan(time) & (launches == 1), of_sums, time)
 
 
 def totals(
@@ -122,11 +119,13 @@ def _cycles_of_all(metrics: Mapping[str, Array], number: int, keep: Container[st
         _IPC_ACTIVE: metrics.get(_IPC_ACTIVE, unknown) * active,
         _IPC_ELAPSED: metrics.get(_IPC_ELAPSED, unknown) * elapsed,
     }
-    for name in (name for name in metrics if _PIPE in name or name.startswith(_BUSY)):
+    for name, share in metrics.items():
+        if not (_PIPE in name or name.startswith(_BUSY)):
+            continue
         if name.endswith(_OF_ACTIVE):
-            cycles[name] = metrics[name] / 100 * active
+            cycles[name] = share / 100 * active
         elif name.endswith(_OF_ELAPSED):
-            cycles[name] = metrics[name] / 100 * elapsed
+            cycles[name] = share / 100 * elapsed
     wanted = {name: total for name, total in cycles.items() if keep is None or name + TOTAL in keep}
     return {name: total for name, total in wanted.items() if not np.isnan(total).all()}
 

@@ -151,20 +151,16 @@ class Long(Struct, dict=True):
         """Show numbers of ncu's metrics to the one who decides how the file writes them: some, or all if need be."""
         own = Locale()
         for step in dict.fromkeys((max(1, len(self.cells) // _SAMPLE), 1)):
-            if not own.proof:
-                own.look(texts_of(self.cells[::step]), self._wholes(step))
+            if own.proof:
+                break
+            sample = np.arange(0, len(self.cells), step)
+            names, units = (self.columns[column].chosen(sample) for column in ("Metric Name", "Metric Unit"))
+            kinds, first = alike(names.codes, units.codes)
+            pairs = zip(names.chosen(first).texts(), units.chosen(first).texts(), strict=True)
+            # Averages of a summary may have decimals, whatever they are of.
+            whole = [self.section.kind == LONG and is_whole(metric_of(name), unit) for name, unit in pairs]
+            own.look(texts_of(self.cells[::step]), [whole[kind] for kind in kinds.tolist()])
         locale.join(own)
-
-    def _wholes(self, step: int) -> list[bool]:
-        """Which of the cells (every so many) of ncu's metrics can have no decimals."""
-        sample = np.arange(0, len(self.cells), step)
-        names, units = (self.columns[name].chosen(sample) for name in ("Metric Name", "Metric Unit"))
-        if self.section.kind != LONG:
-            return [False] * len(names)
-        kinds, first = alike(names.codes, units.codes)
-        pairs = zip(names.chosen(first).texts(), units.chosen(first).texts(), strict=True)
-        whole = [is_whole(metric_of(name), unit) for name, unit in pairs]
-        return [whole[kind] for kind in kinds.tolist()]
 
     def sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
         """From a row a metric to a row a launch (or kernel of a summary), and its metrics."""
@@ -178,7 +174,10 @@ class Long(Struct, dict=True):
         for column, metric in _SHAPE.items():
             if column in self.columns and metric not in units and keep is not None and metric in keep:
                 units[metric] = NO_UNIT
-                matrix = np.vstack([matrix, launches * self._sizes(column)])
+                words = self.names(column)
+                sizes = [_SIZE.fullmatch(word) for word in words.names]  # 4096 blocks or threads of "(64, 64, 1)"
+                products = [math.prod(map(float, size.groups())) if size else np.nan for size in sizes]
+                matrix = np.vstack([matrix, launches * np.array([*products, np.nan])[words.codes]])
         return Sheet(
             kind=self.section.kind,
             device=self.names("Device"),
@@ -242,13 +241,6 @@ class Long(Struct, dict=True):
                 label = name = f"{label} ({own.base or 'without unit'})"
             metrics[name] = own
         return metric, metrics
-
-    def _sizes(self, column: str) -> Array:
-        """The blocks or threads of each launch in ncu's rows: 4096 of "(64, 64, 1)"; NaN if a cell is no such size."""
-        words = self.names(column)
-        sizes = [_SIZE.fullmatch(word) for word in words.names]
-        products = [math.prod(map(float, size.groups())) if size else np.nan for size in sizes]
-        return np.array([*products, np.nan])[words.codes]
 
     def _rows_of(self, metric: str) -> Array:
         names = self.columns["Metric Name"]

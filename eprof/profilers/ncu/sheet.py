@@ -62,32 +62,25 @@ class Messages:
 
     def hear(self, number: int, text: str) -> bool:
         """Look at a line for a message of ncu; whether it is ncu's own."""
-        line = _LINE.match(text)
-        if not line:
-            return self._is_bare(number, text)
-        kind, words = line.groups()
-        connected = _CONNECTED.match(words)
-        if connected:
-            self.processes[connected[1]] = connected[2] or ""
-        elif kind in ("ERROR", "WARNING") or words.startswith("Report:"):
-            self._note(number, kind, words.strip())
-        return True
-
-    def _note(self, number: int, kind: str, text: str) -> None:
-        self._lines.append((number, kind, text))
-        self._findings.look(number, text)
-
-    def _is_bare(self, number: int, text: str) -> bool:
-        """Whether a line is an error message of an old ncu; one that begins a page without counters is kept in mind."""
+        if line := _LINE.match(text):
+            kind, words = line.groups()
+            if connected := _CONNECTED.match(words):
+                self.processes[connected[1]] = connected[2] or ""
+            elif kind in ("ERROR", "WARNING") or words.startswith("Report:"):
+                self._note(number, kind, words.strip())
+            return True
         if text[:1] not in _FIRST:  # nearly all of what a program says
             return False
         if _BARE.fullmatch(text.rstrip()):
             self._note(number, "ERROR", text.strip())
             return True
         if self._other_page is None:
-            pages = (page for shape, page in _OTHERS if shape.fullmatch(text))
-            self._other_page = next(((number, page) for page in pages), None)
+            self._other_page = next(((number, page) for shape, page in _OTHERS if shape.fullmatch(text)), None)
         return False
+
+    def _note(self, number: int, kind: str, text: str) -> None:
+        self._lines.append((number, kind, text))
+        self._findings.look(number, text)
 
     def notes(self) -> list[str]:
         """Sentences for a log that has a table of ncu: what its messages warn of."""
@@ -125,9 +118,9 @@ class Messages:
 
 GPU_NAME = "device__attribute_display_name"
 Words = Sequence[str | None] | Names
-ADVICE = ("roofline__", "derived__memory_", "memory_", "smsp__warp_issue_stalled_")
+_ADVICE = ("roofline__", "derived__memory_", "memory_", "smsp__warp_issue_stalled_")
 # What no kernel does, and what only rules tell of it.
-ASIDE = ("device__", "launch__", "sm__maximum_warps", "profiler__", "c2clink__", "nvlink__", "numa__", *ADVICE)
+_ASIDE = ("device__", "launch__", "sm__maximum_warps", "profiler__", "c2clink__", "nvlink__", "numa__", *_ADVICE)
 _PID_DIGITS = 18  # that fit in 64 bits
 _RATE = pattern(r"\.(?:pct|ratio|max_rate)$|\.(?:pct_of|per_cycle|peak)_")
 _SHOWN, _FEW = 12, 6
@@ -246,10 +239,10 @@ class Collected(Store, dict=True):
         """
         tables = []
         for table in super().tables():
-            if table.units and all(name.startswith(ADVICE) for name in table.units):
+            if table.units and all(name.startswith(_ADVICE) for name in table.units):
                 continue
-            if not counting(table.units):
-                units = {name: unit for name, unit in table.units.items() if not name.startswith(ASIDE)}
+            if not _counts_work(table.units):
+                units = {name: unit for name, unit in table.units.items() if not _is_aside(name)}
                 table = replace(table, units=units, counters=Columns(tuple(units), table.counters.only(units)))
             tables.append(table)
         return tuple(tables)
@@ -345,9 +338,13 @@ def _labels(*columns: Names) -> Names:
     return Names.of(labels).chosen(kind)
 
 
-def counting(names: Iterable[str]) -> bool:
+def _is_aside(metric: str) -> bool:
+    return metric.startswith(_ASIDE)
+
+
+def _counts_work(names: Iterable[str]) -> bool:
     """Whether a program can be counted with some of these metrics: not with what they say of the device alone."""
-    return any("__" in name and not name.startswith(ASIDE) for name in names)
+    return any("__" in name and not _is_aside(name) for name in names)
 
 
 def notes_of_counters(tables: Sequence[Table], remarks: Remarks, keep: Container[str] | None) -> Iterator[str]:
@@ -355,8 +352,8 @@ def notes_of_counters(tables: Sequence[Table], remarks: Remarks, keep: Container
     if any(not np.isnan(table.rows.time_s).all() for table in tables):
         yield SLOWED
     if remarks.several:
-        names = few(remarks.several, _SHOWN)
-        yield f"{names}: a cell holds the values of several instances, whose sum nothing tells, so not known"
+        shown = few(remarks.several, _SHOWN)
+        yield f"{shown}: a cell holds the values of several instances, whose sum nothing tells, so not known"
     if keep is not None:
         missing = [f"{name} ({number})" for name, number in remarks.missing.items()]
         if missing:
@@ -368,8 +365,18 @@ def notes_of_counters(tables: Sequence[Table], remarks: Remarks, keep: Container
         for name in table.units
         if not name.endswith(derived.TOTAL) or not np.isnan(table.counters[name]).all()
     ]
-    if tables and not counting(countable):
-        yield _not_counted(remarks.metrics)
+    if not tables or _counts_work(countable):
+        return
+    names = sorted((name for name in remarks.metrics if name not in derived.TIMES), key=_is_aside)
+    if not names:
+        yield "the log has no metric but times; `eprof counters` lists what to ask ncu for with --metrics"
+        return
+    rates = [name for name in names if not _is_aside(name) and _RATE.search(name)]
+    only = when(rates, f"{len(rates)} are percentages or rates a cycle, which are no counts; ")
+    yield (
+        f"none of the log's {len(names)} metrics is one that eprof counts with ({only}it has {few(names, _FEW)}); "
+        "`eprof counters` lists what to ask ncu for with --metrics"
+    )
 
 
 def notes_of_lines(tables: Sequence[Table], remarks: Remarks, is_page_scaled: bool) -> Iterator[str]:
@@ -395,16 +402,3 @@ def notes_of_lines(tables: Sequence[Table], remarks: Remarks, is_page_scaled: bo
             f"printed in scaled units, so rounded, and 0 may stand for a few: {few(remarks.scaled, _FEW)}; "
             "`--csv --page raw --print-units base` writes them whole"
         )
-
-
-def _not_counted(metrics: Sequence[str]) -> str:
-    """A note on what an ncu log has instead, if none of its metrics is one that eprof knows."""
-    names = sorted((name for name in metrics if name not in derived.TIMES), key=lambda name: name.startswith(ASIDE))
-    if not names:
-        return "the log has no metric but times; `eprof counters` lists what to ask ncu for with --metrics"
-    rates = [name for name in names if not name.startswith(ASIDE) and _RATE.search(name)]
-    only = when(rates, f"{len(rates)} are percentages or rates a cycle, which are no counts; ")
-    return (
-        f"none of the log's {len(names)} metrics is one that eprof counts with ({only}it has {few(names, _FEW)}); "
-        "`eprof counters` lists what to ask ncu for with --metrics"
-    )

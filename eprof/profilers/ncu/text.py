@@ -55,14 +55,18 @@ _LOOSE = pattern(r"\s*(?=\w+?__[\w.])([\w.]++)\s+(?:([A-Za-z%][\w/%]*)\s+)?([\d.
 _NO_VALUE = pattern(r"[a-z][a-z0-9]*_[a-z0-9_.]+\s*")  # a metric whose value is an empty text
 _COMMENT = pattern(r"\s*(?://+|#+|\*|>)(?=\s|$)")
 _NEAR = 160  # characters before `, Context` that grid, block and date may take
-_KINDS = {3: LONG, 5: SUMMARY}
+_LONG_COLUMNS = 3
+_KINDS = {_LONG_COLUMNS: LONG, 5: SUMMARY}
 _ATTRIBUTE = "device__attribute_"
 
 Metric = tuple[str, str, str]
 
 
 class Page(Struct):
-    """The tables of the page as lines come. One kernel's line begins a launch, or a kernel of a summary."""
+    """The tables of the page as lines come. One kernel's line begins a launch, or a kernel of a summary.
+
+    last: the row that may go on: the pieces of its name, its unit, the pieces of its value.
+    """
 
     first_line: int = 0
     launches: int = 0
@@ -73,8 +77,7 @@ class Page(Struct):
     processes: int = 0
     device: tuple[str, str] = ("", "")
     name: str = ""
-    last: tuple[str, str, str] | None = None
-    more: list[tuple[int, str]] = field(default_factory=list)
+    last: tuple[list[str], str, list[str]] | None = None
     spans: list[tuple[int, int]] | None = None
     begun: bool = False
     advice: list[str] = field(default_factory=list)
@@ -87,8 +90,12 @@ class Page(Struct):
             self.end()
             self.spans = None
             return False
-        if _RULER.fullmatch(text):
-            self._ruler(number, text)
+        if _RULER.fullmatch(text):  # above and below the names of the columns, and below the last row
+            self.first_line = self.first_line or number
+            self.end()
+            is_last = self.begun and self.spans is not None
+            self.spans = None if is_last else [dashes.span() for dashes in _COLUMN.finditer(text)]
+            self.begun = False
         elif self.spans is not None and (_HEADER.fullmatch(text) or self._row(text) or self._goes_on(text)):
             self.begun = self.begun or not _HEADER.fullmatch(text)
         elif not self._head(text):
@@ -113,25 +120,22 @@ class Page(Struct):
         self.advice.append(text.strip())
         return True
 
-    def _ruler(self, number: int, text: str) -> None:
-        """Take a line of dashes in ncu's text: above and below the names of the columns, and below the last row."""
-        self.first_line = self.first_line or number
-        self.end()
-        spans = [dashes.span() for dashes in _COLUMN.finditer(text)]
-        self.spans = None if self.begun and self.spans is not None else spans
-        self.begun = False
-
     def _row(self, text: str) -> bool:
         assert self.spans is not None
         if len(self.spans) not in _KINDS:
             return False
-        cells = _cells(text.rstrip(), self.spans)
         start = self.spans[0][0]
-        if cells is None and (_NO_VALUE.fullmatch(text, start) is None or text[:start].strip()):
+        cells = below(text.rstrip(), self.spans)
+        loose = _LOOSE.fullmatch(text.rstrip()) if cells is None and len(self.spans) == _LONG_COLUMNS else None
+        if loose is not None:  # a name that is longer than the column
+            cells = list(loose.groups(default=""))
+        if cells is not None and cells[0] and cells[-1]:
+            self.end()
+            self.last = ([cells[0]], cells[1], [cells[-1]])
+            return True
+        if _NO_VALUE.fullmatch(text, start) is None or text[:start].strip():
             return False
         self.end()
-        if cells is not None:
-            self.last = (cells[0], cells[1], cells[-1])
         return True
 
     def _goes_on(self, text: str) -> bool:
@@ -145,11 +149,12 @@ class Page(Struct):
         start = self.spans[0][0]
         if text[:start].strip() or filled not in ([0], [len(cells) - 1]):
             return False
+        names, _, values = self.last
         if filled == [0]:
-            name = "".join([self.last[0], *(cell for place, cell in self.more if place == 0)])
+            name = "".join(names)
             if not start or "(" not in name or name.endswith(")"):
                 return False  # not the rest of a label and the name in brackets, but a metric without a value
-        self.more.append((0 if filled == [0] else 2, cells[filled[0]]))
+        (names if filled == [0] else values).append(cells[filled[0]])
         return True
 
     def end(self) -> None:
@@ -158,17 +163,12 @@ class Page(Struct):
             if self.launch is not None and self.kind == LONG:
                 self.rows[LONG] += [(*self.launch, *metric) for metric in of_advice(" ".join(self.advice))]
             self.advice = []
-        if self.last is not None:
-            self._end_row(self.last)
-
-    def _end_row(self, last: tuple[str, str, str]) -> None:
-        name, unit, value = last
-        if self.more:
-            name = _joined([name, *(text for place, text in self.more if place == 0)])
-            value = _joined([value, *(text for place, text in self.more if place == 2)])
+        if self.last is None:
+            return
+        names, unit, values = self.last
+        name, value = _joined(names), _joined(values)
         kind = _KINDS[len(self.spans or ())]
         self.last = None
-        self.more = []
         if self.launch is not None and kind == self.kind:
             self.rows[kind].append((*self.launch, name, unit, value))
             self.is_scaled = self.is_scaled or unit_of(unit).factor != 1
@@ -281,15 +281,6 @@ def _joined(pieces: Sequence[str]) -> str:
     return "".join(whole)
 
 
-def _cells(text: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
-    """The cells of a row of ncu's text below a line of dashes; None if it does not keep to the columns."""
-    cells = below(text, spans)
-    if cells is not None:
-        return cells if cells[0] and cells[-1] else None
-    loose = _LOOSE.fullmatch(text)  # a name that is longer than the column
-    return list(loose.groups(default="")) if loose and _KINDS[len(spans)] == LONG else None
-
-
 @cache
 def _sentences() -> list[tuple[str, re.Pattern[str], list[Metric]]]:
     """Of each sentence of ncu's that tells metrics: a sign, the pattern, and the metrics with gaps."""
@@ -312,7 +303,18 @@ def of_advice(advice: str) -> list[Metric]:
 
 def lines_with_advice(section: Section, lines: Sequence[str]) -> Sequence[str]:
     """Lines of a table of launches, those with a sentence of ncu's that tells metrics as rows of these."""
-    return [row for line in lines for row in _as_metrics(section, line)]
+    rows = []
+    for line in lines:
+        metrics = of_advice(line)
+        fields = section.split(line) if metrics else []
+        if len(fields) < section.least:
+            rows.append(line)
+            continue
+        for metric in metrics:
+            for place, cell in zip(section.places(section.needed), metric, strict=True):
+                fields[place] = cell
+            rows.append(section.delimiter.join('"' + field.replace('"', '""') + '"' for field in fields))
+    return rows
 
 
 def block_with_advice(section: Section, block: bytes) -> bytes:
@@ -321,21 +323,3 @@ def block_with_advice(section: Section, block: bytes) -> bytes:
         return block
     lines = block.decode("utf-8", "replace").split("\n")
     return "\n".join(lines_with_advice(section, lines)).encode()
-
-
-def _as_metrics(section: Section, line: str) -> Iterable[str]:
-    """The rows of the metrics that a line's sentence tells; the line itself where it tells none."""
-    metrics = of_advice(line)
-    if not metrics:
-        return [line]
-    fields = section.split(line)
-    if len(fields) < section.least:
-        return [line]
-    rows = []
-    for metric in metrics:
-        for column, cell in zip(section.needed, metric, strict=True):
-            place = section.at(column)
-            assert place is not None
-            fields[place] = cell
-        rows.append(section.delimiter.join('"' + field.replace('"', '""') + '"' for field in fields))
-    return rows

@@ -23,7 +23,7 @@ from eprof.base.threads import ahead, is_memory_scarce
 from eprof.collect.messages import Findings
 from eprof.logs.rows.cells import OLD_RATES, RATES
 from eprof.logs.rows.columns import Form, ParsedRows, parse
-from eprof.logs.rows.log import Log, of_several_programs
+from eprof.logs.rows.log import Log, Shape, of_several_programs
 from eprof.logs.rows.sections import split
 from eprof.logs.rows.stream import Source, Tuning
 from eprof.profilers import signs
@@ -263,11 +263,6 @@ class Outcome(Struct):
     cut_off: bool = False
     ends_in_row: bool = False
 
-    @property
-    def lacks_rows(self) -> bool:
-        """Whether it is known that nvprof's log had more rows."""
-        return bool(self.cut_off or self.ends_in_row or self.lost_rows or self.broken_rows or self.unquoted)
-
 
 class Walk:
     """A log of nvprof while it is read: feed it blocks of whole lines, then `close` it, then ask for its `log`.
@@ -353,6 +348,10 @@ class Walk:
                 f"{source.path}: no log of a profiler that eprof reads ({', '.join(signs())}) was found in "
                 f"{counted(seen.lines, 'line')}{example}; give the log as the profiler wrote it{damaged}"
             )
+        names = store.kernels.names()
+        shapes = (
+            Shape(names[kernel], int(sums[0]), *sums[1:].tolist()) for kernel, sums in sorted(store.shapes.items())
+        )
         device = only(seen.devices)
         if not seen.devices:  # two that lines beside the tables name are none
             device = told_in(source.head) or completed(only(store.cut_off) or "")
@@ -366,11 +365,12 @@ class Walk:
             processes=max(1, len(seen.pids)),
             device=device,
             several_devices=len(seen.devices) > 1,
-            shapes=store.launch_shapes(),
+            shapes=tuple(shapes),
             idle=store.gaps.idle,
             copies_s=store.copies_s,
         )
-        return log.of_bounds(seen.lacks_rows)
+        lacks_rows = seen.cut_off or seen.ends_in_row or seen.lost_rows or seen.broken_rows or seen.unquoted
+        return log.of_bounds(bool(lacks_rows))
 
     def _line(self, line: str) -> None:
         self.seen.lines += 1
@@ -389,7 +389,17 @@ class Walk:
                 self._end_table()
         elif message := PROFILER_LINE.fullmatch(line):
             self._end_table()
-            self._take_message(message["pid"] or "", message["text"])
+            pid, words = message["pid"] or "", message["text"]
+            if pid in ("PROF", "WARNING", "ERROR"):
+                self.seen.foreign = self.seen.foreign or (FOREIGN_NCU, self.seen.lines)
+            elif pid:
+                self._pid = pid
+                self.seen.pids.add(pid)
+            if words.strip().endswith(("result:", "calls:")):
+                self._topic = words.strip()
+            if _REPLAY in words:
+                self.store.rates = OLD_RATES if words.startswith("Warning: ") else RATES
+            self.seen.messages.hear(self.seen.lines, words)
         elif _CHATTER.fullmatch(line):
             self._name_device(line)
             if isinstance(self._section, TextSection):
@@ -402,7 +412,15 @@ class Walk:
 
     def _comma_separated(self, line: str) -> None:
         if header := header_of(line):
-            self._open(header)
+            self._end_table()
+            if header.kind in (FOREIGN_NCU, FOREIGN_NSYS):
+                self.seen.foreign = header.kind, self.seen.lines
+                return
+            self.seen.tables += 1
+            if header.kind == IGNORED or (header.kind == SUMMARY and self._of_api()):
+                self._section = Section(header, 0, self.store)
+            else:
+                self._section = _SECTIONS[header.kind](header, self._run(header), self.store)
         elif self._row(line):
             return
         elif text.is_bare_row(line):
@@ -410,18 +428,6 @@ class Walk:
             self._row(line)
         else:
             self._skip(line)
-
-    def _take_message(self, pid: str, words: str) -> None:
-        if pid in ("PROF", "WARNING", "ERROR"):
-            self.seen.foreign = self.seen.foreign or (FOREIGN_NCU, self.seen.lines)
-        elif pid:
-            self._pid = pid
-            self.seen.pids.add(pid)
-        if words.strip().endswith(("result:", "calls:")):
-            self._topic = words.strip()
-        if _REPLAY in words:
-            self.store.rates = OLD_RATES if words.startswith("Warning: ") else RATES
-        self.seen.messages.hear(self.seen.lines, words)
 
     def _row(self, line: str) -> bool:
         """Give a line to the open nvprof table, or to those without header."""
@@ -467,17 +473,6 @@ class Walk:
         elif not self.seen.tables and not self.seen.headerless and like_a_row:
             self.seen.headerless = self.seen.lines, line[:_EXAMPLE]
 
-    def _open(self, header: Header) -> None:
-        self._end_table()
-        if header.kind in (FOREIGN_NCU, FOREIGN_NSYS):
-            self.seen.foreign = header.kind, self.seen.lines
-            return
-        self.seen.tables += 1
-        if header.kind == IGNORED or (header.kind == SUMMARY and self._of_api()):
-            self._section = Section(header, 0, self.store)
-        else:
-            self._section = _SECTIONS[header.kind](header, self._run(header), self.store)
-
     def _open_text(self, line: str) -> None:
         self._end_table()
         self.seen.tables += 1
@@ -513,6 +508,7 @@ class Block:
 
     def __init__(self, data: bytes, is_long: bool) -> None:
         self.data, self.is_long = data, is_long
+        self._bytes: Array = np.frombuffer(data, dtype=np.uint8)
         self._parsed: dict[tuple[int, int], tuple[Form, ParsedRows | None]] = {}
         if is_long:
             self._odd  # noqa: B018 - now, in the thread that reads ahead
@@ -540,10 +536,6 @@ class Block:
         """How many lines of nvprof's log there are between two places of the block."""
         first, last = np.searchsorted(self._ends, (start, stop)).tolist()
         return int(last - first) + (start < stop and self.data[stop - 1] != _NEWLINE)
-
-    @cached_property
-    def _bytes(self) -> Array:
-        return np.frombuffer(self.data, dtype=np.uint8)
 
     @cached_property
     def _ends(self) -> Array:

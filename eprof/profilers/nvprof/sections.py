@@ -31,7 +31,6 @@ from eprof.profilers.nvprof.tables import (
     Header,
     Section,
     Store,
-    is_named,
 )
 
 _NAME = {EVENTS: "Event Name", METRICS: "Metric Name"}  # the column of a counter's name
@@ -62,6 +61,7 @@ class SummarySection(ColumnSection):
         self.value, *self._others = [place for place in values if place is not None]
         self.has_total = self.value != header.at("Avg")
         self.form = Form(header.width, places, (self.value,), checked=tuple(self._others))
+        is_named = str.strip  # it leaves something
         self.needed = (
             (self.device, DEVICE.search), (self.calls, WHOLE.fullmatch), (self.kernel, is_named), (self.name, is_named)
         )  # fmt: skip
@@ -196,7 +196,7 @@ class WideSection(ColumnSection):
     def __init__(self, header: Header, run: int, store: Store) -> None:
         super().__init__(header, run, store)
         self.device, self.kernel = header.at("Device"), header.at("Kernel")
-        self.needed = ((self.device, DEVICE.search), (self.kernel, is_named))
+        self.needed = ((self.device, DEVICE.search), (self.kernel, str.strip))
         self.stream = header.at("Stream") if store.by == "stream" else None
         self._device_of = store.each(store.devices.of, np.int32)
         self.rates = store.rates or RATES
@@ -249,11 +249,25 @@ class WideSection(ColumnSection):
         if self.stream is not None:
             piece.part = rows.each(self.stream, self.store.each(self.store.part_of, np.int32))
         for column in self._columns:
-            cells = self._in_unit(column, *rows.cells(column.place, self.rates))
+            values, kinds = self._in_unit(column, *rows.cells(column.place, self.rates))
+            label = column.label
             if column.is_instance:
-                self._add_instance(column.label, cells, piece)
-            else:
-                self._add_column(column.label, cells, piece)
+                known = values[kinds >= 0]
+                if (kinds > as_cell(COUNT)).any() or not (known == np.floor(known)).all():
+                    self._no_counts.add(label)
+                before, before_kinds = piece.counters.get(label, (0.0, kinds))
+                piece.counters[label] = before + values, np.minimum(before_kinds, kinds)
+            elif label not in piece.counters:
+                piece.counters[label] = values, kinds
+            else:  # the same column again, which fills holes of the first
+                first, first_kinds = piece.counters[label]
+                is_hole = (first_kinds < 0) & (kinds >= 0)
+                first = np.where(is_hole, values, first)
+                piece.counters[label] = first, np.where(is_hole, kinds, first_kinds)
+                again = next(name for number in count(2) if (name := f"{label} ({number})") not in piece.counters)
+                piece.counters[again] = values, kinds
+                if not np.array_equal(first, values, equal_nan=True):
+                    self._differs.add(again)
         self._sums.add(piece)
 
     def _in_unit(self, column: _Column, values: Floats, kinds: Array) -> Cells:
@@ -266,29 +280,6 @@ class WideSection(ColumnSection):
             self.store.note("a table of launches has no row of units: its rates and ratios are kept without a unit")
             kinds = np.where(kinds == count, np.int8(as_cell(OTHER)), kinds)
         return values, kinds
-
-    def _add_instance(self, label: str, cells: Cells, piece: Piece) -> None:
-        values, kinds = cells
-        known = values[kinds >= 0]
-        if (kinds > as_cell(COUNT)).any() or not (known == np.floor(known)).all():
-            self._no_counts.add(label)
-        before, before_kinds = piece.counters.get(label, (0.0, kinds))
-        piece.counters[label] = before + values, np.minimum(before_kinds, kinds)
-
-    def _add_column(self, label: str, cells: Cells, piece: Piece) -> None:
-        """Keep a column of nvprof's wide trace; one of a label that was there fills holes of the first."""
-        if label not in piece.counters:
-            piece.counters[label] = cells
-            return
-        values, kinds = cells
-        first, first_kinds = piece.counters[label]
-        is_hole = (first_kinds < 0) & (kinds >= 0)
-        first, first_kinds = np.where(is_hole, values, first), np.where(is_hole, kinds, first_kinds)
-        piece.counters[label] = first, first_kinds
-        again = next(name for number in count(2) if (name := f"{label} ({number})") not in piece.counters)
-        piece.counters[again] = cells
-        if not np.array_equal(first, values, equal_nan=True):
-            self._differs.add(again)
 
     def finish(self) -> None:
         """Hand over the launches of nvprof's wide trace, without columns that say again what is there already."""

@@ -17,7 +17,6 @@ from eprof.logs.rows import folding
 from eprof.logs.rows.cells import REASONS, Rates, no_kernels
 from eprof.logs.rows.columns import Answers, Form, LineRows, ParsedRows, Rows, codes_that_stay
 from eprof.logs.rows.folding import Piece
-from eprof.logs.rows.log import Shape
 from eprof.logs.rows.sections import split
 
 if TYPE_CHECKING:
@@ -187,13 +186,6 @@ class Store(folding.Store, dict=True):
         for number in np.unique(kernel).tolist():
             self.shapes[number] = self.shapes.get(number, 0.0) + sums[number]
 
-    def launch_shapes(self) -> tuple[Shape, ...]:
-        """The stored shapes of all kernels whose table has them."""
-        names = self.kernels.names()
-        return tuple(
-            Shape(names[kernel], int(sums[0]), *sums[1:].tolist()) for kernel, sums in sorted(self.shapes.items())
-        )
-
     def groups(self, pieces: Sequence[Piece]) -> Iterable[tuple[frozenset[str] | None, Sequence[Piece]]]:
         """A table for each set of counters: a launch that a table has no column for is no launch with a hole."""
         collected: dict[int, frozenset[str]] = {}
@@ -232,11 +224,6 @@ class Store(folding.Store, dict=True):
 
 def _squash(label: str) -> str:
     return " ".join(label.split()).casefold()
-
-
-def is_named(text: str) -> bool:
-    """Whether a cell is more than blanks."""
-    return bool(text.strip())
 
 
 class Section:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.known import only, ratio
-from eprof.base.text import few, pattern, when
+from eprof.base.text import counted, few, pattern, when
 from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_note
 from eprof.logs.rows.log import (
     CORES,
@@ -38,7 +38,7 @@ from eprof.logs.rows.log import (
     Table,
     TableRows,
 )
-from eprof.logs.rows.numbers import ENGLISH, Locale, ungrouped, value
+from eprof.logs.rows.numbers import ENGLISH, Locale, Style, ungrouped, value
 from eprof.logs.rows.stream import Source
 from eprof.profilers.perf.signs import (
     BYTES_OF,
@@ -76,6 +76,18 @@ _CLOCK = pattern(r"\s*[0-9]+[.,][0-9]{6,9}")
 _VARIANCE = pattern(r"[0-9.,]+%")
 _BEGINNING = pattern(r"[>\s]*(?:[0-9{]|(?:CPU?|[SNDC])(?:[0-9]|$))")  # of a row, as far as it goes
 _WHOLE = "100.00"
+TASK_CLOCK, CPU_CLOCK = "task-clock", "cpu-clock"
+CLOCKS = (TASK_CLOCK, CPU_CLOCK)
+# The kernel counts these by itself, on machines without counters too.
+SOFTWARE = frozenset(
+    {
+        *CLOCKS,
+        *(DURATION, "user_time", "system_time", "context-switches", "cs", "cpu-migrations", "migrations"),
+        *("page-faults", "faults", "minor-faults", "major-faults", "alignment-faults", "emulation-faults"),
+        *("cgroup-switches", "bpf-output", "dummy"),
+    }
+)
+SYSTEM = "system wide"  # perf stat -a says so in place of a command
 
 
 class Row(NamedTuple):
@@ -101,6 +113,49 @@ class Run(Struct):
     elapsed: str = ""
     cpu: list[str] = field(default_factory=list)
     is_text: bool = False
+    style: Style = ENGLISH
+
+    def number(self, text: str) -> float:
+        """The number in a cell of perf's; NaN if it holds none.
+
+        CSV and JSON have no groups of digits, so a comma is a point.
+        """
+        number = value(ungrouped(text), self.style) if self.is_text else value(text.replace(",", "."), ENGLISH)
+        return number if number < LARGEST else math.nan
+
+    def of(self, *events: str) -> Iterator[Row]:
+        """The rows of some of perf's events, by their plain names."""
+        return (row for row in self.rows if plain(row.event)[0] in events)
+
+    @property
+    def time_s(self) -> float:
+        """How long perf's run took: as it says, by its last interval, by its clock, or by the time of its CPUs in use.
+
+        NaN: none of these is told.
+        """
+        if self.elapsed:
+            return self.number(self.elapsed)
+        if self.rows[-1].time:
+            return seconds(self.rows[-1].time)
+        durations = [self.number(row.value) for row in self.of(DURATION)]
+        if durations:
+            return max(durations) / 1e9
+        used = [(self.number(row.value), self.number(row.cpus)) for row in self.of(*CLOCKS) if row.cpus]
+        return max((msec / cpus / 1e3 for msec, cpus in used if cpus > 0), default=math.nan)
+
+    def busy_s(self, cgroups: Collection[str]) -> float:
+        """The processor time of perf's program in these cgroups; 0: not told.
+
+        On all CPUs, or on each apart (-a, -A), the clock runs whether or not the program does.
+        """
+        if self.command == SYSTEM and not any(cgroups):
+            return 0.0
+        clocks: dict[str, float] = {}  # one that is named twice, with another modifier, is the same time again
+        for row in self.of(TASK_CLOCK):
+            msec = self.number(row.value)
+            if msec > 0 and not row.place and (not cgroups or row.cgroup in cgroups):
+                clocks[row.event] = clocks.get(row.event, 0.0) + msec / 1e3
+        return max(clocks.values(), default=0.0) or sum(map(self.number, self.cpu))
 
 
 class Lines:
@@ -113,7 +168,6 @@ class Lines:
         self.others = 0
         self.is_cut = False
         self._locale = Locale()
-        self._style = ENGLISH
         self._may_go_on = False
 
     def feed(self, line: str) -> None:
@@ -135,15 +189,8 @@ class Lines:
                 f"{self.path}: numbers are written in two ways ({' and '.join(self._locale.proof.values())}), so their "
                 "size is not certain; write the log again with LC_ALL=C"
             )
-        self._style = next(iter(self._locale.proof), ENGLISH)
-
-    def number_of(self, text: str, run: Run) -> float:
-        """The number in a cell of perf's; NaN if it holds none.
-
-        CSV and JSON have no groups of digits, so a comma is a point.
-        """
-        number = value(ungrouped(text), self._style) if run.is_text else value(text.replace(",", "."), ENGLISH)
-        return number if number < LARGEST else math.nan
+        for run in self.runs:
+            run.style = next(iter(self._locale.proof), ENGLISH)
 
     def _take(self, line: str) -> bool:
         if HEADER in line and (header := _HEADER.search(line)):
@@ -278,56 +325,20 @@ def seconds(time: str) -> float:
     return float(time.replace(",", "."))
 
 
-TASK_CLOCK, CPU_CLOCK = "task-clock", "cpu-clock"
-CLOCKS = (TASK_CLOCK, CPU_CLOCK)
-# The kernel counts these by itself, on machines without counters too.
-SOFTWARE = frozenset(
-    {
-        *CLOCKS,
-        *(DURATION, "user_time", "system_time", "context-switches", "cs", "cpu-migrations", "migrations"),
-        *("page-faults", "faults", "minor-faults", "major-faults", "alignment-faults", "emulation-faults"),
-        *("cgroup-switches", "bpf-output", "dummy"),
-    }
-)
 BYTES = {"B": 1, "Bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 # Domains of RAPL: cores and graphics are inside of packages, and everything is inside of psys.
-_DOMAINS = {"pkg": "package", "psys": "the whole platform", "cores": "processor cores", "gpu": "the graphics unit"}
+_DOMAINS = {"pkg": "packages", "psys": "the whole platform", "cores": "processor cores", "gpu": "the graphics unit"}
 _EXAMPLES = 3
 _INSTRUCTIONS = ("instructions", "inst_retired.any", "ex_ret_instr")
 # Of a socket or a node, where every unit counts; behind it stands how many CPUs the row is of.
 _SOCKET = pattern(r"((?:socket|node)?[SN][0-9]+)(?:[^\w-][0-9]*)*")
 _OF_ALL = 1e-4  # a clock this near to a whole number of CPUs runs on all of them
-SYSTEM = "system wide"  # perf stat -a says so in place of a command
 _ALL, _RAN_OVER = 100.0, -1.0  # shares of the time, and what stands there where a counter ran over
-
-
-def is_user_only(event: str) -> bool:
-    """Whether a perf event leaves the kernel's share out, as for users without privileges."""
-    return event.endswith((":u", "/u"))
 
 
 def domain(event: str) -> str | None:
     """The domain of a perf energy event: "pkg" of `power/energy-pkg/`; None for others."""
     return event.removeprefix("power/energy-").rstrip("/") if event.startswith("power/energy-") else None
-
-
-def covered(domains: Iterable[str], packages: int | None) -> tuple[tuple[str, ...], str]:
-    """The domains of perf's energy events to add up, and what they cover.
-
-    packages: how many there are; None: not known.
-    """
-    known = set(domains)
-    first = next((name for name in _DOMAINS if name in known), None)
-    if first is None:
-        return (), ""
-    if first != "pkg":
-        return (first,), _DOMAINS[first]
-    words = "processor packages"
-    if packages:
-        words = f"{packages} {words}"
-    if packages == 1:
-        words = "1 processor package"
-    return (("pkg", "ram"), f"{words} and DRAM") if "ram" in known else (("pkg",), words)
 
 
 class _Sum(Struct):
@@ -337,12 +348,6 @@ class _Sum(Struct):
     """
 
     parts: dict[tuple[str, str, str], tuple[float, float]] = field(default_factory=dict)
-
-    def take(self, part: tuple[str, str, str], value: float, running: float) -> None:
-        """Of an event that perf counts in several groups, the one that ran longest."""
-        share = 0.0 if math.isnan(value) else running
-        if part not in self.parts or share > self.parts[part][1]:
-            self.parts[part] = (value, share)
 
     @property
     def value(self) -> float:
@@ -378,15 +383,6 @@ class _Counted(Struct):
     intervals: int = 1
     places: set[tuple[str, str]] = field(default_factory=set)
 
-    def leave_out_wrapped(self) -> None:
-        """Forget what perf's counters of floating-point events said that ran over."""
-        executed = next((self.events[name] for name in _INSTRUCTIONS if name in self.events), _Sum())
-        for event, total in self.events.items():
-            for part, (number, _) in total.parts.items():
-                instructions, _ = executed.parts.get(part, (math.nan, 0.0))
-                if is_wrapped(event, number, instructions):
-                    total.parts[part] = (math.nan, _RAN_OVER)
-
     def amounts(self) -> dict[str, tuple[float, str]]:
         """Each counter's value and unit; NaN where perf did not count it."""
         amounts = {name: (total.value, COUNT) for name, total in self.events.items()}
@@ -401,9 +397,14 @@ class _Counted(Struct):
             amounts[SOCKETS] = (float(self.packages), OTHER)
         if self.cores:
             amounts[CORES] = (self.cores, OTHER)
-        domains, covers = covered(energy, self.packages)
-        if domains:
-            amounts[covers] = (sum(energy[name] for name in domains), JOULE)
+        widest = next((name for name in _DOMAINS if name in energy), None)
+        if widest == "pkg":
+            covers = counted(self.packages, "processor package") if self.packages else "processor packages"
+            if "ram" in energy:
+                covers += " and DRAM"
+            amounts[covers] = (energy["pkg"] + energy.get("ram", 0.0), JOULE)
+        elif widest is not None:
+            amounts[_DOMAINS[widest]] = (energy[widest], JOULE)
         return amounts
 
     def lacks(self, total: _Sum) -> bool:
@@ -436,13 +437,24 @@ def read(
             lines.feed(line)
     lines.finish(rest)
     runs = list(lines.whole_runs())
-    rows = [row for run in runs for row in (_interval_rows if parts == INTERVAL else _rows)(run, lines)]
+    rows: list[_Counted] = []
+    is_cut = lines.is_cut
+    for run in runs:
+        times = [row.time for row in run.rows]
+        is_cut = is_cut or (times[0] != "" and times.count(times[-1]) < times.count(times[0]))
+        if parts != INTERVAL:
+            rows += _rows(run)
+            continue
+        begin_s = 0.0
+        for time, of_interval in groupby(run.rows, key=attrgetter("time")):
+            rows += _rows(replace(run, rows=list(of_interval), elapsed="", cpu=[]), begin_s, time or None)
+            begin_s = seconds(time or "0")
     totals = [total for row in rows for total in (*row.events.values(), *row.joules.values())]
     if all(math.isnan(total.value) for total in totals):
         raise LogError(f"{source.path}: {_nothing(rows)}")
     commands = {run.command for run in runs} - {None, SYSTEM}
     return source.log(
-        [_table(rows, keep, lines.is_cut or any(map(_is_cut, runs)))],
+        [_table(rows, keep, is_cut)],
         [*source.notes, *_notes(runs, rows, keep)],
         lines=lines.number,
         skipped_lines=lines.others,
@@ -450,18 +462,8 @@ def read(
     )
 
 
-def _interval_rows(run: Run, lines: Lines) -> Iterator[_Counted]:
-    """The rows of each interval of a run of perf's, which ends at the time that its rows have."""
-    begin_s = 0.0
-    for time, rows in groupby(run.rows, key=attrgetter("time")):
-        for counted in _rows(replace(run, rows=list(rows), elapsed="", cpu=[]), lines, begin_s):
-            counted.interval = time or None
-            yield counted
-        begin_s = seconds(time or "0")
-
-
-def _rows(run: Run, lines: Lines, begin_s: float = 0.0) -> list[_Counted]:
-    """The rows of a run that perf counted, which began at `begin_s`.
+def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> list[_Counted]:
+    """The rows of a run that perf counted, which began at `begin_s`. interval: the end of the one that it is.
 
     Of cgroups inside of each other only the innermost, which no other counts again.
     """
@@ -472,56 +474,45 @@ def _rows(run: Run, lines: Lines, begin_s: float = 0.0) -> list[_Counted]:
         if not any(other.startswith(each.rstrip("/") + "/") for other in cgroups if other != each)
     ]
     # Where perf names no command: with `-a` its clock runs on all CPUs, idle or not.
-    clocks = [lines.number_of(row.cpus, run) for row in run.rows if plain(row.event)[0] == CPU_CLOCK and row.cpus]
+    clocks = [run.number(row.cpus) for row in run.of(CPU_CLOCK) if row.cpus]
     is_of_all = any(cpus > 1.5 and abs(cpus / round(cpus) - 1) < _OF_ALL for cpus in clocks)
     unnamed = SYSTEM if is_of_all else WHOLE_PROGRAM
-    time_s = _time_s(run, lines) - begin_s
-    counted = {
-        cgroup: _Counted(cgroup or run.command or unnamed, time_s if len(inner) < 2 else math.nan)
-        for cgroup in inner or [""]
-    }
-    for row in run.rows:
-        if row.cgroup in counted:
-            _count(counted[row.cgroup], row, run, lines)
+    time_s = run.time_s - begin_s
     intervals = len({row.time for row in run.rows})
+    rows_of = {}
+    for cgroup in inner or [""]:
+        own_s = time_s if len(inner) < 2 else math.nan
+        rows_of[cgroup] = _Counted(cgroup or run.command or unnamed, own_s, interval, intervals=intervals)
+    for row in run.rows:
+        if row.cgroup in rows_of:
+            _count(rows_of[row.cgroup], row, run)
     # The counters of packages ran for so many times the time of the run, and clocks tell how many cores were busy.
     sockets_ns = [float(row.runtime_ns or 0) for row in run.rows if domain(plain(row.event)[0]) == "pkg"]
     sockets = ratio(sum(sockets_ns) / 1e9, time_s) or 0.0
-    busy_s = _busy_s(run, lines, inner)
-    for each in counted.values():
-        each.intervals = intervals
-        each.leave_out_wrapped()
+    busy_s = run.busy_s(inner)
+    for each in rows_of.values():
+        # Counters of floating-point events that ran over say nothing.
+        executed = next((each.events[name].parts for name in _INSTRUCTIONS if name in each.events), {})
+        for event, total in each.events.items():
+            for part, (number, _) in total.parts.items():
+                if is_wrapped(event, number, executed.get(part, (math.nan, 0.0))[0]):
+                    total.parts[part] = (math.nan, _RAN_OVER)
         if 1 <= sockets < LARGEST and abs(sockets - round(sockets)) < 0.05:
             each.packages = round(sockets)
         if len(inner) < 2 and busy_s > 0 and time_s > 0:
             each.cores = busy_s / time_s
-    return list(counted.values())
+    return list(rows_of.values())
 
 
-def _busy_s(run: Run, lines: Lines, cgroups: Collection[str]) -> float:
-    """The processor time of perf's program in these cgroups; 0: not told.
-
-    On all CPUs, or on each apart (-a, -A), the clock runs whether or not the program does.
-    """
-    if run.command == SYSTEM and not any(cgroups):
-        return 0.0
-    clocks: dict[str, float] = {}  # one that is named twice, with another modifier, is the same time again
-    for row in run.rows:
-        value = lines.number_of(row.value, run) if plain(row.event)[0] == TASK_CLOCK and not row.place else 0.0
-        if value > 0 and (not cgroups or row.cgroup in cgroups):
-            clocks[row.event] = clocks.get(row.event, 0.0) + value / 1e3
-    return max(clocks.values(), default=0.0) or sum(lines.number_of(text, run) for text in run.cpu)
-
-
-def _count(counted: _Counted, row: Row, run: Run, lines: Lines) -> None:
+def _count(counts: _Counted, row: Row, run: Run) -> None:
     event, pmu = plain(row.event)
     if event in SOFTWARE:
         return
-    value = lines.number_of(row.value, run)
-    sums = counted.events
+    value = run.number(row.value)
+    sums = counts.events
     energy = domain(event)
     if energy is not None:
-        event, sums = energy, counted.joules
+        event, sums = energy, counts.joules
     elif row.unit in BYTES:
         event, value = event + BYTES_OF, value * BYTES[row.unit]
     elif row.unit:
@@ -529,28 +520,12 @@ def _count(counted: _Counted, row: Row, run: Run, lines: Lines) -> None:
     unit = pmu or when(event.startswith("unc_"), "unc")
     socket = _SOCKET.fullmatch(row.place)
     place = socket[1] if socket else row.place
-    counted.places.add((place, unit))
-    sums.setdefault(event, _Sum()).take((row.time, place, unit), value, lines.number_of(row.running, run))
-
-
-def _time_s(run: Run, lines: Lines) -> float:
-    """How long perf's run took: as it says, by its last interval, by its clock, or by the time of its CPUs in use."""
-    if run.elapsed:
-        return lines.number_of(run.elapsed, run)
-    last = run.rows[-1].time
-    if last:
-        return seconds(last)
-    durations = [lines.number_of(row.value, run) for row in run.rows if plain(row.event)[0] == DURATION]
-    if durations:
-        return max(durations) / 1e9
-    clocks = [row for row in run.rows if plain(row.event)[0] in CLOCKS and row.cpus]
-    used = [(lines.number_of(row.value, run), lines.number_of(row.cpus, run)) for row in clocks]
-    return max((msec / cpus / 1e3 for msec, cpus in used if cpus > 0), default=math.nan)
-
-
-def _is_cut(run: Run) -> bool:
-    times = [row.time for row in run.rows]
-    return bool(times[0]) and times.count(times[-1]) < times.count(times[0])
+    counts.places.add((place, unit))
+    known = sums.setdefault(event, _Sum()).parts
+    part = (row.time, place, unit)
+    share = 0.0 if math.isnan(value) else run.number(row.running)
+    if part not in known or share > known[part][1]:  # of several groups, the one that ran longest
+        known[part] = (value, share)
 
 
 def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) -> Table:
@@ -589,8 +564,8 @@ def _nothing(rows: Sequence[_Counted]) -> str:
 def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] | None) -> Iterator[str]:
     events = [(name, total, row) for row in rows for name, total in row.events.items()]
     if keep is not None:
-        counted = dict.fromkeys(name for name, total, _ in events if not math.isnan(total.value))
-        yield from filter(None, [unused_note(counted, keep)])
+        known = dict.fromkeys(name for name, total, _ in events if not math.isnan(total.value))
+        yield from filter(None, [unused_note(known, keep)])
     cells = [row for run in runs for row in run.rows]
     scaled = [name for name, total, _ in events if 0 < total.running < _ALL]
     lost = [name for name, total, _ in events if math.isnan(total.value)]
@@ -618,5 +593,5 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
             yield f"{few([f'`{name}`' for name in dict.fromkeys(names)], _EXAMPLES, noun)}: {sentence}"
     if any(row.is_mean for row in cells):
         yield "values are means over the runs of `perf stat -r`, so a row is one run"
-    if any(is_user_only(row.event) for row in cells):
+    if any(row.event.endswith((":u", "/u")) for row in cells):  # as for users without privileges
         yield "only user space was counted (`:u`); what the kernel did for the program is not in the counts"

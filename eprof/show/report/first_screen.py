@@ -142,7 +142,7 @@ def _why(view: View, entry: Entry, group: str) -> str:
     """Why a kernel on the first screen takes it, by the group that takes most."""
     if group == CONSTANT:
         return _why_constant(view, entry)
-    if FAMILY_OF[group] == DATA:
+    if FAMILY_OF.get(group) == DATA:
         return _why_bytes(view, entry, group)
     return _why_instructions(view, entry, group)
 

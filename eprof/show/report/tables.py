@@ -84,13 +84,15 @@ def group_table(view: View, groups: Sequence[schema.Group]) -> Table:
     """Table of phases: each group with the same split as the whole."""
     largest = max(energy_of(group, "total").or_zero for group in groups)
     on_page = Medium.PAGE & everywhere_if(largest > 0)
-    parts_of = {
-        group.name: {name: amount.or_zero for name, amount in view.groups_of(group).items()} for group in groups
-    }
+
+    def stack(group: schema.Group) -> Stack:
+        joules = {name: amount.or_zero for name, amount in view.groups_of(group).items()}
+        return Stack(group.name, joules, largest)
+
     return table_of(
         groups,
         (Column("group", "left"), lambda group: Name(group.name, group.name)),
-        (Column("", "left", on_page), lambda group: Stack(group.name, parts_of[group.name], largest)),
+        (Column("", "left", on_page), stack),
         (Column(view.nouns.kernels, media=Medium.PAGE), lambda group: whole(len(group.kernels))),
         (Column(view.nouns.launches), lambda group: whole(group.launches)),
         _TIME,

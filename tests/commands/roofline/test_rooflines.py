@@ -292,7 +292,7 @@ def test_a_machine_as_plain_data():
 
 def counted(rows):
     """`Counts` of made-up kernels: a dict of counts and `time_s` each; what is not named is 0."""
-    from eprof.counts.counts import Counts
+    from frames_support import counts_of
 
     table = pd.DataFrame([{name: row.get(name, 0.0) for name in COUNTS} for row in rows], dtype=float)
     kernels = pd.DataFrame(
@@ -304,7 +304,7 @@ def counted(rows):
             "time_marks": 0,
         }
     )
-    return Counts.of_frames(kernels, table, table.map(lambda _: 0).astype("int64"), {}, "served")
+    return counts_of(kernels, table, table.map(lambda _: 0).astype("int64"), {}, "served")
 
 
 def placed(rows, name="gtx680"):
