@@ -161,7 +161,7 @@ class Verdict(NamedTuple):
     failed: the measurement did not take place. kernels: 0 if the profiler says that there were none, None: not known.
     tells_status: whether the exit code, where no log has it, is the program's and not the profiler's own.
     goes_on: another profiler may see kernels where this one saw none. left_out_s: of the program's time, what is not
-    counted later, by what it is.
+    counted later, by what it is; left_out_cpu_s: of its processor time.
     """
 
     messages: tuple[str, ...] = ()
@@ -171,6 +171,7 @@ class Verdict(NamedTuple):
     tells_status: bool = True
     goes_on: bool = False
     left_out_s: Mapping[str, float] = _NOTHING
+    left_out_cpu_s: float = 0.0
 
 
 class Collector(ABC):
@@ -180,7 +181,8 @@ class Collector(ABC):
     first that it does not. processes: a pattern for the paths of its own programs, which a time limit spares so that
     they can write their logs. quicker: what shortens a long run, in words. counts_all: it takes no list of counters.
     costs: the table to price with where no other is named; None: the one made for the device. processor: what it
-    profiles. samples_activity: how busy a GPU's units are is sampled, beside power.
+    profiles. samples_activity: how busy a GPU's units are is sampled, beside power. times_alone: all times are of the
+    program alone, which runs as often as a median needs.
     """
 
     name: str
@@ -194,6 +196,7 @@ class Collector(ABC):
     chooses_launches = False
     locks_clocks = False
     samples_activity = False
+    times_alone = False
     processes: str | None = None
     quicker = "a smaller problem"
 

@@ -136,6 +136,25 @@ def name(root: Path = Path("/")) -> str:
     return " ".join(found[1].split()) if found else platform.machine()
 
 
+def valgrind_caches(root: Path = Path("/")) -> dict[str, str]:
+    """The caches of this processor as valgrind takes them: "I1", "D1" and "LL" -> "bytes,ways,bytes of a line".
+
+    It simulates 2^n sets. Where a cache has others, its ways are as many as nearly fill it. What Linux does not tell is
+    not there.
+    """
+    found = {}
+    for index in sorted((root / _CORES / "cpu0/cache").glob("index*")):
+        level, kind, size, sets, line = (
+            text_of(index / name).strip() for name in ("level", "type", "size", "number_of_sets", "coherency_line_size")
+        )
+        name = {"1": f"{kind[:1]}1"}.get(level, "LL")  # the last one that is listed is the last level
+        if _bytes(size) and sets.isdecimal() and line.isdecimal() and int(sets) * int(line):
+            sets_simulated = 1 << int(sets).bit_length() - 1
+            ways = max(_bytes(size) // (sets_simulated * int(line)), 1)
+            found[name] = f"{sets_simulated * ways * int(line)},{ways},{line}"
+    return found
+
+
 def _capability(root: Path) -> str:
     """Bytes of a vector of the processor, and whether there are multiply-adds: "32.1"."""
     if platform.machine() == "aarch64":

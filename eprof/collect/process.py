@@ -118,14 +118,15 @@ _COUNTED = re.compile(r"(?<!\w)(\w++): (\d+)")
 class Kept(NamedTuple):
     """A program that runs, and its keeper. `life` falls shut when eprof ends, in whatever way.
 
-    io: what Linux counted of the files of the program and all that it started, once it has ended.
+    counted: once it has ended, what Linux counted of the files of the program and all that it started, and their times
+    as the keeper took them, in ns: `elapsed`, `used` of processors; how long the first thread `ran`, was `queued`.
     """
 
     pid: int
     keeper: int
     life: int
     news: int
-    io: dict[str, int]
+    counted: dict[str, int]
 
     def ended(self) -> int | None:
         """The status of the kept program as `waitpid` gives it, once it has ended; SIGKILL where nobody knows."""
@@ -133,7 +134,7 @@ class Kept(NamedTuple):
             return None
         status = os.read(self.news, _NEWS.size)
         counted = os.read(self.news, select.PIPE_BUF).decode(errors="replace")
-        self.io.update({name: int(number) for name, number in _COUNTED.findall(counted)})
+        self.counted.update({name: int(number) for name, number in _COUNTED.findall(counted)})
         os.close(self.life)
         os.close(self.news)
         if not status:  # somebody killed the keeper
@@ -169,16 +170,21 @@ def _keep(spawn: Callable[[], int], life: int, news: int) -> NoReturn:
         os.setpgid(0, 0)
         with contextlib.suppress(AttributeError, OSError):
             ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+        began_ns, late_ns = _now_ns(), _ran_and_queued_ns("self")[1]
         pid = spawn()
         os.write(news, _NEWS.pack(pid))
         let_go({life, news})
-        status = _waited_for(pid, life)
-        if status is None:
+        waited = _waited_for(pid, life, late_ns)
+        if waited is None:
             _end_all(pid)
         else:
-            os.write(news, _NEWS.pack(status))
-            # Of the keeper, with all that it waited for: the program, and what that left behind.
-            os.write(news, Path("/proc/self/io").read_bytes())
+            ended_ns, *of_first_thread = waited
+            elapsed_ns = max(ended_ns - began_ns, sum(of_first_thread))
+            os.write(news, _NEWS.pack(os.waitpid(pid, 0)[1]))
+            # Of the program, and of what it left behind: the keeper's own time would be more than that of a short one.
+            used_ns = round(1e9 * _children_s())
+            told = "elapsed: {}\nused: {}\nran: {}\nqueued: {}\n".format(elapsed_ns, used_ns, *of_first_thread)
+            os.write(news, told.encode() + Path("/proc/self/io").read_bytes())
     except OSError as err:
         with contextlib.suppress(OSError):
             os.write(news, _NEWS.pack(-(err.errno or errno.EIO)))
@@ -198,17 +204,38 @@ def let_go(needed: set[int], folder: Path | None = None) -> None:
                     os.close(int(link.name))
 
 
-def _waited_for(pid: int, life: int) -> int | None:
-    """The status of the kept program, once it has ended; None if eprof ended before."""
+def _waited_for(pid: int, life: int, late_ns: int) -> tuple[int, int, int] | None:
+    """When the kept program ended; for how long its first thread ran, and waited for a processor; all in ns.
+
+    late_ns: for how long the keeper had waited for one when it started the program, for on a busy machine it is late to
+    see its end. None if eprof ended before.
+    """
     poll = select.poll()
     poll.register(life, select.POLLHUP)
     while not poll.poll(0):
-        ended, status = os.waitpid(-1, os.WNOHANG)
-        if ended == pid:
-            return status
-        if not ended:
+        ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if ended is None:
+            late_ns = _ran_and_queued_ns("self")[1]
             signal.sigtimedwait({signal.SIGCHLD}, _LIFE_S)
+        elif ended.si_pid != pid:
+            os.waitpid(ended.si_pid, 0)
+        else:
+            late_ns = _ran_and_queued_ns("self")[1] - late_ns
+            return _now_ns() - late_ns, *_ran_and_queued_ns(str(pid))
     return None
+
+
+def _now_ns() -> int:
+    return round(1e9 * time.monotonic())
+
+
+def _ran_and_queued_ns(process: str) -> tuple[int, int]:
+    """For how long a process's first thread ran, and waited for a processor; zeros where Linux does not tell."""
+    try:
+        ran_ns, queued_ns = Path(f"/proc/{process}/schedstat").read_text().split()[:2]
+    except (OSError, ValueError):
+        return 0, 0
+    return int(ran_ns), int(queued_ns)
 
 
 def _end_all(pid: int) -> None:
@@ -247,6 +274,8 @@ _TICK_S = 0.02
 _GRACE_S = 5.0
 _SPARED = 2
 _DEVICE_MS = 12  # the column of /proc/diskstats
+_LOADER = re.compile(rb"(/[^\0]*/ld[^\0/]*\.so[^\0/]*)\0")
+_HEAD_BYTES = 4096
 # Python ignores these in itself; a program must not inherit that.
 _PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
 
@@ -254,8 +283,8 @@ _PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
 class Ended(NamedTuple):
     """How a process ended: its exit code, or the signal that killed it; `seconds` of wall-clock time.
 
-    cpu_s: the processor time of the process and all that it waited for. io: bytes of its files and seconds of devices
-    (`_files`).
+    cpu_s: the processor time of the process and all that it waited for. ran_s: that of its first thread, which others
+    kept from a processor for queued_s. io: bytes of its files and seconds of devices (`_files`).
     """
 
     code: int | None
@@ -263,6 +292,8 @@ class Ended(NamedTuple):
     seconds: float
     timed_out: bool = False
     cpu_s: float = 0.0
+    ran_s: float = 0.0
+    queued_s: float = 0.0
     io: Mapping[str, float] = MappingProxyType({})
 
     @property
@@ -313,7 +344,7 @@ def run(
     more.
     Raises CollectError if it cannot be started (126, 127).
     """
-    began, used_s, devices_s = time.monotonic(), _children_s(), _devices_s()
+    began, devices_s = time.monotonic(), _devices_s()
     kept = _start(command, signals, dict(os.environ if environment is None else environment), streams or Streams())
     deadline = math.inf if timeout_s is None else began + timeout_s
     stops = 0
@@ -329,18 +360,21 @@ def run(
         got = signals.wait(min(pause_s, deadline - time.monotonic()))
         if got is not None and got[1]:
             _send(kept.pid, got[0], group=signals.own_group)
-    seconds = time.monotonic() - began
+    # A keeper that somebody killed tells nothing.
+    untold = {"elapsed": round(1e9 * (time.monotonic() - began))}
+    counted = {**untold, **kept.counted}
+    seconds, cpu_s, ran_s, queued_s = (counted.get(each, 0) / 1e9 for each in ("elapsed", "used", "ran", "queued"))
     if tick is not None:
         tick()
     code = os.waitstatus_to_exitcode(status)
-    ended = Ended(code, None, seconds, stops > 0, _children_s() - used_s, _files(kept.io, devices_s))
+    ended = Ended(code, None, seconds, stops > 0, cpu_s, ran_s, queued_s, _files(kept.counted, devices_s))
     if code < 0:
         return ended._replace(code=None, signal=-code)
     return ended
 
 
 def _children_s() -> float:
-    """The processor time of all ended children of eprof, and theirs."""
+    """The processor time of all ended children, and theirs."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -368,6 +402,23 @@ def _devices_s() -> dict[str, float]:
     except OSError:
         return {}
     return {row[2]: int(row[_DEVICE_MS]) / 1000 for row in rows if len(row) > _DEVICE_MS}
+
+
+def loading_s(program: str) -> float:
+    """The processor time in which the loader starts a program, up to its first own instruction; 0 where it has none."""
+    path = shutil.which(program)
+    head = Path(path).read_bytes()[:_HEAD_BYTES] if path else b""
+    loader = _LOADER.search(head) if head.startswith(b"\x7fELF") else None
+    if path is None or loader is None:
+        return 0.0
+    quiet = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_WRONLY, 0) for number in (1, 2)]
+    try:
+        # It maps the program and its libraries, and lists them.
+        pid = os.posix_spawn(loader[1], [loader[1], "--list", path], os.environ, file_actions=quiet)
+    except OSError:
+        return 0.0
+    _, status, used = os.wait4(pid, 0)
+    return 0.0 if status else used.ru_utime + used.ru_stime
 
 
 def run_alone(command: Sequence[str], output: int, errors: int, **options: Any) -> Ended:

@@ -46,12 +46,15 @@ _FEW = 10  # launches do not make a rate: kernels differ
 # For the program that makes a log of a trace; traces of gigabytes take minutes.
 _PATIENCE_S = 1800.0
 _LONGEST_ERRORS = 1 << 20
+# The time of a short program of a CPU is the median of so many runs, and of as many as take so long together.
+_LEAST_RUNS, _MOST_RUNS, _SHORT_S = 3, 15, 1.0
 
 
 class Session:
     """What is to be run, and what has happened so far.
 
-    plan: called for the counters to collect when they are needed. about: more for `run.json`.
+    plan: called for the counters to collect when they are needed. about: more for `run.json`. repeat: how often time
+    and energy are measured; None: once, and the time of a short program of a CPU more often.
     """
 
     def __init__(
@@ -67,7 +70,7 @@ class Session:
         meter: "Meter | None" = None,
         watch: Watch = NOTHING,
         kinds: Sequence[str] = (TIME, ENERGY, COUNTERS),
-        repeat: int = 1,
+        repeat: int | None = None,
         timeout_s: float | None = None,
         stdout: int = 1,
     ) -> None:
@@ -100,11 +103,10 @@ class Session:
         Raises CollectError if nothing could be run.
         """
         self._save(PARTIAL)
-        repeated = (TIME, ENERGY) if TIME in self.kinds else self.kinds
-        todo = []
-        for kind in self.kinds:
-            repeats = self.repeat if kind in repeated else 1
-            todo += [(kind, number) for number in range(1, repeats + 1)]
+        repeats = dict.fromkeys((TIME, ENERGY) if TIME in self.kinds else self.kinds, self.repeat or 1)
+        if self.repeat is None and self.collector.times_alone:
+            repeats[TIME] = _MOST_RUNS
+        todo = [(kind, number) for kind in self.kinds for number in range(1, repeats.get(kind, 1) + 1)]
         complete = False
         try:
             with held() as signals:
@@ -129,9 +131,12 @@ class Session:
 
     def _measure_all(self, todo: Sequence[tuple[str, int]], signals: Signals) -> bool:
         source = Input(len(todo))
-        self.runs_planned = len(todo)
         for index, (measurement, number) in enumerate(todo):
-            self.run_now = index + 1
+            if self.repeat is None and number > 1 and self._is_timed():
+                continue
+            self.runs_planned, self.run_now = len(todo), index + 1
+            if self.repeat is None:
+                self.runs_planned, self.run_now = len(self.kinds), self.kinds.index(measurement) + 1
             try:
                 step = self._prepare(measurement, number)
                 with self._output(index, measurement, number) as outputs:
@@ -146,6 +151,13 @@ class Session:
             if not good:
                 return False
         return True
+
+    def _is_timed(self) -> bool:
+        """Whether the program ran alone as often as a median needs; a long one once."""
+        alone = [entry for entry in self.measurements if entry["command"] == list(self.request.program)]
+        taken_s = [entry["seconds"] for entry in alone]
+        is_enough = len(alone) >= _LEAST_RUNS and sum(taken_s) > _SHORT_S
+        return not alone or taken_s[0] > _SHORT_S or is_enough
 
     def _given_up(self, measurement: str, err: EprofError | OSError) -> None:
         """Note what ended the session; what was measured before it is kept. Raises CollectError if nothing was."""
@@ -343,6 +355,8 @@ class Session:
             self.status = status
             if ended.timed_out:
                 self.status = status or 1
+            elif 0 < status <= 128:
+                self.warnings.append(f"{self.request.program[0]} ended with exit code {status}.")
         elif status != self.status and not ended.timed_out:
             self.warnings.append(
                 f"{self.request.program[0]} ended with {status} in the {step.what} run, but with {self.status} in the "
@@ -417,6 +431,7 @@ def _entry(
         "started_utc": began,
         "seconds": round(ended.seconds, 6),
         "cpu_seconds": round(ended.cpu_s, 6),
+        "queued_seconds": round(ended.queued_s, 6),
         "runs": runs,
         "passes": step.passes,
         "exit_status": ended.status,
@@ -430,6 +445,7 @@ def _entry(
         entry["io"] = dict(ended.io)
     if verdict.left_out_s:
         entry["left_out_s"] = {what: round(seconds, 6) for what, seconds in verdict.left_out_s.items()}
+        entry["left_out_cpu_s"] = round(verdict.left_out_cpu_s, 6)
     if step.then is not None:
         entry["then"] = list(step.then.command)
     return entry

@@ -15,7 +15,7 @@ from eprof.base.arrays import finite
 from eprof.base.brief import Brief
 from eprof.base.errors import LogError
 from eprof.base.known import either, only, ratio
-from eprof.base.text import few, pattern, when
+from eprof.base.text import few, listed, pattern, when
 from eprof.collect import directory
 from eprof.logs.join import spelling
 from eprof.logs.rows.log import Launches, Log, Names
@@ -25,7 +25,8 @@ _BY_PRODUCTS = (".out", ".err", ".nsys-rep", ".sqlite", ".part")
 _EXAMPLES = 3
 _SAME_LAUNCHES = 0.001
 _NOTEWORTHY_SPREAD = 0.05
-_TELLING_SHARE = 0.05  # of the time, that a storage device works
+_TELLING_SHARE = 0.05  # of the time, that a storage device works, or that is left out
+_BUSY = 0.3  # of the time that a program waits for a processor: the machine is busy
 _HOST_METER = "RAPL"
 Reader = Callable[[Path], Log]
 # A log's measurement and repetition: "counters-1-4711.csv".
@@ -113,15 +114,22 @@ class Run(Brief, Struct, frozen=True):
     def program_s(self) -> float | None:
         """The time of the program without a profiler, the median over repetitions; None where it did not run alone.
 
-        Nor of a partial run: what was counted is then not all of what was timed.
+        What is not counted is left out. Nor of a partial run: what was counted is then not all of what was timed.
         """
-        return median(self.alone_s) - self.left_out_s if self.alone_s and not self.is_partial else None
+        return median(self.alone_s) if self.alone_s and not self.is_partial else None
 
     @property
     def cores(self) -> float | None:
         """How many cores the program kept busy when it ran alone: processor time over time; None: not measured."""
-        alone = [each for each in self._alone if each.get("cpu_seconds") and each["seconds"]]
-        return median([each["cpu_seconds"] / each["seconds"] for each in alone]) if alone else None
+        if not self.used_s or not median(self.alone_s):
+            return None
+        return median(self.used_s) / median(self.alone_s)
+
+    @property
+    def used_s(self) -> list[float]:
+        """The processor times that go with `alone_s`; empty where they were not measured."""
+        used_s = [each.get("cpu_seconds", 0.0) - each.get("left_out_cpu_s", 0.0) for each in self._alone]
+        return used_s if all(seconds > 0 for seconds in used_s) else []
 
     @property
     def io(self) -> Mapping[str, float]:
@@ -135,22 +143,27 @@ class Run(Brief, Struct, frozen=True):
         return {}
 
     @property
-    def left_out_s(self) -> float:
-        """What of the program's time is not counted: Python's start and end, and imports."""
-        return median([sum(each.get("left_out_s", {}).values()) for each in self._alone] or [0.0])
+    def left_out_s(self) -> dict[str, float]:
+        """What of the program's time is not counted, by what it is, where it is worth a word: imports; medians."""
+        left_out = [each.get("left_out_s", {}) for each in self._alone]
+        medians = {what: median([each.get(what, 0.0) for each in left_out]) for each in left_out for what in each}
+        least_s = _TELLING_SHARE * (sum(medians.values()) + median(self.alone_s or [0.0]))
+        return {what: seconds for what, seconds in medians.items() if what != directory.QUEUED and seconds > least_s}
 
     @property
     def alone_s(self) -> list[float]:
-        """The times of the program without a profiler, one a repetition."""
-        return [float(measurement["seconds"]) for measurement in self._alone]
+        """The times of the program without a profiler, one a repetition, without what is left out."""
+        return [float(each["seconds"]) - sum(each.get("left_out_s", {}).values()) for each in self._alone]
 
     @property
     def _alone(self) -> list[Mapping[str, Any]]:
-        return [
+        alone = [
             measurement
             for measurement in self.manifest.get("measurements", [])
             if measurement.get("what") == TIME and measurement.get("command") == self.manifest.get("program")
         ]
+        # A program that fails when it runs again did something else then.
+        return [each for each in alone if each.get("exit_status") == alone[0].get("exit_status")]
 
     @property
     def is_partial(self) -> bool:
@@ -191,9 +204,17 @@ class Run(Brief, Struct, frozen=True):
             notes.append(f"{self.path.name} {state}: this is a partial run, and only what was collected is shown.")
         notes += self.manifest.get("warnings", [])
         if self.left_out_s:
+            parts = listed([f"{what} ({seconds:.3g} s)" for what, seconds in self.left_out_s.items()])
+            notes.append(f"Left out of the time, as nothing is counted then: {parts}.")
+        queued = median([each.get("queued_seconds", 0.0) / each["seconds"] for each in self._alone] or [0.0])
+        if queued > _BUSY:
+            is_left_out = any(directory.QUEUED in each.get("left_out_s", {}) for each in self._alone)
+            then = when(is_left_out, "which is left out") or "so times are too long: run it where nothing else runs"
+            notes.append(f"The program waited {queued:.0%} of the time for a processor that others had, {then}.")
+        if len(self.alone_s) > 1:
             notes.append(
-                f"Python's start and end, and imports, {self.left_out_s:.3g} of {median(self.alone_s):.3g} s, are left "
-                "out: they are not counted, and their time is not in the total."
+                f"The time is the median of {len(self.alone_s)} runs, {min(self.alone_s):.3g} to "
+                f"{max(self.alone_s):.3g} s."
             )
         io = self.io
         stored = io.get("read_bytes", 0.0) + io.get("written_bytes", 0.0)

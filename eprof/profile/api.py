@@ -126,10 +126,10 @@ def load(
 def _said_of(read: Sequence[Log]) -> Iterator[str]:
     """What is to be known of single logs."""
     for log in read:
-        if log.processes > 1:
+        if log.runs > 1:
             yield (
-                f"{Path(log.path).name} holds {log.processes} processes, whose launches are added up; give the parts "
-                "of each to tell them apart."
+                f"{Path(log.path).name} holds {log.runs} runs or processes, whose launches are added up; give the "
+                "parts of each to tell them apart."
             )
     yield from (f"{Path(log.path).name}: {note}" for log in read for note in log.notes)
 
@@ -430,10 +430,13 @@ def _repeats(run: Run, load: Load) -> Iterator[Profile]:
 
 
 def _repeats_by_clock(run: Run, profile: Profile) -> Iterator[Profile]:
-    """Each repetition of a run that was counted once, and whose kernels share the time of the program alone."""
-    usual_s = run.program_s
-    if TIME in run.files or not usual_s or len(run.alone_s) < 2:
+    """Each repetition of a run that was counted once, and whose kernels share the time of the program alone.
+
+    Where one core's joules go by processor time, so do these: others that keep the program waiting cost it none.
+    """
+    repeats_s = run.used_s or run.alone_s
+    if TIME in run.files or not run.program_s or len(repeats_s) < 2:
         yield profile
         return
-    for alone_s in run.alone_s:
-        yield profile.slowed(alone_s / usual_s)
+    for repeat_s in repeats_s:
+        yield profile.slowed(repeat_s / runs.median(repeats_s))

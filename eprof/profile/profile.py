@@ -508,7 +508,7 @@ def _by_share(counted: Counted, whole_s: float, everything: Launches) -> Counted
     launches, share = times.by_share(counted.launches, counted.definition, whole_s, everything)
     if share is None:
         return counted
-    how = f"{whole_s:.4g} s of the whole program, run without a profiler, shared out by {share}"
+    how = f"{whole_s:.4g} s of the program, run without a profiler, shared out by {share}"
     return replace(counted, launches=launches, time_from=how)
 
 

@@ -507,10 +507,19 @@ class ModelledTime(Struct):
     given: bool
 
 
+class During(Struct):
+    """What the CPU did in some gaps, ranges first, then operators and calls: how many gaps they are, and their time."""
+
+    doing: str
+    gaps: int
+    time_s: float
+
+
 class Gaps(Struct):
     """How long no kernel of a trace ran between its first and its last, the constant energy of that time, and how long
     copies took. None of it is in the totals; None: not told. longest_s: of the longest gap; copied_s: of the gaps, what
-    copies took, as far as the log tells when they ran.
+    copies took; alone_s: how long copies ran while no kernel did, in gaps or not; first_s: of the gaps, what came
+    before first launches of kernels that came again; during: what the CPU did in the longest gaps.
     """
 
     time_s: float | None
@@ -518,12 +527,16 @@ class Gaps(Struct):
     copies_s: float
     longest_s: float = 0.0
     copied_s: float = 0.0
+    alone_s: float | None = None
+    first_s: float = 0.0
+    during: list[During] = []
 
 
 class Profile(Struct, kw_only=True):
     """A priced profile: `eprof.profile/1`. commit: of the folder that it ran in, where the run recorded it.
 
     costs_of_others: of several GPUs, each with prices of its own; `costs` has those of the one that takes most.
+    left_out_s: what a run of the program alone took beside `time_s`, by what it was.
     """
 
     schema: str = PROFILE
@@ -540,6 +553,7 @@ class Profile(Struct, kw_only=True):
     time_s: float | None
     time_marks: Marks
     time_from: str | None
+    left_out_s: dict[str, float] | UnsetType = UNSET
     modelled_time: ModelledTime | UnsetType = UNSET
     power_w: float | None
     launches: int

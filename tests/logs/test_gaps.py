@@ -18,19 +18,27 @@ from eprof.show.report.view import View
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 LAUNCHES = st.lists(
-    st.tuples(st.sampled_from("ab"), st.integers(0, 60), st.integers(1, 9), st.booleans()), min_size=1, max_size=12
+    st.tuples(
+        st.sampled_from("ab"), st.integers(0, 60), st.integers(1, 9), st.booleans(), st.sampled_from(["k", "m", "n"])
+    ),
+    min_size=1,
+    max_size=12,
+)
+RANGES = st.lists(
+    st.tuples(st.integers(-5, 60), st.integers(0, 40), st.sampled_from(["IO 1", "IO 2", "f"])), max_size=9
 )
 FLAME = SHARED / "traces" / "nsys"
 needs_data = pytest.mark.skipif(not FLAME.is_dir(), reason="needs ../shared/data")
 
 
 def taken(launches, gaps):
-    devices, starts, times, are_copies = zip(*launches, strict=True)
-    gaps.add(Names.of(devices), np.array(starts), np.array(times), is_kernel=~np.array(are_copies))
+    devices, starts, times, are_copies, names = zip(*launches, strict=True)
+    columns = Names.of(devices), Names.of(names), np.array(starts), np.array(times)
+    gaps.add(*columns, is_kernel=~np.array(are_copies))
 
 
 def covered(launches, device, is_copy):
-    own = [(start, start + time) for name, start, time, copies in launches if (name, copies) == (device, is_copy)]
+    own = [(start, start + time) for name, start, time, copies, _ in launches if (name, copies) == (device, is_copy)]
     return {at for start, end in own for at in range(start, end)}
 
 
@@ -41,26 +49,61 @@ def test_gaps_are_the_nanoseconds_without_a_kernel_and_copies_lie_in_them(launch
     for piece in (launches[:cut], launches[cut:]):
         if piece:
             taken(piece, gaps)
-    idle, longest, copied = 0, 0, 0
-    for device in {launch[0] for launch in launches if not launch[3]}:
-        starts = [start for name, start, _, is_copy in launches if name == device and not is_copy]
+    idle, longest, copied, copies, alone, firsts = 0, 0, 0, 0, 0, 0
+    for device in {launch[0] for launch in launches}:
+        kernels = [(start, name) for on, start, _, is_copy, name in launches if on == device and not is_copy]
         running, copying = (covered(launches, device, is_copy) for is_copy in (False, True))
-        still = [at for at in range(min(starts), max(starts)) if at not in running]
+        copies += len(copying)
+        alone += len(copying - running)
+        if not kernels:
+            continue
+        still = [at for at in range(kernels[0][0], kernels[-1][0]) if at not in running]
         idle += len(still)
         copied += len(copying.intersection(still))
         stretches = "".join(" x"[at in still] for at in range(62)).split()
         longest = max([longest, *map(len, stretches)])
-    if all(is_copy for *_, is_copy in launches):
+        names = [name for _, name in kernels]
+        for place, name in enumerate(names[1:], start=1):
+            if name not in names[:place] and names.count(name) > 1:
+                between = set(range(kernels[place - 1][0], kernels[place][0]))
+                firsts += len(between - running - copying)
+    if all(launch[3] for launch in launches):
         assert gaps.idle is None
     else:
-        told = (gaps.idle.time_s, gaps.idle.longest_s, gaps.idle.copied_s)
-        assert told == pytest.approx((idle * 1e-9, longest * 1e-9, copied * 1e-9))
+        told = gaps.idle
+        times_s = (told.time_s, told.longest_s, told.copied_s, told.copies_s, told.alone_s, told.first_s)
+        assert times_s == pytest.approx([at * 1e-9 for at in (idle, longest, copied, copies, alone, firsts)])
+
+
+@given(LAUNCHES, RANGES)
+def test_what_the_cpu_did_is_the_shortest_range_around_most_of_a_gap(launches, ranges):
+    launches = sorted((launch for launch in launches if not launch[3]), key=lambda launch: launch[1])
+    if not launches:
+        return
+    gaps = Gaps()
+    taken(launches, gaps)
+    starts, times, names = map(list, zip(*ranges, strict=True)) if ranges else ([], [], [])
+    ends = np.array(starts, dtype=int) + np.array(times, dtype=int)
+    gaps.explain(Names.of(names), np.array(starts, dtype=int), ends)
+    told_s = {}
+    for start, end in gaps.stretches.tolist():
+        half = [
+            (time, name)
+            for at, time, name in ranges
+            if 2 * len(set(range(at, at + time)).intersection(range(start, end))) >= end - start
+        ]
+        shortest = {name for time, name in half if time == min(half)[0]}
+        if len({name.split()[0] for name in shortest}) > 1:
+            return  # of two as short as each other, either may be told
+        for name in {name.split()[0] for name in shortest}:
+            told_s[name] = told_s.get(name, 0.0) + (end - start) * 1e-9
+    assert {each.doing: each.time_s for each in gaps.idle.during} == pytest.approx(told_s)
 
 
 def test_rows_out_of_order_and_launches_without_a_time_leave_it_open():
-    for launches in ([("a", 5, -1, False)], [("a", 5, 1, False)]):
+    for launches in ([("a", 5, -1, False, "k")], [("a", 5, 1, False, "k")]):
         gaps = Gaps()
-        taken([("a", 9, 1, False)], gaps)
+        taken([("a", 9, 1, False, "k")], gaps)
         taken(launches, gaps)
         assert gaps.idle is None
     assert Gaps().idle is None
@@ -88,7 +131,8 @@ def test_gaps_take_constant_power_and_closing_them_is_advised():
         "No kernel ran for 12.8\u202fs (10.9\u202fs of it at a stretch): 852\u202fJ of constant"
     )
     assert what_to_try(view).text.startswith("close half of the gaps between kernels")
-    assert "gaps" not in profile.energy(metered_j=1.0).document(), "the meter tells, or nobody"
+    metered = profile.energy(metered_j=1.0).document()["gaps"]
+    assert metered["time_s"] == document["gaps"]["time_s"] and metered["energy_j"] is None, "by time alone"
     assert (
         eprof.load(SHARED / "traces" / "kineto" / "hta-alexnet-a100-2023.json.gz", kernels=["elementwise_kernel"]).idle
         is None

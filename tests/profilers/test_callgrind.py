@@ -18,6 +18,7 @@ from run_support import ROOT
 from eprof import profilers
 from eprof.base.errors import LogError
 from eprof.base.marks import Mark
+from eprof.collect import cpu
 from eprof.collect.collector import COUNTERS, ENERGY, TIME, Place, Request, Tool
 from eprof.collect.process import Ended
 from eprof.commands.run import settings as run_settings
@@ -327,8 +328,8 @@ def test_eprof_run_counts_children_once_and_shares_the_time_of_the_bare_run(comp
 
     manifest = json.loads((tmp_path / "run.eprof" / "run.json").read_text())
     # A machine with RAPL measures energy between the two.
-    assert [entry["what"] for entry in manifest["measurements"] if entry["what"] != ENERGY] == [TIME, COUNTERS]
-    bare_s = manifest["measurements"][0]["seconds"]
+    assert {entry["what"] for entry in manifest["measurements"]} - {ENERGY} == {TIME, COUNTERS}
+    bare_s = api.load(tmp_path / "run.eprof").run.program_s
     energy = api.load(tmp_path / "run.eprof").energy()
     assert energy.costs.name == "sapphirerapids"
     rows = energy.to_frame().set_index("kernel")
@@ -535,15 +536,21 @@ def test_a_program_that_executed_another_in_its_place_is_told(tmp_path, program,
     )
 
 
-def test_the_caches_are_those_of_the_table_in_force(tmp_path):
+def test_the_caches_are_this_machines_else_those_of_the_table(tmp_path, monkeypatch):
     tool = Tool("callgrind", True, "", "/bin/valgrind")
-    own = COLLECTOR.step(
-        COUNTERS, tool, Request(("./a",), caches={"D1": "1024,2,64", "LL": "4096,4,64"}), Place(tmp_path)
-    )
-    assert {"--D1=1024,2,64", "--LL=4096,4,64"} < set(own.command)
-    assert not any(
-        word.startswith("--D1") for word in COLLECTOR.step(COUNTERS, tool, Request(("./a",)), Place(tmp_path)).command
-    )
+    request = Request(("./a",), caches={"D1": "1024,2,64", "LL": "4096,4,64"})
+    for index, (level, kind, size, sets) in enumerate(((1, "Data", "48K", 64), (2, "Unified", "1M", 1024),
+                                                       (3, "Unified", "107520K", 114688))):  # fmt: skip
+        place = tmp_path / f"sys/devices/system/cpu/cpu0/cache/index{index}"
+        place.mkdir(parents=True)
+        files = {"level": level, "type": kind, "size": size, "number_of_sets": sets, "coherency_line_size": 64}
+        for name, text in files.items():
+            (place / name).write_text(f"{text}\n")
+    here, nowhere = cpu.valgrind_caches(tmp_path), cpu.valgrind_caches(tmp_path / "none")
+    assert here == {"D1": "49152,12,64", "LL": f"{65536 * 26 * 64},26,64"}, "valgrind takes 2^n sets"
+    for told, words in ((here, ("--D1=49152,12,64",)), (nowhere, ("--D1=1024,2,64", "--LL=4096,4,64"))):
+        monkeypatch.setattr(cpu, "valgrind_caches", lambda told=told: told)
+        assert set(words) < set(COLLECTOR.step(COUNTERS, tool, request, Place(tmp_path)).command)
 
 
 def test_a_profile_that_cannot_be_decoded_is_one_sentence(tmp_path, capsys):

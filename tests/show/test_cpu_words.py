@@ -107,4 +107,10 @@ def test_instructions_are_those_retired(eprof_command, tmp_path):
     assert "One program profiled: 140 G instructions (1.51 a cycle) counted in 18.0 s." in " ".join(shown.split())
     priced = " ".join(eprof_command("report", "perf.txt").stdout.split())
     assert "At least 108 J above constant power in 18.0 s: of what was counted, 100 % instructions" in priced
-    assert "Constant power adds 48.5 J: 1 core was busy." in priced
+    assert (
+        "Constant power (2.70 W for 1 core, if others fill its socket) adds 48.5 J: at most 31 % of the sum." in priced
+    )
+    text = (tmp_path / "perf.txt").read_text()
+    (tmp_path / "perf.txt").write_text(text.replace(" 93,000,000,000 cycles\n", ""))
+    assumed = " ".join(eprof_command("report", "perf.txt", "-v").stdout.split())
+    assert "Active core cycles" in assumed and "instructions a cycle" not in assumed

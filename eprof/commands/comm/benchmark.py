@@ -50,10 +50,7 @@ def source(name: str) -> Path:
 
 
 def library(target: Path, kind: str | None = None) -> None:
-    """Compile the library that waits without spinning, for the MPI of a kind (None: Open MPI, else MPICH).
-
-    Raises CollectError.
-    """
+    """Compile the library that waits without spinning, for an MPI (None: Open MPI, else MPICH). Raises CollectError."""
     if kind is None and mpi.find()[0] is None and mpi.find("mpich")[0] is not None:
         kind = "mpich"
     mpi.compiled(mpi.needed(kind or "openmpi").compiler, source("wait.c"), target, *_LIBRARY)
@@ -123,10 +120,7 @@ def _priced(sample: Sample, clock: Clock) -> Sample:
 
 
 def on_simgrid(plan: Plan, clocks: Sequence[Clock], cluster: Cluster) -> tuple[list[Sample], str]:
-    """The benchmark simulated on a cluster: its samples, and SimGrid's version.
-
-    The clock is that of the waits. Raises EprofError.
-    """
+    """The benchmark simulated, at clocks of the waits alone: its samples, and SimGrid's version. Raises EprofError."""
     tool = profilers.collector("simgrid").find()
     compiler = executable(("smpicc",), ())
     if not tool.usable or compiler is None:

@@ -138,10 +138,7 @@ _ONE_MESSAGE = pattern(r"i?[bsr]?send(recv(_replace)?|_init)?|r?(put|get|accumul
 
 
 def read(path: str) -> tuple[list[Sent], list[str]]:
-    """The messages of a program by call and size, the largest first, and notes on what is not in them.
-
-    Raises LogError.
-    """
+    """A program's messages by call and size, the largest first, and notes on what is not in them. Raises LogError."""
     lines = lines_of(log_content(path, 1 << 30))
     notes: list[str] = []
     is_mpip = any(line.startswith("@ mpiP") or line.startswith("@---") for line in lines)

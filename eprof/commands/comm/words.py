@@ -173,7 +173,7 @@ def thresholds(document: Comm) -> Table:
     lines = [Cells(cells) for _, cells in alike.values()]
     if len(primitives) > 1:
         columns.insert(0, Column("operation", "left"))
-        of = ["all" if len(names) == len(primitives) else ", ".join(names) for names, _ in alike.values()]
+        of = [{len(primitives): "all"}.get(len(names), ", ".join(names)) for names, _ in alike.values()]
         lines = [Cells([name, *cells]) for name, (_, cells) in zip(of, alike.values(), strict=True)]
     largest = size_text(max(row.bytes for row in document.rows))
     return Table(columns, lines, title=f"From which size on it pays, and changes at {largest}")

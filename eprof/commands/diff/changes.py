@@ -271,8 +271,7 @@ def _tables(energy: Energy, keys: Sequence[_Key]) -> tuple[Floats, Ints, Floats,
 def _with_mean(stack: Floats, marks: Ints) -> tuple[Floats, Ints]:
     """Repeats of a side, (n_repeats, n_kernels, n_words), and behind them the mean over those that know a cell.
 
-    One value many times is that value. Where only some repeats know a cell, its mark MISSING is of one left out:
-    ESTIMATED instead.
+    One value many times is that value. Where only some repeats know a cell, MISSING is of one left out, now ESTIMATED.
     """
     is_known = ~np.isnan(stack)
     n_known = is_known.sum(axis=0)

@@ -80,10 +80,7 @@ def cells(changes: Changes) -> list[list[_Cell]]:
 
 
 def all_parts(changes: Changes, spread: "Spread | None") -> list[Part]:
-    """The parts of the change: by word over all matched kernels; by word for each kernel that came or went.
-
-    Largest change first.
-    """
+    """The parts of the change, largest first: by word, of all matched kernels and of each that came or went."""
     rows = cells(changes)
     statuses = changes.statuses.tolist()
     matched = [cell for row, status in zip(rows, statuses, strict=True) if status == MATCHED for cell in row]

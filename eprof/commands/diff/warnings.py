@@ -96,10 +96,7 @@ def _lacks(side: Side, grid: Grid, rows: Bools, column: int) -> str:
 
 
 def unlike(changes: Changes) -> list[Unlike]:
-    """What is unlike on both sides, what bears most on the comparison first.
-
-    What one side does not tell is passed over.
-    """
+    """What is unlike on both sides, what bears most on the comparison first; not what a side does not tell."""
     old, new = changes.old_side, changes.new_side
     before, after = _facts(old), _facts(new)
     is_on_both = np.all(np.array(changes.launches) > 0, axis=0)

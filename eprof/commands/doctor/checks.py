@@ -9,7 +9,7 @@ from msgspec import Struct
 from eprof import costs
 from eprof.base.text import bracketed, listed
 from eprof.collect import mpi, tools
-from eprof.collect.collector import AUTOMATIC, CLUSTER, GPU, PROGRAM, Collector, Tool
+from eprof.collect.collector import CLUSTER, CPU, GPU, PROGRAM, Collector, Tool
 from eprof.collect.messages import permission_remedy
 from eprof.collect.meters import jetson, meter
 from eprof.collect.tools import clocks, gpu
@@ -33,10 +33,7 @@ class Check(Struct, frozen=True):
 
 
 def examine(known: Sequence[Collector], root: Path = tools.ROOT) -> list[Check]:
-    """Every check of `eprof doctor`, in the order in which a user would mend things.
-
-    root: where /proc, /sys and /dev stand.
-    """
+    """Every check of `eprof doctor`, in the order in which to mend things. root: where /proc, /sys and /dev stand."""
     known = [collector for collector in known if collector.processor != PROGRAM]
     looked = [collector.find() for collector in known]
     has_gpu = tools.has_nvidia_device(root) or gpu()[0] is not None
@@ -214,8 +211,12 @@ def _cost_table(known: Sequence[Collector]) -> Check:
 
 
 def _best(known: Sequence[Collector], looked: Sequence[Tool]) -> Check:
-    for collector, tool in zip(known, looked, strict=True):
-        if tool.usable and collector.processor in AUTOMATIC:
-            return Check("eprof run", True, f"uses {tool.name}: {tool.why}")
+    usable = [(collector.processor, tool) for collector, tool in zip(known, looked, strict=True) if tool.usable]
+    best = [next((tool for of, tool in usable if of == processor), None) for processor in (GPU, CPU)]
+    uses = [
+        f"{tool.name} for programs of {of}: {tool.why}" for of, tool in zip(("GPUs", "CPUs"), best, strict=True) if tool
+    ]
+    if uses:
+        return Check("eprof run", True, f"uses {'; '.join(uses)}")
     simulated = [tool.remedy for collector, tool in zip(known, looked, strict=True) if collector.simulated]
     return Check("eprof run", False, "no profiler can be used here", *simulated[:1])

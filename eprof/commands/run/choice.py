@@ -25,10 +25,7 @@ class CounterPlan(Struct, frozen=True):
 
 
 def counters_for(collector: Collector, tool: Tool, costs: Costs | None, capability: str | None) -> CounterPlan:
-    """The choice of counters to collect with `collector`.
-
-    Raises DefinitionError if the GPU's capability is not known.
-    """
+    """What counters to collect with `collector`. Raises DefinitionError if the GPU's capability is not known."""
     if collector.counts_all:
         return CounterPlan()
     offer = collector.offered(tool, counters.names_in_use(collector.name))

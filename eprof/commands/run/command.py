@@ -102,7 +102,13 @@ def add(commands: Commands) -> Parser:
         "the GPU whose caches the simulated device has (v100; v100:warm: L2 keeps what a launch leaves; none); "
         "default: that of the prices",
     )
-    parser.value("--repeat", "N", "measure time and energy N times: medians and spreads", type=positive, default=1)
+    parser.value(
+        "--repeat",
+        "N",
+        "measure time and energy N times: medians and spreads; default: once, and the time of a short program of a CPU "
+        "as often as a second has room (3 to 15 times)",
+        type=positive,
+    )
     parser.repeatable(
         "--mark",
         "REGEX",

@@ -45,7 +45,7 @@ class Settings(NamedTuple):
     kernels: tuple[str, ...] = ()
     place: str | None = None
     force: bool = False
-    repeat: int = 1
+    repeat: int | None = None
     timeout_s: float | None = None
     launch_skip: int = 0
     launch_count: int | None = None
@@ -223,10 +223,7 @@ def _table(settings: Settings) -> "CostTable | None":
 
 
 def _check_pricing(settings: Settings, collector: Collector, tool: Tool) -> None:
-    """What a report would refuse of the user's settings is refused before the program runs, if known by then.
-
-    Raises CostError, UsageError.
-    """
+    """Refuse now what a report would refuse of the user's settings, if known by now. Raises CostError, UsageError."""
     if settings.efficiency is not None:
         from eprof.energy.simulated import checked_efficiency
 
@@ -307,10 +304,7 @@ def session(setup: Setup, progress: Progress | None = None) -> Session:
 
 
 def _measurements(setup: Setup, meter: "Meter | None", components: Sequence[Component]) -> list[str]:
-    """The measurements that the user's settings want, in order; the program alone where nothing else is left.
-
-    Without a sensor none of energy.
-    """
+    """The measurements that are wanted, in order: energy with a sensor alone; where nothing is left, the program."""
     has_sensor = meter is not None or bool(components)
     return [kind for kind in setup.kinds if kind != ENERGY or has_sensor] or [PLAIN]
 
@@ -334,7 +328,7 @@ def run(
     setting: str | None = None,
     profiler: str = "auto",
     directory: str | None = None,
-    repeat: int = 1,
+    repeat: int | None = None,
     timeout_s: float | None = None,
 ) -> "Profile":
     """Profile a program, given as its words, as `eprof run` does; into `directory` or the next free run directory.

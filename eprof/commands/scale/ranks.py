@@ -223,10 +223,7 @@ def _gaps(profile: schema.Profile) -> list[str]:
 
 
 def runs(reports: Sequence[Report], beside: Beside, notes: list[str]) -> Iterator[Run]:
-    """The runs of reports of ranks, one each.
-
-    Raises LogError: its node count is not known, or its GPUs have no prices, or no times.
-    """
+    """The runs of reports of ranks, one each. Raises LogError: node count, prices or times are not known."""
     is_timed = all(report.seen.time_s is not None for report in reports)
     nodes = [_nodes(report, beside) for report in reports]
     unit = _unit(reports, nodes)

@@ -78,7 +78,7 @@ def _kind(row: Row) -> str:
         return "measured"
     if "simulated" in row.marks:
         return "simulated"
-    return "measured" if row.parts is None else "modelled"
+    return when(row.parts is None, "measured") or "modelled"
 
 
 def headline(document: Scale) -> Headline:
@@ -240,7 +240,7 @@ def best(document: Scale) -> Table:
         lines = []
         for (program, size), entries in problems.items():
             where = [
-                f"{entry.processors}{phrase(' at {:g}', entry.core_mhz)}" if entry.processors else "none"
+                when(entry.processors, f"{entry.processors}{phrase(' at {:g}', entry.core_mhz)}") or "none"
                 for entry in entries
             ]
             lines.append(Cells([f"{program}{of_size(size)}", *where]))

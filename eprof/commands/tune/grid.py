@@ -118,10 +118,7 @@ def _against(pick: int | None, measured: int, value: Floats, energy_j: Floats) -
 
 
 def lost(picks: Sequence[tuple[bool | None, float | None]]) -> Lost | None:
-    """Mispredicted choices as in [FMM] Table II: mean, min, max over the wrong cases; `all_mean` over all.
-
-    None: no case.
-    """
+    """Mispredicted choices ([FMM] Table II): mean, min, max over wrong ones, `all_mean` over all. None: no case."""
     losses = [percent for _, percent in picks if percent is not None]
     if not losses:
         return None

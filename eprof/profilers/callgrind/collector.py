@@ -26,14 +26,15 @@ from eprof.collect.collector import (
     Tool,
     Verdict,
 )
-from eprof.collect.process import Ended
+from eprof.collect.directory import QUEUED
+from eprof.collect.process import Ended, loading_s
 from eprof.collect.tools import ask, text_of
 
 _COMMAND = "valgrind"
 _INSTALL = "apt install valgrind, or the package of that name"
 _EXTRA = "pip install capstone"
 _ARCHITECTURE = "x86_64"
-# The size of many last-level caches; that of the machine at hand may hold all that a program touches.
+# The size of many last-level caches, where neither this machine nor the cost table tells one.
 _LAST_LEVEL = "8388608,16,64"
 _MESSAGES = "messages"
 # A child begins with the costs of its parent; written down before the fork, they are the parent's alone. A spawned
@@ -59,6 +60,7 @@ _UNKNOWN = re.compile(r"unhandled instruction bytes|Unrecognised instruction|unr
 _CALM = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
 _PYTHON = re.compile(r"python[0-9.]*$")
 _PYTHON_TIMES = "EPROF_PYTHON_TIMES"
+_ONE_THREAD = 1.1  # times what the first thread ran: so much processor time has a program without others
 # Flags of Python with which it takes no module from PYTHONPATH, or none at its start.
 _ISOLATED = re.compile(r"-[A-Za-z]*[EIS]")
 
@@ -70,6 +72,7 @@ class Callgrind(Collector):
     rank = 40
     kinds = (TIME, ENERGY, COUNTERS)
     counts_all = True
+    times_alone = True
     costs = "sapphirerapids"
     processor = CPU
     quicker = (
@@ -112,7 +115,9 @@ class Callgrind(Collector):
         if what == ENERGY:
             return Step(what, request.program, "the program alone, while the processor's energy counters are read")
         raw, log = place.log(what, "-*.out"), place.log(what, "")
-        caches = {"LL": _LAST_LEVEL, **request.caches}
+        from eprof.collect import cpu  # late, as above
+
+        caches = {"LL": _LAST_LEVEL, **request.caches, **cpu.valgrind_caches()}
         sizes = ", ".join(f"{name} {numbers}" for name, numbers in sorted(caches.items()))
         command = (
             str(tool.path), "--tool=callgrind", "--dump-instr=yes", "--dump-line=yes", "--cache-sim=yes",
@@ -145,7 +150,7 @@ class Callgrind(Collector):
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
         """Whether there is a callgrind profile, and what valgrind could not run."""
         if step.then is None:
-            return Verdict(left_out_s=_left_out_s(step, ended))
+            return _alone(step, ended)
         folder = step.then.source.parent
         said = "".join(path.read_text(errors="replace") for path in folder.glob(f"{_MESSAGES}-*.txt"))
         messages = [_NO_INSTRUCTION] if _UNKNOWN.search(said) else []
@@ -191,15 +196,29 @@ def _hook(program: Sequence[str]) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join(filter(None, folders))}
 
 
-def _left_out_s(step: Step, ended: Ended) -> dict[str, float]:
-    """The seconds of a program alone in which nothing is counted later: Python's own start and end, and imports."""
-    try:
-        numbers = Path(step.environment.get(_PYTHON_TIMES, "")).read_text().splitlines()[-1].split()
-        counted_s, imports_s = map(float, numbers)
-    except (OSError, ValueError, IndexError):
-        return {}
-    around_s = ended.seconds - counted_s - imports_s
-    return {"Python's start and end": around_s, "imports": imports_s} if min(counted_s, around_s) > 0 else {}
+def _alone(step: Step, ended: Ended) -> Verdict:
+    """What of the time of a program alone is left out, for nothing is counted then.
+
+    That is the loader's work before the program's first instruction, or Python's own start and end, and imports; and
+    where one thread does all, the time for which others had its processor.
+    """
+    left_out_s, used_s, queued_s = {}, ended.cpu_s, ended.queued_s
+    if times := step.environment.get(_PYTHON_TIMES):
+        try:
+            numbers = Path(times).read_text().splitlines()[-1].split()
+            counted_s, used_s, queued_s, imports_s = map(float, numbers)
+        except (OSError, ValueError, IndexError):
+            return Verdict()
+        left_out_s = {"Python's start and end": ended.seconds - counted_s - imports_s, "imports": imports_s}
+    elif step.what == TIME:
+        start_s = loading_s(step.command[0])
+        left_out_s, used_s = {"the start of the process": start_s}, used_s - start_s
+    left_s = ended.seconds - sum(left_out_s.values())
+    if min(left_out_s.values(), default=0.0) < 0 or min(left_s, used_s) <= 0:
+        return Verdict()
+    if ended.cpu_s < _ONE_THREAD * ended.ran_s:
+        left_out_s[QUEUED] = min(queued_s, max(left_s - used_s, 0.0))
+    return Verdict(left_out_s=left_out_s, left_out_cpu_s=ended.cpu_s - used_s)
 
 
 def _for_each_process(stem: Path, suffix: str) -> str:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Columns, group_sums, numbers_of
 from eprof.base.errors import LogError
-from eprof.base.text import few, pattern
+from eprof.base.text import few, listed, pattern
 from eprof.logs.join.ranks import MARK, OUTSIDE
 from eprof.logs.rows.log import COUNT, Calls, Log, Names, Table, TableRows
 from eprof.logs.rows.stream import Source
@@ -43,6 +43,9 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, p
     if len(functions.notes) > _FEW:  # a Python program has a hundred libraries
         notes.append(f"{len(functions.notes) - _FEW} more objects likewise")
     notes += filter(None, [damage])
+    sizes = [(cache, costs.descriptions.get(f"{cache} cache", "").partition(" B,")[0]) for cache in ("D1", "LL")]
+    if caches := [f"{cache} of {int(size) // 1024:,} KiB" for cache, size in sizes if size.isdecimal()]:
+        notes.append(f"caches were simulated: {listed(caches)}")
     marks = {spot.mark for spot in functions.spots} - {OUTSIDE}
     if parts != MARK and marks:
         told = few(sorted(marks), _FEW)

@@ -205,7 +205,7 @@ def _known_how(view: View) -> str:
 def _above_constant(view: View) -> Headline:
     """The headline above constant power: of a simulated device with that as a range, of some cores as their share."""
     above = view.above
-    time = when(not view.is_modelled and view.time.value, f" in {at_least(view.time, 's')}")
+    time = when(not view.is_modelled and view.time.value, f" in {at_least(view.time, 's')}{_left_out(view)}")
     of_counted = when(above.lower and not view.is_modelled, "of what was counted, ")
     text = f"{capital(at_least(above, 'J'))} above constant power{time}: {of_counted}{_parts(view)}."
     if view.costs and view.costs.cores:
@@ -222,6 +222,14 @@ def _above_constant(view: View) -> Headline:
     return Headline(text, "", above.marks)
 
 
+def _left_out(view: View) -> str:
+    """What the time of a program alone leaves out, where that is as long as the rest: " (without imports: 0.2 s)"."""
+    left_out_s = view.document.left_out_s or {}
+    if sum(left_out_s.values()) < (view.time.value or math.inf):
+        return ""
+    return f" (without {listed(list(left_out_s))}: {quantity(sum(left_out_s.values()), 's')})"
+
+
 def _of_busy_cores(view: View, cores: schema.Cores) -> str:
     """What constant power adds for the cores that a program kept busy, where its time is known."""
     constant = view.energy(CONSTANT)
@@ -230,14 +238,14 @@ def _of_busy_cores(view: View, cores: schema.Cores) -> str:
     number = plain(cores.busy)
     if cores.busy >= _FEW_CORES:
         number = f"{cores.busy:.1f}".removesuffix(".0")
-    busy = f"{number} cores were busy"
+    busy = f"{number} core{when(number != '1', 's')}"
     if view.costs and view.costs.gpu_match != "other" and cores.busy <= cores.of:
-        busy = f"{number} of {cores.of} cores were busy"
-    elif number == "1":
-        busy = "1 core was busy"
+        busy = f"{number} of {cores.of} cores"
     sockets = math.ceil(cores.busy / cores.of)
-    room = when(sockets > 1, f", as many as {sockets} sockets of {cores.of} have")
-    return f" Constant power adds {quantity(constant.value, 'J')}: {busy}{room}."
+    room = when(sockets > 1, f", as many as {sockets} sockets of {cores.of} have") or ", if others fill its socket"
+    share = when(view.above.lower, "at most ") + percent(constant.value / (constant.value + view.above.or_zero))
+    power = phrase("{} for ", view.constant_w and quantity(view.constant_w, "W"))
+    return f" Constant power ({power}{busy}{room}) adds {quantity(constant.value, 'J')}: {share} of the sum."
 
 
 def constant_range(view: View) -> str:

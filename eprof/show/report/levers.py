@@ -26,7 +26,7 @@ from eprof.show.report.products import cheaper_kernels
 from eprof.show.report.trust import counted_alone, lacks_some
 from eprof.show.report.view import DRAM, FAMILY_OF, FLOPS, View, time_of
 from eprof.show.report.waiting import CLOSED, EXCESS, STEP, busy, less_waiting, sooner, timed_j
-from eprof.show.words.badges import Amount
+from eprof.show.words.badges import ASSUMED, Amount
 from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
 from eprof.show.words.numbers import NARROW, more_or_less, percent, percent_span, plain, quantity, span
@@ -434,17 +434,20 @@ def _fewer_uncounted_bytes(view: View, everything: float) -> Iterator[Try]:
 
 
 def _remedy(view: View, group: str) -> str:
-    if group != "dram":
-        return _REMEDIES.get(group, "")
     if view.nouns.is_of_cpu:
         return "work on blocks that stay in the caches, or in one loop on what several pass over"
+    joules = view.joules_by_kernel(group)
+    kernel = view.kernels[max(range(len(joules)), key=joules.__getitem__)]
+    excess = (kernel.signs or {}).get("excess", 0.0)
+    if excess >= EXCESS and group in CACHED:
+        return f"coalesce accesses, of whose sectors {percent(excess)} are not used"
+    if group != "dram":
+        return _REMEDIES.get(group, "")
     if _is_closed(view, group):
         return "store narrower types, or fuse what comes before and after it"
     fused = f"fuse the {view.nouns.kernel} with its neighbour"
     if len(view.kernels) > 1:
         fused = f"fuse {view.nouns.kernels} that pass arrays on"
-    joules = view.joules_by_kernel(group)
-    kernel = view.kernels[max(range(len(joules)), key=joules.__getitem__)]
     nearer = [view.summed(kernel, _words(view, level)).value for level in ("l1", "shared")]
     again = max((moved for moved in nearer if moved is not None), default=None)
     if again is None and (kernel.intensity_flop_per_byte or 0.0) >= _STREAMED:
@@ -506,9 +509,11 @@ def _fewer_conflicts(view: View, everything: float) -> Iterator[Try]:
 
 
 def _fewer_cycles(view: View, everything: float) -> Iterator[Try]:
-    """A fifth fewer cycles of a CPU's cores, where most of them pass without an instruction."""
-    executed, cycles = (view.amount(view.document, word).value for word in ("retired", "core_active"))
-    a_cycle = (executed or 0.0) / (cycles or math.inf)
+    """A fifth fewer cycles of a CPU's cores, where most of them pass without an instruction; counted ones."""
+    executed, cycles = (view.amount(view.document, word) for word in ("retired", "core_active"))
+    if cycles.marks & ASSUMED:
+        return
+    a_cycle = executed.or_zero / (cycles.value or math.inf)
     if 0 < a_cycle < _WAITING:
         joules = view.words["core_active"].energy.or_zero
         act = f"wait less for memory and branches ({plain(a_cycle)} instructions a cycle): a fifth fewer cycles"

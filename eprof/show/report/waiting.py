@@ -59,8 +59,10 @@ def less_waiting(view: View, everything_j: float) -> Iterator[tuple[str, float]]
     of_roofline: list[float | None] = [None] * len(view.kernels)
     if view.document.limits:
         of_roofline = [limit.speed_share for limit in view.document.limits.kernels]
-    for kernel, share, of_l1_j in zip(view.kernels, of_roofline, view.joules_by_kernel("l1"), strict=True):
-        speed = max(share or 0.0, *busy(kernel).values(), 0.0)
+    for kernel, share, of_l1_j in zip(view.kernels, of_roofline, view.joules_by_kernel("l1"), strict=False):
+        now = busy(kernel)
+        # What is counted of multiprocessors holds the way to L1 too; alone it does not tell what holds them back.
+        speed = max(share or 0.0, *now.values()) if "l1" in now else share or 0.0
         is_short = time_of(kernel).or_zero < SHORT_S * kernel.launches
         if is_short or not 0 < speed < _BUSY or library_of(kernel.name) in CLOSED:
             continue
@@ -87,12 +89,14 @@ def _waits(view: View, kernel: schema.Kernel, speed: float) -> str:
     signs = kernel.signs or {}
     occupancy, stalled = signs.get("occupancy", 1.0), signs.get("memory_stall", 1.0)
     issued, cycles = (view.amount(kernel, word).value for word in ("warp_issue", "sm_active_cycle"))
-    # Multiprocessors that wait for memory do not issue an instruction in most cycles.
-    is_issuing = (issued or 0.0) / (cycles or math.inf) >= _ISSUING
+    # Where nothing tells how busy multiprocessors are, those that issue an instruction in most cycles do not wait.
+    is_issuing = "sm" not in busy(kernel) and (issued or 0.0) / (cycles or math.inf) >= _ISSUING
     asks_too_much = max(signs.get("excess", 0.0), signs.get("lg_throttle", 0.0)) >= EXCESS
     if is_issuing or asks_too_much or occupancy >= _EMPTY and stalled < _STALLED:
         return ""
     how, told = "loads", f"it runs at {percent(speed)} of the roofline's speed"
+    if busy(kernel):
+        told = f"no unit is more than {percent(speed)} busy"
     if occupancy < _EMPTY:
         limit = min(_FEWER, key=lambda name: signs.get(name, 1.0))
         how, told = "warps", f"occupancy {percent(occupancy)}"

@@ -145,21 +145,38 @@ def _behind(first: Callable[[], None], second: Callable[..., Any]) -> Callable[.
     return both
 
 
+def _clocks() -> list[float]:
+    """The time, that of the processors, and for how long others kept the first thread from one; in s."""
+    queued_ns = 0
+    try:
+        with open("/proc/self/schedstat") as file:
+            queued_ns = int(file.read().split()[1])
+    except (OSError, ValueError, IndexError):
+        pass
+    return [time.perf_counter(), time.process_time(), queued_ns / 1e9]
+
+
 def _measure(path: str) -> None:
-    """Write down for how long the program's own code ran, and imports beside it, in s."""
-    start_s, imports_s, began_s = time.perf_counter(), 0.0, 0.0
+    """Write down for how long the program's own code ran, by all clocks, and imports beside it, in s."""
+    # Clocks while no import goes on; and their differences so far.
+    began, counted, import_began_s, imports_s = _clocks(), [0.0] * 3, 0.0, 0.0
 
     def before() -> None:
-        nonlocal began_s
-        began_s = time.perf_counter()
+        nonlocal import_began_s
+        now = _clocks()
+        for place, (ended, start) in enumerate(zip(now, began)):  # noqa: B905  # pythons before 3.10 have no `strict`
+            counted[place] += ended - start
+        import_began_s = now[0]
 
     def after() -> None:
         nonlocal imports_s
-        imports_s += time.perf_counter() - began_s
+        began[:] = _clocks()
+        imports_s += began[0] - import_began_s
 
     def end() -> None:
+        before()
         with open(path, "a") as file:
-            file.write(f"{time.perf_counter() - start_s - imports_s:.6f} {imports_s:.6f}\n")
+            file.write(" ".join(f"{seconds:.6f}" for seconds in [*counted, imports_s]) + "\n")
 
     _around_imports(before, after)
     atexit.register(end)
