@@ -113,8 +113,6 @@ def label_of(name: str, names: Sequence[str], width: int = 60) -> str:
 
 def fitted(texts: Sequence[str], width: int) -> list[str]:
     """The texts of a column cut to about `width` characters, each cut an "…"; different ones stay different."""
-    if all(len(text) <= width for text in texts):
-        return list(texts)
     distinct = list(dict.fromkeys(texts))
     cuts = dict(zip(distinct, _numbered(_fitted(distinct, max(width, _LEAST_WIDTH))), strict=True))
     return [cuts[text] for text in texts]

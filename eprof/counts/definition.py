@@ -34,13 +34,13 @@ WORDS_OF = {books: (*_COMPUTATION, "bytes", books) for books in BOOKS}
 # What the time by component needs beside instructions and bytes (`energy/components.py`): first the launch shape.
 SHAPE = ("blocks", "threads", "registers", "shared_byte", "occupancy")
 COMPONENTS = (*SHAPE, "loads", "stores", "shared", "conflicts", "texture", "texture_misses")
-# Shares that tell besides why a kernel waits, what its launches allow, and how busy units are.
+# Shares that tell why a kernel waits, what its launches allow, how busy units are; and what bounds instructions.
 SHARES = (
     *("memory_stall", "lg_throttle", "excess", "bank_conflict"),
     *("occupancy_limit", "registers_limit", "shared_limit", "block_limit"),
     *("sm_busy", "l1_busy", "l2_busy", "dram_busy"),
 )
-SIGNS = (*SHARES, "fp32_room")
+SIGNS = (*SHARES, "fp32_room", "fp64_most")
 _NAME = pattern(r"(?<![\w.])[A-Za-z_]\w*")
 
 

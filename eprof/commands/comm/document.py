@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
-from eprof.base.known import mapped, ratio
+from eprof.base.known import gathered, mapped, ratio
 from eprof.base.marks import Mark, names
 from eprof.base.text import phrase
 from eprof.clusters.cluster import Clock, Cluster
@@ -289,9 +289,7 @@ def _why_not(row: Row) -> str | None:
 
 
 def _totals(samples: Sequence[Sample]) -> Iterator[Total]:
-    ways: dict[tuple[str, float | None], list[Sample]] = {}
-    for sample in samples:
-        ways.setdefault((sample.waiting, sample.core_mhz), []).append(sample)
+    ways = gathered(((sample.waiting, sample.core_mhz), sample) for sample in samples)
     for (waiting, core_mhz), same in ways.items():
         marks = Mark(0)
         for sample in same:

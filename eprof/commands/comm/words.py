@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 
-from eprof.base.known import growth, mapped
+from eprof.base.known import gathered, growth, mapped
 from eprof.base.text import capital, listed, phrase, when
 from eprof.commands.comm.document import MEASURED, Comm, Row
 from eprof.show.words.badges import MISSING, bits
@@ -53,9 +53,7 @@ def headline(document: Comm) -> Headline:
     reasons = listed(list(dict.fromkeys(threshold.because or "" for threshold in never)) or [""], "or")
     if not paying:
         return Headline(f"Blocking pays at no size: {reasons}.", _PAYS)
-    sizes: dict[float, list[str]] = {}
-    for threshold in paying:
-        sizes.setdefault(threshold.bytes or 0.0, []).append(threshold.primitive)
+    sizes = gathered((threshold.bytes or 0.0, threshold.primitive) for threshold in paying)
     where = ", ".join(f"from {size_text(size)} on for {listed(names)}" for size, names in sorted(sizes.items()))
     if len(paying) == len({row.primitive for row in document.rows}) and len(sizes) == 1:
         where = f"from {size_text(next(iter(sizes)))} on"

@@ -8,7 +8,7 @@ import numpy as np
 from eprof.base.arrays import finite, finite_all
 from eprof.base.known import mapped, ratio
 from eprof.base.marks import names
-from eprof.base.text import few
+from eprof.base.text import few, when
 from eprof.commands.tune import schema
 from eprof.commands.tune.build import Tuning
 from eprof.commands.tune.grid import Choice, Grid, Point, choose, front, lost, together
@@ -99,9 +99,8 @@ def _notes(grids: Sequence[Grid], choices: Sequence[Choice], whole: Choice, obje
     if unpicked:
         yield f"No setting can be picked for {few(unpicked, 1)}: none is known that gives {objective.words}."
     elif whole.best is None:
-        why = f"none gives {objective.words}"
-        if np.isnan([grid.energy_j for grid in grids]).any(axis=0).all():
-            why = "at none is the energy of all of them known"
+        is_unknown = np.isnan([grid.energy_j for grid in grids]).any(axis=0).all()
+        why = when(is_unknown, "at none is the energy of all of them known") or f"none gives {objective.words}"
         yield f"No setting can be picked for all kernels together: {why}."
     if broken := sum(bool(choice.breaks_a_limit) for choice in choices):
         yield f"For {broken} kernels the pick breaks the limit, as measured."
