@@ -439,7 +439,8 @@ def _operations(file: str) -> dict[int, str]:
     nodes.sort(key=lambda node: isinstance(getattr(node, "ctx", None), ast.Store))
     for node in nodes:
         if isinstance(node, ast.AugAssign | ast.BinOp | ast.Compare | ast.UnaryOp | ast.Subscript):
-            words = " ".join((ast.get_source_segment(text, node) or "").split())
+            # With "<" a name would be taken for a template's of C++.
+            words = " ".join((ast.get_source_segment(text, node) or "").split()).replace("<", "‹")
             for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
                 operations.setdefault(line, cut(words, _MOST_CHARACTERS))
     return operations
