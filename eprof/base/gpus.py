@@ -4,7 +4,7 @@ import itertools
 from functools import cache
 
 from eprof.base import resources
-from eprof.base.known import only
+from eprof.base.known import mapped, only
 from eprof.base.text import pattern
 from eprof.base.toml import Document
 
@@ -12,6 +12,7 @@ from eprof.base.toml import Document
 _VARIANT = pattern(r"([ -]\d+ ?gb|[ -](max-q|with max-q design|laptop gpu|hbm\w*|pcie|sxm\d?|nvl))$")
 # A name as drivers print it, behind a colon or "=": tables cut names off, and kernels are called after chips.
 _TOLD = pattern(rb"[:=] *[\"']?((?:NVIDIA|GeForce|Tesla|Quadro|TITAN|RTX)(?: [\w-]{1,24}){1,7})")
+_CAPABILITY = pattern(rb"(?i)(?:compute capability|capability major/minor version number) *[:=] *(\d{1,2}\.\d)\b")
 _INDEX = pattern(r"(?<!\s)\s*\(\d+\)\s*$")
 _MAKERS = pattern(r"^(nvidia |amd instinct )+")
 UNNAMED = "GPU without name"  # what a trace's devices are labelled where it does not name them
@@ -90,13 +91,19 @@ def completed(start: str) -> str | None:
 
 
 def told_in(output: bytes) -> str | None:
-    """The one GPU that a program's output names as drivers do ("Detected GPU: NVIDIA A100-PCIE-40GB"), else None."""
+    """The one GPU that a program's output names as drivers do ("Detected GPU: NVIDIA A100-PCIE-40GB"), else None.
+
+    Where it only tells the compute capability, the label that ncu gives such a GPU.
+    """
     found: set[str] = set()
     for match in _TOLD.finditer(output):
         words = match[1].decode().split()
         names = (" ".join(words[:number]) for number in range(len(words), 0, -1))
         found.update(itertools.islice((name for name in names if capabilities(name)), 1))
-    return only(found)
+    if found:
+        return only(found)
+    capability = only({match[1].decode() for match in _CAPABILITY.finditer(output)})
+    return mapped("ncu device 0 (CC {})".format, capability)
 
 
 # What `nvidia-smi -q`, its first page (42W / 250W) and its columns (`--query-gpu=enforced.power.limit`) say of a board.

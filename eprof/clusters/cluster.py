@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.errors import CostError, DefinitionError
-from eprof.base.known import mapped
+from eprof.base.known import gathered, mapped
 from eprof.base.marks import NONE, Mark, marked
 from eprof.base.resources import folder, tree
 from eprof.base.text import did_you_mean, listed, pattern
@@ -83,8 +83,7 @@ class Storage(Struct, frozen=True):
 class Beside(Struct, frozen=True):
     """What a node of GPUs draws beside their kernels, in W: host, network, each GPU that waits. None: not known.
 
-    network_w: what host_w leaves out of network cards and switches. gpus: of a node. name: of the cluster. storage: of
-    each node.
+    network_w: what host_w leaves out of network cards and switches. gpus, storage: of a node. name: of the cluster.
     """
 
     host_w: float | None = None
@@ -147,8 +146,7 @@ class Cluster(Struct, frozen=True, dict=True):
     def at(self, core_mhz: float | None) -> Clock:
         """The powers of the cluster at a clock; without one, at the default.
 
-        Of a table with gamma, at any: dP_c (f/f0)^gamma (4.20). Raises CostError: a clock that the table does not list,
-        and no gamma.
+        Of a table with gamma, at any: dP_c (f/f0)^gamma (4.20). Raises CostError: a clock that is not listed.
         """
         if core_mhz is None:
             return self.default
@@ -228,10 +226,7 @@ def _optional(node: Node, least: float = 0) -> float | None:
 
 
 def _clocks(node: Node, idle_w: float | None) -> tuple[tuple[Clock, ...], Clock]:
-    """The clocks in a cluster's file, and the default: the one that says so, else the only one.
-
-    idle_w: where a setting has none.
-    """
+    """The clocks in a cluster's file, and the default one. idle_w: where a setting has none."""
     entries = node.entries("a list of settings")
     if not entries:
         raise node.wrong("a list of settings")
@@ -298,15 +293,8 @@ def _link(node: Node) -> Link | None:
 
 def about(cluster: Cluster) -> dict[str, Any]:
     """What a document says of a cluster."""
-    return {
-        "name": cluster.name,
-        "about": cluster.about,
-        "source": cluster.source,
-        "basis": cluster.basis,
-        "waiting": cluster.waiting,
-        "clocks_mhz": [clock.core_mhz for clock in cluster.clocks],
-        "nodes": cluster.nodes,
-    }
+    told = {name: getattr(cluster, name) for name in ("name", "about", "source", "basis", "waiting")}
+    return told | {"clocks_mhz": [clock.core_mhz for clock in cluster.clocks], "nodes": cluster.nodes}
 
 
 class Part(Struct, frozen=True, kw_only=True):
@@ -351,9 +339,7 @@ def medians(runs: Sequence[Run], notes: list[str]) -> list[Run]:
 
     Of runs in parts, the one of the median energy, of an even number the lower of two: medians of parts do not add up.
     """
-    groups: dict[tuple[object, ...], list[Run]] = {}
-    for run in runs:
-        groups.setdefault((run.program, run.size, run.processors, run.core_mhz), []).append(run)
+    groups = gathered(((run.program, run.size, run.processors, run.core_mhz), run) for run in runs)
     if len(groups) < len(runs):
         notes.append(f"{len(runs)} rows are {len(groups)} different runs: repeats are shown as their medians")
     if any(same[0].parts is not None and len(same) % 2 == 0 for same in groups.values()):

@@ -155,10 +155,7 @@ def nodes(cluster: Cluster, program: Sequence[str], processes: int, size: float 
         link.collectives,
         computes,
         about={
-            "name": cluster.name,
-            "unit": cluster.unit,
-            "nodes": cluster.nodes,
-            "waiting": cluster.waiting,
+            **{name: getattr(cluster, name) for name in ("name", "unit", "nodes", "waiting")},
             "processes": processes,
             "size": size,
             "program": " ".join(words),

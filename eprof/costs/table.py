@@ -72,7 +72,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
     intervals: Intervals = field(default_factory=Intervals)
     sources: Mapping[str, str] = field(default_factory=dict)
     boards: tuple[Board, ...] = ()
-    scale: "Scale | None" = None
+    scale: Scale | None = None
     assumption: str = ""
     caches: Mapping[str, str] = field(default_factory=dict)
     voltages: Voltages = Voltages()
@@ -116,10 +116,6 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
     def peaks(self, setting: str | None = None) -> Peaks:
         """The highest throughputs at `setting`, as `at` has them. Raises CostError: no such setting."""
         return self.peak.at(self._point(setting))
-
-    def scaled(self, scale: "Scale") -> "CostTable":
-        """The table with prices and constant power, at every setting, as a meter has them."""
-        return replace(self, scale=scale)
 
     def nearest(self, core_mhz: float | None, memory_mhz: float | None) -> str | None:
         """The table's setting nearest to these clocks in MHz (None: not known), "1290/877"; None if it has one

@@ -126,10 +126,10 @@ def load(
 def _said_of(read: Sequence[Log]) -> Iterator[str]:
     """What is to be known of single logs."""
     for log in read:
-        if log.processes > 1:
+        if log.runs > 1:
             yield (
-                f"{Path(log.path).name} holds {log.processes} processes, whose launches are added up; give the parts "
-                "of each to tell them apart."
+                f"{Path(log.path).name} holds {log.runs} runs or processes, whose launches are added up; give the "
+                "parts of each to tell them apart."
             )
     yield from (f"{Path(log.path).name}: {note}" for log in read for note in log.notes)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
+from msgspec.structs import astuple
 
 from eprof.base.arrays import finite_all
 from eprof.base.known import mapped, ratio
@@ -21,6 +22,7 @@ from eprof.profile import intervals, schema, totals, whatif
 from eprof.profile.components import of_energy
 from eprof.profile.functions import by_line, inclusive
 from eprof.profile.grouping import operators, shown, spread_of_ranks
+from eprof.profile.metering import is_priced_by_counts
 from eprof.profile.rooflines import described, machines, main_precision, place
 from eprof.profile.totals import ENERGIES, TOTAL, known_sum
 
@@ -206,13 +208,24 @@ def _to_meter(energy: "Energy") -> schema.ToMeter | UnsetType:
 
 def _gaps(energy: "Energy") -> schema.Gaps | UnsetType:
     idle, copies_s = energy.profile.idle, energy.profile.copies_s
-    if energy.metered is not None or not copies_s and not (idle and idle.time_s):
+    if not copies_s and not (idle and idle.time_s):
         return UNSET
     if idle is None:
         return schema.Gaps(None, None, copies_s)
     watts = [gpu.costs.constant_power_w for gpu in energy.each if gpu.costs is not None]
-    gap_j = idle.time_s * sum(watts) if watts else None
-    return schema.Gaps(idle.time_s, gap_j, copies_s, idle.longest_s, idle.copied_s)
+    # By time alone, power between kernels is not told apart from that in them.
+    is_priced = bool(watts) and (energy.metered is None or is_priced_by_counts(energy))
+    during = [schema.During(*astuple(each)) for each in idle.during]
+    return schema.Gaps(
+        idle.time_s,
+        idle.time_s * sum(watts) if is_priced else None,
+        idle.copies_s,
+        idle.longest_s,
+        idle.copied_s,
+        idle.alone_s,
+        idle.first_s,
+        during,
+    )
 
 
 def _charges(costs: "Costs", listed: Collection[str]) -> dict[str, schema.Charge]:

@@ -507,10 +507,19 @@ class ModelledTime(Struct):
     given: bool
 
 
+class During(Struct):
+    """What the CPU did in some gaps, ranges first, then operators and calls: how many gaps they are, and their time."""
+
+    doing: str
+    gaps: int
+    time_s: float
+
+
 class Gaps(Struct):
     """How long no kernel of a trace ran between its first and its last, the constant energy of that time, and how long
     copies took. None of it is in the totals; None: not told. longest_s: of the longest gap; copied_s: of the gaps, what
-    copies took, as far as the log tells when they ran.
+    copies took; alone_s: how long copies ran while no kernel did, in gaps or not; first_s: of the gaps, what came
+    before first launches of kernels that came again; during: what the CPU did in the longest gaps.
     """
 
     time_s: float | None
@@ -518,6 +527,14 @@ class Gaps(Struct):
     copies_s: float
     longest_s: float = 0.0
     copied_s: float = 0.0
+    alone_s: float | None = None
+    first_s: float = 0.0
+    during: list[During] = []
+
+    @property
+    def lasting_s(self) -> float:
+        """How long copies ran while no kernel did; all of it, where the log does not tell when they ran."""
+        return self.copies_s if self.alone_s is None else self.alone_s
 
 
 class Profile(Struct, kw_only=True):

@@ -82,7 +82,7 @@ def export(path, launches=LAUNCHES, gpus=((0, "NVIDIA A100"), (1, "NVIDIA A100")
 
 def test_a_database_tells_each_kernel_on_each_device(tmp_path):
     log = read(export(tmp_path / "x.sqlite"))
-    assert log.format == "nsys-summary" and not log.notes and log.processes == 1
+    assert log.format == "nsys-summary" and not log.notes and log.runs == 1
     assert times(log) == {
         ("NVIDIA A100 (0)", "f(int, int)"): (2, 350e-9),
         ("NVIDIA A100 (0)", "void g<float>(T1)"): (1, 7e-9),
@@ -118,7 +118,7 @@ def test_two_processes_that_call_two_gpus_by_one_number_are_on_two_devices(tmp_p
         ("NVIDIA A100 (2)", "f(int, int)"): (1, 10e-9),
         ("NVIDIA H100 (3)", "f(int, int)"): (1, 30e-9),
     }
-    assert log.processes == 2
+    assert log.runs == 2
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_a_trace_as_json_tells_devices(tmp_path):
     ]
     log = log_of(tmp_path, json.dumps(rows))
     assert times(log) == {("NVIDIA A100 (0)", "f"): (1, 100e-9)}
-    assert log.skipped_lines == 1 and "1 row has no readable time or number of launches" in log.notes[0]
+    assert log.skipped_lines == 1 and "1 row has no readable time or number of launches" in log.notes[1]
 
 
 @pytest.mark.parametrize("left_out", [1, 5, 60, 110, 150])

@@ -345,7 +345,7 @@ def test_processes_and_ids_tell_launches_apart(tmp_path):
         row(0, FFMA, "inst", 16, 'axpy(int, "float" *, <unnamed>::T)', pid=4),
     )
     rows = log.tables[0].rows.frame()
-    assert len(rows) == 5 and rows["run"].nunique() == 4 and log.processes == 4
+    assert len(rows) == 5 and rows["run"].nunique() == 4 and log.runs == 4
     joined = combine([log])
     found = dict(
         zip(joined.kernels[["device", "kernel"]].itertuples(index=False, name=None), joined.counters[FFMA], strict=True)

@@ -244,7 +244,7 @@ def test_a_trace_of_nsys_tells_the_devices(tmp_path):
         ("NVIDIA A100 (0)", "f(int, int)"): (2, 150e-9),
         ("NVIDIA A100 (1)", "f(int, int)"): (1, 7e-9),
     }
-    assert log.skipped_lines == 0 and not log.notes
+    assert log.skipped_lines == 0 and log.notes == ("not kernels, so left out: 2 copies and memsets (0.000786 ms)",)
     with pytest.raises(LogError, match="tables of nsys but none of kernels"):
         log_of(tmp_path, TRACE, COPY)
 
@@ -295,6 +295,7 @@ def test_tables_of_nsys_as_text(tmp_path, title):
     log = log_of(tmp_path, *lines)
     assert times(log) == {(None, "f(int, int)"): (2000, 1234567e-9), (None, "void g<h…"): (2, 1100e-9)}
     assert log.skipped_lines == 1 and "nsys cut 1 names of kernels off" in log.notes[0]
+    assert log.copies_s == pytest.approx(999e-9)
     with pytest.raises(LogError, match="tables of nsys but none of kernels"):
         log_of(tmp_path, *lines[:5])
 

@@ -67,7 +67,7 @@ def refused(path, data):
 def test_a_report_holds_launches_with_their_metrics(baseline):
     log = baseline.log
     (table,) = log.tables
-    assert log.format == "ncu-report" and log.command.endswith("/openacc") and log.processes == 1
+    assert log.format == "ncu-report" and log.command.endswith("/openacc") and log.runs == 1
     assert list(table.rows.frame()["kernel"])[2:] == list(LARGE)
     assert set(table.rows.frame()["device"]) == {"Tesla V100-SXM2-32GB (0)"}
     assert table.rows.frame()["time_s"].to_list() == pytest.approx(

@@ -117,7 +117,7 @@ def picture(log):
         log.skipped_lines,
         log.example_skipped,
         log.command,
-        log.processes,
+        log.runs,
         log.notes,
         [
             (t.kind, rounded(t.rows.frame()), t.counters.names, rounded(t.counters.frame()), dict(t.units))

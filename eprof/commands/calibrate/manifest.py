@@ -118,8 +118,7 @@ class Benchmark(Struct, frozen=True, eq=False):
     count, overhead: word of the vocabulary -> formula of `threads`, `iterations` and the manifest's constants, for one
     launch. least: the fraction of the hardware's rate that it must reach. needs_counters: why its counts are to be
     trusted only where a profiler confirms them; "" if they need no confirmation. unfitted: why no fit takes it; "" if
-    one does. flop: words in flops, of what `count` counts as instructions of tensor cores. scale: operands are times
-    this.
+    one does. flop: words in flops, of what `count` counts as instructions of tensor cores. scale: of operands.
     """
 
     name: str
@@ -146,10 +145,7 @@ class Benchmark(Struct, frozen=True, eq=False):
 
 
 class Manifest(Struct, frozen=True, eq=False):
-    """The benchmarks in the order in which they are run, with what depends on the GPU's capability.
-
-    quick: the names of those that `--quick` runs.
-    """
+    """The benchmarks in the order of running, with what depends on the capability. quick: names of the quick ones."""
 
     books: str
     quick: tuple[str, ...]
@@ -162,10 +158,7 @@ class Manifest(Struct, frozen=True, eq=False):
         return {benchmark.name: benchmark for benchmark in self.benchmarks}[name]
 
     def values(self, capability: Capability) -> dict[str, float]:
-        """The manifest's constants for a capability.
-
-        One that begins later is left out: nothing that runs there uses it.
-        """
+        """The manifest's constants for a capability, without those that begin later: nothing there uses them."""
         values = {name: at(table, capability) for name, table in self.constants.items()}
         return {name: value for name, value in values.items() if value is not None}
 

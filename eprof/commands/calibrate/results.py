@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.errors import LogError
+from eprof.base.known import gathered
 from eprof.base.text import phrase
 from eprof.base.vocabulary import RANDOM
 from eprof.collect.meters import meter
@@ -116,10 +117,7 @@ class Row(Struct, frozen=True):
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The results that the worker wrote as JSON lines, without a last line that was cut off.
-
-    Raises LogError for other damage.
-    """
+    """The worker's results, JSON lines, but a last one that was cut off. Raises LogError for other damage."""
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -180,13 +178,9 @@ def rows(
 ) -> list[Row]:
     """The results of one setting as rows, in the order of the benchmarks.
 
-    wanted: the clocks that were held; None: those in force. contradictions: what the machine code of a benchmark
-    contradicts, by name.
+    wanted: the clocks that were held; None: those in force. contradictions: of machine code, by benchmark.
     """
-    measured: dict[str, list[Event]] = {}
-    for event in events:
-        if event["event"] == MEASURED:
-            measured.setdefault(event["name"], []).append(event)
+    measured = gathered((str(event["name"]), event) for event in events if event["event"] == MEASURED)
     setting = _clocks(measured, wanted, device)
     made = {
         benchmark: _row(
@@ -204,8 +198,7 @@ def _of_their_levels(rows: Mapping[Benchmark, Row]) -> list[Row]:
     """The results, with a reason where a cache was no faster than what lies behind it: it did not serve the bytes.
 
     Others on the machine may fill a cache that all cores share, a virtual machine may have less of it than it says, and
-    OpenCL tells the size of one cache and not of which. Of mixes, whose arithmetic may hide it, reads of their level
-    decide.
+    OpenCL tells the size of one cache and not of which. Of mixes, whose arithmetic may hide it, reads decide.
     """
     by_work = {(_work(benchmark), benchmark.region): row for benchmark, row in rows.items()}
     reasons: dict[Benchmark, str] = {}
@@ -353,8 +346,7 @@ def _other_clock(core: float | None, wanted: float, seen: Sequence[Mapping[str, 
 def accessed(counts: Mapping[str, float], capability: Capability, has_l3: bool = False) -> dict[str, float]:
     """Served counts in accessed books: a byte of memory passes L3 (if there is one) and L2, what passes L2 passes L1.
 
-    Not on Kepler (3.x), whose global loads leave L1 out; stores are counted in L1 from Volta (7.0) on, where it is one
-    unit for both.
+    Not on Kepler (3.x), whose global loads leave L1 out; stores count in L1, one unit for both, from Volta (7.0) on.
     """
     totals = dict(counts)
     pass_l1 = {"read": capability[0] != 3, "write": capability[0] >= 7}

@@ -88,10 +88,7 @@ def functions(text: str) -> dict[str, list[Instruction]]:
 
 
 def loops(code: Sequence[Instruction]) -> list[list[Instruction]]:
-    """The bodies of all loops in machine code: what lies between a branch backwards and its target.
-
-    A branch to itself is none.
-    """
+    """The bodies of all loops in machine code: from a branch backwards to its target; one to itself is none."""
     bodies = []
     for branch in code:
         target = _TARGET.search(branch.operands)
@@ -192,8 +189,7 @@ class Request(Struct, frozen=True):
     """The options of the user.
 
     settings: none means the one in force. device: a number, or for OpenCL a name. only: names of benchmarks; none means
-    all. quick: the few benchmarks of `--quick`, each with random operands and with zeros. log: of a meter, recorded
-    beside.
+    all. quick: the few benchmarks of `--quick`, each with random operands and with zeros. log: of a meter beside.
     """
 
     directory: Path
@@ -227,10 +223,7 @@ class Session(Struct):
         return self.request.directory / "results.jsonl"
 
     def prepare(self) -> None:
-        """Begin a calibration: look at the GPU and the wanted clocks, make the directory, compile, check.
-
-        Raises EprofError.
-        """
+        """Begin a calibration: look at GPU and clocks, make the directory, compile, check. Raises EprofError."""
         self.device = self.backend.probe(self.request.device)
         self.manifest = self.backend.manifest(self.device)
         capability = capability_of(str(self.device["capability"]))
@@ -276,10 +269,7 @@ class Session(Struct):
         return sorted({word for benchmark in self.absent for word in benchmark.count} - here)
 
     def _open_directory(self) -> None:
-        """Make the directory of a calibration, or take up the one there is.
-
-        Raises EprofError where it holds a calibration of another GPU.
-        """
+        """Make the calibration's directory, or take up the one there is. Raises EprofError: it is of another GPU."""
         place = self.request.directory
         about = self.request.directory / "calibration.json"
         measured = bool(results.read(self.events_file))
@@ -418,10 +408,7 @@ class Session(Struct):
         return path
 
     def rows(self) -> list[Row]:
-        """Everything that the calibration measured so far, judged, setting by setting.
-
-        Raises EprofError where the meter's log knows nothing of it.
-        """
+        """All that was measured so far, judged, by setting. Raises EprofError: the meter's log knows nothing of it."""
         everything: Sequence[results.Event] = results.read(self.events_file)
         if self.request.log is not None:
             try:
@@ -465,10 +452,7 @@ class Session(Struct):
         return sentences
 
     def save(self, rows: Sequence[Row]) -> Path:
-        """Write the calibration's measurements.csv and rows.csv; returns the former.
-
-        Raises EprofError if no row can be used.
-        """
+        """Write rows.csv and the calibration's measurements.csv, returned. Raises EprofError: no row can be used."""
         results.everything(rows).to_csv(self.request.directory / "rows.csv", index=False)
         frame = results.measurements(rows, self.device)
         if frame.empty:

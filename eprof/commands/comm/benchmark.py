@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from eprof import profilers
 from eprof.base.errors import CollectError
+from eprof.base.known import gathered
 from eprof.base.marks import Mark
 from eprof.base.resources import folder
 from eprof.clusters import simulated
@@ -50,10 +51,7 @@ def source(name: str) -> Path:
 
 
 def library(target: Path, kind: str | None = None) -> None:
-    """Compile the library that waits without spinning, for the MPI of a kind (None: Open MPI, else MPICH).
-
-    Raises CollectError.
-    """
+    """Compile the library that waits without spinning, for an MPI (None: Open MPI, else MPICH). Raises CollectError."""
     if kind is None and mpi.find()[0] is None and mpi.find("mpich")[0] is not None:
         kind = "mpich"
     mpi.compiled(mpi.needed(kind or "openmpi").compiler, source("wait.c"), target, *_LIBRARY)
@@ -77,10 +75,7 @@ def lines(text: str, waiting: str, core_mhz: float | None, processes: int) -> It
 
 def medians(samples: Iterable[Sample]) -> Iterator[Sample]:
     """One sample for the repeats of each operation and size of the benchmark: that of median latency."""
-    repeats: dict[tuple[str, float], list[Sample]] = {}
-    for sample in samples:
-        repeats.setdefault((sample.primitive, sample.size), []).append(sample)
-    for same in repeats.values():
+    for same in gathered(((sample.primitive, sample.size), sample) for sample in samples).values():
         ordered = sorted(same, key=lambda sample: sample.latency_s)
         median = ordered[(len(ordered) - 1) // 2]
         yield median._replace(spread=(ordered[-1].latency_s - ordered[0].latency_s) / median.latency_s)
@@ -123,10 +118,7 @@ def _priced(sample: Sample, clock: Clock) -> Sample:
 
 
 def on_simgrid(plan: Plan, clocks: Sequence[Clock], cluster: Cluster) -> tuple[list[Sample], str]:
-    """The benchmark simulated on a cluster: its samples, and SimGrid's version.
-
-    The clock is that of the waits. Raises EprofError.
-    """
+    """The benchmark simulated, at clocks of the waits alone: its samples, and SimGrid's version. Raises EprofError."""
     tool = profilers.collector("simgrid").find()
     compiler = executable(("smpicc",), ())
     if not tool.usable or compiler is None:

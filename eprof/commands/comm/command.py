@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import UsageError
-from eprof.base.known import mapped
+from eprof.base.known import mapped, only
 from eprof.base.text import did_you_mean, pattern
 from eprof.cli.options import Commands, Parser, clocks, command, expanded, positive, seconds
 from eprof.cli.output import deliver, of_document, planned, refuse_existing, say
@@ -74,7 +74,7 @@ def comm(options: argparse.Namespace) -> int:
     shim = mapped(Path, options.shim or None)
     if shim is not None:
         refuse_existing(shim, options.force)
-        benchmark.library(shim, options.mpi if options.mpi in _MEASURED else None)
+        benchmark.library(shim, only({options.mpi} & {*_MEASURED}))
     machine = cluster.load(options.cluster)
     clocks_mhz = clocks(options.clock, "1900,2330")
     case = comm_document.Case(ways, [], machine, options.processes, options.command_line)

@@ -271,8 +271,7 @@ def _tables(energy: Energy, keys: Sequence[_Key]) -> tuple[Floats, Ints, Floats,
 def _with_mean(stack: Floats, marks: Ints) -> tuple[Floats, Ints]:
     """Repeats of a side, (n_repeats, n_kernels, n_words), and behind them the mean over those that know a cell.
 
-    One value many times is that value. Where only some repeats know a cell, its mark MISSING is of one left out:
-    ESTIMATED instead.
+    One value many times is that value. Where only some repeats know a cell, MISSING is of one left out, now ESTIMATED.
     """
     is_known = ~np.isnan(stack)
     n_known = is_known.sum(axis=0)
@@ -344,6 +343,16 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
         """Of each match, whether the kernel is on both sides: MATCHED, APPEARED or VANISHED."""
         one_sided = {(True, False): APPEARED, (False, True): VANISHED}
         return np.array([one_sided.get((old is None, new is None), MATCHED) for old, new in self.kernels])
+
+    @cached_property
+    def apart(self) -> "np.ndarray[Any, Any]":
+        """Of each match, whether its change is a part of its own: as `statuses`.
+
+        A compiler moves the work of a CPU's functions into each other, so that all of them are compared together.
+        """
+        if all(side.nouns.is_of_cpu for side, _ in self.sides) and (self.statuses == MATCHED).any():
+            return np.full(len(self.matches), MATCHED)
+        return self.statuses
 
     @cached_property
     def launches(self) -> tuple[Floats, Floats]:

@@ -33,10 +33,7 @@ class Check(Struct, frozen=True):
 
 
 def examine(known: Sequence[Collector], root: Path = tools.ROOT) -> list[Check]:
-    """Every check of `eprof doctor`, in the order in which a user would mend things.
-
-    root: where /proc, /sys and /dev stand.
-    """
+    """Every check of `eprof doctor`, in the order in which to mend things. root: where /proc, /sys and /dev stand."""
     known = [collector for collector in known if collector.processor != PROGRAM]
     looked = [collector.find() for collector in known]
     has_gpu = tools.has_nvidia_device(root) or gpu()[0] is not None

@@ -163,10 +163,7 @@ def _priced(options: argparse.Namespace, energy: "Energy | None") -> list["Costs
 
 
 def _machine(costs: "Costs", precision: str, caps: dict[str, float], warnings: list[str]) -> "Machine | None":
-    """A machine of `eprof roofline`; None, with a warning, where the table cannot say.
-
-    Raises CostError for a cap that it cannot keep.
-    """
+    """A machine to draw; None, with a warning, where the table cannot say. Raises CostError: a cap it cannot keep."""
     from eprof.profile.rooflines import machine
 
     cap = caps.get(costs.name, caps.get(""))

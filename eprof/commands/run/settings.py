@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eprof import profilers
 from eprof.base.errors import CollectError, UsageError
-from eprof.base.known import mapped
+from eprof.base.known import gathered, mapped
 from eprof.base.progress import Progress
 from eprof.base.text import pattern, phrase
 from eprof.collect import directory, process
@@ -173,9 +173,7 @@ def choose(wanted: str, program: str = "", arguments: Sequence[str] = ()) -> tup
         if tools[-1].usable:
             return collector, tools[-1], tools
     refusal = "No profiler can be used here." if wanted == "auto" else f"{wanted} cannot be used here."
-    reasons: dict[str, list[str]] = {}
-    for tool in tools:
-        reasons.setdefault(f"{tool.why}{phrase(' ({})', tool.remedy)}.", []).append(tool.name)
+    reasons = gathered((f"{tool.why}{phrase(' ({})', tool.remedy)}.", tool.name) for tool in tools)
     raise CollectError(" ".join([refusal, *(f"{', '.join(same)}: {reason}" for reason, same in reasons.items())]))
 
 
@@ -223,10 +221,7 @@ def _table(settings: Settings) -> "CostTable | None":
 
 
 def _check_pricing(settings: Settings, collector: Collector, tool: Tool) -> None:
-    """What a report would refuse of the user's settings is refused before the program runs, if known by then.
-
-    Raises CostError, UsageError.
-    """
+    """Refuse now what a report would refuse of the user's settings, if known by now. Raises CostError, UsageError."""
     if settings.efficiency is not None:
         from eprof.energy.simulated import checked_efficiency
 
@@ -307,10 +302,7 @@ def session(setup: Setup, progress: Progress | None = None) -> Session:
 
 
 def _measurements(setup: Setup, meter: "Meter | None", components: Sequence[Component]) -> list[str]:
-    """The measurements that the user's settings want, in order; the program alone where nothing else is left.
-
-    Without a sensor none of energy.
-    """
+    """The measurements that are wanted, in order: energy with a sensor alone; where nothing is left, the program."""
     has_sensor = meter is not None or bool(components)
     return [kind for kind in setup.kinds if kind != ENERGY or has_sensor] or [PLAIN]
 

@@ -70,7 +70,7 @@ def scale(options: argparse.Namespace) -> int:
     from eprof.commands.scale import document as scale_document
     from eprof.lab.objective import parse
 
-    names = [options.objective] if options.objective else _OBJECTIVES
+    names = [*filter(None, [options.objective])] or _OBJECTIVES
     if options.keep is not None and not 0 < options.keep < 1:
         raise UsageError(f"--keep {options.keep:g}: an energy efficiency is between 0 and 1.")
     if options.deadline is not None and not 0 < options.deadline < float("inf"):

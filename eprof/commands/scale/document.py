@@ -223,14 +223,8 @@ def _shape(case: Case) -> int:
 
 
 def _about_program(program: Program) -> dict[str, Any]:
-    return {
-        "name": program.name,
-        "about": program.about,
-        "source": program.source,
-        "size": program.size,
-        "alpha": program.alpha,
-        "counts": {word: formula.text for word, formula in program.formulas.items()},
-    }
+    told = {name: getattr(program, name) for name in ("name", "about", "source", "size", "alpha")}
+    return told | {"counts": {word: formula.text for word, formula in program.formulas.items()}}
 
 
 def _lacks(rows: Sequence[Row]) -> Iterable[str]:

@@ -94,10 +94,7 @@ def fit(cluster: Cluster, program: Program, runs: Sequence[Run], predict: Sequen
 
 
 def of_program(runs: Sequence[Run], name: str) -> list[Run]:
-    """The runs of a program to fit; where all are of one, those, whatever it is called.
-
-    Raises UsageError: there are none.
-    """
+    """The runs of a program to fit, or all where they are of one, whatever its name. Raises UsageError: none is."""
     names = dict.fromkeys(run.program for run in runs)
     chosen = [run for run in runs if run.program == name or len(names) == 1]
     if not chosen:

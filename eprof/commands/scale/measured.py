@@ -22,7 +22,7 @@ from eprof.base.known import only
 from eprof.base.marks import Mark
 from eprof.base.resources import folder, log_content
 from eprof.base.resources import lines as lines_of
-from eprof.base.text import counted, listed, pattern
+from eprof.base.text import counted, listed, pattern, phrase
 from eprof.base.toml import Document
 from eprof.clusters import simulated
 from eprof.clusters.cluster import Run, medians
@@ -111,10 +111,7 @@ def _is_accounting(path: str) -> bool:
 
 
 def read_table(path: str, notes: list[str]) -> list[Row]:
-    """The rows of a table of runs: separated, of fixed width below a line of dashes, or printed by `sacct --json`.
-
-    Raises LogError with file and line.
-    """
+    """The rows of a table of runs: separated, of fixed width, or of `sacct --json`. Raises LogError with the line."""
     content = log_content(path, _MOST_BYTES)
     jobs = _accounted(content)
     if jobs is not None:
@@ -231,10 +228,7 @@ def _flat(entry: Any, way: str = "") -> Iterator[tuple[str, str]]:
 
 
 def read(paths: Sequence[str], reading: ranks.Reading | None = None) -> tuple[list[Run], list[str]]:
-    """The measured runs of tables, of simulations and of the ranks of GPU clusters, and notes.
-
-    Raises LogError with file and line.
-    """
+    """The measured runs of tables, simulations and ranks on GPUs, and notes. Raises LogError with file and line."""
     notes: list[str] = []
     runs: list[Run] = []
     reports: list[ranks.Report] = []
@@ -259,16 +253,13 @@ def read(paths: Sequence[str], reading: ranks.Reading | None = None) -> tuple[li
     if reports:
         runs += ranks.runs(reports, reading.beside, notes)
     if len({run.cluster for run in runs}) > 1:
-        runs = [replace(run, program=f"{run.program} on {run.cluster}") if run.cluster else run for run in runs]
+        runs = [replace(run, program=run.program + phrase(" on {}", run.cluster)) for run in runs]
     notes = list(dict.fromkeys(notes))
     return medians(runs, notes), notes
 
 
 def _run(row: Row) -> Run:
-    """A row of a table of measured runs as a run.
-
-    Energy of 0 or blank is not known: a meter that saw nothing saw no program either.
-    """
+    """A row as a run. Energy of 0 or blank is not known: a meter that saw nothing saw no program either."""
     processors, time_s = row.number("processes"), row.number("time_s")
     if processors is None or processors < 1 or processors != int(processors):
         raise LogError(f"{row.where}: processes is `{row.text('processes')}`, and must be a whole number from 1 on.")

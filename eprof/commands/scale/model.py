@@ -62,10 +62,7 @@ class Program(Struct, frozen=True):
     factors: Mapping[str, float] = {}
 
     def work(self, size: float, processors: int) -> Work:
-        """What a parallel program counts at a size on so many processors.
-
-        Raises UsageError: they are no numbers there.
-        """
+        """What a program counts at a size on so many processors. Raises UsageError: they are no numbers there."""
         counts = {word: self._value(formula, word, size, processors) for word, formula in self.formulas.items()}
         for word in ("on_chip", "off_chip", "io_bytes"):
             if counts.get(word, 0.0) + counts.get(f"{word}_extra", 0.0) < 0:
@@ -141,10 +138,7 @@ class Point(Struct, frozen=True):
 def points(
     cluster: Cluster, program: Program, size: float, processors: Sequence[int], clock: Clock, waiting: str
 ) -> list[Point]:
-    """The modelled points: a size on every number of processors at one clock.
-
-    Raises UsageError: the program has no counts there.
-    """
+    """The modelled points: a size on numbers of processors at a clock. Raises UsageError: there are no counts there."""
     made = []
     for number in processors:
         work = program.work(size, number)

@@ -17,8 +17,7 @@ _POWER, _FUNCTIONS = 1, 2  # processes of the trace
 def to_trace(document: Timeline, fused: Fused) -> bytes:
     """A power trace: each step of power, in W, each mark with its joules; times in us from the first power, to the ns.
 
-    The joules of a mark are those of all that runs in it. Where power is not known the counter is 0, and the mark says
-    for how long.
+    The joules of a mark are those of all that runs in it. Of unknown power the counter is 0; the mark says how long.
     """
     head = {"eprof": __version__, "title": visible(document.title), "first_s": fused.begin_s}
     return encoded(head, _rows(fused))

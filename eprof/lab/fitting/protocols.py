@@ -175,10 +175,7 @@ def leave_one_setting_out(rows: pd.DataFrame) -> list[Fold]:
 
 
 def leave_one_benchmark_out(rows: pd.DataFrame) -> list[Fold]:
-    """The protocol of a fold for each benchmark, all its settings together.
-
-    Raises EprofError if there is one benchmark only.
-    """
+    """The protocol of a fold for each benchmark, with all its settings. Raises EprofError if there is one only."""
     names = rows["benchmark"].to_numpy()
     known = list(dict.fromkeys(names))
     if len(known) < 2:
@@ -187,10 +184,7 @@ def leave_one_benchmark_out(rows: pd.DataFrame) -> list[Fold]:
 
 
 def dealt(groups: NDArray[np.int64], k: int, seed: int, groups_are: str) -> list[Fold]:
-    """The protocol of groups 0, 1... of rows dealt at random into k parts of nearly the same size.
-
-    Raises EprofError: k below 2 or above the groups.
-    """
+    """The protocol of groups 0, 1... of rows dealt at random into k parts. Raises EprofError: k does not fit them."""
     several = int(groups.max(initial=-1)) + 1
     if not 2 <= k <= several:
         raise EprofError(f"--folds {k}: needs 2 to {several}, as there are {several} {groups_are}.")

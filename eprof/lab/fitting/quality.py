@@ -80,10 +80,7 @@ def examine(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Quality:
-    """The quality of a fit: all that is in `Quality`.
-
-    leaving_out: what is left out in turn; progress: called with what is done, k of n.
-    """
+    """The quality of a fit. leaving_out: what is left out in turn; progress: called with what is done, k of n."""
     again = bootstrap(measurements, fitted.form, replicas, seed, progress)
     values = [[*replica.prices_pj, *(replica.constants[name] for name in CONSTANTS)] for replica in again]
     table = pd.DataFrame(values, columns=[*measurements.terms, *CONSTANTS], dtype=np.float64)

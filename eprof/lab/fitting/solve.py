@@ -66,10 +66,7 @@ class Fit(Struct, frozen=True, eq=False):
     rounds: int = 0
 
     def parts(self, measurements: Measurements) -> pd.DataFrame:
-        """Watts of each fitted term and constant, (n, p).
-
-        Raises MeasurementError for a term that the measurements lack.
-        """
+        """Watts of each fitted term and constant, (n, p). Raises MeasurementError: the measurements lack a term."""
         missing = [term for term in self.prices_pj.index if term not in measurements.rates]
         if missing:
             raise MeasurementError(f"The measurements have no {', '.join(missing)}, which the fit prices.")

@@ -120,10 +120,7 @@ class Columns(Struct, frozen=True, eq=False):
     wraps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def suits(self, frame: pd.DataFrame, capabilities: Collection[str] = ()) -> bool:
-        """Whether a table of measurements is of this mapping's family.
-
-        capabilities: those that its GPU may have; none: not known.
-        """
+        """Whether a table is of this mapping's family. capabilities: those that its GPU may have; none: not known."""
         if not set(self.needs) <= set(frame.columns):
             return False
         if capabilities and self.capability:

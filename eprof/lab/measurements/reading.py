@@ -420,10 +420,7 @@ class _Sheet(Struct, eq=False):
         return [f"No price is fitted for {', '.join(unread)}: the mapping {self.columns.name} makes nothing of them."]
 
     def kept(self, rows: pd.DataFrame, rates: pd.DataFrame) -> Bools:
-        """Which measured rows can be used; what is left out is noted, with its lines.
-
-        Raises MeasurementError if none can.
-        """
+        """Which measured rows can be used; notes say what is left out, by line. Raises MeasurementError if none can."""
         kept = np.ones(len(rows), dtype=np.bool_)
         power = rows["power_w"]
         timed = (rows["time_s"] > 0) | (self.columns.kind == values.USED)

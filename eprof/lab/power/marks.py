@@ -201,10 +201,7 @@ def _of_caliper(path: str, content: bytes) -> Marks:
 
 
 def _of_otf2(path: str, lines: Sequence[str]) -> Marks:
-    """Marks: regions that `otf2-print` printed, a location a rank.
-
-    Without its definitions ticks are taken for nanoseconds.
-    """
+    """Marks: regions that `otf2-print` printed, a location a rank. Without definitions a tick is taken for 1 ns."""
     per_s = next((float(match[1]) for match in map(_OTF2_CLOCK.fullmatch, lines) if match), None)
     tick_s = either(ratio(1.0, per_s), 1e-9)
     first = next((float(match[3]) for match in map(_OTF2.match, lines) if match), 0.0)

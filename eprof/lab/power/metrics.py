@@ -45,10 +45,7 @@ class _Sample(NamedTuple):
 
 
 def side_by_side(form: Samples, lines: Sequence[str]) -> tuple[list[str], list[int]]:
-    """The samples of a log as lines of a table `timestamp,gpu,...`, a column a metric, and where each begins.
-
-    None where the log has no such samples.
-    """
+    """A log's samples as lines of a table `timestamp,gpu,...`, a column a metric, and where each begins; or none."""
     if not any(re.search(form.name, line[:2000]) for line in lines[:400]):  # lines in which names are looked for
         return [], []
     rows: dict[tuple[int, str, str, str], dict[str, str]] = {}

@@ -159,8 +159,7 @@ _MOST = 1.05  # of the power of a whole that a part may have, as meters differ
 class Shared(NamedTuple):
     """Series with names of their own, and by these: what has the joules of a component, too.
 
-    Such joules are never added to the other's. too_large: components that by their names lie in another, but have more
-    power.
+    Such joules are never added to the other's. too_large: what by its name lies in another, but has more power.
     """
 
     series: list[Series]

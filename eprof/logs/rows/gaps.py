@@ -5,42 +5,91 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct, field
 
-from eprof.base.arrays import Bools, Ints
-from eprof.logs.rows.log import Idle, Names
+from eprof.base.arrays import Array, Bools, Ints
+from eprof.base.text import pattern
+from eprof.logs.rows.log import BETWEEN, During, Idle, Names
+
+_LONGEST = 1000  # gaps of which a trace is asked what the CPU did meanwhile
+_COUNTER = pattern(r"[\s#:_=-]+\d{1,18}$")  # "IO 190", "ProfilerStep#1": what loops put behind a name
+_MOST = 0.8  # of a gap, that what explains it covers
+_MOST_TOLD = 5
+
+
+class _Cover(Struct):
+    """When something runs on a GPU, in ns, taken in the order of the starts. open_ns: how long, in between, nothing."""
+
+    first: int = 0
+    end: int | None = None
+    open_ns: int = 0
+
+    def add(self, starts: Ints, time_ns: Ints) -> tuple[Ints, Ints]:
+        """Until when it ran before each start, or that start, and how long nothing ran then; (n_launches,)."""
+        if self.end is None and len(starts):
+            self.first = self.end = int(starts[0])
+        ends = np.maximum.accumulate(np.concatenate([[self.end or 0], starts + time_ns]))
+        before = np.minimum(ends[:-1], starts)
+        self.end = int(ends[-1]) if len(starts) else self.end
+        self.open_ns += int((starts - before).sum())
+        return before, starts - before
+
+    @property
+    def ns(self) -> int:
+        """How long it ran."""
+        return (self.end or 0) - self.first - self.open_ns
 
 
 class _Device(Struct):
-    """A GPU so far, in ns. start: of its latest kernel; end: until when kernels ran; busy: kernels, or copies.
+    """A GPU so far, in ns. latest: when its latest kernel started.
 
-    still: how long neither ran, until the latest start of anything; between: how much of it lies before its first
-    kernel, and before its latest.
+    still: how long nothing at all ran before its first kernel, and before its latest. first_ns: how long so before the
+    first launch of each kernel; again: the kernels that were launched again.
     """
 
-    start: int
-    end: int
-    busy: int
-    still: int = 0
-    between: tuple[int, int] | None = None
+    kernels: _Cover = field(default_factory=_Cover)
+    copies: _Cover = field(default_factory=_Cover)
+    anything: _Cover = field(default_factory=_Cover)
+    latest: int | None = None
+    still: tuple[int, int] = 0, 0
+    first_ns: dict[str, int] = field(default_factory=dict)
+    again: set[str] = field(default_factory=set)
+
+    def meet(self, kernels: Names, still_ns: Ints) -> None:
+        """Take launches of kernels. still_ns: how long nothing ran before each, since the one before."""
+        codes, places, numbers = np.unique(kernels.codes, return_index=True, return_counts=True)
+        for code, place, number in zip(codes.tolist(), places.tolist(), numbers.tolist(), strict=True):
+            name = kernels.names[code]
+            if name in self.first_ns or number > 1:
+                self.again.add(name)
+            self.first_ns.setdefault(name, int(still_ns[place]))
 
 
 class Gaps(Struct):
     """Takes the launches of a trace in the order of their starts, piece by piece.
 
-    devices: of each run and GPU. is_known: False once a launch has no time, or starts before one of an earlier piece.
+    devices: of each run and GPU. stretches: starts and ends in ns of the longest gaps, (n, 2); paths: what the CPU did
+    in most of one, by its place, and for how many ns. is_known: False once a launch has no time, or starts before one
+    of an earlier piece.
     """
 
     devices: dict[tuple[int, str | None], _Device] = field(default_factory=dict)
-    ns: int = 0
-    longest_ns: int = 0
+    stretches: Ints = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
+    paths: dict[int, tuple[tuple[str, ...], int]] = field(default_factory=dict)
     is_known: bool = True
 
-    def add(self, devices: Names, start_ns: Ints, time_ns: Ints, run: int = 0, is_kernel: Bools | None = None) -> None:
+    def add(
+        self,
+        devices: Names,
+        kernels: Names,
+        start_ns: Ints,
+        time_ns: Ints,
+        run: int = 0,
+        is_kernel: Bools | None = None,
+    ) -> None:
         """Take launches of a run; all columns (n_launches,). time_ns: below 0 where it is not known.
 
         is_kernel: False for copies and memsets, which no gap ends; None: all are kernels.
         """
-        if is_kernel is None:
-            is_kernel = np.ones(len(start_ns), dtype=bool)
+        is_kernel = np.ones(len(start_ns), dtype=bool) if is_kernel is None else is_kernel
         if not self.is_known or not len(start_ns):
             return
         if (time_ns < 0)[is_kernel].any():
@@ -49,35 +98,81 @@ class Gaps(Struct):
         for code in np.unique(devices.codes).tolist():
             own = np.flatnonzero(devices.codes == code)
             own = own[np.argsort(start_ns[own], kind="stable")]
-            starts, times, kernels = start_ns[own], np.maximum(time_ns[own], 0), is_kernel[own]
-            first = int(starts[0])
             name = (*devices.names, None)[code]  # the last is for -1
-            device = self.devices.setdefault((run, name), _Device(first, first, first))
-            still = device.still + np.cumsum(_before(starts, times, device.busy))
-            device.still, device.busy = int(still[-1]), max(device.busy, int((starts + times).max()))
-            if not kernels.any():
-                continue
-            starts, times, still = starts[kernels], times[kernels], still[kernels]
-            if device.between is None:
-                device.between, device.start, device.end = (int(still[0]), 0), int(starts[0]), int(starts[0])
-            device.between = device.between[0], int(still[-1])
-            self.is_known = self.is_known and int(starts[0]) >= device.start
-            gaps = _before(starts, times, device.end)
-            self.ns += int(gaps.sum())
-            self.longest_ns = max(self.longest_ns, int(gaps.max()))
-            device.start, device.end = int(starts[-1]), max(device.end, int((starts + times).max()))
+            device = self.devices.setdefault((run, name), _Device())
+            self._add_of(device, kernels[own], start_ns[own], np.maximum(time_ns[own], 0), is_kernel[own])
+
+    def _add_of(self, device: _Device, names: Names, starts: Ints, time_ns: Ints, is_kernel: Bools) -> None:
+        still = device.anything.open_ns + np.cumsum(device.anything.add(starts, time_ns)[1])
+        device.copies.add(starts[~is_kernel], time_ns[~is_kernel])
+        if not is_kernel.any():
+            return
+        starts, still = starts[is_kernel], still[is_kernel]
+        if device.latest is None:
+            device.latest, device.still = int(starts[0]), (int(still[0]), int(still[0]))
+        self.is_known = self.is_known and int(starts[0]) >= device.latest
+        device.meet(names[is_kernel], np.diff(still, prepend=device.still[1]))
+        device.latest, device.still = int(starts[-1]), (device.still[0], int(still[-1]))
+        before, gaps = device.kernels.add(starts, time_ns[is_kernel])
+        self.stretches = np.vstack([self.stretches, np.stack([before, starts], axis=1)[gaps > 0]])
+        if len(self.stretches) > _LONGEST:
+            lengths = self.stretches[:, 1] - self.stretches[:, 0]
+            self.stretches = self.stretches[np.argsort(-lengths, kind="stable")[:_LONGEST]]
+
+    @property
+    def shortest_ns(self) -> int:
+        """How long the shortest of the gaps is of which the trace is asked what the CPU did."""
+        return int((self.stretches[:, 1] - self.stretches[:, 0]).min(initial=np.iinfo(np.int64).max))
+
+    def explain(self, names: Names, start_ns: Ints, end_ns: Ints) -> None:
+        """Take one kind of what the CPU did, the outer kinds first; all columns (n_ranges,).
+
+        The innermost that covers most of a gap explains it, unless it lasts much longer, as a step of a program does.
+        """
+        innermost = _innermost(self.stretches, start_ns, end_ns)
+        for place in np.flatnonzero(innermost >= 0).tolist():
+            found = innermost[place]
+            start, end = self.stretches[place].tolist()
+            path, _ = self.paths.get(place, ((), 0))
+            name = _COUNTER.sub("", names.names[names.codes[found]])
+            self.paths[place] = (*path, name), min(end, int(end_ns[found])) - max(start, int(start_ns[found]))
 
     @property
     def idle(self) -> Idle | None:
         """The gaps of all GPUs together; None: there is no launch, or some start or time is not known."""
-        spans = [device.between for device in self.devices.values() if device.between is not None]
-        if not self.is_known or not spans:
+        devices = [device for device in self.devices.values() if device.latest is not None]
+        if not self.is_known or not devices:
             return None
-        still = sum(last - first for first, last in spans)
-        return Idle(self.ns * 1e-9, self.longest_ns * 1e-9, (self.ns - still) * 1e-9)
+        lengths = (self.stretches[:, 1] - self.stretches[:, 0]).tolist()
+        gaps_ns = sum(device.kernels.open_ns for device in devices)
+        during: dict[str, list[int]] = {}
+        for path, covered_ns in self.paths.values():
+            during.setdefault(BETWEEN.join(path), []).append(covered_ns)
+        told = [During(doing, len(own), sum(own) * 1e-9) for doing, own in during.items()]
+        return Idle(
+            gaps_ns * 1e-9,
+            max(lengths, default=0) * 1e-9,
+            (gaps_ns - sum(device.still[1] - device.still[0] for device in devices)) * 1e-9,
+            sum(device.copies.ns for device in self.devices.values()) * 1e-9,
+            sum(device.anything.ns - device.kernels.ns for device in self.devices.values()) * 1e-9,
+            sum(device.first_ns[name] for device in devices for name in device.again) * 1e-9,
+            tuple(sorted(told, key=lambda each: -each.time_s)[:_MOST_TOLD]),
+        )
 
 
-def _before(starts: Ints, time_ns: Ints, end: int) -> Ints:
-    """How long nothing ran before each start, where what ran earlier ended at `end`; (n_launches,), in their order."""
-    ends = np.maximum.accumulate(np.concatenate([[end], starts + time_ns]))[:-1]
-    return np.maximum(starts - ends, 0)
+def _innermost(gaps: Ints, starts: Ints, ends: Ints) -> Array:
+    """The shortest of ranges that cover most of each gap, and that it fills half of; (n_gaps,), -1: none."""
+    innermost = np.full(len(gaps), -1)
+    order = np.argsort(gaps.sum(axis=1), kind="stable")
+    # What covers most of a gap is there in its middle. Times are doubled, so that a middle is whole.
+    middles = gaps.sum(axis=1)[order]
+    first, stop = np.searchsorted(middles, 2 * starts), np.searchsorted(middles, 2 * ends, "right")
+    numbers = np.maximum(stop - first, 0)
+    covers = np.repeat(np.arange(len(starts)), numbers)
+    gap = order[np.arange(numbers.sum()) + np.repeat(first - np.cumsum(numbers) + numbers, numbers)]
+    covered = np.minimum(ends[covers], gaps[gap, 1]) - np.maximum(starts[covers], gaps[gap, 0])
+    is_most = (covered >= _MOST * (gaps[gap, 1] - gaps[gap, 0])) & (2 * covered >= (ends - starts)[covers])
+    covers, gap = covers[is_most], gap[is_most]
+    shortest_last = np.argsort(starts[covers] - ends[covers], kind="stable")
+    innermost[gap[shortest_last]] = covers[shortest_last]
+    return innermost

@@ -213,7 +213,6 @@ class Clock(Struct, frozen=True):
 
 
 def _mean(clocks: Iterable[tuple[float | None, float]]) -> float | None:
-    """The mean of MHz over seconds; None where no clock is known."""
     known = [(mhz, time_s) for mhz, time_s in clocks if mhz is not None]
     if not known:
         return None
@@ -246,25 +245,39 @@ class Shape(Struct, frozen=True):
     shared_byte: float
 
 
+class During(Struct, frozen=True):
+    """What the CPU did in some gaps of a trace, from the outside in (`BETWEEN`): how many they are, and their time."""
+
+    doing: str
+    gaps: int
+    time_s: float
+
+
 class Idle(Struct, frozen=True):
     """How long no kernel of a trace ran between its first and its last, in all and at a stretch, in s.
 
-    copied_s: how much of it copies took; 0 where the trace does not tell when they ran.
+    copied_s: how much of it copies took. copies_s: how long copies and memsets ran at all, those beside each other
+    once; alone_s: how long of it no kernel ran. first_s: how much of time_s nothing ran before the first launch of a
+    kernel that came again: what a start takes. during: what the CPU did in the longest gaps, as far as the trace tells.
     """
 
     time_s: float
     longest_s: float
-    copied_s: float = 0.0
+    copied_s: float
+    copies_s: float
+    alone_s: float | None  # None: an older report did not tell
+    first_s: float = 0.0
+    during: tuple[During, ...] = ()
 
 
 class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     """One file as it was read: see `Source.log`. `format` names the kinds of table in it; `notes` are for the user.
 
-    clocks: those that the launches ran at, a device each, where the log has them.
-    device: the only one that lines beside the tables name. limit_w: the power limit that these tell of it. calls: who
-    called whom, where the log tells it. shapes: of launches, where a log has them beside its counters. by_line: rows of
-    `tables` again, a source line each as `part`. idle: how long no kernel ran between the launches of a trace, where
-    each tells its start. copies_s: how long copies and memsets took, which are no kernels.
+    runs: how many runs or processes launched its kernels. clocks: those that the launches ran at, a device each, where
+    the log has them. device: the only one that lines beside the tables name. limit_w: the power limit that these tell
+    of it. calls: who called whom, where the log tells it. shapes: of launches, where a log has them beside its
+    counters. by_line: rows of `tables` again, a source line each as `part`. idle: how long no kernel ran between the
+    launches of a trace, where each tells its start. copies_s: how long copies and memsets took, which are no kernels.
     """
 
     path: str
@@ -277,7 +290,7 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     notes: tuple[str, ...] = ()
     command: str | None = None
     example_skipped: str | None = None
-    processes: int = 1
+    runs: int = 1
     clocks: tuple[Clock, ...] = ()
     device: str | None = None
     limit_w: float | None = None

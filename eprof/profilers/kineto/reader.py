@@ -17,7 +17,7 @@ from operator import attrgetter
 import msgspec
 import numpy as np
 
-from eprof.base.arrays import Columns
+from eprof.base.arrays import Columns, Ints
 from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED
 from eprof.base.known import mapped, only
@@ -78,16 +78,19 @@ def _read(source: Source, trace: Trace, parts: str | None) -> Log:
 
 
 def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: list[str], gaps: Gaps) -> Table | None:
-    """The times of kernels as they ran, from a PyTorch trace. gaps: takes these, and when copies ran."""
+    """The times of kernels as they ran, from a PyTorch trace. gaps: takes these, when copies ran, what the CPU did."""
     kernels = [event for event in events if event.cat == _KERNEL]
     if not kernels:
         return None
-    copies = [event for event in events if event.cat in _OTHERS and event.dur >= 0 and abs(event.ts) < _LATEST_US]
-    work = [*kernels, *copies]
-    start_ns = np.array([_nanoseconds(event) for event in work], dtype=np.int64)
-    time_ns = (1e3 * np.array([event.dur for event in work])).round().astype(np.int64)
-    all_devices = _devices([link(event) for event in work], trace.gpus)
-    gaps.add(all_devices, start_ns, time_ns, is_kernel=np.arange(len(work)) < len(kernels))
+    timed = [event for event in events if event.dur >= 0 and abs(event.ts) < _LATEST_US]
+    work = [*kernels, *(event for event in timed if event.cat in _OTHERS)]
+    start_ns, time_ns = _times(work)
+    columns = _devices([link(event) for event in work], trace.gpus), _kernel_names(work)
+    gaps.add(*columns, start_ns, time_ns, is_kernel=np.arange(len(work)) < len(kernels))
+    for kind in ((_ANNOTATION,), (_OPERATOR,), _CALLS):
+        ranges = [event for event in timed if event.cat in kind]
+        begins_ns, lasts_ns = _times(ranges)
+        gaps.explain(Names.of(event.name for event in ranges), begins_ns, begins_ns + lasts_ns)
 
     links = [link(kernel) for kernel in kernels]
     call_of = {link(event).correlation: event for event in events if event.cat in _CALLS}
@@ -107,6 +110,12 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
         operator=_operators(events, [call_of.get(each.correlation) for each in links], notes),
     )
     return Table(TRACE, rows, Columns.of({}, len(kernels)), {})
+
+
+def _times(events: Sequence[Event]) -> tuple[Ints, Ints]:
+    """When events of a PyTorch trace started, and how long they took, in ns."""
+    starts = np.array([_nanoseconds(event) for event in events], dtype=np.int64)
+    return starts, (1e3 * np.array([event.dur for event in events])).round().astype(np.int64)
 
 
 def _nanoseconds(kernel: Event) -> int:
@@ -196,20 +205,21 @@ def _paths(events: Sequence[Event], launches: Iterable[Event]) -> dict[int, str]
 
 
 def _path(launch: Event, around: Sequence[Event]) -> str:
-    operators = [scope.name for scope in around if scope.cat == _OPERATOR]
-    frames = [frame for scope in around if (frame := _frame(scope))]
-    operator = [OUTSIDE, *operators][-1].removeprefix(_BACKWARD)
+    """What encloses a launch: annotations, modules, functions whose backward pass runs; and the operator."""
+    frames = []
+    operator = OUTSIDE
+    for scope in around:
+        if scope.cat == _PYTHON:
+            frames.append(scope.name.removeprefix(_MODULE))
+        elif scope.cat == _ANNOTATION:
+            frames.append(scope.name)
+        elif scope.name.startswith(_BACKWARD):
+            frames.append(scope.name.removeprefix(_BACKWARD))
+        if scope.cat == _OPERATOR:
+            operator = scope.name.removeprefix(_BACKWARD)
     if "GraphLaunch" in launch.name:
         operator = GRAPH
+    frames = [frame for frame in frames if frame]
     if frames and frames[-1] == operator:
         frames.pop()
     return BETWEEN.join(name.replace(BETWEEN, ">") for name in (*frames, operator))
-
-
-def _frame(scope: Event) -> str | None:
-    """What an event adds to an operator path: an annotation, a module, the function whose backward pass runs."""
-    if scope.cat == _PYTHON:
-        return scope.name.removeprefix(_MODULE)
-    if scope.cat == _ANNOTATION:
-        return scope.name
-    return scope.name.removeprefix(_BACKWARD) if scope.name.startswith(_BACKWARD) else None

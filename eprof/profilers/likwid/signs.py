@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eprof.base.marks import Mark
-from eprof.base.signs import Signs
+from eprof.base.signs import Signs, reads
 from eprof.base.text import pattern
 
 if TYPE_CHECKING:
@@ -19,11 +19,6 @@ _SIGN = pattern(rb"(?:^|\n)(?:\| +Event +\| +Counter +\||Event,Counter,(?:HWThre
 _MESSAGE = pattern(rb"WARN: .*|ERROR: .*|Sleeping longer as likwid_sleep.*|Running without Marker API.*|")
 _AMD = b"AMDuProfPcm Report"
 _WHOLE = 4000  # bytes of a file that its first block shows to its end
-
-
-def _reader_of(block: bytes) -> str | None:
-    # The word alone is found much sooner, and most logs lack it.
-    return "reader" if (b"Counter" in block or b"EventCount" in block) and _SIGN.search(block) else None
 
 
 def _refusal(path: str, head: bytes) -> str | None:
@@ -48,4 +43,9 @@ def _marks(launches: Launches) -> Columns:
     return launches.marked(Mark.MISSING, counters.beside(NOT_ALL) > 0).marks
 
 
-SIGNS = Signs(reader_of=_reader_of, refusal=_refusal, lower_bounds=_marks)
+SIGNS = Signs(
+    # The word alone is found much sooner, and most logs lack it.
+    reader_of=reads("reader", lambda block: (b"Counter" in block or b"EventCount" in block) and _SIGN.search(block)),
+    refusal=_refusal,
+    lower_bounds=_marks,
+)

@@ -140,16 +140,13 @@ class _Reader(Struct):
         if table is not None and rows is not None:
             self._take(table, [rows])
             self.lines += size(rows)
-        else:
-            self._feed_lines(block.lines)
-
-    def _feed_lines(self, block: bytes) -> None:
-        lines = block.decode("utf-8", "replace").split("\n")
+            return
+        lines = block.lines.decode("utf-8", "replace").split("\n")
         if not lines[-1]:
             lines.pop()
         elif lines[-1].count('"') % 2:
             self.is_cut = True
-        starts = headers.headers(lines, block)
+        starts = headers.headers(lines, block.lines)
         ends = [place for place, _ in starts] + [len(lines)]
         self._more_lines(lines[: ends[0]])
         for (place, section), end in zip(starts, ends[1:], strict=True):
@@ -207,7 +204,10 @@ class _Reader(Struct):
         section = table.section
         if section.kind == UNKNOWN:
             return
-        self.program = self.program or _program(section, lines)
+        if self.program is None and (place := section.at("Process Name")) is not None:
+            first = map(section.split, lines[:_LOOK])
+            programs = (fields[place] for fields in first if len(fields) >= section.least)
+            self.program = next(filter(None, programs), None)
         if section.kind == LONG:
             lines = lines_with_advice(section, lines)
         parsed = rows(section, lines, table.wanted)
@@ -312,9 +312,9 @@ class _Reader(Struct):
             # The program that the first rows are of, with its path if ncu gives it.
             command=next(programs, None),
             example_skipped=self.example or None,
-            processes=max(1, len(processes)),
+            runs=max(1, len(processes)),
             clocks=derived.joined(self.collected.clocks),
-            idle=self.nsys.gaps.idle,
+            idle=self.nsys.idle,
             copies_s=self.nsys.copies_s,
         )
 
@@ -376,14 +376,3 @@ def _all_rows(table: _Table, block: bytes) -> Piece | None:
     if table.section.kind == LONG:
         block = block_with_advice(table.section, block)
     return many_rows(table.section, block, table.wanted, table.names)
-
-
-def _program(section: Section, lines: Sequence[str]) -> str | None:
-    place = section.at("Process Name")
-    if place is None:
-        return None
-    for line in lines[:_LOOK]:
-        fields = section.split(line)
-        if len(fields) >= section.least and fields[place]:
-            return fields[place]
-    return None

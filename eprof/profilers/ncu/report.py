@@ -69,7 +69,7 @@ def read(source: Source, _: object, keep: Container[str] | None, *__: object) ->
         log.tables,
         [*source.notes, *log.notes],
         command=shape.program,
-        processes=max(1, len(set(shape.pids))),
+        runs=max(1, len(set(shape.pids))),
         clocks=log.clocks,
     )
 

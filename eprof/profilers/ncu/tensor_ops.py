@@ -52,11 +52,6 @@ def by_op_name(types: str) -> str:
     return f"sm__ops_path_tensor_op_*_src_{types}*.sum"
 
 
-def part_name(types: str) -> str:
-    """What that sum is called where the log has only what adds up in one of FP16 and FP32."""
-    return f"{whole_name(types)}[part]"
-
-
 def is_read(name: str, keep: Container[str]) -> bool:
     """Whether a tensor core metric is part of a wanted sum."""
     metric = _tensor_metric(name)
@@ -77,7 +72,7 @@ def parts(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
             name = whole_name(types) if whole else by_op_name(types)
             results = {metric.dst for metric in chosen}
             if types in _ADDS_UP_IN_TWO and None not in results and len(results) == 1:
-                name = part_name(types)
+                name = f"{whole_name(types)}[part]"  # only what adds up in one of FP16 and FP32
             sums[name] = tuple(metric.name for metric in chosen)
     return sums
 

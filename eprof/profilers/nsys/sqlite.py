@@ -6,16 +6,18 @@ Only the table of kernels is added up. It is joined by numbers that are unique (
 
 import math
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
+import numpy as np
 from msgspec import Struct
 
 from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED
 from eprof.base.known import mapped, only
-from eprof.base.text import counted
+from eprof.base.text import counted, pattern
 from eprof.logs.rows.cells import no_kernels
-from eprof.logs.rows.log import LAUNCH, Idle, Log
+from eprof.logs.rows.gaps import Gaps
+from eprof.logs.rows.log import LAUNCH, Log, Names
 from eprof.logs.rows.stream import Source
 from eprof.profilers.nsys.signs import KIND
 from eprof.profilers.nsys.tables import DATABASE, Timed, table_of
@@ -24,6 +26,10 @@ KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 _STRINGS, _GPUS, _ORDINALS = "StringIds", "TARGET_INFO_GPU", "TARGET_INFO_CUDA_DEVICE"
 _CAPTURE, _PROCESSES, _DIAGNOSTICS = "META_DATA_CAPTURE", "PROCESSES", "DIAGNOSTIC_EVENT"
 _COPIES = {"CUPTI_ACTIVITY_KIND_MEMCPY": "copies", "CUPTI_ACTIVITY_KIND_MEMSET": "memsets"}
+# What the CPU does, the outer kind first, and the column that numbers its name.
+_OF_THE_CPU = {"NVTX_EVENTS": "textId", "CUPTI_ACTIVITY_KIND_RUNTIME": "nameId"}
+_VERSION = pattern(r"_v\d{1,9}(?:_pt[sd][sz])?$")  # "cudaLaunchKernel_v7000"
+_ROWS = 1 << 16  # that are held as Python's numbers
 _GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 _NAMES = ("demangledName", "shortName", "mangledName")  # the best first
 _NO_NAME = "(a kernel without name)"
@@ -78,22 +84,48 @@ def read(source: Source, connection: sqlite3.Connection, tables: Iterable[str], 
         [*source.notes, *_notes(database, kernels, len(pids))],
         format_=KIND,
         command=_command(database, pids),
-        processes=max(1, len(pids)),
-        idle=_idle(database) if len(pids) < 2 else None,
+        runs=max(1, len(pids)),
+        idle=_gaps(database).idle if len(pids) < 2 else None,
         copies_s=sum(seconds for _, _, seconds in _copies(database)),
     )
 
 
-def _idle(database: _Database) -> Idle | None:
-    """How long no kernel ran between those of one process in nsys's database; None: some have no time."""
-    timed, until = _TIMED.format("k"), "rows between unbounded preceding and 1 preceding"
-    gaps = (
-        f"select k.start - max(k.end) over (partition by k.deviceId order by k.start {until}) ns, {timed} is_timed "
-        f"from {KERNELS} k"
-    )
-    sums = "total(max(ns, 0)), coalesce(max(ns), 0), min(is_timed)"
-    ns, longest_ns, is_known = database.connection.execute(f"select {sums} from ({gaps})").fetchone()
-    return Idle(ns * 1e-9, max(longest_ns, 0) * 1e-9) if is_known else None
+def gaps_of(connection: sqlite3.Connection, kernels: Mapping[str, str], copies: Iterable[str]) -> Gaps:
+    """The gaps between the kernels in a database of CUPTI's tables, with the copies and memsets in them.
+
+    kernels: tables, and the columns of names in them. A kernel without a time leaves the gaps open.
+    """
+    gaps = Gaps()
+    rows = "select iif({0}, {1}.start, 0) start, iif({0}, {1}.end - {1}.start, -1) ns, {1}.deviceId"
+    parts = [f"{rows.format(_TIMED.format(table), table)}, {name}, 1 from {table}" for table, name in kernels.items()]
+    for table in copies:
+        timed = _TIMED.format(table)
+        if {"start", "end", "deviceId"} <= {str(row[1]) for row in connection.execute(f"pragma table_info({table})")}:
+            parts.append(f"{rows.format(timed, table)}, null, 0 from {table} where {timed}")
+    cursor = connection.execute(f"{' union all '.join(parts)} order by start")
+    while held := cursor.fetchmany(_ROWS):
+        starts, ns, devices, names, is_kernel = zip(*held, strict=True)
+        columns = Names.of(map(str, devices)), Names.of(map(str, names))
+        gaps.add(*columns, np.array(starts), np.array(ns), is_kernel=np.array(is_kernel, dtype=bool))
+    return gaps
+
+
+def _gaps(database: _Database) -> Gaps:
+    """The gaps between the kernels of one process in nsys's database, and what the CPU did meanwhile."""
+    name = ", ".join(column for column in _NAMES if database.has(KERNELS, column)) or "null"
+    gaps = gaps_of(database.connection, {KERNELS: f"coalesce({name}, null)"}, _COPIES.keys() & database.columns)
+    for table, column in _OF_THE_CPU.items():
+        if database.has(table, "start", "end", column) and database.has(_STRINGS, "id", "value"):
+            own = "t.text" if database.has(table, "text") else "null"
+            rows = database.connection.execute(
+                f"select coalesce({own}, s.value), t.start, t.end from {table} t left join {_STRINGS} s "
+                f"on s.id = t.{column} where {_TIMED.format('t')} and 2 * (t.end - t.start) >= ?",
+                [gaps.shortest_ns],
+            ).fetchall()
+            names, starts, ends = zip(*rows, strict=True) if rows else ((), (), ())
+            shown = Names.of(_VERSION.sub("", _text(name)) or None for name in names)
+            gaps.explain(shown, np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64))
+    return gaps
 
 
 def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
@@ -115,7 +147,8 @@ def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
     rows = database.connection.execute(
         f"select {name}, number, process, part, is_timed, launches, ns from ("
         f"select {ids}, k.deviceId number, {pid} process, {part} part, {timed} is_timed, count(*) launches, "
-        f"sum(k.end - k.start) ns, min(k.rowid) first from {KERNELS} k group by {groups}) order by first"
+        f"sum(case when {timed} then k.end - k.start end) ns, min(k.rowid) first "
+        f"from {KERNELS} k group by {groups}) order by first"
     ).fetchall()
     device_of = _devices(database, [(number, process) for _, number, process, *_ in rows])
     added: dict[tuple[str, str | None, str | None, int], list[int]] = {}
@@ -123,7 +156,7 @@ def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
         key = (_text(text) or _NO_NAME, device_of[number, process], mapped(str, place), is_timed)
         sums = added.setdefault(key, [0, 0])
         sums[0] += launches
-        sums[1] += ns if is_timed else 0
+        sums[1] += ns or 0
     for (kernel, device, place, is_timed), (launches, ns) in added.items():
         yield Timed(kernel, device, launches, ns * 1e-9 if is_timed else float("nan"), place)
 

@@ -23,8 +23,9 @@ from eprof.base.known import mapped
 from eprof.base.resources import folder
 from eprof.base.text import counted, pattern, phrase, when
 from eprof.base.toml import Document
+from eprof.logs.rows.cells import no_kernels
 from eprof.logs.rows.gaps import Gaps
-from eprof.logs.rows.log import LAUNCH, Log, Names, Table, TableRows, part_of, told_apart
+from eprof.logs.rows.log import LAUNCH, Idle, Log, Names, Table, TableRows, part_of, told_apart
 from eprof.logs.rows.numbers import ENGLISH, values
 from eprof.logs.rows.sections import Piece, Section, below, names_of, split, together
 from eprof.logs.rows.stream import Source
@@ -62,7 +63,8 @@ _GROUP = 3  # digits of the last group of a whole number
 _OBJECT = pattern(r'\{\s*"')  # never inside of a string: quotes are escaped there
 _LONGEST = 4 << 20  # characters of an object
 _DECODER = json.JSONDecoder()
-_COPY = "[CUDA mem"
+_COPY = "["  # as in "[CUDA memcpy HtoD]": no kernel begins so, and a last line may be cut off
+_HELD = 1 << 13  # rows of a trace
 
 
 class Numbers:
@@ -225,9 +227,9 @@ class Nsys(Struct):
     shape: Shape | None = None
     heading: str | None = None
     numbers: Numbers = field(default_factory=Numbers)
-    others: int = 0
-    copies_s: float = 0.0
+    copies: dict[str, list[float]] = field(default_factory=dict)
     gaps: Gaps = field(default_factory=Gaps)
+    held: list[tuple[str | None, str, int, int, bool]] = field(default_factory=list)
     text: int | None = None
     foreign: int | None = None
 
@@ -282,22 +284,36 @@ class Nsys(Struct):
         if time is None or launches is None or not launches.is_integer() or launches > _MOST_LAUNCHES:
             return False
         name = row[shape.report.name]
-        is_kernel = row.get("Category", "CUDA_KERNEL") == "CUDA_KERNEL" and not name.startswith("[CUDA mem")
+        is_kernel = row.get("Category", "CUDA_KERNEL") == "CUDA_KERNEL" and not name.startswith(_COPY)
+        start = numbers.value(row.get(shape.start, ""), is_text)
+        start_ns = round((start or 0.0) * shape.start_scale)
+        if shape.is_trace:
+            time_ns = -1 if start is None else round(1e9 * time * shape.scale)
+            self.held.append((row.get("Device") or None, name, start_ns, time_ns, is_kernel))
+            if len(self.held) >= _HELD:
+                self._add_gaps()
         if name and is_kernel:
             many = launches if shape.report.is_mean else 1.0
-            start = numbers.value(row.get(shape.start, ""), is_text)
-            start_ns = round((start or 0.0) * shape.start_scale)
-            if shape.is_trace:
-                time_ns = -1 if start is None else round(1e9 * time * shape.scale)
-                self.gaps.add(Names.of([row.get("Device") or None]), np.array([start_ns]), np.array([time_ns]))
             part = row.get(STREAM) if self.parts else None
             if self.parts == LAUNCH and start is not None:
                 part = part_of(start_ns, part or None)
             self.add(shape, name, row.get("Device"), int(launches), time * shape.scale * many, part or None)
         else:
-            self.others += 1
-            self.copies_s += time * shape.scale
+            self.add_copies(shape, int(launches), time * shape.scale)
         return True
+
+    def _add_gaps(self) -> None:
+        if self.held:
+            devices, names, start_ns, time_ns, is_kernel = zip(*self.held, strict=True)
+            columns = Names.of(devices), Names.of(names)
+            self.gaps.add(*columns, np.array(start_ns), np.array(time_ns), is_kernel=np.array(is_kernel))
+            self.held = []
+
+    @property
+    def idle(self) -> Idle | None:
+        """The gaps between the kernels of nsys's trace; None: it tells none, or no starts."""
+        self._add_gaps()
+        return self.gaps.idle
 
     def add(
         self, shape: Shape, name: str, device: str | None, launches: int, seconds: float, part: str | None = None
@@ -306,6 +322,17 @@ class Nsys(Struct):
         own = self.sums.setdefault(shape.report.report, {}).setdefault((name, device or None, part), [0, 0.0])
         own[0] += launches
         own[1] += seconds
+
+    def add_copies(self, shape: Shape, number: int, seconds: float) -> None:
+        """Copies and memsets in nsys's tables, each of which may tell them all."""
+        before = self.copies.setdefault(shape.report.report, [0, 0.0])
+        before[0] += number
+        before[1] += seconds
+
+    @property
+    def copies_s(self) -> float:
+        """How long copies and memsets took, by the best of nsys's tables."""
+        return next((self.copies[kind][1] for kind in reports() if kind in self.copies), 0.0)
 
     @property
     def kernels(self) -> list[Timed]:
@@ -329,10 +356,12 @@ class Nsys(Struct):
                 f"nsys cut {cut} names of kernels off in its text (they end in {_CUT}): kernels alike up to there "
                 f"are added up, and none is found in a log of counters; write whole names with `{COMMAND}`"
             )
+        for number, seconds in [self.copies[kind] for kind in reports() if kind in self.copies][:1]:
+            yield no_kernels([("copies and memsets", int(number), seconds)])
 
     def why_no_table(self) -> str | None:
         """One sentence if the log is of nsys; None if it is not."""
-        if self.foreign is not None or self.others:
+        if self.foreign is not None or self.copies:
             return f"the log has tables of nsys but none of kernels; make one with `{COMMAND} > times.csv`"
         if self.text is not None:
             return f"the tables of nsys are printed as text (line {self.text}); write them with `{COMMAND} > times.csv`"
@@ -394,7 +423,7 @@ def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str |
         rows_have = counted(skipped, "row has", "rows have")
         notes.append(f"{rows_have} no readable time or number of launches and is skipped, for example: {example}")
     about = {"lines": lines, "skipped_lines": skipped, "example_skipped": example or None}
-    return source.log([nsys.table()], notes, format_=KIND, idle=nsys.gaps.idle, copies_s=nsys.copies_s, **about)
+    return source.log([nsys.table()], notes, format_=KIND, idle=nsys.idle, copies_s=nsys.copies_s, **about)
 
 
 def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
@@ -444,14 +473,15 @@ def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
     is_copy = _where(names, [name.strip().startswith(_COPY) for name in names.names])
     is_stray = ~(seconds >= 0) | _where(names, [not name.strip() for name in names.names])
     is_kernel = ~is_copy & ~is_stray
-    nsys.others += int(is_copy.sum())
-    nsys.copies_s += float(np.nansum(seconds[is_copy]))
+    if is_copy.any():
+        nsys.add_copies(shape, int(is_copy.sum()), float(np.nansum(seconds[is_copy])))
     start = section.at(shape.start)
     start_ns = None
     if start is not None:
         start_ns = np.nan_to_num(values(table[start], ENGLISH) * shape.start_scale).round().astype(np.int64)
         time_ns = (1e9 * np.nan_to_num(seconds, nan=-1e-9)).round().astype(np.int64)
-        nsys.gaps.add(devices.chosen(~is_stray), start_ns[~is_stray], time_ns[~is_stray], 0, is_kernel[~is_stray])
+        columns = devices.chosen(~is_stray), names.chosen(~is_stray)
+        nsys.gaps.add(*columns, start_ns[~is_stray], time_ns[~is_stray], is_kernel=is_kernel[~is_stray])
     names, devices = names.chosen(is_kernel), devices.chosen(is_kernel)
     parts = Names((), np.full(len(is_kernel), -1, dtype=np.int32))
     stream = section.at(STREAM)

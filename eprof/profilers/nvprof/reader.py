@@ -30,6 +30,7 @@ from eprof.profilers import signs
 from eprof.profilers.nvprof import text
 from eprof.profilers.nvprof.sections import SummarySection, TraceSection, UsageSection, WideSection
 from eprof.profilers.nvprof.tables import (
+    DEVICE,
     EVENTS,
     FOREIGN_NCU,
     FOREIGN_NSYS,
@@ -253,7 +254,6 @@ class Outcome(Struct):
     tables: int = 0
     skipped_lines: int = 0
     example_skipped: str | None = None
-    pids: set[str] = field(default_factory=set)
     foreign: tuple[str, int] | None = None
     headerless: tuple[int, str] | None = None
     lost_rows: list[int] = field(default_factory=list)
@@ -320,13 +320,16 @@ class Walk:
         self.seen.lines += len(rows)
         self.seen.rows += len(rows)
         self._last_skipped = False
+        self._whole = ""
         return True
 
     def close(self) -> None:
         """The nvprof log ends."""
         in_table = not self.source.ends_with_newline and (self._section is not None or bool(self._given))
         self.seen.cut_off = in_table and self._last_skipped and not self.seen.unquoted
-        self.seen.ends_in_row = in_table and not self._last_skipped
+        # A name in quotes that are closed is whole, and what is behind copies and calls are no kernels.
+        may_be_cut = not self._whole.endswith('"') and (self._section is None or self._section.is_in_kernels)
+        self.seen.ends_in_row = in_table and not self._last_skipped and may_be_cut
         self._end_table()
         for section in self._given:
             section.close()
@@ -362,7 +365,7 @@ class Walk:
             skipped_lines=seen.skipped_lines,
             command=seen.messages.command,
             example_skipped=seen.example_skipped,
-            processes=max(1, len(seen.pids)),
+            runs=len({run for table in tables for run in table.rows.run.tolist()}),
             device=device,
             several_devices=len(seen.devices) > 1,
             shapes=tuple(shapes),
@@ -394,7 +397,6 @@ class Walk:
                 self.seen.foreign = self.seen.foreign or (FOREIGN_NCU, self.seen.lines)
             elif pid:
                 self._pid = pid
-                self.seen.pids.add(pid)
             if words.strip().endswith(("result:", "calls:")):
                 self._topic = words.strip()
             if _REPLAY in words:
@@ -440,6 +442,8 @@ class Walk:
             fields = split(line)
             tables = self._given if section is None else [section]
             taken = any(table.accepts(fields) for table in tables)
+            if taken and section is not None and section.header.kind == IGNORED:
+                self._name_device_in(section.header, fields)
         self.seen.rows += taken
         return taken
 
@@ -448,6 +452,12 @@ class Walk:
         if match:
             name = match["whole"] or f"{match['name'].strip()} ({match['number']})"
             self.seen.devices.setdefault(name.strip(), self.seen.lines)
+
+    def _name_device_in(self, header: Header, fields: Sequence[str]) -> None:
+        """Totals of Unified Memory name the device, which the summary above them does not."""
+        place = header.position("Device")
+        if place is not None and DEVICE.search(fields[place]):
+            self.seen.devices.setdefault(fields[place].strip(), self.seen.lines)
 
     def _skip(self, line: str) -> None:
         """Program output in nvprof's log: counted, one example kept. Rows that lost their header are counted too."""
@@ -539,7 +549,7 @@ class Block:
 
     @cached_property
     def _ends(self) -> Array:
-        steps = range(0, len(self.data), _STEP)
+        steps = range(0, len(self.data) or 1, _STEP)  # a block of NULs is empty
         return np.concatenate([np.flatnonzero(self._bytes[step : step + _STEP] == _NEWLINE) + step for step in steps])
 
     @cached_property

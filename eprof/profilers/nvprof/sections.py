@@ -337,10 +337,10 @@ def _is_stripped(name: str) -> bool:
 
 
 class TraceSection(ColumnSection):
-    """`"Start","Duration","Grid X",...,"Device","Context","Stream",...,"Name"`. tells_gaps: starts are not rounded."""
+    """`"Start","Duration","Grid X",...,"Device","Context","Stream",...,"Name"`. rounded: of a start, what it lacks."""
 
     has_units = True
-    tells_gaps = True
+    rounded = 0.0
 
     def __init__(self, header: Header, run: int, store: Store) -> None:
         super().__init__(header, run, store)
@@ -414,10 +414,11 @@ class TraceSection(ColumnSection):
         device = devices[is_launch]
         kernel = name[is_launch]
         piece = Piece.of_run(self.run, device, kernel, np.ones(len(kernel), np.int64), time_s[is_launch])
-        if self.tells_gaps:
-            start_ns = np.nan_to_num(rows.numbers(self.start) * (self._start_unit * 1e9)).round().astype(np.int64)
-            time_ns = (1e9 * np.nan_to_num(time_s, nan=-1e-9)).round().astype(np.int64)
-            self.store.gaps.add(self.store.devices.column(devices), start_ns, time_ns, self.run, is_launch)
+        start_ns = np.nan_to_num(rows.numbers(self.start) * (self._start_unit * 1e9)).round().astype(np.int64)
+        time_ns = (1e9 * np.nan_to_num(time_s, nan=-1e-9)).round().astype(np.int64)
+        time_ns += is_launch * (self.rounded * start_ns).astype(np.int64)  # no gap is made of rounded starts
+        columns = self.store.devices.column(devices), self.store.kernels.column(name)
+        self.store.gaps.add(*columns, start_ns, time_ns, self.run, is_launch)
         if self.stream is not None and self.store.by == LAUNCH:
             parts = map(part_of, start_ns.tolist(), rows.each(self.stream, self.store.each(str, np.object_)))
             piece.part = np.array([self.store.part_of(part) for part in parts], dtype=np.int32)[is_launch]
@@ -478,18 +479,15 @@ class UsageSection(Section):
         """Keep what ran on the GPU. A row of type "Range:" says that the table is of an NVTX range."""
         # A header that lost its beginning has no type, but the rows still tell.
         kind = fields[self.type] if self.type is not None else ("GPU activities", "API calls")["API calls" in fields]
+        self.is_in_kernels = kind == "GPU activities" and is_kernel(fields[self.name].strip())
         self._of_range |= kind.startswith("Range")
         if kind == "GPU activities":
             time_s = seconds(fields[self.time], self.unit)
             self._activities.append((fields[self.name].strip(), int(fields[self.calls]), time_s))
-            self.say_rounded()
-
-    def say_rounded(self) -> None:
-        """Note that times of nvprof's GPU summary are rounded, if they are."""
-        if self.unit is None:
-            self.store.note(
-                "the times of a GPU summary have their unit glued to them, so they are rounded to 4-5 digits"
-            )
+            if self.unit is None:
+                self.store.note(
+                    "the times of a GPU summary have their unit glued to them, so they are rounded to 4-5 digits"
+                )
 
     def close(self) -> None:
         """Hand over the rows of nvprof's GPU summary, unless a trace of the whole run has their launches too."""

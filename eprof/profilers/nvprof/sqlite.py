@@ -67,11 +67,14 @@ def _read(source: Source, path: Path, keep: Container[str] | None, parts: str | 
             metrics = _Metrics(base, store) if _METRICS in counted else None
             for table in (name for name in _KERNEL_TABLES if name in tables):
                 _kernels(base, table, store, COUNTED if counted else _KIND, metrics)
+            if not counted:  # counters make kernels run one after another
+                kernels = dict.fromkeys(tables.intersection(_KERNEL_TABLES), "name")
+                store.gaps = nsys_sqlite.gaps_of(base, kernels, tables.intersection(_COPY_TABLES))
             for table, name in _COPY_TABLES.items():
                 if table in tables:
-                    number, time_ns = base.execute(f"select count(*), sum(end - start) from {table}").fetchone()
+                    number, time_ns = base.execute(f"select count(*), total(end - start) from {table}").fetchone()
                     if number:
-                        store.count_other(name, number, time_ns * 1e-9 if isinstance(time_ns, int) else 0.0)
+                        store.count_other(name, number, time_ns * 1e-9)
     except (sqlite3.Error, UnicodeDecodeError) as err:  # the latter from what sqlite3 says of damaged bytes
         raise LogError(
             f"{source.path}: the database is damaged or cut off ({err}); export it again with the profiler that made it"
@@ -162,9 +165,6 @@ def _kernels(base: sqlite3.Connection, table: str, store: Store, kind: str, metr
         device = [store.devices.of(device_of[row[1]]) if row[1] in device_of else NO_DEVICE for row in rows]
         starts, ends = (np.array([_time_ns(row[place]) for row in rows], np.int64) for place in (2, 3))
         time_s = np.where((starts > 0) & (starts <= ends), (ends - starts) * 1e-9, np.nan)
-        if kind == _KIND:
-            time_ns = (1e9 * np.nan_to_num(time_s, nan=-1e-9)).round().astype(np.int64)
-            store.gaps.add(store.devices.column(np.array(device, np.int32)), starts, time_ns)
         piece = Piece.of_run(
             0, np.array(device, np.int32), np.array(kernel, np.int32), np.ones(len(rows), np.int64), time_s
         )

@@ -233,6 +233,7 @@ class Section:
     """
 
     has_units = False
+    is_in_kernels = False  # whether the latest row was a kernel's
 
     def __init__(self, header: Header, run: int, store: Store) -> None:
         self.header = header
@@ -277,6 +278,7 @@ class ColumnSection(Section, ABC):
     """
 
     form: Form
+    is_in_kernels = True
     needed: Sequence[tuple[int, Callable[[str], object]]] = ()
 
     def __init__(self, header: Header, run: int, store: Store) -> None:

@@ -57,6 +57,11 @@ class TextSection(ABC):
         self.store = table.store
         self._table = table
 
+    @property
+    def is_in_kernels(self) -> bool:
+        """Whether the latest row in nvprof's text was a kernel's."""
+        return self._table.is_in_kernels
+
     @abstractmethod
     def accepts(self, line: str) -> bool:
         """Take a line of nvprof's text if it belongs to the table."""
@@ -130,38 +135,36 @@ class TextCounters(TextSection):
         return [words[0], name, *(wrong[:1] * (len(cells) - 2) or cells[2:])]
 
 
-class _RoundedUsage(UsageSection):
-    def say_rounded(self) -> None:
-        """All times in nvprof's text are rounded."""
-        self.store.note("a table is text made without --csv: times are rounded to 4 to 7 digits")
-
-
 class TextUsage(TextSection):
     """A GPU summary."""
 
     def __init__(self, run: int, store: Store, of_api: bool, values: int) -> None:
         self._row = re.compile(_USAGE_ROW.format(values=values))
         self._type = "API calls" if of_api else "GPU activities"
-        self._usage = _RoundedUsage(Header(SUMMARY, ("Type", "Time", "Calls", "Name")), run, store)
+        self._usage = UsageSection(Header(SUMMARY, ("Type", "Time", "Calls", "Name")), run, store)
+        self._usage.takes_units(["", "s", "", ""])
         super().__init__(self._usage)
+        self._unit: float | None = None
 
     def accepts(self, line: str) -> bool:
         """Take a row of the GPU summary in nvprof's text, whose type is the last one printed; or the units."""
         units = _UNITS_ROW.fullmatch(line)
         if units:
-            self._usage.unit = SECONDS[units[1]]
+            self._unit = SECONDS[units[1]]
             return True
         row = self._row.fullmatch(line)
-        if row is None or np.isnan(seconds(row["time"], self._usage.unit)):
+        if row is None or np.isnan(time_s := seconds(row["time"], self._unit)):
             return False
         self._type = row["type"] or self._type
-        return self._usage.accepts([self._type, row["time"], row["calls"], row["name"]])
+        if self._type == "GPU activities":
+            self.store.note("a table is text made without --csv: times are rounded to 4 to 7 digits")
+        return self._usage.accepts([self._type, repr(time_s), row["calls"], row["name"]])
 
 
 class _RoundedTrace(TraceSection):
     """A trace whose times, in seconds, are rounded, and whose devices' names are cut off."""
 
-    tells_gaps = False
+    rounded = 1e-4  # five digits
 
     def __init__(self, run: int, store: Store) -> None:
         super().__init__(Header(TRACE, ("Start", "Duration", "Grid X", "Device", "Name")), run, store)
@@ -198,7 +201,9 @@ class TextTrace(TextSection):
         device, grid = row.get("Device", ""), row["Grid Size"].removeprefix("-")
         if grid and is_kernel(row["Name"]) and not DEVICE.search(device):
             self.store.note(_NO_NAME)
-        self._launches.take(["0", when(time_s >= 0, repr(time_s)), grid, device, row["Name"]])
+        start_s = seconds(fields[0], self._units[0])
+        self._launches.take([repr(start_s), when(time_s >= 0, repr(time_s)), grid, device, row["Name"]])
+        self._launches.is_in_kernels = bool(grid) and is_kernel(row["Name"])
         self.store.note("a trace is text made without --csv: times are rounded to 4 or 5 digits")
         return True
 

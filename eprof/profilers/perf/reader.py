@@ -72,6 +72,7 @@ _CPU_TIME = pattern(r"\s*([0-9]+[.,][0-9]+) seconds (?:user|sys)\s*$")
 _RUNNING = pattern(r"[(\[] *([0-9]+[.,][0-9]+)%[)\]]\s*$")  # in brackets until Linux 4.0
 _UTILIZED = pattern(r"#\s+([0-9.,]+)\s+CPUs utilized")
 _JSON = pattern(r'"([\w-]+)"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|([0-9.,eE+-]+))')
+_PLACES = ("cpu", "core", "socket", "die", "node", "thread")
 _CLOCK = pattern(r"\s*[0-9]+[.,][0-9]{6,9}")
 _VARIANCE = pattern(r"[0-9.,]+%")
 _BEGINNING = pattern(r"[>\s]*(?:[0-9{]|(?:CPU?|[SNDC])(?:[0-9]|$))")  # of a row, as far as it goes
@@ -203,8 +204,9 @@ class Lines:
             return True
         if '"counter-value"' in line:
             return self._take_json(line)
-        row = ROW.search(line)
-        return self._take_csv(line, row) if row else self._take_text(line)
+        if row := ROW.search(line):
+            return self._take_csv(line, row)
+        return self._take_text(line)
 
     def _begin(self, run: Run) -> None:
         """A new run begins in perf's output. A header with the command stands below `# started on`."""
@@ -214,7 +216,7 @@ class Lines:
 
     def _add(self, row: Row) -> bool:
         run = self.runs[-1]
-        last = run.rows[-1] if run.rows else row
+        last = (run.rows or [row])[-1]
         if row.time and (not last.time or seconds(row.time) < seconds(last.time)):
             run = Run(run.command, is_text=run.is_text)
             self._begin(run)
@@ -226,9 +228,7 @@ class Lines:
             cells = {key: (quoted or plain).strip(",") for key, quoted, plain in _JSON.findall(text)}
             if not cells.get("counter-value") or not cells.get("event"):
                 continue
-            places = [
-                f"{kind}{cells[kind]}" for kind in ("cpu", "core", "socket", "die", "node", "thread") if kind in cells
-            ]
+            places = [f"{kind}{cells[kind]}" for kind in _PLACES if kind in cells]
             utilized = cells.get("metric-unit") == "CPUs utilized"
             time, runtime = cells.get("interval", ""), cells.get("event-runtime", "")
             if not _CLOCK.fullmatch(time):
@@ -328,6 +328,7 @@ def seconds(time: str) -> float:
 BYTES = {"B": 1, "Bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 # Domains of RAPL: cores and graphics are inside of packages, and everything is inside of psys.
 _DOMAINS = {"pkg": "packages", "psys": "the whole platform", "cores": "processor cores", "gpu": "the graphics unit"}
+_ENERGY = pattern(r"power/energy-(.*?)/*")
 _EXAMPLES = 3
 _INSTRUCTIONS = ("instructions", "inst_retired.any", "ex_ret_instr")
 # Of a socket or a node, where every unit counts; behind it stands how many CPUs the row is of.
@@ -338,7 +339,8 @@ _ALL, _RAN_OVER = 100.0, -1.0  # shares of the time, and what stands there where
 
 def domain(event: str) -> str | None:
     """The domain of a perf energy event: "pkg" of `power/energy-pkg/`; None for others."""
-    return event.removeprefix("power/energy-").rstrip("/") if event.startswith("power/energy-") else None
+    match = _ENERGY.fullmatch(event)
+    return match and match[1]
 
 
 class _Sum(Struct):

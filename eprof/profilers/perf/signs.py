@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from eprof.base.marks import Mark
-from eprof.base.signs import Signs
+from eprof.base.signs import Signs, reads
 from eprof.base.text import pattern
 
 if TYPE_CHECKING:
@@ -35,12 +35,12 @@ _MARKS = (HEADER.encode(), INTERVALS.encode(), b'"counter-value"')
 _LOOK_BYTES = 1 << 16
 
 
-def _reader_of(block: bytes) -> str | None:
+def _is_in(block: bytes) -> bool:
     if any(mark in block for mark in _MARKS):
-        return "reader"
+        return True
     ends = block[:_LOOK_BYTES] + block[_LOOK_BYTES:][-_LOOK_BYTES:]
     lines = ends.decode("utf-8", "replace").split("\n")
-    return "reader" if any(map(ROW.search, lines)) else None
+    return any(map(ROW.search, lines))
 
 
 def _marks(launches: Launches) -> Columns:
@@ -49,7 +49,7 @@ def _marks(launches: Launches) -> Columns:
     return launches.marked(Mark.ESTIMATED, share < 100).marked(Mark.MISSING, share == 0).marks
 
 
-SIGNS = Signs(reader_of=_reader_of, lower_bounds=_marks, of_programs=True)
+SIGNS = Signs(reader_of=reads("reader", _is_in), lower_bounds=_marks, of_programs=True)
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Events: one name for each, and their units.
