@@ -21,10 +21,12 @@ from eprof.base.labels import library_of
 from eprof.base.text import bracketed, by_sign, counted, pattern, phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, DATA, RANDOM, TENSOR_FLOPS
 from eprof.energy.bounds import is_plain_product
+from eprof.logs.rows.log import BETWEEN
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of
 from eprof.show.report.first_screen import AGAIN, CACHED, SHORT_S, WASTED, requested_of
+from eprof.show.report.headline import doing_briefly
 from eprof.show.report.loops import is_of_library, of_loops, scalar_loops
 from eprof.show.report.trust import counted_alone, lacks_some
 from eprof.show.report.view import DRAM, FAMILY_OF, FLOPS, View, time_of
@@ -56,6 +58,14 @@ _NARROWER = (
 _SINCE = {"tensor_fp16": 7.0, "tensor_tf32": 8.0, "tensor_bf16": 8.0, "tensor_fp8": 8.9, "tensor_fp4": 10.0}
 _CLOSED = ("cublas", "cudnn", "tensile")  # libraries that come compiled
 _REUSED = 2.0  # bytes of L1 or shared memory for each of DRAM: below, each is used about once
+_CALL = pattern(r"cu(?:da)?[A-Z]|hip[A-Z]")
+_CALLS = {  # of CUDA and HIP, that take long between kernels: a part of the name, and what to do
+    "Launch": "CUDA graphs, or more work in each",
+    "alloc": "allocate memory once",
+    "Free": "free memory at the end",
+    "Memcpy": "keep data on the GPU",
+    "Synchronize": "synchronise less often",
+}
 _REMEDIES = {
     "l2": "larger tiles in shared memory, or blocks that run together on neighbouring data",
     "l1": "keep values in registers or shared memory",
@@ -100,6 +110,7 @@ def what_to_try(view: View) -> Point:
     texts = [of_loops(view)]
     if is_worth_it:
         texts = [changes[0].text(*_everything(view))]
+    texts.append(_after_the_start(view))
     if not view.has_energy and view.costs is None:
         texts.append(_how_to_price(view))
     elif not (view.to_meter or view.is_modelled) and (
@@ -179,25 +190,44 @@ def _levers(view: View) -> Iterator[Try]:
 
 
 def _fewer_gaps(view: View, everything: float) -> Iterator[Try]:
-    """Half of the time between kernels, or of what copies take, which costs constant power."""
+    """Half of the time between kernels, or of what copies take, which costs constant power; not what a start takes."""
     gaps = view.document.gaps or schema.Gaps(None, None, 0.0)
     idle_s, idle_j = gaps.time_s or 0.0, gaps.energy_j or 0.0
-    if view.to_meter is not None:
-        idle_s, idle_j = view.to_meter.idle_s or 0.0, view.to_meter.idle_j
+    if view.to_meter is not None and view.to_meter.idle_s is not None:
+        idle_s, idle_j = view.to_meter.idle_s, view.to_meter.idle_j
     idle, power_w = idle_j, view.constant_w
     if not view.has_energy:
         idle, power_w = idle_s, 1.0  # seconds instead of joules
-    if gaps.copies_s > idle_s and power_w:
-        copies = gaps.copies_s * power_w
-        how = "keep data on the GPU, pin the host's memory; nothing where kernels run meanwhile"
-        act = f"halve the copies ({quantity(gaps.copies_s, 's')} in all; {how})"
+    rest_s = max(idle_s - gaps.first_s, 0.0)
+    if gaps.lasting_s > rest_s - gaps.copied_s and power_w:
+        copies = gaps.lasting_s * power_w
+        hedge = when(gaps.alone_s is None, "; nothing where kernels run meanwhile")
+        how = f"keep data on the GPU, or copy while kernels run{hedge}"
+        act = f"halve the copies ({quantity(gaps.lasting_s, 's')} in all; {how})"
         yield Try(act, copies / 2 / (everything + copies), of_all=everything + copies)
-    elif idle:
-        how = "streams, CUDA graphs, fewer synchronisations, input that is ready"
-        if gaps.copied_s > idle_s / 2:
-            how = "they are mostly copies: keep data on the GPU, or copy while kernels run"
-        act = f"close half of the gaps between kernels ({quantity(idle_s, 's')} in all; {how})"
+    elif rest_s and idle:
+        idle *= rest_s / idle_s
+        act = f"close half of the gaps between kernels ({quantity(rest_s, 's')} in all; {_how_to_close(gaps, rest_s)})"
         yield Try(act, idle / 2 / (everything + idle), of_all=everything + idle)
+
+
+def _how_to_close(gaps: schema.Gaps, rest_s: float) -> str:
+    """What closes gaps, by what the CPU did in most of them, where the trace tells it."""
+    doing = next((each for each in gaps.during if rest_s / 2 <= each.time_s <= rest_s), None)
+    if doing is None:
+        return "streams, CUDA graphs, fewer synchronisations, input that is ready"
+    call = doing.doing.rpartition(BETWEEN)[2]
+    known = (how for part, how in _CALLS.items() if _CALL.match(call) and part in call)
+    how = next(known, "do it less often, or beside kernels")
+    return f"{quantity(doing.time_s, 's')} in {doing_briefly(doing)}: {how}"
+
+
+def _after_the_start(view: View) -> str:
+    """Where most time between kernels is what a start takes: that a later trace shows what comes again."""
+    gaps = view.document.gaps or schema.Gaps(None, None, 0.0)
+    if not gaps.first_s or gaps.first_s < max((gaps.time_s or 0.0) / 2, _LITTLE * view.time.or_zero):
+        return ""
+    return f"trace after the warm-up: {quantity(gaps.first_s, 's')} before first launches is paid once"
 
 
 def _longer_launches(view: View, everything: float) -> Iterator[Try]:
@@ -217,7 +247,7 @@ def _longer_launches(view: View, everything: float) -> Iterator[Try]:
     each = quantity((largest.time_s or 0.0) / largest.launches, "s")
     more = when(len(taken) > 1, f" and of {counted(len(taken) - 1, f'more {view.nouns.kernel}')}")
     act = f"do more in each {view.nouns.launch} of {view.label(largest)} (now {each}){more}"
-    yield Try(f"{act}: a fifth less time in them", _STEP * sum(taken.values()) / everything)
+    yield Try(f"{act}: a fifth less time in {'them' if more else 'it'}", _STEP * sum(taken.values()) / everything)
 
 
 def _cheaper_kernels(view: View, everything: float) -> Iterator[Try]:
