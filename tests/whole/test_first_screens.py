@@ -355,6 +355,7 @@ def test_what_a_screen_says_is_worth_saying(screens):
         ):
             told = " ".join(cell for cell in row.cells if isinstance(cell, str))
             assert kernel.launches == 1 or f"{kernel.launches:,}" in told, (name, told)
+            assert "missing" not in kernel.time_marks or "launches of" not in told, (name, told)
             calls += kernel.launches > 1
     assert calls > 50
 
