@@ -28,7 +28,7 @@
   function percent(x) {
     let s = Math.abs(x) * 100, t;
     if (s === 0) t = "0";
-    else if (s < 0.05) t = "<" + NARROW + "0.1";
+    else if (s < 0.05) return "<" + NARROW + "0.1" + NARROW + "%";
     else if (s >= 99.95 && s < 99.999) t = ">" + NARROW + "99.9";
     else t = s < 9.95 || (s > 99 && s < 99.95) ? s.toFixed(1) : grouped(s.toFixed(0));
     return (x < 0 ? "−" : "") + t + NARROW + "%";

@@ -138,6 +138,7 @@ class _Rates:
         busiest = np.full(len(rows), np.inf)
         if counts.shape is not None:
             busiest = _ROUNDED * counts.shape["fp32_room"]
+            double = np.fmin(double, counts.shape["fp64_most"])
         single = np.fmin(single, busiest)
         self.cycles = self._counted("sm_active_cycle", single / _FEWEST_LANES)
         self.of_group = {

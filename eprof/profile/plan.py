@@ -86,6 +86,8 @@ class _Planner(Struct, frozen=True):
         return next((names for names in ways if names is not None), None)
 
     def _for_formula(self, formula: Formula) -> tuple[str, ...] | None:
+        if formula.text.startswith("0 / "):  # that something is not there, and nothing where it is
+            return None
         together: list[str] = []
         for short_name in sorted(formula.names):
             names = self._for_name(short_name)

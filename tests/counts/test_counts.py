@@ -239,10 +239,10 @@ NAMES += [(name, "NVIDIA GeForce RTX 4090") for name in ("bf16", "tf32", "e4m3",
 def is_used(definition, entries, rank):
     """Whether some log makes a word by this entry; and then its values are known and its marks are the entry's."""
     needs_names = bool(definition.told)
-    for needed, (kernel, device) in product(
-        sorted(entry_needs(definition, entries[rank]), key=len), NAMES if needs_names else NAMES[:1]
+    for factor, needed, (kernel, device) in product(
+        (1.0, 0.0), sorted(entry_needs(definition, entries[rank]), key=len), NAMES if needs_names else NAMES[:1]
     ):
-        values = {name: 50.0 if UNITS[name] == "percent" else 1000.0 for name in needed}
+        values = {name: factor * (50.0 if UNITS[name] == "percent" else 1000.0) for name in needed}
         sheet = Sheet(make(values, names=[kernel], device=device), definition)
         before = (sheet.first_known("word", [entry]) for entry in entries[:rank])
         if not all(one is None or np.isnan(one.values).all() for one in before):

@@ -54,7 +54,7 @@ def price(prices, word):
 
 
 def test_the_busiest_unit_leaves_others_no_more_cycles():
-    shape = Columns.of({"fp32_room": np.array([64 * SM_CYCLES * 0.1])}, 1)
+    shape = Columns.of({"fp32_room": np.array([64 * SM_CYCLES * 0.1]), "fp64_most": np.array([np.nan])}, 1)
     groups, _, prices = most({"sm_active_cycle": SM_CYCLES}, shape=shape)
     assert groups["fp32"] == pytest.approx(1.01 * 6.4 * SM_CYCLES * price(prices, "fp32_fma"))
     assert groups["other"] < most({"sm_active_cycle": SM_CYCLES})[0]["other"]

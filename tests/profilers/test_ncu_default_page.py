@@ -12,6 +12,8 @@ from eprof.counts import counters, counts
 from eprof.logs import combine, read
 from eprof.profile.api import load
 from eprof.profile.document import document
+from eprof.show.report.levers import what_to_try
+from eprof.show.report.view import View
 
 ESTIMATED = int(Mark.ESTIMATED)
 LINES = {"dram": "Memory Throughput  ", "warp_issue": "Executed Instructions"}
@@ -146,6 +148,47 @@ def test_the_utilisation_of_dram_tells_its_bytes_where_the_board_is_known(tmp_pa
         assert np.isnan(moved)
     else:
         assert moved == pytest.approx(expected_b, rel=1e-3)
-    (kernel,) = document(profile.energy()).kernels
+    made = document(profile.energy())
+    if unit == "ms" and sms == 82:  # what holds the kernel back is told without a count of its bytes
+        assert "fewer L1 bytes (L1 is 98\u202f% busy" in what_to_try(View(made)).text
+    (kernel,) = made.kernels
     busy = [kernel.signs[f"{part}_busy"] for part in ("sm", "l1", "l2", "dram")]
     assert busy == pytest.approx([0.975, 0.9755, 0.212, 0.2507])
+
+
+@pytest.mark.parametrize(
+    ("log", "word", "expected", "mark"),
+    [
+        # A peak of 4608 FFMA a cycle is that of 36 multiprocessors of 128 lanes; their mean cycles are 1,245,723 and 1,243,692.
+        ("ncu-modern/sm120-cutlass-basic-rules-body-items.csv", "sm_active_cycle", 36 * (1245723.36 + 1243692), 0),
+        # 44.56 % of four a cycle, and as much in the second.
+        ("ncu-modern/sm120-cutlass-basic-rules-body-items.csv", "warp_issue", 8 * 0.4456 * 36 * 1320278, ESTIMATED),
+        # Busy in 0 % of cycles.
+        ("ncu-modern/sm120-cutlass-basic-rules-body-items.csv", "tensor", 0, ESTIMATED),
+        ("ncu-modern/sm120-cutlass-basic-rules-body-items.csv", "fp64_other", 0, ESTIMATED),
+        # A summary has the mean over launches of a mean over multiprocessors, of which all launches have 34.
+        ("ncu/text-details-heat3d.txt", "sm_active_cycle", 34 * (7.44e6 * 20 + 6.97e6 * 10 + 516 * 4), 0),
+    ],
+)
+def test_a_page_tells_multiprocessors_and_idle_pipes(log, word, expected, mark):
+    if not (SHARED / log).exists():
+        pytest.skip("the real logs are not at hand")
+    counted_ = load(SHARED / log, cache=False).counts()
+    assert counted_.amounts[word].sum() == pytest.approx(expected, rel=5e-3)
+    assert set(counted_.amount_marks[word].tolist()) == {mark}
+
+
+@pytest.mark.parametrize(
+    ("log", "most_j"),
+    [
+        # By hand: 0 % of the FP64 peak is less than 0.5 % of it; 2,000,000 flops; no adds, multiplies or multiply-adds.
+        ("ncu-modern/rtxpro6000-text-cublaslt-fp8.txt", 0.1),
+        ("nvprof/volta-sqlite-kernel-metric-tables.nvvp.gz", 2e-4),
+        ("ncu/cc80-roofline-metrics-no-preamble.csv", 0),
+    ],
+)
+def test_flops_that_a_log_states_bound_fp64(log, most_j):
+    if not (SHARED / log).exists():
+        pytest.skip("the real logs are not at hand")
+    uncounted = document(load(SHARED / log, cache=False).energy()).interval_j.uncounted
+    assert uncounted.get("fp64", 0) <= most_j

@@ -345,6 +345,16 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
         return np.array([one_sided.get((old is None, new is None), MATCHED) for old, new in self.kernels])
 
     @cached_property
+    def apart(self) -> "np.ndarray[Any, Any]":
+        """Of each match, whether its change is a part of its own: as `statuses`.
+
+        A compiler moves the work of a CPU's functions into each other, so that all of them are compared together.
+        """
+        if all(side.nouns.is_of_cpu for side, _ in self.sides) and (self.statuses == MATCHED).any():
+            return np.full(len(self.matches), MATCHED)
+        return self.statuses
+
+    @cached_property
     def launches(self) -> tuple[Floats, Floats]:
         """How often each side launches the kernel of each match, (n_matches,); 0 where it does not have it."""
         old, new = np.array([[getattr(kernel, "launches", 0.0) for kernel in pair] for pair in self.kernels]).T

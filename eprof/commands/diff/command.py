@@ -3,6 +3,7 @@
 import argparse
 from functools import partial
 
+from eprof.base.errors import EprofError
 from eprof.cli.options import JOULES, SETTING, TABLE, Commands, Parser, command, joules
 from eprof.cli.output import deliver, drawn, planned, say
 from eprof.cli.progress import Progress
@@ -57,6 +58,16 @@ def add(commands: Commands) -> Parser:
 
 def diff(options: argparse.Namespace) -> int:
     """Run `eprof diff`; 0 done, 3 a gate failed, 1 a gate could not be judged."""
+    try:
+        return _diff(options)
+    except EprofError as err:
+        if not options.by:
+            raise
+        # What makes groups calls the option as `eprof report` does.
+        raise type(err)(str(err).replace("--group", "--by")) from err
+
+
+def _diff(options: argparse.Namespace) -> int:
     options.inputs = [options.old, options.new, *options.more_old, *options.more_new]
     outputs = planned(options)
     from eprof.commands.diff.difference import compare

@@ -326,6 +326,7 @@ def side_of(variant: Variant, compared_j: float | None) -> schema.Side:
         marks=energy_marks["total"],
         interval_j=of_side(variant),
         to_meter=to_meter,
+        copies_s=profile.copies_s or UNSET,
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from markupsafe import Markup
 from msgspec import Struct
 
-from eprof.base.known import mapped, ratio
+from eprof.base.known import less, mapped, ratio
 from eprof.base.text import by_sign, phrase, visible, when
 from eprof.commands.diff import tables as diff_tables
 from eprof.commands.diff import words as diff_words
@@ -60,6 +60,8 @@ def _figures(document: Document) -> list[Figure]:
             note.insert(0, f"({signed_percent(document.change_share)})")
         name = f"Energy{diff_words.above_constant(document)}"
         energy = Figure(name, signed_quantity(document.change_j, "J"), " ".join(note).strip(), bits(document.marks))
+    elif (measured_j := less(document.new.energy_j.measured, document.old.energy_j.measured)) is not None:
+        energy = Figure("Energy, measured", signed_quantity(measured_j, "J"))
     if document.change_time_s is not None:
         time = Figure("Time", signed_quantity(document.change_time_s, "s"), "", times & ~MISSING)
     ratios = {

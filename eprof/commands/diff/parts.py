@@ -82,13 +82,13 @@ def cells(changes: Changes) -> list[list[_Cell]]:
 def all_parts(changes: Changes, spread: "Spread | None") -> list[Part]:
     """The parts of the change, largest first: by word, of all matched kernels and of each that came or went."""
     rows = cells(changes)
-    statuses = changes.statuses.tolist()
+    statuses = changes.apart.tolist()
     matched = [cell for row, status in zip(rows, statuses, strict=True) if status == MATCHED for cell in row]
     parts = []
     for part in parts_of(matched, changes, None, MATCHED):
         ends = spread.of_words([part.what], part.because, part.change_j) if spread else None
         parts.append(replace(part, interval_j=ends))
-    for row in np.flatnonzero(changes.statuses != MATCHED).tolist():
+    for row in np.flatnonzero(changes.apart != MATCHED).tolist():
         for part in parts_of(rows[row], changes, changes.names(row)[-1], statuses[row]):
             ends = spread.of_one_side(row, part.what, part.change_j) if spread else None
             parts.append(replace(part, interval_j=ends))
@@ -283,7 +283,7 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
 
     def rows_of(self, status: str) -> Ints:
         """The matched kernels of a status, for an interval."""
-        return np.flatnonzero(self.changes.statuses == status)
+        return np.flatnonzero(self.changes.apart == status)
 
     @cached_property
     def _by_word(self) -> tuple[Floats, Floats]:
@@ -474,9 +474,11 @@ def _keys(changes: Changes) -> Ints:
     # More launches explain more time only where each takes as long as before, as far as the time model could tell.
     is_as_long = np.isclose(old[:, TIME], new[:, TIME], rtol=_ERROR, atol=0)
     keys[:, TIME] = np.where(by_launches & is_as_long, _PLACES[LAUNCHES], _causes_of_time(changes))
+    if (changes.apart != changes.statuses).any():  # work moved between functions, and its time with it
+        keys[:, TIME] = _PLACES[TIMED]
     keys = np.where(_of_time(changes), keys[:, [TIME]], keys)
     for status in (APPEARED, VANISHED):
-        keys[changes.statuses == status] = _PLACES[status]
+        keys[changes.apart == status] = _PLACES[status]
     return keys
 
 

@@ -144,6 +144,7 @@ class Side(Struct, frozen=True):
 
     interval_j: by family, and of the total. to_meter: by which factor the prices were scaled to what a meter saw.
     costs_of_others: of several GPUs, each with prices of its own; `costs` has those of the one that takes most.
+    copies_s: how long copies took, beside the kernels; absent where the log tells none.
     """
 
     title: str
@@ -165,6 +166,7 @@ class Side(Struct, frozen=True):
     interval_j: dict[str, Range | None] | None = None
     to_meter: ToMeter | UnsetType = UNSET
     costs_of_others: list[Costs] | UnsetType = UNSET
+    copies_s: float | UnsetType = UNSET
 
     @property
     def prices(self) -> list[Costs]:

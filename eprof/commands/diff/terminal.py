@@ -1,7 +1,7 @@
 """A difference on the terminal: the answer in fifteen lines; with -v also both sides, what changed, counts, notes."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from rich.cells import cell_len
@@ -22,7 +22,7 @@ from eprof.show.words.cells import signed_quantity
 from eprof.show.words.numbers import quantity
 
 _LINES, _USED = 15, 76
-_KERNELS, _NAME, _BAR = 4, 24, 24
+_KERNELS, _NAME, _SHORTEST, _BAR = 4, 24, 12, 24
 _SPECK = 0.01  # of the largest change: a kernel that changed less is not worth a line
 
 
@@ -72,38 +72,55 @@ def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableTyp
         used = sum(math.ceil(len(text) / _USED) for text in texts)  # on a terminal of 80 columns
         yield from _kernels(document, max(2, _LINES - 1 - used))
     elif not document.is_zero and (parts := diff_words.bar(document)):
-        whole = max(1.0, sum(abs(share) for _, share, _ in parts))
-        pieces = []
-        for label, share, amount in parts:
-            bar = "█" * round(_BAR * abs(share) / whole)
-            pieces.append(" ".join(filter(None, [label, bar, amount])))
-        yield _line(Text(printable("  " + "  ".join(pieces))))
+        yield _line(Text(_bar(parts)))
     yield from last
+
+
+def _bar(parts: Sequence[tuple[str, float, str]]) -> str:
+    """The largest parts of a change with a bar each, as many as have room in a line."""
+    longest = max(1.0, sum(abs(share) for _, share, _ in parts))
+    text = ""
+    for label, share, amount in parts:
+        bar = "█" * round(_BAR * abs(share) / longest)
+        piece = "  " + printable(" ".join(filter(None, [label, bar, amount])))
+        if text and len(text) + len(piece) > _USED:
+            break
+        text += piece
+    return text
 
 
 def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
     """A line a kernel of the difference: by how much it changed, and why; and how many more there are."""
+    by_launch = bool(diff_words.launched_otherwise(document))
     changes = [abs(diff_tables.change_of(kernel, document.has_energy)[0] or 0.0) for kernel in document.kernels]
     worth_it = sum(change >= _SPECK * max(changes) for change in changes)
     rows = min(_KERNELS, room, max(worth_it, 1))
     if len(document.kernels) > rows:
         rows = min(rows, room - 1)
     shown = document.kernels[:rows]
-    lines = [[f"  {label}"] for label in labels([kernel.name for kernel in shown], _NAME)]
-    for line, kernel in zip(lines, shown, strict=True):
+    lines = []
+    for kernel in shown:
         change, share = diff_tables.change_of(kernel, document.has_energy)
         whole = ratio(change, share)
-        line.append(mapped(signed_quantity, change, document.unit) or "not known")
-        line.append(when(whole, f"of {quantity(abs(whole or 0.0), document.unit)}"))
-        line.append(when(diff_words.is_shown(document), why.of_kernel(kernel, document.nouns, brief=True)))
+        cause = when(diff_words.is_shown(document), why.of_kernel(kernel, document.nouns, brief=True))
+        if by_launch and kernel.old is not None and kernel.new is not None:
+            sides = [
+                (side, side.compared_j if document.has_energy else side.time_s) for side in (kernel.old, kernel.new)
+            ]
+            each = (quantity((amount or 0.0) / side.launches, document.unit) for side, amount in sides)
+            cause = f"{' → '.join(each)} a {document.nouns.launch}"
+        amount = mapped(signed_quantity, change, document.unit) or "not known"
+        lines.append([amount, when(whole, f"of {quantity(abs(whole or 0.0), document.unit)}"), cause])
 
+    widths = [max(cell_len(line[place]) for line in lines) for place in range(3)]
+    names = labels([kernel.name for kernel in shown], max(_SHORTEST, min(_NAME, _USED - sum(widths))))
     grid = Grid.grid(padding=(0, 1, 0, 0))
-    for place in range(len(lines[0]) - 1):
-        width = max(cell_len(printable(line[place])) for line in lines)
-        grid.add_column(justify="right" if place else "left", no_wrap=True, min_width=width)
+    grid.add_column(no_wrap=True, min_width=max(map(cell_len, names)) + 2)
+    for width in widths[:2]:
+        grid.add_column(justify="right", no_wrap=True, min_width=width)
     grid.add_column(no_wrap=True, overflow="ellipsis")
-    for line in lines:
-        grid.add_row(*(Text(printable(cell)) for cell in line))
+    for name, line in zip(names, lines, strict=True):
+        grid.add_row(*(Text(printable(cell)) for cell in (f"  {name}", *line)))
     yield grid
     rest = len(document.kernels) - rows
     if rest > 0:

@@ -9,6 +9,7 @@ import numpy as np
 
 from eprof.base.arrays import Bools, known_or_zero
 from eprof.base.kernels import bare
+from eprof.base.known import gathered
 from eprof.base.labels import labels
 from eprof.base.text import few, listed, when
 from eprof.base.vocabulary import BYTES, COUNTS
@@ -37,6 +38,8 @@ _FEW = 4
 _ALIKE, _WORTH = 0.05, 1e-3
 # Where a run keeps its own files, which are others in any two runs.
 _EACH_RUN = ("OCL_", "OCLGRIND_", "LD_PRELOAD", "SLURM_PROCID", "PMI_", "OMPI_COMM_WORLD_")
+# Start-up code of a CPU's program calls some functions once more or less.
+_SAME_LAUNCHES = 0.01
 
 
 # --------------------------------------------------------------------------------------------------------- left out
@@ -105,9 +108,11 @@ def unlike(changes: Changes) -> list[Unlike]:
         *((what, before[what], after[what]) for what in before if what in after),
         ("clocks", *_clocks(old, new)),
         ("environment", *_apart(_environment(old), _environment(new))),
-        ("launches", *(f"{launches[is_on_both].sum():g}" for launches in changes.launches)),
     ]
     differing = {what: Unlike(what, *texts) for what, *texts in pairs if texts[0] != texts[1]}
+    before_n, after_n = (float(launches[is_on_both].sum()) for launches in changes.launches)
+    if not math.isclose(before_n, after_n, rel_tol=_SAME_LAUNCHES):
+        differing["launches"] = Unlike("launches", f"{before_n:g}", f"{after_n:g}")
     if "costs" in differing:
         differing.pop("setting", None)
     return list(differing.values())
@@ -216,13 +221,6 @@ def _devices(changes: Changes) -> Iterator[str]:
             f"{gpu} together. Counts of one kind can still be compared; --costs with one table prices both as if on "
             f"one {gpu}."
         )
-    lacking = [side.label for side, _ in changes.sides if side.costs is None]
-    tables = [side.costs.name for side, _ in changes.sides if side.costs is not None]
-    if len(lacking) == 1:
-        yield (
-            f"{lacking[0]} has no cost table, so energy is not compared, only counts and time; --costs {tables[0]} "
-            "prices both."
-        )
 
 
 def _programs(changes: Changes) -> Iterator[str]:
@@ -237,8 +235,11 @@ def _programs(changes: Changes) -> Iterator[str]:
     for status, side in ((VANISHED, changes.old_side), (APPEARED, changes.new_side)):
         names = [changes.names(row)[0] for row, here in enumerate(statuses) if here == status]
         if names:
-            own = f"They are parts of their own; --match OLD=NEW pairs {nouns.kernels} by hand."
-            yield f"Only in {side.label}: {few(labels(names, 60), _FEW)}. {own}"
+            own = "They are parts of their own"
+            if (changes.apart == MATCHED).all():
+                own = "A compiler may have moved their work into others, so all are compared together"
+            by_hand = f"--match OLD=NEW pairs {nouns.kernels} by hand."
+            yield f"Only in {side.label}: {few(labels(names, 60), _FEW)}. {own}; {by_hand}"
 
 
 def _left_out(changes: Changes, left_out: Sequence[Uncompared], lost: Sequence[Unknown]) -> Iterator[str]:
@@ -250,10 +251,7 @@ def _left_out(changes: Changes, left_out: Sequence[Uncompared], lost: Sequence[U
     for word in left_out:
         kernels = when(whole != 1, f" of {word.kernels} of {whole} {nouns.kernels}")
         yield f"Not in the change: {nouns.label(word.what)}{kernels}, because {word.why}."
-    reasons: dict[str, list[str]] = {}
-    for nothing in lost:
-        reasons.setdefault(nothing.why, []).append(nouns.label(nothing.what))
-    for why, words in reasons.items():
+    for why, words in gathered((nothing.why, nouns.label(nothing.what)) for nothing in lost).items():
         yield f"Not known on either side, and not in the change: {', '.join(words)} ({why})."
 
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from eprof.base.nouns import Nouns
-from eprof.base.text import bracketed, by_sign, capital, uncapital, when
+from eprof.base.text import bracketed, by_sign, capital, listed, uncapital, when
 from eprof.base.vocabulary import COUNTS, FLOAT_PARTS, GROUPS
 from eprof.commands.diff.schema import Cause, Document, Kernel
 from eprof.show.words.numbers import more_or_less, percent, percent_span, plain, quantity
@@ -38,6 +38,7 @@ _WORTH = 0.1
 CANCELS = 2
 # From this factor on, "1.5 times fewer" says more than "33 % fewer".
 _FACTOR = 1.5
+_UNREADABLE = 1000
 
 
 def sentences(document: Document) -> Iterator[str]:
@@ -138,6 +139,8 @@ def _fewer(cause: Cause, noun: str) -> str:
         return f"{quantity(new, '')} {noun}, none in OLD"
     if not new:
         return f"none of the {quantity(old, '')} {noun}"
+    if max(old / new, new / old) >= _UNREADABLE:
+        return f"{quantity(new, '')} instead of {quantity(old, '')} {noun}"
     if old >= _FACTOR * new:
         return f"{plain(old / new)} times fewer {noun}"
     if new >= _FACTOR * old:
@@ -146,7 +149,7 @@ def _fewer(cause: Cause, noun: str) -> str:
 
 
 def _shares(causes: Sequence[Cause], change_j: float, whole: str, nouns: Nouns) -> str:
-    """How much of the change its causes are: "together 91 % of the saving (DRAM 31 %, constant power 60 %)"."""
+    """How much of the change its causes are: "DRAM 31 % and constant power 60 % of the saving"."""
     parts: defaultdict[str, float] = defaultdict(float)
     for cause in causes:
         constant_j = cause.constant_j * (cause.what not in _WHOLE)
@@ -156,11 +159,9 @@ def _shares(causes: Sequence[Cause], change_j: float, whole: str, nouns: Nouns) 
     total = sum(shares.values())
     if total > CANCELS:
         return f"{quantity(abs(total * change_j), 'J')} {by_sign(change_j, 'less', 'more')}"
-    how_much = "all" if abs(total - 1) < 5e-4 else percent(total)
     if len(shares) < 2:
-        return f"{how_much} of {whole}"
-    named = ", ".join(f"{name} {percent(share)}" for name, share in shares.items())
-    return f"together {how_much} of {whole} ({named})"
+        return f"{'all' if abs(total - 1) < 5e-4 else percent(total)} of {whole}"
+    return f"{listed([f'{name} {percent(share)}' for name, share in shares.items()])} of {whole}"
 
 
 def _noun(what: str, nouns: Nouns) -> str:

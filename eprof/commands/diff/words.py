@@ -1,6 +1,6 @@
 """A difference in sentences: which variant uses less energy, by how much, and why. From the document `eprof.diff/1`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from operator import not_
 
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from eprof.base.text import bracketed, by_sign, capital, counted, cut, few, list
 from eprof.base.vocabulary import COUNTS, INSTRUCTIONS, ISSUED
 from eprof.commands.diff import why
 from eprof.commands.diff.matching import SIMILAR
-from eprof.commands.diff.schema import Document, Gate, Model, Step
+from eprof.commands.diff.schema import Document, Gate, KernelSide, Model, Step
 from eprof.lab.welch import Test
 from eprof.show.report.view import without
 from eprof.show.words import costs as costs_words
@@ -20,12 +20,16 @@ from eprof.show.words.badges import SIMULATED, bits
 from eprof.show.words.blocks import Headline, Legend, Verdict
 from eprof.show.words.cells import signed_quantity
 from eprof.show.words.costs import devices_named
-from eprof.show.words.numbers import more_or_less, percent, percent_span, plain, quantity, quantity_or, span
+from eprof.show.words.numbers import NARROW, more_or_less, percent, percent_span, plain, quantity, quantity_or, span
 
 _ROUNDING = 1e-9
 _MOST_CHANGED, _MOST_NAMED = 2, 3
 _NAME, _LONGEST = 18, 60
 _SAME_WORK = 0.01
+_ALMOST = 5e-4  # rounds to 0.0 %
+_TENTH = 0.1  # from here on "12 times less" says more than "92 % less"
+_OTHER_WORK = 1.5  # times the flops, or fewer: a compiler alone changes less
+_WORTH_IT = 0.05  # of the kernels' time: copies that changed by so much
 _PRICES = {"setting": ", other setting", "cost": ", other price", "meter": ", by the meter"}
 _UNITS = {"clocks": " MHz", "setting": " MHz"}
 _CLASSES = [word for word in INSTRUCTIONS if word not in ISSUED]
@@ -73,16 +77,16 @@ def headline(document: Document) -> Headline:
         total = quantity_or("", document.old.energy_j.total, "J")
         both = phrase("; both use {}, {}", total, _basis_of_difference(document))
         return Headline(f"No change: every count and time is the same{both}.")
+    kernels = launched_otherwise(document)
+    if kernels and is_shown(document):
+        return _per_launch(document, kernels, scope)
     lead = " ".join(_lead(document))
     if change_j is None:
-        changes = [*_time_change(document, "takes "), *_count_changes(document)]
-        known = f"; NEW {listed(changes)}" if changes else ", and nothing else is known on both sides"
-        return Headline(f"Energy is not compared{known}.", lead)
+        return _without_prices(document)
 
     low_j, high_j = document.interval_j or (0.0, 0.0)
     old_to_new = f"{_size(document, change_j)}, {_basis_of_difference(document)}: {_from_to(document)}"
     text = f"{scope}NEW uses {old_to_new}."
-    size = f"{quantity(abs(change_j), 'J')}{bracketed(_share(document))}"
     if test is not None and not test.shown:
         text = (
             f"No difference can be shown: the means of {test.old.n} and {test.new.n} runs differ by "
@@ -97,11 +101,84 @@ def headline(document: Document) -> Headline:
         text = f"{scope}the {_basis_of_difference(document)} {energy} is the same, though not every count is."
     elif low_j < 0 < high_j:
         possible = span(low_j, high_j, "J", signed=True)
+        size = f"{quantity(abs(change_j), 'J')}{bracketed(_share(document))}"
         text = (
             f"{scope}the prices do not tell whether NEW uses less energy than OLD: {size} "
-            f"{by_sign(change_j, 'less', 'more')}{above_constant(document)} is predicted, {possible} is possible."
+            f"{by_sign(change_j, 'less', 'more')}{above_constant(document)} is predicted ({_from_to(document)}), "
+            f"{possible} is possible."
         )
     return Headline(capital(text), lead, bits(document.marks))
+
+
+def _without_prices(document: Document) -> Headline:
+    """The headline where no energy is predicted for both sides: what meters saw, or time and counts."""
+    old_j, new_j = document.old.energy_j.measured, document.new.energy_j.measured
+    if old_j and new_j is not None:
+        test = document.tests.measured
+        doubt = when(test is not None and not test.shown, ", no more than repeats differ by chance")
+        both = [f"{quantity(old_j, 'J')} → {quantity(new_j, 'J')}{doubt}", *_time_change(document, "")]
+        return Headline(f"NEW uses {_times(new_j / old_j, 'less', 'the same')} energy, measured: {', '.join(both)}.")
+    changes = [*_time_change(document, "takes "), *_count_changes(document)]
+    known = f"; NEW {listed(changes)}" if changes else ", and nothing else is known on both sides"
+    return Headline(f"Energy is not compared{known}.", _unpriced(document))
+
+
+def _unpriced(document: Document) -> str:
+    """Why one side has no prices while the other has, and what prices both."""
+    sides = {"OLD": document.old, "NEW": document.new}
+    lacking = [label for label, side in sides.items() if not side.prices]
+    if len(lacking) != 1:
+        return ""
+    [priced] = [side for label, side in sides.items() if label not in lacking]
+    names = [device.name for device in sides[lacking[0]].devices if device.name]
+    why = f"the log of {lacking[0]} names no {document.nouns.processor}"
+    if names:
+        why = f"no cost table is made for the {listed(names)} of {lacking[0]}"
+    table = priced.prices[0].name
+    if table == "estimated":
+        table = f'"estimated:{priced.devices[0].name}"'
+    return f"{capital(why)}; --costs {table} prices both."
+
+
+def launched_otherwise(document: Document) -> list[tuple[KernelSide, KernelSide]]:
+    """The kernels of both sides, if they are launched another number of times and nothing tells that it is one work."""
+    work = _work_factor(document)
+    is_same_work = work is not None and abs(work[1] - 1) < _SAME_WORK
+    if document.nouns.is_of_cpu or is_same_work or not any(fact.what == "launches" for fact in document.unlike):
+        return []
+    return [
+        (kernel.old, kernel.new) for kernel in document.kernels if kernel.old is not None and kernel.new is not None
+    ]
+
+
+def _per_launch(document: Document, kernels: Sequence[tuple[KernelSide, KernelSide]], scope: str) -> Headline:
+    """The headline of sides that launch kernels another number of times: first NEW at as many launches as OLD."""
+    changes = []
+    for attribute, verb, noun in (
+        ("compared_j", "uses", f"energy{above_constant(document)}"),
+        ("time_s", "takes", "time"),
+    ):
+        amounts = [
+            (getattr(old, attribute), getattr(new, attribute), old.launches / new.launches) for old, new in kernels
+        ]
+        if any(old is None or new is None for old, new, _ in amounts) or not sum(old for old, _, _ in amounts):
+            continue
+        factor = sum(new * launches for _, new, launches in amounts) / sum(old for old, _, _ in amounts)
+        changes.append(f"{verb} {_times(factor, 'less', 'the same')} {noun}")
+    before, after = (f"{sum(side.launches for side in sides):g}" for sides in zip(*kernels, strict=True))
+    in_all = _from_to(document) if document.has_energy else "".join(_time_change(document, ""))
+    text = f"{scope}per launch NEW {listed(changes)}. With {after} launches instead of {before}, in all: {in_all}."
+    lead = " ".join(filter(None, [_unpriced(document), _copies(document)]))
+    return Headline(capital(text), lead, bits(document.marks))
+
+
+def _copies(document: Document) -> str:
+    """How long copies took beside the kernels, where one side has them and they took another time."""
+    old_s, new_s = (side.copies_s or 0.0 for side in (document.old, document.new))
+    least_s = _WORTH_IT * max(side.time_s or 0.0 for side in (document.old, document.new))
+    if abs(new_s - old_s) <= least_s:
+        return ""
+    return f"Copies, which are not in it, took {quantity(old_s, 's')} → {quantity(new_s, 's')}."
 
 
 def legend(document: Document) -> Legend:
@@ -147,7 +224,7 @@ def gate_words(gate: Gate) -> str:
     if gate.is_noise and gate.growth:
         return f"--fail-above {gate.gate}: {_amount_change(gate)}, which the repeats do not tell from noise."
     verdict = "above" if gate.failed else "within"
-    return f"--fail-above {gate.gate}: {_amount_change(gate)}, {verdict} the limit of {gate.limit * 100:g} %."
+    return f"--fail-above {gate.gate}: {_amount_change(gate)}, {verdict} the limit of {gate.limit * 100:g}{NARROW}%."
 
 
 def _amount_change(gate: Gate) -> str:
@@ -179,7 +256,7 @@ def _size(document: Document, change: float) -> str:
     share, ends = document.change_share, document.interval_share
     if share is None:
         return f"{quantity(abs(change), 'J')} {by_sign(change, 'less', 'more')} energy{above_constant(document)}"
-    less = f"{more_or_less(share)} energy{above_constant(document)}"
+    less = f"{_times(1 + share, 'less', 'the same')} energy{above_constant(document)}"
     if not ends or is_metered(document):
         return less
     interval = percent_span(*sorted(abs(end) for end in ends))
@@ -217,10 +294,8 @@ def _interval(test: Test, unit: str) -> str:
 
 
 def _time_change(document: Document, verb: str) -> Iterator[str]:
-    if document.speedup == 1:
-        yield f"{verb}the same time"
-    elif document.speedup is not None:
-        yield f"{verb}{_times(1 / document.speedup, 'less')} time"
+    if document.speedup is not None:
+        yield f"{verb}{_times(1 / document.speedup, 'less', 'the same')} time"
 
 
 def _count_changes(document: Document) -> Iterator[str]:
@@ -238,11 +313,15 @@ def _count_changes(document: Document) -> Iterator[str]:
             yield f"{verb} {_times(new / old, 'fewer')} {noun}"
 
 
-def _times(ratio: float, less: str) -> str:
-    if ratio == 1:
-        return "the same number of"
+def _times(ratio: float, less: str, same: str = "the same number of") -> str:
+    if abs(ratio - 1) < _ALMOST:
+        return when(ratio != 1, "nearly ") + same
     if ratio >= 2:
         return f"{plain(ratio)} times the"
+    if ratio == 0:
+        return "no"
+    if ratio < _TENTH:
+        return f"{plain(1 / ratio)} times {less}"
     return more_or_less(ratio - 1, less)
 
 
@@ -266,9 +345,15 @@ def _lead(document: Document) -> Iterator[str]:
             if any(count.new and not count.old for count in fused):
                 details.append("multiply-adds instead of multiplies and adds")
             yield f"NEW {listed(changes[::-1])}{bracketed(', '.join(details))}."
+        special = document.counts.get("special")
+        if special is not None and special.old and special.new is not None:
+            least = _SAME_WORK * sum(document.counts[word].old or 0.0 for word in _CLASSES if word in document.counts)
+            factor = special.new / special.old
+            if max(special.old, special.new) > least and (factor * _OTHER_WORK < 1 or factor > _OTHER_WORK):
+                yield f"NEW executes {_times(factor, 'fewer')} special functions (divisions, roots, exponentials)."
 
     old_j, new_j = document.old.energy_j.measured, document.new.energy_j.measured
-    if old_j is None or new_j is None:
+    if old_j is None or new_j is None or not document.has_energy:
         return
     if old_j == new_j:
         yield f"Measured: the same, {quantity(old_j, 'J')}."
@@ -375,30 +460,45 @@ def head(document: Document) -> str:
 def unlike(document: Document) -> str:
     """What is not the same in OLD and NEW, and whether the work is; empty where all is."""
     labels = {"gpu": document.nouns.processor, "costs": "cost table", "launches": document.nouns.launches}
-    texts = []
+    texts: dict[str, str] = {}
     for fact in document.unlike:
-        old, new = (cut(text, _LONGEST) or "none" for text in (fact.old, fact.new))
-        texts.append(f"{labels.get(fact.what, fact.what)} {old} → {new}{_UNITS.get(fact.what, '')}")
-    if not texts:
-        return ""
-    if document.unlike[0].what == "arguments":
-        texts[0] += _work(document)
-    return f"Not the same: {'; '.join(texts)}."
+        old, new = (cut(text, _LONGEST) for text in (fact.old, fact.new))
+        label = labels.get(fact.what, fact.what)
+        texts[fact.what] = f"{label} {old} → {new}{_UNITS.get(fact.what, '')}"
+        if not old or not new:
+            texts[fact.what] = f"{label} of {when(old, 'OLD') or 'NEW'} alone: {old or new}"
+    if launched_otherwise(document):  # the headline says it
+        del texts["launches"]
+    work = _work_factor(document)
+    if work is not None:
+        words, is_same = _work(*work), abs(work[1] - 1) < _SAME_WORK
+        is_other = work[1] * _OTHER_WORK <= 1 or work[1] >= _OTHER_WORK
+        if "arguments" in texts:
+            texts["arguments"] += bracketed(words + when(not is_same, ": not the same work"))
+        elif document.nouns.is_of_cpu and is_other:
+            texts = {"work": f"{words} (other work, or another algorithm)"} | texts
+    return phrase("Not the same: {}.", "; ".join(texts.values()))
 
 
-def _work(document: Document) -> str:
-    """Whether other arguments of NEW are other work: by the flops, or the instructions where there are none."""
+def _work(noun: str, factor: float) -> str:
+    if abs(factor - 1) < _SAME_WORK:
+        return f"as many {noun}"
+    if factor == 0:
+        return f"no {noun}"
+    return f"{plain(1 / factor)} times fewer {noun}" if factor < 1 else f"{plain(factor)} times the {noun}"
+
+
+def _work_factor(document: Document) -> tuple[str, float] | None:
+    """How many times the work of OLD NEW does: by the flops, or the instructions where there are none."""
     for noun, weights in _WORK.items():
         counts = [(weight, document.counts[word]) for word, weight in weights.items() if word in document.counts]
         if any(count.old is None or count.new is None for _, count in counts):
             continue
         old = sum(weight * (count.old or 0.0) for weight, count in counts)
         new = sum(weight * (count.new or 0.0) for weight, count in counts)
-        if old and abs(new / old - 1) < _SAME_WORK:
-            return f" (as many {noun})"
         if old:
-            return f" ({plain(new / old)} times the {noun}: the change is of the work too)"
-    return ""
+            return noun, new / old
+    return None
 
 
 def trust(document: Document) -> str:
@@ -444,7 +544,7 @@ def bar(document: Document) -> list[tuple[str, float, str]]:
     Where parts nearly cancel, their joules say more than shares of what is left.
     """
     change = document.change_j
-    if not change:
+    if not change or launched_otherwise(document):
         return []
     steps = [step for step in moving(document) if abs(step.change_j / change) >= 0.01][:4]
     cancels = any(abs(step.change_j / change) > why.CANCELS for step in steps)

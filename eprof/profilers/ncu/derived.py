@@ -32,16 +32,19 @@ _CYCLES = tuple(f"{unit}__cycles_elapsed.{rollup}" for rollup in ("avg", "max") 
 _ALL_CYCLES = "smsp__cycles_elapsed.sum"
 _SCHEDULERS = ("device__attribute_multiprocessor_count", "device__attribute_num_schedulers_per_multiprocessor")
 _ACTIVE, _MEAN_ACTIVE = "sm__cycles_active.sum", "sm__cycles_active.avg"
-_MULTIPROCESSORS = ("launch__sm_count", _SCHEDULERS[0])
+SM_COUNT = "launch__sm_count"
+FFMA_PEAK = "sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained"  # a cycle: lanes of all multiprocessors
+_MULTIPROCESSORS = (SM_COUNT, _SCHEDULERS[0])
 _IPC_ACTIVE, _IPC_ELAPSED = (f"sm__inst_executed.avg.per_cycle_{cycles}" for cycles in ("active", "elapsed"))
 _DRAM_ACTIVE, _DRAM_ALL, _DRAM_MEAN = "dram__cycles_active.avg", "dram__cycles_elapsed.sum", "dram__cycles_elapsed.avg"
 _DRAM_SHARE = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
 _PIPE = "_pipe_tensor_"
-_BUSY = ("sm__throughput.", "roofline__fp")  # shares of the peak besides: of the busiest unit, of flops
+# Shares of the peak besides: of the busiest unit, of instructions, of flops.
+_BUSY = ("sm__throughput.", "sm__inst_executed.avg.pct_", "roofline__fp")
 _OF_ACTIVE, _OF_ELAPSED = ".avg.pct_of_peak_sustained_active", ".avg.pct_of_peak_sustained_elapsed"
 TIMES = frozenset(
     (*DURATIONS, *(name for pair in CLOCKS for name in pair), *_MEMORY, *_SCHEDULERS, *_MULTIPROCESSORS)
-) | {_ACTIVE, _MEAN_ACTIVE, _DRAM_ALL, _DRAM_MEAN}
+) | {_ACTIVE, _MEAN_ACTIVE, _DRAM_ALL, _DRAM_MEAN, FFMA_PEAK}
 _A_SECOND = ".per_second"
 _PER_CYCLE, _PER_SECOND = ".sum.per_cycle_elapsed", ".sum" + _A_SECOND
 _NEARLY_WHOLE = 0.25
@@ -86,7 +89,7 @@ def totals(
     """Totals derived from ncu's rates a cycle and a second, by `RATE[total]`; NaN for rows of several launches.
 
     And those of utilisations and of active cycles, and the flops of tensor cores by type. A mean over the channels of
-    DRAM makes a total for several launches too, as their number is the same for all.
+    DRAM, or over multiprocessors, makes a total for several launches too, as their number is the same for all.
     """
     alone = launches == 1
     made = tensor_ops.totals(metrics, keep)
@@ -97,8 +100,8 @@ def totals(
         made[_DRAM_SHARE + TOTAL] = np.where(
             alone & (time_s >= _AT_FULL_S), metrics[_DRAM_SHARE] / 100 * time_s, np.nan
         )
-    for name, total in _cycles_of_all(metrics, len(time_s), keep).items():
-        made[name + TOTAL] = np.where(alone, total, np.nan)
+    for name, total in _cycles_of_all(metrics, launches, keep).items():
+        made[name + TOTAL] = np.where(alone | (name == _MEAN_ACTIVE), total, np.nan)
     for name, rate in metrics.items():
         if not name.endswith((_PER_CYCLE, _PER_SECOND)) or not (keep is None or name + TOTAL in keep):
             continue
@@ -107,9 +110,10 @@ def totals(
     return made
 
 
-def _cycles_of_all(metrics: Mapping[str, Array], number: int, keep: Container[str] | None) -> dict[str, Array]:
+def _cycles_of_all(metrics: Mapping[str, Array], launches: Array, keep: Container[str] | None) -> dict[str, Array]:
     """Cycles of all multiprocessors with work, cycles in which a tensor pipe was busy, instructions; by metric."""
-    multiprocessors = _first_known([metrics[name] for name in _MULTIPROCESSORS if name in metrics], number)
+    number = len(launches)
+    multiprocessors = _first_known([metrics[name] / launches for name in _MULTIPROCESSORS if name in metrics], number)
     unknown = np.full(number, np.nan)
     mean_active = metrics.get(_MEAN_ACTIVE, unknown) * multiprocessors
     active = _first_known([metrics.get(_ACTIVE, mean_active), mean_active], number)

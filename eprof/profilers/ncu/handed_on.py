@@ -189,9 +189,11 @@ def kernel_tuner(costs: str, gpu: str | None = None, setting: str | None = None)
             'eprof.kernel_tuner("a100", gpu="NVIDIA A100-SXM4-40GB").'
         )
     definition = counters.find("ncu", counters.capability_of(name)[0])
-    # nvmetrics collects hardware counters by full names, not what ncu makes by opcode.
+    # nvmetrics collects hardware counters by full names, not what ncu makes by opcode; shares count nothing.
     every = counters.names_in_use("ncu")
-    offered = {counter for counter in every if "*" not in counter and not counter.startswith("sass__")}
+    offered = {
+        name for name in every if not name.startswith("sass__") and not any(sign in name for sign in ("*", ".pct"))
+    }
     tuner = KernelTuner(table, name, setting, plan(definition, table.at(setting), offered))
     if tuner.missing:
         warnings.warn(

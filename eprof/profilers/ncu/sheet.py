@@ -16,13 +16,15 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns, alike, numbered
+from eprof.base.errors import DefinitionError
 from eprof.base.resources import folder
 from eprof.base.text import counted, few, pattern, phrase, when
 from eprof.base.toml import Document
 from eprof.collect.messages import Findings, shortened
+from eprof.counts import counters as definitions
 from eprof.logs.rows.cells import ABSENT, as_cell, is_wrong
 from eprof.logs.rows.folding import Cells, Piece, Store
-from eprof.logs.rows.log import COUNT, Clock, Log, Names, Table
+from eprof.logs.rows.log import COUNT, PERCENT, Clock, Log, Names, Table
 from eprof.logs.rows.numbers import Unit, kind_of, unit_of
 from eprof.profilers.ncu import derived
 from eprof.profilers.ncu.headers import SUMMARY
@@ -134,7 +136,11 @@ def labels_of_page() -> Mapping[str, Any]:
 
 def metric_of(label: str) -> str:
     """The metric that a label of ncu's details page stands for; others are metrics."""
-    return str(labels_of_page()["label"].get(label, label))
+    said = labels_of_page()
+    unit, _, what = label.partition(": ")
+    if what and unit in said["breakdown"]:
+        return f"{said['breakdown'][unit]}__{what.lower().replace(' ', '_')}.avg.pct_of_peak_sustained_elapsed"
+    return str(said["label"].get(label, label))
 
 
 class Remarks(Struct):
@@ -199,6 +205,10 @@ class Collected(Store, dict=True):
         kinds = {name: kind_of(name, unit) for name, unit in sheet.units.items()}
         is_count = np.array([kind == COUNT for kind in kinds.values()], dtype=bool)
         counters = dict(zip(kinds, np.where(is_count[:, None], sheet.values * launches, sheet.values), strict=True))
+        if derived.FFMA_PEAK in counters and derived.SM_COUNT not in counters:
+            lanes = np.array([_lanes(capability) for capability in _names(sheet.capability).texts()])
+            counters[derived.SM_COUNT] = launches * np.round(counters[derived.FFMA_PEAK] / lanes)
+            kinds[derived.SM_COUNT] = COUNT
         devices = _labels(_names(sheet.device), _names(sheet.capability), _names(sheet.gpu))
         time_s = derived.seconds(counters, launches)
         self.clocks += derived.clocks(counters, devices.texts(), time_s, launches)
@@ -320,6 +330,15 @@ def log_of_launches(
     )
 
 
+@cache
+def _lanes(capability: str | None) -> float:
+    """The FP32 lanes of a multiprocessor of an ncu sheet's GPU; NaN where no definition tells."""
+    try:
+        return definitions.find("ncu", capability or "").parameters["fp32_lanes"]
+    except DefinitionError:
+        return math.nan
+
+
 def _names(words: Words) -> Names:
     return words if isinstance(words, Names) else Names.of(words)
 
@@ -358,12 +377,12 @@ def notes_of_counters(tables: Sequence[Table], remarks: Remarks, keep: Container
         missing = [f"{name} ({number})" for name, number in remarks.missing.items()]
         if missing:
             yield f"cells without a number, by metric: {few(missing, _SHOWN)}; these are not known"
-    # Totals that rates do not give for any row, for lack of cycles, say, count nothing.
+    # Shares count nothing, nor do totals that rates do not give for any row, for lack of cycles, say.
     countable = [
         name
         for table in tables
         for name in table.units
-        if not name.endswith(derived.TOTAL) or not np.isnan(table.counters[name]).all()
+        if table.units[name] != PERCENT and not (name.endswith(derived.TOTAL) and np.isnan(table.counters[name]).all())
     ]
     if not tables or _counts_work(countable):
         return

@@ -4,6 +4,7 @@ Last come lists of what comes with eprof: cost tables, counter definitions.
 """
 
 import io
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import fill, wrap
 from typing import Any
@@ -28,7 +29,7 @@ from eprof.show.words.blocks import (
     at_most,
 )
 from eprof.show.words.cells import Bar, Cell, Change, Name, legend, plain_text
-from eprof.show.words.numbers import and_more
+from eprof.show.words.numbers import NARROW, and_more
 
 
 class _Terminal(Console):
@@ -56,6 +57,7 @@ _NARROWEST, _WIDEST = 14, 60
 _APART = 3  # of columns: two spaces, and a divider, which a table without labels has not
 _NAMED = 22  # columns for the names of a table without labels, in which what follows may take two lines
 _NOTES = 8
+_UNIT = re.compile(r"(?<=\d) (?=(?:%|[kMGmµn]?(?:J|W|s|B|Hz|V))(?!\w))")  # the space before one
 _HALF_BAR = 12
 
 
@@ -98,7 +100,7 @@ def _block(block: Block | RenderableType, width: int, verbose: bool) -> Iterator
             lines = _wrapped(block.text, width, " " * (len(block.label) + 2))
             yield Text.assemble((block.label, "bold"), lines[len(block.label) :])
         case Verdict():
-            yield Text(printable(block.text), style="green" if block.passed else "red")
+            yield Text(_wrapped(block.text, width), style="green" if block.passed else "red")
         case Table():
             yield from _table(block, width)
         case Legend():
@@ -107,7 +109,8 @@ def _block(block: Block | RenderableType, width: int, verbose: bool) -> Iterator
         case Notes():
             shown = block.texts[: at_most(_NOTES, verbose)]
             for note in shown:
-                yield Text.assemble((f"{block.noun}: ", "yellow"), printable(note))
+                lines = _wrapped(f"{block.noun}: {note}", width)
+                yield Text.assemble((f"{block.noun}:", "yellow"), lines[len(block.noun) + 1 :])
             if rest := and_more(len(block.texts) - len(shown), block.noun):
                 yield Text(f"{rest} (-v shows them)", style="dim")
         case _:
@@ -115,11 +118,11 @@ def _block(block: Block | RenderableType, width: int, verbose: bool) -> Iterator
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> str:
-    """Text for the terminal in lines of `width` columns.
+    """Text for the terminal in lines of `width` columns, none of which ends between a number and its unit.
 
-    rich would break between a number and its unit, and at the hyphens of options.
+    rich would break there, and at the hyphens of options.
     """
-    shown = visible(" ".join(text.splitlines()))
+    shown = _UNIT.sub(NARROW, visible(" ".join(text.splitlines())))
     lines = wrap(shown, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
     return "\n".join(map(printable, lines))
 

@@ -82,8 +82,8 @@ def percent(share: float) -> str:
     sign = when(share < 0, MINUS)
     if size == 0:
         text = "0"
-    elif size < 0.05:
-        text = f"<{NARROW}0.1"
+    elif size < 0.05:  # too little for a sign
+        sign, text = "", f"<{NARROW}0.1"
     elif 99.95 <= size < 99.999:
         text = f">{NARROW}99.9"
     elif size < 9.95 or 99 < size < 99.95:
@@ -99,7 +99,8 @@ def _fixed(value: float, step: str) -> str:
 
 def signed_percent(share: float) -> str:
     """A number as a difference: 0.031 -> "+3.1 %"."""
-    return when(share > 0, "+") + percent(share)
+    text = percent(share)
+    return when(share > 0 and not text.startswith("<"), "+") + text
 
 
 def more_or_less(change: float, less: str = "less", write: Callable[[float], str] = percent) -> str:

@@ -269,7 +269,9 @@ def test_other_gpus(diff_command, real_log):
     assert plain["change_j"] is None and plain["counts"]["dram_read"]["change"] is not None
     assert any("OLD ran on Tesla K20c, NEW on GeForce GTX 1080 Ti" in one for one in plain["warnings"])
     # Whether one of the two GPUs has a table or none, K20c has none.
-    assert any("No cost table prices these logs" in one or "OLD has no cost table" in one for one in plain["warnings"])
+    assert any(
+        "No cost table prices these logs" in one or "because OLD has no cost table" in one for one in plain["warnings"]
+    )
     assert "Energy is not compared; NEW" in diff_command("diff", *logs, "--costs", "none").stdout
     priced = document(diff_command("diff", *logs, *TK1, "--format", "json"))
     adds_up(priced)
@@ -449,7 +451,7 @@ KINDS = {
     "another kernel, and no time in OLD": (
         energy({"k": kernel(time=None)}),
         energy({"j" * 200: kernel()}),
-        "Of what is known, NEW uses 118 % more energy, predicted: 2.01 J → 4.39 J.",
+        "Of what is known, NEW uses 2.18 times the energy, predicted: 2.01 J → 4.39 J.",
         ["Constant power | unknown | 2.38 J", "Energy | ≥ 2.01 J | 4.39 J", "k | ≥ 2.01 J | –"],
     ),
     "nothing but a time of zero": (
@@ -543,6 +545,11 @@ def test_the_stored_logs_are_those_of_the_job_list():
         assert found.typed.is_zero and found.changes.compared_j(found.changes.old) > 0
 
 
+def test_groups_are_called_by_the_option_that_made_them(diff_command):
+    done = diff_command("diff", *GEMM, *TK1, "--by", "nonsense")
+    assert done.returncode == 2 and "--by nonsense: write" in done.stderr
+
+
 def test_a_real_change_by_someone_else():
     """NCAR's miniWeather, divisions made multiplications: the kernel that had them saves nearly all (docs/diff.md)."""
     logs = [SHARED / "ncu" / f"v100-miniweather-{name}.ncu-rep" for name in ("baseline", "div-to-mult")]
@@ -556,6 +563,40 @@ def test_a_real_change_by_someone_else():
     # PROVENANCE.tsv: "compute_tendencies_x_279 goes from 6.19 to 3.48 ms".
     assert [round(top[side]["time_s"] * 1e3, 2) for side in ("old", "new")] == [6.19, 3.48]
     assert {one["match"]["how"] for one in found["kernels"]} == {"name"} and not found["partial"]
+    assert "47 % fewer special functions" in " ".join(console_diff.text(difference.typed).split())
+
+
+REAL_PAIRS = {
+    "what meters saw is the answer where nothing is priced": (
+        ["cpu/perf-csv-xeon-e5-2630v3-rapl-idle.csv", "cpu/perf-csv-xeon-e5-2630v3-rapl.csv"],
+        ["NEW uses 7.02 times the energy, measured: 464 J → 3.26 kJ, 2.80 times the time."],
+        ["not compared"],
+    ),
+    "of other numbers of launches, first a launch": (
+        ["nvprof/k40c-gpu-trace-ns-gb-units.csv", "nvprof/k40c-gpu-trace-many-runs-repeated-headers-prefixed.csv"],
+        [
+            "per launch NEW uses 53 % less energy",
+            "With 69 launches instead of 1, in all: 1.27 J → 41.4 J",
+            "took 767 ms",
+        ],
+        ["3149", "all of the increase"],
+    ),
+    "times a launch, and what prices both": (
+        ["nvprof/titan-xp-gpu-summary-type-column-api-unified-memory.csv"]
+        + ["nvprof/titan-xp-gpu-trace-unified-memory-columns.csv"],
+        ["per launch NEW takes 8.3 % more time", "in all: 86 % less time", '--costs "estimated:TITAN Xp" prices both'],
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("pair", REAL_PAIRS)
+def test_what_real_pairs_are_said_to_be(pair):
+    logs, there, never = REAL_PAIRS[pair]
+    if not all((SHARED / log).exists() for log in logs):
+        pytest.skip("needs real logs, which are not part of this project")
+    shown = " ".join(console_diff.text(eprof.diff(*(SHARED / log for log in logs)).typed, width=80).split())
+    assert all(text in shown for text in there) and not any(text in shown for text in never), shown
 
 
 def test_nothing_to_read():
