@@ -34,7 +34,7 @@ def _figures(document: Comm) -> Iterator[Figure]:
         yield Figure("Least", quantity(least.energy_j, "J"), way, bits(least.marks))
     if document.break_even_s is not None:
         yield Figure("Blocking takes fewer joules", quantity(document.break_even_s, "s"), "a message, and longer ones")
-    if document.limits:
+    if document.limits and not document.totals:
         most = min(document.limits, key=lambda limit: limit.j_per_mb)
         yield Figure("Saved at most", percent(1 - most.j_per_mb), words.way(document, most.waiting, most.core_mhz))
 
