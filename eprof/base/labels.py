@@ -189,6 +189,17 @@ def _libraries() -> tuple[dict[str, str], list[_Library]]:
     return types, [_Library(row["sign"].text(), pattern(row["pattern"].text()), row["label"].text()) for row in rows]
 
 
+def made_for(kernels: Iterable[str]) -> tuple[float, float]:
+    """The least compute capability that runs kernels that are called this, and the first that does not."""
+    names = "\n".join(kernels)
+    least, below = 0.0, math.inf
+    for row in Document.read(resources.folder("counters") / "names.toml").root["made_for"].entries():
+        if re.search(row["pattern"].text(), names):
+            least = max(least, row["least"].number())
+            below = min(below, row["below"].number() if "below" in row else below)
+    return least, below
+
+
 @lru_cache(maxsize=1 << 14)
 def library_of(name: str) -> str:
     """The library that a kernel is of, as its label names it ("cublas", "cutlass"); empty if it is of none."""

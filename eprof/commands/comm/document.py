@@ -209,8 +209,6 @@ def _document(case: Case, samples: Sequence[Sample], **about: object) -> Comm:
         cluster=cluster_about(case.cluster),
         rows=rows,
         thresholds=list(_thresholds(rows)),
-        break_even_s=None,
-        limits=[],
         **{"mpi": None, "program": None, "processes": case.processes, **about},  # type: ignore[arg-type]
     )
     if made.kind == MEASURED:
