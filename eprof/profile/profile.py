@@ -243,8 +243,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         if gpu.capability is not None:
             return of_capability(gpu.capability, gpu.name, gpu.told)
         raise CostError(
-            "--costs estimated is for one GPU, and the logs do not name the GPU; name it, such as "
-            '--costs "estimated:RTX 4090".'
+            '--costs estimated is for one GPU, and the logs do not name the GPU; name it, such as --costs "RTX 4090".'
         )
 
     def _estimated_by_default(self) -> CostTable | None:

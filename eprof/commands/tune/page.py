@@ -18,6 +18,7 @@ from eprof.show.words.numbers import MINUS, NARROW, quantity, quantity_or
 from eprof.show.words.numbers import error_percent as percent
 
 _NAMED_DOTS = 12
+_ROOM, _LEAST = 1.1, 1.5  # around the dots; how long an axis is at least, as factors
 _FAR = 3  # times the time or the energy that others are held against
 
 
@@ -34,13 +35,13 @@ def _figures(document: Tune) -> Iterator[Figure]:
         yield Figure("Best setting", "none")
         return
     energy, time = document.amounts(document)
-    is_measured = document.measured_best is not None
+    sources = ["predicted", document.time.source]
+    if document.measured_best is not None:
+        sources = ["measured", "measured"]
     best_j, best_s = getattr(best, energy), getattr(best, time)
     yield Figure("Best setting", f"{best.label}{NARROW}MHz", "core/memory")
-    yield Figure("Energy there", quantity_or("not known", best_j, "J"), "measured" if is_measured else "predicted")
-    yield Figure(
-        "Time there", quantity_or("not known", best_s, "s"), "measured" if is_measured else document.time.source
-    )
+    yield Figure("Energy there", quantity_or("not known", best_j, "J"), sources[0])
+    yield Figure("Time there", quantity_or("not known", best_s, "s"), sources[1])
     if before is not None and not same(best, before):
         against = "the run" if document.is_of_run else "the fastest"
         yield Figure(f"Energy against {against}", _signed_percent(best_j, getattr(before, energy)))
@@ -74,7 +75,7 @@ def _sections(document: Tune) -> Iterator[Section]:
     left_out = {"leave_one_benchmark_out": "kernel"}.get(document.model.protocol, "setting")
     power = f"A fit for each {left_out}, made from all the others: nothing is predicted by a fit that has seen it."
     if document.model.kind == "table":
-        power = f"Cost table {document.model.name} for {document.model.device}. {document.model.source}"
+        power = f"Cost table {document.model.name} for {document.model.device}. {document.model.source.rstrip('.')}."
     if isinstance(error := document.model.power_error_percent, float):
         power += f" Its mean error on the measured power of these rows is {percent(error)}."
     parts = {
@@ -87,7 +88,7 @@ def _sections(document: Tune) -> Iterator[Section]:
 
 def _clocks(document: Tune, heat: words.Heat) -> Section:
     framed = when(document.now is not None, ", framed: the setting in force")
-    faint = when(not all(setting.allowed for setting in document.settings), " Faint: outside the limit.")
+    faint = when(not all(setting.allowed for setting in document.settings), " Without colour: outside the limit.")
     legend = (
         f"{heat.legend.replace('*', '★')}{framed}. From light to dark in equal ratios, from the least to the most "
         f"energy.{faint}"
@@ -194,8 +195,8 @@ def trade(document: Tune, before: At, settings: Sequence[Setting]) -> Markup:
         "Energy",
         f"over that at {before.label} MHz",
         "trade",
-        plot.axis([dot.x for dot in dots]),
-        plot.axis([dot.y for dot in dots]),
+        plot.axis([dot.x for dot in dots], _ROOM, _LEAST),
+        plot.axis([dot.y for dot in dots], _ROOM, _LEAST),
         [],
         dots,
         below=f"time over that at {before.label} MHz",

@@ -50,10 +50,8 @@ def read(
 ) -> Log:
     """Read a log of ncu, or of nsys where it stands in one of ncu's forms.
 
-    keep: the counters to hold, by name; None for all. parts: see `logs.read`.
-
-    fold_rows: how many rows of a table are held before those of one kernel are added up.
-    Raises LogError, one sentence, if there are no kernels in it.
+    keep: the counters to hold, by name; None for all. parts: see `logs.read`. fold_rows: how many rows of a table are
+    held before those of one kernel are added up. Raises LogError, one sentence, if there are no kernels in it.
     """
     reader = _Reader(source, keep, parts, fold_rows, nsys=Nsys(parts))
     # Starting threads takes longer than reading a short log.
@@ -201,6 +199,7 @@ class _Reader(Struct):
         return table
 
     def _rows(self, table: _Table, lines: Sequence[str]) -> None:
+        """Take lines below a table's header one by one: its rows, its row of units, and what is neither."""
         section = table.section
         if section.kind == UNKNOWN:
             return
@@ -236,6 +235,7 @@ class _Reader(Struct):
             self._hold(table, pieces)
 
     def _hold(self, table: _Table, pieces: Sequence[Piece]) -> None:
+        """Keep rows of an ncu table; where they become many, those of a kernel are added up."""
         table.pieces += pieces
         # Rows of the raw page are long; those of a summary are never many.
         most = {SUMMARY: math.inf, RAW: max(2, self.fold_rows // 40)}
