@@ -581,10 +581,10 @@ REAL_PAIRS = {
         ],
         ["3149", "all of the increase"],
     ),
-    "times a launch, and what prices both": (
+    "kernels, one by one, a launch": (
         ["nvprof/titan-xp-gpu-summary-type-column-api-unified-memory.csv"]
         + ["nvprof/titan-xp-gpu-trace-unified-memory-columns.csv"],
-        ["per launch NEW takes 8.3 % more time", "in all: 86 % less time", '--costs "estimated:TITAN Xp" prices both'],
+        ["takes 8.3 % more time", "With 1774 launches instead of 14003, in all: ", "86 % less time"],
         [],
     ),
 }
