@@ -18,7 +18,8 @@ _SIDES = (Column("OLD"), Column("NEW"), Column("change"))
 _FAMILIES = {"computation": "Computation", "data": "Data movement", "constant": "Constant power", "total": "Energy"}
 _UNITS = {"byte": "B", "flop": "flop", "s": "s"}  # others are numbers of things
 _STATUSES = {"appeared": "new", "vanished": "gone"}
-_REASONS = {word: word for word in ("counts", "time", "setting", "meter")} | {"cpu_time": "CPU time", "cost": "price"}
+_REASONS = {word: word for word in ("counts", "time", "setting", "meter")}
+_REASONS |= {"cpu_time": "CPU time", "cost": "price", "processor": "each its own"}
 
 
 def sides(document: Document) -> Table:
@@ -177,7 +178,7 @@ def counts(document: Document) -> Table:
             document.nouns.label(part.what),
             Quantity(part.old, unit, marks),
             Quantity(part.new, unit, marks),
-            "" if part.because in ("cost", "setting", "meter") else Change(part.new - part.old, unit),
+            "" if part.because in ("cost", "setting", "meter") else Change(less(part.new, part.old), unit),
             _REASONS[part.because],
             Change(part.change_j, "J", bits(part.marks)),
             _interval_cell(part.interval_j),

@@ -104,8 +104,8 @@ def headline(document: Document) -> Headline:
         size = f"{quantity(abs(change_j), 'J')}{bracketed(_share(document))}"
         text = (
             f"{scope}the prices do not tell whether NEW uses less energy than OLD: {size} "
-            f"{by_sign(change_j, 'less', 'more')}{above_constant(document)} is predicted ({_from_to(document)}), "
-            f"{possible} is possible."
+            f"{by_sign(change_j, 'less', 'more')}{above_constant(document)} is {_basis_of_difference(document)} "
+            f"({_from_to(document)}), {possible} is possible."
         )
     return Headline(capital(text), lead, bits(document.marks))
 
@@ -277,6 +277,8 @@ def is_metered(document: Document) -> bool:
 
 
 def _basis_of_difference(document: Document) -> str:
+    if any(step.because == "processor" for step in document.steps):
+        return f"predicted, each at its own {document.nouns.processor}'s prices"
     return "metered" if is_metered(document) else "predicted"
 
 

@@ -581,6 +581,11 @@ REAL_PAIRS = {
         ],
         ["3149", "all of the increase"],
     ),
+    "two GPUs are compared as their reports have them": (
+        ["nvprof/gtx950-cuda8-metrics-summary-heartwall.csv", "nvprof/gtx1080ti-cuda8-metrics-summary.csv"],
+        ["each at its own GPU's prices (20.7 J → 19.4 J, 75 % less time)"],
+        ["other price", "both sides know"],
+    ),
     "kernels, one by one, a launch": (
         ["nvprof/titan-xp-gpu-summary-type-column-api-unified-memory.csv"]
         + ["nvprof/titan-xp-gpu-trace-unified-memory-columns.csv"],
