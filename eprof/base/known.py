@@ -1,6 +1,6 @@
-"""Arithmetic with numbers that may not be known: None in, None out."""
+"""Arithmetic with numbers that may not be known: None in, None out; and values by their keys."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Concatenate, ParamSpec, TypeVar
 
 T = TypeVar("T")
@@ -36,3 +36,11 @@ def growth(now: float | None, before: float | None) -> float | None:
 def only(values: Collection[T]) -> T | None:
     """The only one of some values; None if there are several, or none."""
     return next(iter(values)) if len(values) == 1 else None
+
+
+def gathered(pairs: Iterable[tuple[T, U]]) -> dict[T, list[U]]:
+    """The values of each key together; keys in the order in which they first come."""
+    values: dict[T, list[U]] = {}
+    for key, value in pairs:
+        values.setdefault(key, []).append(value)
+    return values

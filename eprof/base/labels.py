@@ -113,8 +113,6 @@ def label_of(name: str, names: Sequence[str], width: int = 60) -> str:
 
 def fitted(texts: Sequence[str], width: int) -> list[str]:
     """The texts of a column cut to about `width` characters, each cut an "…"; different ones stay different."""
-    if all(len(text) <= width for text in texts):
-        return list(texts)
     distinct = list(dict.fromkeys(texts))
     cuts = dict(zip(distinct, _numbered(_fitted(distinct, max(width, _LEAST_WIDTH))), strict=True))
     return [cuts[text] for text in texts]
@@ -189,6 +187,17 @@ def _libraries() -> tuple[dict[str, str], list[_Library]]:
     types = {key: node.text() for key, node in document.root["type"].items()}
     rows = document.root["library"].entries()
     return types, [_Library(row["sign"].text(), pattern(row["pattern"].text()), row["label"].text()) for row in rows]
+
+
+def made_for(kernels: Iterable[str]) -> tuple[float, float]:
+    """The least compute capability that runs kernels that are called this, and the first that does not."""
+    names = "\n".join(kernels)
+    least, below = 0.0, math.inf
+    for row in Document.read(resources.folder("counters") / "names.toml").root["made_for"].entries():
+        if re.search(row["pattern"].text(), names):
+            least = max(least, row["least"].number())
+            below = min(below, row["below"].number() if "below" in row else below)
+    return least, below
 
 
 @lru_cache(maxsize=1 << 14)

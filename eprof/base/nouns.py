@@ -2,21 +2,22 @@
 
 from msgspec import UNSET, Struct, UnsetType
 
-from eprof.base.text import when
 from eprof.base.vocabulary import COUNTS, CPU, GPU, GROUPS
 
 
 class Nouns(Struct, frozen=True):
     """The words for one kind of processor.
 
-    simulated: what its simulators do not count exactly. nearer: memory levels nearer than DRAM, the farthest first.
-    labels: of what the vocabulary calls otherwise.
+    board: what holds the processor and has a power limit. simulated: what its simulators do not count exactly. nearer:
+    memory levels nearer than DRAM, the farthest first. labels: of what the vocabulary calls otherwise.
     """
 
     kernel: str
+    kernels: str
     launch: str
     launches: str
     processor: str
+    board: str
     capability: str
     simulated: str
     nearer: tuple[str, ...]
@@ -26,16 +27,6 @@ class Nouns(Struct, frozen=True):
     def is_of_cpu(self) -> bool:
         """Whether these are the words for a CPU."""
         return self.processor == "CPU"
-
-    @property
-    def board(self) -> str:
-        """What holds the processor and has a power limit."""
-        return when(self.is_of_cpu, "socket") or "board"
-
-    @property
-    def kernels(self) -> str:
-        """The plural of the noun for what runs: kernels or functions."""
-        return f"{self.kernel}s"
 
     def of(self, number: float) -> str:
         """The noun behind a number: "kernel" or "kernels"."""
@@ -52,16 +43,14 @@ class Nouns(Struct, frozen=True):
         return self.labels.get(name) or GROUPS[name]
 
 
-_OF_GPUS = Nouns("kernel", "launch", "launches", "GPU", "compute capability", "counts", ("l2", "l1", "shared"))
+_OF_GPUS = Nouns(
+    *("kernel", "kernels", "launch", "launches", "GPU", "board", "compute capability", "counts"),
+    nearer=("l2", "l1", "shared"),
+)
 _OF_CPUS = Nouns(
-    "function",
-    "call",
-    "calls",
-    "CPU",
-    "architecture",
-    "caches",
-    ("l3", "l2", "l1"),
-    {
+    *("function", "functions", "call", "calls", "CPU", "socket", "architecture", "caches"),
+    nearer=("l3", "l2", "l1"),
+    labels={
         "special": "Divisions and roots",
         "sfu": "Divisions and roots",
         "misc": "Moves and others",

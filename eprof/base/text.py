@@ -144,7 +144,8 @@ def few(words: Sequence[str], most: int, noun: str = "") -> str:
     shown = ", ".join(words[:most])
     if len(words) <= most:
         return shown
-    return f"{shown} and {len(words) - most:,} more {noun}".rstrip()
+    rest = len(words) - most
+    return f"{shown} and {rest:,} more {noun.removesuffix('s') if rest == 1 else noun}".rstrip()
 
 
 def _escape(char: str) -> str:

@@ -113,8 +113,8 @@ class Parser(Options, argparse.ArgumentParser):
         self.value(
             "--costs",
             TABLE,
-            f"cost table (default: {default_costs}); `estimated`, or 'estimated:RTX 4090' where the log does not "
-            "name the GPU: by its data sheet, if nobody measured it; `none`: counts alone",
+            f"cost table (default: {default_costs}); or the GPU, as in 'RTX 4090', which names it too where "
+            "logs do not; `estimated`: by its data sheet, if nobody measured it; `none`: counts alone",
         )
         nearest = "nearest to the run's clocks, else the table's"
         self.value("--setting", SETTING, f"DVFS setting in MHz, e.g. 852/924 (default: {nearest})")

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.errors import CostError, DefinitionError
-from eprof.base.known import mapped
+from eprof.base.known import gathered, mapped
 from eprof.base.marks import NONE, Mark, marked
 from eprof.base.resources import folder, tree
 from eprof.base.text import did_you_mean, listed, pattern
@@ -339,9 +339,7 @@ def medians(runs: Sequence[Run], notes: list[str]) -> list[Run]:
 
     Of runs in parts, the one of the median energy, of an even number the lower of two: medians of parts do not add up.
     """
-    groups: dict[tuple[object, ...], list[Run]] = {}
-    for run in runs:
-        groups.setdefault((run.program, run.size, run.processors, run.core_mhz), []).append(run)
+    groups = gathered(((run.program, run.size, run.processors, run.core_mhz), run) for run in runs)
     if len(groups) < len(runs):
         notes.append(f"{len(runs)} rows are {len(groups)} different runs: repeats are shown as their medians")
     if any(same[0].parts is not None and len(same) % 2 == 0 for same in groups.values()):

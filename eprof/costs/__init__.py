@@ -74,7 +74,7 @@ def load(name_or_path: str) -> CostTable:
     if name_or_path == ESTIMATED:
         raise CostError(
             "`estimated` is the table of the GPU that a profiler's log names, and there is no log here; name the GPU: "
-            '--costs "estimated:RTX 4090".'
+            '--costs "RTX 4090".'
         )
     name = name_or_path.lower()
     if name in _shipped():

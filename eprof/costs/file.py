@@ -100,28 +100,22 @@ _MARKS = ("assumed", "estimated", "simulated")
 Made = TypeVar("Made")
 
 
-class _Attempts:
-    """Calls parsers and keeps the DefinitionErrors that they raise, so that one reading finds all of them."""
+def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
+    """The cost table in `document`, or None, and everything that is wrong with its file."""
+    root = document.root
+    errors: list[DefinitionError] = []
 
-    def __init__(self) -> None:
-        self.errors: list[DefinitionError] = []
-
-    def __call__(self, parse: Callable[..., Made], *arguments: Any) -> Made | None:
-        """Return what `parse` returns; None where it raises a DefinitionError."""
+    def attempt(parse: Callable[..., Made], *arguments: Any) -> Made | None:
+        """What `parse` returns; None where it raises an error, which is kept: one reading finds all of them."""
         try:
             return parse(*arguments)
         except DefinitionError as err:
-            self.errors.append(err)
+            errors.append(err)
             return None
 
-
-def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
-    """The cost table in `document`, or None, and everything that is wrong with its file."""
-    attempt = _Attempts()
-    root = document.root
     attempt(root.schema, SCHEMA)
-    if attempt.errors:
-        return None, attempt.errors
+    if errors:
+        return None, errors
     attempt(_check_keys, root)
     made: dict[str, Any] = {}
     for field, (key, parse) in _parts().items():
@@ -132,16 +126,16 @@ def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
     known = made["rates"] and {rate.name for rate in made["rates"]}
     entries = attempt(_charges, root["charge"]) or {}
     statements = {word: attempt(_statement, word, entry, known) for word, entry in entries.items()}
-    if attempt.errors:
-        return None, attempt.errors
+    if errors:
+        return None, errors
     if "settings" in made:
         made["settings"], made["default"] = made["settings"]
     stated = _with_implied({word: statement for word, statement in statements.items() if statement is not None})
     table = CostTable(**made, path=document.label, statements=stated, relative="pj_at_reference" in root)
     for rule in RULES:
         attempt(rule, root, table)
-        if attempt.errors:
-            return None, attempt.errors
+        if errors:
+            return None, errors
     return table, []
 
 
@@ -262,7 +256,6 @@ def _why(entry: Node) -> str:
 
 
 def _settings(node: Node) -> tuple[tuple[Setting, ...], Setting]:
-    """The settings in a cost table's file and the default one."""
     kind = "a list of settings, each { core_mhz = ..., memory_mhz = ..., ... }"
     entries = node.entries(kind)
     if not entries:
@@ -380,7 +373,6 @@ def _caches(node: Node) -> dict[str, str]:
 
 
 def _multiprocessors(node: Node) -> Multiprocessors:
-    """The multiprocessors in a cost table's file, for time by component."""
     node.table((*_UNITS, "lanes", "core_mhz", "source", "why", "mark"))
     lanes = {name: _positive(entry) for name, entry in node["lanes"].table(_LANES).items()}
     for name in ("fp32", "load_store"):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import asdict, replace
 
 from eprof.base import clocks
@@ -15,8 +15,8 @@ from eprof.base import marks as mark_words
 from eprof.base.errors import CostError
 from eprof.base.gpus import normal_name
 from eprof.base.known import mapped
-from eprof.base.marks import NONE, Mark
-from eprof.base.text import pattern
+from eprof.base.marks import NONE, Mark, marked
+from eprof.base.text import pattern, phrase
 from eprof.base.vocabulary import COUNTS
 from eprof.costs.parts import (
     BASES,
@@ -72,7 +72,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
     intervals: Intervals = field(default_factory=Intervals)
     sources: Mapping[str, str] = field(default_factory=dict)
     boards: tuple[Board, ...] = ()
-    scale: "Scale | None" = None
+    scale: Scale | None = None
     assumption: str = ""
     caches: Mapping[str, str] = field(default_factory=dict)
     voltages: Voltages = Voltages()
@@ -87,7 +87,12 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
         point = self._point(setting)
         notes = self.notes
         if self._carried(point.setting.core_v).are:
-            notes = (*notes, f"{self.voltages_are}.")
+            least, most = self.intervals.core_v_fall
+            carried = (
+                f"Core voltages of {self.name} at other clocks than {self.default.core_mhz:g} MHz are "
+                f"{self.voltages.are}; they may fall {least:g} to {most:g} times as much."
+            )
+            notes = (*notes, carried)
         prices = {rate.name: Price(rate.name, *rate.at(point)) for rate in self.rates}
         unpriced = {word: stated.why for word, stated in self.statements.items() if stated.kind == "unpriced"}
         charges = {word: stated.charge(prices) for word, stated in self.statements.items() if word not in unpriced}
@@ -117,19 +122,16 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
         """The highest throughputs at `setting`, as `at` has them. Raises CostError: no such setting."""
         return self.peak.at(self._point(setting))
 
-    def scaled(self, scale: "Scale") -> "CostTable":
-        """The table with prices and constant power, at every setting, as a meter has them."""
-        return replace(self, scale=scale)
-
     def nearest(self, core_mhz: float | None, memory_mhz: float | None) -> str | None:
         """The table's setting nearest to these clocks in MHz (None: not known), "1290/877"; None if it has one
         alone.
 
         A core clock between two listed ones is taken as it is, but for one within 1 % of a listed clock.
         """
-        core, memory = (_curve(self.settings, domain) for domain in DOMAINS)
-        if core_mhz is None or not core or not memory:
+        core = _curve(self.settings, CORE)
+        if core_mhz is None or not core:
             return None
+        memory = sorted(setting.memory_mhz for setting in self.settings if setting.memory_mhz is not None)
         chosen = _closest(core, core_mhz)
         if min(core) < core_mhz < max(core) and abs(core_mhz - chosen) > _SAME_CLOCK * chosen:
             chosen = core_mhz
@@ -379,51 +381,33 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
                 found = f"asked for; prices are those at {self.default.label} and go with the square of the voltage"
                 marks = {CORE: Mark.ESTIMATED | self._carried(listed.core_v).marks, MEMORY: Mark.ESTIMATED}
                 return Point(listed, found, marks)
-        core = _level(_curve(self.settings, CORE), core_mhz)
-        memory = _level(_curve(self.settings, MEMORY), memory_mhz)
+        curves = {domain: _curve(self.settings, domain) for domain in DOMAINS}
+        if not curves[CORE]:
+            raise CostError(
+                f"{self.name} holds at one setting only ({self.default.label}), not at {setting.strip()}; name none."
+            )
+        core, memory = _level(curves[CORE], core_mhz), _level(curves[MEMORY], memory_mhz)
+        if not curves[MEMORY] and memory_mhz in [listed.memory_mhz for listed in self.settings]:
+            memory = None, ""  # nothing goes with its voltage
         if core is None or memory is None:
-            raise self._no_setting(setting.strip())
-        levels = {CORE: core, MEMORY: memory}
-        between = [f"{domain} voltage {level.between}" for domain, level in levels.items() if level.between]
-        origin = "; ".join(between) or "both voltages are the table's, though it does not list the pair"
-        chosen = Setting(core_mhz, core.volts, memory_mhz, memory.volts)
-        marks = {CORE: core.marks | self._carried(core.volts).marks, MEMORY: memory.marks}
-        return Point(chosen, f"asked for; {origin}", marks)
-
-    @property
-    def voltages_are(self) -> str:
-        """What the core's voltages are and how far they are known, as words that no full stop ends; "" where read."""
-        if not self.voltages.are:
-            return ""
-        least, most = self.intervals.core_v_fall
-        return (
-            f"Core voltages of {self.name} at other clocks than {self.default.core_mhz:g} MHz are {self.voltages.are}; "
-            f"they may fall {least:g} to {most:g} times as much"
-        )
+            known = {domain: curve for domain, curve in curves.items() if curve}
+            ranges = " and ".join(f"{domain} {min(curve):g} to {max(curve):g} MHz" for domain, curve in known.items())
+            labels = ", ".join(listed.label for listed in self.settings)
+            raise CostError(
+                f"{self.name} has no setting {setting.strip()}: its voltages are known for {ranges}. It lists {labels}."
+            )
+        (core_v, core_from), (memory_v, memory_from) = core, memory
+        origins = [phrase("core voltage {}", core_from), phrase("memory voltage {}", memory_from)]
+        origin = "; ".join(filter(None, origins)) or "both voltages are the table's, though it does not list the pair"
+        marks = {
+            CORE: marked(Mark.ESTIMATED, core_from) | self._carried(core_v).marks,
+            MEMORY: marked(Mark.ESTIMATED, memory_from),
+        }
+        return Point(Setting(core_mhz, core_v, memory_mhz, memory_v), f"asked for; {origin}", marks)
 
     def _carried(self, core_v: float | None) -> Voltages:
         """Where a core voltage of the table is from, if it is neither this GPU's nor that of the default setting."""
         return Voltages() if core_v == self.default.core_v else self.voltages
-
-    def _no_setting(self, setting: str) -> CostError:
-        curves = {domain: _curve(self.settings, domain) for domain in DOMAINS}
-        if not curves[CORE]:
-            return CostError(
-                f"{self.name} holds at one setting only ({self.default.label}), not at {setting}; name none."
-            )
-        ranges = " and ".join(f"{domain} {min(curve):g} to {max(curve):g} MHz" for domain, curve in curves.items())
-        labels = ", ".join(listed.label for listed in self.settings)
-        return CostError(
-            f"{self.name} has no setting {setting}: its voltages are known for {ranges}. It lists {labels}."
-        )
-
-
-class _Level(Struct, frozen=True):
-    """The voltage at a clock; `between` names the listed clocks that it was interpolated between."""
-
-    volts: float
-    marks: Mark = NONE
-    between: str | None = None
 
 
 def _curve(settings: Iterable[Setting], domain: str) -> dict[float, float]:
@@ -436,16 +420,16 @@ def _closest(listed: Iterable[float], mhz: float) -> float:
     return min(listed, key=lambda clock: abs(clock - mhz))
 
 
-def _level(curve: Mapping[float, float], mhz: float) -> _Level | None:
-    """The table's voltage at `mhz`: the listed one, or linear between its neighbours and ESTIMATED; else None."""
+def _level(curve: Mapping[float, float], mhz: float) -> tuple[float | None, str] | None:
+    """The table's voltage at `mhz`, the listed one or linear between its neighbours, which are named; else None."""
     if mhz in curve:
-        return _Level(curve[mhz])
+        return curve[mhz], ""
     below = max((clock for clock in curve if clock < mhz), default=None)
     above = min((clock for clock in curve if clock > mhz), default=None)
     if below is None or above is None:
         return None
     volts = curve[below] + (curve[above] - curve[below]) * (mhz - below) / (above - below)
-    return _Level(volts, Mark.ESTIMATED, f"interpolated between {below:g} and {above:g} MHz")
+    return volts, f"interpolated between {below:g} and {above:g} MHz"
 
 
 def _setting_data(setting: Setting) -> dict[str, Any]:

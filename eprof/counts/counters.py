@@ -191,7 +191,8 @@ def guess_capability(counter_names: Iterable[str], profiler: str) -> tuple[str, 
     best = max(scores.values(), default=0)
     if best == 0:
         return ()
-    return tuple(each for definition in scores if scores[definition] == best for each in definition.capabilities)
+    guesses = [each for definition in scores if scores[definition] == best for each in definition.capabilities]
+    return tuple(sorted(guesses, key=lambda each: (len(each), each)))
 
 
 @cache

@@ -4,6 +4,8 @@ Counting (`counts.py`), the list of counters to collect (`Definition.wanted`) an
 are all made from this. `docs/counters.md` has the form of the files.
 """
 
+import functools
+import operator
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -13,7 +15,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.brief import Brief
-from eprof.base.known import mapped
 from eprof.base.marks import Mark, names
 from eprof.base.nouns import Nouns, nouns_of
 from eprof.base.text import pattern, when
@@ -178,6 +179,12 @@ class Definition(Brief, Struct, frozen=True, eq=False):
         """The formula with the profiler's names for ours. `known`: texts for some of the names."""
         return _NAME.sub(lambda match: self._text(match[0], known or {}), formula.text)
 
+    def alike_by(self, way: Entry, steps: Mapping[str, Any]) -> str | None:
+        """What tells whether two definitions have the same way, if these steps are the same; None: it needs others."""
+        if not way.formula.names & self.quantities.keys() <= steps.keys():
+            return None
+        return self.expand(way.formula, {name: name for name in steps})
+
     def _text(self, name: str, known: Mapping[str, str]) -> str:
         if name in known:
             return known[name]
@@ -291,19 +298,17 @@ def bracketed(text: str) -> str:
 def common(definitions: Sequence[Definition]) -> Definition:
     """What several definitions of one profiler count alike; no other word is countable.
 
-    For logs whose GPU is not known: a formula counts alike if it is of the same counters, with the same marks.
+    For logs whose GPU is not known: a way counts alike if all have it, of the same counters and of steps that count
+    alike.
     """
-    first, *others = definitions
+    first = definitions[0]
+    steps: Mapping[str, tuple[Entry, ...]] = first.quantities
+    fewer = _alike([(each, each.quantities) for each in definitions], steps)
+    while fewer != steps:
+        steps, fewer = fewer, _alike([(each, each.quantities) for each in definitions], fewer)
+    words = {section: _alike([(each, each.words[section]) for each in definitions], steps) for section in first.words}
+    absent = {word: why for word, why in first.absent.items() if all(word in each.absent for each in definitions)}
     reason = "counted in other ways on GPUs that this may be; --capability says which it is"
-    words = {
-        section: {
-            word: ways
-            for word, ways in entries.items()
-            if all(_ways(other, section, word) == _ways(first, section, word) for other in others)
-        }
-        for section, entries in first.words.items()
-    }
-    absent = {word: why for word, why in first.absent.items() if all(word in other.absent for other in others)}
     of_any = set().union(*(entries for each in definitions for entries in (*each.words.values(), each.absent)))
     counted = set(absent).union(*words.values())
     uncountable = {**dict.fromkeys(of_any, reason), **first.uncountable}
@@ -311,20 +316,35 @@ def common(definitions: Sequence[Definition]) -> Definition:
         first,
         name=f"{first.profiler}/common",
         capabilities=(),
+        quantities=steps,
         words=words,
         absent=absent,
         uncountable={word: why for word, why in uncountable.items() if word not in counted},
         checks=(),
+        components=_alike([(each, each.components) for each in definitions], steps),
         label="what GPUs that this may be count alike",
     )
 
 
-def _ways(definition: Definition, section: str, word: str) -> list[tuple[str, int, str]]:
-    """The ways to count a word, by the profiler's names, with their marks."""
-    ways = definition.words[section].get(word, ())
-    return [
-        (definition.expand(way.formula), int(way.mark), mapped(definition.expand, way.mark_if) or "") for way in ways
-    ]
+def _alike(
+    tables: Sequence[tuple[Definition, Mapping[str, tuple[Entry, ...]]]], steps: Mapping[str, tuple[Entry, ...]]
+) -> dict[str, tuple[Entry, ...]]:
+    """By name, the ways that all definitions have, each in its own table, of counters and of these steps."""
+    alike = {}
+    for name in tables[0][1]:
+        of_each = [{each.alike_by(way, steps): way for way in table.get(name, ())} for each, table in tables]
+        keys = [key for key in of_each[0] if key and all(key in ways for ways in of_each)]
+        if keys:
+            alike[name] = tuple(_together([ways[key] for ways in of_each]) for key in keys)
+    return alike
+
+
+def _together(same: Sequence[Entry]) -> Entry:
+    """One way of several definitions, with the marks that it has in any."""
+    most = max(same, key=lambda way: way.mark.bit_count())
+    if all((way.mark, way.mark_if) == (most.mark, most.mark_if) for way in same):
+        return same[0]
+    return replace(most, mark=functools.reduce(operator.or_, (way.mark for way in same)), mark_if=None)
 
 
 def without_counters() -> Definition:

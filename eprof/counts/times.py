@@ -115,16 +115,13 @@ def _pairs(sheet: Sheet, pairs: Sequence[TimePair]) -> tuple[Floats, Floats, Boo
 
 def _medians(times: Floats, weights: Floats) -> tuple[Floats, Ints, Floats]:
     """Of recovered times: weighted median, number of pairs and spread (range over median), each (n_kernels,)."""
-    number = (~np.isnan(times)).sum(axis=0)
     order = np.argsort(times, axis=0)  # NaN last
-    ranked = np.take_along_axis(times, order, axis=0)
-    weight = np.take_along_axis(weights, order, axis=0)
-    below = np.cumsum(weight, axis=0)
+    below = np.cumsum(np.take_along_axis(weights, order, axis=0), axis=0)
     middle = (below >= below[-1] / 2).argmax(axis=0)
-    median = np.where(number > 0, np.take_along_axis(ranked, middle[None], axis=0)[0], np.nan)
-    last = np.take_along_axis(ranked, np.maximum(number - 1, 0)[None], axis=0)[0]
+    median = np.take_along_axis(np.take_along_axis(times, order, axis=0), middle[None], axis=0)[0]
     with np.errstate(invalid="ignore"):
-        return median, number, (last - ranked[0]) / median
+        spread = (np.fmax.reduce(times) - np.fmin.reduce(times)) / median
+    return median, (~np.isnan(times)).sum(axis=0), spread
 
 
 def by_share(

@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import stat
 import time
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +22,6 @@ from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array
-from eprof.base.known import mapped
 from eprof.base.resources import STAMPS
 from eprof.logs.rows.log import Log
 
@@ -33,7 +30,6 @@ _LARGEST_BYTES = 4 << 30
 _SETTLED_S = 2.0
 _ABANDONED_S = 86400.0
 _OWNER_ONLY = stat.S_IRWXU
-_READERS = ("logs", "profilers")  # whose code decides what is read from a log
 _DIGEST_BYTES = 32  # in front of an entry: the SHA-256 of the rest, which shows damage
 
 
@@ -125,19 +121,6 @@ class Cache(Struct, frozen=True):
                 return
             total -= entry.stat().st_size
             entry.unlink()
-
-
-def request_digest(
-    columns: Iterable[str] | None, names: Mapping[str, str], keep: Iterable[str] | None, parts: str | None
-) -> str:
-    """A digest of the options and the code of the reader, for the cache: another version may read a log otherwise."""
-    code = hashlib.sha256()
-    for room in _READERS:
-        for file in sorted((Path(__file__).parents[1] / room).rglob("*.py")):
-            code.update(file.read_bytes())
-    options = {"columns": columns and list(columns), "names": sorted(names.items()), "parts": parts}
-    code.update(json.dumps({**options, "keep": mapped(sorted, keep)}).encode())
-    return code.hexdigest()[:16]
 
 
 def _write(path: Path, content: bytes) -> None:

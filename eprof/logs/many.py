@@ -4,6 +4,8 @@ Each file is read by itself, by the same function and with the same order of add
 come back in the order of the paths: the totals are the same to the last digit.
 """
 
+import hashlib
+import json
 import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +23,7 @@ from eprof.base.known import mapped
 from eprof.base.resources import cache_refusal
 from eprof.base.threads import cores
 from eprof.logs import read
-from eprof.logs.cache import Cache, Stamp, request_digest
+from eprof.logs.cache import Cache, Stamp
 from eprof.logs.rows.log import Log
 
 # What it takes before other processes are worth their start.
@@ -53,8 +55,14 @@ class Reading(Struct, frozen=True, dict=True):
 
     @cached_property
     def _request(self) -> str:
-        keep = [name for profiler in profilers.names() for name in self.keep(profiler)]
-        return request_digest(self.columns, self.names, keep, self.parts)
+        """A digest of the options and the code of the reader: another version may read a log otherwise."""
+        digest = hashlib.sha256()
+        for room in ("logs", "profilers"):
+            for file in sorted((Path(__file__).parents[1] / room).rglob("*.py")):
+                digest.update(file.read_bytes())
+        keep = sorted(name for profiler in profilers.names() for name in self.keep(profiler))
+        digest.update(json.dumps([self.columns, sorted(self.names.items()), keep, self.parts]).encode())
+        return digest.hexdigest()[:16]
 
     @cached_property
     def refused(self) -> str | None:

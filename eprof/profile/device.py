@@ -1,12 +1,13 @@
 """The devices of a profile: what a log's label names, and how its compute capability came to be known."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
 from eprof.base.boards import Traits
 from eprof.base.errors import DefinitionError
 from eprof.base.gpus import UNNAMED, capability_of_label
+from eprof.base.labels import made_for
 from eprof.base.text import listed, phrase
 from eprof.counts import counters
 
@@ -26,14 +27,16 @@ class Device(Struct, frozen=True):
     told: Traits = Traits()
 
 
-def device_of(label: str | None, capability: str | None, counter_names: Sequence[str], profiler: str) -> Device:
+def device_of(
+    label: str | None, capability: str | None, counter_names: Sequence[str], profiler: str, kernels: Iterable[str] = ()
+) -> Device:
     """The profile's device of a log's label, by a profiler whose counters mean the same on all devices or some."""
     everywhere = counters.everywhere(profiler)
     if everywhere == counters.SIMULATED:
         return Device(label, label, None, everywhere, "simulated device")
     alike = Device(label, *split_label(label), everywhere, f"what {profiler} counts alike on all devices")
     try:
-        device = identify(label, capability, counter_names, profiler)
+        device = identify(label, capability, counter_names, profiler, kernels)
     except DefinitionError:
         if everywhere is None:
             raise
@@ -41,8 +44,10 @@ def device_of(label: str | None, capability: str | None, counter_names: Sequence
     return alike if everywhere is not None and device.capability in (everywhere, None) else device
 
 
-def identify(label: str | None, capability: str | None, counter_names: Sequence[str], profiler: str) -> Device:
-    """The device of a log's label, with the capability that `capability`, its name or its counters tell, in this order.
+def identify(
+    label: str | None, capability: str | None, counter_names: Sequence[str], profiler: str, kernels: Iterable[str] = ()
+) -> Device:
+    """The device of a log's label, with the capability that `capability`, its name or its counters and kernels tell.
 
     Where it stays open for a GPU that no log names, the candidates are in `may_be`.
     Raises DefinitionError, naming the candidates, if the name of a GPU leaves it open.
@@ -60,6 +65,9 @@ def identify(label: str | None, capability: str | None, counter_names: Sequence[
     if not by_counters:
         return Device(label, name, index, None, "no counters that would need it")
     both = [candidate for candidate in by_counters if candidate in (by_name or by_counters)]
+    if name is None and len(both) > 1 and both[0][0].isdigit():
+        least, below = made_for(kernels)
+        both = [candidate for candidate in both if least <= float(candidate) < below] or both
     if both and (by_name or len({counters.find(profiler, candidate).name for candidate in both}) == 1):
         return Device(label, name, index, both[0], "counters present")
     if name is None:

@@ -146,7 +146,7 @@ def held_to(energy: "Energy", meter: Meter) -> "Energy":
     if scaling.limit_w is not None and held.split is not None:
         split = held.split.adding_up_to(scaling.by_time_j(held.counts.rows.time_s))
         held = replace(held, split=split)
-    return replace(held, table=table.scaled(scale), notes=(*energy.notes, *_notes(held, scaling)))
+    return replace(held, table=replace(table, scale=scale), notes=(*energy.notes, *_notes(held, scaling)))
 
 
 def _limits(profile: "Profile") -> tuple[float | None, float | None]:
@@ -171,7 +171,7 @@ def _split_by_time(energy: "Energy", meter: Meter) -> "Energy":
     costs = table.at().scaled(scaling.factor)
     notes = (*energy.notes, *_notes(energy, scaling))
     shared = replace(energy, counts=counts, metered=scaling).priced(costs)
-    return replace(shared, table=table.scaled(Scale(scaling.factor, ())), notes=notes)
+    return replace(shared, table=replace(table, scale=Scale(scaling.factor)), notes=notes)
 
 
 def _notes(energy: "Energy", scaling: Metered) -> list[str]:

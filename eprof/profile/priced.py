@@ -275,7 +275,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         whose = f"The logs do not name the {self.profile.nouns.processor}"
         if known:
             whose = f"No cost table is made for {listed(sorted(known))}"
-        estimate = '--costs "estimated:RTX 4090", with the name of the GPU'
+        estimate = '--costs "RTX 4090", with the name of the GPU'
         if any(capability_of_label(name) is None for name in known):
             estimate = "--costs estimated"
         return (

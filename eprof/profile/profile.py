@@ -243,8 +243,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         if gpu.capability is not None:
             return of_capability(gpu.capability, gpu.name, gpu.told)
         raise CostError(
-            "--costs estimated is for one GPU, and the logs do not name the GPU; name it, such as "
-            '--costs "estimated:RTX 4090".'
+            '--costs estimated is for one GPU, and the logs do not name the GPU; name it, such as --costs "RTX 4090".'
         )
 
     def _estimated_by_default(self) -> CostTable | None:
@@ -545,7 +544,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
     known = np.asarray(~np.isnan(launches.counters.values).all(axis=0))
     names = list(compress(launches.counters.names, known))
     profiler = profiler or _profiler_of(launches, names)
-    device = device_of(label, capability, names, profiler)
+    device = device_of(label, capability, names, profiler, launches.rows.kernel)
     launches = replace(launches, marks=_marks(launches, profiler, device))
     definition = _definition(device, profiler, names)
     timed, time_from, warnings = times.recover(launches, definition)

@@ -531,6 +531,11 @@ class Gaps(Struct):
     first_s: float = 0.0
     during: list[During] = []
 
+    @property
+    def lasting_s(self) -> float:
+        """How long copies ran while no kernel did; all of it, where the log does not tell when they ran."""
+        return self.copies_s if self.alone_s is None else self.alone_s
+
 
 class Profile(Struct, kw_only=True):
     """A priced profile: `eprof.profile/1`. commit: of the folder that it ran in, where the run recorded it.

@@ -473,3 +473,34 @@ def test_a_device_that_a_table_lists_finds_a_table_however_it_is_spelled(name):
         for spelled in (device, f"NVIDIA {device} (0)", device.upper().replace(" ", "  ")):
             found = costs.for_device(spelled)
             assert found is not None and found.serves(spelled)
+
+
+def test_a_table_needs_no_memory_voltage_where_nothing_goes_with_it(tmp_path):
+    words = ("fp32", "fp32_fma", "fp32_add", "fp32_mul", "fp32_other")
+    charges = "\n".join(f'{word} = {{ formula = "fp32_instruction", why = "w" }}' for word in words)
+    path = tmp_path / "own.toml"
+    path.write_text(
+        f"""
+schema = 1
+name = "own"
+device = "Own"
+source = "s"
+basis = "measured"
+books = "served"
+setting = [
+    {{ core_mhz = 1000, core_mv = 900, memory_mhz = 800, default = true }},
+    {{ core_mhz = 500, core_mv = 700, memory_mhz = 800 }},
+]
+[pj_per_v2.core]
+fp32_instruction = 10
+[constant_power]
+w = 3
+[charge]
+{charges}
+"""
+    )
+    table = costs.load(str(path))
+    assert table.at("750/800").prices["fp32_instruction"].pj == pytest.approx(10 * 0.8**2)
+    assert table.nearest(752, 790) == "752/800"
+    with pytest.raises(CostError, match="its voltages are known for core 500 to 1000 MHz"):
+        table.at("750/900")

@@ -139,9 +139,29 @@ def test_of_a_gpu_that_is_not_known_is_counted_what_all_that_it_may_be_count_ali
     assert "warp_issue" in counted and counted < {word for ways in each[0].words.values() for word in ways}
     for section, ways in alike.words.items():
         for word in ways:
-            assert len({other.expand(other.words[section][word][0].formula) for other in each}) == 1
+            for other in each:
+                own = {other.alike_by(way, alike.quantities): way.mark for way in other.words[section][word]}
+                assert all(own[alike.alike_by(way, alike.quantities)] & ~way.mark == 0 for way in ways[word])
+    assert {"fp32_fma", "l2"} <= counted, "pairs of multiply-adds, of GB100 alone, make a lower bound"
     assert common(each[:1]).words == each[0].words
     assert not counted & alike.uncountable.keys()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "least", "most"),
+    [
+        ("ampere_sgemm_32x32_sliced1x4_tn", "8.0", "12.1"),
+        ("void cutlass::Kernel<cutlass_75_wmma_tensorop_s161616gemm_f16_32x32_128x2_tn_align8>", "7.5", "12.1"),
+        ("sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x32", "9.0", "9.0"),
+        ("void cutlass::device_kernel<SM90_TMA_LOAD>(Params)", "9.0", "12.1"),
+        ("nvjet_sm100_tst_128x256_64x4_2x1_v_bz_TNT", "10.0", "10.3"),
+        ("my_ampere_sm8000(float *)", "7.0", "12.1"),
+    ],
+)
+def test_kernels_of_libraries_narrow_down_a_gpu_that_no_log_names(kernel, least, most):
+    found = device.identify(None, None, [L1_LD], "ncu", [kernel, "axpy(int)"])
+    may_be = found.may_be or (found.capability,)
+    assert (may_be[0], may_be[-1]) == (least, most)
 
 
 # -------------------------------------------------------------------------------------------- test vectors, checked by hand

@@ -371,6 +371,38 @@ def test_a_python_program_is_told_by_what_it_called_and_the_library_that_did_it(
     }
 
 
+def test_an_operator_has_what_ran_in_it_though_python_looks_at_the_next_call_only(tmp_path):
+    script = tmp_path / "a.py"
+    script.write_text("c = a@a\nc += (c - 1)\nm = c[c < 0]\nprint(c[0])\nk = a.dot(c)\n")
+    stack = '\fStack (most recent call first):\n  File "a.py", line {} in <module>\n'
+    in_library = stack.replace("\n  File", '\n  File "/lib/python3/x.py", line 9 in f\n  File', 1).format(2)
+    looked = f"@{script}:4:0:11 <module>\n"
+    samples = [stack.format(1), stack.format(1), in_library, stack.format(3), stack.format(4) + looked]
+    samples += ["\f", stack.format(5) + f"@{script}:5:4:12 <module>\n"]
+    (tmp_path / "lines-1-77.txt").write_text(f"{tmp_path}\n/lib/python3\n" + "".join(samples))
+    lines = ["# callgrind format", "pid: 77", "positions: line", "events: Ir"]
+    for number, said in enumerate(["sample"] * 5 + ["resumed", "sample", "sample"], 1):
+        lines += [f"part: {number}", f"desc: Trigger: Client Request: {said}"]
+        lines += [
+            "ob=/x/site-packages/numpy/_core/u.so",
+            "fn=f",
+            f"0 {10**number}",
+            "ob=/usr/bin/python3",
+            "fn=g",
+            "0 1",
+        ]
+    costs = decoded(parse(lines), tmp_path)
+    told = Counter()
+    for place, executed in zip(costs.places, costs.own["Ir"], strict=True):
+        told[costs.functions[place].name] += executed
+    assert told == {
+        "a@a, numpy": 110, "c += (c - 1), numpy": 10**3, "c[c ‹ 0], numpy": 10**4, "print, numpy": 10**5 + 10**6,
+        "line not told, numpy": 10**7, "a.dot, numpy": 10**8, "a.py, Python": 4,
+        "print, Python": 2, "a.dot, Python": 1, "line not told, Python": 1,
+    }  # fmt: skip
+    assert {spot.line for spot in costs.spots} == {0, 1, 2, 3, 4, 5}
+
+
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), max_size=40))
 def test_whatever_a_part_says_no_count_is_lost(frame):
     costs = parse(PARTS.replace("{script}:5:8:18 work", frame).split("\n"))

@@ -3,6 +3,7 @@
 import math
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from msgspec import convert, to_builtins
@@ -17,6 +18,7 @@ from eprof.show.report.headline import gaps_lead, headline, name_of
 from eprof.show.report.levers import _levers, what_to_try
 from eprof.show.report.trust import notes, trust
 from eprof.show.report.view import View
+from eprof.show.report.waiting import busy, sooner
 from eprof.show.words.cells import Share
 from eprof.show.words.numbers import quantity
 
@@ -135,7 +137,9 @@ def test_loads_in_flight_are_for_kernels_that_wait_for_them(screens):
         kernel = max(view.kernels, key=lambda kernel: kernel.energy_j.constant or 0.0)
         issued, cycles = (view.amount(kernel, word).value for word in ("warp_issue", "sm_active_cycle"))
         told[name] = text
-        assert not issued or not cycles or issued < cycles, (name, text)
+        most = max(busy(kernel).values(), default=0.0)
+        assert most < 0.6, (name, text, "a unit that is busy holds it back")
+        assert most or not issued or not cycles or issued < cycles, (name, text)
         signs = kernel.signs or {}
         assert signs.get("occupancy", 1.0) < 0.5 or signs.get("memory_stall", 1.0) >= 0.3, (name, text)
     assert told and "k20c-metrics-summary.csv" not in told
@@ -351,6 +355,7 @@ def test_what_a_screen_says_is_worth_saying(screens):
         ):
             told = " ".join(cell for cell in row.cells if isinstance(cell, str))
             assert kernel.launches == 1 or f"{kernel.launches:,}" in told, (name, told)
+            assert "missing" not in kernel.time_marks or "launches of" not in told, (name, told)
             calls += kernel.launches > 1
     assert calls > 50
 
@@ -363,3 +368,49 @@ def test_multiprocessors_tell_the_board_of_a_log_that_names_none(screens):
     assert boards["rtx5070-text-wmma-fp16-4096.txt"] == ("GeForce RTX 5070", 48)
     assert boards["text-details-heat3d.txt"][1] == 34, "their mean over launches"
     assert boards["rtxpro6000-text-mma-warptile.txt"][0].endswith("with 188 multiprocessors")
+
+
+@pytest.mark.parametrize(
+    ("name", "act", "price"),
+    [
+        (
+            "text-details-heat3d.txt",
+            r"fewer DRAM bytes .*18 to 23 % of",
+            "20 % less time",
+        ),  # DRAM 87 to 91 %
+        (
+            "rtx5070-text-wmma-fp16-4096.txt",
+            r"fewer L1 bytes \(L1 is 94 % busy",
+            "less time",
+        ),  # and no FP8: WMMA has none
+        ("nsightful-copy_blocked.ncu.csv", r"coalesce accesses, of whose sectors 75 % are not used", "20 % less time"),
+        (
+            "cc80-details-page-rules-estimated-speedup.csv",
+            r"more warps .*\(occupancy 12 %: fewer registers",
+            "a fifth less",
+        ),
+        ("h100-sxm-text-cublas-tf32.txt", r"FP16 for TF32", "22 % less time"),
+        ("rtxa6000-sgemm-raw-wide.csv", r"the same product, 15 to 89 % less a launch", ""),
+    ],
+)
+def test_a_change_is_of_what_holds_a_kernel_back_and_says_its_time(screens, name, act, price):
+    """What ncu's utilisations and rules say in the logs, read by eye."""
+    texts = [what_to_try(view).text for log, _, view in screens if log == name]
+    if not texts:
+        pytest.skip("no such log")
+    text = texts[0].replace("\u202f", " ")
+    assert re.search(act, text), text
+    assert price in text, text
+
+
+def test_a_kernel_ends_sooner_until_the_next_unit_holds_it_back():
+    def kernel(**shares):
+        return SimpleNamespace(signs={f"{unit}_busy": share for unit, share in shares.items()})
+
+    assert sooner(kernel(dram=0.9, l2=0.4), {"dram": 0.8}) == pytest.approx(0.2)
+    assert sooner(kernel(dram=0.9, l2=0.81), {"dram": 0.8}) == pytest.approx(0.1)
+    assert sooner(kernel(dram=0.5, l2=0.4), {"dram": 0.8}) == 0.0, "it waits: nothing is busy"
+    assert sooner(kernel(dram=0.5, l2=0.9), {"dram": 0.8}) == 0.0, "another unit holds it back"
+    assert sooner(kernel(sm=0.97, l1=0.975, dram=0.25), {"l1": 0.8}) == pytest.approx(0.2), "one pipe, counted twice"
+    assert sooner(kernel(sm=0.97, l1=0.3), {"l1": 0.8}) == 0.0
+    assert sooner(SimpleNamespace(signs=None), {"dram": 0.8}) == 0.0

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.errors import LogError
+from eprof.base.known import gathered
 from eprof.base.text import phrase
 from eprof.base.vocabulary import RANDOM
 from eprof.collect.meters import meter
@@ -179,10 +180,7 @@ def rows(
 
     wanted: the clocks that were held; None: those in force. contradictions: of machine code, by benchmark.
     """
-    measured: dict[str, list[Event]] = {}
-    for event in events:
-        if event["event"] == MEASURED:
-            measured.setdefault(event["name"], []).append(event)
+    measured = gathered((str(event["name"]), event) for event in events if event["event"] == MEASURED)
     setting = _clocks(measured, wanted, device)
     made = {
         benchmark: _row(

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from eprof import profilers
 from eprof.base.errors import CollectError
+from eprof.base.known import gathered
 from eprof.base.marks import Mark
 from eprof.base.resources import folder
 from eprof.clusters import simulated
@@ -74,10 +75,7 @@ def lines(text: str, waiting: str, core_mhz: float | None, processes: int) -> It
 
 def medians(samples: Iterable[Sample]) -> Iterator[Sample]:
     """One sample for the repeats of each operation and size of the benchmark: that of median latency."""
-    repeats: dict[tuple[str, float], list[Sample]] = {}
-    for sample in samples:
-        repeats.setdefault((sample.primitive, sample.size), []).append(sample)
-    for same in repeats.values():
+    for same in gathered(((sample.primitive, sample.size), sample) for sample in samples).values():
         ordered = sorted(same, key=lambda sample: sample.latency_s)
         median = ordered[(len(ordered) - 1) // 2]
         yield median._replace(spread=(ordered[-1].latency_s - ordered[0].latency_s) / median.latency_s)

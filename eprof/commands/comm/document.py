@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
-from eprof.base.known import mapped, ratio
+from eprof.base.known import gathered, mapped, ratio
 from eprof.base.marks import Mark, names
 from eprof.base.text import phrase
 from eprof.clusters.cluster import Clock, Cluster
@@ -209,8 +209,6 @@ def _document(case: Case, samples: Sequence[Sample], **about: object) -> Comm:
         cluster=cluster_about(case.cluster),
         rows=rows,
         thresholds=list(_thresholds(rows)),
-        break_even_s=None,
-        limits=[],
         **{"mpi": None, "program": None, "processes": case.processes, **about},  # type: ignore[arg-type]
     )
     if made.kind == MEASURED:
@@ -289,9 +287,7 @@ def _why_not(row: Row) -> str | None:
 
 
 def _totals(samples: Sequence[Sample]) -> Iterator[Total]:
-    ways: dict[tuple[str, float | None], list[Sample]] = {}
-    for sample in samples:
-        ways.setdefault((sample.waiting, sample.core_mhz), []).append(sample)
+    ways = gathered(((sample.waiting, sample.core_mhz), sample) for sample in samples)
     for (waiting, core_mhz), same in ways.items():
         marks = Mark(0)
         for sample in same:

@@ -3,17 +3,19 @@
 The messages of a program are read from a report of mpiP, or from what `otf2-print` printed.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from re import Pattern
 from typing import NamedTuple
 
 from eprof.base.errors import CostError, LogError
-from eprof.base.known import either, ratio
+from eprof.base.known import either, mapped, ratio
 from eprof.base.marks import NONE, Mark, marked
 from eprof.base.resources import lines as lines_of
 from eprof.base.resources import log_content
-from eprof.base.text import pattern
+from eprof.base.text import pattern, phrase
 from eprof.clusters.cluster import Clock, Cluster
 
 POLLING, BLOCKING = "polling", "blocking"
@@ -122,9 +124,10 @@ def limit(cluster: Cluster, waiting: str, clock: Clock) -> float:
 _ALL, _TOP, _END = "Callsite Message Sent statistics", "Aggregate Sent Message Size", "End of Report"
 _COUNT, _NUMBER = r"(\d{1,15})", r"(\d{1,18}(?:\.\d+)?(?:e[+-]?\d{1,2})?)"
 # Name, site, rank (`*`: all), count, largest, mean, least, sum.
-_CALL_SITE = pattern(rf"(\w+) +\d+ +(\*|\d+) +{_COUNT} +\S+ +\S+ +\S+ +{_NUMBER}")
-# Call, site, count, sum, mean, share.
-_AGGREGATE = pattern(rf"(\w+) +\d+()? +{_COUNT} +{_NUMBER} +\S+ +\S+")
+_CALL_SITE = pattern(rf"(\w+) +(\d+) +(?:(\*)|\d+) +{_COUNT} +\S+ +\S+ +\S+ +{_NUMBER}")
+# Call, site, count, sum, mean, share of all bytes sent in per cent.
+_AGGREGATE = pattern(rf"(\w+) +(\d+) +{_COUNT} +{_NUMBER} +\S+ +{_NUMBER}")
+_WHOLE = 0.99  # of the bytes sent: shares are printed with two digits
 _LENGTH, _BYTES = pattern(r".*, Length: (\d{1,18})\b"), pattern(r".*, Bytes: (\d{1,18}), Matching: ")
 _OTF2 = {
     "MPI_SEND": ("Send", _LENGTH),
@@ -155,20 +158,30 @@ def read(path: str) -> tuple[list[Sent], list[str]]:
 
 
 def _of_mpip(path: str, lines: Sequence[str], notes: list[str]) -> Iterator[Sent]:
-    """The messages that mpiP reports of all ranks, one a call site; or the call sites that sent most."""
+    """The messages that mpiP reports of all ranks, one a call site: of all, and of those that sent most.
+
+    A concise report has the second alone, one that is cut may have more of them than of the first.
+    """
     is_cut = not any(_END in line for line in lines)
     if is_cut:
-        notes.append(f"{path} does not end with `{_END}`: it may be cut off, and messages be missing.")
-    rows = [row for row in _section(path, lines, _ALL, _CALL_SITE) if row[1] == "*"]
-    is_part = not rows
+        notes.append(f'{Path(path).name} does not end with "{_END}": it may be cut off, and messages be missing.')
+    top = list(_section(path, lines, _TOP, _AGGREGATE))
+    of_all = [row for row in _section(path, lines, _ALL, _CALL_SITE) if row[2] == "*"]
+    sites = {(call, site): (int(number), float(total)) for call, site, number, total, _ in top}
+    sites |= {(call, site): (int(number), float(total)) for call, site, _, number, total in of_all}
+    # The shares of those that sent most tell how many bytes all sent.
+    percent = math.fsum(float(share) for *_, share in top)
+    known = ratio(math.fsum(total for _, total in sites.values()), math.fsum(float(row[3]) for row in top))
+    share = mapped(lambda known: known * percent / 100, known)
+    is_part = either(share, 1.0 if of_all else 0.0) < _WHOLE
     if is_part:
-        rows = list(_section(path, lines, _TOP, _AGGREGATE))
-        notes.append(f"{path} lists only the call sites that sent most: there were more messages than these.")
-    for call, _, number, total in rows:
+        listed = phrase(", {:.2g} % of the bytes sent", mapped(lambda share: 100 * share, share or None))
+        notes.append(f"{Path(path).name} lists only some call sites{listed}: there were more messages than these.")
+    for (call, _), (number, total) in sites.items():
         is_floor = is_cut or is_part or _ONE_MESSAGE.fullmatch(call.lower()) is None
-        if int(number):
-            yield Sent(call, int(number), float(total) / int(number), is_floor)
-    if any(_ONE_MESSAGE.fullmatch(call.lower()) is None for call, *_ in rows):
+        if number:
+            yield Sent(call, number, total / number, is_floor)
+    if any(_ONE_MESSAGE.fullmatch(call.lower()) is None for call, _ in sites):
         notes.append("Collective operations are priced as one message a call, the least that they can be.")
 
 
@@ -194,8 +207,9 @@ def _of_otf2(path: str, lines: Sequence[str], notes: list[str]) -> Iterator[Sent
     collective = copies = 0
     running = sum(line.startswith("PROGRAM_BEGIN ") - line.startswith("PROGRAM_END ") for line in lines)
     if running > 0:
+        name = Path(path).name
         notes.append(
-            f"{path}: {running} processes of the trace have no end; it may be cut off, and messages be missing."
+            f"{name}: {running} processes of the trace have no end; it may be cut off, and messages be missing."
         )
     for number, line in enumerate(lines, 1):
         event = line.split(" ", 1)[0]

@@ -1,9 +1,11 @@
 """The page of `eprof comm`, one file that fetches nothing (docs/comm.md)."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from markupsafe import Markup
 
+from eprof.base.known import gathered
 from eprof.base.text import when
 from eprof.commands.comm import words
 from eprof.commands.comm.document import Comm, Row
@@ -32,7 +34,7 @@ def _figures(document: Comm) -> Iterator[Figure]:
         yield Figure("Least", quantity(least.energy_j, "J"), way, bits(least.marks))
     if document.break_even_s is not None:
         yield Figure("Blocking takes fewer joules", quantity(document.break_even_s, "s"), "a message, and longer ones")
-    if document.limits:
+    if document.limits and not document.totals:
         most = min(document.limits, key=lambda limit: limit.j_per_mb)
         yield Figure("Saved at most", percent(1 - most.j_per_mb), words.way(document, most.waiting, most.core_mhz))
 
@@ -61,11 +63,9 @@ _Series = dict[tuple[str, str], list[Row]]
 
 def _series(document: Comm) -> _Series:
     """The rows of messages with joules by operation and way to wait, a line each; polling at the first clock is 1."""
-    series: _Series = {}
-    for row in document.rows:
-        if row.relative is not None and not document.is_base(row):
-            series.setdefault((row.primitive, words.way(document, row.waiting, row.core_mhz)), []).append(row)
-    return series
+    compared = (row for row in document.rows if row.relative is not None and not document.is_base(row))
+    way = partial(words.way, document)
+    return gathered(((row.primitive, way(row.waiting, row.core_mhz)), row) for row in compared)
 
 
 def _kinds(series: _Series) -> list[str]:

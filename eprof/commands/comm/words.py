@@ -2,15 +2,29 @@
 
 import math
 from collections.abc import Iterator
+from functools import reduce
+from operator import or_
 
-from eprof.base.known import growth, mapped
+from eprof.base.known import gathered, growth, mapped
 from eprof.base.text import capital, listed, phrase, when
 from eprof.commands.comm.document import MEASURED, Comm, Row
 from eprof.show.words.badges import MISSING, bits
-from eprof.show.words.blocks import Block, Column, Field, Headline, Notes, Point, Sentence, Table, Tone, table_of
+from eprof.show.words.blocks import (
+    Block,
+    Column,
+    Field,
+    Headline,
+    Legend,
+    Notes,
+    Point,
+    Sentence,
+    Table,
+    Tone,
+    table_of,
+)
 from eprof.show.words.blocks import Row as Cells
 from eprof.show.words.cells import Cell, Quantity, Share, Written, plain_text
-from eprof.show.words.numbers import percent, quantity, signed_percent, whole
+from eprof.show.words.numbers import quantity, signed_percent, whole
 
 TITLE = "Waiting for messages"
 BLOCKING = "blocking"
@@ -53,9 +67,7 @@ def headline(document: Comm) -> Headline:
     reasons = listed(list(dict.fromkeys(threshold.because or "" for threshold in never)) or [""], "or")
     if not paying:
         return Headline(f"Blocking pays at no size: {reasons}.", _PAYS)
-    sizes: dict[float, list[str]] = {}
-    for threshold in paying:
-        sizes.setdefault(threshold.bytes or 0.0, []).append(threshold.primitive)
+    sizes = gathered((threshold.bytes or 0.0, threshold.primitive) for threshold in paying)
     where = ", ".join(f"from {size_text(size)} on for {listed(names)}" for size, names in sorted(sizes.items()))
     if len(paying) == len({row.primitive for row in document.rows}) and len(sizes) == 1:
         where = f"from {size_text(next(iter(sizes)))} on"
@@ -75,10 +87,11 @@ def _of_totals(document: Comm) -> Headline:
     """Which way to wait takes least energy for all messages of a program, and what it changes."""
     first = document.totals[0]
     least = min(document.totals, key=lambda total: total.energy_j)
-    sent = f"{whole(first.messages)} messages, {quantity(first.bytes, 'B')}."
     marks = bits(first.marks)
+    at_least = when(marks & MISSING, "at least ")
+    sent = capital(f"{at_least}{whole(first.messages)} messages, {quantity(first.bytes, 'B')}.")
     joules, time = quantity(least.energy_j, "J"), quantity(least.time_s, "s")
-    took = f"{when(marks & MISSING, 'at least ')}{joules}, {time}"
+    took = f"{at_least}{joules}, {time}"
     text = f"{capital(way(document, least.waiting, least.core_mhz))} takes the least energy: {took}."
     if least is first or not first.energy_j:
         return Headline(text, f"{sent} No other way to wait takes less.", marks)
@@ -96,6 +109,8 @@ def blocks(document: Comm, verbose: bool) -> Iterator[Block]:
     yield from points(document)
     if verbose:
         yield rows(document)
+    shown = document.totals or document.rows * verbose
+    yield Legend(reduce(or_, [bits(entry.marks) for entry in shown], 0))
     yield Notes(document.warnings)
 
 
@@ -108,13 +123,11 @@ def tables(document: Comm) -> Iterator[Table]:
 
 
 def points(document: Comm) -> Iterator[Block]:
-    """From which waiting time on blocking takes fewer joules, and what is the most that can be saved."""
+    """From which waiting time on blocking takes fewer joules, and how a program comes to wait so."""
     if document.break_even_s is not None:
         yield Point("Time", f"messages of {quantity(document.break_even_s, 's')} and more take fewer joules blocked.")
-    if document.limits:
-        most = min(document.limits, key=lambda limit: limit.j_per_mb)
-        saved = percent(1 - most.j_per_mb)
-        yield Point("Limit", f"{way(document, most.waiting, most.core_mhz)} saves {saved} of J/MB at most.")
+    if any(threshold.bytes is not None for threshold in document.thresholds if threshold.waiting == BLOCKING):
+        yield Point("Next", "add --shim libwait.so: the library that lets a program wait so.")
 
 
 def settings(document: Comm) -> list[str]:
@@ -214,12 +227,12 @@ def rows(document: Comm) -> Table:
         *operation,
         (Column("size"), lambda row: Written(size_text(row.bytes), row.bytes)),
         (Column("waiting", "left"), lambda row: way(document, row.waiting, row.core_mhz)),
+        (Column("J/MB, change"), lambda row: _of(row, "j_per_mb")),
+        (Column("J/MB"), lambda row: amount(row, row.j_per_mb, "J")),
         (Column("latency"), latency),
         (Column("power", from_width=100), lambda row: amount(row, row.power_w, "W")),
-        (Column("J/MB"), lambda row: amount(row, row.j_per_mb, "J")),
         (Column("latency, change", from_width=100), lambda row: _of(row, "latency")),
         (Column("power, change", from_width=100), lambda row: _of(row, "power")),
-        (Column("J/MB, change"), lambda row: _of(row, "j_per_mb")),
         *busy,
         title="All",
     )

@@ -3,7 +3,6 @@
 import difflib
 import os
 import re
-from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from msgspec import Struct
@@ -11,6 +10,7 @@ from msgspec import Struct
 from eprof.base.brief import Brief
 from eprof.base.errors import UsageError
 from eprof.base.kernels import bare, own_name
+from eprof.base.known import gathered
 from eprof.base.labels import labels
 from eprof.base.text import few, printable
 
@@ -95,10 +95,7 @@ class _Side:
 
     def grouped(self, key: Callable[[Kernel], Hashable]) -> dict[Hashable, list[int]]:
         """The unmatched kernels by a key."""
-        groups: dict[Hashable, list[int]] = defaultdict(list)
-        for place in self.free:
-            groups[key(self.kernels[place])].append(place)
-        return groups
+        return gathered((key(self.kernels[place]), place) for place in self.free)
 
     def examples(self, places: Iterable[int]) -> str:
         """Some names of kernels to match, for an error message."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from eprof.base.arrays import Bools, known_or_zero
 from eprof.base.kernels import bare
+from eprof.base.known import gathered
 from eprof.base.labels import labels
 from eprof.base.text import few, listed, when
 from eprof.base.vocabulary import BYTES, COUNTS
@@ -250,10 +251,7 @@ def _left_out(changes: Changes, left_out: Sequence[Uncompared], lost: Sequence[U
     for word in left_out:
         kernels = when(whole != 1, f" of {word.kernels} of {whole} {nouns.kernels}")
         yield f"Not in the change: {nouns.label(word.what)}{kernels}, because {word.why}."
-    reasons: dict[str, list[str]] = {}
-    for nothing in lost:
-        reasons.setdefault(nothing.why, []).append(nouns.label(nothing.what))
-    for why, words in reasons.items():
+    for why, words in gathered((nothing.why, nouns.label(nothing.what)) for nothing in lost).items():
         yield f"Not known on either side, and not in the change: {', '.join(words)} ({why})."
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from eprof.base import clocks
 from eprof.base.errors import EprofError, UsageError
+from eprof.base.known import either
 from eprof.base.text import by_sign, few, when
 from eprof.cli.options import SETTING, Commands, Parser, command, matching, only
 from eprof.cli.output import Output, planned, print_bytes, say, write
@@ -212,9 +213,7 @@ def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
             prior = {term: prices[term].pj for term in measurements.terms if term in prices and prices[term].pj > 0}
             if not prior:
                 raise UsageError(f"--prior {options.prior}: has none of the prices {', '.join(measurements.terms)}.")
-    ridge = options.ridge
-    if ridge is None:
-        ridge = ridge_for(measurements, prior)
+    ridge = either(options.ridge, ridge_for(measurements, prior))
     if not 0 <= ridge < _MOST:
         raise UsageError(f"--ridge {ridge:g}: must {by_sign(ridge, 'not be negative', f'be below {_MOST:g}')}.")
     voltages = options.voltages

@@ -24,10 +24,8 @@ def headline(document: History) -> Headline:
     steps = of_program(document)
     marks = bits(document.runs[-1].marks)
     if number < 2 * LEAST:
-        runs = f"One run, which takes {quantity(last, 'J')}"
-        if number > 1:
-            runs = f"{whole(number)} runs, of which the last takes {quantity(last, 'J')}"
-        return Headline(f"{runs}; changes can be found from four runs on.", "", marks)
+        of = when(number > 1, f"{whole(number)} runs, of which the last") or "One run, which"
+        return Headline(f"{of} takes {quantity(last, 'J')}; changes can be found from four runs on.", "", marks)
     if not steps:
         text = f"No change in {whole(number)} runs that is more than noise; the last takes {quantity(last, 'J')}."
         return Headline(text, f"{_noise(document)} {_outlier(document)}".strip(), marks)

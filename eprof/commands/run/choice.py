@@ -8,6 +8,7 @@ from collections.abc import Collection
 from msgspec import Struct, field
 
 from eprof.base.errors import DefinitionError
+from eprof.base.known import gathered
 from eprof.base.text import phrase
 from eprof.base.vocabulary import COUNTS
 from eprof.collect.collector import Collector, Tool
@@ -42,9 +43,7 @@ def counters_for(collector: Collector, tool: Tool, costs: Costs | None, capabili
         lacking = ", ".join(sorted(basic.keys() - kept.keys()))
         return CounterPlan(None, kept, [f"Not offered here, so not collected: {lacking}."] * bool(lacking))
     planned = plan(definition, costs, offered)
-    labels_by_reason: dict[str, list[str]] = {}
-    for word, reason in planned.missing.items():
-        labels_by_reason.setdefault(reason, []).append(COUNTS[word].label)
+    labels_by_reason = gathered((reason, COUNTS[word].label) for word, reason in planned.missing.items())
     missing = [f"{', '.join(labels)} will be missing: {reason}." for reason, labels in labels_by_reason.items()]
     return CounterPlan(definition.name, {name: planned.why(name) for name in planned.counters}, missing)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eprof import profilers
 from eprof.base.errors import CollectError, UsageError
-from eprof.base.known import mapped
+from eprof.base.known import gathered, mapped
 from eprof.base.progress import Progress
 from eprof.base.text import pattern, phrase
 from eprof.collect import directory, process
@@ -173,9 +173,7 @@ def choose(wanted: str, program: str = "", arguments: Sequence[str] = ()) -> tup
         if tools[-1].usable:
             return collector, tools[-1], tools
     refusal = "No profiler can be used here." if wanted == "auto" else f"{wanted} cannot be used here."
-    reasons: dict[str, list[str]] = {}
-    for tool in tools:
-        reasons.setdefault(f"{tool.why}{phrase(' ({})', tool.remedy)}.", []).append(tool.name)
+    reasons = gathered((f"{tool.why}{phrase(' ({})', tool.remedy)}.", tool.name) for tool in tools)
     raise CollectError(" ".join([refusal, *(f"{', '.join(same)}: {reason}" for reason, same in reasons.items())]))
 
 

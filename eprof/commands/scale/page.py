@@ -6,6 +6,7 @@ import numpy as np
 from markupsafe import Markup
 from msgspec.structs import replace
 
+from eprof.base.known import gathered
 from eprof.base.marks import Mark
 from eprof.base.text import phrase
 from eprof.commands.scale import words
@@ -76,12 +77,9 @@ def _sections(document: Scale) -> Iterator[Section]:
 
 def _series(document: Scale) -> dict[str, list[Row]]:
     """The rows of scaling with an energy, by what a line is of."""
-    series: dict[str, list[Row]] = {}
-    for row in document.rows:
-        if row.energy_j is not None:
-            clock = phrase(" at {:g} MHz", row.core_mhz)
-            series.setdefault(f"{row.program}{words.of_size(row.size)}{clock}", []).append(row)
-    return series
+    known = (row for row in document.rows if row.energy_j is not None)
+    clock = " at {:g} MHz"
+    return gathered((f"{row.program}{words.of_size(row.size)}{phrase(clock, row.core_mhz)}", row) for row in known)
 
 
 def _charts(document: Scale) -> Markup:

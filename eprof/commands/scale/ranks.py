@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from eprof.base.errors import LogError
-from eprof.base.known import mapped, only
+from eprof.base.known import gathered, mapped, only
 from eprof.base.marks import NONE, Mark, from_names, marked, names
 from eprof.base.text import counted, few, listed, pattern
 from eprof.clusters.cluster import Beside, Part, Run
@@ -251,10 +251,8 @@ def runs(reports: Sequence[Report], beside: Beside, notes: list[str]) -> Iterato
 
 def _unit(reports: Sequence[Report], nodes: Sequence[int]) -> str:
     """What runs of ranks have more and more of: nodes; or, where all ran on as many, GPUs. Raises LogError: both."""
-    ranks: dict[int, set[int]] = {}
-    for report, count in zip(reports, nodes, strict=True):
-        ranks.setdefault(count, set()).add(report.ranks)
-    if all(len(numbers) == 1 for numbers in ranks.values()):
+    ranks = gathered(zip(nodes, (report.ranks for report in reports), strict=True))
+    if all(len(set(numbers)) == 1 for numbers in ranks.values()):
         return NODE
     if len(ranks) == 1:
         return GPU
@@ -426,10 +424,7 @@ def _notes(reports: Sequence[Report], beside: Beside, is_timed: bool) -> Iterato
 def _of_report(report: Report, beside: Beside) -> Iterator[str]:
     yield from (warning for warning in report.profile.warnings if "Left out" in warning)
     seen, logs = report.seen, report.profile.inputs
-    alike: dict[str, list[str]] = {}
-    for log in logs:
-        if log.sha256:
-            alike.setdefault(log.sha256, []).append(Path(log.path).name)
+    alike = gathered((log.sha256, Path(log.path).name) for log in logs if log.sha256)
     if twins := next((listed(paths) for paths in alike.values() if len(paths) > 1), ""):
         yield f"{twins} are the same to the byte; ranks are rarely, so one may be a copy."
     if report.ranks == 1 and len(logs) > 1 and seen.hosts is None:

@@ -8,7 +8,7 @@ from operator import and_, itemgetter
 
 from msgspec.structs import replace
 
-from eprof.base.known import mapped
+from eprof.base.known import gathered, mapped
 from eprof.base.text import by_sign, capital, counted, few, listed, phrase, when
 from eprof.commands.scale.schema import MODELLED, Best, Fit, Keep, Row, Scale
 from eprof.show.words.badges import MISSING, bits
@@ -85,10 +85,8 @@ def headline(document: Scale) -> Headline:
     """The headline of scaling: where energy x time is least and what it takes; of several problems, where for each."""
     row = _leading(document)
     if row is None:
-        reason = "No run has an energy, so no node count is best."
-        if any(run.energy_j for run in document.rows):
-            reason = "No run is within the limits."
-        return Headline(document.title, reason)
+        in_limits = when(any(run.energy_j for run in document.rows), "No run is within the limits.")
+        return Headline(document.title, in_limits or "No run has an energy, so no node count is best.")
     if len({(run.program, run.size) for run in document.rows}) > 1:
         return _of_several(document)
     took = f"{quantity(row.energy_j or 0.0, 'J')}, {quantity(row.time_s, 's')}"
@@ -232,9 +230,7 @@ def points(document: Scale) -> Iterator[Block]:
 def best(document: Scale) -> Table:
     """The best node count and clock for each objective: a row each, or, of several problems, a column each."""
     if len({(entry.program, entry.size) for entry in document.best}) > 1:
-        problems: dict[tuple[str, float | None], list[Best]] = {}
-        for entry in document.best:
-            problems.setdefault((entry.program, entry.size), []).append(entry)
+        problems = gathered(((entry.program, entry.size), entry) for entry in document.best)
         names = [_objective(name) for name in dict.fromkeys(entry.objective for entry in document.best)]
         columns = [Column("problem", "left"), *(Column(name.removeprefix("least "), "left") for name in names)]
         lines = []

@@ -186,7 +186,23 @@ class Fused(NamedTuple):
 
 def document(fused: Fused, asked: Asked, title: str) -> Timeline:
     """The document of a timeline: the joules of every component by function."""
-    components = [_component(fused, each) for each in fused.series]
+    components = []
+    for series in fused.series:
+        energy_j, known_s = series.seen(fused.begin_s, fused.end_s)
+        component = Component(
+            name=series.component,
+            source=series.source,
+            period_s=series.period_s,
+            energy_j=energy_j,
+            mean_w=ratio(energy_j, known_s),
+            idle_w=fused.idle_w[series.component],
+            unknown_s=fused.end_s - fused.begin_s - known_s,
+            offset_s=fused.offsets_s[series.component],
+            moved_j_per_ms=fuse.moved_j_per_ms(series, fused.exclusive),
+            part_of=fused.wholes.get(series.component),
+            watts=_chart(series, fused.begin_s),
+        )
+        components.append(component)
     functions = list(_functions(fused))
     inside_s = float((fused.exclusive.end_s - fused.exclusive.begin_s).sum())
     splits = [] if asked.costs is None else [_split(fused, each, asked.costs) for each in fused.activities]
@@ -361,23 +377,6 @@ def _causes(function: str | None, found: Causes, place: int) -> Iterator[Cause]:
         joules, low, high = (float(table[place, column]) for table in (found.joules, found.low, found.high))
         marks = names(found.marks[word])
         yield Cause(function=function, word=word, energy_j=joules, low_j=low, high_j=high, marks=marks)
-
-
-def _component(fused: Fused, series: Series) -> Component:
-    energy_j, known_s = series.seen(fused.begin_s, fused.end_s)
-    return Component(
-        name=series.component,
-        source=series.source,
-        period_s=series.period_s,
-        energy_j=energy_j,
-        mean_w=ratio(energy_j, known_s),
-        idle_w=fused.idle_w[series.component],
-        unknown_s=fused.end_s - fused.begin_s - known_s,
-        offset_s=fused.offsets_s[series.component],
-        moved_j_per_ms=fuse.moved_j_per_ms(series, fused.exclusive),
-        part_of=fused.wholes.get(series.component),
-        watts=_chart(series, fused.begin_s),
-    )
 
 
 def _chart(series: Series, start_s: float) -> list[tuple[float, float | None]]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
-from eprof.base.known import mapped
+from eprof.base.known import gathered, mapped
 from eprof.base.text import when
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline import words
@@ -161,11 +161,8 @@ def _stacked(document: Timeline, split: Split, height: int, most: float) -> Mark
 
 def _by_colour(causes: Sequence[str]) -> dict[str, list[str]]:
     """The causes of each colour, in which they are one."""
-    alike: dict[str, list[str]] = {}
-    for word in causes:
-        colour = {CONSTANT: "c-plain", UNSEEN: "c-int"}.get(word) or f"c-{COUNTS[word].group}"
-        alike.setdefault(colour, []).append(word)
-    return alike
+    colours = {CONSTANT: "c-plain", UNSEEN: "c-int"}
+    return gathered((colours.get(word) or f"c-{COUNTS[word].group}", word) for word in causes)
 
 
 def _labels(causes: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import or_
 
-from eprof.base.known import mapped, ratio
+from eprof.base.known import gathered, mapped, ratio
 from eprof.base.text import counted, few, listed, phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline.document import Cause, Component, Function, Timeline
@@ -58,12 +58,9 @@ def _by_cause(document: Timeline) -> str:
 
 def whole_by_word(document: Timeline) -> dict[str, list[Cause]]:
     """What each cause takes in the whole time, of each GPU, the largest first."""
-    found: dict[str, list[Cause]] = {}
-    for split in document.splits:
-        for cause in split.causes:
-            if cause.function is None:
-                found.setdefault(cause.word, []).append(cause)
-    return dict(sorted(found.items(), key=lambda entry: -sum(cause.energy_j for cause in entry[1])))
+    whole = (cause for split in document.splits for cause in split.causes if cause.function is None)
+    by_word = gathered((cause.word, cause) for cause in whole)
+    return dict(sorted(by_word.items(), key=lambda entry: -sum(cause.energy_j for cause in entry[1])))
 
 
 def cause_label(word: str) -> str:
@@ -252,11 +249,9 @@ def _function(document: Timeline, function: Function, names: Sequence[str]) -> R
 
 def _most(document: Timeline, function: str) -> str:
     """The cause that takes most of a function's joules beside constant power, and its share: "DRAM 35 %"."""
-    joules: dict[str, float] = {}
-    for split in document.splits:
-        for cause in split.causes:
-            if cause.function == function:
-                joules[cause.word] = joules.get(cause.word, 0.0) + cause.energy_j
+    own = (cause for split in document.splits for cause in split.causes if cause.function == function)
+    by_word = gathered((cause.word, cause.energy_j) for cause in own)
+    joules = {word: sum(energies_j) for word, energies_j in by_word.items()}
     total_j = sum(joules.values())
     if not total_j:
         return ""

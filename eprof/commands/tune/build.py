@@ -183,8 +183,8 @@ def from_profile(
     if np.isnan(energy.counts.rows.time_s).all():
         raise EprofError(f"No {nouns.kernel} has a time, so nothing is known of its energy; give a trace, or --time.")
     assert energy.costs is not None
-    costs_at, refused = _places(table, settings)
     here = Point(*parse(now or energy.costs.setting.label))
+    costs_at, refused = _places(table, settings, here.label)
     grids = _grids(energy, of_table(table), here, costs_at)
     notes = list(dict.fromkeys(note for costs in (energy.costs, *costs_at.values()) for note in costs.notes))
     notes += refused
@@ -210,12 +210,16 @@ def from_profile(
     )
 
 
-def _places(table: CostTable, settings: Sequence[str]) -> tuple[dict[Point, Costs], list[str]]:
-    """The settings of the grids with the costs at each, and a sentence for each that the table cannot price."""
+def _places(table: CostTable, settings: Sequence[str], here: str) -> tuple[dict[Point, Costs], list[str]]:
+    """The settings of the grids with the costs at each, and a sentence for each that the table cannot price.
+
+    Without `settings` those that the table lists, and the one that ran.
+    """
+    seen_mhz = table.fit.data.get("range", {}).get("core_mhz") if table.fit is not None else None
     listed = [setting.label for setting in table.settings if setting.core_mhz is not None]
     costs_at: dict[Point, Costs] = {}
     refused: list[str] = []
-    for name in dict.fromkeys(settings or listed):
+    for name in dict.fromkeys(settings or [*listed, here]):
         try:
             costs = table.at(name)
         except CostError as err:
@@ -228,6 +232,8 @@ def _places(table: CostTable, settings: Sequence[str]) -> tuple[dict[Point, Cost
         why = ""
         if setting.label not in listed:
             why = costs.setting_from.partition("; ")[2] if estimated else _UNLISTED
+        if seen_mhz and not seen_mhz[0] <= setting.core_mhz <= seen_mhz[1]:
+            why = f"{table.name} was fitted to {seen_mhz[0]:g} to {seen_mhz[1]:g} MHz, and is stretched to this clock"
         costs_at[Point(setting.core_mhz, setting.memory_mhz, estimated, why)] = costs
     if not costs_at:
         raise CostError(refused[0])

@@ -8,7 +8,7 @@ import numpy as np
 from eprof.base.arrays import finite, finite_all
 from eprof.base.known import mapped, ratio
 from eprof.base.marks import names
-from eprof.base.text import few
+from eprof.base.text import few, when
 from eprof.commands.tune import schema
 from eprof.commands.tune.build import Tuning
 from eprof.commands.tune.grid import Choice, Grid, Point, choose, front, lost, together
@@ -34,14 +34,16 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
 
     # The program if each kernel ran at its own best clocks and changing them cost nothing.
     own = None
-    best = [(grid, choice.best) for grid, choice in zip(grids, choices, strict=True) if choice.best is not None]
+    is_measured = whole.measured is not None
+    told = [grid.measured if is_measured else grid for grid in (program, *grids)]
+    best = [(grid, place) for grid in told[1:] if (place := objective.pick(grid.energy_j, grid.time_s)) is not None]
     if len(best) == len(grids):
         own_j, own_s = (sum(getattr(grid, field)[place] for grid, place in best) for field in ("energy_j", "time_s"))
         own = schema.Joules(finite(own_j), finite(own_s))
 
     at_each = [_at(program, place, points) for place in range(len(points))]
-    values = objective.value(program.energy_j, program.time_s)
-    allowed = objective.allowed(program.energy_j, program.time_s)
+    values = objective.value(told[0].energy_j, told[0].time_s)
+    allowed = objective.allowed(told[0].energy_j, told[0].time_s)
     return schema.Tune(
         command_line=list(command_line),
         title=tuning.title,
@@ -59,8 +61,13 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
             for at, value, keeps in zip(at_each, values, allowed, strict=True)
         ],
         front=[
-            schema.FrontPoint(**{name: at_each[place][name] for name in schema.FrontPoint.__struct_fields__})
-            for place in front(program)
+            schema.FrontPoint(
+                points[place].core_mhz,
+                points[place].memory_mhz,
+                float(told[0].energy_j[place]),
+                float(told[0].time_s[place]),
+            )
+            for place in front(told[0])
         ],
         mispredictions=mispredictions,
         energy_lost_percent=losses,
@@ -99,9 +106,8 @@ def _notes(grids: Sequence[Grid], choices: Sequence[Choice], whole: Choice, obje
     if unpicked:
         yield f"No setting can be picked for {few(unpicked, 1)}: none is known that gives {objective.words}."
     elif whole.best is None:
-        why = f"none gives {objective.words}"
-        if np.isnan([grid.energy_j for grid in grids]).any(axis=0).all():
-            why = "at none is the energy of all of them known"
+        is_unknown = np.isnan([grid.energy_j for grid in grids]).any(axis=0).all()
+        why = when(is_unknown, "at none is the energy of all of them known") or f"none gives {objective.words}"
         yield f"No setting can be picked for all kernels together: {why}."
     if broken := sum(bool(choice.breaks_a_limit) for choice in choices):
         yield f"For {broken} kernels the pick breaks the limit, as measured."

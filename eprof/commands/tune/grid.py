@@ -5,6 +5,7 @@ from functools import reduce
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.clocks import Clocks
@@ -39,6 +40,11 @@ class Grid(Struct, frozen=True, eq=False):
     marks: Mark = NONE
     launches: float = 1.0
     now: int | None = None
+
+    @property
+    def measured(self) -> "Grid":
+        """The grid as the meter and the clock saw it, in place of the model."""
+        return replace(self, energy_j=self.measured_j, time_s=self.measured_s)
 
 
 def together(grids: Sequence[Grid], name: str) -> Grid:

@@ -29,19 +29,24 @@ def html(document: Tune) -> str:
 
 
 def _figures(document: Tune) -> Iterator[Figure]:
-    best, before, own = document.best, document.baseline(document), document.each_its_own
+    best, before, own = document.answer(document), document.baseline(document), document.each_its_own
     if best is None:
         yield Figure("Best setting", "none")
         return
+    energy, time = document.amounts(document)
+    is_measured = document.measured_best is not None
+    best_j, best_s = getattr(best, energy), getattr(best, time)
     yield Figure("Best setting", f"{best.label}{NARROW}MHz", "core/memory")
-    yield Figure("Energy there", quantity_or("not known", best.energy_j, "J"), "predicted")
-    yield Figure("Time there", quantity_or("not known", best.time_s, "s"), document.time.source)
+    yield Figure("Energy there", quantity_or("not known", best_j, "J"), "measured" if is_measured else "predicted")
+    yield Figure(
+        "Time there", quantity_or("not known", best_s, "s"), "measured" if is_measured else document.time.source
+    )
     if before is not None and not same(best, before):
         against = "the run" if document.is_of_run else "the fastest"
-        yield Figure(f"Energy against {against}", _signed_percent(best.energy_j, before.energy_j))
-        yield Figure(f"Time against {against}", _signed_percent(best.time_s, before.time_s))
-    if own is not None and _is_worth(own.energy_j, best.energy_j):
-        change = _signed_percent(own.energy_j, best.energy_j)
+        yield Figure(f"Energy against {against}", _signed_percent(best_j, getattr(before, energy)))
+        yield Figure(f"Time against {against}", _signed_percent(best_s, getattr(before, time)))
+    if own is not None and _is_worth(own.energy_j, best_j):
+        change = _signed_percent(own.energy_j, best_j)
         yield Figure(f"Each {document.nouns.kernel} at its own", change, "energy, if switching were free")
 
 
@@ -95,17 +100,18 @@ def _clocks(document: Tune, heat: words.Heat) -> Section:
 
 
 def _kernels(document: Tune) -> Section:
-    nouns, own, best = document.nouns, document.each_its_own, document.best
-    others = sum(not same(kernel.best, document.baseline(kernel)) for kernel in document.kernels)
+    nouns, own, best = document.nouns, document.each_its_own, document.answer(document)
+    best_j = getattr(best, document.amounts(document)[0], None)
+    others = sum(not same(document.answer(kernel), document.baseline(kernel)) for kernel in document.kernels)
     answer = Sentence(
         f"For {others} of {len(document.kernels)} {nouns.kernels} {words.baseline(document)} is not the one with "
         f"{document.objective_words}."
     )
     after = ""
-    if own is not None and best is not None and _is_worth(own.energy_j, best.energy_j):
+    if own is not None and _is_worth(own.energy_j, best_j):
         after = (
             f"Each {nouns.kernel} at its own setting, if changing clocks were free: "
-            f"{words.change('energy', own.energy_j, best.energy_j)} than all at the program's best."
+            f"{words.change('energy', own.energy_j, best_j)} than all at the program's best."
         )
     heading = f"{nouns.kernel.capitalize()} by {nouns.kernel}"
     return card("kernels", nouns.kernels.capitalize(), heading, answer, words.kernels(document), quiet(after))
@@ -130,15 +136,15 @@ def _against_the_meter(document: Tune, losses: LostBy) -> Section:
 
 def _trade(document: Tune) -> Iterator[Section]:
     """The section of time against energy of every setting: what less energy costs in time."""
-    known = [setting for setting in document.settings if setting.energy_j and setting.time_s]
-    best, before = document.best, document.baseline(document)
-    if best is None or before is None or not before.energy_j or not before.time_s or len(known) < 3:
+    known = [setting for setting in document.settings if all(over(document, setting, setting))]
+    before = document.baseline(document)
+    if document.answer(document) is None or before is None or not all(over(document, before, before)) or len(known) < 3:
         return
-    near = [setting for setting in known if max(over(setting, before)) <= _FAR]
+    near = [setting for setting in known if max(over(document, setting, before)) <= _FAR]
     count = len(document.front)
     are = "setting is" if count == 1 else "settings are"
     answer = (
-        f"{count} of {len(known)} {are} worth a look, and named: at every other one, another takes no more time and "
+        f"{count} of {len(known)} {are} worth a look: at every other one, another takes no more time and "
         f"less energy. Both are over those at {before.label} MHz, {words.baseline(document)}."
     )
     far = when(len(near) < len(known), f"{len(known) - len(near)} with more than {_FAR} times as much are not drawn.")
@@ -153,7 +159,7 @@ def _kernel_maps(document: Tune) -> Markup:
         {
             "full": kernel.name,
             "name": name,
-            "words": f"best at {label(kernel.best)} MHz",
+            "words": f"best at {label(document.answer(kernel))} MHz",
             "heat": energy_map(words.kernel_heat(document, kernel)),
         }
         for kernel, name in zip(kernels, labels([kernel.name for kernel in kernels], 70), strict=True)
@@ -162,25 +168,28 @@ def _kernel_maps(document: Tune) -> Markup:
     return Markup(template.render(maps=maps, nouns=document.nouns))  # noqa: S704  escaped there
 
 
-def over(setting: At, before: At) -> tuple[float, float]:
-    """Time and energy of a setting over those at `before`."""
-    return ratio(setting.time_s, before.time_s) or 0.0, ratio(setting.energy_j, before.energy_j) or 0.0
+def over(document: Tune, setting: At, before: At) -> tuple[float, float]:
+    """Time and energy of a setting over those at `before`; 0 where one is not known."""
+    energy, time = (ratio(getattr(setting, field), getattr(before, field)) for field in document.amounts(document))
+    return time or 0.0, energy or 0.0
 
 
 def trade(document: Tune, before: At, settings: Sequence[Setting]) -> Markup:
     """The chart of energy against time, both over those at `before`: a dot a setting; those on the front have names."""
     is_long = len(document.front) > _NAMED_DOTS
     # All of a short front have names; of a long one its fast end, and always the best and what it is held against.
-    named = [*document.front[: 1 if is_long else None], document.best, before]
+    best = document.answer(document)
+    named = [*document.front[: 1 if is_long else None], best, before]
+    energy, time = document.amounts(document)
     dots = []
     for setting in settings:
         name = when(any(same(setting, pick) for pick in named), setting.label)
-        if same(setting, document.best):
+        if same(setting, best):
             name = f"{setting.label} (best)"
         spoken = (
-            f"{setting.label} MHz: {quantity(setting.energy_j or 0.0, 'J')} in {quantity(setting.time_s or 0.0, 's')}"
+            f"{setting.label} MHz: {quantity(getattr(setting, energy), 'J')} in {quantity(getattr(setting, time), 's')}"
         )
-        dots.append(plot.Dot(*over(setting, before), 0.08, name, spoken))
+        dots.append(plot.Dot(*over(document, setting, before), 0.08, name, spoken))
     panel = plot.Panel(
         "Energy",
         f"over that at {before.label} MHz",

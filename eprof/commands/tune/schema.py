@@ -176,6 +176,14 @@ class Tune(Document, frozen=True, kw_only=True):
         """The setting that the best one of a kernel, or of the program, is held against."""
         return picked.now if self.is_of_run else picked.fastest
 
+    def answer(self, picked: "Picked") -> At | None:
+        """The setting to choose: the best that was measured, where energy was, and else the model's."""
+        return picked.measured_best or picked.best
+
+    def amounts(self, picked: "Picked") -> tuple[str, str]:
+        """The fields of energy and time that the answer rests on."""
+        return ("energy_j", "time_s") if picked.measured_best is None else ("measured_j", "measured_s")
+
     @property
     def nouns(self) -> Nouns:
         """The words for what ran, of the document of tuning."""

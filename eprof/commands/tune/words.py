@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from eprof.base.clocks import Clocks
 from eprof.base.known import growth, mapped
 from eprof.base.labels import labels
-from eprof.base.text import when
+from eprof.base.text import capital, phrase, when
 from eprof.commands.tune.schema import At, Kernel, Picked, Tune, label, same
 from eprof.show.words import costs as costs_words
 from eprof.show.words.blocks import (
@@ -32,28 +32,63 @@ from eprof.show.words.numbers import error_percent as percent
 
 TITLE = "# Clocks"
 _HOW = {"modelled": "predicted, with modelled times", "measured": "predicted for measured times"}
+_NO_SMI = ("jetson", "tegra")  # GPUs that nvidia-smi does not set
 _WIDE = 125  # columns of a terminal
 
 
 def headline(document: Tune) -> Headline:
     """The headline of tuning: the best clocks, and what they save and cost against those that ran, or the fastest."""
-    best, before = document.best, document.baseline(document)
+    best, before = document.answer(document), document.baseline(document)
     if best is None:
         return Headline(f"No setting gives {document.objective_words}.", "The notes say why.")
+    how = _HOW[document.time.source] if document.measured_best is None else "as measured"
+    goal = f"{document.objective_words} for {document.program} ({how})"
+    lead = [phrase("Not measured there: {}.", best.why)]
     setting = f"{best.label}{NARROW}MHz"
-    goal = f"{document.objective_words} for {document.program} ({_HOW[document.time.source]})"
-    if before is None:
-        return Headline(f"{setting} gives {goal}.")
     if same(best, before):
+        setting += f", {baseline(document)}, also"
         is_found = document.objective == "energy" and document.time.source == "measured"
-        right = "Race-to-halt is right here." if is_found else _of_model(document)
-        return Headline(f"{setting}, {baseline(document)}, also gives {goal}.", right)
-    energy = change("energy", best.energy_j, before.energy_j)
-    time = change("time", best.time_s, before.time_s)
-    if not energy or not time:
-        return Headline(f"{setting} gives {goal}.", _of_model(document))
-    against = f"Against {before.label}{NARROW}MHz, {baseline(document)}, {energy} and {time}."
-    return Headline(f"{setting} gives {goal}.", f"{against} {_of_model(document)}".strip())
+        lead.append(when(is_found, "Race-to-halt is right here."))
+    elif before is not None:
+        changes = _changes(document, best, before)
+        limits = [setting.allowed for setting in document.settings if same(setting, before)]
+        outside = when(not all(limits), ", which is outside the limit")
+        lead.append(phrase(f"Against {before.label}{NARROW}MHz, {baseline(document)}{outside}: {{}}.", changes))
+    lead += [_of_model(document), _of_pick(document), _command(document, best)]
+    return Headline(f"{setting} gives {goal}.", " ".join(filter(None, lead)))
+
+
+def _changes(document: Tune, best: At, before: At) -> str:
+    """How energy and time change, "3.9 % less energy and 2.1 % more time"; nothing where one is not known."""
+    nouns = zip(("energy", "time"), document.amounts(document), strict=True)
+    changes = [change(noun, getattr(best, field), getattr(before, field)) for noun, field in nouns]
+    return when(all(changes), " and ".join(changes))
+
+
+def _of_pick(document: Tune) -> str:
+    """What the model would have picked, where a meter knows better."""
+    best, measured = document.best, document.measured_best
+    if best is None or measured is None:
+        return ""
+    off = phrase(" (its power is {} off on average)", mapped(percent, document.model.power_error_percent or None))
+    if same(best, measured):
+        return f"The model{off} picks it too."
+    return phrase(f"The model{off} picks {best.label}{NARROW}MHz: {{}} than that.", _changes(document, best, measured))
+
+
+def _command(document: Tune, best: At) -> str:
+    """The command that sets the clocks of a profile's GPU, where it is one that nvidia-smi sets."""
+    now = document.now
+    is_of_gpu = document.is_of_run and not document.processor and not document.time.of_simulated
+    if (
+        now is None
+        or not is_of_gpu
+        or same(best, now)
+        or any(name in document.model.device.lower() for name in _NO_SMI)
+    ):
+        return ""
+    memory = when(best.memory_mhz != now.memory_mhz, f" -lmc {best.memory_mhz:g}")
+    return f"To set it: sudo nvidia-smi -lgc {best.core_mhz:g}{memory}."
 
 
 def baseline(document: Tune) -> str:
@@ -131,7 +166,10 @@ def time_words(document: Tune) -> str:
 
 def by_energy(document: Tune) -> list[Kernel]:
     """Kernels in the order of tuning: those first that use most energy at their best setting."""
-    return sorted(document.kernels, key=lambda kernel: -(getattr(kernel.best, "energy_j", None) or 0.0))
+    return sorted(
+        document.kernels,
+        key=lambda kernel: -(getattr(document.answer(kernel), document.amounts(kernel)[0], None) or 0.0),
+    )
 
 
 def kernels(document: Tune, most: int | None = None) -> Table:
@@ -148,8 +186,8 @@ def kernels(document: Tune, most: int | None = None) -> Table:
         Column("fastest", media=fastest),
         Column("saves %"),
         Column("more time %", from_width=room),
-        Column("measured", media=measured),
-        Column("lost %", media=measured),
+        Column("model", media=measured),
+        Column("loses %", media=measured),
         Column("fastest lost %", media=measured, from_width=_WIDE),
     ]
     names = labels([kernel.name for kernel in shown])
@@ -162,18 +200,19 @@ def kernels(document: Tune, most: int | None = None) -> Table:
 
 
 def _picked_cells(document: Tune, picked: Picked) -> list[Cell]:
-    best, before = picked.best, document.baseline(picked)
+    best, before = document.answer(picked), document.baseline(picked)
+    energy, time = document.amounts(picked)
     lost: list[float | None] = [None, None]
     if isinstance(picked, Kernel):
         lost = [picked.lost_percent, picked.oracle_lost_percent]
     return [
         label(best),
-        _amount(best, "energy_j", "J"),
-        _amount(best, "time_s", "s"),
+        _amount(best, energy, "J"),
+        _amount(best, time, "s"),
         "same" if same(best, picked.fastest) else label(picked.fastest),
-        _against(best, before, "energy_j", -1),
-        _against(best, before, "time_s", 1),
-        label(picked.measured_best),
+        _against(best, before, energy, -1),
+        _against(best, before, time, 1),
+        label(picked.best),
         *map(number, lost),
     ]
 
@@ -199,28 +238,32 @@ class Heat(Struct, frozen=True):
 
 def heat(document: Tune) -> Heat | None:
     """The heat map's cells: the program's energy at each pair of clocks; None where none is known."""
-    known = [setting.energy_j for setting in document.settings if setting.energy_j is not None]
+    energy, time = document.amounts(document)
+    known = [joules for setting in document.settings if (joules := getattr(setting, energy)) is not None]
     if not known:
         return None
     signs = ["* best"]
     if not document.is_of_run:
         signs.append("» fastest")
     if document.measured_best is not None:
-        signs.append("m measured best")
+        signs.append("m the model's pick")
     if any(setting.why for setting in document.settings):
-        signs.append("? not a setting that the table has seen")
-    caption = f"Energy of {document.program} at each setting, {quantity(min(known), 'J')} at the lowest."
+        signs.append("? the table was not measured there")
+    how = when(document.measured_best is not None, "Measured ")
+    caption = f"{how}energy of {document.program} at each setting, {quantity(min(known), 'J')} at the lowest."
+    caption = capital(caption)
     cells = {}
     for setting in document.settings:
         words = ["not known"]
-        if setting.energy_j is not None and setting.time_s is not None:
-            words = [f"{quantity(setting.energy_j, 'J')} in {quantity(setting.time_s, 's')}"]
-        if setting.measured_j is not None:
-            words[0] += f", measured {quantity(setting.measured_j, 'J')}"
+        joules, seconds = getattr(setting, energy), getattr(setting, time)
+        if joules is not None and seconds is not None:
+            words = [f"{quantity(joules, 'J')} in {quantity(seconds, 's')}"]
+        if setting.measured_j is not None and setting.energy_j is not None:
+            words[0] += f", predicted {quantity(setting.energy_j, 'J')}"
         words += filter(None, [setting.why, when(not setting.allowed, "outside the limit")])
         cells[setting.core_mhz, setting.memory_mhz] = HeatCell(
-            quantity_or("–", setting.energy_j, "J"),
-            colour(setting.energy_j, known),
+            quantity_or("–", joules, "J"),
+            colour(joules, known),
             _heat_signs(document, document, setting) + when(setting.why, "?"),
             f"{setting.label} MHz: {'; '.join(words)}",
             same(setting, document.now),
@@ -231,17 +274,20 @@ def heat(document: Tune) -> Heat | None:
 
 def kernel_heat(document: Tune, kernel: Kernel) -> Mapping[tuple[float, float], HeatCell]:
     """The heat map's cells for one kernel."""
-    known = [energy for energy in kernel.energy_j if energy is not None]
+    energies = getattr(kernel, document.amounts(kernel)[0])
+    known = [energy for energy in energies if energy is not None]
     return {
         (setting.core_mhz, setting.memory_mhz): HeatCell(
             quantity_or("–", energy, "J"), colour(energy, known), _heat_signs(document, kernel, setting)
         )
-        for setting, energy in zip(document.settings, kernel.energy_j, strict=True)
+        for setting, energy in zip(document.settings, energies, strict=True)
     }
 
 
 def _heat_signs(document: Tune, picked: Picked, setting: Clocks) -> str:
-    signs = {"*": picked.best, "m": picked.measured_best}
+    signs = {"*": document.answer(picked)}
+    if picked.measured_best is not None:
+        signs["m"] = picked.best
     if not document.is_of_run:
         signs["»"] = picked.fastest
     return "".join(sign for sign in "*»m" if same(signs.get(sign), setting))

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
-from eprof.base.known import mapped
+from eprof.base.known import gathered, mapped
 from eprof.commands.validate.schema import Candidate, MeteredRuns, Neighbour, Times
 from eprof.costs import CostTable
 from eprof.counts.definition import COMPONENTS as OF_LAUNCH
@@ -38,10 +38,7 @@ def of_metered_runs(measurements: Measurements, predicted_w: Floats, seed: int) 
     power_w = measurements.power_w
     # At each setting that has enough predicted kernels.
     known = np.isfinite(predicted_w) & (predicted_w > 0) & (power_w > 0)
-    places: dict[tuple[float, float], list[int]] = {}
-    for place, setting in enumerate(setting_of(measurements.rows)):
-        if known[place]:
-            places.setdefault(setting, []).append(place)
+    places = gathered((setting, place) for place, setting in enumerate(setting_of(measurements.rows)) if known[place])
     pools = [np.array(rows) for rows in places.values() if len(rows) >= KERNELS]
     if not pools:
         return None

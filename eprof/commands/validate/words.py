@@ -43,6 +43,7 @@ _NAMES = {
 _FITTED = "For kernels and clocks that it was fitted to"
 _NEW_CLOCKS = "For a known kernel at clocks that it was not fitted to"
 _NEW_KERNEL = "For a kernel that it was not fitted to"
+_WITHOUT = {protocols.TABLE: ", without --costs"}
 _SUBJECTS = {
     protocols.TABLE: "For these kernels",
     protocols.FIT: _FITTED,
@@ -90,8 +91,9 @@ def headline(document: Validation) -> Headline:
     if scores.mean_percent is None:
         return Headline("No row could be predicted.", "The notes say why.")
     subject = _SUBJECTS[name]
+    is_no_test = name == protocols.FIT
     if name == protocols.TABLE and document.measured is not None and document.measured.table_saw_these:
-        subject = _FITTED
+        subject, is_no_test = _FITTED, True
     predicted = {"runs": "energy"}.get(name, "power")
     sentence = f"{subject}, predicted {predicted} is off by {percent(scores.mean_percent)} on average."
     spread = "One measurement is no statement about others."
@@ -110,6 +112,8 @@ def headline(document: Validation) -> Headline:
         use = f"Differences of more than about {percent(tenth)} between kernels can be believed; smaller ones cannot."
     elif tenth <= 25:
         use = "Good enough to find the kernels that cost most, not to rank those that are close."
+    if is_no_test:
+        use = f"That is no test; this is: --protocol leave-one-benchmark-out --baselines{_WITHOUT.get(name, '')}."
     return Headline(sentence, f"{spread} {use}")
 
 

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, Ints
 from eprof.base.errors import CostError, EprofError
-from eprof.base.known import mapped
+from eprof.base.known import gathered, mapped
 from eprof.base.text import when
 from eprof.base.threads import cores
 from eprof.base.vocabulary import CPU
@@ -135,10 +135,7 @@ def _pj(costs: Costs, term: str) -> float | None:
 
 def rows_by_setting(measurements: Measurements) -> dict[str, list[int]]:
     """The places of the rows at each setting, by its label."""
-    places: dict[str, list[int]] = {}
-    for place, key in enumerate(setting_of(measurements.rows)):
-        places.setdefault(label(key), []).append(place)
-    return places
+    return gathered((label(key), place) for place, key in enumerate(setting_of(measurements.rows)))
 
 
 def by_price(table: CostTable, split: pd.DataFrame) -> pd.DataFrame:

@@ -175,9 +175,7 @@ class _Text(Struct, frozen=True, eq=False):
             entries = []
             for domain, mhz in zip(DOMAINS, clocks, strict=True):
                 volts = float(self.fitted.volts[domain][mhz])
-                voltage = f"{domain}_mv = {1e3 * volts:.1f}"
-                if self.relative:
-                    voltage = f"{domain}_v_rel = {volts:.4f}"
+                voltage = when(self.relative, f"{domain}_v_rel = {volts:.4f}") or f"{domain}_mv = {1e3 * volts:.1f}"
                 entries.append(f"{domain}_mhz = {mhz:g}, {voltage}")
             if place == default:
                 entries.append("default = true")
@@ -273,9 +271,7 @@ class _Text(Struct, frozen=True, eq=False):
                 why += "; all kinds as one"
             elif direction in ("read", "write"):
                 why += "; reads and writes as one"
-            formula = price
-            if COUNTS[word].flops == 2 and price.endswith("_flop"):
-                formula = f"2 * {price}"
+            formula = when(COUNTS[word].flops == 2 and price.endswith("_flop"), "2 * ") + price
             return f"formula = {quoted(formula)}, why = {quoted(why)}{mark}"
         if unit in ("flop", "cycle", "access") or (self.is_cpu and word in OF_GPUS):
             return None

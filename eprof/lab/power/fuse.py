@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from eprof.base.arrays import Floats
-from eprof.base.known import ratio
+from eprof.base.known import gathered, ratio
 from eprof.lab.power.marks import Mark
 from eprof.lab.power.series import Series
 
@@ -71,10 +71,7 @@ def inclusive(marks: Sequence[Mark]) -> Pieces:
 
 def by_name(marks: Sequence[Mark]) -> dict[str, list[Mark]]:
     """The marks of each function to fuse, in the order in which functions first come."""
-    own: dict[str, list[Mark]] = {}
-    for mark in marks:
-        own.setdefault(mark.name, []).append(mark)
-    return own
+    return gathered((mark.name, mark) for mark in marks)
 
 
 def one_rank(marks: Sequence[Mark]) -> tuple[list[Mark], int]:
@@ -82,10 +79,8 @@ def one_rank(marks: Sequence[Mark]) -> tuple[list[Mark], int]:
 
     Ranks of a node share its meters: joules cannot be divided among them. Marks of none are of the whole program.
     """
-    seconds: dict[str, float] = {}
-    for mark in marks:
-        if mark.rank:
-            seconds[mark.rank] = seconds.get(mark.rank, 0.0) + min(mark.end_s - mark.begin_s, 1e9)
+    by_rank = gathered((mark.rank, min(mark.end_s - mark.begin_s, 1e9)) for mark in marks if mark.rank)
+    seconds = {rank: sum(lasted_s) for rank, lasted_s in by_rank.items()}
     busiest = max(seconds, key=lambda rank: seconds[rank], default="")
     return [mark for mark in marks if mark.rank in ("", busiest)], max(len(seconds) - 1, 0)
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, Ints
 from eprof.base.errors import LogError
-from eprof.base.known import either
+from eprof.base.known import either, gathered
 from eprof.base.resources import lines as lines_of
 from eprof.base.resources import log_start
 from eprof.base.text import by_sign, counted, few, pattern, phrase, when
@@ -359,10 +359,8 @@ def _tracks(meter: Meter, rows: Sequence[Row], moments: Sequence[float]) -> Iter
     # Devices whose joules are added up, moment by moment; not known where one of them is not there.
     for name in dict.fromkeys(component for component, _ in tracks):
         same = [track for (component, _), track in tracks.items() if component == name]
-        parts: dict[float, list[float]] = {}
-        for track in same:
-            for time_s, value in dict.fromkeys(zip(track.times.tolist(), track.values.tolist(), strict=True)):
-                parts.setdefault(time_s, []).append(value)
+        pairs = (dict.fromkeys(zip(track.times.tolist(), track.values.tolist(), strict=True)) for track in same)
+        parts: dict[float, list[float]] = gathered(chain.from_iterable(pairs))
         most = max(map(len, parts.values()))
         summed = [sum(values) if len(values) == most else math.nan for values in parts.values()]
         yield replace(same[0], times=np.array(list(parts)), values=np.array(summed))

@@ -71,7 +71,6 @@ def labelled(log: Log, rank: str) -> Log:
 
 
 def _matched(paths: Sequence[Path], names: Sequence[str], pattern: str) -> list[str]:
-    """The rank that `pattern` finds in the path of each log."""
     try:
         compiled = re.compile(pattern)
     except re.error as err:

@@ -215,7 +215,6 @@ def _may_be_count(values: Floats) -> Bools:
 
 
 def _odd_cells(frame: pl.DataFrame, place: int) -> _Odd | None:
-    """The cells of a column that are not plain numbers; None if all are."""
     import polars as pl
 
     is_odd = ~_may_be_count(frame[f"{place} number"].to_numpy())

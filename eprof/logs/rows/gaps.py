@@ -11,6 +11,7 @@ from eprof.logs.rows.log import BETWEEN, During, Idle, Names
 
 _LONGEST = 1000  # gaps of which a trace is asked what the CPU did meanwhile
 _COUNTER = pattern(r"[\s#:_=-]+\d{1,18}$")  # "IO 190", "ProfilerStep#1": what loops put behind a name
+_MOST = 0.8  # of a gap, that what explains it covers
 _MOST_TOLD = 5
 
 
@@ -66,13 +67,13 @@ class Gaps(Struct):
     """Takes the launches of a trace in the order of their starts, piece by piece.
 
     devices: of each run and GPU. stretches: starts and ends in ns of the longest gaps, (n, 2); paths: what the CPU did
-    meanwhile, as far as the trace tells. is_known: False once a launch has no time, or starts before one of an earlier
-    piece.
+    in most of one, by its place, and for how many ns. is_known: False once a launch has no time, or starts before one
+    of an earlier piece.
     """
 
     devices: dict[tuple[int, str | None], _Device] = field(default_factory=dict)
     stretches: Ints = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
-    paths: list[tuple[str, ...]] = field(default_factory=list)
+    paths: dict[int, tuple[tuple[str, ...], int]] = field(default_factory=dict)
     is_known: bool = True
 
     def add(
@@ -126,13 +127,15 @@ class Gaps(Struct):
     def explain(self, names: Names, start_ns: Ints, end_ns: Ints) -> None:
         """Take one kind of what the CPU did, the outer kinds first; all columns (n_ranges,).
 
-        The innermost that covers half of a gap explains it.
+        The innermost that covers most of a gap explains it, unless it lasts much longer, as a step of a program does.
         """
-        self.paths = self.paths or [()] * len(self.stretches)
-        for place, found in enumerate(_innermost(self.stretches, start_ns, end_ns).tolist()):
-            if found >= 0:
-                name = _COUNTER.sub("", names.names[names.codes[found]])
-                self.paths[place] = (*self.paths[place], name)
+        innermost = _innermost(self.stretches, start_ns, end_ns)
+        for place in np.flatnonzero(innermost >= 0).tolist():
+            found = innermost[place]
+            start, end = self.stretches[place].tolist()
+            path, _ = self.paths.get(place, ((), 0))
+            name = _COUNTER.sub("", names.names[names.codes[found]])
+            self.paths[place] = (*path, name), min(end, int(end_ns[found])) - max(start, int(start_ns[found]))
 
     @property
     def idle(self) -> Idle | None:
@@ -143,9 +146,8 @@ class Gaps(Struct):
         lengths = (self.stretches[:, 1] - self.stretches[:, 0]).tolist()
         gaps_ns = sum(device.kernels.open_ns for device in devices)
         during: dict[str, list[int]] = {}
-        for path, length in zip(self.paths, lengths, strict=False):
-            if path:
-                during.setdefault(BETWEEN.join(path), []).append(length)
+        for path, covered_ns in self.paths.values():
+            during.setdefault(BETWEEN.join(path), []).append(covered_ns)
         told = [During(doing, len(own), sum(own) * 1e-9) for doing, own in during.items()]
         return Idle(
             gaps_ns * 1e-9,
@@ -159,18 +161,18 @@ class Gaps(Struct):
 
 
 def _innermost(gaps: Ints, starts: Ints, ends: Ints) -> Array:
-    """The shortest of ranges that cover half of each gap, at least; (n_gaps,), -1: none does."""
+    """The shortest of ranges that cover most of each gap, and that it fills half of; (n_gaps,), -1: none."""
     innermost = np.full(len(gaps), -1)
     order = np.argsort(gaps.sum(axis=1), kind="stable")
-    # What covers half of a gap is there in its middle. Times are doubled, so that a middle is whole.
+    # What covers most of a gap is there in its middle. Times are doubled, so that a middle is whole.
     middles = gaps.sum(axis=1)[order]
     first, stop = np.searchsorted(middles, 2 * starts), np.searchsorted(middles, 2 * ends, "right")
     numbers = np.maximum(stop - first, 0)
     covers = np.repeat(np.arange(len(starts)), numbers)
     gap = order[np.arange(numbers.sum()) + np.repeat(first - np.cumsum(numbers) + numbers, numbers)]
     covered = np.minimum(ends[covers], gaps[gap, 1]) - np.maximum(starts[covers], gaps[gap, 0])
-    is_half = 2 * covered >= gaps[gap, 1] - gaps[gap, 0]
-    covers, gap = covers[is_half], gap[is_half]
+    is_most = (covered >= _MOST * (gaps[gap, 1] - gaps[gap, 0])) & (2 * covered >= (ends - starts)[covers])
+    covers, gap = covers[is_most], gap[is_most]
     shortest_last = np.argsort(starts[covers] - ends[covers], kind="stable")
     innermost[gap[shortest_last]] = covers[shortest_last]
     return innermost

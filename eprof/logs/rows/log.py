@@ -213,7 +213,6 @@ class Clock(Struct, frozen=True):
 
 
 def _mean(clocks: Iterable[tuple[float | None, float]]) -> float | None:
-    """The mean of MHz over seconds; None where no clock is known."""
     known = [(mhz, time_s) for mhz, time_s in clocks if mhz is not None]
     if not known:
         return None

@@ -37,6 +37,7 @@ _ARCHITECTURE = "x86_64"
 # The size of many last-level caches, where neither this machine nor the cost table tells one.
 _LAST_LEVEL = "8388608,16,64"
 _MESSAGES = "messages"
+LINES = "lines"  # of Python: logs/lines-1-4711.txt
 # A child begins with the costs of its parent; written down before the fork, they are the parent's alone. A spawned
 # child whose program cannot be executed writes its costs down, too.
 _FORKS = ("fork", "__libc_fork", "_Fork", "vfork*", "__vfork*", "posix_spawn*")
@@ -59,7 +60,7 @@ _UNKNOWN = re.compile(r"unhandled instruction bytes|Unrecognised instruction|unr
 # Valgrind runs one thread at a time: threads that wait in a loop would count as work.
 _CALM = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
 _PYTHON = re.compile(r"python[0-9.]*$")
-_PYTHON_TIMES = "EPROF_PYTHON_TIMES"
+_PYTHON_TIMES, _PYTHON_LINES = "EPROF_PYTHON_TIMES", "EPROF_PYTHON_LINES"
 _ONE_THREAD = 1.1  # times what the first thread ran: so much processor time has a program without others
 # Flags of Python with which it takes no module from PYTHONPATH, or none at its start.
 _ISOLATED = re.compile(r"-[A-Za-z]*[EIS]")
@@ -128,6 +129,7 @@ class Callgrind(Collector):
         )  # fmt: skip
         why = f"every instruction by address, and simulated caches ({sizes}: bytes, ways, line)"
         if hook:
+            hook[_PYTHON_LINES] = str(place.log(LINES, "-").absolute())
             command = (*command, "--instr-atstart=no")
             why += ", from the first line of the program on, without imports"
         if any(map(_sets_marks, request.program)):

@@ -4,6 +4,7 @@ A profile holds no machine code, only the names of the program and its libraries
 while they are those that ran; what is printed is a profile of functions in the same format (`costs.py`).
 """
 
+import ast
 import functools
 import linecache
 import math
@@ -21,10 +22,10 @@ from msgspec.structs import replace
 from eprof.base.arrays import Array, Bools, Columns, Floats, Ints, numbers_of
 from eprof.base.errors import LogError
 from eprof.base.resources import folder
-from eprof.base.text import pattern
+from eprof.base.text import cut, pattern
 from eprof.base.toml import Document
-from eprof.profilers.callgrind.collector import lost_before, other_program
-from eprof.profilers.callgrind.file_format import LOST, Costs, Function, Spot, parse
+from eprof.profilers.callgrind.collector import LINES, lost_before, other_program
+from eprof.profilers.callgrind.file_format import LOST, SAMPLE, Costs, Function, Spot, parse
 from eprof.profilers.callgrind.signs import ASTRAY, MACHINE, STUBS, UNDECODED
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -192,7 +193,7 @@ def decoded(costs: Costs, beside: Path, written_s: float = math.inf) -> Costs:
             if totals is not None:
                 totals = np.hstack([totals + own.values.sum(axis=0) - costs.sums, by_class.values.sum(axis=0)])
             own = Columns((*own.names, *by_class.names), np.hstack([own.values, by_class.values]))
-    return in_python(replace(costs, own=own, totals=totals)).added().with_notes(notes)
+    return in_python(replace(costs, own=own, totals=totals), beside).added().with_notes(notes)
 
 
 def _found(costs: Costs, beside: Path, written_s: float) -> tuple[list[Instruction | None], list[str]]:
@@ -335,48 +336,114 @@ def main(arguments: Sequence[str]) -> int:
 
 
 _FRAME = pattern(r"(?P<file>.*):(?P<line>\d+):(?P<begin>\d*):(?P<end>\d*) (?P<function>.*)")
+_OF_STACK = pattern(r'  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)')
 _UNKNOWN = "line not told"  # of what ran behind the last part that the program told the place of
+_INTERPRETER = "Python"
+_CALLEE = pattern(r"([A-Za-z_][\w.]*)\(")
+_MOST_CHARACTERS = 24  # of an operation that a row is named by
 
 
-def in_python(costs: Costs) -> Costs:
+def in_python(costs: Costs, beside: Path = Path()) -> Costs:
     """A profile of a Python program with a function for what Python called and each library, at lines of Python.
 
-    `hook/sitecustomize.py` has callgrind write a part of its profile now and then, and say which line of Python ran
-    then. So counts are exact, and which line has them is as sure as a sampling profiler. A profile of another program
-    stays as it is.
+    `hook/sitecustomize.py` has callgrind write a part of its profile now and then, and faulthandler tell which line of
+    Python ran then, in a file `beside`. So counts are exact, and which line has them is as sure as a sampling profiler.
+    A profile of another program stays as it is.
     """
     if not any(spot.frame for spot in costs.spots):
         return costs
-    called = [_called(spot.frame) for spot in costs.spots]
+    files = beside.glob(f"{LINES}-*-{costs.header.get('pid', '').strip()}.txt")
+    sampled = [frame for path in files for frame in _sampled(path.read_text(errors="replace"))]
+    frame_of = {f"{SAMPLE} {number}": frame for number, frame in enumerate(sampled, 1)}
+    called = [_called(frame_of.get(spot.frame, spot.frame)) for spot in costs.spots]
     libraries = [library(function.object) for function in costs.functions]
     rows = zip(costs.places.tolist(), costs.spot_of.tolist(), strict=True)
-    functions = [Function("", f"{called[spot][0]}, {libraries[place]}") for place, spot in rows]
+    functions = [Function("", f"{called[spot].by(libraries[place])}, {libraries[place]}") for place, spot in rows]
     # Who called whom is told of functions of C, which are no rows any more.
     return replace(
         costs,
         functions=tuple(dict.fromkeys(functions)),
-        spots=tuple(where._replace(mark=spot.mark) for (_, where), spot in zip(called, costs.spots, strict=True)),
+        spots=tuple(each.where._replace(mark=spot.mark) for each, spot in zip(called, costs.spots, strict=True)),
         places=numbers_of(functions),
         calls=(),
     )
 
 
+def _sampled(text: str) -> Iterator[str]:
+    """The frames of a file of the hook, one a sample: the innermost line of the user's own code.
+
+    The file has Python's folders, then faulthandler's stack for each sample, behind a form feed; and where
+    Python was when it looked, "@FRAME", which is later: the same line only where the sample met a call.
+    """
+    head, *samples = text.split("\f")
+    home, *libraries = head.splitlines() or [""]
+    looked = ""
+    frames = []
+    for sample in reversed(samples):
+        looked = next((line[1:] for line in sample.splitlines() if line.startswith("@")), looked)
+        stack = [(str(Path(home, file)), *rest) for file, *rest in _OF_STACK.findall(sample) if file[:1] != "<"]
+        own = [frame for frame in stack if not _is_of_library(frame[0], tuple(libraries))]
+        frame = ""
+        if stack:
+            file, line, function = (own or stack)[0]
+            is_call = looked.startswith(f"{file}:{line}:") and looked.endswith(f" {function}")
+            frame = looked if is_call else f"{file}:{line}:: {function}"
+        frames.append(frame)
+    yield from reversed(frames)
+
+
+def _is_of_library(path: str, libraries: tuple[str, ...]) -> bool:
+    """Whether a file of Python is not the user's own, as the hook has it."""
+    return path.startswith(libraries) or "-packages" in path or path.endswith("eprof/base/mark.py")
+
+
+class _Called(NamedTuple):
+    """What a line of Python has a library do ("np.dot", "a @ b"), the function that it is in, and where it is."""
+
+    operation: str
+    function: str
+    where: Spot
+
+    def by(self, library: str) -> str:
+        """What the library does: an operator's own work, or a call; of the interpreter the function that runs."""
+        return self.function if library == _INTERPRETER else self.operation
+
+
 @functools.cache
-def _called(frame: str) -> tuple[str, Spot]:
-    """What a line of Python calls ("np.dot"), else the function that it is in; and the line."""
+def _called(frame: str) -> _Called:
+    """What a line of Python calls, or its operation, else the function that it is in."""
     parts = _FRAME.fullmatch(frame)
     if parts is None:
-        return _UNKNOWN, Spot("", 0)
-    file, line = parts["file"], int(parts["line"])
-    name = parts["function"]
-    if name == "<module>":
-        name = Path(file).name
+        return _Called(_UNKNOWN, _UNKNOWN, Spot("", 0))
+    file, line, function = parts["file"], int(parts["line"]), parts["function"]
+    if function == "<module>":
+        function = Path(file).name
     if parts["begin"] and parts["end"]:
         # Columns are of bytes. What is called ends before the first bracket: "a.dot(b)".
         text = linecache.getline(file, line).encode()[int(parts["begin"]) : int(parts["end"])].decode(errors="replace")
-        if callee := re.match(r"([A-Za-z_][\w.]*)\(", text):
-            name = callee[1]
-    return name, Spot(file, line)
+        if callee := _CALLEE.match(text):
+            return _Called(callee[1], callee[1], Spot(file, line))
+    return _Called(_operations(file).get(line, function), function, Spot(file, line))
+
+
+@functools.cache
+def _operations(file: str) -> dict[int, str]:
+    """The outermost operation of each line of a file of Python that has one, by its text: "a @ b", "x[1:]"."""
+    text = "".join(linecache.getlines(file))
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    operations: dict[int, str] = {}
+    # What is assigned to comes last: x[1:] = a @ b.
+    nodes.sort(key=lambda node: isinstance(getattr(node, "ctx", None), ast.Store))
+    for node in nodes:
+        if isinstance(node, ast.AugAssign | ast.BinOp | ast.Compare | ast.UnaryOp | ast.Subscript):
+            # With "<" a name would be taken for a template's of C++.
+            words = " ".join((ast.get_source_segment(text, node) or "").split()).replace("<", "‹")
+            for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+                operations.setdefault(line, cut(words, _MOST_CHARACTERS))
+    return operations
 
 
 @functools.cache

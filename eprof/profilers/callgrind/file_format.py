@@ -29,6 +29,9 @@ _NO_FILE = ("", "???")
 _TRIGGER, _CLIENT = "Trigger", "Client Request:"  # why a part was written: the program asked, and said where it is
 # What `eprof_mark.h` and `hook/sitecustomize.py` say: a thread's mark begins (+), ends (-), or is the last (!).
 _SAID = pattern(r"eprof (?P<thread>\d+) (?P<sign>[-+!]) ?(?P<name>.*)")
+# What `hook/sitecustomize.py` says of a part whose line of Python is in a file beside the profile; and of the next part
+# of that line.
+SAMPLE, _RESUMED = "sample", "resumed"
 _MARK = "Mark"  # in a decoded profile: which one the costs below it are of
 _UNTOLD, _AND = "mark not told", " + "  # the first as `profile/grouping.py` calls what may be of any group
 _HIGHEST = (1 << 63) - 1
@@ -228,6 +231,7 @@ class _Walk(Struct):
     open_marks: dict[str, list[str]] = field(default_factory=dict)  # of each thread, the outermost first
     marked_by: dict[str, str] = field(default_factory=dict)  # of each thread, the number that it has for the system
     are_marks_told: bool = True
+    samples: int = 0
     place: int = -1
     called: int | None = None
     has_end: bool = False
@@ -351,7 +355,8 @@ class _Walk(Struct):
         event, _, self.frame = said.partition("\t")
         about = _SAID.fullmatch(event)
         if about is None:
-            self.frame = said
+            self.samples += said == SAMPLE
+            self.frame = f"{SAMPLE} {self.samples}" if said in (SAMPLE, _RESUMED) else said
             return
         thread = self.thread or about["thread"]
         if self.marked_by.get(thread) != about["thread"]:  # valgrind gives the number of an ended thread to a new one

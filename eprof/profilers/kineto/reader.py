@@ -33,8 +33,6 @@ _CHUNK = 1 << 22
 _LATEST_US = LATEST_NS / 1e3
 _KERNEL, _RANGE = "kernel", "cuda_profiler_range"
 _CALLS = ("cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver")
-_NO_NAME = "(a kernel without name)"
-_UNNAMED = ("", "__missing__")
 _OTHERS = {"gpu_memcpy": "copies", "gpu_memset": "memsets"}
 _RECORD = "record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
 GRAPH = "(graph launch)"
@@ -48,22 +46,18 @@ _BACKWARD = "autograd::engine::evaluate_function: "
 def read(source: Source, _: Iterator[bytes], __: object, parts: str | None, *___: object) -> Log:
     """Read a trace of the PyTorch profiler. parts: as in `logs.read`. Raises LogError if it tells no kernels."""
     text = b"".join(unpacked(source, source.chunks(_CHUNK), _CHUNK))
+    notes: list[str] = []
+    gaps = Gaps()
     try:
-        return _read(source, parsed(text), parts)
+        trace = parsed(text)
+        events = [event for event in trace.events if event.ph == "X"]
+        tables = [_kernels(trace, events, parts, notes, gaps), _ranges(trace, events, parts, notes)]
     except msgspec.ValidationError as err:
         raise LogError(
             f"{source.path}: this is no trace of the PyTorch profiler ({err}); give one that it exported"
         ) from err
     except msgspec.DecodeError as err:
         raise LogError(f"{source.path}: the JSON is cut off or damaged ({err}); export the trace again") from err
-
-
-def _read(source: Source, trace: Trace, parts: str | None) -> Log:
-    """The log of a PyTorch trace: times of kernels, counters of ranges, operators."""
-    events = [event for event in trace.events if event.ph == "X"]
-    notes: list[str] = []
-    gaps = Gaps()
-    tables = [_kernels(trace, events, parts, notes, gaps), _ranges(trace, events, parts, notes)]
     known = [table for table in tables if table is not None]
     if not known:
         raise LogError(f"{source.path}: the trace has no kernels, only what the CPU did; {_RECORD}")
@@ -168,7 +162,8 @@ def _operators(events: Sequence[Event], calls: Sequence[Event | None], notes: li
 
 
 def _kernel_names(kernels: Sequence[Event]) -> Names:
-    return Names.of(_NO_NAME if kernel.name in _UNNAMED else kernel.name for kernel in kernels)
+    unnamed = dict.fromkeys(("", "__missing__"), "(a kernel without name)")
+    return Names.of(unnamed.get(kernel.name, kernel.name) for kernel in kernels)
 
 
 def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:

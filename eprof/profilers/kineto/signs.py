@@ -7,11 +7,10 @@ TRACE = "kineto-trace"
 # Its metrics are ncu's, by name and meaning: both are CUPTI's.
 RANGES = "ncu-kineto"
 _SIGN = pattern(rb'\s*\{\s*"(?:schemaVersion|deviceProperties|distributedInfo|metadata|traceEvents|traceName)"\s*:')
-_EPROF = b'{"otherData":{"eprof":'
 
 
 def _refusal(path: str, head: bytes) -> str | None:
-    if head.startswith(_EPROF):
+    if head.startswith(b'{"otherData":{"eprof":'):
         return "this is a trace that eprof wrote, for Perfetto; give the logs that it was made of"
     return None
 

@@ -51,13 +51,11 @@ _THREAD = pattern(r"(?:HWThread|Core) [0-9]+")
 _TIME = pattern(r"(?:RDTSC )?Runtime(?: \((?:RDTSC|gettimeofday)\))? \[s\]")
 _NUMBER = pattern(r"[0-9]{1,40}(?:\.[0-9]{1,40})?(?:e[+-]?[0-9]{1,3})?")
 _CLOCK = pattern(r"([0-9]{1,2}(?:\.[0-9]{1,12})?) GHz")
-_NO_COUNTER = ("", "-")  # of a thread that does not read it, as those of a socket but one
 # Of a time line (-t): the events of a group, and what was counted in an interval, by event and then by thread.
 _TIMELINE = pattern(r"# GID([|,])EventCount\1CpuCount\1Total runtime \[s\]\1(?P<events>.+)")
 _BETWEEN = pattern(r"[\s,]+")
 _BEFORE_EVENTS = 4
 _TIME_LINE = "time line"
-_MULTIPLEXING = "Perf_event uses multiplexing"
 _NAMED = 3
 _MOST_CALLS = 10**12  # more are damage
 # Tables with a column for each thread, and how many columns stand before those.
@@ -209,7 +207,7 @@ class _Walk(Struct):
         if self._title(line) or self._header(line) or self._row(_cells(line)) or self._interval(line):
             return
         self.others += 1
-        self.is_scaled |= _MULTIPLEXING in line
+        self.is_scaled |= "Perf_event uses multiplexing" in line
         if line and not line.startswith("+-"):
             self.table = None
 
@@ -219,6 +217,7 @@ class _Walk(Struct):
         return lacks_rows or self.is_damaged or bool(rest.strip())
 
     def _title(self, line: str) -> bool:
+        """Whether a line is the title of a LIKWID table; one of raw counts begins a block."""
         title = next(filter(None, (each.fullmatch(line.rstrip()) for each in _TITLES)), None)
         if title is None and not line.startswith(("TABLE,", "STRUCT,")):
             return False
@@ -247,13 +246,14 @@ class _Walk(Struct):
         return True
 
     def _row(self, cells: Sequence[str]) -> bool:
+        """Whether these are the cells of a row of the table that is open: of an event, a time, joules, or calls."""
         if self.table is None or not self.blocks or len(cells) != _TABLES[self.table] + self.threads:
             return False
         block = self.blocks[-1]
         texts = cells[-self.threads :]
         numbers = [_number(text) for text in texts]
         known = [number for number in numbers if not math.isnan(number)]
-        lacking = sum(text not in _NO_COUNTER for text in texts) - len(known)
+        lacking = sum(text not in ("", "-") for text in texts) - len(known)
         if self.table == "Event":
             event, counter = cells[:2]
             block.missing -= 1
@@ -410,6 +410,7 @@ def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[
 
 
 def _table(blocks: Sequence[_Block], keep: Container[str] | None, is_scaled: bool, is_cut: bool) -> Table:
+    """The table of LIKWID's blocks with the same events, a row each."""
     amounts = [block.amounts() for block in blocks]
     events = blocks[0].counts
     units = {name: COUNT if name in events else JOULE for each in amounts for name in each}

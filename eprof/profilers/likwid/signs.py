@@ -17,12 +17,11 @@ SCALED = "scaled by perf_event"  # a counter that is 1 where counts of a part of
 NOT_ALL = ": threads without a number"  # behind the name of an event: a counter of how many of its threads have none
 _SIGN = pattern(rb"(?:^|\n)(?:\| +Event +\| +Counter +\||Event,Counter,(?:HWThread|Core) \d|# GID[|,]EventCount[|,])")
 _MESSAGE = pattern(rb"WARN: .*|ERROR: .*|Sleeping longer as likwid_sleep.*|Running without Marker API.*|")
-_AMD = b"AMDuProfPcm Report"
 _WHOLE = 4000  # bytes of a file that its first block shows to its end
 
 
 def _refusal(path: str, head: bytes) -> str | None:
-    if head.lstrip().startswith(_AMD):
+    if head.lstrip().startswith(b"AMDuProfPcm Report"):
         return (
             "AMDuProfPcm tells floating-point work as a rate without the time of the run, so no counts follow from it; "
             "count with perf stat or likwid-perfctr"

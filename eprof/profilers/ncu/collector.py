@@ -28,9 +28,6 @@ from eprof.profilers.nsys import timing as nsys
 
 _PASSES = {"7.0": "11 or more", "7.2": "11 or more"}
 _DURATION = "gpu__time_duration.sum"
-_PROFILING = '==PROF== Profiling "'
-_ROW = r'(?m)^"(\d+)","(\d+)",'
-_COMPLAINT = r"(?m)^==ERROR== .*"
 # With each value's opcode since some version after 2022.3, which has `values` only, without them.
 _INSTANCES = "--print-metric-instances"
 _DETAILS = rf"{_INSTANCES}(?:(?!\n  --)[\s\S])*?\n +details\n"
@@ -138,9 +135,11 @@ class Ncu(GpuCollector):
         """
         if step.then is not None:
             return nsys.judge(step.then, ended, errors)
-        if step.what in (PLAIN, TIME, ENERGY):
-            return Verdict((f"Time: {step.why}.",) if step.what == TIME else ())
-        outcome = understand(self.name, [*beginnings(logs), "\n".join(re.findall(_COMPLAINT, errors))])
+        if step.what == TIME:
+            return Verdict((f"Time: {step.why}.",))
+        if step.what in (PLAIN, ENERGY):
+            return Verdict()
+        outcome = understand(self.name, [*beginnings(logs), "\n".join(re.findall(r"(?m)^==ERROR== .*", errors))])
         if not outcome.started:
             return Verdict(outcome.sentences, failed=True, kernels=0, tells_status=False)
         rows = self.progress(logs) or 0
@@ -160,8 +159,8 @@ class Ncu(GpuCollector):
         texts = beginnings(logs)
         if not texts:
             return None
-        begun = sum(text.count(_PROFILING) for text in texts)
-        written = {row for text in texts for row in re.findall(_ROW, text)}
+        begun = sum(text.count('==PROF== Profiling "') for text in texts)
+        written = {row for text in texts for row in re.findall(r'(?m)^"(\d+)","(\d+)",', text)}
         return max(begun, len(written))
 
 

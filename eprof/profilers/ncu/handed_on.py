@@ -109,7 +109,6 @@ def of_rows(path: str, rows: Iterable[Row], keep: Container[str] | None, parts: 
 
 
 _PRICED = {"energy_j": "total_j", "computation_j": "computation_j", "data_j": "data_j", "constant_j": "constant_j"}
-_NS_PER_MS = 1e6
 _CORE, _MEMORY = "nvml_gr_clock", "nvml_mem_clock"  # Kernel Tuner's parameters for clocks, MHz
 
 
@@ -163,7 +162,7 @@ class KernelTuner(Brief, Struct, frozen=True, eq=False):
                 "`observers=[energy.observer()]`, and leave out configurations that failed."
             )
         values = {name: float(result[name]) for name in self.counters}
-        values[DURATIONS[0]] = _NS_PER_MS * float(result["time"])
+        values[DURATIONS[0]] = 1e6 * float(result["time"])  # ms as ns
         log = log_of_launches("Kernel Tuner", KIND, [Launch("kernel", self.gpu, values, {})], values, keep=None)
         profile = build([log], logs.combine([log], counters.capability_of))
         setting = self.setting

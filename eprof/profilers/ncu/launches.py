@@ -7,7 +7,8 @@ launch and a column a metric, a row of units below the names.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -15,7 +16,7 @@ from msgspec import Struct
 
 from eprof.base.arrays import Array, alike
 from eprof.base.errors import LogError
-from eprof.base.text import pattern, phrase
+from eprof.base.text import pattern, phrase, when
 from eprof.logs.rows import sections
 from eprof.logs.rows.log import COUNT, Names
 from eprof.logs.rows.numbers import (
@@ -171,6 +172,14 @@ class Long(Struct, dict=True):
         gpu: list[str | None] = [None] * len(self.launches[0])
         for row in self._rows_of(GPU_NAME).tolist():
             gpu[self.launches[1][row]] = self.cells[row]
+        by_opcode: dict[str, Array] = {}
+        if self.section.kind == LONG:  # a summary has averages
+            for name in filter(opcodes.PER_OPCODE.fullmatch, self.columns["Metric Name"].names):
+                rows = self._rows_of(name)
+                texts = [self.texts[row] for row in rows.tolist()]
+                for counter, numbers in opcodes.of_cells(name, texts, style, keep).items():
+                    by_opcode[counter] = np.full(len(self.launches[0]), np.nan)
+                    by_opcode[counter][self.launches[1][rows]] = numbers
         for column, metric in _SHAPE.items():
             if column in self.columns and metric not in units and keep is not None and metric in keep:
                 units[metric] = NO_UNIT
@@ -189,7 +198,7 @@ class Long(Struct, dict=True):
             launches=launches,
             units=units,
             values=matrix,
-            by_opcode=self._by_opcode(style, keep),
+            by_opcode=by_opcode,
             remarks=remarks,
         )
 
@@ -248,19 +257,6 @@ class Long(Struct, dict=True):
             return np.zeros(0, dtype=np.int64)
         return np.flatnonzero(names.codes == names.names.index(metric))
 
-    def _by_opcode(self, style: Style, keep: Container[str] | None) -> dict[str, Array]:
-        """Counters for each opcode, from the rows of ncu's metrics that have a value for each."""
-        counters: dict[str, Array] = {}
-        if self.section.kind != LONG:
-            return counters
-        for name in filter(opcodes.PER_OPCODE.fullmatch, self.columns["Metric Name"].names):
-            rows = self._rows_of(name)
-            texts = [self.texts[row] for row in rows.tolist()]
-            for counter, numbers in opcodes.of_cells(name, texts, style, keep).items():
-                counters[counter] = np.full(len(self.launches[0]), np.nan)
-                counters[counter][self.launches[1][rows]] = numbers
-        return counters
-
 
 def _where(column: Names, is_good: Sequence[bool]) -> Array:
     return np.array([*is_good, False], dtype=bool)[column.codes]
@@ -314,15 +310,6 @@ def units_of(section: Section, lines: Sequence[str], others: list[int]) -> dict[
     return None
 
 
-def _metrics(section: Section) -> Iterator[tuple[int, str]]:
-    seen: dict[str, int] = {}
-    for place, name in enumerate(section.columns, section.prefix):
-        if name not in _FIXED:
-            seen[name] = seen.get(name, 0) + 1
-            own = metric_of(name)
-            yield place, own if seen[name] == 1 else f"{own} ({seen[name]})"
-
-
 class Wide:
     """The launches of a section of a raw page. stray: how many rows lack a number that every row has.
 
@@ -335,7 +322,13 @@ class Wide:
         self.section = section
         self.units = units
         self.sample = sample
-        self.metrics = list(_metrics(section))
+        self.metrics: list[tuple[int, str]] = []
+        seen: Counter[str] = Counter()
+        for place, name in enumerate(section.columns, section.prefix):
+            if name not in _FIXED:
+                seen[name] += 1
+                again = when(seen[name] > 1, f" ({seen[name]})")
+                self.metrics.append((place, f"{metric_of(name)}{again}"))
         self.table = sections.together(pieces)
         self.size, self.stray = 0, 0
         if pieces:
@@ -373,34 +366,39 @@ class Wide:
                 own.look(texts_of(opcodes.totals(self.table[place])), [whole[place]] * self.size)
         locale.join(own)
 
+    def _numbers(self, place: int, style: Style) -> Array:
+        """The numbers in a column of a metric, in base units; NaN where a cell holds none."""
+        return values(opcodes.totals(self.table[place]), style) * self.units.get(place, NO_UNIT).factor
+
     def sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
         """A row a launch of ncu's raw page, and its metrics."""
         places = {name: place for place, name in self.metrics if derived.is_read(name, keep)}
         units = {name: self.units.get(place, NO_UNIT) for name, place in places.items()}
         matrix = np.empty((len(places), self.size))
-        for row, name in zip(matrix, places, strict=True):
-            unit = units[name]
-            is_count = np.array(kind_of(name, unit) == COUNT)
-            row[:] = known_counts(values(opcodes.totals(self.table[places[name]]), style) * unit.factor, is_count)
+        remarks = Remarks(metrics=[name for _, name in self.metrics])
+        for row, (name, place) in zip(matrix, places.items(), strict=True):
+            row[:] = self._numbers(place, style)
+            if kind_of(name, units[name]) == COUNT:
+                row[row < 0] = np.nan
+                if units[name].is_scaled:
+                    remarks.scaled.append(name)
+            lost = int(np.isnan(row).sum())
+            if opcodes.has_several(self.table[place]):
+                remarks.several.append(name)
+            elif lost:
+                remarks.missing[name] = lost
+        by_opcode: dict[str, Array] = {}
+        row_of = dict(zip(places, matrix, strict=True))
+        for place, name in self.metrics:
+            if opcodes.PER_OPCODE.fullmatch(name):
+                by_opcode |= opcodes.of_cells(name, self.table[place], style, keep)
+            first = name.rpartition(" (")[0]  # of a metric that has two columns the first is read
+            if first in row_of and place in self.table and differ(self._numbers(place, style), row_of[first]).any():
+                remarks.twice.append(first)
         capability = self._words("CC")
         if "CC" not in self.section.columns:
             versions = zip(*(_whole(self._words(name)) for name in _VERSION), strict=True)
             capability = [phrase("{}.{}", *version) or None for version in versions]
-        by_opcode: dict[str, Array] = {}
-        for place, name in self.metrics:
-            if opcodes.PER_OPCODE.fullmatch(name):
-                by_opcode |= opcodes.of_cells(name, self.table[place], style, keep)
-        several = [name for name, place in places.items() if opcodes.has_several(self.table[place])]
-        twice = []  # metrics with two columns of different values, of which the first is read
-        first_of = dict(zip(places, matrix, strict=True))
-        for place, name in self.metrics:
-            label = name.rpartition(" (")[0]
-            if label in first_of and place in self.table:
-                again = values(opcodes.totals(self.table[place]), style) * self.units.get(place, NO_UNIT).factor
-                if differ(again, first_of[label]).any():
-                    twice.append(label)
-        lost = dict(zip(places, np.isnan(matrix).sum(axis=1).tolist(), strict=True))
-        counts = [name for name, unit in units.items() if kind_of(name, unit) == COUNT]
         return Sheet(
             kind=self.section.kind,
             device=_whole(self._words("Device", *_INDEX)),
@@ -413,13 +411,7 @@ class Wide:
             units=units,
             values=matrix,
             by_opcode=by_opcode,
-            remarks=Remarks(
-                metrics=[name for _, name in self.metrics],
-                missing={name: number for name, number in lost.items() if number and name not in several},
-                scaled=[name for name in counts if units[name].is_scaled],
-                twice=twice,
-                several=several,
-            ),
+            remarks=remarks,
         )
 
 

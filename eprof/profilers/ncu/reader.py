@@ -201,6 +201,7 @@ class _Reader(Struct):
         return table
 
     def _rows(self, table: _Table, lines: Sequence[str]) -> None:
+        """Take lines below a table's header one by one: its rows, its row of units, and what is neither."""
         section = table.section
         if section.kind == UNKNOWN:
             return
@@ -236,6 +237,7 @@ class _Reader(Struct):
             self._hold(table, pieces)
 
     def _hold(self, table: _Table, pieces: Sequence[Piece]) -> None:
+        """Keep rows of an ncu table; where they become many, those of a kernel are added up."""
         table.pieces += pieces
         # Rows of the raw page are long; those of a summary are never many.
         most = {SUMMARY: math.inf, RAW: max(2, self.fold_rows // 40)}

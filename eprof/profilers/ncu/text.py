@@ -121,6 +121,7 @@ class Page(Struct):
         return True
 
     def _row(self, text: str) -> bool:
+        """Whether a line is a row of the open table, which the next lines may go on; or a metric without a value."""
         assert self.spans is not None
         if len(self.spans) not in _KINDS:
             return False
@@ -199,6 +200,7 @@ class Page(Struct):
         self.launch = None
 
     def _kernel(self, text: str) -> bool:
+        """Take a line of ncu's text that names a kernel: a launch of it, or its summary."""
         if text.rstrip().endswith(" invocations"):
             return self._old_summary(text)
         place = max(text.rfind(", Context "), text.rfind(", Invocations "))

@@ -20,8 +20,6 @@ _REPORT, _OLD_REPORT = "cuda_gpu_kern_sum", "gpukernsum"
 _GRAPHS = "--cuda-graph-trace"
 _HEADER = r'(?m)^"?Time ?\(%\)"?,.*\bInstances\b.*$'
 _ROW = r'(?m)^"?[\d.]+"?,"?[\d.]+"?,"?(\d+)"?,'
-_FALLBACK = "so the times of kernels are ncu's own, of replayed, cold kernels, and estimated"
-_NO_TIMES = "so kernels have no times"
 _NO_IMPORTER = r"importer binary and its dependencies were not found|Unable to retrieve the importer version"
 _WHOLE = "install all of Nsight Systems, not its target part alone: sudo apt install nsight-systems"
 
@@ -61,7 +59,9 @@ def why_not(request: Request) -> str | None:
 
 def lost(request: Request) -> str:
     """What follows where nsys times nothing, as half a sentence."""
-    return _NO_TIMES if request.time_only else _FALLBACK
+    if request.time_only:
+        return "so kernels have no times"
+    return "so the times of kernels are ncu's own, of replayed, cold kernels, and estimated"
 
 
 @functools.cache

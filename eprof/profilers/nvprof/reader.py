@@ -376,6 +376,7 @@ class Walk:
         return log.of_bounds(bool(lacks_rows))
 
     def _line(self, line: str) -> None:
+        """Take a line: a row or a header, the end of a table, a message of nvprof, or output of the program."""
         self.seen.lines += 1
         self._last_skipped = False
         self._whole = line
@@ -413,6 +414,7 @@ class Walk:
             self._comma_separated(line)
 
     def _comma_separated(self, line: str) -> None:
+        """Take a line that may be a header of nvprof's CSV, or a row."""
         if header := header_of(line):
             self._end_table()
             if header.kind in (FOREIGN_NCU, FOREIGN_NSYS):

@@ -271,6 +271,7 @@ class WideSection(ColumnSection):
         self._sums.add(piece)
 
     def _in_unit(self, column: _Column, values: Floats, kinds: Array) -> Cells:
+        """Cells in the unit that the row of units has for a column; of one without a unit, what is no count."""
         count = as_cell(COUNT)
         if self._units and (unit := unit_of(self._units[column.place], self.rates)):
             scale, name = unit

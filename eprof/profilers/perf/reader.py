@@ -215,6 +215,7 @@ class Lines:
         self.runs.append(run)
 
     def _add(self, row: Row) -> bool:
+        """Take a row of the open run; where its interval is earlier than the last, another run has begun."""
         run = self.runs[-1]
         last = (run.rows or [row])[-1]
         if row.time and (not last.time or seconds(row.time) < seconds(last.time)):
@@ -507,6 +508,7 @@ def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> list[_
 
 
 def _count(counts: _Counted, row: Row, run: Run) -> None:
+    """Add one value that perf printed to the counts, or the joules, of its row of the table."""
     event, pmu = plain(row.event)
     if event in SOFTWARE:
         return

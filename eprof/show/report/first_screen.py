@@ -135,6 +135,8 @@ def _calls(view: View, entry: Entry) -> str:
     if not seconds or view.nouns.is_of_cpu:
         return ""
     launches = counted(entry.launches, view.nouns.launch, view.nouns.launches)
+    if "missing" in entry.time_marks:
+        return f"{launches}, not all with a time"
     return f"{launches} of {quantity(seconds / entry.launches, 's')}"
 
 
@@ -150,7 +152,7 @@ def _why(view: View, entry: Entry, group: str) -> str:
 def _why_constant(view: View, entry: Entry) -> str:
     """Why a kernel takes constant power: short launches, or how far it is from its roofline."""
     seconds = time_of(entry).value
-    if seconds and seconds / entry.launches < SHORT_S:
+    if seconds and seconds / entry.launches < SHORT_S and "missing" not in entry.time_marks:
         return f"{view.nouns.launches} of {quantity(seconds / entry.launches, 's')}"
     place = view.place_of(entry)
     limits = view.document.limits

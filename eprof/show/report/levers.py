@@ -5,10 +5,8 @@ less of what the work needs (fewer multiplications of a product).
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import takewhile
-from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -16,49 +14,52 @@ from msgspec import Struct
 from eprof.base.boards import data_sheet, example
 from eprof.base.gpus import capability_of_label
 from eprof.base.known import growth
-from eprof.base.known import ratio as divided
 from eprof.base.labels import library_of
 from eprof.base.text import bracketed, by_sign, counted, pattern, phrase, when
-from eprof.base.vocabulary import CONSTANT, COUNTS, DATA, RANDOM, TENSOR_FLOPS
-from eprof.energy.bounds import is_plain_product
+from eprof.base.vocabulary import COUNTS, DATA, RANDOM
+from eprof.logs.rows.log import BETWEEN
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of
-from eprof.show.report.first_screen import AGAIN, CACHED, SHORT_S, WASTED, requested_of
+from eprof.show.report.first_screen import CACHED, SHORT_S, WASTED, requested_of
+from eprof.show.report.headline import doing_briefly
 from eprof.show.report.loops import is_of_library, of_loops, scalar_loops
+from eprof.show.report.products import cheaper_kernels
 from eprof.show.report.trust import counted_alone, lacks_some
 from eprof.show.report.view import DRAM, FAMILY_OF, FLOPS, View, time_of
+from eprof.show.report.waiting import CLOSED, EXCESS, STEP, busy, less_waiting, sooner, timed_j
 from eprof.show.words.badges import ASSUMED, Amount
 from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
 from eprof.show.words.numbers import NARROW, more_or_less, percent, percent_span, plain, quantity, span
 
 _OF_AMD = pattern(r"\b(AMD|Radeon|Instinct)\b")
-_STEP = 0.2  # what is tried of things that shrink by degrees: a fifth less
 _LITTLE = 0.03  # of the energy: what saves less is not worth trying
 _MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
-_SLOW = 0.6  # of the roofline's speed: what is slower waits
 _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on much of these follows from them
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it.
 _OF_A_DIVISION = (5, 8)
-_SAME = 256.0  # bytes of L1 for each of DRAM, from which on they are a thread's own, which no tile shares
-_LAYOUT = pattern(r"_([nt]{2})(?![a-z0-9])")  # of a product's operands, in names of cuBLAS and CUTLASS
-_ALIKE = 0.03  # of flops, and of bytes written: products that differ by less are one
 _WAITING = 1.5  # instructions a cycle of a CPU's core: what executes fewer mostly waits for memory, or for branches
-_ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
-_STALLED = 0.3  # of stalls, below which data of memory are not what a kernel waits for
-_EMPTY = 0.5  # of the most warps, below which more of them would hide what it waits for
 _SECTOR_B = 32  # what DRAM of a GPU moves at least
 _NARROWER = (
     *(("tensor_tf32", "tensor_fp16"), ("tensor_tf32", "tensor_bf16")),
     *(("tensor_fp16", "tensor_fp8"), ("tensor_bf16", "tensor_fp8"), ("tensor_fp8", "tensor_fp4")),
 )
 _SINCE = {"tensor_fp16": 7.0, "tensor_tf32": 8.0, "tensor_bf16": 8.0, "tensor_fp8": 8.9, "tensor_fp4": 10.0}
-_CLOSED = ("cublas", "cudnn", "tensile")  # libraries that come compiled
+_BEYOND_WMMA = 8.9  # compute capabilities whose newer types CUDA's fragments (nvcuda::wmma) do not have
+_STREAMED = 1.0  # flops a byte, below which a kernel hardly reuses what it reads
 _REUSED = 2.0  # bytes of L1 or shared memory for each of DRAM: below, each is used about once
+_CALL = pattern(r"cu(?:da)?[A-Z]|hip[A-Z]")
+_CALLS = {  # of CUDA and HIP, that take long between kernels: a part of the name, and what to do
+    "Launch": "CUDA graphs, or more work in each",
+    "alloc": "allocate memory once",
+    "Free": "free memory at the end",
+    "Memcpy": "keep data on the GPU",
+    "Synchronize": "synchronise less often",
+}
 _REMEDIES = {
     "l2": "larger tiles in shared memory, or blocks that run together on neighbouring data",
-    "l1": "keep values in registers or shared memory",
+    "l1": "tile in shared memory and registers",
     "shared": "larger tiles in registers",
     "int": "move index arithmetic out of loops",
     "other": "unroll, and load 16 bytes at a time",
@@ -100,6 +101,7 @@ def what_to_try(view: View) -> Point:
     texts = [of_loops(view)]
     if is_worth_it:
         texts = [changes[0].text(*_everything(view))]
+    texts.append(_after_the_start(view))
     if not view.has_energy and view.costs is None:
         texts.append(_how_to_price(view))
     elif not (view.to_meter or view.is_modelled) and (
@@ -164,7 +166,7 @@ def _levers(view: View) -> Iterator[Try]:
     if view.above.value is None or counted_alone(view):
         return
     yield from _other_clocks(view)
-    yield from _cheaper_kernels(view, everything)
+    yield from (Try(act, saved_j / everything) for act, saved_j in cheaper_kernels(view))
     for loop in scalar_loops(view):
         ends = loop.least_j / everything, loop.most_j / everything
         yield Try(loop.act, sum(ends) / 2, ends)
@@ -172,32 +174,52 @@ def _levers(view: View) -> Iterator[Try]:
     yield from _fused(view, everything)
     yield from _asked_for(view, everything)
     yield from _fewer_bytes(view, everything)
+    yield from _fewer_uncounted_bytes(view, everything)
     yield from _fewer_instructions(view, everything)
     yield from _fewer_conflicts(view, everything)
-    yield from _less_waiting(view, everything)
+    yield from (Try(act, saved_j / everything) for act, saved_j in less_waiting(view, everything))
     yield from _fewer_cycles(view, everything)
 
 
 def _fewer_gaps(view: View, everything: float) -> Iterator[Try]:
-    """Half of the time between kernels, or of what copies take, which costs constant power."""
+    """Half of the time between kernels, or of what copies take, which costs constant power; not what a start takes."""
     gaps = view.document.gaps or schema.Gaps(None, None, 0.0)
     idle_s, idle_j = gaps.time_s or 0.0, gaps.energy_j or 0.0
-    if view.to_meter is not None:
-        idle_s, idle_j = view.to_meter.idle_s or 0.0, view.to_meter.idle_j
+    if view.to_meter is not None and view.to_meter.idle_s is not None:
+        idle_s, idle_j = view.to_meter.idle_s, view.to_meter.idle_j
     idle, power_w = idle_j, view.constant_w
     if not view.has_energy:
         idle, power_w = idle_s, 1.0  # seconds instead of joules
-    if gaps.copies_s > idle_s and power_w:
-        copies = gaps.copies_s * power_w
-        how = "keep data on the GPU, pin the host's memory; nothing where kernels run meanwhile"
-        act = f"halve the copies ({quantity(gaps.copies_s, 's')} in all; {how})"
+    rest_s = max(idle_s - gaps.first_s, 0.0)
+    if gaps.lasting_s > rest_s - gaps.copied_s and power_w:
+        copies = gaps.lasting_s * power_w
+        hedge = when(gaps.alone_s is None, "; nothing where kernels run meanwhile")
+        how = f"keep data on the GPU, or copy while kernels run{hedge}"
+        act = f"halve the copies ({quantity(gaps.lasting_s, 's')} in all; {how})"
         yield Try(act, copies / 2 / (everything + copies), of_all=everything + copies)
-    elif idle:
-        how = "streams, CUDA graphs, fewer synchronisations, input that is ready"
-        if gaps.copied_s > idle_s / 2:
-            how = "they are mostly copies: keep data on the GPU, or copy while kernels run"
-        act = f"close half of the gaps between kernels ({quantity(idle_s, 's')} in all; {how})"
+    elif rest_s and idle:
+        idle *= rest_s / idle_s
+        act = f"close half of the gaps between kernels ({quantity(rest_s, 's')} in all; {_how_to_close(gaps, rest_s)})"
         yield Try(act, idle / 2 / (everything + idle), of_all=everything + idle)
+
+
+def _how_to_close(gaps: schema.Gaps, rest_s: float) -> str:
+    """What closes gaps, by what the CPU did in most of them, where the trace tells it."""
+    doing = next((each for each in gaps.during if rest_s / 2 <= each.time_s <= rest_s), None)
+    if doing is None:
+        return "streams, CUDA graphs, fewer synchronisations, input that is ready"
+    call = doing.doing.rpartition(BETWEEN)[2]
+    known = (how for part, how in _CALLS.items() if _CALL.match(call) and part in call)
+    how = next(known, "do it less often, or beside kernels")
+    return f"{quantity(doing.time_s, 's')} in {doing_briefly(doing)}: {how}"
+
+
+def _after_the_start(view: View) -> str:
+    """Where most time between kernels is what a start takes: that a later trace shows what comes again."""
+    gaps = view.document.gaps or schema.Gaps(None, None, 0.0)
+    if not gaps.first_s or gaps.first_s < max((gaps.time_s or 0.0) / 2, _LITTLE * view.time.or_zero):
+        return ""
+    return f"trace after the warm-up: {quantity(gaps.first_s, 's')} before first launches is paid once"
 
 
 def _longer_launches(view: View, everything: float) -> Iterator[Try]:
@@ -217,98 +239,7 @@ def _longer_launches(view: View, everything: float) -> Iterator[Try]:
     each = quantity((largest.time_s or 0.0) / largest.launches, "s")
     more = when(len(taken) > 1, f" and of {counted(len(taken) - 1, f'more {view.nouns.kernel}')}")
     act = f"do more in each {view.nouns.launch} of {view.label(largest)} (now {each}){more}"
-    yield Try(f"{act}: a fifth less time in them", _STEP * sum(taken.values()) / everything)
-
-
-def _cheaper_kernels(view: View, everything: float) -> Iterator[Try]:
-    """The cheapest of kernels that do one and the same product, for all of them: the same flops, writes and shape."""
-    if view.is_above:
-        return
-    made = (Product.of(view, kernel) for kernel in view.kernels if is_plain_product(kernel.name))
-    for alike in _alike([product for product in made if product is not None]):
-        best, *rest = sorted(alike, key=lambda product: product.each_j)
-        dearer = [product for product in rest if product.each_j > (1 + _LITTLE) * best.each_j]
-        if not dearer:
-            continue
-        saved_j = [(product.each_j - best.each_j) * product.kernel.launches for product in dearer]
-        worst = dearer[max(range(len(dearer)), key=saved_j.__getitem__)]
-        more = when(len(dearer) > 1, f" and {len(dearer) - 1} more")
-        less = f"the same product, {percent(1 - best.each_j / worst.each_j)} less a launch"
-        act = f"use {view.label(best.kernel)} for {view.label(worst.kernel)}{more} ({less})"
-        yield Try(act, sum(saved_j) / everything)
-
-
-def _alike(products: Iterable["Product"]) -> list[list["Product"]]:
-    """Products in groups that do the same; only groups with as many flops are looked at.
-
-    Where names tell that operands are laid out otherwise ("nn", "nt"), those of one layout are a group.
-    """
-    groups: list[list[Product]] = []
-    for product in sorted(products, key=lambda product: product.order):
-        near = takewhile(product.is_near, reversed(groups))
-        home = next((group for group in near if product.does_as(group[0])), None)
-        if home is None:
-            groups.append([product])
-        else:
-            home.append(product)
-    of_one_layout = []
-    for group in groups:
-        by_layout: dict[str, list[Product]] = {}
-        for product in group:
-            layout = "".join(_LAYOUT.findall(product.kernel.name)[:1])
-            by_layout.setdefault(layout, []).append(product)
-        same_layouts = [same for layout, same in by_layout.items() if layout]
-        if len(same_layouts) < 2:
-            same_layouts = [group]
-        of_one_layout += same_layouts
-    return of_one_layout
-
-
-class Product(NamedTuple):
-    """What one launch of a product of matrices takes and does. written: bytes, None if not known."""
-
-    kernel: schema.Kernel
-    each_j: float
-    type: str
-    flops: float
-    written: float | None
-    blocks: float
-    threads: float
-
-    @classmethod
-    def of(cls, view: View, kernel: schema.Kernel) -> "Product | None":
-        """The product that a kernel does; None where its work, energy or shape is not known."""
-        works = {name: flops * view.amount(kernel, name).or_zero for name, flops in FLOPS.items()}
-        works |= {name: view.amount(kernel, name).or_zero for name in TENSOR_FLOPS}
-        signs = kernel.signs or {}
-        type_ = max(works, key=works.__getitem__)
-        blocks, threads = signs.get("blocks"), signs.get("threads")
-        if not works[type_] or not kernel.energy_j.total or not blocks or not threads:
-            return None
-        each_j, flops = kernel.energy_j.total / kernel.launches, sum(works.values()) / kernel.launches
-        written = divided(view.amount(kernel, "dram_write").value, kernel.launches)
-        return cls(kernel, each_j, type_, flops, written, blocks, blocks * threads)
-
-    @property
-    def order(self) -> tuple[str, str, float]:
-        """Those that may be alike come one after the other."""
-        return self.kernel.device or "", self.type, self.flops
-
-    def is_near(self, group: Sequence["Product"]) -> bool:
-        """Whether a group's products have as many flops of the same type, on the same device."""
-        first = group[0]
-        return self.order[:2] == first.order[:2] and abs(self.flops / first.flops - 1) <= _ALIKE
-
-    def does_as(self, other: "Product") -> bool:
-        """Whether a product that is near writes as many bytes as another, with a grid for the same result.
-
-        Tiles of powers of two make numbers of threads that are apart by powers of two; where writes are not known, the
-        blocks must be as many.
-        """
-        if self.written and other.written:
-            steps = math.log2(self.threads / other.threads)
-            return abs(self.written / other.written - 1) <= _ALIKE and abs(steps - round(steps)) < _ALIKE
-        return self.written is other.written is None and self.blocks == other.blocks
+    yield Try(f"{act}: a fifth less time in {'them' if more else 'it'}", STEP * sum(taken.values()) / everything)
 
 
 # --------------------------------------------------------------------------------------------------- clocks
@@ -360,7 +291,12 @@ def _narrower_types(view: View, everything: float) -> Iterator[Try]:
         if joules and price and price.pj > 0 and narrower and narrower.pj > 0:
             names = (COUNTS[word].label.removeprefix("Tensor ") for word in (narrow, wide))
             saves = joules / everything * (1 - narrower.pj / price.pj)
-            yield Try(f"use {' for '.join(names)} on tensor cores, if accurate enough", saves)
+            kernels = [kernel for kernel in view.kernels if view.amount(kernel, wide).value]
+            if _SINCE[narrow] >= _BEYOND_WMMA and all("wmma" in kernel.name.lower() for kernel in kernels):
+                continue
+            by_time, time = _by_time(view, everything, kernels, {"sm": 0.5})  # tensor cores do twice the flops
+            act = f"use {' for '.join(names)} on tensor cores, if accurate enough"
+            yield Try(act, saves + by_time, beside=time)
     single, double = (view.charges.get(f"fp{bits}_fma") for bits in (32, 64))
     doubles_j = view.joules_of("fp64")
     if doubles_j and single and double and 0 < single.pj < double.pj:
@@ -462,6 +398,25 @@ def _asked_for(view: View, everything: float) -> Iterator[Try]:
     if skipped >= 1 - 1 / WASTED:
         act = f"coalesce accesses: {percent(skipped)} of DRAM's bytes come beside those that are used"
         yield Try(act, skipped * shares["dram"])
+    yield from _coalesced(view, everything)
+
+
+def _coalesced(view: View, everything: float) -> Iterator[Try]:
+    """Accesses that ask for no more sectors than they need, in kernels of which the profiler tells that they do."""
+    saved_j = dict.fromkeys(range(len(view.kernels)), 0.0)
+    excess = [(kernel.signs or {}).get("excess", 0.0) for kernel in view.kernels]
+    moved_j = np.add(view.joules_by_kernel("l1"), view.joules_by_kernel("l2"))
+    for place, (kernel, share) in enumerate(zip(view.kernels, excess, strict=True)):
+        if share < EXCESS:
+            continue
+        faster = sooner(kernel, {"l1": 1 - share, "l2": 1 - share})
+        if (kernel.signs or {}).get("lg_throttle", 0.0) >= EXCESS:
+            faster = max(faster, STEP)  # the queue of its loads and stores is full
+        saved_j[place] = share * float(moved_j[place]) + faster * timed_j(kernel)
+    if any(saved_j.values()):
+        most = max(saved_j, key=saved_j.__getitem__)
+        told = f"{percent(excess[most])} of the sectors that {view.label(view.kernels[most])} asks for are not used"
+        yield Try(f"coalesce accesses: {told}", sum(saved_j.values()) / everything)
 
 
 def _fewer_bytes(view: View, everything: float) -> Iterator[Try]:
@@ -469,36 +424,65 @@ def _fewer_bytes(view: View, everything: float) -> Iterator[Try]:
     for group, amount in view.groups.items():
         if FAMILY_OF[group] != DATA or not amount.value or group != "dram" and _is_closed(view, group):
             continue
-        saves, time = _STEP * amount.value / everything, ""
+        saves = STEP * amount.value / everything
         ends = _ends(view, group, everything, saves)
+        by_time, time = _by_time(view, everything, view.kernels, {group: 1 - STEP})
         for answer in view.document.what_if or ():
-            if answer.question == f"{group}=-20%" and answer.change_share is not None and not view.is_modelled:
-                sooner = -answer.change_share - saves  # constant power, whatever a byte costs
-                saves, time = saves + sooner, _time_of(answer.time_share)
-                if ends:
-                    ends = max(ends[0] + sooner, 0.0), min(ends[1] + sooner, 1.0)
+            is_it = answer.question == f"{group}=-20%" and answer.time_share and not view.is_modelled
+            if is_it and answer.change_share is not None and not time:
+                # Constant power, whatever a byte costs.
+                by_time, time = -answer.change_share - saves, _time_of(answer.time_share)
+        if ends:
+            ends = max(ends[0] + by_time, 0.0), min(ends[1] + by_time, 1.0)
         how = "; ".join(filter(None, [_mostly_in(view, group), _remedy(view, group)]))
         act = f"move a fifth fewer {view.in_prose(group)} bytes{bracketed(how)}"
-        yield Try(act, saves, ends, time)
+        yield Try(act, saves + by_time, ends, time)
+
+
+def _by_time(
+    view: View, everything: float, kernels: Sequence[schema.Kernel], left: Mapping[str, float]
+) -> tuple[float, str]:
+    """What kernels that end sooner save, where units that hold them back do only so much; and the price in time."""
+    if view.is_modelled:
+        return 0.0, ""
+    shares = [(kernel, sooner(kernel, left)) for kernel in kernels]
+    saved_s = sum(share * time_of(kernel).or_zero for kernel, share in shares)
+    saved_j = sum(share * timed_j(kernel) for kernel, share in shares)
+    return saved_j / everything, _time_of(-saved_s / (view.time.value or math.inf))
+
+
+def _fewer_uncounted_bytes(view: View, everything: float) -> Iterator[Try]:
+    """A fifth fewer bytes of a level that holds kernels back, where its bytes were not counted: the time alone."""
+    for group in ("l1", "l2", "dram"):
+        if view.groups.get(group, Amount(None)).value or not view.kernels:
+            continue
+        saves, time = _by_time(view, everything, view.kernels, {group: 1 - STEP})
+        most = max(view.kernels, key=lambda kernel: sooner(kernel, {group: 1 - STEP}) * timed_j(kernel))
+        level = view.in_prose(group)
+        told = f"{level} is {percent(busy(most).get(group, 0.0))} busy"
+        yield Try(f"move a fifth fewer {level} bytes ({told}; {_remedy(view, group)})", saves, None, time)
 
 
 def _remedy(view: View, group: str) -> str:
-    if group != "dram":
-        return _REMEDIES.get(group, "")
     if view.nouns.is_of_cpu:
         return "work on blocks that stay in the caches, or in one loop on what several pass over"
+    joules = view.joules_by_kernel(group)
+    kernel = view.kernels[max(range(len(joules)), key=joules.__getitem__)]
+    excess = (kernel.signs or {}).get("excess", 0.0)
+    if excess >= EXCESS and group in CACHED:
+        return f"coalesce accesses, of whose sectors {percent(excess)} are not used"
+    if group != "dram":
+        return _REMEDIES.get(group, "")
     if _is_closed(view, group):
         return "store narrower types, or fuse what comes before and after it"
     fused = f"fuse the {view.nouns.kernel} with its neighbour"
     if len(view.kernels) > 1:
         fused = f"fuse {view.nouns.kernels} that pass arrays on"
-    joules = view.joules_by_kernel(group)
-    kernel = view.kernels[max(range(len(joules)), key=joules.__getitem__)]
     nearer = [view.summed(kernel, _words(view, level)).value for level in ("l1", "shared")]
     again = max((moved for moved in nearer if moved is not None), default=None)
-    if again is None:
+    if again is None and (kernel.intensity_flop_per_byte or 0.0) >= _STREAMED:
         return f"reuse tiles, {fused}, or store narrower types"
-    is_reused = again >= _REUSED * (view.summed(kernel, DRAM).value or math.inf)
+    is_reused = (again or 0.0) >= _REUSED * (view.summed(kernel, DRAM).value or math.inf)
     return f"{when(is_reused, 'reuse tiles') or fused}, or store narrower types"
 
 
@@ -512,7 +496,7 @@ def _fewer_instructions(view: View, everything: float) -> Iterator[Try]:
         words = [word for word in view.words.values() if word.count.group == group and word.count.unit != "cycle"]
         amount = sum(word.energy.or_zero for word in words)
         if amount and not _is_closed(view, group):
-            saves = _STEP * amount / everything
+            saves = STEP * amount / everything
             remedy = _ON_A_CPU if view.nouns.is_of_cpu else _REMEDIES[group]
             how = "; ".join(filter(None, [_mostly_in(view, group), remedy]))
             act = f"execute a fifth fewer {kind}instructions{bracketed(how)}"
@@ -534,52 +518,6 @@ def _ends(view: View, group: str, everything: float, saves: float) -> tuple[floa
             high = min(high, part.interval[1] or 1.0)
             low = max(low, (part.interval[0] or 0.0) * (len(part.groups) == 1))
     return saves * low / share, saves * min(high, 1.0) / share
-
-
-# ---------------------------------------------------------------------------------------------------- waiting
-
-
-def _less_waiting(view: View, everything: float) -> Iterator[Try]:
-    """Constant power while a kernel waits for memory that is not busy."""
-    limits = view.document.limits
-    if view.is_above or not limits:
-        return
-    of_l1 = view.joules_by_kernel("l1")
-    for place, (kernel, constant_j) in enumerate(zip(view.kernels, view.joules_by_kernel(CONSTANT), strict=True)):
-        share = limits.kernels[place].speed_share
-        is_short = time_of(kernel).or_zero < SHORT_S * kernel.launches
-        if constant_j < _LITTLE * everything or is_short or share is None or share >= _SLOW:
-            continue
-        if library_of(kernel.name) in _CLOSED:
-            continue
-        if act := _waits(view, kernel, share):
-            again_j = of_l1[place] if view.times_from_l1(kernel) >= AGAIN else 0.0
-            yield Try(act, _STEP * (constant_j + again_j) / everything)
-
-
-def _waits(view: View, kernel: schema.Kernel, share: float) -> str:
-    """What keeps a kernel at a share of the roofline's speed, and what to do; empty where nothing tells it."""
-    name = view.label(kernel)
-    again = view.times_from_l1(kernel)
-    if again >= AGAIN:
-        how = f"tile {name} in shared memory and registers"
-        if again >= _SAME:
-            how = f"keep what {name} reads again and again in registers"
-        told = f"L1 moves {plain(again)} bytes for each one of DRAM"
-        return f"{how} ({told}): a fifth fewer L1 bytes in a fifth less time"
-    signs = kernel.signs or {}
-    occupancy, stalled = signs.get("occupancy", 1.0), signs.get("memory_stall", 1.0)
-    issued, cycles = (view.amount(kernel, word).value for word in ("warp_issue", "sm_active_cycle"))
-    # Multiprocessors that wait for memory do not issue an instruction in most cycles.
-    is_busy = (issued or 0.0) / (cycles or math.inf) >= _ISSUING
-    if is_busy or occupancy >= _EMPTY and stalled < _STALLED:
-        return ""
-    how, told = "loads", f"{percent(share)} of the roofline's speed"
-    if occupancy < _EMPTY:
-        how, told = "warps", f"occupancy {percent(occupancy)}, {told}"
-    elif "memory_stall" in signs:
-        told = f"{percent(stalled)} of its stalls are for memory, {told}"
-    return f"keep more {how} in flight in {name} ({told}): a fifth less time"
 
 
 def _fewer_conflicts(view: View, everything: float) -> Iterator[Try]:
@@ -609,13 +547,13 @@ def _fewer_cycles(view: View, everything: float) -> Iterator[Try]:
     if 0 < a_cycle < _WAITING:
         joules = view.words["core_active"].energy.or_zero
         act = f"wait less for memory and branches ({plain(a_cycle)} instructions a cycle): a fifth fewer cycles"
-        yield Try(act, _STEP * joules / everything)
+        yield Try(act, STEP * joules / everything)
 
 
 def _is_closed(view: View, group: str) -> bool:
     """Whether most of a part is in kernels of a library that comes compiled, which its user cannot rewrite."""
     joules = view.joules_by_kernel(group)
-    closed = [library_of(kernel.name) in _CLOSED or is_of_library(kernel) for kernel in view.kernels]
+    closed = [library_of(kernel.name) in CLOSED or is_of_library(kernel) for kernel in view.kernels]
     return sum(part for part, is_closed in zip(joules, closed, strict=True) if is_closed) > sum(joules) / 2
 
 

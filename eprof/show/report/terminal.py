@@ -104,7 +104,7 @@ def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
     told = headline(view)
     lead = gaps_sentence(view) or metered_briefly(view)
     if gaps_lead(view):
-        lead = told.lead
+        lead = when(view.has_energy, told.lead)
     yield Headline(told.text, lead)
     parts = {group: amount.value for group, amount in view.groups.items() if amount.value}
     if view.is_above:

@@ -120,7 +120,7 @@ def test_a_gpu_that_the_log_does_not_name_is_named_with_the_table(tmp_path):
     path = tmp_path / "log.txt"
     path.write_text(NCU_TEXT)
     profile = api.load(path)
-    assert "estimated:RTX 4090" in " ".join(profile.energy("none").warnings)
+    assert '--costs "RTX 4090"' in " ".join(profile.energy("none").warnings)
     priced = profile.energy("estimated:RTX 5070")
     assert (priced.costs.name, priced.costs.device) == ("estimated:GeForce RTX 5070", "GeForce RTX 5070")
     assert priced.split.constant_j.sum() == pytest.approx(1e-4 * costs.load("estimated:RTX 5070").at().constant_power_w)
@@ -164,5 +164,5 @@ def test_a_name_that_is_no_gpu_is_estimated_by_its_capability_and_refused_by_nam
 
 
 def test_the_name_estimated_alone_is_no_table():
-    with pytest.raises(CostError, match="estimated:RTX 4090"):
+    with pytest.raises(CostError, match='--costs "RTX 4090"'):
         costs.load("estimated")

@@ -372,7 +372,7 @@ def test_a_profile_is_held_against_the_setting_that_ran_and_measurements_against
         build.from_profile(profile.energy(known, "700/500"), known, now="700/500"), parse("energy")
     )
     assert found.baseline(found) == found.now and found.now.label == "700/500"
-    assert "Against 700/500\u202fMHz, the setting of the run," in words.headline(found).lead
+    assert "Against 700/500\u202fMHz, the setting of the run:" in words.headline(found).lead
     saved = 100 * (1 - found.best.energy_j / found.now.energy_j)
     (row,) = words.kernels(found).rows
     assert words.kernels(found).columns[5].label == "saves %" and row.cells[5].value == pytest.approx(saved)
@@ -431,6 +431,42 @@ def test_the_time_oracle_and_the_model_on_the_gtx_980(real_power):
     assert oracle.max_percent == pytest.approx(18.9, abs=0.06)
     assert found.mispredictions.model == 0  # the meter against itself
     assert found.time.error.mean_percent < 5.5
+
+
+def test_the_headline_of_measurements_is_what_was_measured_and_the_model_stands_behind_it(real_power):
+    """The model says 800/1000; the log's joules, added up, have their least at 700/1000."""
+    from eprof.lab.measurements import read
+
+    measured = read([real_power("nvdvfs_counts_gtx980_low.csv")])
+    rows = measured.rows
+    joules = (rows["power_w"] * rows["time_s"]).groupby([rows["core_mhz"], rows["memory_mhz"]]).sum()
+    watts, about, _ = build.predicted(measured, costs.load("gtx980"))
+    found = document.document(build.from_measurements(measured, watts, about), parse("energy"))
+    assert found.best.label == "800/1000" and joules.idxmin() == (700, 1000)
+    said = words.headline(found)
+    assert said.text.startswith("700/1000\u202fMHz gives least energy") and "as measured" in said.text
+    saved = 100 * (1 - joules[700, 1000] / joules[1000, 1000])
+    assert f"{saved:.1f} % less energy" in said.lead and "picks 800/1000" in said.lead
+    assert words.heat(found).cells[1000.0, 1000.0].text == f"{joules[1000, 1000]:.2f}\u202fJ"
+    assert min(point.energy_j for point in found.front) == pytest.approx(joules.min())
+
+
+def test_a_profile_is_compared_with_its_own_clocks_and_clocks_beyond_the_fit_are_no_measurement():
+    from conftest import SHARED
+
+    log = SHARED / "ncu" / "v100-miniweather-baseline.ncu-rep"
+    if not log.exists():
+        pytest.skip("needs a real log, which is not part of this project")
+    energy = eprof.load(log).energy()
+    now, _ = build.setting_in_force(energy, energy.table, None)
+    tuning = build.from_profile(energy, energy.table, now=now)
+    found = document.document(tuning, parse("energy", "5%"))
+    assert found.now.label == "1290/877" and found.now.energy_j == pytest.approx(energy.energy_j)
+    said = words.headline(found)
+    more = 100 * (found.best.energy_j / found.now.energy_j - 1)
+    assert found.best.core_mhz == 1462 and f"outside the limit: {more:.0f} % more energy" in said.lead
+    assert said.lead.startswith("Not measured there: v100 was fitted to 802 to 1380 MHz")
+    assert said.lead.endswith("To set it: sudo nvidia-smi -lgc 1462.")
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """What Python runs at its start, under callgrind or alone to be timed: `PYTHONPATH` leads here (`collector.py`).
 
-Counting begins when the program's own code does, ends with it, stops while modules are imported, and every now and then
-callgrind is told which line of Python ran. It runs in the Python that is profiled, so it imports nothing of eprof, and
-little else.
+Counting begins when the program's own code does, ends with it, stops while modules are imported. Now and then a timer
+has callgrind write a part of its profile, and faulthandler the line of Python that ran then. It runs in the Python that
+is profiled, so it imports nothing of eprof, and little else.
 """
 
 from __future__ import annotations
@@ -25,9 +25,22 @@ if TYPE_CHECKING:
 _DUMP_AT, _START, _STOP = 0x43540003, 0x43540004, 0x43540005  # callgrind.h: its client requests, from 'CT' << 16 on
 # valgrind.h, amd64: what valgrind takes for a request with the address of its words in rdi, and a return.
 _REQUEST = bytes.fromhex("4889f831d248c1c70348c1c70d48c1c73d48c1c7334887db4889d0c3")
-_FIRST_S, _GROWTH = 0.1, 1.05  # between two lines that are told, and how the time between them grows
+# A handler of signals, which runs at once: Python's own waits for the next call, and an operator (a @ b) is none. It
+# has callgrind write a part, writes a form feed into a file, sets the timer to 1/16 more, and goes on to two others.
+_HANDLER = (
+    "575652 48b8{args} 31d248c1c70348c1c70d48c1c73d48c1c7334887db"  # push rdi, rsi, rdx; the request, as above
+    "b801000000 bf{file} 48be{feed} ba01000000 0f05"  # write(file, feed, 1)
+    "48be{timer} 488b4620 4889c1 48c1e904 4801c8 48894620"  # add a sixteenth to the microseconds behind the timer
+    "31d2 b940420f00 48f7f1 48894610 48895618"  # seconds and microseconds
+    "b826000000 bf01000000 31d2 0f05"  # setitimer(ITIMER_VIRTUAL, timer, NULL)
+    "5a5e5f 575652 48b8{first} ffd0 5a5e5f 48b8{second} ffe0"  # call the one, jump to the other
+)
+_AT, _FEED_AT, _TIMER_AT = 64, 512, 576  # where in the page they stand
+_ACTION_BYTES = 152  # struct sigaction of the C library, which begins with the handler
+_FIRST_S = 0.005  # from one line that is told to the next
+_SAMPLE, _RESUMED = b"sample", b"resumed"
 _MOST_MARKS = 2000  # beginnings and ends that callgrind is told; it takes 7 ms and 80 kB for each
-_TIMES = "EPROF_PYTHON_TIMES"
+_TIMES, _LINES = "EPROF_PYTHON_TIMES", "EPROF_PYTHON_LINES"
 _OWN = os.path.dirname(os.path.abspath(__file__))
 _LIBRARY = os.path.dirname(os.__file__)
 
@@ -42,26 +55,66 @@ def _hand_on() -> None:
         sys.modules["sitecustomize"] = own
 
 
-def _requester() -> Callable[..., None]:
-    """A function that makes a client request of valgrind: its number, and a text."""
-    import ctypes
-    import mmap
+class _Valgrind:
+    """Requests to valgrind, and a handler of signals that makes one; in a page of machine code."""
 
-    page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
-    page.write(_REQUEST)
-    start = ctypes.c_char.from_buffer(page)
-    code = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_void_p)(ctypes.addressof(start))
+    def __init__(self) -> None:
+        import ctypes
+        import mmap
 
-    def request(number: int, text: bytes = b"", _kept: object = (page, start)) -> None:
-        buffer = ctypes.create_string_buffer(text)
-        words = (ctypes.c_ulong * 6)(number, ctypes.addressof(buffer))
-        code(ctypes.addressof(words))
+        self._c = ctypes
+        self._page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+        self._page.write(_REQUEST)
+        self._start = ctypes.c_char.from_buffer(self._page)
+        self._at = ctypes.addressof(self._start)
+        self._code = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_void_p)(self._at)
+        self._kept: list[object] = []
 
-    return request
+    def request(self, number: int, text: bytes = b"") -> None:
+        """Make a client request: its number, and a text."""
+        buffer = self._c.create_string_buffer(text)
+        words = self._words(number, buffer)
+        self._code(self._c.addressof(words))
+
+    def _words(self, number: int, buffer: Any) -> Any:
+        return (self._c.c_ulong * 6)(number, self._c.addressof(buffer))
+
+    def sample(self, signum: int, file: Any) -> None:
+        """Have a signal that Python handles write a part of the profile, and its line of Python into a file."""
+        import faulthandler
+
+        libc = self._c.CDLL(None)
+        actions = [self._c.create_string_buffer(_ACTION_BYTES) for _ in range(2)]
+        libc.sigaction(signum, None, actions[0])
+        faulthandler.register(signum, file, all_threads=False)
+        libc.sigaction(signum, None, actions[1])
+        text = self._c.create_string_buffer(_SAMPLE)
+        words = self._words(_DUMP_AT, text)
+        self._kept += [text, words, file]
+        places = {"args": self._c.addressof(words), "feed": self._at + _FEED_AT, "timer": self._at + _TIMER_AT}
+        handlers = {"second": actions[0].raw[:8].hex(), "first": actions[1].raw[:8].hex()}
+        code = _HANDLER.format(
+            file=file.fileno().to_bytes(4, "little").hex(),
+            **{name: place.to_bytes(8, "little").hex() for name, place in places.items()},
+            **handlers,
+        )
+        self._put(_AT, bytes.fromhex(code))
+        self._put(_FEED_AT, b"\f")
+        self._put(_TIMER_AT + 32, round(1e6 * _FIRST_S).to_bytes(8, "little"))
+        self._c.memmove(actions[1], (self._at + _AT).to_bytes(8, "little"), 8)
+        libc.sigaction(signum, actions[1], None)
+
+    @property
+    def wait_s(self) -> float:
+        """From one sample to the next, as far as it has grown."""
+        return int.from_bytes(self._page[_TIMER_AT + 32 : _TIMER_AT + 40], "little") / 1e6
+
+    def _put(self, place: int, data: bytes) -> None:
+        self._page[place : place + len(data)] = data
 
 
-def _around_imports(before: Callable[[], None], after: Callable[[], None]) -> Callable[[], bool]:
-    """Call `before` and `after` around each import of a module that is not there yet; whether one is going on."""
+def _around_imports(before: Callable[[], None], after: Callable[[], None]) -> None:
+    """Call `before` and `after` around each import of a module that is not there yet."""
     plain = builtins.__import__
     is_importing = False
 
@@ -78,7 +131,6 @@ def _around_imports(before: Callable[[], None], after: Callable[[], None]) -> Ca
             after()
 
     builtins.__import__ = imported
-    return lambda: is_importing
 
 
 def _where(frame: FrameType, is_call: bool = True) -> bytes:
@@ -96,21 +148,33 @@ def _where(frame: FrameType, is_call: bool = True) -> bytes:
 
 
 def _is_of_library(path: str) -> bool:
-    return path.startswith((_LIBRARY, "<")) or "-packages" in path or path.endswith("eprof/base/mark.py")
+    return path.startswith((_LIBRARY, _OWN, "<")) or "-packages" in path or path.endswith("eprof/base/mark.py")
 
 
 def _count() -> None:
-    """Have callgrind count from here on, but for imports, and tell it where Python is."""
-    request = _requester()
-    is_importing = _around_imports(lambda: request(_STOP), lambda: request(_START))
-    wait_s, told, main_thread = _FIRST_S, 0, _thread.get_ident()
+    """Have callgrind count from here on, but for imports, and know where Python is."""
+    valgrind = _Valgrind()
+    request = valgrind.request
+    told, main_thread, left_s = 0, _thread.get_ident(), _FIRST_S
+    path = os.environ.get(_LINES, os.devnull)
+    lines = open(path if path == os.devnull else f"{path}{os.getpid()}.txt", "wb", buffering=0)  # noqa: SIM115
+    lines.write(f"{os.getcwd()}\n{_LIBRARY}\n{_OWN}\n".encode())
+
+    def stop() -> None:
+        nonlocal left_s
+        left_s = signal.setitimer(signal.ITIMER_VIRTUAL, 0)[0] or left_s
+        request(_STOP)
+
+    def start() -> None:
+        request(_START)
+        signal.setitimer(signal.ITIMER_VIRTUAL, left_s)
 
     def tell(_: int, frame: FrameType | None) -> None:
-        nonlocal wait_s
-        if frame is not None and not is_importing():
-            request(_DUMP_AT, _where(frame))
-            wait_s *= _GROWTH
-        signal.setitimer(signal.ITIMER_VIRTUAL, wait_s)
+        # Python is behind the call that the timer met, which has what ran since then, or somewhere behind an operator.
+        if frame is not None:
+            request(_DUMP_AT, _RESUMED)
+            lines.write(b"@" + _where(frame) + b"\n")
+            signal.setitimer(signal.ITIMER_VIRTUAL, valgrind.wait_s)
 
     def mark(sign: str, name: str) -> None:
         nonlocal told
@@ -124,17 +188,17 @@ def _count() -> None:
         # Valgrind may deliver a signal late: a Python that ends, or the program in its place, would die of it.
         if _thread.get_ident() == main_thread:
             signal.signal(signal.SIGVTALRM, signal.SIG_IGN)
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        request(_STOP)
+        stop()
 
     sys._eprof_mark = mark  # type: ignore[attr-defined]  # `eprof.mark` calls it
     signal.signal(signal.SIGVTALRM, tell)
-    signal.setitimer(signal.ITIMER_VIRTUAL, wait_s)
+    valgrind.sample(signal.SIGVTALRM, lines)
+    _around_imports(stop, start)
     atexit.register(end)
     # A timer outlives the program that set it, where that becomes another one; and that is not to be counted.
     for name in ("execv", "execve"):
         setattr(os, name, _behind(end, getattr(os, name)))
-    request(_START)
+    start()
 
 
 def _behind(first: Callable[[], None], second: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,0 +1,112 @@
+"""Kernels that do one and the same product of matrices, of which one is the cheapest. From `eprof.profile/1`."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
+from typing import NamedTuple
+
+from eprof.base.known import ratio as divided
+from eprof.base.text import pattern, when
+from eprof.base.vocabulary import TENSOR_FLOPS
+from eprof.energy.bounds import is_plain_product
+from eprof.profile import schema
+from eprof.show.report.view import FLOPS, View
+from eprof.show.words.numbers import percent_span
+
+_LAYOUT = pattern(r"_([nt]{2})(?![a-z0-9])")  # of a product's operands, in names of cuBLAS and CUTLASS
+_ALIKE = 0.03  # of flops, and of bytes written: products that differ by less are one
+_LITTLE = 0.03  # of a launch's energy: what takes less more is no dearer
+
+
+def cheaper_kernels(view: View) -> Iterator[tuple[str, float]]:
+    """To use the cheapest of kernels that do the same product for all of them, and the joules that this saves.
+
+    The same: as many flops and writes, and a grid for the same result.
+    """
+    if view.is_above:
+        return
+    made = (Product.of(view, kernel) for kernel in view.kernels if is_plain_product(kernel.name))
+    for alike in _alike([product for product in made if product is not None]):
+        best, *rest = sorted(alike, key=lambda product: product.each_j)
+        dearer = [product for product in rest if product.each_j > (1 + _LITTLE) * best.each_j]
+        if not dearer:
+            continue
+        saved_j = [(product.each_j - best.each_j) * product.kernel.launches for product in dearer]
+        worst = dearer[max(range(len(dearer)), key=saved_j.__getitem__)]
+        more = when(len(dearer) > 1, f" and {len(dearer) - 1} more")
+        less = [1 - best.each_j / product.each_j for product in dearer]
+        told = f"the same product, {percent_span(min(less), max(less))} less a launch"
+        yield f"use {view.label(best.kernel)} for {view.label(worst.kernel)}{more} ({told})", sum(saved_j)
+
+
+def _alike(products: Iterable["Product"]) -> list[list["Product"]]:
+    """Products in groups that do the same; only groups with as many flops are looked at.
+
+    Where names tell that operands are laid out otherwise ("nn", "nt"), those of one layout are a group.
+    """
+    groups: list[list[Product]] = []
+    for product in sorted(products, key=lambda product: product.order):
+        near = takewhile(product.is_near, reversed(groups))
+        home = next((group for group in near if product.does_as(group[0])), None)
+        if home is None:
+            groups.append([product])
+        else:
+            home.append(product)
+    of_one_layout = []
+    for group in groups:
+        by_layout: dict[str, list[Product]] = {}
+        for product in group:
+            layout = "".join(_LAYOUT.findall(product.kernel.name)[:1])
+            by_layout.setdefault(layout, []).append(product)
+        same_layouts = [same for layout, same in by_layout.items() if layout]
+        if len(same_layouts) < 2:
+            same_layouts = [group]
+        of_one_layout += same_layouts
+    return of_one_layout
+
+
+class Product(NamedTuple):
+    """What one launch of a product of matrices takes and does. written: bytes, None if not known."""
+
+    kernel: schema.Kernel
+    each_j: float
+    type: str
+    flops: float
+    written: float | None
+    blocks: float
+    threads: float
+
+    @classmethod
+    def of(cls, view: View, kernel: schema.Kernel) -> "Product | None":
+        """The product that a kernel does; None where its work, energy or shape is not known."""
+        works = {name: flops * view.amount(kernel, name).or_zero for name, flops in FLOPS.items()}
+        works |= {name: view.amount(kernel, name).or_zero for name in TENSOR_FLOPS}
+        signs = kernel.signs or {}
+        type_ = max(works, key=works.__getitem__)
+        blocks, threads = signs.get("blocks"), signs.get("threads")
+        if not works[type_] or not kernel.energy_j.total or not blocks or not threads:
+            return None
+        each_j, flops = kernel.energy_j.total / kernel.launches, sum(works.values()) / kernel.launches
+        written = divided(view.amount(kernel, "dram_write").value, kernel.launches)
+        return cls(kernel, each_j, type_, flops, written, blocks, blocks * threads)
+
+    @property
+    def order(self) -> tuple[str, str, float]:
+        """Those that may be alike come one after the other."""
+        return self.kernel.device or "", self.type, self.flops
+
+    def is_near(self, group: Sequence["Product"]) -> bool:
+        """Whether a group's products have as many flops of the same type, on the same device."""
+        first = group[0]
+        return self.order[:2] == first.order[:2] and abs(self.flops / first.flops - 1) <= _ALIKE
+
+    def does_as(self, other: "Product") -> bool:
+        """Whether a product that is near writes as many bytes as another, with a grid for the same result.
+
+        Tiles of powers of two make numbers of threads that are apart by powers of two; where writes are not known, the
+        blocks must be as many.
+        """
+        if self.written and other.written:
+            steps = math.log2(self.threads / other.threads)
+            return abs(self.written / other.written - 1) <= _ALIKE and abs(steps - round(steps)) < _ALIKE
+        return self.written is other.written is None and self.blocks == other.blocks

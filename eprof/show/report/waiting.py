@@ -1,0 +1,107 @@
+"""What holds a kernel back, as its counters tell: a unit that is busy, or that it waits. From `eprof.profile/1`."""
+
+import math
+from collections.abc import Iterator, Mapping
+
+from eprof.base.labels import library_of
+from eprof.profile import schema
+from eprof.show.report.first_screen import AGAIN, SHORT_S
+from eprof.show.report.view import View, time_of
+from eprof.show.words.numbers import percent, plain
+
+STEP = 0.2  # what is tried of things that shrink by degrees: a fifth less
+CLOSED = ("cublas", "cudnn", "tensile")  # libraries that come compiled
+_BUSY = 0.6  # of its peak, or of the roofline's speed: what is slower waits
+_ONE_UNIT = 0.02  # of the peak: what is counted of multiprocessors holds the pipes to L1 too
+_SAME = 256.0  # bytes of L1 for each of DRAM, from which on they are a thread's own, which no tile shares
+_ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
+_STALLED = 0.3  # of stalls, below which data of memory are not what a kernel waits for
+_EMPTY = 0.5  # of the most warps, below which more of them would hide what it waits for
+EXCESS = 1 / 3  # of sectors, from which on a kernel should ask for fewer, not sooner
+_LITTLE = 0.03  # of the energy: what saves less is not worth trying
+_FEWER = {
+    "registers_limit": "fewer registers a thread",
+    "shared_limit": "less shared memory a block",
+    "block_limit": "larger blocks",
+}
+
+
+def busy(kernel: schema.Kernel) -> dict[str, float]:
+    """How busy units were, of their peaks: "sm", "l1", "l2", "dram", as far as counters tell."""
+    signs = kernel.signs or {}
+    return {name.removesuffix("_busy"): share for name, share in signs.items() if name.endswith("_busy")}
+
+
+def sooner(kernel: schema.Kernel, left: Mapping[str, float]) -> float:
+    """The share of its time that a kernel saves where units do only so much of their work, by unit.
+
+    The busiest unit holds it back, if it is busy enough for that; then the next one does. 0: nothing tells it.
+    """
+    now = busy(kernel)
+    most = max(now.values(), default=0.0)
+    if most < _BUSY:
+        return 0.0
+    if now.get("l1", 0.0) > now.get("sm", 0.0) - _ONE_UNIT:
+        left = {"sm": left.get("l1", 1.0), **left}
+    return 1 - max(share * left.get(unit, 1.0) for unit, share in now.items()) / most
+
+
+def timed_j(kernel: schema.Kernel) -> float:
+    """The joules that go with a kernel's time: constant power, and running multiprocessors."""
+    running = kernel.counts.get("sm_active_cycle")
+    return (kernel.energy_j.constant or 0.0) + ((running and running.energy_j) or 0.0)
+
+
+def less_waiting(view: View, everything_j: float) -> Iterator[tuple[str, float]]:
+    """What kernels that wait may do to wait less, and the joules that this saves."""
+    if view.is_above:
+        return
+    of_roofline: list[float | None] = [None] * len(view.kernels)
+    if view.document.limits:
+        of_roofline = [limit.speed_share for limit in view.document.limits.kernels]
+    for kernel, share, of_l1_j in zip(view.kernels, of_roofline, view.joules_by_kernel("l1"), strict=False):
+        now = busy(kernel)
+        # What is counted of multiprocessors holds the way to L1 too; alone it does not tell what holds them back.
+        speed = max(share or 0.0, *now.values()) if "l1" in now else share or 0.0
+        is_short = time_of(kernel).or_zero < SHORT_S * kernel.launches
+        if is_short or not 0 < speed < _BUSY or library_of(kernel.name) in CLOSED:
+            continue
+        saved_j = STEP * timed_j(kernel)
+        if saved_j < STEP * _LITTLE * everything_j:
+            continue
+        if view.times_from_l1(kernel) >= AGAIN:
+            yield _tiled(view, kernel), saved_j + STEP * of_l1_j
+        elif act := _waits(view, kernel, speed):
+            yield act, saved_j
+
+
+def _tiled(view: View, kernel: schema.Kernel) -> str:
+    name, again = view.label(kernel), view.times_from_l1(kernel)
+    how = f"tile {name} in shared memory and registers"
+    if again >= _SAME:
+        how = f"keep what {name} reads again and again in registers"
+    told = f"L1 moves {plain(again)} bytes for each one of DRAM"
+    return f"{how} ({told}): a fifth fewer L1 bytes in a fifth less time"
+
+
+def _waits(view: View, kernel: schema.Kernel, speed: float) -> str:
+    """What would let a kernel wait less; empty where nothing tells what it waits for, or it asks for too much."""
+    signs = kernel.signs or {}
+    occupancy, stalled = signs.get("occupancy", 1.0), signs.get("memory_stall", 1.0)
+    issued, cycles = (view.amount(kernel, word).value for word in ("warp_issue", "sm_active_cycle"))
+    # Where nothing tells how busy multiprocessors are, those that issue an instruction in most cycles do not wait.
+    is_issuing = "sm" not in busy(kernel) and (issued or 0.0) / (cycles or math.inf) >= _ISSUING
+    asks_too_much = max(signs.get("excess", 0.0), signs.get("lg_throttle", 0.0)) >= EXCESS
+    if is_issuing or asks_too_much or occupancy >= _EMPTY and stalled < _STALLED:
+        return ""
+    how, told = "loads", f"it runs at {percent(speed)} of the roofline's speed"
+    if busy(kernel):
+        told = f"no unit is more than {percent(speed)} busy"
+    if occupancy < _EMPTY:
+        limit = min(_FEWER, key=lambda name: signs.get(name, 1.0))
+        how, told = "warps", f"occupancy {percent(occupancy)}"
+        if signs.get(limit, 1.0) < _EMPTY:
+            told += f": {_FEWER[limit]}"
+    elif "memory_stall" in signs:
+        told = f"{percent(stalled)} of its stalls are for memory"
+    return f"keep more {how} in flight in {view.label(kernel)} ({told}): a fifth less time"
