@@ -392,4 +392,4 @@ class Document(Struct, frozen=True, kw_only=True):
         """The words for what ran: those of a CPU where both sides are of one."""
         processors = {device.processor for side in (self.old, self.new) for device in side.devices}
         nouns = nouns_of(only(processors))
-        return nouns if self.by is UNSET else replace(nouns, kernel="group")
+        return nouns if self.by is UNSET else replace(nouns, kernel="group", kernels="groups")

@@ -1,5 +1,6 @@
 """The tables of a difference: OLD beside NEW, what changed, kernels, counts, the model's bounds, what is left out."""
 
+import math
 from collections.abc import Sequence
 
 from eprof.base.known import less, mapped, ratio
@@ -51,7 +52,8 @@ def sides(document: Document) -> Table:
     metered = [Quantity(side.energy_j.measured, "J") for side in both]
     for label, (before, after) in (("Mean power", powers), ("Measured", metered)):
         if before.value is not None and after.value is not None:
-            rows.append(_beside(label, before, after, after.value - before.value, before.value))
+            change = (after.value - before.value) * (not math.isclose(after.value, before.value))  # no rounding
+            rows.append(_beside(label, before, after, change, before.value))
     return Table([Column("", align="left"), *_SIDES, Column("of OLD")], rows, note=note)
 
 

@@ -395,6 +395,8 @@ def ratios(document: Document) -> str:
     known = {"speedup": document.speedup, "greenup": document.greenup, "powerup": document.powerup}
     if document.above_constant:
         known = {"greenup above constant power": document.greenup}
+    if launched_otherwise(document):
+        return ""
     text = ", ".join(f"{name} {plain(ratio)}" for name, ratio in known.items() if ratio is not None)
     powerup, speedup = known.get("powerup"), known.get("speedup")
     power = ""
