@@ -106,7 +106,7 @@ def _names(tree: ast.expr, besides: Collection[str], depth: int = 0) -> set[str]
             return _names(inner, besides, depth + 1)
         case ast.UnaryOp(op=ast.USub(), operand=inner) if besides == GROWING:
             return _names(inner, besides, depth + 1)
-        case ast.Call(func=ast.Name(id="log2" | "sqrt"), args=[inner], keywords=[]) if besides == GROWING:
+        case ast.Call(func=ast.Name(id=name), args=[inner], keywords=[]) if besides == GROWING and name in _FUNCTIONS:
             return _names(inner, besides, depth + 1)
         case ast.BinOp(left=left, right=right, op=op) if type(op) in _OPERATORS:
             before, behind = _names(left, besides, depth + 1), _names(right, besides, depth + 1)

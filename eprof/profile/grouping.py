@@ -235,7 +235,7 @@ def spread_of_ranks(members: dict[str, np.ndarray], counts: Counts, split: Split
         rank[places] = number
     size, names = len(members), list(members)
     times = group_sums(rows.time_s[:, None], rank)[:, 0]
-    lacks_time = bool((np.isnan(rows.time_s) | ((rows.time_marks & int(Mark.MISSING)) != 0)).any())
+    lacks_time = not rows.is_timed.all()
 
     joules = np.full(size, np.nan)
     lacks_energy = split is None

@@ -203,7 +203,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     def is_timed(self) -> bool:
         """Whether the profile's time of all kernels is known in full: of each of them, or of all together."""
         rows = self.counts.rows
-        lacks = np.isnan(rows.time_s) | ((rows.time_marks & int(Mark.MISSING)) != 0)
+        lacks = ~rows.is_timed
         return self.total_s is not None or not lacks.any()
 
     @property

@@ -173,7 +173,7 @@ def _of_mpip(path: str, lines: Sequence[str], notes: list[str]) -> Iterator[Sent
     percent = math.fsum(float(share) for *_, share in top)
     known = ratio(math.fsum(total for _, total in sites.values()), math.fsum(float(row[3]) for row in top))
     share = mapped(lambda known: known * percent / 100, known)
-    is_part = either(share, 1.0 if of_all else 0.0) < _WHOLE
+    is_part = either(share, float(bool(of_all))) < _WHOLE
     if is_part:
         listed = phrase(", {:.2g} % of the bytes sent", mapped(lambda share: 100 * share, share or None))
         notes.append(f"{Path(path).name} lists only some call sites{listed}: there were more messages than these.")

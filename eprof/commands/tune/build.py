@@ -34,6 +34,7 @@ from eprof.lab.fitting.solve import form_without_prior
 from eprof.lab.measurements import Measurements
 from eprof.lab.measurements.reading import is_measurements
 from eprof.lab.measurements.values import COUNTED
+from eprof.logs.runs import Run
 from eprof.profile.priced import Energy
 from eprof.profile.rooflines import traffic_of
 
@@ -215,7 +216,7 @@ def _places(table: CostTable, settings: Sequence[str], here: str) -> tuple[dict[
 
     Without `settings` those that the table lists, and the one that ran.
     """
-    seen_mhz = table.fit.data.get("range", {}).get("core_mhz") if table.fit is not None else None
+    seen_mhz = table.fit.data.get("range", {}).get("core_mhz")
     listed = [setting.label for setting in table.settings if setting.core_mhz is not None]
     costs_at: dict[Point, Costs] = {}
     refused: list[str] = []
@@ -293,7 +294,7 @@ def _profile_notes(
     counts = energy.counts
     times_s, kernels = counts.rows.time_s, counts.nouns.kernels
     # What kernels do more often a second than any that the table was fitted to.
-    measured = table.fit.data.get("range", {}) if table.fit is not None else {}
+    measured = table.fit.data.get("range", {})
     beyond = []
     if measured and energy.split is not None and energy.costs is not None:
         joules = by_price(table, energy.split.table)
@@ -472,8 +473,7 @@ def setting_in_force(energy: Energy, table: CostTable, given: str | None) -> tup
         raise CostError(f"{table.name} holds at one setting only, so there is nothing to choose from.")
     if given is not None:
         return label(parse(given)), ""
-    run_directory = energy.profile.priced_as
-    recorded = str(run_directory.pricing("setting") or "") if run_directory is not None else ""
+    recorded = str(mapped(Run.pricing, energy.profile.priced_as, "setting") or "")
     if recorded:
         return label(parse(recorded)), f"The profile was taken at {recorded} MHz, as its run directory says."
     seen = energy.profile.clocks

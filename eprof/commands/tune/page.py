@@ -34,13 +34,13 @@ def _figures(document: Tune) -> Iterator[Figure]:
         yield Figure("Best setting", "none")
         return
     energy, time = document.amounts(document)
-    is_measured = document.measured_best is not None
+    sources = ["predicted", document.time.source]
+    if document.measured_best is not None:
+        sources = ["measured", "measured"]
     best_j, best_s = getattr(best, energy), getattr(best, time)
     yield Figure("Best setting", f"{best.label}{NARROW}MHz", "core/memory")
-    yield Figure("Energy there", quantity_or("not known", best_j, "J"), "measured" if is_measured else "predicted")
-    yield Figure(
-        "Time there", quantity_or("not known", best_s, "s"), "measured" if is_measured else document.time.source
-    )
+    yield Figure("Energy there", quantity_or("not known", best_j, "J"), sources[0])
+    yield Figure("Time there", quantity_or("not known", best_s, "s"), sources[1])
     if before is not None and not same(best, before):
         against = "the run" if document.is_of_run else "the fastest"
         yield Figure(f"Energy against {against}", _signed_percent(best_j, getattr(before, energy)))

@@ -81,17 +81,18 @@ def sampled(path: str, notes: list[str], interval_s: float | None = None) -> tup
     said: list[str] = []
     blocks = _blocks(path, notes)
     head = list(islice(blocks, 2))
-    lines = lines_of(head[0])[:_START] if len(head) > 1 else _lines(path, head)
-    meter, rows = _recognised(path, lines)
-    layout = meter.layout(path, lines) if len(head) > 1 else None
+    layout = None
+    if len(head) > 1:
+        lines = lines_of(head[0])[:_START]
+        meter, _ = _recognised(path, lines)
+        layout = meter.layout(path, lines)
     if layout is not None:
         log = long_logs.read(layout, chain(head, blocks), path)
         tracks, its_clock = _of_long(path, meter, log, interval_s or meter.interval_s(lines), interval_s, said)
         untold = log.untold
     else:
-        if len(head) > 1:
-            lines = _lines(path, chain(head, blocks))
-            meter, rows = _recognised(path, lines)
+        lines = _lines(path, chain(head, blocks))
+        meter, rows = _recognised(path, lines)
         told_s = interval_s or meter.interval_s(lines) or _pace_of_rows(path, rows, said)
         moments, its_clock = _moments(path, meter, rows, told_s, interval_s is not None, said)
         tracks = list(_tracks(meter, rows, moments))

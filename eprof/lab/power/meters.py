@@ -295,8 +295,8 @@ class Layout(Struct):
     @property
     def device_cells(self) -> list[int]:
         """The cells that tell the device of a row."""
-        places = [at for at, _ in self.fits]
-        return list(dict.fromkeys(places if self.device_at is None else [*places, self.device_at]))
+        places = [*(at for at, _ in self.fits), self.device_at]
+        return [at for at in dict.fromkeys(places) if at is not None]
 
     def device(self, cells: Mapping[int, str] | Sequence[str]) -> str | None:
         """The device of a row by its cells; None: the row is of nothing that is read, such as a part of a GPU."""

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from eprof import profilers
 from eprof.base.kernels import core
 from eprof.base.text import pattern, when
-from eprof.logs.rows.log import Log, Table
+from eprof.logs.rows.log import Log
 
 _UNNAMED = pattern(r"<unnamed>|\(anonymous namespace\)")
 _CAST = pattern(r"\((?:bool|char|short|int|long|long long|unsigned(?: (?:char|short|int|long|long long))?)\)(?=-?\d)")
@@ -33,7 +33,16 @@ def agree(logs: Sequence[Log]) -> tuple[Sequence[Log], list[str]]:
     names, ambiguous = match(_kernels(logs, profilers.timed()), counted) if counted else ({}, [])
     if not names and not ambiguous:
         return logs, []
-    respelled = [replace(log, tables=tuple(_renamed(table, names, ambiguous) for table in log.tables)) for log in logs]
+    respelled = []
+    for log in logs:
+        tables = list(log.tables)
+        for place, table in enumerate(tables):
+            if table.kind in profilers.timed():
+                kernel = table.rows.kernel
+                rows = replace(table.rows, kernel=kernel.renamed(names.get(name, name) for name in kernel.names))
+                is_clear = np.array([name not in ambiguous for name in kernel.names], dtype=bool)
+                tables[place] = replace(table, rows=rows).chosen(is_clear[kernel.codes])
+        respelled.append(replace(log, tables=tuple(tables)))
     notes = []
     if ambiguous:
         more = when(len(ambiguous) > _EXAMPLES, " and others")
@@ -91,13 +100,3 @@ def _by(key: Callable[[str], str], names: Iterable[str]) -> dict[str, list[str]]
 def _kernels(logs: Sequence[Log], kinds: Collection[str]) -> set[str]:
     tables = [table for log in logs for table in log.tables if table.kind in kinds]
     return {table.rows.kernel.names[code] for table in tables for code in set(table.rows.kernel.codes.tolist())}
-
-
-def _renamed(table: Table, names: dict[str, str], ambiguous: Collection[str]) -> Table:
-    """The table with kernels spelled as ncu does; rows whose name is ambiguous are left out."""
-    if table.kind not in profilers.timed():
-        return table
-    kernel = table.rows.kernel
-    dropped = np.array([name in ambiguous for name in kernel.names], dtype=bool)
-    rows = replace(table.rows, kernel=kernel.renamed(names.get(name, name) for name in kernel.names))
-    return replace(table, rows=rows).chosen(~dropped[kernel.codes])

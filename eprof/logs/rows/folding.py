@@ -128,7 +128,13 @@ class Sums:
     def take(self) -> Piece | None:
         """The sums: a row for each run, device, kernel, part and pattern of lacking values; None without rows."""
         if len(self._pieces) > 1:
-            self._pieces = [_added_up(_joined(self._pieces))]
+            first, *_ = pieces = self._pieces
+            columns = {name: np.concatenate([piece.columns()[name] for piece in pieces]) for name in first.columns()}
+            counters = {}
+            for label in dict.fromkeys(label for piece in pieces for label in piece.counters):
+                values, kinds = zip(*(piece.cells(label) for piece in pieces), strict=True)
+                counters[label] = np.concatenate(values), np.concatenate(kinds)
+            self._pieces = [_added_up(replace(first, **columns, counters=counters))]
         return next(iter(self._pieces), None)
 
 
@@ -156,15 +162,6 @@ def _added_up(piece: Piece) -> Piece:
         counters[label] = sums, kinds[first]
     time_s = mapped(total, piece.time_s)
     return replace(piece.chosen(first), launches=launches, rows=rows, counters=counters, time_s=time_s)
-
-
-def _joined(pieces: Sequence[Piece]) -> Piece:
-    columns = {name: np.concatenate([piece.columns()[name] for piece in pieces]) for name in pieces[0].columns()}
-    counters = {}
-    for label in dict.fromkeys(label for piece in pieces for label in piece.counters):
-        values, kinds = zip(*(piece.cells(label) for piece in pieces), strict=True)
-        counters[label] = np.concatenate(values), np.concatenate(kinds)
-    return replace(pieces[0], **columns, counters=counters)
 
 
 class Store(Struct, dict=True):

@@ -184,16 +184,12 @@ def unit_of(text: str) -> Unit:
     above, slash, below = text.partition("/")
     if text in _PERCENT:
         return Unit(_PERCENT[text], "%", PERCENT)
-    if not slash:
-        return _simple(text)
-    unit = _simple(above)
-    if below not in _TIME:
-        return Unit(unit.factor, f"{unit.base}/{below}", OTHER)
-    factor = unit.factor * _TIME["s"] / _TIME[below]
-    return Unit(factor, f"{unit.base}/second", {"byte": BYTES_PER_S}.get(unit.base, OTHER))
-
-
-def _simple(text: str) -> Unit:
+    if slash:
+        unit = unit_of(above)
+        if below not in _TIME:
+            return Unit(unit.factor, f"{unit.base}/{below}", OTHER)
+        factor = unit.factor * _TIME["s"] / _TIME[below]
+        return Unit(factor, f"{unit.base}/second", {"byte": BYTES_PER_S}.get(unit.base, OTHER))
     if text in _TIME:
         return Unit(_TIME[text], "ns", COUNT)
     match = _SCALED.fullmatch(text)
