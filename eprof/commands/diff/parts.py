@@ -420,6 +420,7 @@ def causes(changes: Changes, spread: Spread | None) -> tuple[list[Cause], list[l
     name_of = dict(enumerate(_KEYS)) | {_PLACES[PRICE]: price_because(changes)}
     if changes.core_w is not None:
         name_of[_PLACES[TIMED]] = CPU_TIMED
+    units = dict.fromkeys(_UNITS_OF_CAUSES, "J") if is_apart else _UNITS_OF_CAUSES
     causes = []
     for row, through in enumerate(_through(changes)):
         whole_j = float(change_j[row].sum())
@@ -428,7 +429,7 @@ def causes(changes: Changes, spread: Spread | None) -> tuple[list[Cause], list[l
                 what=name_of[place],
                 old=float(old[row, place]),
                 new=float(new[row, place]),
-                unit=_UNITS_OF_CAUSES.get(name_of[place], "") if not is_apart or place in _ONE_SIDED else "J",
+                unit=units.get(name_of[place], ""),
                 change_j=float(change_j[row, place]),
                 share=ratio(float(change_j[row, place]), whole_j),
                 constant_j=float(constant_j[row, place]) * (not is_apart),
