@@ -1,7 +1,7 @@
 """Reader of the databases that `nsys export --type sqlite` and `nsys stats` make of a report: times of kernels.
 
-Only the table of kernels is added up. It is joined by numbers that are unique (StringIds, devices), never by
-`correlationId`, of which a launch may have two rows among the API calls.
+Only the table of kernels is added up. It is joined by numbers that are unique (StringIds, devices); by `correlationId`,
+of which a launch may have two rows among the API calls, only the range of a launch is looked up.
 """
 
 import math
@@ -15,6 +15,7 @@ from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED
 from eprof.base.known import mapped, only
 from eprof.base.text import counted, pattern
+from eprof.logs.join.ranks import NO_RANGE, RANGES
 from eprof.logs.rows.cells import no_kernels
 from eprof.logs.rows.gaps import Gaps
 from eprof.logs.rows.log import LAUNCH, Log, Names
@@ -27,7 +28,9 @@ _STRINGS, _GPUS, _ORDINALS = "StringIds", "TARGET_INFO_GPU", "TARGET_INFO_CUDA_D
 _CAPTURE, _PROCESSES, _DIAGNOSTICS = "META_DATA_CAPTURE", "PROCESSES", "DIAGNOSTIC_EVENT"
 _COPIES = {"CUPTI_ACTIVITY_KIND_MEMCPY": "copies", "CUPTI_ACTIVITY_KIND_MEMSET": "memsets"}
 # What the CPU does, the outer kind first, and the column that numbers its name.
-_OF_THE_CPU = {"NVTX_EVENTS": "textId", "CUPTI_ACTIVITY_KIND_RUNTIME": "nameId"}
+_RANGES, _CALLS = "NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_RUNTIME"
+_OF_THE_CPU = {_RANGES: "textId", _CALLS: "nameId"}
+_PUSH_POP = 59  # an event type of NVTX
 _VERSION = pattern(r"_v\d{1,9}(?:_pt[sd][sz])?$")  # "cudaLaunchKernel_v7000"
 _ROWS = 1 << 16  # that are held as Python's numbers
 _GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
@@ -136,6 +139,11 @@ def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
     timed = _TIMED.format("k")
     launch = f"case when {timed} then k.start || coalesce(' ' || {stream}, '') end"
     part = {"stream": stream, LAUNCH: launch}.get(parts or "", "null")
+    if parts in RANGES and (range_of := _range_of_launches(database)):
+        database.connection.create_function(
+            "range_of", 2, lambda process, correlation: range_of.get((process, correlation), NO_RANGE)
+        )
+        part = "range_of(k.globalPid >> 24, k.correlationId)"
     named = [column for column in _NAMES if database.has(KERNELS, column)]
     ids = ", ".join(f"k.{column} {column}" for column in named) or "null"
     groups = ", ".join(str(number) for number in range(1, max(1, len(named)) + 5))
@@ -159,6 +167,42 @@ def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
         sums[1] += ns or 0
     for (kernel, device, place, is_timed), (launches, ns) in added.items():
         yield Timed(kernel, device, launches, ns * 1e-9 if is_timed else float("nan"), place)
+
+
+def _range_of_launches(database: _Database) -> dict[tuple[int, int], str]:
+    """The innermost NVTX push/pop range around the call that launched each kernel in nsys's database.
+
+    By the process and the correlation number of the kernel; empty: it tells no ranges, or no calls.
+    """
+    has_text, has_id = (database.has(_RANGES, column) for column in ("text", "textId"))
+    if not (
+        database.has(_RANGES, "start", "end", "eventType", "globalTid")
+        and database.has(_CALLS, "start", "globalTid", "correlationId")
+        and database.has(KERNELS, "globalPid", "correlationId")
+    ):
+        return {}
+    of_strings = f"(select value from {_STRINGS} where id = textId)" if has_id else "null"
+    rows = database.connection.execute(
+        f"select globalTid, start, 0, end, coalesce({'text' if has_text else 'null'}, {of_strings}) from {_RANGES} t "
+        f"where eventType = {_PUSH_POP} and {_TIMED.format('t')} union all "
+        # Of a launch that has two rows, the outer one.
+        f"select globalTid, min(start), 1, correlationId, null from {_CALLS} "
+        f"where correlationId in (select correlationId from {KERNELS}) group by globalTid, correlationId "
+        "order by 1, 2, 3, 4 desc"
+    )
+    range_of: dict[tuple[int, int], str] = {}
+    thread = None
+    around: list[tuple[int, str]] = []
+    for its_thread, start, is_call, number, name in rows:
+        if its_thread != thread:
+            thread, around = its_thread, []
+        while around and around[-1][0] < start:
+            around.pop()
+        if not is_call:
+            around.append((number, _text(name)))
+        elif around:
+            range_of[its_thread >> 24, number] = around[-1][1]
+    return range_of
 
 
 def _devices(database: _Database, seen: Iterable[tuple[object, object]]) -> dict[tuple[object, object], str | None]:
