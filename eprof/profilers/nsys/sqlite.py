@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 from msgspec import Struct
 
+from eprof.base.arrays import Ints
 from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED
 from eprof.base.known import mapped, only
@@ -99,30 +100,37 @@ def gaps_of(connection: sqlite3.Connection, kernels: Mapping[str, str], copies: 
     kernels: tables, and the columns of names in them. A kernel without a time leaves the gaps open.
     """
     gaps = Gaps()
-    rows = "select iif({0}, {1}.start, 0) start, iif({0}, {1}.end - {1}.start, -1) ns, {1}.deviceId"
-    parts = [f"{rows.format(_TIMED.format(table), table)}, {name}, 1 from {table}" for table, name in kernels.items()]
+    rows = "select iif({0}, {1}.start, 0) start, iif({0}, {1}.end - {1}.start, -1) ns, cast({1}.deviceId as integer)"
+    parts = [
+        f"{rows.format(_TIMED.format(table), table)}, cast({name} as integer), 1 from {table}"
+        for table, name in kernels.items()
+    ]
     for table in copies:
         timed = _TIMED.format(table)
         if {"start", "end", "deviceId"} <= {str(row[1]) for row in connection.execute(f"pragma table_info({table})")}:
-            parts.append(f"{rows.format(timed, table)}, null, 0 from {table} where {timed}")
+            parts.append(f"{rows.format(timed, table)}, 0, 0 from {table} where {timed}")
     cursor = connection.execute(f"{' union all '.join(parts)} order by start")
     while held := cursor.fetchmany(_ROWS):
-        starts, ns, devices, names, is_kernel = zip(*held, strict=True)
-        columns = Names.of(map(str, devices)), Names.of(map(str, names))
-        gaps.add(*columns, np.array(starts), np.array(ns), is_kernel=np.array(is_kernel, dtype=bool))
+        starts, ns, devices, names, is_kernel = np.array(held, dtype=np.int64).T
+        gaps.add(_as_names(devices), _as_names(names), starts, ns, is_kernel=is_kernel.astype(bool))
     return gaps
+
+
+def _as_names(numbers: Ints) -> Names:
+    known, codes = np.unique(numbers, return_inverse=True)
+    return Names(tuple(map(str, known.tolist())), codes)
 
 
 def _gaps(database: _Database) -> Gaps:
     """The gaps between the kernels of one process in nsys's database, and what the CPU did meanwhile."""
     name = ", ".join(column for column in _NAMES if database.has(KERNELS, column)) or "null"
-    gaps = gaps_of(database.connection, {KERNELS: f"coalesce({name}, null)"}, _COPIES.keys() & database.columns)
+    gaps = gaps_of(database.connection, {KERNELS: f"coalesce({name}, 0, 0)"}, _COPIES.keys() & database.columns)
     for table, column in _OF_THE_CPU.items():
         if database.has(table, "start", "end", column) and database.has(_STRINGS, "id", "value"):
             own = "t.text" if database.has(table, "text") else "null"
             rows = database.connection.execute(
                 f"select coalesce({own}, s.value), t.start, t.end from {table} t left join {_STRINGS} s "
-                f"on s.id = t.{column} where {_TIMED.format('t')} and 2 * (t.end - t.start) >= ?",
+                f"on s.id = t.{column} where {_TIMED.format('t')} and t.end - t.start >= ?",
                 [gaps.shortest_ns],
             ).fetchall()
             names, starts, ends = zip(*rows, strict=True) if rows else ((), (), ())
