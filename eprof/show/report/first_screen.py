@@ -153,14 +153,15 @@ def _why_constant(view: View, entry: Entry) -> str:
     """Why a kernel takes constant power: short launches, or how far it is from its roofline."""
     seconds = time_of(entry).value
     if seconds and seconds / entry.launches < SHORT_S and "missing" not in entry.time_marks:
-        return f"{view.nouns.launches} of {quantity(seconds / entry.launches, 's')}"
+        each = "one " + view.nouns.launch if entry.launches == 1 else view.nouns.launches
+        return f"{each} of {quantity(seconds / entry.launches, 's')}"
     place = view.place_of(entry)
     limits = view.document.limits
     if not limits or place is None:
         return ""
     again = view.times_from_l1(entry)
     l1 = when(again >= AGAIN, f", L1 {plain(again)}× DRAM")
-    return phrase(f"{{}} of roofline{l1}", reached(limits.kernels[place], "speed_share"))
+    return phrase(f"at {{}} of the roofline{l1}", reached(limits.kernels[place], "speed_share"))
 
 
 def _why_bytes(view: View, entry: Entry, group: str) -> str:
