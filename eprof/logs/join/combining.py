@@ -89,6 +89,11 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None, name
     # Of a kernel without counters or time, the launches in the table that has most of them.
     seen = [np.bincount(row, table.rows.launches, size) for table, row in placed]
     timed = np.where(best.launches > 0, best.launches, np.max([np.zeros(size), *seen], axis=0))
+    least_s, most_s = np.full(size, np.nan), np.full(size, np.nan)
+    for table, row in placed:
+        each_s = table.rows.time_s / np.maximum(table.rows.launches, 1)
+        np.fmin.at(least_s, row, each_s)
+        np.fmax.at(most_s, row, each_s)
     part = None
     if kernels.has_parts:
         part = np.array([part for *_, part in kernels.rows], dtype=object)
@@ -100,6 +105,8 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None, name
             time_s=time_s,
             time_marks=time_marks,
             part=part,
+            least_s=least_s,
+            most_s=most_s,
         ),
         Columns(tuple(units), values.T),
         Columns(tuple(units), marks.T),

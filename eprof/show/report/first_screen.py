@@ -16,7 +16,7 @@ from eprof.show.report.view import FAMILY_OF, View, above_of, contenders, time_o
 from eprof.show.words.badges import ASSUMED, MISSING, ratio
 from eprof.show.words.blocks import Row, Table, numbers, texts
 from eprof.show.words.cells import Cell, Name, Quantity, Share
-from eprof.show.words.numbers import NARROW, percent, plain, quantity
+from eprof.show.words.numbers import NARROW, percent, plain, quantity, span
 
 Entry = schema.Kernel | schema.Group
 _FEWEST, _MOST = 3, 5
@@ -130,14 +130,18 @@ def _cause(view: View, entry: Entry) -> str:
 
 
 def _calls(view: View, entry: Entry) -> str:
-    """What is known of a kernel that has a time alone: "3,200 launches of 12.1 µs"."""
+    """What is known of a kernel that has a time alone: "3,200 launches of 12.1 µs", or from what to what."""
     seconds = time_of(entry).value
     if not seconds or view.nouns.is_of_cpu:
         return ""
     launches = counted(entry.launches, view.nouns.launch, view.nouns.launches)
     if "missing" in entry.time_marks:
         return f"{launches}, not all with a time"
-    return f"{launches} of {quantity(seconds / entry.launches, 's')}"
+    each = quantity(seconds / entry.launches, "s")
+    if isinstance(entry, schema.Kernel) and entry.launch_s:
+        least_s, most_s = entry.launch_s
+        each = span(least_s, most_s, "s")
+    return f"{launches} of {each}"
 
 
 def _why(view: View, entry: Entry, group: str) -> str:

@@ -102,7 +102,7 @@ def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
     behind = cut(devices, width - _SHORTEST_TITLE)
     yield Sentence(cut(_without_folders(view.document.title), width - len(behind)) + behind, Tone.QUIET)
     told = headline(view)
-    lead = gaps_sentence(view) or metered_briefly(view)
+    lead = " ".join(filter(None, [gaps_sentence(view), metered_briefly(view)]))
     if gaps_lead(view):
         lead = when(view.has_energy, told.lead)
     yield Headline(told.text, lead)
