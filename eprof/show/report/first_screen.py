@@ -165,7 +165,7 @@ def _why_constant(view: View, entry: Entry) -> str:
         return ""
     again = view.times_from_l1(entry)
     l1 = when(again >= AGAIN, f", L1 {plain(again)}× DRAM")
-    return phrase(f"at {{}} of the roofline{l1}", reached(limits.kernels[place], "speed_share"))
+    return phrase(f"{{}} of roofline{l1}", reached(limits.kernels[place], "speed_share"))
 
 
 def _why_bytes(view: View, entry: Entry, group: str) -> str:

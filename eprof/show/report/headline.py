@@ -146,10 +146,16 @@ def _chosen(view: View) -> Headline:
 def _least_constant(view: View) -> str:
     """What constant power adds at least where no time is known: DRAM moves bytes no faster than at its peak."""
     moved, machines = view.summed(view.document, DRAM), view.document.limits and view.document.limits.machines
-    if view.energy(CONSTANT).value is not None or not moved.value or not machines or not view.constant_w:
+    if (
+        lacking_briefly(view)
+        or view.energy(CONSTANT).value is not None
+        or not moved.value
+        or not machines
+        or not view.constant_w
+    ):
         return ""
     least_j = view.constant_w * moved.value / max(machine.dram_byte_per_s for machine in machines)
-    return f"No time is known: constant power adds at least {quantity(least_j, 'J')}, for as long as DRAM takes."
+    return f"Constant power adds at least {quantity(least_j, 'J')} (DRAM at its peak)."
 
 
 def is_constant_alone(view: View) -> bool:
