@@ -147,7 +147,7 @@ class Mended(Struct):
 def mended(
     section: Section, lines: Sequence[str], parsed: Rows, rest: list[str], wanted: Sequence[int]
 ) -> Mended | None:
-    """The rows of an ncu summary, if some are broken; None if none is, or can be mended.
+    """The rows of an ncu summary, if some are broken and can be mended.
 
     parsed: the rows among the lines as they stand; rest: cells that were left of the lines before.
     """

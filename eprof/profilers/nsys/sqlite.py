@@ -61,9 +61,7 @@ def is_export(tables: Iterable[str]) -> bool:
 
 
 def read(source: Source, connection: sqlite3.Connection, tables: Iterable[str], parts: str | None = None) -> Log:
-    """Read an SQLite export of nsys.
-
-    parts: "stream" or LAUNCH, by which the launches of a kernel are split; see `logs.read`.
+    """Read an SQLite export of nsys. parts: "stream" or LAUNCH, by which the launches of a kernel are split.
 
     Raises LogError, one sentence, if it tells no kernels; sqlite3.Error if the database is damaged.
     """
