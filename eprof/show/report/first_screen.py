@@ -157,7 +157,8 @@ def _why_constant(view: View, entry: Entry) -> str:
     """Why a kernel takes constant power: short launches, or how far it is from its roofline."""
     seconds = time_of(entry).value
     if seconds and seconds / entry.launches < SHORT_S and "missing" not in entry.time_marks:
-        return f"{view.nouns.launches} of {quantity(seconds / entry.launches, 's')}"
+        each = "one " + view.nouns.launch if entry.launches == 1 else view.nouns.launches
+        return f"{each} of {quantity(seconds / entry.launches, 's')}"
     place = view.place_of(entry)
     limits = view.document.limits
     if not limits or place is None:
