@@ -135,19 +135,23 @@ class _Rates:
             (peak or math.inf) / 2 * giga_s * beyond for peak in (costs.peaks.sp_gflops, costs.peaks.dp_gflops)
         )
         # Every unit worked in at most as many cycles as the busiest, the schedulers too.
-        busiest = np.full(len(rows), np.inf)
+        room = {name: np.full(len(rows), np.inf) for name in ("fp32_room", "fp64_most", "l1_room", "l2_room")}
         if counts.shape is not None:
-            busiest = _ROUNDED * counts.shape["fp32_room"]
-            double = np.fmin(double, counts.shape["fp64_most"])
+            room = {name: _ROUNDED * counts.shape[name] for name in room}
+        busiest = room["fp32_room"]
+        double = np.fmin(double, room["fp64_most"])
         single = np.fmin(single, busiest)
         self.cycles = self._counted("sm_active_cycle", single / _FEWEST_LANES)
+        self.tensor = np.fmin(self.cycles, busiest / _FEWEST_LANES) * _TENSOR_A_CYCLE
         self.of_group = {
             "fp64": np.fmin(double, single),
             # No GPU has more integer lanes than FP32 ones; special functions have a quarter of them at most, and packed
             # FP16 twice as many (an A100).
             **{"fp32": single, "int": single, "sfu": single / 4, "fp16": 2 * single},
             **dict.fromkeys(_OFF_CHIP, np.maximum(costs.peaks.dram_gb_per_s or math.inf, dram) * giga_s),
-            **{"shared": self.cycles * shared, **dict.fromkeys(("l1", "l2"), self.cycles * _BYTES_A_CYCLE)},
+            "shared": np.fmin(self.cycles * shared, room["l1_room"]),
+            "l1": np.fmin(self.cycles * _BYTES_A_CYCLE, room["l1_room"]),
+            "l2": np.fmin(self.cycles * _BYTES_A_CYCLE, room["l2_room"]),
         }
         self.issued = self._counted("warp_issue", np.fmin(self.cycles * _ISSUED_A_CYCLE, 2 * busiest) / _THREADS)
         classed = known_or_zero(counts.amounts.only(_CLASSED))
@@ -176,7 +180,7 @@ class _Rates:
         group = COUNTS[word].group
         if group == "tensor":
             # Beside the type that was counted of a product, there is next to none of another.
-            return np.asarray(np.fmin(self.cycles * _TENSOR_A_CYCLE, self.epilogue))
+            return np.asarray(np.fmin(self.tensor, self.epilogue))
         most: Floats = self.of_group.get(group, np.full(len(self.counts.rows), np.inf))
         if word not in _CLASSED:
             return most

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MISSING = int(Mark.MISSING)
+_MUCH = 2.0  # times the shortest launches of a kernel: runs that differ so much are told apart
 _IMPLIED = {*LEVEL_PARTS, *PAY_WHERE_PRICED}
 _WORDS = [names(marks) for marks in range(16)]
 
@@ -337,6 +338,10 @@ def _kernels(energy: "Energy", replicas: "Replicas | None", whole: schema.Causes
         "marks": [families.total for families in marks],
     }
     columns["signs"] = _signs(energy.counts)
+    least_s, most_s = energy.counts.rows.least_s, energy.counts.rows.most_s
+    if least_s is not None and most_s is not None:
+        spans = zip(least_s.tolist(), most_s.tolist(), strict=True)
+        columns["launch_s"] = [[least, most] if most >= _MUCH * least > 0 else UNSET for least, most in spans]
     if energy.split is not None and energy.split.over_j.any():
         columns["held"] = [factor if factor < 1 else UNSET for factor in energy.split.held.tolist()]
     if energy.metered is not None:

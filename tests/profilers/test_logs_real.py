@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from eprof.base.errors import LogError
 from eprof.logs import read_columns
+from eprof.profile import api
 
 pytestmark = pytest.mark.skipif(not NAMES, reason="needs the real logs, which are not part of this project")
 
@@ -262,5 +263,7 @@ def test_text_summaries():
     many = read(real("text-v100-nbody-several-runs.txt"))
     joined = combine([many]).kernels.set_index("kernel")
     assert many.runs == 4 and not many.tables[0].lacks_rows
+    forces = api.load(real("text-v100-nbody-several-runs.txt")).energy().document()["kernels"][0]
+    assert forces["launch_s"] == pytest.approx([462.11e-6, 110.627e-3]), "ten launches each"
     assert joined.loc["bodyForce(Body*, float, int)", "launches"] == 20
     assert joined.loc["bodyForce(Body*, float, int)", "time_s"] == pytest.approx(4.6211e-3 + 1.10627)

@@ -87,10 +87,11 @@ def _charts(document: Comm) -> Markup:
         lines, dots = [], []
         for (primitive, way), rows in series.items():
             points = sorted((row.bytes, getattr(row.relative, name)) for row in rows)
-            lines.append(Line(points, kinds.index(way if way in kinds else primitive) % STROKES))
+            kind = kinds.index(way if way in kinds else primitive) % STROKES
+            lines.append(Line(points, kind))
             for size, factor in points:
                 what = f"{primitive}, {way}, {words.size_text(size)}: {signed_percent(factor - 1)}"
-                dots.append(Dot(size, factor, 0.1, "", what))
+                dots.append(Dot(size, factor, 0.1, "", what, kind=kind))
         across, up = axis([dot.x for dot in dots]), axis([1.0, *(dot.y for dot in dots)])
         panel = Panel(title, "over that of polling", title, across, up, lines, dots, below="bytes")
         shown.append(drawn(panel, f"{title} over size", named=False))

@@ -225,7 +225,7 @@ def rows(document: Comm) -> Table:
     return table_of(
         document.rows,
         *operation,
-        (Column("size"), lambda row: Written(size_text(row.bytes), row.bytes)),
+        (Column("size", "right" if operation else "left"), lambda row: Written(size_text(row.bytes), row.bytes)),
         (Column("waiting", "left"), lambda row: way(document, row.waiting, row.core_mhz)),
         (Column("J/MB, change"), lambda row: _of(row, "j_per_mb")),
         (Column("J/MB"), lambda row: amount(row, row.j_per_mb, "J")),

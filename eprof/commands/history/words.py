@@ -8,7 +8,19 @@ from eprof.base.known import growth, mapped, only, ratio
 from eprof.base.text import by_sign, listed, when
 from eprof.commands.history.document import LEAST, REPORT, Change, History, Run
 from eprof.show.words.badges import bits
-from eprof.show.words.blocks import Block, Column, Headline, Medium, Notes, Sentence, Table, Tone, at_most, table_of
+from eprof.show.words.blocks import (
+    Block,
+    Column,
+    Headline,
+    Medium,
+    Notes,
+    Point,
+    Sentence,
+    Table,
+    Tone,
+    at_most,
+    table_of,
+)
 from eprof.show.words.cells import Cell, Name, Quantity, Share, signed_quantity
 from eprof.show.words.numbers import and_more, percent, quantity, signed_percent, whole
 
@@ -97,6 +109,9 @@ def blocks(document: History, verbose: bool) -> Iterator[Block]:
     if verbose:
         yield kernels(document, None)
         yield runs(document)
+    if len(document.runs) > 1 and all(run.time_from != REPORT for run in document.runs):
+        before = max((change.run for change in of_program(document)), default=len(document.runs) - 1) or 1
+        yield Point("Next", f"eprof diff {document.runs[before - 1].path} {document.runs[before].path}")
     yield Notes(document.warnings[: at_most(1, verbose)])
 
 
@@ -134,7 +149,7 @@ def changes(document: History, limit: int | None) -> Table:
         (Column("after"), lambda change: Quantity(change.after_j, "J")),
         (Column("change"), lambda change: Share(change.change_share, signed=True)),
         (Column("most of it", "left", ~Medium.TERMINAL), lambda change: _PARTS.get(change.because or "", "")),
-        (Column("by chance", media=~Medium.TERMINAL), lambda change: percent(change.p)),
+        (Column("chance of no change", media=~Medium.TERMINAL), lambda change: percent(change.p)),
         is_total=lambda change: change.kernel is None,
         left_out=and_more(len(ordered) - len(shown), "change"),
     )
@@ -156,7 +171,7 @@ def kernels(document: History, limit: int | None) -> Table:
         (Column("first"), lambda kernel: Quantity(_first(kernel.energy_j), "J")),
         (Column("last"), lambda kernel: Quantity(_first(kernel.energy_j[::-1]), "J")),
         (
-            Column("growth"),
+            Column("change"),
             lambda kernel: Share(growth(_first(kernel.energy_j[::-1]), _first(kernel.energy_j)), signed=True),
         ),
         (Column("changes"), lambda kernel: str(changes[kernel.name] or "")),

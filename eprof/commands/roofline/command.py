@@ -147,18 +147,20 @@ def _priced(options: argparse.Namespace, energy: "Energy | None") -> list["Costs
     from eprof import costs as tables
 
     priced: list[Costs] = []
+    own = mapped(lambda energy: energy.costs, energy)
     for text in options.costs:
         name, setting = _table_and_setting(text)
         table = energy.profile.estimated() if energy and name == tables.ESTIMATED else tables.load(name)
         settings = [setting]
         if setting is None and options.setting and len(table.settings) > 1:
             settings = options.setting
-        priced += [table.at(chosen) for chosen in settings]
-    if energy is None or energy.costs is None:
+        # A table that is named without a setting is the kernels' own, at the clocks of their log.
+        is_own = own is not None and settings == [None] and table.name == own.name
+        priced += [table.at(chosen) for chosen in settings if not is_own]
+    if energy is None or own is None:
         return priced
     if options.setting and not options.costs and energy.table is not None:
         priced += [energy.table.at(setting) for setting in options.setting]
-    own = energy.costs
     return [own, *(costs for costs in priced if (costs.name, costs.setting) != (own.name, own.setting))]
 
 

@@ -23,7 +23,7 @@ _ALIKE = 0.02  # of a chart's height lines are apart by less
 _COLOURS = {
     "computation": "fp32",
     "data": "dram",
-    "constant": "other",
+    "constant": "constant",
     "imbalance": "int",
     "between": "sfu",
     "unused": "tensor",
@@ -33,6 +33,7 @@ _COLOURS = {
     "storage": "l2",
 }
 _SIGNS = legend(sum(Mark))
+_COUNTS = 7  # node counts that an axis has room for
 _LARGE, _SMALL = 1.0, 0.2  # areas of dots
 
 
@@ -59,8 +60,8 @@ def _sections(document: Scale) -> Iterator[Section]:
     yield card("best", "Best", "Best node counts and clocks", *words.points(document), words.best(document))
     if charts := _charts(document):
         legend = (
-            "A line a program, size and clock, those within 2 % of each other once; logarithmic axes. Large dots: "
-            "nothing takes less energy and less time."
+            "One line for each program, size and clock; of lines that are alike within 2 % one is drawn. Axes are "
+            "logarithmic. Large dots: nothing takes less energy and less time."
         )
         yield card("curves", "Curves", "Efficiency, energy and time", charts, keys(_series(document)), quiet(legend))
     if document.rows[0].parts:
@@ -109,9 +110,12 @@ def _charts(document: Scale) -> Markup:
             lines.append(Line(points, kind % STROKES))
             for row, point in placed:
                 what = f"{name}, {row.processors}: {_joules(document, row)} in {quantity(row.time_s, 's')}"
-                dots.append(Dot(*point, _LARGE if row.pareto else _SMALL, "", what))
+                dots.append(Dot(*point, _LARGE if row.pareto else _SMALL, "", what, kind=kind % STROKES))
         if len(dots) > 1:
             across, up = axis([dot.x for dot in dots]), axis([dot.y for dot in dots])
+            counts = sorted({dot.x for dot in dots})
+            if below != "time, s" and len(counts) <= _COUNTS:
+                across = replace(across, marked=counts)
             panel = Panel(title, unit, title, across, up, lines, dots[:400], below=below)
             shown.append(drawn(panel, f"{title} over {below}", named=False))
     return svg.piece(shown, '<div class="plots">{}</div>', Markup("").join(shown))
@@ -159,8 +163,8 @@ def _method(document: Scale) -> dict[str, list[str]]:
     }
     cluster, program, node = document.cluster, document.program, document.node
     if node:
-        powers = ("host_w", "network_w", "gpu_idle_w")
-        watts = ", ".join(f"{name} {phrase('{:g}', node[name]) or 'unknown'}" for name in powers)
+        powers = {"host": "host_w", "network": "network_w", "idle GPU": "gpu_idle_w"}
+        watts = ", ".join(f"{name} {phrase('{:g} W', node[key]) or 'unknown'}" for name, key in powers.items())
         parts["Nodes"] = [f"{node['name'] or 'As asked'}: {watts}. {node['source']}".strip()]
     if cluster:
         parts["Cluster"] = [f"{cluster['name']}: {cluster['about']}. Source: {cluster['source']}."]

@@ -14,7 +14,7 @@ from eprof.commands.scale.schema import MODELLED, Best, Fit, Keep, Row, Scale
 from eprof.show.words.badges import MISSING, bits
 from eprof.show.words.blocks import Block, Column, Headline, Medium, Notes, Point, Sentence, Table, Tone, table_of
 from eprof.show.words.blocks import Row as Cells
-from eprof.show.words.cells import Cell, Factor, Quantity, Share, Written
+from eprof.show.words.cells import Cell, Factor, Quantity, Share, Written, plain_text
 from eprof.show.words.numbers import percent, plain, quantity, signed_percent, whole
 
 TITLE = "Scaling"
@@ -110,7 +110,10 @@ def _of_several(document: Scale) -> Headline:
     for best in sorted(document.best, key=lambda best: best.size or 0.0):
         if best.objective == name and best.processors is not None:
             largest[best.program] = best
-    answers = [f"{best.program}{of_size(best.size)} on {place(document, best)}" for best in largest.values()]
+    answers = [
+        f"{best.program}{of_size(best.size)} on {place(document, best)} ({plain_text(energy(document, best))})"
+        for best in largest.values()
+    ]
     text = f"{capital(_objective(name))}: {few(sorted(answers), _SHOWN)}."
     rows = [(row.efficiency, row) for row in document.rows if row.efficiency and row.processors > 1]
     if not rows:
@@ -150,7 +153,14 @@ def counted_processors(document: Scale, number: int) -> str:
 
 def of_size(size: float | None) -> str:
     """The size behind the name of a problem, where it is known."""
-    return phrase(" of {:.10g}", size)
+    return phrase(" of {}", size_text(size))
+
+
+def size_text(size: float | None) -> str:
+    """The size of a problem: "1 200 000"."""
+    if size is None:
+        return ""
+    return whole(int(size)) if size == int(size) else f"{size:.10g}"
 
 
 def _of_known(document: Scale, best: Row | Best) -> str:
@@ -330,10 +340,11 @@ def kept(entries: Sequence[Keep]) -> Table:
 
 def rows(document: Scale) -> Table:
     """Table of every node count: energy, time, efficiency."""
+    is_rare = 0 < 2 * sum(row.pareto for row in document.rows) < len(document.rows)
     return table_of(
         document.rows,
         (Column("program", "left"), lambda row: row.program),
-        (Column("size"), lambda row: Written(phrase("{:.10g}", row.size), row.size)),
+        (Column("size"), lambda row: Written(size_text(row.size), row.size)),
         (Column("processors"), lambda row: str(row.processors)),
         (Column("MHz"), lambda row: Written(phrase("{:.6g}", row.core_mhz), row.core_mhz)),
         (Column("energy"), lambda row: energy(document, row)),
@@ -342,9 +353,9 @@ def rows(document: Scale) -> Table:
         (Column("efficiency"), lambda row: Factor(row.efficiency)),
         (Column("to slowest clock", media=~Medium.TERMINAL), lambda row: Factor(row.efficiency_to_slowest_clock)),
         (Column("speedup", from_width=100), lambda row: Factor(row.speedup)),
-        is_total=lambda row: row.pareto,
+        is_total=lambda row: row.pareto and is_rare,
         title="All",
-        note=when(any(row.pareto for row in document.rows), "Bold: no other row takes less energy and less time."),
+        note=when(is_rare, "Bold: no other row takes less energy and less time."),
     )
 
 
@@ -387,7 +398,7 @@ def predictions(fitted: Fit) -> Table:
     """What a fit says of larger runs on more nodes, and its errors where they were measured."""
     return table_of(
         fitted.predictions,
-        (Column("size", "left", from_width=100), lambda entry: f"{entry.size:.10g}"),
+        (Column("size", "left", from_width=100), lambda entry: size_text(entry.size)),
         (Column("processors"), lambda entry: str(entry.processors)),
         (Column("MHz"), lambda entry: f"{entry.core_mhz:g}"),
         (Column("energy"), lambda entry: Quantity(entry.energy_j, "J", bits(entry.marks))),

@@ -19,7 +19,7 @@ from eprof.base.vocabulary import COUNTS
 from eprof.collect import directory
 from eprof.costs import CostTable
 from eprof.lab.power import fuse
-from eprof.lab.power.activity import Activity, Causes, causes
+from eprof.lab.power.activity import Activity, Causes, causes, mean_idle_w
 from eprof.lab.power.marks import Mark, Marks
 from eprof.lab.power.series import Series, added, shared, sharing_warnings
 from eprof.profile.schema import Document
@@ -31,6 +31,8 @@ class Component(Struct, frozen=True, kw_only=True):
     """Something that a meter saw. energy_j: its integral over the window; a lower bound where unknown_s is more than 0.
 
     part_of: the component that has its joules, too. idle_w: its power outside of all functions, before and after them.
+    new_every_s: how often its meter has a new value, which may be more seldom than it is read (period_s). busy_s: for
+    how long something ran on a GPU that was sampled.
     offset_s: by how much its clock was moved. moved_j_per_ms: the joules that another ms would move between functions.
     watts: its power over time, (time_s, W) of at most some hundred steps, for a chart.
     """
@@ -44,6 +46,8 @@ class Component(Struct, frozen=True, kw_only=True):
     unknown_s: float
     offset_s: float
     moved_j_per_ms: float
+    new_every_s: float
+    busy_s: float | None = None
     part_of: str | None = None
     watts: list[tuple[float, float | None]] = field(default_factory=list)
 
@@ -193,6 +197,8 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
             name=series.component,
             source=series.source,
             period_s=series.period_s,
+            new_every_s=series.new_every_s,
+            busy_s=next((_busy_s(each) for each in fused.activities if each.components == (series.component,)), None),
             energy_j=energy_j,
             mean_w=ratio(energy_j, known_s),
             idle_w=fused.idle_w[series.component],
@@ -259,6 +265,14 @@ def fused(
         if all((each.source, component) in own for component in each.components)
     ]
     clipped = [Mark(mark.name, max(mark.begin_s, begin_s), min(mark.end_s, end_s), mark.rank) for mark in seen]
+    of_components = [
+        each.moved(tuple(moved[place].component for place in places), offsets_s[places[0]]) for each, places in placed
+    ]
+    idle_w = {each.component: _idle_w(each, clipped, asked) for each in moved}
+    for each in of_components:
+        whole = [power for power in moved if (power.component,) == each.components]
+        if whole and idle_w[each.label] is None and not each.ways:
+            idle_w[each.label] = mean_idle_w(each, whole[0])
     return Fused(
         series=moved,
         marks=clipped,
@@ -266,14 +280,11 @@ def fused(
         end_s=end_s,
         exclusive=fuse.exclusive(clipped),
         inclusive=fuse.inclusive(clipped),
-        idle_w={each.component: _idle_w(each, clipped, asked) for each in moved},
+        idle_w=idle_w,
         wholes=found.wholes,
         offsets_s={each.component: offset_s for each, offset_s in zip(moved, offsets_s, strict=True)},
         warnings=[*warnings, *(note for each, _ in placed for note in each.notes)],
-        activities=[
-            each.moved(tuple(moved[place].component for place in places), offsets_s[places[0]])
-            for each, places in placed
-        ],
+        activities=of_components,
     )
 
 
@@ -379,6 +390,11 @@ def _causes(function: str | None, found: Causes, place: int) -> Iterator[Cause]:
         yield Cause(function=function, word=word, energy_j=joules, low_j=low, high_j=high, marks=marks)
 
 
+def _busy_s(activity: Activity) -> float | None:
+    """For how long something ran on a GPU; None of a CPU, whose counts do not tell."""
+    return None if activity.ways else float(np.nansum(activity.busy * activity.seconds))
+
+
 def _chart(series: Series, start_s: float) -> list[tuple[float, float | None]]:
     """The steps of a component for the timeline's chart, at most so many: longer ones are means."""
     step = max(1, -(-len(series.watts) // _CHART_STEPS))
@@ -395,7 +411,7 @@ def _functions(fused: Fused) -> Iterator[Function]:
     own_s, whole_s = own.summed(own.end_s - own.begin_s), whole.summed(whole.end_s - whole.begin_s)
     own_j, own_known_s = _by_function(fused, own)
     whole_j, _ = _by_function(fused, whole)
-    period_s = max(each.period_s for each in fused.series)
+    period_s = max(each.new_every_s for each in fused.series)
     known_s = np.stack(list(own_known_s.values())).min(axis=0)
     unknown_s = np.where(own_s - known_s > 1e-9 * own_s, own_s - known_s, 0.0)
     marks = fuse.by_name(fused.marks)

@@ -58,7 +58,9 @@ def _sections(document: Timeline) -> Iterator[Section]:
     yield card("power", "Power", "Power over time", *colours, _chart(document), quiet(legend))
     if document.splits:
         yield card("causes", "By cause", "Joules by cause", *words.by_prices(document), words.causes(document))
-    if document.functions:
+    if not document.functions:
+        yield card("marks", "Marks", "What ran when", *words.trust(document))
+    else:
         several = len(document.components) > 1
         table = words.functions(document, None, by_component=not several)
         yield card("functions", "Functions", "Joules by function", *words.trust(document), table)
@@ -130,7 +132,7 @@ def _panel(document: Timeline, component: Component, height: int) -> Markup:
     marks = []
     for watts in _round_watts(most):
         top = height - (height - _TOP) * watts / most
-        marks.append(grid.format(f"{top:.1f}", f"{top - 3:.1f}", quantity(watts, "W")))
+        marks.append(grid.format(f"{top:.1f}", f"{max(top - 3, 12):.1f}", quantity(watts, "W")))
     about = f"mean {quantity_or('not known', component.mean_w, 'W')}"
     body = drawing.format(_WIDE, height, component.name, quantity(most, "W"), body, Markup("").join(marks))
     return _row(component.name, Markup(about), body)

@@ -10,7 +10,20 @@ from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline.document import Cause, Component, Function, Timeline
 from eprof.lab.power.activity import UNSEEN
 from eprof.show.words.badges import ESTIMATED, MISSING, bits
-from eprof.show.words.blocks import Block, Column, Headline, Notes, Point, Row, Sentence, Table, Tone, at_most, table_of
+from eprof.show.words.blocks import (
+    Block,
+    Column,
+    Headline,
+    Legend,
+    Notes,
+    Point,
+    Row,
+    Sentence,
+    Table,
+    Tone,
+    at_most,
+    table_of,
+)
 from eprof.show.words.cells import Cell, Name, Quantity, Share
 from eprof.show.words.numbers import and_more, percent, quantity, signed_percent, whole
 
@@ -41,8 +54,19 @@ def headline(document: Timeline) -> Headline:
     bound = when(missing(*added(document)), "At least ")
     total = f"{bound}{quantity(document.total_j, 'J')} in {quantity(document.duration_s, 's')}"
     return Headline(
-        f"{total}: {listed(_largest(document))}.", " ".join(filter(None, [_by_cause(document), _idle(document)]))
+        f"{total}: {listed(_largest(document))}.",
+        " ".join(filter(None, [_busy(document), _by_cause(document), _idle(document)])),
     )
+
+
+def _busy(document: Timeline) -> str:
+    """For how long something ran on the GPUs that were sampled."""
+    busy = [(each.name, each.busy_s) for each in document.components if each.busy_s is not None]
+    if not busy:
+        return ""
+    mean_s = sum(seconds for _, seconds in busy) / len(busy)
+    who = f"{busy[0][0]} was" if len(busy) == 1 else f"{len(busy)} GPUs were"
+    return f"{who} busy for {quantity(mean_s, 's')} of it{when(len(busy) > 1, ' on average')}."
 
 
 def _by_cause(document: Timeline) -> str:
@@ -181,20 +205,25 @@ def blocks(document: Timeline, verbose: bool) -> Iterator[Block]:
     yield components(document)
     yield from by_prices(document)
     yield from trust(document)
+    unsure = reduce(
+        or_, [missing(*added(document)), *(bits(each.marks) for split in document.splits for each in split.causes)]
+    )
+    yield Legend(unsure | reduce(or_, map(marks, document.functions), 0))
     yield Notes(document.warnings)
 
 
 def trust(document: Timeline) -> Iterator[Point]:
     """What slow samples and clocks that are apart do to the joules of functions in a timeline."""
     if not document.functions:
+        yield Point("Marks", "--marks FILE tells the joules of what ran when: begin_s,end_s,name in CSV, or a trace.")
         return
     slow = [function.name for function in document.functions if function.estimated]
     worst = max(document.components, key=lambda component: component.moved_j_per_ms)
     texts = [f"A clock that is 1 ms off moves at most {quantity(worst.moved_j_per_ms, 'J')} between functions."]
     if slow:
-        period = quantity(max(component.period_s for component in document.components), "s")
+        period = quantity(max(component.new_every_s for component in document.components), "s")
         functions = counted(len(slow), "function")
-        texts.append(f"Samples come every {period}. Shorter than three of them, so ~ estimated: {functions}.")
+        texts.append(f"A new value comes every {period}. Shorter than three of them, so ~ estimated: {functions}.")
     yield Point("Trust", " ".join(texts))
 
 
@@ -267,6 +296,6 @@ def components(document: Timeline) -> Table:
         (Column("energy"), lambda component: Quantity(component.energy_j, "J", missing(component))),
         (Column("mean"), lambda component: Quantity(component.mean_w, "W")),
         (Column("idle"), lambda each: mapped(Quantity, each.idle_w, "W") or "not seen"),
-        (Column("samples every"), lambda component: Quantity(component.period_s, "s")),
+        (Column("new value every"), lambda component: Quantity(component.new_every_s, "s")),
         (Column("", "left"), lambda component: phrase("part of {}", component.part_of)),
     )

@@ -18,6 +18,7 @@ from eprof.show.words.numbers import MINUS, NARROW, quantity, quantity_or
 from eprof.show.words.numbers import error_percent as percent
 
 _NAMED_DOTS = 12
+_ROOM, _LEAST = 1.1, 1.5  # around the dots; how long an axis is at least, as factors
 _FAR = 3  # times the time or the energy that others are held against
 
 
@@ -74,7 +75,7 @@ def _sections(document: Tune) -> Iterator[Section]:
     left_out = {"leave_one_benchmark_out": "kernel"}.get(document.model.protocol, "setting")
     power = f"A fit for each {left_out}, made from all the others: nothing is predicted by a fit that has seen it."
     if document.model.kind == "table":
-        power = f"Cost table {document.model.name} for {document.model.device}. {document.model.source}"
+        power = f"Cost table {document.model.name} for {document.model.device}. {document.model.source.rstrip('.')}."
     if isinstance(error := document.model.power_error_percent, float):
         power += f" Its mean error on the measured power of these rows is {percent(error)}."
     parts = {
@@ -87,7 +88,7 @@ def _sections(document: Tune) -> Iterator[Section]:
 
 def _clocks(document: Tune, heat: words.Heat) -> Section:
     framed = when(document.now is not None, ", framed: the setting in force")
-    faint = when(not all(setting.allowed for setting in document.settings), " Faint: outside the limit.")
+    faint = when(not all(setting.allowed for setting in document.settings), " Without colour: outside the limit.")
     legend = (
         f"{heat.legend.replace('*', '★')}{framed}. From light to dark in equal ratios, from the least to the most "
         f"energy.{faint}"
@@ -194,8 +195,8 @@ def trade(document: Tune, before: At, settings: Sequence[Setting]) -> Markup:
         "Energy",
         f"over that at {before.label} MHz",
         "trade",
-        plot.axis([dot.x for dot in dots]),
-        plot.axis([dot.y for dot in dots]),
+        plot.axis([dot.x for dot in dots], _ROOM, _LEAST),
+        plot.axis([dot.y for dot in dots], _ROOM, _LEAST),
         [],
         dots,
         below=f"time over that at {before.label} MHz",

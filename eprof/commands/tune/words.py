@@ -188,7 +188,6 @@ def kernels(document: Tune, most: int | None = None) -> Table:
         Column("more time %", from_width=room),
         Column("model", media=measured),
         Column("loses %", media=measured),
-        Column("fastest lost %", media=measured, from_width=_WIDE),
     ]
     names = labels([kernel.name for kernel in shown])
     rows = [
@@ -202,9 +201,6 @@ def kernels(document: Tune, most: int | None = None) -> Table:
 def _picked_cells(document: Tune, picked: Picked) -> list[Cell]:
     best, before = document.answer(picked), document.baseline(picked)
     energy, time = document.amounts(picked)
-    lost: list[float | None] = [None, None]
-    if isinstance(picked, Kernel):
-        lost = [picked.lost_percent, picked.oracle_lost_percent]
     return [
         label(best),
         _amount(best, energy, "J"),
@@ -213,7 +209,7 @@ def _picked_cells(document: Tune, picked: Picked) -> list[Cell]:
         _against(best, before, energy, -1),
         _against(best, before, time, 1),
         label(picked.best),
-        *map(number, lost),
+        number(getattr(picked, "lost_percent", None)),
     ]
 
 

@@ -320,6 +320,15 @@ def _at_all_settings(seen_w: Mapping[str, float], constant_w: Mapping[str, float
     return {label: seen_w.get(label, base + slope * watts) for label, watts in constant_w.items()}
 
 
+def mean_idle_w(activity: Activity, power: Series) -> float | None:
+    """What a sampled GPU draws on average while nothing runs on it; None where its log has too little of that."""
+    everywhere = {"": np.ones(len(activity.seconds), bool)}
+    for least in (0.0, meaning().least):
+        if watts := _idle_w(activity, everywhere, power, least):
+            return watts[""]
+    return None
+
+
 def _idle_w(activity: Activity, settings: Mapping[str, Bools], power: Series, least: float = 0.0) -> dict[str, float]:
     """What the GPU draws at each setting while it was busy for a share of `least` at most, now and for a while before.
 

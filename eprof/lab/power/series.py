@@ -21,6 +21,7 @@ from eprof.base.text import listed, pattern, when
 MOST_W = 1e8  # more than any machine draws
 _GAP = 10.0  # periods without a sample: nothing is known of them
 _WHOLLY = 1 - 1e-6  # of a step is known
+_FEW = 3  # changes of power tell nothing of how often a meter has news
 _MOSTLY = 0.5  # of the samples of a counter that stands between them
 
 
@@ -82,6 +83,14 @@ class Series(Struct, frozen=True, eq=False, dict=True):
     def period_s(self) -> float:
         """How long most samples of a series of power hold."""
         return float(np.median(np.diff(self.edges)))
+
+    @cached_property
+    def new_every_s(self) -> float:
+        """How often a series has news: a meter that is read more often than it measures says the same again."""
+        starts = np.flatnonzero(np.append(True, np.diff(self.watts) != 0))
+        stand_s = np.diff(self.edges[starts])
+        # A steady machine repeats itself, too: the short stretches tell what the meter does.
+        return max(float(np.quantile(stand_s, 0.25)), self.period_s) if len(stand_s) > _FEW else self.period_s
 
     @property
     def unknown_s(self) -> float:

@@ -310,7 +310,8 @@ class KernelRows(_Rows, frozen=True, eq=False):
     """The rows of `Launches` and `Counts`: a device, a kernel and, if split, a part. All columns (n_kernels,).
 
     device: None where no log names it. time_s: total, NaN = not known. time_marks: `Mark` bits. part: a rank, a stream
-    or an NVTX range; None where no log has it.
+    or an NVTX range; None where no log has it. least_s, most_s: the mean time of a launch in the run in which that is
+    shortest, and in which it is longest; NaN = not known, None: no log.
     """
 
     device: Texts
@@ -319,6 +320,8 @@ class KernelRows(_Rows, frozen=True, eq=False):
     time_s: Floats
     time_marks: Ints
     part: Texts | None = None
+    least_s: Floats | None = None
+    most_s: Floats | None = None
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -337,7 +340,9 @@ class KernelRows(_Rows, frozen=True, eq=False):
     def with_times(self, where: Bools, time_s: Floats | float, marks: Ints | int) -> KernelRows:
         """The kernels with other times in s and their marks where `where` is true; one for all, or (n_kernels,)."""
         time_s, time_marks = np.where(where, time_s, self.time_s), np.where(where, marks, self.time_marks)
-        return replace(self, time_s=time_s, time_marks=time_marks)
+        of_runs = {name: column for name in ("least_s", "most_s") if (column := getattr(self, name)) is not None}
+        of_runs = {name: np.where(where, np.nan, column) for name, column in of_runs.items()}
+        return replace(self, time_s=time_s, time_marks=time_marks, **of_runs)
 
 
 class Launches(Brief, Struct, frozen=True, eq=False):

@@ -167,10 +167,7 @@ def _kernel_names(kernels: Sequence[Event]) -> Names:
 
 
 def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:
-    """A label for each device number of a PyTorch trace.
-
-    AMD numbers devices otherwise than the list, whose GPUs mostly are alike.
-    """
+    """A label for each device number. AMD numbers devices otherwise than the list, whose GPUs mostly are alike."""
     name_of: dict[Id, str] = {gpu.id: gpu.name for gpu in gpus}
     alike = only(set(name_of.values()))
     return Names.of(f"{name_of.get(each.device, alike) or UNNAMED} ({each.device})" for each in links)

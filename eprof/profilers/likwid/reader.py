@@ -367,10 +367,7 @@ def _with_times(blocks: Sequence[_Block], apart: bool) -> list[_Block]:
 
 
 def _share_time(blocks: Sequence[_Block]) -> None:
-    """Give LIKWID groups that were counted in turn in one run, without markers, the time of all of them.
-
-    And the joules, where each has them.
-    """
+    """Give LIKWID groups that were counted in turn in one run, without markers, the time and joules of all of them."""
     runs: list[list[_Block]] = []
     for block in blocks:
         if block.region != WHOLE_PROGRAM or block.group.startswith(_TIME_LINE):

@@ -39,8 +39,8 @@ _IPC_ACTIVE, _IPC_ELAPSED = (f"sm__inst_executed.avg.per_cycle_{cycles}" for cyc
 _DRAM_ACTIVE, _DRAM_ALL, _DRAM_MEAN = "dram__cycles_active.avg", "dram__cycles_elapsed.sum", "dram__cycles_elapsed.avg"
 _DRAM_SHARE = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
 _PIPE = "_pipe_tensor_"
-# Shares of the peak besides: of the busiest unit, of instructions, of flops.
-_BUSY = ("sm__throughput.", "sm__inst_executed.avg.pct_", "roofline__fp")
+# Shares of the peak besides: of the busiest unit, of L1 and of L2, of instructions, of flops.
+_BUSY = ("sm__throughput.", "l1tex__throughput.", "lts__throughput.", "sm__inst_executed.avg.pct_", "roofline__fp")
 _OF_ACTIVE, _OF_ELAPSED = ".avg.pct_of_peak_sustained_active", ".avg.pct_of_peak_sustained_elapsed"
 TIMES = frozenset(
     (*DURATIONS, *(name for pair in CLOCKS for name in pair), *_MEMORY, *_SCHEDULERS, *_MULTIPROCESSORS)

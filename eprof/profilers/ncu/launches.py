@@ -298,10 +298,7 @@ class LaunchNumbers:
 
 
 def units_of(section: Section, lines: Sequence[str], others: list[int]) -> dict[int, Unit] | None:
-    """The row of units of ncu's raw page: the first other line with an empty first field, as long as the header.
-
-    It is taken out of `others`, the places of the lines that are no rows.
-    """
+    """Take the row of units of ncu's raw page out of `others`: as long as the header, its first field empty."""
     for index in others[:3]:
         fields = section.split(lines[index])
         if len(fields) == section.width and not fields[section.prefix]:

@@ -50,10 +50,8 @@ def read(
 ) -> Log:
     """Read a log of ncu, or of nsys where it stands in one of ncu's forms.
 
-    keep: the counters to hold, by name; None for all. parts: see `logs.read`.
-
-    fold_rows: how many rows of a table are held before those of one kernel are added up.
-    Raises LogError, one sentence, if there are no kernels in it.
+    keep: the counters to hold, by name; None for all. parts: see `logs.read`. fold_rows: how many rows of a table are
+    held before those of one kernel are added up. Raises LogError, one sentence, if there are no kernels in it.
     """
     reader = _Reader(source, keep, parts, fold_rows, nsys=Nsys(parts))
     # Starting threads takes longer than reading a short log.

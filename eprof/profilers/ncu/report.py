@@ -75,10 +75,7 @@ def read(source: Source, _: object, keep: Container[str] | None, *__: object) ->
 
 
 def _actions(path: str, name: str, shape: Shape) -> list[Any]:
-    """What NVIDIA's reader makes of the launches in an ncu report.
-
-    Raises LogError if it is not there, or does not see all of them.
-    """
+    """What NVIDIA's reader makes of the launches. Raises LogError: it is not there, or does not see all of them."""
     try:
         import ncu_report
     except ImportError as err:

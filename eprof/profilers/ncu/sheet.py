@@ -195,11 +195,9 @@ class Collected(Store, dict=True):
     clocks: list[Clock] = field(default_factory=list)
 
     def piece(self, sheet: Sheet, keep: Container[str] | None, table: int = 0) -> Piece:
-        """The rows of a sheet with its metrics of ncu, and what follows from them. keep: those to hold; None for all.
+        """The rows of a sheet with its metrics of ncu, and what follows from them: totals of counts, else averages.
 
-        table: the number of the table in the log.
-
-        Counters are totals of counts, else averages.
+        keep: the counters to hold; None for all. table: the number of the table in the log.
         """
         launches = sheet.launches
         kinds = {name: kind_of(name, unit) for name, unit in sheet.units.items()}
@@ -243,10 +241,7 @@ class Collected(Store, dict=True):
         return np.array(runs, dtype=np.int64)[process]
 
     def tables(self) -> tuple[Table, ...]:
-        """All that was collected, a table a kind; of one that counts nothing, not what it says of the device.
-
-        None of advice alone.
-        """
+        """All that was collected, a table a kind: none of advice alone, none with what is said of the device alone."""
         tables = []
         for table in super().tables():
             if table.units and all(name.startswith(_ADVICE) for name in table.units):

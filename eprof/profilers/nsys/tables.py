@@ -75,10 +75,7 @@ class Numbers:
         self.has_blanks = False
 
     def look(self, cells: Iterable[str]) -> None:
-        """Look at how nsys writes the numbers in the cells of a row.
-
-        One that can have decimals in one way only shows how all of them are written.
-        """
+        """Look at how nsys writes numbers: one that can have decimals in one way only shows it for all of them."""
         numbers = [cell for cell in cells if _NUMBER.fullmatch(cell)]
         self.has_blanks = self.has_blanks or any(" " in cell for cell in numbers)
         points = {point for point in map(_point, numbers) if point}
@@ -371,9 +368,7 @@ class Nsys(Struct):
 def table_of(kernels: Sequence[Timed], kind: str, parts_by: str | None = None) -> Table:
     """A table of times from nsys, a row for each of `kernels`, of which there must be some.
 
-    kind: its source, best of one run.
-
-    parts_by: what their parts are; of LAUNCH become starts and streams.
+    kind: its source, best of one run. parts_by: what their parts are; of LAUNCH become starts and streams.
     """
     parts = [kernel.part for kernel in kernels]
     rows = TableRows.of(
@@ -387,10 +382,7 @@ def table_of(kernels: Sequence[Timed], kind: str, parts_by: str | None = None) -
 
 
 def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str | None = None, *__: object) -> Log:
-    """Read the JSON tables of nsys, which hold no counters to choose among.
-
-    Raises LogError, one sentence, if none tells the times of kernels, or if the last is cut off.
-    """
+    """Read the JSON tables of nsys. Raises LogError: none tells the times of kernels, or the last is cut off."""
     nsys = Nsys(parts)
     shapes: dict[tuple[str, ...], Shape | None] = {}
     skipped = lines = 0
@@ -457,10 +449,7 @@ def places_of_names(section: Section) -> list[int]:
 
 
 def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
-    """Add rows of an nsys trace up to the kernels of each device.
-
-    How many rows are no launches: they have no time or no name.
-    """
+    """Add rows of an nsys trace up to the kernels of each device. How many are no launches: without a time or name."""
     if not pieces:
         return 0
     table = together(pieces)

@@ -335,10 +335,7 @@ class Walk:
             section.close()
 
     def log(self, has_columns: bool) -> Log:
-        """What was read of nvprof's log as a `Log`.
-
-        has_columns: the user named the columns. Raises LogError if it holds no kernels.
-        """
+        """What was read. has_columns: the user named the columns. Raises LogError if the log holds no kernels."""
         source, store, seen = self.source, self.store, self.seen
         tables = store.tables()
         if not tables:
@@ -556,10 +553,7 @@ class Block:
 
     @cached_property
     def _odd(self) -> Array:
-        """Starts of a block's lines that are headers, begin with neither a quote nor a digit, or end with a comma.
-
-        The last is the end of the block.
-        """
+        """Starts of lines that are headers, begin with no quote and no digit, or end with a comma; and the end."""
         starts = np.append(0, self._ends + 1)
         starts = starts[starts < len(self.data)]
         ends = np.append(self._ends, len(self.data))[: len(starts)]

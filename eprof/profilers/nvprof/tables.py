@@ -290,10 +290,7 @@ class ColumnSection(Section, ABC):
         return all(fits(fields[place]) for place, fits in self.needed)
 
     def all_fit(self, rows: Rows) -> bool:
-        """Whether `fits` is true of every row, and `take` of the open table would change nothing in it.
-
-        Each different text is looked at once.
-        """
+        """Whether `fits` is true of every row, and `take` would change nothing in it. Each text is looked at once."""
         return all(rows.all(place, self.store.each(fits)) for place, fits in self.needed)
 
     @abstractmethod

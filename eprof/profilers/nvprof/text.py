@@ -183,10 +183,7 @@ class TextTrace(TextSection):
         self._units: tuple[float | None, float | None] = None, None
 
     def accepts(self, line: str) -> bool:
-        """Take a row of the trace in nvprof's text: columns are two blanks apart at least, the name is the last.
-
-        Or the units, if they are fixed.
-        """
+        """Take a row of nvprof's trace, whose columns are two blanks apart at least, the name last; or fixed units."""
         if not self._launches.rows and (units := _TRACE_UNITS.fullmatch(line)):
             self._units = SECONDS[units[1]], SECONDS[units[2]]
             return True

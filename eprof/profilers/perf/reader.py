@@ -117,10 +117,7 @@ class Run(Struct):
     style: Style = ENGLISH
 
     def number(self, text: str) -> float:
-        """The number in a cell of perf's; NaN if it holds none.
-
-        CSV and JSON have no groups of digits, so a comma is a point.
-        """
+        """The number in a cell; NaN if it holds none. CSV and JSON have no groups of digits, so a comma is a point."""
         number = value(ungrouped(text), self.style) if self.is_text else value(text.replace(",", "."), ENGLISH)
         return number if number < LARGEST else math.nan
 
@@ -130,10 +127,7 @@ class Run(Struct):
 
     @property
     def time_s(self) -> float:
-        """How long perf's run took: as it says, by its last interval, by its clock, or by the time of its CPUs in use.
-
-        NaN: none of these is told.
-        """
+        """How long a run took: as it says, by its last interval, its clock, or its CPUs in use; NaN: not told."""
         if self.elapsed:
             return self.number(self.elapsed)
         if self.rows[-1].time:
@@ -306,10 +300,7 @@ class Lines:
         )  # fmt: skip
 
     def whole_runs(self) -> Iterator[Run]:
-        """The runs in perf's output that have rows.
-
-        Rows of CSV that come again and again, without a time, are one run each time.
-        """
+        """The runs that have rows. Rows of CSV that come again and again, without a time, are one run each time."""
         for run in self.runs:
             keys = [(row.place, row.event, row.cgroup) for row in run.rows]
             is_timed = any(row.time for row in run.rows)
@@ -360,10 +351,7 @@ class _Sum(Struct):
 
     @property
     def running(self) -> float:
-        """The least share of time that perf counted of all parts.
-
-        A program that never ran on one kind of cores did nothing there.
-        """
+        """The least share of time of all parts. A program that never ran on one kind of cores did nothing there."""
         kinds = {pmu for *_, pmu in self.parts}
         known = [share for value, share in self.parts.values() if len(kinds) < 2 or not math.isnan(value)]
         return min(known, default=0.0)

@@ -47,10 +47,7 @@ class SimGrid(Collector):
         return tuple(_speed_name(speed) for speed in _nodes(request).speeds)
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """Simulate with SimGrid: the program itself at the first clock, and a replay of its trace at others.
-
-        Raises UsageError.
-        """
+        """The program itself at the first clock, and a replay of its trace at others. Raises UsageError."""
         from eprof.clusters import simulated  # late: all other programs need not wait for it
 
         nodes = _nodes(request)

@@ -17,14 +17,16 @@ HEIGHT, LARGE, _TOP, _BOTTOM = 210, 360, 8, 24
 # Pixels across a panel, for placing names: on a phone; on a wide page, where a large panel has names of its own.
 _NARROW, _WIDE = 270.0, 640.0
 _LETTER = 6.6
+_SHORT = 3.0  # axes have finer ticks
 STROKES = 8  # of lines, as report.css draws them
 
 
 class Axis(Struct, frozen=True):
-    """Values from `low` to `high` on a logarithmic scale."""
+    """Values from `low` to `high` on a logarithmic scale. marked: where its ticks are; else at round values."""
 
     low: float
     high: float
+    marked: Sequence[float] = ()
 
     def position(self, value: float) -> float:
         """Where a value is on the plot's axis: 0 at the low end, 1 at the high one."""
@@ -33,6 +35,11 @@ class Axis(Struct, frozen=True):
     @property
     def ticks(self) -> list[float]:
         """Ticks of the plot: powers of ten inside, some if there are many; 1, 2, 5 where there are hardly any."""
+        if self.marked:
+            return list(self.marked)
+        if self.high < _SHORT * self.low:
+            power = math.floor(math.log10(self.low))
+            return self._between(power, power + 1, (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8))
         first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
         if last - first < 1:
             few = self._between(first - 1, last, (1, 2, 5))
@@ -47,12 +54,12 @@ class Axis(Struct, frozen=True):
         return [step for step in steps if self.low <= step <= self.high]
 
 
-def axis(values: Sequence[float], room: float = 1.25) -> Axis:
-    """An axis of a plot around some values above 0; at least a factor of four long."""
+def axis(values: Sequence[float], room: float = 1.25, least: float = 4.0) -> Axis:
+    """An axis of a plot around some values above 0; at least a factor of `least` long."""
     low, high = min(values) / room, max(values) * room
-    if high / low < 4:
+    if high / low < least:
         middle = math.sqrt(low * high)
-        low, high = middle / 2, middle * 2
+        low, high = middle / math.sqrt(least), middle * math.sqrt(least)
     return Axis(low, high)
 
 
@@ -66,7 +73,7 @@ class Line(Struct, frozen=True):
 class Dot(Struct, frozen=True):
     """A kernel: where it is, its share of the largest area, a short name if there is room, all of it in words.
 
-    roof: a height that it cannot pass, drawn as a short bar.
+    roof: a height that it cannot pass, drawn as a short bar. kind: the line whose colour it has.
     """
 
     x: float
@@ -76,6 +83,7 @@ class Dot(Struct, frozen=True):
     title: str
     place: int | None = None
     roof: float | None = None
+    kind: int = 0
 
 
 class Note(Struct, frozen=True):
@@ -162,7 +170,7 @@ def keys(names: Iterable[str]) -> Markup:
 def _tick(value: float) -> str:
     """The label of a plot's tick: a round number, without zeros behind the point."""
     text = plain(value)
-    if value >= 1000:
+    if value >= 1000 or value < 0.01:
         text = quantity(value, "")
     number, gap, prefix = text.partition(NARROW)
     if "." in number:
@@ -267,8 +275,8 @@ def _dots(panel: Panel, named: bool) -> Markup:
             )
             roofs.append(roof.format(x, f"{panel.top(dot.roof):.1f}", f"peak of the mix: {quantity(dot.roof, '')}"))
         kernel = piece(dot.place is not None, ' data-kernel="{}"', dot.place)
-        circle = Markup('<circle class="dot" cx="{}" cy="{}" r="{}"{}><title>{}</title></circle>')
-        circles.append(circle.format(x, f"{y:.1f}", f"{_radius(dot):.1f}", kernel, dot.title))
+        circle = Markup('<circle class="dot d{}" cx="{}" cy="{}" r="{}"{}><title>{}</title></circle>')
+        circles.append(circle.format(dot.kind, x, f"{y:.1f}", f"{_radius(dot):.1f}", kernel, dot.title))
         if not named or not dot.name:
             continue
         places = {"": narrow.place(dot)}

@@ -16,7 +16,7 @@ from eprof.show.report.view import FAMILY_OF, View, above_of, contenders, time_o
 from eprof.show.words.badges import ASSUMED, MISSING, ratio
 from eprof.show.words.blocks import Row, Table, numbers, texts
 from eprof.show.words.cells import Cell, Name, Quantity, Share
-from eprof.show.words.numbers import NARROW, percent, plain, quantity
+from eprof.show.words.numbers import NARROW, percent, plain, quantity, span
 
 Entry = schema.Kernel | schema.Group
 _FEWEST, _MOST = 3, 5
@@ -57,7 +57,8 @@ def where(view: View, most: int = _MOST) -> Table:
     causes = [_cause_text(view, entry) for entry in shown]
     # A cause may tell them already: "12 launches of 1.76 s".
     tells_calls = any(
-        entry.launches != 1 and view.nouns.launches not in cause for entry, cause in zip(shown, causes, strict=True)
+        entry.launches != 1 and f"{entry.launches:,} {view.nouns.launches}" not in cause
+        for entry, cause in zip(shown, causes, strict=True)
     )
     rows = []
     for entry, amount, cause in zip(shown, amounts, causes, strict=True):
@@ -130,14 +131,18 @@ def _cause(view: View, entry: Entry) -> str:
 
 
 def _calls(view: View, entry: Entry) -> str:
-    """What is known of a kernel that has a time alone: "3,200 launches of 12.1 µs"."""
+    """What is known of a kernel that has a time alone: "3,200 launches of 12.1 µs", or from what to what."""
     seconds = time_of(entry).value
     if not seconds or view.nouns.is_of_cpu:
         return ""
     launches = counted(entry.launches, view.nouns.launch, view.nouns.launches)
     if "missing" in entry.time_marks:
         return f"{launches}, not all with a time"
-    return f"{launches} of {quantity(seconds / entry.launches, 's')}"
+    each = quantity(seconds / entry.launches, "s")
+    if isinstance(entry, schema.Kernel) and entry.launch_s:
+        least_s, most_s = entry.launch_s
+        each = span(least_s, most_s, "s")
+    return f"{launches} of {each}"
 
 
 def _why(view: View, entry: Entry, group: str) -> str:
@@ -153,7 +158,8 @@ def _why_constant(view: View, entry: Entry) -> str:
     """Why a kernel takes constant power: short launches, or how far it is from its roofline."""
     seconds = time_of(entry).value
     if seconds and seconds / entry.launches < SHORT_S and "missing" not in entry.time_marks:
-        return f"{view.nouns.launches} of {quantity(seconds / entry.launches, 's')}"
+        each = "one " + view.nouns.launch if entry.launches == 1 else view.nouns.launches
+        return f"{each} of {quantity(seconds / entry.launches, 's')}"
     place = view.place_of(entry)
     limits = view.document.limits
     if not limits or place is None:

@@ -80,13 +80,13 @@ def limit_table(kernels: Sequence[tuple[Name, schema.Limit]], nouns: Nouns, rest
     all_levels, rates = Medium.PAGE & shown, (Medium.PAGE | Medium.TERMINAL) & shown
     columns = [
         Column(nouns.kernel, "left"),
+        *numbers("of best speed", "of best efficiency"),
+        *texts("largest part of its energy"),
         Column("flop/B"),
         *(Column(_LEVELS[level], media=all_levels) for level in nouns.nearer),
         Column("flop/s", media=rates, from_width=_WIDE),
         Column("peak of its mix", media=mixed, from_width=_WIDE),
         Column("flop/J", media=rates, from_width=_WIDE),
-        *numbers("of best flop/s", "of best flop/J"),
-        *texts("largest part of its energy"),
     ]
     rows = []
     for name, limit in kernels:
@@ -95,7 +95,7 @@ def limit_table(kernels: Sequence[tuple[Name, schema.Limit]], nouns: Nouns, rest
         speeds = (limit.flop_per_s, limit.mix_peak_flop_per_s or None, limit.flop_per_j)
         written = [quantity_or(UNKNOWN, value, "") for value in speeds]
         shares = [reached(limit, key) or UNKNOWN for key in ("speed_share", "energy_share")]
-        rows.append(Row([name, *intensities, *written, *shares, lever(limit)]))
+        rows.append(Row([name, *shares, lever(limit), *intensities, *written]))
     note = f"{_EXPLAINED}{when('shared' in nouns.nearer, ' and shared memory')}.{when(mixed, _OF_MIX)}"
     return Table(columns, rows, note=note, left_out=and_more(rest, nouns.kernel))
 

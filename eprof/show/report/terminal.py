@@ -87,7 +87,7 @@ def _parts(document: Document, verbose: bool, width: int) -> list[Part]:
         parts = list(_answer(view, kernels, width))
         if _number_of_lines(parts, width) <= _LINES:
             break
-    noted = [*parts, *(Point("Note", note) for note in trust_notes(view)[:1])]
+    noted = [*parts, *(Point("Note", note.rstrip(".") + ".") for note in trust_notes(view)[:1])]
     if _number_of_lines(noted, width) <= _LINES:
         return noted
     return parts
@@ -102,7 +102,7 @@ def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
     behind = cut(devices, width - _SHORTEST_TITLE)
     yield Sentence(cut(_without_folders(view.document.title), width - len(behind)) + behind, Tone.QUIET)
     told = headline(view)
-    lead = gaps_sentence(view) or metered_briefly(view)
+    lead = " ".join(filter(None, [gaps_sentence(view), metered_briefly(view)]))
     if gaps_lead(view):
         lead = when(view.has_energy, told.lead)
     yield Headline(told.text, lead)

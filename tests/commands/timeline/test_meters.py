@@ -68,7 +68,7 @@ REAL = {
     "tegrastats/tegra_burn.log": (None, {"VDD_IN": 1358.65, "VDD_CPU_GPU_CV": 727.298, "VDD_SOC": 207.072}),
     "nvidia-smi/eobo-gpu_log.csv.gz": (None, {"gpu NVIDIA GeForce RTX 4090": 805169.0}),
     "nvidia-smi/flame.csv": (None, {"gpu": 80.959}),
-    "nvidia-smi/fletcher-gpu_power.csv": (None, {"gpu GPU-eced1bd8-b3e7-abfc-0555-6f654cee60a5": 18.38}),
+    "nvidia-smi/fletcher-gpu_power.csv": (None, {"gpu NVIDIA GeForce GTX 1650": 18.38}),
     "nvidia-smi/gpu_glasses.csv": (None, 4954.7),
     "nvidia-smi/migsec-power_data.csv": (None, {"power": 960.09}),
     "meter-csv/codecarbon-powergadget.csv": (None, {"package-0": 3.141, "core-0": 1.182, "dram-0": 1.426}),

@@ -15,6 +15,7 @@ from eprof import costs
 from eprof.base.errors import LogError
 from eprof.cli import main
 from eprof.lab.power import activity, logs
+from eprof.lab.power.series import Series
 
 DATA = Path(__file__).parents[4] / "shared" / "data" / "sampled" / "dcgm_a100_spec"
 STENCIL = DATA / "GA100-stencil-1410-0.txt.gz"
@@ -88,6 +89,24 @@ def test_idle_power_is_seen_between_short_bursts_too_and_then_estimated(tmp_path
     (split,) = made(tmp_path, dmon(bursts + WORK), "--costs", COSTS)["splits"]
     (constant,) = (cause for cause in split["causes"] if cause["word"] == "constant")
     assert split["idle_w"]["1410/1593"] == pytest.approx(100, rel=0.02) and constant["low_j"] < constant["energy_j"]
+
+
+def test_a_sampled_gpu_tells_how_long_it_was_busy_and_what_it_draws_idle(tmp_path, capsys):
+    """40 rows of 100 ms idle at 100 W, 20 at work at 300 W, half of which something ran."""
+    half = [(0.5, *rest) for _, *rest in WORK]
+    (gpu,) = made(tmp_path, dmon(IDLE + half + IDLE))["components"]
+    assert gpu["busy_s"] == pytest.approx(1.0, rel=0.01) and gpu["idle_w"] == pytest.approx(100, rel=0.01)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "gpu 0 was busy for 1.00 s of it. Idle power, 100 W, would take 60 % in that time." in said
+    assert "--marks FILE" in said
+
+
+@pytest.mark.parametrize(("stands", "new_every_s"), [(9, 0.09), (1, 0.01), (60, 0.01)])
+def test_a_meter_that_is_read_more_often_than_it_measures_has_news_more_seldom(stands, new_every_s):
+    """100 readings, 10 ms apart, of a value that changes with every so many; two changes tell nothing."""
+    watts = 20.0 + np.arange(100) // stands
+    series = Series.of_power("gpu", "log", 0.01 * np.arange(100), watts, absolute=False)
+    assert series.new_every_s == pytest.approx(new_every_s)
 
 
 def test_marks_have_their_causes_and_add_up(tmp_path):
