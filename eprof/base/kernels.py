@@ -11,6 +11,7 @@ _RETURNS = "void "
 _REGEX = "regex:"
 ANONYMOUS = pattern(r"\(anonymous namespace\)::|<?unnamed>::")
 _ANGLES = pattern(r"operator\s*(?:<=>|<<=|>>=|->\*?|<<|>>|<=|>=|<|>)|->|[<>]")
+_IN_ANGLES = re.compile("<[^<>]*>")  # a name of Python: "<lambda>"
 # What a mangled name is made of; a substitution (S9_, T_) and a literal (Li4E) are one unit, whatever digits they hold.
 _MANGLED = pattern(
     r"(?P<reference>[ST][0-9A-Z]*_|S[a-z])|(?P<literal>L[a-z]n?\d+E)|(?P<length>\d{1,6})|(?P<open>[NIJXFL])"
@@ -85,9 +86,10 @@ def base(name: str) -> str:
     """What template instances of a kernel have in common: `void ns::axpy<float, 4>(float*)` -> `ns::axpy`."""
     start, end = core(name)
     text = name[start:end]
-    kept = []
-    depth = after = 0
-    for angle in _ANGLES.finditer(text):
+    own = _IN_ANGLES.match(text)
+    kept = [own[0]] if own else []
+    depth, after = 0, len("".join(kept))
+    for angle in _ANGLES.finditer(text, after):
         if angle[0] == "<":
             if depth == 0:
                 kept.append(text[after : angle.start()])

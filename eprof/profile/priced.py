@@ -145,7 +145,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         if grouping is None:
             return self
         counted, split, _ = merged(self.counts, self.split, grouping.names(self.counts.rows))
-        nouns = replace(counted.nouns, kernel="group")
+        nouns = replace(counted.nouns, kernel="group", kernels="groups")
         return replace(self, counts=replace(counted, nouns=nouns), split=split, grouping=None)
 
     def whole(self) -> tuple["Energy", np.ndarray]:

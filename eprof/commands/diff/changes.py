@@ -382,6 +382,11 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
         old, new = self.old_side.core_w, self.new_side.core_w
         return old if old == new and _are_priced_alike(self.old_side, self.new_side) else None
 
+    @cached_property
+    def is_of_two_processors(self) -> bool:
+        """Whether each side ran on a GPU or CPU of its own, with prices of its own."""
+        return _are_of_two_processors(self.old_side, self.new_side)
+
     def amounts(self, grid: Grid) -> Floats:
         """What each cell of OLD or NEW pays for: instructions, bytes; seconds, or CPU time where there is `core_w`."""
         if self.core_w is None:
@@ -427,7 +432,8 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
     def has_other_price(self) -> Bools:
         """The words whose prices differ, (n_words,)."""
         is_other = self.old_side.price != self.new_side.price
-        return np.asarray(is_other & ~(IS_TIME & _are_priced_alike(self.old_side, self.new_side)))
+        is_amount = IS_TIME & _are_priced_alike(self.old_side, self.new_side) | self.is_of_two_processors
+        return np.asarray(is_other & ~is_amount)
 
     @cached_property
     def paid(self) -> Bools:
@@ -476,17 +482,24 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
     news = _folded(news, olds[-1])
     olds = _folded(olds, news[-1])
 
+    are_apart = _are_of_two_processors(old, new)
+    if are_apart:
+        # What one's table prices in other words than the other's is nothing there.
+        olds, news = (replace(each, joules=np.where(each.state == NONE, 0.0, each.joules)) for each in (olds, news))
+
     # A count of 0 needs no price, and takes the other side's.
     mean_old, mean_new = olds[-1], news[-1]
     lacks_old, lacks_new = np.isnan(mean_old.price), np.isnan(mean_new.price)
     before = replace(mean_old, price=known_or_zero(np.where(lacks_old, mean_new.price, mean_old.price)))
     after = replace(mean_new, price=known_or_zero(np.where(lacks_new, mean_old.price, mean_new.price)))
-    same_books = len({costs.books for costs in (*old.tables, *new.tables)}) < 2
+    same_books = are_apart or len({costs.books for costs in (*old.tables, *new.tables)}) < 2
     # Two lower bounds are compared where both lack the same thing: what a simulator leaves out. A counter that
     # overflowed, on the other hand, may lack half of a kernel on one side and little on the other.
     is_simulated = (before.marks & after.marks & _SIMULATED) != 0
     both_lower = (before.state == LOWER) & (after.state == LOWER) & is_simulated
     compared: Bools = (before.state == KNOWN) & (after.state == KNOWN) | both_lower
+    if are_apart:  # as far as each report knows its own
+        compared = (before.state <= LOWER) & (after.state <= LOWER)
     if not same_books:
         # A byte of L2 is not the same thing in two books.
         levels = [WORDS.index(word) for word in BYTES]
@@ -496,8 +509,11 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
     if _are_priced_alike(old, new):
         # Of one table, constant power differs by how many cores are in use: CPU time is an amount, as time is.
         quantity[:, TIME], price[:, TIME] = (after.joules - before.joules)[:, TIME], 0.0
+    if are_apart:
+        quantity, price = after.joules - before.joules, np.zeros_like(price)
     # A class that only simulated bounds are known of keeps its mark; what is compared exactly misses nothing.
-    marks = (before.marks | after.marks) & np.where(before.state == LOWER, -1, ~_MISSING)
+    is_lower = (before.state == LOWER) | (after.state == LOWER)
+    marks = (before.marks | after.marks) & np.where(is_lower, -1, ~_MISSING)
 
     return Changes(
         old_side=old,
@@ -519,6 +535,17 @@ def _are_priced_alike(old: Side, new: Side) -> bool:
     """Whether both sides pay by one table at one setting."""
     before, after = ({(gpu.name, gpu.source, gpu.setting, gpu.factor) for gpu in side.tables} for side in (old, new))
     return before == after
+
+
+def _are_of_two_processors(old: Side, new: Side) -> bool:
+    """Whether the sides ran on two GPUs or CPUs, each with prices of its own.
+
+    Counts times prices are not split then: of two tables, which may price other words, only the energies compare.
+    """
+    names = [{part.device.name for part in side.first.profile.counted} for side in (old, new)]
+    tables = [{(costs.name, costs.source, costs.device) for costs in side.tables} for side in (old, new)]
+    are_named = None not in names[0] | names[1] and all(tables)
+    return are_named and not names[0] & names[1] and tables[0] != tables[1]
 
 
 def _absent(grids: Grid, partner: Grid, places: Sequence[int | None]) -> Grid:

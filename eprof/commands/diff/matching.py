@@ -177,12 +177,15 @@ class _Pairing:
         ranked = []
         for new in self.new.free:
             after = self.new.kernels[new]
+            # A function of a CPU is named with its library, which tells nothing of how alike two functions are.
+            name, _, library = bare(after.name).partition(", ")
             matcher = difflib.SequenceMatcher(None, autojunk=False)
-            matcher.set_seq2(bare(after.name)[:_LONG_NAME])
+            matcher.set_seq2(name[:_LONG_NAME])
             for old in self.old.free:
                 before = self.old.kernels[old]
-                matcher.set_seq1(bare(before.name)[:_LONG_NAME])
-                if matcher.real_quick_ratio() < _ALIKE or matcher.quick_ratio() < _ALIKE:
+                name, _, its_library = bare(before.name).partition(", ")
+                matcher.set_seq1(name[:_LONG_NAME])
+                if library != its_library or matcher.real_quick_ratio() < _ALIKE or matcher.quick_ratio() < _ALIKE:
                     continue
                 score = matcher.ratio()
                 away = abs(before.place - after.place)

@@ -20,12 +20,23 @@ import numpy as np
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from eprof.base.arrays import Bools, Columns, Floats, Ints, known_or_zero
+from eprof.base.arrays import Bools, Columns, Floats, Ints, finite, known_or_zero
 from eprof.base.brief import Brief
 from eprof.base.known import mapped, ratio
 from eprof.base.marks import Mark, names
 from eprof.base.vocabulary import CONSTANT, COUNTS
-from eprof.commands.diff.changes import APPEARED, FOLLOWS_TIME, IS_TIME, MATCHED, TIME, VANISHED, WORDS, Changes, Side
+from eprof.commands.diff.changes import (
+    APPEARED,
+    FOLLOWS_TIME,
+    IS_TIME,
+    MATCHED,
+    TIME,
+    VANISHED,
+    WORDS,
+    Changes,
+    Grid,
+    Side,
+)
 from eprof.commands.diff.schema import Cause, Intervals, Part, Range, Step
 from eprof.costs import Costs
 from eprof.energy.attribution import FAMILIES
@@ -35,6 +46,7 @@ from eprof.energy.time_model import TimeModel
 from eprof.profile import intervals
 
 COUNTED, TIMED, CPU_TIMED, COST, SETTING, METER = "counts", "time", "cpu_time", "cost", "setting", "meter"
+PROCESSOR = "processor"  # each side's own, at its own prices
 PRICES = (COST, SETTING, METER)
 # The words of every combination of marks: thousands of kernels use them.
 MARK_WORDS = {bits: names(bits) for bits in range(16)}
@@ -113,7 +125,7 @@ def parts_of(cells: Iterable[_Cell], changes: Changes, kernel: str | None, kerne
         for cell in paid:
             marks |= cell.marks
         # Where the mix of kinds alone makes a mean price differ, that is a change of the counts.
-        reasons = {{CONSTANT: time_because(changes)}.get(word, COUNTED): math.fsum(quantities_j + prices_j)}
+        reasons = {because_of(changes, word): math.fsum(quantities_j + prices_j)}
         if any(cell.is_repriced for cell in paid):
             reasons = dict.fromkeys(reasons, math.fsum(quantities_j)) | {of_price: math.fsum(prices_j)}
         for because, change_j in reasons.items():
@@ -121,8 +133,8 @@ def parts_of(cells: Iterable[_Cell], changes: Changes, kernel: str | None, kerne
                 what=word,
                 kind=_FAMILIES[word],
                 unit=_UNITS[word],
-                old=math.fsum(cell.old for cell in paid),
-                new=math.fsum(cell.new for cell in paid),
+                old=finite(math.fsum(cell.old for cell in paid)),
+                new=finite(math.fsum(cell.new for cell in paid)),
                 old_j=math.fsum(cell.old_j for cell in paid),
                 new_j=math.fsum(cell.new_j for cell in paid),
                 marks=MARK_WORDS[marks],
@@ -135,8 +147,12 @@ def parts_of(cells: Iterable[_Cell], changes: Changes, kernel: str | None, kerne
     return sorted(parts, key=lambda part: -abs(part.change_j))
 
 
-def time_because(changes: Changes) -> str:
-    """What changes constant energy: time, or the CPU time of the cores in use, where each pays its share."""
+def because_of(changes: Changes, word: str) -> str:
+    """What the energy of a word changed by, beside prices: counts, time, the CPU time of the cores in use."""
+    if changes.is_of_two_processors:
+        return PROCESSOR
+    if word != CONSTANT:
+        return COUNTED
     return TIMED if changes.core_w is None else CPU_TIMED
 
 
@@ -173,8 +189,8 @@ def steps(parts: Iterable[Part], spread: "Spread | None") -> list[Step]:
             kernels=kernels,
             words=words,
             names=len({part.kernel for part in members}),
-            old=math.fsum(part.old for part in members),
-            new=math.fsum(part.new for part in members),
+            old=math.fsum(part.old or 0.0 for part in members),
+            new=math.fsum(part.new or 0.0 for part in members),
             change_j=change_j,
             marks=[mark for mark in MARK_WORDS[15] if any(mark in part.marks for part in members)],
             interval_j=interval_j,
@@ -266,7 +282,7 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
             number = grid.number
             if side.core_w is not None and side.costs is not None:
                 number = np.where(IS_TIME, grid.joules / side.costs.constant_power_w, number)
-            compared.append(np.where(self.changes.paid, number, 0.0))
+            compared.append(known_or_zero(np.where(self.changes.paid, number, 0.0)))
         old, new = compared
         return old, new
 
@@ -394,13 +410,17 @@ def causes(changes: Changes, spread: Spread | None) -> tuple[list[Cause], list[l
     constant_j = _added(keys, np.where(_of_time(changes), by_count, 0.0))
     time_s = _added(keys, np.where(IS_TIME & changes.paid, changes.new.number - changes.old.number, 0.0))
     old, new = (
-        _added(keys, _amounts(changes.amounts(grid), launches, changes.paid, keys))
+        _added(keys, _amounts(changes, grid, launches, keys))
         for (_, grid), launches in zip(changes.sides, changes.launches, strict=True)
     )
     size_j = _added(keys, abs(by_count)) + _added(price_keys, abs(by_price))
     clear_j = _added(keys, abs(by_count) * is_clear) + _added(price_keys, abs(by_price) * is_clear)
 
-    name_of = dict(enumerate(_KEYS)) | {_PLACES[PRICE]: price_because(changes), _PLACES[TIMED]: time_because(changes)}
+    is_apart = changes.is_of_two_processors
+    name_of = dict(enumerate(_KEYS)) | {_PLACES[PRICE]: price_because(changes)}
+    if changes.core_w is not None:
+        name_of[_PLACES[TIMED]] = CPU_TIMED
+    units = dict.fromkeys(_UNITS_OF_CAUSES, "J") if is_apart else _UNITS_OF_CAUSES
     causes = []
     for row, through in enumerate(_through(changes)):
         whole_j = float(change_j[row].sum())
@@ -409,10 +429,10 @@ def causes(changes: Changes, spread: Spread | None) -> tuple[list[Cause], list[l
                 what=name_of[place],
                 old=float(old[row, place]),
                 new=float(new[row, place]),
-                unit=_UNITS_OF_CAUSES.get(name_of[place], ""),
+                unit=units.get(name_of[place], ""),
                 change_j=float(change_j[row, place]),
                 share=ratio(float(change_j[row, place]), whole_j),
-                constant_j=float(constant_j[row, place]),
+                constant_j=float(constant_j[row, place]) * (not is_apart),
                 time_s=float(time_s[row, place]),
                 is_told=bool(2 * clear_j[row, place] >= size_j[row, place]),
                 through=through if place == _PLACES["dram"] else UNSET,
@@ -431,7 +451,7 @@ def _through(changes: Changes) -> list[str | UnsetType]:
     is_known = np.ones(len(changes.matches) + 1, dtype=np.bool_)
     factors = []
     for side, grid in changes.sides:
-        if side.costs is None or len(side.tables) > 1:
+        if side.costs is None or len(side.tables) > 1 or changes.is_of_two_processors:
             return [UNSET] * len(is_known)
         number = known_or_zero(grid.number)
         by_match = (number[:, words].sum(axis=1) for words in (_ASKED, _MOVED[side.costs.books], _DRAM))
@@ -462,6 +482,15 @@ def _of_time(changes: Changes) -> Bools:
 def _keys(changes: Changes) -> Ints:
     """The cause of each cell by counts or time, (n_matches, n_words)."""
     keys = np.tile(_KEY_OF_WORD, (len(changes.matches), 1))
+    if not changes.is_of_two_processors:
+        keys = _explained(changes, keys)
+    for status in (APPEARED, VANISHED):
+        keys[changes.apart == status] = _PLACES[status]
+    return keys
+
+
+def _explained(changes: Changes, keys: Ints) -> Ints:
+    """The cause of each cell, where launches explain counts, and counts time."""
     launches_old, launches_new = changes.launches
     with np.errstate(invalid="ignore", divide="ignore"):
         old, new = (
@@ -476,17 +505,15 @@ def _keys(changes: Changes) -> Ints:
     keys[:, TIME] = np.where(by_launches & is_as_long, _PLACES[LAUNCHES], _causes_of_time(changes))
     if (changes.apart != changes.statuses).any():  # work moved between functions, and its time with it
         keys[:, TIME] = _PLACES[TIMED]
-    keys = np.where(_of_time(changes), keys[:, [TIME]], keys)
-    for status in (APPEARED, VANISHED):
-        keys[changes.apart == status] = _PLACES[status]
-    return keys
+    return np.where(_of_time(changes), keys[:, [TIME]], keys)
 
 
-def _amounts(number: Floats, launches: Floats, paid: Bools, keys: Ints) -> Floats:
+def _amounts(changes: Changes, grid: Grid, launches: Floats, keys: Ints) -> Floats:
     """What each cell of a cause counts: instructions, bytes, seconds; launches, or one side's kernels, in the first."""
     is_own = keys == _KEY_OF_WORD
     is_own[:, TIME] |= keys[:, TIME] == _PLACES[MODEL]
-    amounts = np.where(paid & is_own, number, 0.0)
+    number = grid.joules if changes.is_of_two_processors else changes.amounts(grid)
+    amounts = np.where(changes.paid & is_own, number, 0.0)
     first = keys[:, 0]
     is_one_sided, is_by_launches = np.isin(first, _ONE_SIDED), first == _PLACES[LAUNCHES]
     amounts[is_one_sided, 0] = launches[is_one_sided] > 0

@@ -22,15 +22,15 @@ _ABSENT: Any = UNSET
 class Part(Struct, frozen=True):
     """A part of the change: one word, by changed counts, time or price.
 
-    old, new: the counts, bytes or seconds. kernel: None for all matched kernels, else the one that came or went.
-    interval_j: how far `change_j` is known; None: not known.
+    old, new: the counts, bytes or seconds; None: that side did not count it. kernel: None for all matched kernels,
+    else the one that came or went. interval_j: how far `change_j` is known; None: not known.
     """
 
     what: str
     kind: str
     unit: str
-    old: float
-    new: float
+    old: float | None
+    new: float | None
     old_j: float
     new_j: float
     marks: list[str]
@@ -47,8 +47,8 @@ class KernelPart(Struct, frozen=True):
     what: str
     kind: str
     because: str
-    old: float
-    new: float
+    old: float | None
+    new: float | None
     change_j: float
     marks: list[str]
 
@@ -392,4 +392,4 @@ class Document(Struct, frozen=True, kw_only=True):
         """The words for what ran: those of a CPU where both sides are of one."""
         processors = {device.processor for side in (self.old, self.new) for device in side.devices}
         nouns = nouns_of(only(processors))
-        return nouns if self.by is UNSET else replace(nouns, kernel="group")
+        return nouns if self.by is UNSET else replace(nouns, kernel="group", kernels="groups")

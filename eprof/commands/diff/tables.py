@@ -1,5 +1,6 @@
 """The tables of a difference: OLD beside NEW, what changed, kernels, counts, the model's bounds, what is left out."""
 
+import math
 from collections.abc import Sequence
 
 from eprof.base.known import less, mapped, ratio
@@ -18,7 +19,8 @@ _SIDES = (Column("OLD"), Column("NEW"), Column("change"))
 _FAMILIES = {"computation": "Computation", "data": "Data movement", "constant": "Constant power", "total": "Energy"}
 _UNITS = {"byte": "B", "flop": "flop", "s": "s"}  # others are numbers of things
 _STATUSES = {"appeared": "new", "vanished": "gone"}
-_REASONS = {word: word for word in ("counts", "time", "setting", "meter")} | {"cpu_time": "CPU time", "cost": "price"}
+_REASONS = {word: word for word in ("counts", "time", "setting", "meter")}
+_REASONS |= {"cpu_time": "CPU time", "cost": "price", "processor": "each its own"}
 
 
 def sides(document: Document) -> Table:
@@ -50,7 +52,8 @@ def sides(document: Document) -> Table:
     metered = [Quantity(side.energy_j.measured, "J") for side in both]
     for label, (before, after) in (("Mean power", powers), ("Measured", metered)):
         if before.value is not None and after.value is not None:
-            rows.append(_beside(label, before, after, after.value - before.value, before.value))
+            change = (after.value - before.value) * (not math.isclose(after.value, before.value))  # no rounding
+            rows.append(_beside(label, before, after, change, before.value))
     return Table([Column("", align="left"), *_SIDES, Column("of OLD")], rows, note=note)
 
 
@@ -177,7 +180,7 @@ def counts(document: Document) -> Table:
             document.nouns.label(part.what),
             Quantity(part.old, unit, marks),
             Quantity(part.new, unit, marks),
-            "" if part.because in ("cost", "setting", "meter") else Change(part.new - part.old, unit),
+            "" if part.because in ("cost", "setting", "meter") else Change(less(part.new, part.old), unit),
             _REASONS[part.because],
             Change(part.change_j, "J", bits(part.marks)),
             _interval_cell(part.interval_j),

@@ -112,6 +112,8 @@ def _time(cause: Cause) -> str:
 def _phrase(cause: Cause, nouns: Nouns) -> str:
     if cause.what in _PRICES:
         return _PRICES[cause.what]
+    if cause.unit == "J":  # of two GPUs: energies alone compare
+        return f"{quantity(cause.new, 'J')} instead of {quantity(cause.old, 'J')} of {_name(cause.what, nouns)}"
     match cause.what:
         case "cpu_time":
             return f"{quantity(cause.new, 's')} instead of {quantity(cause.old, 's')} of CPU time"

@@ -101,11 +101,12 @@ def headline(document: Document) -> Headline:
         text = f"{scope}the {_basis_of_difference(document)} {energy} is the same, though not every count is."
     elif low_j < 0 < high_j:
         possible = span(low_j, high_j, "J", signed=True)
-        size = f"{quantity(abs(change_j), 'J')}{bracketed(_share(document))}"
+        size = mapped(more_or_less, document.change_share) or f"{quantity(change_j, 'J')}"
+        both = f"{quantity(document.old.compared_j or 0.0, 'J')} → {quantity(document.new.compared_j or 0.0, 'J')}"
+        changes = ", ".join([size, *_time_change(document, "")])
         text = (
-            f"{scope}the prices do not tell whether NEW uses less energy than OLD: {size} "
-            f"{by_sign(change_j, 'less', 'more')}{above_constant(document)} is predicted ({_from_to(document)}), "
-            f"{possible} is possible."
+            f"{scope}the prices do not tell which uses less {energy}: {both} is {_basis_of_difference(document)} "
+            f"({changes}), {possible} is possible."
         )
     return Headline(capital(text), lead, bits(document.marks))
 
@@ -277,6 +278,8 @@ def is_metered(document: Document) -> bool:
 
 
 def _basis_of_difference(document: Document) -> str:
+    if any(step.because == "processor" for step in document.steps):
+        return f"predicted, each at its own {document.nouns.processor}'s prices"
     return "metered" if is_metered(document) else "predicted"
 
 
@@ -392,6 +395,8 @@ def ratios(document: Document) -> str:
     known = {"speedup": document.speedup, "greenup": document.greenup, "powerup": document.powerup}
     if document.above_constant:
         known = {"greenup above constant power": document.greenup}
+    if launched_otherwise(document):
+        return ""
     text = ", ".join(f"{name} {plain(ratio)}" for name, ratio in known.items() if ratio is not None)
     powerup, speedup = known.get("powerup"), known.get("speedup")
     power = ""

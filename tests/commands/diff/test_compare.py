@@ -587,6 +587,17 @@ def test_cores_in_use_are_an_amount_and_no_other_price():
     assert repeats.change_j == pytest.approx(repeats.tests.energy.change) == pytest.approx(0.35 * 3 * 0.4)
 
 
+def test_why_one_side_has_no_prices_and_what_prices_both():
+    old, new = energy({"k": kernel()}, priced=None, device=" (0)"), energy({"k": kernel()})
+    assert (
+        diff_words.headline(compare([old], [new]).typed).lead
+        == "The log of OLD names no GPU; --costs table prices both."
+    )
+    guessed = energy({"k": kernel()}, priced=costs(name="estimated"), device="TITAN Xp (0)")
+    lead = diff_words.headline(compare([guessed], [old]).typed).lead
+    assert lead == 'The log of NEW names no GPU; --costs "estimated:TITAN Xp" prices both.'
+
+
 def test_counts_that_repeat_almost_to_the_digit_are_the_same():
     """Start-up code sees other addresses in each run. What follows time, cycles too, is not gated then."""
     old = energy({"k": kernel(core_active=1e9)}, prices={**PRICES, "core_active": 900.0})

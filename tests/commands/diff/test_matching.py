@@ -120,6 +120,14 @@ def test_names_are_alike_from_11_of_20_common_letters_on(added, is_matched):
     assert ((0, 0) in found) == is_matched
 
 
+def test_a_library_makes_no_two_functions_alike():
+    """Functions of Python have names of their own, in angles too."""
+    assert bare("<genexpr>, Python") == "<genexpr>, Python"
+    assert (0, 0) not in pairs(match(kernels("work, Python"), kernels("<genexpr>, Python")))
+    assert (0, 0) not in pairs(match(kernels("gather_rows, libm"), kernels("gather_rows2, Python")))
+    assert pairs(match(kernels("gather_rows, Python"), kernels("gather_rows2, Python"))) == {(0, 0): SIMILAR}
+
+
 def test_unrelated_names_are_not_matched():
     assert pairs(match(kernels("stencil"), kernels("u_p2p"))) == {(0, None): None, (None, 0): None}
 
