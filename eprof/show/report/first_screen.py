@@ -57,7 +57,8 @@ def where(view: View, most: int = _MOST) -> Table:
     causes = [_cause_text(view, entry) for entry in shown]
     # A cause may tell them already: "12 launches of 1.76 s".
     tells_calls = any(
-        entry.launches != 1 and view.nouns.launches not in cause for entry, cause in zip(shown, causes, strict=True)
+        entry.launches != 1 and f"{entry.launches:,} {view.nouns.launches}" not in cause
+        for entry, cause in zip(shown, causes, strict=True)
     )
     rows = []
     for entry, amount, cause in zip(shown, amounts, causes, strict=True):

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from eprof.base.text import capital, counted, cut, phrase, when
+from eprof.base.text import counted, cut, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
 from eprof.profile import schema
 from eprof.show.report import first_screen as answer
@@ -87,7 +87,7 @@ def _parts(document: Document, verbose: bool, width: int) -> list[Part]:
         parts = list(_answer(view, kernels, width))
         if _number_of_lines(parts, width) <= _LINES:
             break
-    noted = [*parts, *(Point("Note", capital(note.rstrip(".")) + ".") for note in trust_notes(view)[:1])]
+    noted = [*parts, *(Point("Note", note.rstrip(".") + ".") for note in trust_notes(view)[:1])]
     if _number_of_lines(noted, width) <= _LINES:
         return noted
     return parts
