@@ -98,9 +98,10 @@ def gaps_of(connection: sqlite3.Connection, kernels: Mapping[str, str], copies: 
     kernels: tables, and the columns of names in them. A kernel without a time leaves the gaps open.
     """
     gaps = Gaps()
-    rows = "select iif({0}, {1}.start, 0) start, iif({0}, {1}.end - {1}.start, -1) ns, cast({1}.deviceId as integer)"
+    whole = "ifnull(cast({} as integer), 0)"
+    rows = "select iif({0}, {1}.start, 0) start, iif({0}, {1}.end - {1}.start, -1) ns, " + whole.format("deviceId")
     parts = [
-        f"{rows.format(_TIMED.format(table), table)}, cast({name} as integer), 1 from {table}"
+        f"{rows.format(_TIMED.format(table), table)}, {whole.format(name)}, 1 from {table}"
         for table, name in kernels.items()
     ]
     for table in copies:
