@@ -12,6 +12,8 @@ from eprof.base.gpus import completed, limit_told_in, told_in
     ("output", "gpu"),
     [
         (b"Detected GPU: NVIDIA A100-PCIE-40GB (SM 8.0)\n", "NVIDIA A100-PCIE-40GB"),
+        (b"device: 0, GPU Compute Capability: 8.6, Driver API\n", "ncu device 0 (CC 8.6)"),
+        (b"Compute Capability: 8.6\nCompute Capability: 7.5\n", None),
         (b"device: NVIDIA GeForce RTX 5070 (sm_120), 48 SMs\n", "NVIDIA GeForce RTX 5070"),
         (b'> Using CUDA Device [0]: Tesla K40c\nDevice name = "Tesla K40c"\n', "Tesla K40c"),
         (b"GPU: NVIDIA GeForce RTX 4090 with 24 GB\n", "NVIDIA GeForce RTX 4090"),

@@ -24,7 +24,7 @@ from eprof.profilers.callgrind.collector import COLLECTOR
 from eprof.profilers.callgrind.decode import decoded, in_python, library
 from eprof.profilers.callgrind.file_format import Function, parse
 from eprof.show.report.headline import headline
-from eprof.show.report.loops import scalar_loops
+from eprof.show.report.loops import better_loops, has_wide_vectors, without_interpreter
 from eprof.show.report.view import View
 
 N = 40
@@ -260,7 +260,7 @@ def test_what_cannot_tell_marks_says_what_can(tmp_path):
 def test_advice_names_the_scalar_line_and_saves_less_than_the_function_takes(product):
     document = eprof.load(product[0], cache=False).energy("sapphirerapids").document()
     view = View(document)
-    (loop,) = (loop for loop in scalar_loops(view) if "product" in loop.act)
+    (loop,) = (loop for loop in better_loops(view) if "product" in loop.act)
     assert (
         "product at mm.c:8" in loop.act
         and "of its FP64 arithmetic is scalar" in loop.act
@@ -269,8 +269,22 @@ def test_advice_names_the_scalar_line_and_saves_less_than_the_function_takes(pro
     (function,) = (kernel for kernel in view.kernels if kernel.name == "product")
     above = function.energy_j.computation + function.energy_j.data
     assert 0 < loop.least_j < loop.most_j < above
+    assert "the sum in product" in loop.act and "-ffast-math" in loop.act, "it stores one number for 80 operations"
+
+    def advice(**counts):
+        for word, number in counts.items():
+            function.counts[word].value = number
+        return next(loop.act for loop in better_loops(view) if "product" in loop.act)
+
+    flops = 2 * N**3
+    assert advice(global_write=8 * flops).startswith("vectorise product at mm.c:8 (-O3")
+    assert advice(retired=10 * flops, load_store=6 * flops).startswith("build product at mm.c:8 with -O2")
+    assert advice(retired=0.8 * flops, load_store=0.4 * flops, fp64_scalar=0, fp64_narrow=0).startswith(
+        "keep more in reg"
+    )
+    assert has_wide_vectors(view) and not list(without_interpreter(view))
     function.lines[0].place = "a.py:8"
-    assert not list(scalar_loops(view)), "nobody can compile a library that Python calls otherwise"
+    assert not list(better_loops(view)), "nobody can compile a library that Python calls otherwise"
 
 
 def test_narrow_vectors_are_widened_where_the_loop_does_not_wait_for_dram(product):
@@ -278,14 +292,14 @@ def test_narrow_vectors_are_widened_where_the_loop_does_not_wait_for_dram(produc
     (function,) = (kernel for kernel in view.kernels if kernel.name == "product")
     scalar_j = {word: count.energy_j or 0.0 for word, count in function.counts.items()}
     function.counts["fp64_scalar"].value = 0.0  # the same work, two lanes an instruction
-    (loop,) = (loop for loop in scalar_loops(view) if "product" in loop.act)
+    (loop,) = (loop for loop in better_loops(view) if "product" in loop.act)
     assert "100\u202f% of its FP64 arithmetic is in vectors of 128 bits, not 256" in loop.act
     once_j = sum(
         scalar_j.get(word, 0.0) for word in ("retired", "core_active", "integer", "control", "load_store", "misc")
     )
     assert loop.most_j == pytest.approx(once_j / 2 + scalar_j["fp64_narrow"])
     function.counts["dram_read"].value = function.counts["retired"].value
-    (waiting,) = (loop for loop in scalar_loops(view) if "product" in loop.act)
+    (waiting,) = (loop for loop in better_loops(view) if "product" in loop.act)
     assert waiting.most_j == pytest.approx((once_j - scalar_j["core_active"]) / 2 + scalar_j["fp64_narrow"])
 
 

@@ -202,6 +202,25 @@ def test_a_real_database_adds_up_to_the_launches_that_another_reader_saw():
     assert rows["time_s"].sum() == pytest.approx(ns * 1e-9, rel=1e-12)
 
 
+def test_a_real_database_tells_the_innermost_range_of_each_launch():
+    path = real("flame-torch-ex.sqlite")
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as base:
+        text = "coalesce(text, (select value from StringIds where id = textId))"
+        query = f"select globalTid, start, end, {text} from NVTX_EVENTS where eventType = 59 and end is not null"
+        ranges = base.execute(query).fetchall()
+        calls = base.execute("select correlationId, globalTid, start from CUPTI_ACTIVITY_KIND_RUNTIME").fetchall()
+        kernels = base.execute("select correlationId, end - start from CUPTI_ACTIVITY_KIND_KERNEL").fetchall()
+    call_of = {number: (thread, start) for number, thread, start in reversed(calls)}
+    sums = {}
+    for number, ns in kernels:
+        thread, at = call_of[number]
+        around = [(end - start, name) for own, start, end, name in ranges if own == thread and start <= at <= end]
+        name = min(around)[1] if around else "(outside of ranges)"
+        sums[name] = sums.get(name, 0.0) + ns * 1e-9
+    rows = read(path, parts="nvtx").tables[0].rows.frame()
+    assert rows.groupby("part")["time_s"].sum().to_dict() == pytest.approx(sums) and len(sums) > 1
+
+
 def test_a_launch_with_two_api_calls_is_one_launch():
     """Of this real export a join with its API calls makes 10 launches."""
     assert read(real("pipit-saxpy-mpi-rank0.sqlite")).tables[0].rows.frame()["launches"].sum() == 5

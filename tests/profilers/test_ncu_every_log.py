@@ -37,7 +37,6 @@ TIMES_ONLY = (
     "nsys-cuda-gpu-kern-sum.csv",
     "nsys-text-stats-thousands.txt",
     "b200-raw-wide.csv",
-    "gtx1080-raw-wide-kernel-time-program-output.txt",
     "rtx5060ti-occupancy-one-nan-launch.ncu-rep",
 )
 PERCENT = "sm__inst_issued.avg.pct_of_peak_sustained_active"
@@ -95,6 +94,16 @@ def test_a_real_log_of_percentages_says_so(capsys):
     }
     assert counted == {"fp64": 0}  # its pipe was busy in 0 % of cycles; that of tensor work was not
     assert "none of the log's" in said and "are percentages or rates" in said and "`eprof counters`" in said
+
+
+def test_names_of_the_first_ncu_count(capsys):
+    path = REAL / "gtx1080-raw-wide-kernel-time-program-output.txt"
+    if not path.exists():
+        pytest.skip("needs a real log, which is not part of this project")
+    counted = {word: cell["value"] for word, cell in run(capsys, path)[0]["counts"].items() if cell and cell["value"]}
+    # By hand: three launches of 344 instructions; 26 sectors of L2 read in each, and 13 written; DRAM's own bytes.
+    assert counted["warp_issue"] == 3 * 344 and counted["dram_read"] == 7552 + 3264 + 2176
+    assert counted["l2_write"] == 3 * 13 * 32 - (384 + 256 + 256)
 
 
 @pytest.mark.parametrize("page", ["long", "raw"])

@@ -10,7 +10,7 @@ from eprof.show.page.frame import explained, words
 def test_a_word_is_explained_where_it_first_stands_and_at_the_end():
     page = "<body><main><svg><text>speedup</text></svg><p>Speedup and speedup</p><b>greenups</b></main></body>"
     shown = explained(page)
-    assert shown.count("<abbr") == 1 and '<abbr title="Time of OLD over that of NEW' in shown
+    assert shown.count("<abbr") == 1 and '<abbr title="How many times faster' in shown
     assert ">Speedup</abbr> and speedup" in shown and "<svg><text>speedup</text></svg>" in shown
     assert re.findall("<dt>(.*?)</dt>", shown) == ["speedup"]
 

@@ -125,7 +125,7 @@ def test_work_that_was_not_counted_is_never_read_as_constant_power(screens):
         most = interval.uncounted.get("total", 0.0) if interval else 0.0
         is_open = most is None or most > (view.energy("total").value or 0.0)
         if is_open and causes and causes.parts[0].groups == [CONSTANT]:
-            assert "work that was not" in text, (name, text)
+            assert "work that was not" in text or re.search(" counted,.* at most", text), (name, text)
 
 
 def test_loads_in_flight_are_for_kernels_that_wait_for_them(screens):
@@ -333,8 +333,8 @@ def test_the_name_of_a_kernel_tells_the_type_of_its_tensor_work(screens):
 
 def test_what_a_group_lacks_is_named_by_its_part_where_the_rest_was_counted(screens):
     texts = {name: trust(view).text for name, _, view in screens}
-    assert "FP32 other (at most" in texts["sm120-cutlass-basic-rules-body-items.csv"]
-    assert "Not counted: shared memory write" in texts["rtx3070-scan.ncu-rep"]
+    assert "FP32 other (" in texts["sm120-cutlass-basic-rules-body-items.csv"]
+    assert ": shared memory write." in texts["rtx3070-scan.ncu-rep"]
 
 
 def test_what_a_screen_says_is_worth_saying(screens):
@@ -344,9 +344,9 @@ def test_what_a_screen_says_is_worth_saying(screens):
         try_text, trust_text, table = what_to_try(view).text, trust(view).text, where(view)
         assert not (view.document.device.name or "").startswith("AMD") or "ncu" not in try_text, (name, try_text)
         assert "new kernels" not in trust_text or not re.search("Missing|Not counted|Nothing", trust_text), name
-        together = re.search(r"together (\S+ \S+) at most(.*)", trust_text.replace("\u202f", " "))
+        together = re.search(r"together at most (\S+ \S+)(.*)", trust_text.replace("\u202f", " "))
         if together:
-            parts = sum(joules_in(rf"\(at most {JOULES}", trust_text))
+            parts = sum(joules_in(rf"\({JOULES}\)", trust_text))
             assert parts <= 1.05 * next(joules_in(JOULES, together[1])) or "(" in together[2], (name, trust_text)
         if view.document.groups or view.nouns.is_of_cpu:
             continue

@@ -18,6 +18,7 @@ from eprof.show.words.numbers import NARROW, percent, quantity, whole
 _HEIGHT, _TOP, _BOTTOM = 240, 16, 30
 _LEFT, _WIDTH = 9, 89  # per cent of the width
 _KERNELS, _TICKS = 40, 8
+_LETTER = 2.2  # of a label, in per cent of the width of a phone
 
 
 def html(document: History) -> str:
@@ -41,7 +42,9 @@ def _sections(document: History) -> Iterator[Section]:
     legend = "A dot a run, in the order of time; lines: the mean between changes. The axis does not start at zero."
     yield card("energy", "Energy", "Energy, run by run", _chart(document), quiet(legend))
     if document.changes:
-        yield card("changes", "Changes", "What changed, and when", words.changes(document, None))
+        yield card(
+            "changes", "Changes", "What changed, and when", words.changes(document, None), *words.next_step(document)
+        )
     nouns = document.runs[-1].nouns
     heading = f"{nouns.kernel.capitalize()} by {nouns.kernel}"
     yield card("kernels", nouns.kernels.capitalize(), heading, words.kernels(document, _KERNELS))
@@ -81,13 +84,15 @@ def _chart(document: History) -> Markup:
             kind, pct(scale.x(place)), scale.y(energy), about
         )
     # Labels below: first and last run, latest changes; none where another stands already.
-    taken: list[float] = []
+    taken: list[tuple[float, float]] = []
     for place in [*sorted(starts, reverse=True), len(document.runs) - 1, 0][:_TICKS]:
-        x = scale.x(place)
-        if all(abs(x - other) > 100 / _TICKS for other in taken):
-            taken.append(x)
+        x, name = scale.x(place), words.label(document.runs[place])
+        # It stands right of a place on the left, left of one on the right.
+        low = x - (x > 50) * _LETTER * len(name)
+        high = low + _LETTER * len(name)
+        if all(high < left or low > right for left, right in taken):
+            taken.append((low, high))
             label = Markup('<text class="tick" x="{}" y="{}" text-anchor="{}">{}</text>')
-            name = words.label(document.runs[place])
             body += label.format(pct(x), _HEIGHT - 6, by_sign(x - 50, "start", "end"), name)
     spoken = words.headline(document).text
     return Markup('<svg class="bar" width="100%" height="{}" role="img" aria-label="{}">{}</svg>').format(

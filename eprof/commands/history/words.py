@@ -1,5 +1,6 @@
 """A history in plain words and tables, for the page, the terminal and Markdown alike."""
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -25,6 +26,7 @@ from eprof.show.words.cells import Cell, Name, Quantity, Share, signed_quantity
 from eprof.show.words.numbers import and_more, percent, quantity, signed_percent, whole
 
 TITLE = "# Energy over time"
+_NARROW = 24  # runs in a row of a table
 _SPARKS = "▁▂▃▄▅▆▇█"
 _PARTS = {"computation": "computation", "data": "data movement", "constant": "constant power"}
 
@@ -109,10 +111,15 @@ def blocks(document: History, verbose: bool) -> Iterator[Block]:
     if verbose:
         yield kernels(document, None)
         yield runs(document)
-    if len(document.runs) > 1 and all(run.time_from != REPORT for run in document.runs):
-        before = max((change.run for change in of_program(document)), default=len(document.runs) - 1) or 1
-        yield Point("Next", f"eprof diff {document.runs[before - 1].path} {document.runs[before].path}")
+        yield from next_step(document)
     yield Notes(document.warnings[: at_most(1, verbose)])
+
+
+def next_step(document: History) -> Iterator[Point]:
+    """The command that tells what changed at the latest change."""
+    if steps := of_program(document):
+        before, after = document.runs[steps[-1].run - 1], document.runs[steps[-1].run]
+        yield Point("Why", f"`{shlex.join(['eprof', 'diff', before.path, after.path])}` tells what changed there.")
 
 
 def subject(document: History) -> str:
@@ -167,7 +174,7 @@ def kernels(document: History, limit: int | None) -> Table:
     return table_of(
         shown,
         (Column(nouns.kernel, "left"), lambda kernel: _name(kernel.name)),
-        (Column("run by run", "left"), lambda kernel: sparks(kernel.energy_j)),
+        (Column("run by run", "left"), lambda kernel: sparks(kernel.energy_j[-_NARROW:])),
         (Column("first"), lambda kernel: Quantity(_first(kernel.energy_j), "J")),
         (Column("last"), lambda kernel: Quantity(_first(kernel.energy_j[::-1]), "J")),
         (

@@ -14,7 +14,7 @@ from eprof.commands.scale.schema import MODELLED, Best, Fit, Keep, Row, Scale
 from eprof.show.words.badges import MISSING, bits
 from eprof.show.words.blocks import Block, Column, Headline, Medium, Notes, Point, Sentence, Table, Tone, table_of
 from eprof.show.words.blocks import Row as Cells
-from eprof.show.words.cells import Cell, Factor, Quantity, Share, Written, plain_text
+from eprof.show.words.cells import Cell, Factor, Quantity, Share, Written
 from eprof.show.words.numbers import percent, plain, quantity, signed_percent, whole
 
 TITLE = "Scaling"
@@ -96,8 +96,22 @@ def headline(document: Scale) -> Headline:
     is_bound = MISSING & bits([*row.marks, *row.time_marks])
     text = f"{place(document, row)}{_of_known(document, row)} {least}: {when(is_bound, 'at least ')}{took}."
     # A table has the efficiency of each node count of GPUs.
-    efficiency = when(not row.parts, _how_efficient(row))
-    return Headline(text, " ".join(filter(None, [efficiency, _largest_cause(row)])))
+    against = [] if row.parts else [_least_energy(document, row), _how_efficient(row)]
+    return Headline(text, " ".join(filter(None, [*against, _largest_cause(row)])))
+
+
+def _least_energy(document: Scale, row: Row) -> str:
+    """Where energy alone is least, if that is elsewhere."""
+    for best in document.best:
+        if best.objective == "energy" and best.energy_j is not None and not _is_best(best, row):
+            takes = f"take{when(best.processors == 1, 's')}"
+            return f"{place(document, best)} {takes} the least energy: {_joules(document, best)}."
+    return ""
+
+
+def _joules(document: Scale, best: Best) -> str:
+    bound = MISSING & bits(best.marks)
+    return f"{when(bound, 'at least ')}{quantity(best.energy_j or 0.0, 'J')}"
 
 
 def _of_several(document: Scale) -> Headline:
@@ -111,7 +125,7 @@ def _of_several(document: Scale) -> Headline:
         if best.objective == name and best.processors is not None:
             largest[best.program] = best
     answers = [
-        f"{best.program}{of_size(best.size)} on {place(document, best)} ({plain_text(energy(document, best))})"
+        f"{best.program}{of_size(best.size)} on {place(document, best)} ({_joules(document, best)})"
         for best in largest.values()
     ]
     text = f"{capital(_objective(name))}: {few(sorted(answers), _SHOWN)}."
@@ -338,9 +352,14 @@ def kept(entries: Sequence[Keep]) -> Table:
     )
 
 
+def stand_out(document: Scale) -> bool:
+    """Whether the rows that nothing beats in energy and time are few enough to be told apart by bold and large dots."""
+    return 0 < 2 * sum(row.pareto for row in document.rows) < len(document.rows)
+
+
 def rows(document: Scale) -> Table:
     """Table of every node count: energy, time, efficiency."""
-    is_rare = 0 < 2 * sum(row.pareto for row in document.rows) < len(document.rows)
+    is_rare = stand_out(document)
     return table_of(
         document.rows,
         (Column("program", "left"), lambda row: row.program),

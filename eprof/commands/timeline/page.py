@@ -163,7 +163,7 @@ def _stacked(document: Timeline, split: Split, height: int, most: float) -> Mark
 
 def _by_colour(causes: Sequence[str]) -> dict[str, list[str]]:
     """The causes of each colour, in which they are one."""
-    colours = {CONSTANT: "c-plain", UNSEEN: "c-int"}
+    colours = {CONSTANT: "c-constant", UNSEEN: "c-int"}
     return gathered((colours.get(word) or f"c-{COUNTS[word].group}", word) for word in causes)
 
 

@@ -55,7 +55,7 @@ def headline(document: Timeline) -> Headline:
     total = f"{bound}{quantity(document.total_j, 'J')} in {quantity(document.duration_s, 's')}"
     return Headline(
         f"{total}: {listed(_largest(document))}.",
-        " ".join(filter(None, [_busy(document), _by_cause(document), _idle(document)])),
+        " ".join(filter(None, [_by_cause(document), _busy(document), _idle(document)])),
     )
 
 
@@ -66,7 +66,8 @@ def _busy(document: Timeline) -> str:
         return ""
     mean_s = sum(seconds for _, seconds in busy) / len(busy)
     who = f"{busy[0][0]} was" if len(busy) == 1 else f"{len(busy)} GPUs were"
-    return f"{who} busy for {quantity(mean_s, 's')} of it{when(len(busy) > 1, ' on average')}."
+    of = f" of {quantity(document.duration_s, 's')}"
+    return f"{who} busy for {quantity(mean_s, 's')}{of}{when(len(busy) > 1, ' on average')}."
 
 
 def _by_cause(document: Timeline) -> str:

@@ -305,8 +305,8 @@ def _profile_notes(
                     beyond.append(f"{term.replace('_', ' ')} ({several} of {len(times_s)} {kernels})")
     if beyond:
         yield (
-            f"More a second than in any measurement that {table.name} was fitted to: {', '.join(beyond)}. "
-            "Nothing was measured there."
+            f"Some {kernels} do more a second than any that {table.name} was fitted to, so their prices are a guess: "
+            f"{', '.join(beyond)}."
         )
     if now_from:
         yield now_from

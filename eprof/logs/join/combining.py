@@ -91,9 +91,12 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None, name
     timed = np.where(best.launches > 0, best.launches, np.max([np.zeros(size), *seen], axis=0))
     least_s, most_s = np.full(size, np.nan), np.full(size, np.nan)
     for table, row in placed:
-        each_s = table.rows.time_s / np.maximum(table.rows.launches, 1)
-        np.fmin.at(least_s, row, each_s)
-        np.fmax.at(most_s, row, each_s)
+        # The mean of a run, however its rows were added up on the way.
+        codes, first = alike(row, table.rows.run)
+        of_run = [np.bincount(codes, column, len(first)) for column in (table.rows.time_s, table.rows.launches)]
+        each_s = of_run[0] / np.maximum(of_run[1], 1)
+        np.fmin.at(least_s, row[first], each_s)
+        np.fmax.at(most_s, row[first], each_s)
     part = None
     if kernels.has_parts:
         part = np.array([part for *_, part in kernels.rows], dtype=object)

@@ -19,6 +19,7 @@ from eprof.logs.rows.log import Log, Names
 RANK, STREAM, NVTX, MARK = "rank", "stream", "nvtx", "mark"
 RANGES = (NVTX, MARK)  # a mark is a range of NVTX where a GPU is profiled
 PARTS = (RANK, STREAM, *RANGES)
+NO_RANGE = "(outside of ranges)"  # a part of launches on a GPU
 OUTSIDE = "(outside of marks)"  # a part of what ran on a CPU
 _NUMBER = pattern(r"\d+")
 _EXAMPLES = 3

@@ -10,9 +10,12 @@ from eprof.base.text import pattern
 from eprof.logs.rows.log import BETWEEN, During, Idle, Names
 
 _LONGEST = 1000  # gaps of which a trace is asked what the CPU did meanwhile
-_COUNTER = pattern(r"[\s#:_=-]+\d{1,18}$")  # "IO 190", "ProfilerStep#1": what loops put behind a name
+# What loops put behind a name: "IO 190", "ProfilerStep#1".
+_COUNTER = pattern(r"(?<=[^\s#:_=-])[\s#:_=-]+\d{1,18}$")
 _MOST = 0.8  # of a gap, that what explains it covers
 _MOST_TOLD = 5
+_LAUNCH_NS = 10_000  # about what a launch takes: shorter gaps need no other cause
+_LONGEST_NS = 1 << 60
 
 
 class _Cover(Struct):
@@ -121,8 +124,9 @@ class Gaps(Struct):
 
     @property
     def shortest_ns(self) -> int:
-        """How long the shortest of the gaps is of which the trace is asked what the CPU did."""
-        return int((self.stretches[:, 1] - self.stretches[:, 0]).min(initial=np.iinfo(np.int64).max))
+        """How long what the CPU did must last to explain a gap, at least."""
+        lengths = self.stretches[:, 1] - self.stretches[:, 0]
+        return max(int(_MOST * lengths.min(initial=_LONGEST_NS)), _LAUNCH_NS)
 
     def explain(self, names: Names, start_ns: Ints, end_ns: Ints) -> None:
         """Take one kind of what the CPU did, the outer kinds first; all columns (n_ranges,).

@@ -76,7 +76,7 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
     kernels = [event for event in events if event.cat == _KERNEL]
     if not kernels:
         return None
-    timed = [event for event in events if event.dur >= 0 and abs(event.ts) < _LATEST_US]
+    timed = [event for event in events if event.dur >= 0 and abs(event.ts) + event.dur < _LATEST_US]
     work = [*kernels, *(event for event in timed if event.cat in _OTHERS)]
     start_ns, time_ns = _times(work)
     columns = _devices([link(event) for event in work], trace.gpus), _kernel_names(work)

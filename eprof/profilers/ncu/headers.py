@@ -23,7 +23,7 @@ from itertools import chain
 from msgspec import Struct
 
 from eprof.base.text import pattern
-from eprof.logs.join.ranks import RANGES
+from eprof.logs.join.ranks import NO_RANGE, RANGES
 from eprof.logs.rows.sections import Rows, Section, looks_like_row, rows, split
 from eprof.profilers.nsys import tables as nsys
 
@@ -42,7 +42,6 @@ _FEWER = pattern(rf'(?<![\w "])"?(?:ID|Process ID)"?{_SEPARATOR}')
 _ALIASES = {"Device Id": "Device"}  # of summaries up to 2022
 VALUE = {LONG: "Metric Value", SUMMARY: "Average"}
 _NEEDED = {kind: ("Metric Name", "Metric Unit", value) for kind, value in VALUE.items()}
-OUTSIDE = "(outside of ranges)"
 _PUSH_POP = "Push/Pop_Range"
 _RANGE = pattern(r'"([^"]+)"')
 _AFTER = 6  # fields that follow the name of a range: type and value of its payload, of its colour, of its message
@@ -133,7 +132,7 @@ def innermost(cell: str) -> str:
     """The name of the innermost NVTX push/pop range in a cell of ncu's."""
     ranges = _RANGE.findall(cell)
     if not ranges:
-        return OUTSIDE
+        return NO_RANGE
     fields = str(ranges[-1]).partition(":")[2].rsplit(":", _AFTER)
     return fields[0].strip() or str(ranges[-1])
 

@@ -31,6 +31,7 @@ SIGNS = Signs(
     commands={
         "times": "nsys stats --report cuda_gpu_trace --format csv",
         "streams": "nsys stats --report cuda_gpu_trace --format csv",
+        "nvtx": "nsys export --type sqlite",
         "launches": "nsys stats --report cuda_gpu_trace --format csv",
     },
 )

@@ -1,7 +1,7 @@
 """Reader of the databases that `nsys export --type sqlite` and `nsys stats` make of a report: times of kernels.
 
-Only the table of kernels is added up. It is joined by numbers that are unique (StringIds, devices), never by
-`correlationId`, of which a launch may have two rows among the API calls.
+Only the table of kernels is added up. It is joined by numbers that are unique (StringIds, devices); by `correlationId`,
+of which a launch may have two rows among the API calls, only the range of a launch is looked up.
 """
 
 import math
@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 from msgspec import Struct
 
+from eprof.base.arrays import Ints
 from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED
 from eprof.base.known import mapped, only
 from eprof.base.text import counted, pattern
+from eprof.logs.join.ranks import NO_RANGE, RANGES
 from eprof.logs.rows.cells import no_kernels
 from eprof.logs.rows.gaps import Gaps
 from eprof.logs.rows.log import LAUNCH, Log, Names
@@ -27,7 +29,9 @@ _STRINGS, _GPUS, _ORDINALS = "StringIds", "TARGET_INFO_GPU", "TARGET_INFO_CUDA_D
 _CAPTURE, _PROCESSES, _DIAGNOSTICS = "META_DATA_CAPTURE", "PROCESSES", "DIAGNOSTIC_EVENT"
 _COPIES = {"CUPTI_ACTIVITY_KIND_MEMCPY": "copies", "CUPTI_ACTIVITY_KIND_MEMSET": "memsets"}
 # What the CPU does, the outer kind first, and the column that numbers its name.
-_OF_THE_CPU = {"NVTX_EVENTS": "textId", "CUPTI_ACTIVITY_KIND_RUNTIME": "nameId"}
+_RANGES, _CALLS = "NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_RUNTIME"
+_OF_THE_CPU = {_RANGES: "textId", _CALLS: "nameId"}
+_PUSH_POP = 59  # an event type of NVTX
 _VERSION = pattern(r"_v\d{1,9}(?:_pt[sd][sz])?$")  # "cudaLaunchKernel_v7000"
 _ROWS = 1 << 16  # that are held as Python's numbers
 _GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
@@ -94,30 +98,38 @@ def gaps_of(connection: sqlite3.Connection, kernels: Mapping[str, str], copies: 
     kernels: tables, and the columns of names in them. A kernel without a time leaves the gaps open.
     """
     gaps = Gaps()
-    rows = "select iif({0}, {1}.start, 0) start, iif({0}, {1}.end - {1}.start, -1) ns, {1}.deviceId"
-    parts = [f"{rows.format(_TIMED.format(table), table)}, {name}, 1 from {table}" for table, name in kernels.items()]
+    whole = "ifnull(cast({} as integer), 0)"
+    rows = "select iif({0}, {1}.start, 0) start, iif({0}, {1}.end - {1}.start, -1) ns, " + whole.format("deviceId")
+    parts = [
+        f"{rows.format(_TIMED.format(table), table)}, {whole.format(name)}, 1 from {table}"
+        for table, name in kernels.items()
+    ]
     for table in copies:
         timed = _TIMED.format(table)
         if {"start", "end", "deviceId"} <= {str(row[1]) for row in connection.execute(f"pragma table_info({table})")}:
-            parts.append(f"{rows.format(timed, table)}, null, 0 from {table} where {timed}")
+            parts.append(f"{rows.format(timed, table)}, 0, 0 from {table} where {timed}")
     cursor = connection.execute(f"{' union all '.join(parts)} order by start")
     while held := cursor.fetchmany(_ROWS):
-        starts, ns, devices, names, is_kernel = zip(*held, strict=True)
-        columns = Names.of(map(str, devices)), Names.of(map(str, names))
-        gaps.add(*columns, np.array(starts), np.array(ns), is_kernel=np.array(is_kernel, dtype=bool))
+        starts, ns, devices, names, is_kernel = np.array(held, dtype=np.int64).T
+        gaps.add(_as_names(devices), _as_names(names), starts, ns, is_kernel=is_kernel.astype(bool))
     return gaps
+
+
+def _as_names(numbers: Ints) -> Names:
+    known, codes = np.unique(numbers, return_inverse=True)
+    return Names(tuple(map(str, known.tolist())), codes)
 
 
 def _gaps(database: _Database) -> Gaps:
     """The gaps between the kernels of one process in nsys's database, and what the CPU did meanwhile."""
     name = ", ".join(column for column in _NAMES if database.has(KERNELS, column)) or "null"
-    gaps = gaps_of(database.connection, {KERNELS: f"coalesce({name}, null)"}, _COPIES.keys() & database.columns)
+    gaps = gaps_of(database.connection, {KERNELS: f"coalesce({name}, 0, 0)"}, _COPIES.keys() & database.columns)
     for table, column in _OF_THE_CPU.items():
         if database.has(table, "start", "end", column) and database.has(_STRINGS, "id", "value"):
             own = "t.text" if database.has(table, "text") else "null"
             rows = database.connection.execute(
                 f"select coalesce({own}, s.value), t.start, t.end from {table} t left join {_STRINGS} s "
-                f"on s.id = t.{column} where {_TIMED.format('t')} and 2 * (t.end - t.start) >= ?",
+                f"on s.id = t.{column} where {_TIMED.format('t')} and t.end - t.start >= ?",
                 [gaps.shortest_ns],
             ).fetchall()
             names, starts, ends = zip(*rows, strict=True) if rows else ((), (), ())
@@ -134,6 +146,11 @@ def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
     timed = _TIMED.format("k")
     launch = f"case when {timed} then k.start || coalesce(' ' || {stream}, '') end"
     part = {"stream": stream, LAUNCH: launch}.get(parts or "", "null")
+    if parts in RANGES and (range_of := _range_of_launches(database)):
+        database.connection.create_function(
+            "range_of", 2, lambda process, correlation: range_of.get((process, correlation), NO_RANGE)
+        )
+        part = "range_of(k.globalPid >> 24, k.correlationId)"
     named = [column for column in _NAMES if database.has(KERNELS, column)]
     ids = ", ".join(f"k.{column} {column}" for column in named) or "null"
     groups = ", ".join(str(number) for number in range(1, max(1, len(named)) + 5))
@@ -157,6 +174,42 @@ def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
         sums[1] += ns or 0
     for (kernel, device, place, is_timed), (launches, ns) in added.items():
         yield Timed(kernel, device, launches, ns * 1e-9 if is_timed else float("nan"), place)
+
+
+def _range_of_launches(database: _Database) -> dict[tuple[int, int], str]:
+    """The innermost NVTX push/pop range around the call that launched each kernel in nsys's database.
+
+    By the process and the correlation number of the kernel; empty: it tells no ranges, or no calls.
+    """
+    has_text, has_id = (database.has(_RANGES, column) for column in ("text", "textId"))
+    if not (
+        database.has(_RANGES, "start", "end", "eventType", "globalTid")
+        and database.has(_CALLS, "start", "globalTid", "correlationId")
+        and database.has(KERNELS, "globalPid", "correlationId")
+    ):
+        return {}
+    of_strings = f"(select value from {_STRINGS} where id = textId)" if has_id else "null"
+    rows = database.connection.execute(
+        f"select globalTid, start, 0, end, coalesce({'text' if has_text else 'null'}, {of_strings}) from {_RANGES} t "
+        f"where eventType = {_PUSH_POP} and {_TIMED.format('t')} union all "
+        # Of a launch that has two rows, the outer one.
+        f"select globalTid, min(start), 1, correlationId, null from {_CALLS} "
+        f"where correlationId in (select correlationId from {KERNELS}) group by globalTid, correlationId "
+        "order by 1, 2, 3, 4 desc"
+    )
+    range_of: dict[tuple[int, int], str] = {}
+    thread = None
+    around: list[tuple[int, str]] = []
+    for its_thread, start, is_call, number, name in rows:
+        if its_thread != thread:
+            thread, around = its_thread, []
+        while around and around[-1][0] < start:
+            around.pop()
+        if not is_call:
+            around.append((number, _text(name)))
+        elif around:
+            range_of[its_thread >> 24, number] = around[-1][1]
+    return range_of
 
 
 def _devices(database: _Database, seen: Iterable[tuple[object, object]]) -> dict[tuple[object, object], str | None]:

@@ -57,7 +57,8 @@ def where(view: View, most: int = _MOST) -> Table:
     causes = [_cause_text(view, entry) for entry in shown]
     # A cause may tell them already: "12 launches of 1.76 s".
     tells_calls = any(
-        entry.launches != 1 and view.nouns.launches not in cause for entry, cause in zip(shown, causes, strict=True)
+        entry.launches != 1 and f"{entry.launches:,} {view.nouns.launches}" not in cause
+        for entry, cause in zip(shown, causes, strict=True)
     )
     rows = []
     for entry, amount, cause in zip(shown, amounts, causes, strict=True):
@@ -157,7 +158,8 @@ def _why_constant(view: View, entry: Entry) -> str:
     """Why a kernel takes constant power: short launches, or how far it is from its roofline."""
     seconds = time_of(entry).value
     if seconds and seconds / entry.launches < SHORT_S and "missing" not in entry.time_marks:
-        return f"{view.nouns.launches} of {quantity(seconds / entry.launches, 's')}"
+        each = "one " + view.nouns.launch if entry.launches == 1 else view.nouns.launches
+        return f"{each} of {quantity(seconds / entry.launches, 's')}"
     place = view.place_of(entry)
     limits = view.document.limits
     if not limits or place is None:

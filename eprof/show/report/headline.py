@@ -139,8 +139,23 @@ def _chosen(view: View) -> Headline:
         return Headline(f"{text}, of a total that is not known.", "", total.marks)
     time = when(view.time.value, f" in {at_least(view.time, 's')}")
     of_counted = when(not view.to_meter and lacks_most(view), "of what was counted, ")
-    text = f"{_joules(view, total)}{time}: {of_counted}{_parts(view)}."
+    text = f"{_joules(view, total)}{time}: {of_counted}{_parts(view)}.{phrase(' {}', _least_constant(view))}"
     return Headline(text, lacks_time, total.marks)
+
+
+def _least_constant(view: View) -> str:
+    """What constant power adds at least where no time is known: DRAM moves bytes no faster than at its peak."""
+    moved, machines = view.summed(view.document, DRAM), view.document.limits and view.document.limits.machines
+    if (
+        lacking_briefly(view)
+        or view.energy(CONSTANT).value is not None
+        or not moved.value
+        or not machines
+        or not view.constant_w
+    ):
+        return ""
+    least_j = view.constant_w * moved.value / max(machine.dram_byte_per_s for machine in machines)
+    return f"Constant power adds at least {quantity(least_j, 'J')} (DRAM at its peak)."
 
 
 def is_constant_alone(view: View) -> bool:
@@ -173,20 +188,23 @@ def _constant_alone(view: View) -> Headline:
     how = when(view.is_estimated, ", estimated from the data sheet")
     pair = known(view.interval("total"))
     is_mixed = (causes := view.causes_of(view.document)) is not None and len(causes.parts) > 1
-    work, shares = "", "Shares are of time."
-    if is_mixed:
-        work = f", {quantity(view.above.or_zero, 'J')} of work that was counted"
-        shares = "Shares are of what was counted."
+    work = when(is_mixed, quantity(view.above.or_zero, "J"))
     if pair is None:
         # What a data sheet makes of constant power is no bound, whatever the time is.
         is_bound = not (view.is_estimated or constant.marks & ASSUMED)
         least = capital(at_least(constant, "J")) if is_bound else drawn
-        parts = f"{least} of constant power{_drawn(view)}{how}{work}"
-        return Headline(f"{parts}, and work that was not counted. {shares}", "", constant.marks | MISSING)
-    # No total: its lower end is that of what was counted, which a reader would hold against the parts.
-    parts = f"{drawn}{in_brackets(view.interval(CONSTANT), 'J')} of constant power{_drawn(view)}{how}{work}"
-    text = f"{parts}; with work that was not counted, at most {quantity(pair[1], 'J')}{_by_limit(view)}."
-    return Headline(f"{text} {shares}", "", constant.marks | MISSING)
+        parts = f"{least} of constant power{_drawn(view)}{how}{phrase(', {} of work that was counted', work)}"
+        shares = when(work, "what was counted") or "time"
+        return Headline(
+            f"{parts}, and work that was not counted. Shares are of {shares}.", "", constant.marks | MISSING
+        )
+    parts = f"{drawn}{in_brackets(view.interval(CONSTANT), 'J')} of constant power{_drawn(view)}"
+    most, limit = f"at most {quantity(pair[1], 'J')}", _by_limit(view)
+    text = f"{parts}{how}; with work that was not counted, {most}{limit}. Shares are of time."
+    if work:
+        total = quantity(view.energy("total").or_zero, "J")
+        text = f"{total} counted{how}, {most} in all{limit}: {parts} and {work} of work."
+    return Headline(text, "", constant.marks | MISSING)
 
 
 def _by_limit(view: View) -> str:
@@ -223,10 +241,10 @@ def _joules(view: View, total: Amount) -> str:
     if pair is not None and not lacks_some(view):
         return f"{joules} ({span(*pair, 'J')}){how}"
     if pair is not None:
-        return f"{joules} counted ({span(*pair, 'J')} with the rest){how}"
+        return f"{joules} counted ({span(*pair, 'J')} in all){how}"
     if ends is None:
         return f"{capital(at_least(total, 'J'))}{how}{lacking_briefly(view)}"
-    return f"{joules} counted (at least {quantity(ends[0] or 0.0, 'J')}){how}{lacking_briefly(view)}"
+    return f"{joules} counted ({quantity(ends[0] or 0.0, 'J')} or more){how}{lacking_briefly(view)}"
 
 
 def _known_how(view: View) -> str:

@@ -23,7 +23,14 @@ from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of
 from eprof.show.report.first_screen import CACHED, SHORT_S, WASTED, requested_of
 from eprof.show.report.headline import doing_briefly
-from eprof.show.report.loops import is_of_library, of_loops, scalar_loops
+from eprof.show.report.loops import (
+    better_loops,
+    has_wide_vectors,
+    is_interpreted,
+    is_of_library,
+    of_loops,
+    without_interpreter,
+)
 from eprof.show.report.products import cheaper_kernels
 from eprof.show.report.trust import counted_alone, lacks_some
 from eprof.show.report.view import DRAM, FAMILY_OF, FLOPS, View, time_of
@@ -65,7 +72,6 @@ _REMEDIES = {
     "other": "unroll, and load 16 bytes at a time",
     "system": "keep data on the GPU",
 }
-_ON_A_CPU = "-O3 -march=native; less work in inner loops"  # for fewer instructions
 
 
 class Try(Struct, frozen=True):
@@ -167,7 +173,7 @@ def _levers(view: View) -> Iterator[Try]:
         return
     yield from _other_clocks(view)
     yield from (Try(act, saved_j / everything) for act, saved_j in cheaper_kernels(view))
-    for loop in scalar_loops(view):
+    for loop in [*better_loops(view), *without_interpreter(view)]:
         ends = loop.least_j / everything, loop.most_j / everything
         yield Try(loop.act, sum(ends) / 2, ends)
     yield from _narrower_types(view, everything)
@@ -497,7 +503,9 @@ def _fewer_instructions(view: View, everything: float) -> Iterator[Try]:
         amount = sum(word.energy.or_zero for word in words)
         if amount and not _is_closed(view, group):
             saves = STEP * amount / everything
-            remedy = _ON_A_CPU if view.nouns.is_of_cpu else _REMEDIES[group]
+            remedy = _REMEDIES[group]
+            if view.nouns.is_of_cpu:
+                remedy = when(not has_wide_vectors(view), "-O3 -march=native; ") + "less work in inner loops"
             how = "; ".join(filter(None, [_mostly_in(view, group), remedy]))
             act = f"execute a fifth fewer {kind}instructions{bracketed(how)}"
             yield Try(act, saves, _ends(view, group, everything, saves))
@@ -553,7 +561,9 @@ def _fewer_cycles(view: View, everything: float) -> Iterator[Try]:
 def _is_closed(view: View, group: str) -> bool:
     """Whether most of a part is in kernels of a library that comes compiled, which its user cannot rewrite."""
     joules = view.joules_by_kernel(group)
-    closed = [library_of(kernel.name) in CLOSED or is_of_library(kernel) for kernel in view.kernels]
+    closed = [
+        library_of(kernel.name) in CLOSED or is_of_library(kernel) or is_interpreted(kernel) for kernel in view.kernels
+    ]
     return sum(part for part, is_closed in zip(joules, closed, strict=True) if is_closed) > sum(joules) / 2
 
 

@@ -1,10 +1,10 @@
-"""What to try of a CPU's functions: vectors for its loops, blocks that stay in its caches, less work for a library."""
+"""What to try of a CPU's functions: optimisation, vectors, tiles, blocks that stay in caches; less work for Python."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from eprof.base.text import pattern, phrase
+from eprof.base.text import pattern, phrase, when
 from eprof.base.vocabulary import CPU
 from eprof.profile import schema
 from eprof.show.report.first_screen import MOSTLY_INTEGER
@@ -12,6 +12,9 @@ from eprof.show.report.view import View
 from eprof.show.words.badges import SIMULATED
 from eprof.show.words.numbers import percent, plain
 
+Counts = Mapping[str, schema.Count]
+_UNKNOWN = schema.Count(value=None, unit="", energy_j=None, marks=[])
+_LITTLE = 0.03  # of what the first function saves: others that save less are not told
 _WAIT = 100 / 64  # instructions that callgrind takes to last as long as a byte from DRAM: 100 cycles for a line of 64 B
 # Instructions for each flop, a vector's once a lane: a[i] = s b[i] + c[i] takes 4 if scalar, 2.5 or less if in vectors.
 _SCALAR = 3.0
@@ -21,6 +24,19 @@ _VECTOR_BITS = 256
 _NARROW_BITS = 128
 _MOSTLY_NARROW = 0.5  # of a line's arithmetic that is scalar, or in narrow vectors
 _LEAST_FLOPS = 1 / 30  # of a line's instructions that are arithmetic
+# Accesses to memory for each operation of scalar code, and their share of its instructions: so many has code that keeps
+# its variables in memory, as compilers have it without optimisation. With it, loops of products, stencils and sums take
+# 2 to 4 instructions for each operation (measured with gcc 12: -O0 10 to 25, with 4.8 to 9 accesses).
+_ACCESSES, _OF_MEMORY, _OPTIMISED = 4.5, 0.3, (2.0, 4.0)
+_NO_STORES = 0.05  # numbers stored for each operation: a loop that stores fewer adds up into one
+# Loads and stores for each vector of arithmetic, from which on registers hold too little; what OpenBLAS has is 0.8.
+_LOADS, _REUSED = 1.0, 8.0  # and bytes asked for, for each of DRAM
+_BUILD = "build {} with -O2, if it was not"
+_VECTORISE = "vectorise {} (-O3 -march=native, unit strides)"
+_SUM = "vectorise the sum in {} (omp simd reduction, or -ffast-math; both change its order)"
+_PRODUCT = f"{_SUM[:-1]}; in a product of matrices swap the two inner loops instead)"
+_WIDEN = "widen the vectors of {} (-O3 -march=native)"
+_TILE = "keep more in registers in {} (tiles: several rows and columns at once)"
 # Counts of a loop that runs once for all lanes of a vector. Bytes stay, and so does what is counted once a lane.
 _ONCE = ("retired", "core_active", "integer", "control", "load_store", "misc")
 
@@ -46,26 +62,61 @@ def of_loops(view: View) -> str:
     return f"{name} takes {plain(executed / flops)} instructions for each flop: vectorise its loops (-O3 -march=native)"
 
 
-class Vectorised(NamedTuple):
-    """What to vectorise, and J that it saves: at least, with arithmetic alone in vectors, and at most, with all."""
+class Better(NamedTuple):
+    """What to do to functions, and J that it saves: at least and at most."""
 
     act: str
     least_j: float
     most_j: float
 
 
-def scalar_loops(view: View) -> Iterator[Vectorised]:
-    """The functions whose arithmetic is mostly scalar or narrow, with the line that has most, and what vectors save."""
+def better_loops(view: View) -> Iterator[Better]:
+    """What to do to the functions that compute, one and the same for all that it is good for.
+
+    It names the one that takes most, and its line that has most of the arithmetic in question.
+    """
     if view.document.device.processor != CPU:
         return
-    for kernel in view.kernels:
+    changes: dict[str, list[tuple[str, Better]]] = {}
+    for kernel in sorted(view.kernels, key=lambda kernel: -view.ranked(kernel).or_zero):
         if _is_called_by_python(kernel):
             continue  # what a library does there, who calls it cannot compile otherwise
         for kind in ("fp64", "fp32"):
-            lines = [line for line in kernel.lines or () if _number(line, f"{kind}_narrow")]
-            hottest = max(lines, key=lambda line: _number(line, f"{kind}_narrow"), default=None)
+            hottest = max(kernel.lines or (), key=lambda line: _operations(line.counts, kind), default=None)
             place = phrase(" at {}", hottest and hottest.place)
-            yield from _vectorised(view.label(kernel) + place, kernel.counts, kind)
+            for how, change in _of_function(kernel.counts, kind):
+                changes.setdefault(how, []).append((view.label(kernel) + place, change))
+    for how, alike in changes.items():
+        (name, first), *others = alike
+        others = [each for each in others if each[1].most_j > _LITTLE * first.most_j]
+        name += when(others, f" and {len(others)} more")
+        together = [first, *(change for _, change in others)]
+        least_j, most_j = (sum(joules) for joules in zip(*(change[1:] for change in together), strict=True))
+        yield Better(f"{how.format(name)}: {first.act}", least_j, most_j)
+
+
+def without_interpreter(view: View) -> Iterator[Better]:
+    """Operations on arrays instead of the loop of Python that takes most, if the interpreter is what takes most."""
+    kernel = max(view.kernels, key=lambda kernel: view.ranked(kernel).or_zero, default=None)
+    if kernel is None or not is_interpreted(kernel):
+        return
+    line = max(kernel.lines or (), key=lambda line: _number(line.counts, "retired"))
+    rows = [each for each in view.kernels if any(of_row.place == line.place for of_row in each.lines or ())]
+    most_j = sum(view.ranked(each).or_zero for each in rows)
+    # Of an operation on arrays a tenth or less is left, of one that makes large copies half.
+    yield Better(f"replace the loop at {line.place} by operations on arrays (numpy)", most_j / 2, most_j)
+
+
+def has_wide_vectors(view: View) -> bool:
+    """Whether most of a CPU's arithmetic is in wide vectors, so that its compiler was told to make them."""
+    counts = [kernel.counts for kernel in view.kernels if _tells_widths(kernel.counts, "fp64")]
+    narrow = sum(_number(each, "fp64_narrow") for each in counts)
+    return narrow < _MOSTLY_NARROW * sum(_operations(each, "fp64") for each in counts)
+
+
+def is_interpreted(kernel: schema.Kernel) -> bool:
+    """Whether a kernel of a CPU is the interpreter's own work in a Python program."""
+    return _is_called_by_python(kernel) and kernel.name.rpartition(", ")[2] == _INTERPRETER
 
 
 def is_of_library(kernel: schema.Kernel) -> bool:
@@ -82,36 +133,66 @@ def _is_called_by_python(kernel: schema.Kernel) -> bool:
     return any(_PYTHON_LINE.search(line.place) for line in kernel.lines or ())
 
 
-def _number(line: schema.Line, word: str) -> float:
-    count = line.counts.get(word)
+def _number(counts: Counts, word: str) -> float:
+    count = counts.get(word)
     return (count and count.value) or 0.0
 
 
-def _vectorised(name: str, counts: dict[str, schema.Count], kind: str) -> Iterator[Vectorised]:
-    numbers = {word: count.value or 0.0 for word, count in counts.items()}
-    joules = {word: count.energy_j or 0.0 for word, count in counts.items()}
-    scalar, narrow, executed = (numbers.get(word, 0.0) for word in (f"{kind}_scalar", f"{kind}_narrow", "retired"))
-    parts = {part: numbers.get(f"{kind}_{part}", 0.0) for part in ("add", "mul", "fma")}
-    operations = sum(parts.values()) + parts["fma"] or numbers.get(kind, 0.0)
-    least = _MOSTLY_NARROW * operations
-    if not executed or not operations or max(scalar, narrow) < least or operations < _LEAST_FLOPS * executed:
+def _tells_widths(counts: Counts, kind: str) -> bool:
+    """Whether narrow vectors are told from wide ones: what does not tell scalar arithmetic takes all for wide."""
+    return f"{kind}_narrow" in counts and counts.get(f"{kind}_scalar", _UNKNOWN).value is not None
+
+
+def _operations(counts: Counts, kind: str) -> float:
+    """Operations on numbers of a type, two for a multiply-add; without divisions, comparisons and such."""
+    added = sum(_number(counts, f"{kind}_{part}") for part in ("add", "mul", "fma", "fma"))
+    return added or _number(counts, kind)
+
+
+def _of_function(counts: Counts, kind: str) -> Iterator[tuple[str, Better]]:
+    """How to change the arithmetic of a type in a function, with a place for its name; why, and what it saves."""
+    operations = _operations(counts, kind)
+    scalar, narrow, executed, memory = (
+        _number(counts, word) for word in (f"{kind}_scalar", f"{kind}_narrow", "retired", "load_store")
+    )
+    if not executed or operations < _LEAST_FLOPS * executed:
         return
-    bits = int(kind[2:])
-    lanes, now, flops = _VECTOR_BITS // bits, _NARROW_BITS // bits, narrow
+    joules = {word: count.energy_j or 0.0 for word, count in counts.items()}
+    # Where a loop waits for DRAM its cycles stay.
+    dram = _number(counts, "dram_read") or _number(counts, "dram")
+    waits = _WAIT * dram > executed
+    once_j = sum(joules.get(word, 0.0) for word in _ONCE if not (waits and word == "core_active"))
+    lanes, now, flops = _VECTOR_BITS // int(kind[2:]), _NARROW_BITS // int(kind[2:]), narrow
+    least = _MOSTLY_NARROW * operations
     if scalar >= least:
         now, flops = 1, scalar
+        if memory >= max(_ACCESSES * operations, _OF_MEMORY * executed):
+            each = executed / operations
+            why = f"{plain(each)} instructions for each operation, {percent(memory / executed)} of them of memory"
+            # Divisions and conversions stay, and what goes with them.
+            each = executed / (operations + _number(counts, "special") + _number(counts, "conversion"))
+            least_j, most_j = (max(1 - left / each, 0.0) * once_j for left in reversed(_OPTIMISED))
+            yield _BUILD, Better(why, least_j, most_j)
+            return
+    executions = (operations - _number(counts, f"{kind}_fma")) / (lanes if flops < least else now)
+    if flops < least:
+        asked = _number(counts, "global_read")
+        is_reused = asked and asked >= _REUSED * dram
+        if _tells_widths(counts, kind) and is_reused and memory >= _LOADS * executions:
+            why = f"{plain(memory / executions)} loads and stores for each vector of arithmetic"
+            least_j, most_j = memory / 2 / executed * once_j, (1 - 2 * executions / executed) * once_j
+            yield _TILE, Better(why, least_j, max(least_j, most_j))
+        return
     share = min(flops / operations, 1.0)
     fewer = (1 - now / lanes) * share
-    # Where a loop waits for DRAM its cycles stay.
-    waits = _WAIT * (numbers.get("dram_read", 0.0) or numbers.get("dram", 0.0)) > executed
-    once_j = sum(joules.get(word, 0.0) for word in _ONCE if not (waits and word == "core_active"))
-    arithmetic = min((sum(parts.values()) or operations) / now / executed, 1.0)
-    narrow_j = joules.get(f"{kind}_narrow", 0.0)
-    widened_j = joules.get(f"{kind}_scalar", 0.0) + narrow_j * flops / (narrow or math.inf)
-    how = f"vectorise {name} (-O3 -march=native, unit strides)"
-    what = f"{percent(share)} of its {kind.upper()} arithmetic is scalar, {lanes} fit a vector"
-    if now > 1:
-        how = f"widen the vectors of {name} (-O3 -march=native)"
-        widths = f"{_NARROW_BITS} bits, not {_VECTOR_BITS}"
-        what = f"{percent(share)} of its {kind.upper()} arithmetic is in vectors of {widths}"
-    yield Vectorised(f"{how}: {what}", fewer * arithmetic * once_j, fewer * once_j + widened_j)
+    arithmetic = min(executions / executed, 1.0)
+    widened_j = joules.get(f"{kind}_scalar", 0.0) + joules.get(f"{kind}_narrow", 0.0) * flops / (narrow or math.inf)
+    how, why = _WIDEN, f"in vectors of {_NARROW_BITS} bits, not {_VECTOR_BITS}"
+    if now == 1:
+        stored = counts.get("global_write")
+        is_sum = stored and stored.value is not None and stored.value * 8 < _NO_STORES * operations * int(kind[2:])
+        how, why = _VECTORISE, f"scalar, {lanes} fit a vector"
+        if is_sum:
+            how = _SUM if _number(counts, "special") else _PRODUCT
+    why = f"{percent(share)} of its {kind.upper()} arithmetic is {why}"
+    yield how, Better(why, fewer * arithmetic * once_j, fewer * once_j + widened_j)

@@ -87,7 +87,7 @@ def _parts(document: Document, verbose: bool, width: int) -> list[Part]:
         parts = list(_answer(view, kernels, width))
         if _number_of_lines(parts, width) <= _LINES:
             break
-    noted = [*parts, *(Point("Note", note) for note in trust_notes(view)[:1])]
+    noted = [*parts, *(Point("Note", note.rstrip(".") + ".") for note in trust_notes(view)[:1])]
     if _number_of_lines(noted, width) <= _LINES:
         return noted
     return parts

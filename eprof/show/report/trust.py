@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from eprof.base.text import capital, few, listed, phrase, uncapital, when
+from eprof.base.boards import data_sheet
+from eprof.base.gpus import capability_of_label
+from eprof.base.text import capital, few, phrase, uncapital, when
 from eprof.base.vocabulary import CONSTANT, GROUPS
 from eprof.logs.rows.log import ON_TOTALS
 from eprof.profile import schema
@@ -116,6 +118,9 @@ def _basis(view: View, costs: schema.Costs) -> str:
     basis = basis.format(processor=view.nouns.processor)
     if costs.basis == "estimated" and (why := costs.constant_why or "").startswith("the mean of"):
         basis = f"{why}, {basis.replace('the data sheet', 'their data sheets')}"
+    device = view.document.device.name
+    if costs.basis == "estimated" and (device is None or capability_of_label(device)) and data_sheet(costs.device):
+        basis = basis.replace("the data sheet", f"the data sheet of {costs.device}, the one board that it can be")
     if costs.gpu_match == "similar":
         return f"of the similar {costs.device.partition(' (')[0]}, {basis}"
     return basis
@@ -194,9 +199,9 @@ def _lacking(view: View) -> str:
     bounds = _bounds(view)
     wholly, partly = _lost_groups(view)
     if bounds is None:
-        missing = {"wholly": few(wholly, _NAMED), "partly": few(partly, _NAMED)}
+        missing = {"Not counted": few(wholly, _NAMED), "only in part": few(partly, _NAMED)}
         text = "; ".join(f"{how}: {names}" for how, names in missing.items() if names)
-        return phrase("Missing {}.", text)
+        return phrase("{}.", capital(text))
     if not lacks_some(view):
         return ""
     if view.above.value is None:
@@ -214,15 +219,16 @@ def _lacking(view: View) -> str:
         if most is not None and most < _LITTLE * total:
             continue
         is_open = most is None or capped is not None and most >= capped
-        names.append(_lost_name(view, group) + when(not is_open, f" (at most {quantity(most or 0.0, 'J')})"))
+        names.append(_lost_name(view, group) + when(not is_open, f" ({quantity(most or 0.0, 'J')})"))
     together = ""
     if capped:
-        together = f", {when(len(names) > 1, 'together ')}{quantity(capped, 'J')} at most"
+        why = ""
         if view.document.interval_j and view.document.interval_j.limit_w:
-            together += f" (the {view.nouns.board}'s power limit)"
+            why = f" (the {view.nouns.board}'s limit)"
         elif sum(bounds[group] or 0.0 for group in groups) > capped:
-            together += " (they share the cycles)"
-    return f"Not counted: {few(names, _NAMED)}{together}."
+            why = " (they share the cycles)"
+        together = f", {when(len(names) > 1, 'together ')}at most {quantity(capped, 'J')}{why}"
+    return f"Not counted{together}: {few(names, _NAMED)}."
 
 
 def _bounds(view: View) -> dict[str, float | None] | None:
@@ -267,7 +273,7 @@ def _lost_name(view: View, group: str) -> str:
     lacking = [word for word in words if _lacks(view, word)]
     is_partly = any(word.energy.value for word in words if word not in lacking)
     if is_partly and 0 < len(lacking) <= 2:
-        return listed([uncapital(word.count.label) for word in lacking])
+        return ", ".join(uncapital(word.count.label) for word in lacking)
     name = view.in_prose(group)
     if group == "fp16" and view.joules_of("tensor"):
         return f"{name} outside tensor cores"

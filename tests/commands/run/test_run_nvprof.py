@@ -146,7 +146,7 @@ def test_nvprof_that_gives_up_is_quoted(kepler):
     done = kepler.run("--no-report", kepler.script("echo run >> runs; exit 3\n"), env={"STAND_IN": "internal"})
     assert done.returncode == 3, done.stderr
     assert "nvprof wrote no log (exit code 4): internal error." in done.stderr
-    assert "ended with" not in done.stderr
+    assert "but with" not in done.stderr
     assert (kepler.folder / "runs").read_text() == "run\n"
 
 

@@ -97,7 +97,7 @@ def test_a_sampled_gpu_tells_how_long_it_was_busy_and_what_it_draws_idle(tmp_pat
     (gpu,) = made(tmp_path, dmon(IDLE + half + IDLE))["components"]
     assert gpu["busy_s"] == pytest.approx(1.0, rel=0.01) and gpu["idle_w"] == pytest.approx(100, rel=0.01)
     said = " ".join(capsys.readouterr().out.split())
-    assert "gpu 0 was busy for 1.00 s of it. Idle power, 100 W, would take 60 % in that time." in said
+    assert "gpu 0 was busy for 1.00 s of 5.90 s. Idle power, 100 W, would take 60 % in that time." in said
     assert "--marks FILE" in said
 
 

@@ -179,7 +179,7 @@ def _lines(machine: schema.Machine) -> Lines:
 
 def _sentence(view: View, machine: schema.Machine, drawable: Sequence[Dot]) -> str:
     balance = machine.time_balance
-    best = f"the best that {machine.name} can do at this setting in {machine.precision.upper()}"
+    best = f"the best that the {view.nouns.processor} can do at this setting in {machine.precision.upper()}"
     lines = f"The line is {best}; area is energy."
     if view.is_modelled:
         lines += " Dots stand on it: their time is a model, and only where they stand along it was counted."
