@@ -414,7 +414,7 @@ def loading_s(program: str) -> float:
     quiet = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_WRONLY, 0) for number in (1, 2)]
     try:
         # It maps the program and its libraries, and lists them.
-        pid = os.posix_spawn(loader, [loader, "--list", path], os.environ, file_actions=quiet)
+        pid = os.posix_spawn(loader, [os.fsdecode(loader), "--list", path], os.environ, file_actions=quiet)
     except OSError:
         return 0.0
     _, status, used = os.wait4(pid, 0)
