@@ -24,7 +24,7 @@ from eprof.show.words.blocks import (
 )
 from eprof.show.words.blocks import Row as Cells
 from eprof.show.words.cells import Cell, Quantity, Share, Written, plain_text
-from eprof.show.words.numbers import quantity, signed_percent, whole
+from eprof.show.words.numbers import more_or_less, quantity, signed_percent, whole
 
 TITLE = "Waiting for messages"
 BLOCKING = "blocking"
@@ -75,7 +75,7 @@ def headline(document: Comm) -> Headline:
     # What it changes for the largest messages that it pays for.
     row = max((row for threshold in paying for row in document.rows_of(threshold)), key=lambda row: row.bytes)
     if row.relative is not None:
-        joules, latency = (signed_percent(factor - 1) for factor in (row.relative.j_per_mb, row.relative.latency))
+        joules, latency = (more_or_less(factor - 1) for factor in (row.relative.j_per_mb, row.relative.latency))
         text += f": {joules} J/MB at {size_text(row.bytes)}, {latency} latency"
     lead = _PAYS
     if never:

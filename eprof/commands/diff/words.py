@@ -145,7 +145,9 @@ def launched_otherwise(document: Document) -> list[tuple[KernelSide, KernelSide]
     """The kernels of both sides, if they are launched another number of times and nothing tells that it is one work."""
     work = _work_factor(document)
     is_same_work = work is not None and abs(work[1] - 1) < _SAME_WORK
-    if document.nouns.is_of_cpu or is_same_work or not any(fact.what == "launches" for fact in document.unlike):
+    is_known = document.has_energy or document.speedup is not None
+    is_otherwise = any(fact.what == "launches" for fact in document.unlike)
+    if document.nouns.is_of_cpu or is_same_work or not is_known or not is_otherwise:
         return []
     return [
         (kernel.old, kernel.new) for kernel in document.kernels if kernel.old is not None and kernel.new is not None
@@ -166,6 +168,8 @@ def _per_launch(document: Document, kernels: Sequence[tuple[KernelSide, KernelSi
             continue
         factor = sum(new * launches for _, new, launches in amounts) / sum(old for old, _, _ in amounts)
         changes.append(f"{verb} {_times(factor, 'less', 'the same')} {noun}")
+    if not changes:
+        changes = ["is not known to change"]
     before, after = (f"{sum(side.launches for side in sides):g}" for sides in zip(*kernels, strict=True))
     in_all = _from_to(document) if document.has_energy else "".join(_time_change(document, ""))
     text = f"{scope}per launch NEW {listed(changes)}. With {after} launches instead of {before}, in all: {in_all}."
@@ -260,6 +264,10 @@ def _size(document: Document, change: float) -> str:
     less = f"{_times(1 + share, 'less', 'the same')} energy{above_constant(document)}"
     if not ends or is_metered(document):
         return less
+    if share >= 1:
+        return less + bracketed(f"{plain(1 + min(ends))} to {plain(1 + max(ends))}")
+    if 1 + share < _TENTH and max(ends) < 0 and min(ends) > -1:
+        return less + bracketed(f"{plain(1 / (1 + max(ends)))} to {plain(1 / (1 + min(ends)))}")
     interval = percent_span(*sorted(abs(end) for end in ends))
     return less + when(" to " in interval, bracketed(interval))
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from eprof.base.known import gathered
 from eprof.base.marks import Mark
-from eprof.base.text import phrase
+from eprof.base.text import phrase, when
 from eprof.commands.scale import words
 from eprof.commands.scale.schema import MODELLED, Best, Row, Scale
 from eprof.show.page import svg
@@ -61,7 +61,7 @@ def _sections(document: Scale) -> Iterator[Section]:
     if charts := _charts(document):
         legend = (
             "One line for each program, size and clock; of lines that are alike within 2 % one is drawn. Axes are "
-            "logarithmic. Large dots: nothing takes less energy and less time."
+            f"logarithmic.{when(words.stand_out(document), ' Large dots: nothing takes less energy and less time.')}"
         )
         yield card("curves", "Curves", "Efficiency, energy and time", charts, keys(_series(document)), quiet(legend))
     if document.rows[0].parts:
@@ -99,6 +99,7 @@ def _charts(document: Scale) -> Markup:
         ("Energy", "J", "time, s", lambda row: (row.time_s, row.energy_j or 0.0)),
     ]
     shown = []
+    is_rare = words.stand_out(document)
     for title, unit, below, place in charts:
         lines: list[Line] = []
         dots = []
@@ -110,7 +111,7 @@ def _charts(document: Scale) -> Markup:
             lines.append(Line(points, kind % STROKES))
             for row, point in placed:
                 what = f"{name}, {row.processors}: {_joules(document, row)} in {quantity(row.time_s, 's')}"
-                dots.append(Dot(*point, _LARGE if row.pareto else _SMALL, "", what, kind=kind % STROKES))
+                dots.append(Dot(*point, _LARGE if row.pareto and is_rare else _SMALL, "", what, kind=kind % STROKES))
         if len(dots) > 1:
             across, up = axis([dot.x for dot in dots]), axis([dot.y for dot in dots])
             counts = sorted({dot.x for dot in dots})

@@ -10,7 +10,8 @@ from eprof.base.text import pattern
 from eprof.logs.rows.log import BETWEEN, During, Idle, Names
 
 _LONGEST = 1000  # gaps of which a trace is asked what the CPU did meanwhile
-_COUNTER = pattern(r"[\s#:_=-]+\d{1,18}$")  # "IO 190", "ProfilerStep#1": what loops put behind a name
+# What loops put behind a name: "IO 190", "ProfilerStep#1".
+_COUNTER = pattern(r"(?<=[^\s#:_=-])[\s#:_=-]+\d{1,18}$")
 _MOST = 0.8  # of a gap, that what explains it covers
 _MOST_TOLD = 5
 _LAUNCH_NS = 10_000  # about what a launch takes: shorter gaps need no other cause

@@ -587,6 +587,13 @@ def test_cores_in_use_are_an_amount_and_no_other_price():
     assert repeats.change_j == pytest.approx(repeats.tests.energy.change) == pytest.approx(0.35 * 3 * 0.4)
 
 
+def test_other_numbers_of_launches_of_which_nothing_is_known_are_told_alone():
+    sides = [energy({"k": {}}, priced=None, launches={"k": number}) for number in (1, 9)]
+    document = compare([sides[0]], [sides[1]]).typed
+    assert diff_words.headline(document).text == "Energy is not compared, and nothing else is known on both sides."
+    assert diff_words.unlike(document) == "Not the same: launches 1 → 9."
+
+
 def test_why_one_side_has_no_prices_and_what_prices_both():
     old, new = energy({"k": kernel()}, priced=None, device=" (0)"), energy({"k": kernel()})
     assert (
