@@ -1,5 +1,6 @@
 """The page of a report, with its key figures: a function of the document `eprof.profile/1` (docs/profile-json.md)."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -73,6 +74,7 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
         ["report.js"],
         data=Markup(packed.joined(data)),  # noqa: S704  escaped for script tags in `packed`
         title=document.title or "profile",
+        name=re.sub(r"^\S*/", "", document.title) or "profile",
         subtitle=" · ".join(part for part in parts if part),
         headline=headline(full),
         figures=figures(view),

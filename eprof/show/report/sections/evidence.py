@@ -144,9 +144,11 @@ def of_method(view: View) -> Section:
     document, total = view.document, view.energy("total")
     content = {
         "terms": _terms(view, total),
+        "unknown_terms": _unknown_terms(view),
         "total": when(total.value is not None, quantity_of(total, "J")),
         "prices": [_prices(view, costs) for costs in document.prices],
-        "counts": view.words,
+        "counts": {name: word for name, word in view.words.items() if word.value.value is not None},
+        "uncounted": _uncounted(view),
         "kernels": len(view.kernels),
         "definition": document.definition,
         "devices": [_device(view, device) for device in document.devices],
@@ -168,7 +170,7 @@ def _terms(view: View, total: Amount) -> list[Term]:
     terms = []
     for name, word in view.words.items():
         charge = view.charges.get(name)
-        if charge is None or not charge.pays or word.energy.value == 0:
+        if charge is None or not charge.pays or not word.energy.value:
             continue
         count = quantity_of(word.value, COUNTS[name].symbol)
         price = costs_words.price(charge, plain)
@@ -176,6 +178,22 @@ def _terms(view: View, total: Amount) -> list[Term]:
     power = quantity_or("by GPU", view.constant_w, "W")
     time, constant = quantity_of(view.time, "s"), _energy(view.energy(CONSTANT), total)
     return [*terms, (CONSTANT, "Constant power", time, power, *constant)]
+
+
+def _unknown_terms(view: View) -> list[str]:
+    """Terms of the sum of which no energy is known."""
+    paid = [view.words[name] for name, charge in view.charges.items() if charge.pays and name in view.words]
+    return [word.count.label for word in paid if word.energy.value is None]
+
+
+def _uncounted(view: View) -> dict[str, list[str]]:
+    """Counts that are not there, by why."""
+    reasons: dict[str, list[str]] = {}
+    for word in view.words.values():
+        if word.value.value is None:
+            notes = dict.fromkeys(way.note for way in word.how if way.note)
+            reasons.setdefault("; ".join(notes) or "not counted", []).append(word.count.label)
+    return reasons
 
 
 def _energy(amount: Amount, total: Amount) -> tuple[Markup, Markup]:

@@ -291,8 +291,12 @@ def lines(view: View, kernel: schema.Kernel, family: Family) -> list[Line]:
 def _panel(view: View, kernel: schema.Kernel, family: Family) -> Mapping[str, Any]:
     known = lines(view, kernel, family)
     shown = [line for line in known if line.value.value or line.energy.value]
-    left = [line for line in known if line not in shown]
+    # Classes that are paid for with all others, by issue, take nothing of their own.
+    free = [line for line in shown if view.has_energy and line.energy.value == 0]
+    shown = [line for line in shown if line not in free]
+    left = [line for line in known if line not in shown and line not in free]
     labels = {
+        "At no price of their own": [f"{line.count.label} ({line.written_value})" for line in free],
         "Counted, and none": [line.count.label for line in left if line.value.value == 0],
         "Not counted": [line.count.label for line in left if line.value.value is None],
     }
