@@ -367,7 +367,7 @@
     fact("Flop per DRAM byte", "intensity", "plain", "", false, n("intensity"));
     FAMILIES.forEach(family => drawPanel(k, family, joules, panels));
     const [group, most] = Object.entries(joules).reduce((best, each) => each[1] > best[1] ? each : best, ["", 0]);
-    id("one-message").textContent = !most ? "" : D.groupLabels[group] + " takes most above constant power: " +
+    id("one-message").textContent = !most ? "" : "Most above constant power: " + D.groupLabels[group] + ", " +
       quantity(most, "J") + " of " + quantity(n("computation") + n("data"), "J") + ".";
   }
   function linesOf(k, family) {

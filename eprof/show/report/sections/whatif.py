@@ -104,6 +104,6 @@ def clocks_section(view: View) -> Section | None:
     here = when(any(setting.this for setting in clocks.settings), ", outlined: this run")
     if here and view.costs and view.costs.setting_from == "the table's default":
         here = ", outlined: the table's default, as the log tells no clocks"
-    sentence = f"{clock_words(clocks)} In {unit}; ★: the lowest{here}. Modelled: {clocks.assumes}."
+    sentence = f"{clock_words(clocks, view.document)} In {unit}; ★: the lowest{here}. Modelled: {clocks.assumes}."
     content = {"sentence": sentence, "heat": energy_map(cells)}
     return Section("clocks", "Clocks", "Other clock settings", "clocks.html", content)
