@@ -99,8 +99,6 @@
   function value(key, k) {
     if (key === measure) return number(main(), k);
     if (key === "share") return over(number(main(), k), wholeAmount()[0]);
-    if (leave && key === "power") return over(number("above", k), number("time", k));
-    if (leave && key === "perflop") return over(number("above", k), over(number("total", k), number("perflop", k)));
     return number(key, k);
   }
   function marksOf(key, k) {
@@ -350,7 +348,7 @@
   // ---- one kernel
   const FAMILIES = [["computation", "Instructions", "instruction", "instructions"], ["data", "Bytes", "byte", "bytes"]];
   function show(k) {
-    const facts = id("one-facts"), panels = id("one-panels"), best = [0, ""], n = key => number(key, k);
+    const facts = id("one-facts"), panels = id("one-panels"), joules = {}, n = key => number(key, k);
     id("one-name").textContent = D.names[k];
     id("one-device").textContent = device(k);
     facts.textContent = panels.textContent = "";
@@ -367,8 +365,10 @@
     fact("Mean power", "power", "q", "W", true, n("power"));
     fact("Energy per flop", "perflop", "q", "J", true, over(n("perflop"), 1e12));
     fact("Flop per DRAM byte", "intensity", "plain", "", false, n("intensity"));
-    FAMILIES.forEach(family => drawPanel(k, family, best, panels));
-    id("one-message").textContent = best[1];
+    FAMILIES.forEach(family => drawPanel(k, family, joules, panels));
+    const [group, most] = Object.entries(joules).reduce((best, each) => each[1] > best[1] ? each : best, ["", 0]);
+    id("one-message").textContent = !most ? "" : D.groupLabels[group] + " takes most above constant power: " +
+      quantity(most, "J") + " of " + quantity(n("computation") + n("data"), "J") + ".";
   }
   function linesOf(k, family) {
     let whole = 0;
@@ -381,17 +381,13 @@
       };
     });
   }
-  function drawPanel(k, family, best, panels) {
+  function drawPanel(k, family, joules, panels) {
     const lines = linesOf(k, family), some = lines.filter(l => l.n || l.e), energy = number(family[0], k);
     if (!lines.length) return;
-    const above = number("computation", k) + number("data", k);
     let top = 0.0001;
     some.forEach(l => {
       top = Math.max(top, l.ofCount, l.ofEnergy);
-      if (!l.e || l.e <= best[0]) return;
-      best[0] = l.e;
-      best[1] = l.word.label + " takes most above constant power: " + percent(l.e / above) + " of it" +
-        (l.ofCount === null ? "." : ", with " + percent(l.ofCount) + " of the " + family[3] + ".");
+      joules[l.word.group] = (joules[l.word.group] || 0) + (l.e || 0);
     });
     const panel = panels.appendChild(el("div", "panel")), head = panel.appendChild(el("h3", "", family[1]));
     const bits = energy === null ? 0 : mark(family[0], k), left = lines.filter(l => !l.n && !l.e);

@@ -61,10 +61,10 @@ _TENSOR = [
 _ALL = [
     Count("tensor", "instruction", "tensor", "Tensor"),
     *_TENSOR,
-    Count("fp64_narrow", "flop", "fp64", "FP64 in scalar or 128-bit instructions, besides"),
-    Count("fp64_scalar", "flop", "fp64", "FP64 in scalar instructions, besides"),
+    Count("fp64_narrow", "flop", "fp64", "Of these FP64 flops, in scalar or 128-bit instructions"),
+    Count("fp64_scalar", "flop", "fp64", "Of these FP64 flops, in scalar instructions"),
     *_floats(64),
-    Count("fp32_scalar", "flop", "fp32", "FP32 in scalar instructions, besides"),
+    Count("fp32_scalar", "flop", "fp32", "Of these FP32 flops, in scalar instructions"),
     *_floats(32),
     *_floats(16),
     Count("integer", "instruction", "int", "Integer"),

@@ -274,7 +274,6 @@ _TICK_S = 0.02
 _GRACE_S = 5.0
 _SPARED = 2
 _DEVICE_MS = 12  # the column of /proc/diskstats
-_LOADER = re.compile(rb"(/[^\0]*/ld[^\0/]*\.so[^\0/]*)\0")
 _HEAD_BYTES = 4096
 # Python ignores these in itself; a program must not inherit that.
 _PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
@@ -408,13 +407,14 @@ def loading_s(program: str) -> float:
     """The processor time in which the loader starts a program, up to its first own instruction; 0 where it has none."""
     path = shutil.which(program)
     head = Path(path).read_bytes()[:_HEAD_BYTES] if path else b""
-    loader = _LOADER.search(head) if head.startswith(b"\x7fELF") else None
+    words = head.split(b"\0") if head.startswith(b"\x7fELF") else []
+    loader = next((word for word in words if word.startswith(b"/") and b"/ld" in word and b".so" in word), None)
     if path is None or loader is None:
         return 0.0
     quiet = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_WRONLY, 0) for number in (1, 2)]
     try:
         # It maps the program and its libraries, and lists them.
-        pid = os.posix_spawn(loader[1], [loader[1], "--list", path], os.environ, file_actions=quiet)
+        pid = os.posix_spawn(loader, [os.fsdecode(loader), "--list", path], os.environ, file_actions=quiet)
     except OSError:
         return 0.0
     _, status, used = os.wait4(pid, 0)

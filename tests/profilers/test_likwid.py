@@ -143,7 +143,49 @@ def test_152_regions_with_their_calls():
     rows = profile.counted[0].launches.rows
     assert len(rows) == 152
     assert dict(zip(rows.kernel, rows.launches, strict=True))["Tderi_grad_Padrao_NOpt_10"] == 50
-    assert any("inside of another" in note for log in profile.logs for note in log.notes)
+    # 38 regions T_Newton hold three others each; the largest: 1019.984 s, of which 1019.939 s are those of its three.
+    times = dict(zip(rows.kernel, rows.time_s, strict=True))
+    assert times["T_Newton_Padrao_NOpt_4096"] == pytest.approx(0.045123, abs=1e-5)
+    assert times["T_Sist_Lin_Padrao_NOpt_4096"] == 951.8742
+    assert any("T_Newton_" in note and "held other regions" in note for log in profile.logs for note in log.notes)
+
+
+def of_regions(*regions):
+    """A run with regions: their name, seconds, and what each of two threads executed, from a hundred instructions on."""
+    log = ""
+    for name, seconds, executed in regions:
+        cycles = [2 * number for number in executed]
+        events = [("INSTR_RETIRED_ANY", "FIXC0", executed), ("CPU_CLK_UNHALTED_CORE", "FIXC1", cycles)]
+        log += csv("L3", events, name, 2, seconds)
+    return log
+
+
+LEAVES = (("solve", 8.0, [700, 0]), ("init", 1.0, [103, 7]), ("io", 0.9, [193, 3]))
+
+
+@pytest.mark.parametrize(
+    ("regions", "total", "said"),
+    [
+        ((("all", 10.0, [1000, 10]), *LEAVES), 1010, "all held other regions"),
+        ((*LEAVES, ("all", 10.0, [1000, 10])), 1010, "all held other regions"),
+        (
+            (("outer", 11.0, [1210, 10]), ("all", 10.0, [1000, 10]), *LEAVES, ("last", 1.0, [200, 0])),
+            1210,
+            "held other regions",
+        ),
+        # On its first thread it counts less than they do; it has half of its instructions alone; it is as large as one.
+        ((("all", 10.0, [990, 20]), *LEAVES), 2016, "lies inside of"),
+        ((("all", 10.0, [2000, 10]), *LEAVES), 3016, "lies inside of"),
+        ((("one", 8.0, [700, 0]), ("solve", 8.0, [700, 0])), 1400, "lies inside of"),
+    ],
+)
+def test_what_lies_in_other_regions_counts_once(tmp_path, regions, total, said):
+    path = tmp_path / "regions.csv"
+    path.write_text(of_regions(*regions))
+    profile = eprof.load(path)
+    assert sum(counted(profile, "retired")[name][0] for name, *_ in regions) == total
+    (notes,) = (log.notes for log in profile.logs)
+    assert any(said in note for note in notes), notes
 
 
 @needs_data

@@ -247,7 +247,7 @@ def test_heat_map_and_answers(view):
     assert shown.page.locator(".heat td").count() == 28
     assert shown.page.locator(".heat td.now").count() == 1
     assert shown.page.locator(".heat td", has_text="★").count() == 1
-    assert shown.page.locator("#whatif tbody tr").count() == 5
+    assert shown.page.locator("#whatif tbody tr").count() == 6
     shown.page.emulate_media(media="print")
     assert not shown.page.locator("#sliders").is_visible()
 

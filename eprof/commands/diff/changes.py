@@ -402,7 +402,7 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
     @property
     def is_zero(self) -> bool:
         """Whether nothing changed between the sides: every count, time and price known, to the last digit."""
-        paired = (self.statuses == MATCHED).all()
+        paired = (self.statuses == MATCHED).all() and np.array_equal(*self.launches)
         same_prices = np.array_equal(self.old_side.price, self.new_side.price, equal_nan=True)
         same_prices &= np.array_equal(self.old.price, self.new.price, equal_nan=True)
         return bool(paired and same_prices and np.array_equal(self.old.number, self.new.number, equal_nan=True))

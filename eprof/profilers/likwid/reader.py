@@ -11,17 +11,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from itertools import chain, pairwise, zip_longest
 
 import numpy as np
 from msgspec import Struct, convert, field
 from msgspec.structs import replace
 
 from eprof.base import cpus
-from eprof.base.arrays import Columns
+from eprof.base.arrays import Columns, Floats
 from eprof.base.errors import LogError
 from eprof.base.resources import folder
-from eprof.base.text import few, pattern
+from eprof.base.text import few, pattern, when
 from eprof.base.toml import Document
 from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_note
 from eprof.logs.rows.log import (
@@ -29,6 +29,7 @@ from eprof.logs.rows.log import (
     COUNT,
     INTERVAL,
     JOULE,
+    ON_TOTALS,
     OTHER,
     SOCKETS,
     WHOLE_PROGRAM,
@@ -57,6 +58,10 @@ _BETWEEN = pattern(r"[\s,]+")
 _BEFORE_EVENTS = 4
 _TIME_LINE = "time line"
 _NAMED = 3
+# A region holds others where it has hardly more instructions and cycles of its own; counts have 7 digits,
+# and threads do not begin and end a region together.
+_OWN, _ROUNDING, _SKEW = 0.05, 1e-5, 0.01
+_SPECK = 0.01  # of the time: a region that takes less changes no total
 _MOST_CALLS = 10**12  # more are damage
 # Tables with a column for each thread, and how many columns stand before those.
 _TABLES = {"Event": 2, "Region Info": 1, "Metric": 1}
@@ -322,6 +327,7 @@ def read(
         for line in lines:
             walk.feed(line)
     blocks = _with_times(walk.blocks, parts == INTERVAL)
+    of_nesting = list(_unnest(blocks))
     for block in blocks:
         block.add_up()
     blocks = [block for block in blocks if block.counts]
@@ -333,7 +339,7 @@ def read(
     for block in blocks:
         alike.setdefault(block.collection, []).append(block)
     tables = [_table(of_collection, keep, walk.is_scaled, is_cut) for of_collection in alike.values()]
-    notes = [*source.notes, *_notes(blocks, walk.is_scaled, is_cut)]
+    notes = [*source.notes, *of_nesting, *_notes(blocks, walk.is_scaled, is_cut)]
     if keep is not None:
         events = dict.fromkeys(event for block in blocks for event in block.counts)
         not_joules = [event for event in events if event not in (*_EVENTS.joules, *_A64FX.nj)]
@@ -364,6 +370,95 @@ def _with_times(blocks: Sequence[_Block], apart: bool) -> list[_Block]:
     for block in whole.values():
         block.times, block.interval, block.is_share = [f"{begin_s:.9f}"], None, len(whole) > 1
     return made
+
+
+def _unnest(blocks: Sequence[_Block]) -> Iterator[str]:
+    """Leave in each region what no other region inside of it has; yield notes of which those are, and of what is open.
+
+    LIKWID does not tell. A region holds those that follow it (or stand before it, if none does), where it counts no
+    less than their sum of anything and hardly more instructions and cycles, in all runs and groups of events.
+    """
+    series: dict[tuple[object, ...], list[_Block]] = {}
+    seen: Counter[tuple[object, ...]] = Counter()
+    for block in blocks:
+        if block.region != WHOLE_PROGRAM:
+            group = (block.group, *(event for event, _ in block.cells))
+            seen[group, block.region] += 1
+            series.setdefault((group, seen[group, block.region]), []).append(block)
+    inside = [_holders(of_run) or _holders(of_run[::-1]) for of_run in series.values()]
+    names = [{holder.region: [block.region for block in held] for holder, held in each} for each in inside]
+    proven = [
+        region for region in (names[0] if names else ()) if all(each.get(region) == names[0][region] for each in names)
+    ]
+    for holder, held in chain.from_iterable(map(reversed, inside)):  # outermost first, while what they hold is whole
+        if holder.region in proven:
+            whole_cells = _cells_of(holder)
+            parts = np.sum([_cells_of(block) for block in held], axis=0)
+            rest = iter(np.maximum(whole_cells - parts, 0.0).tolist())
+            holder.times = [f"{next(rest):.9f}"]
+            holder.cells = [(event, [next(rest) for _ in numbers]) for event, numbers in holder.cells]
+    if proven:
+        yield f"{ON_TOTALS}{few(proven, 1, 'regions')} held other regions; rows show the rest, so nothing counts twice"
+    siblings = {
+        block.region for holder, held in chain.from_iterable(inside) if holder.region in proven for block in held
+    }
+    alone = {block.region: block for of_run in series.values() for block in of_run if block.region not in siblings}
+    pairs = [pair for both in pairwise(alone.values()) for pair in (both, both[::-1])]
+    # A region that holds others has no room for more.
+    pairs = [
+        (part, whole)
+        for part, whole in pairs
+        if whole.region not in proven and _fits(_cells_of(part), _cells_of(whole))
+    ]
+    if pairs:
+        part, whole = max(pairs, key=lambda pair: pair[0].time_s)
+        matters = part.time_s > _SPECK * sum(block.time_s for block in alone.values())
+        yield (
+            f"{when(matters, ON_TOTALS)}if region {part.region} lies inside of {whole.region}, it counts twice (LIKWID "
+            "does not tell)"
+        )
+
+
+def _cells_of(block: _Block) -> Floats:
+    """The time of a LIKWID block, and all that was counted on its threads."""
+    counts = [number for _, numbers in block.cells for number in numbers]
+    cells: Floats = np.nan_to_num(np.array([block.time_s, *counts]))
+    return cells
+
+
+def _fits(part: Floats, whole: Floats) -> bool:
+    """Whether what was counted in one region may have been counted in another too."""
+    if part.shape != whole.shape:
+        return False
+    rounding = np.full(len(part), _ROUNDING)
+    rounding[0] = _SKEW
+    return bool(((part <= whole * (1 + rounding)) | (whole == 0)).all() and part[0] > 0)
+
+
+def _holders(blocks: Sequence[_Block]) -> list[tuple[_Block, list[_Block]]]:
+    """The regions of a run that hold several of those that follow, each with them; not with those inside of these."""
+    holders = []
+    outer: list[_Block] = []  # the regions behind that nothing holds, the nearest last
+    for block in reversed(blocks):
+        whole = _cells_of(block)
+        names = ["", *(event for event, numbers in block.cells for _ in numbers)]
+        closed = np.array([name.startswith((*_EVENTS.instructions, *_EVENTS.cycles)) for name in names])
+        if not closed.any():
+            closed[0] = True
+        inner: list[_Block] = []
+        part = np.zeros(len(whole))
+        for number, follower in enumerate(reversed(outer), start=1):
+            more = _cells_of(follower)
+            if more.shape != whole.shape or not _fits(part + more, whole):
+                break
+            part = part + more
+            if number > 1 and (part >= (1 - _OWN) * whole)[closed].all():
+                inner = outer[-number:]
+        if inner:
+            holders.append((block, inner))
+            del outer[-len(inner) :]
+        outer.append(block)
+    return holders
 
 
 def _share_time(blocks: Sequence[_Block]) -> None:
@@ -402,8 +497,6 @@ def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[
         )
     if any(_A64FX.nj.keys() <= block.counts.keys() and len(block.joules) < len(_A64FX.nj) for block in blocks):
         yield "EA_CORE, EA_L2 and EA_MEMORY are taken for 8, 32 and 256 nJ a count, as on chips of 48 cores, or for nJ"
-    if len({block.region for block in blocks} - {WHOLE_PROGRAM}) > 1:
-        yield "LIKWID does not tell whether a region lies inside of another; where one does, totals count it twice"
 
 
 def _table(blocks: Sequence[_Block], keep: Container[str] | None, is_scaled: bool, is_cut: bool) -> Table:

@@ -25,6 +25,7 @@ _SPECK = 0.01  # of the energy: a kernel that takes less is not worth a row
 WASTED = 1.2  # times the requested bytes, from which on they are the cause
 AGAIN = 8.0  # bytes of L1 for each of DRAM, from which on a kernel mostly reads again what it has read
 SHORT_S = 10e-6  # launches that take less than this wait for their start
+_NO_WORK = 1e-3  # flops for each byte: fewer are not what it is moved for
 MOSTLY_INTEGER = 30.0  # instructions for each flop, from which on arithmetic is not what a kernel is for
 _HOTTEST = 0.3  # of a function's energy, that its line with most has: worth naming it
 REQUESTED = ("global_read", "global_write")
@@ -179,7 +180,7 @@ def _why_bytes(view: View, entry: Entry, group: str) -> str:
         return f"{plain(moved.value / requested)} times the bytes requested"
     size = at_least(moved, "B")
     intensity = entry.intensity_flop_per_byte
-    if group != "dram" or intensity is None:
+    if group != "dram" or intensity is None or intensity < _NO_WORK:
         return size
     return f"{size}, {plain(intensity)}{NARROW}flop/B"
 
@@ -194,7 +195,7 @@ def _why_instructions(view: View, entry: Entry, group: str) -> str:
         return ""
     flops = view.flops(entry)
     if group in ("int", "other") and flops.value and executed.value < MOSTLY_INTEGER * flops.value:
-        return f"{plain(executed.value / flops.value)} for each flop"
+        return f"{plain(executed.value / flops.value)} instructions a flop"
     unit = COUNTS[words[0]].symbol
     whose = when(words == ["warp_issue"], " warp")
     return at_least(executed, unit) + when(not unit, f"{whose} instructions")

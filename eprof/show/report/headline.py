@@ -19,7 +19,7 @@ from eprof.show.report.trust import (
     lacks_some,
     metered_sentences,
 )
-from eprof.show.report.view import DRAM, Entry, View, contenders
+from eprof.show.report.view import DRAM, WORTH_IT, Entry, View, contenders
 from eprof.show.words.badges import ASSUMED, MISSING, Amount, ratio
 from eprof.show.words.blocks import Headline
 from eprof.show.words.intervals import in_brackets, known
@@ -28,7 +28,6 @@ from eprof.show.words.numbers import percent, percent_span, plain, quantity, spa
 _PARTS = 3
 _CLASSES = {"integer", "control", "load_store", "misc"}  # beside arithmetic: without them instructions are not all
 _SMALL = 0.05  # of the whole: a smaller part is not in the headline
-_WORTH_IT = 0.05  # of the kernels' time: gaps between them, or copies, that take so much
 _FEW_CORES = 0.1  # busy: from here on one decimal says enough
 _MUCH = 0.2  # of all gaps: the longest, where it is worth a name
 _NEARLY_ALL = 0.9  # of what was counted: constant power, beside work whose counts nothing bounds
@@ -68,7 +67,7 @@ def gaps_sentence(view: View) -> str:
     if gaps is None:
         return ""
     parts = []
-    least_s = _WORTH_IT * (view.time.value or math.inf)
+    least_s = WORTH_IT * (view.time.value or math.inf)
     idle_s = gaps.time_s or 0.0
     if idle_s >= least_s:
         joules = phrase(": {} of constant power", gaps.energy_j and quantity(gaps.energy_j, "J"))
@@ -108,9 +107,9 @@ def _of_copies(view: View, gaps: schema.Gaps, has_gaps: bool) -> str:
         return took + when(is_most, joules and f"{joules} where no {view.nouns.kernel} ran meanwhile")
     if has_gaps:
         return took + when(
-            gaps.copied_s >= _WORTH_IT * gaps.copies_s, f", {quantity(gaps.copied_s, 's')} of it in these gaps"
+            gaps.copied_s >= WORTH_IT * gaps.copies_s, f", {quantity(gaps.copied_s, 's')} of it in these gaps"
         )
-    if gaps.alone_s < (1 - _WORTH_IT) * gaps.copies_s:
+    if gaps.alone_s < (1 - WORTH_IT) * gaps.copies_s:
         took += f", {quantity(gaps.alone_s, 's')} of it while no {view.nouns.kernel} ran"
     return took + joules
 

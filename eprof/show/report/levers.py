@@ -100,9 +100,18 @@ class Try(Struct, frozen=True):
         return f"{self.act}: saves {saved} ({percent_span(low, high)} {of}){self.beside}"
 
 
+def worth_trying(view: View) -> list[str]:
+    """All changes that are worth it, with what each saves, the largest first."""
+    return [change.text(*_everything(view)) for change in _sorted(view) if change.saves >= _LITTLE]
+
+
+def _sorted(view: View) -> list[Try]:
+    return sorted(_levers(view), key=lambda change: -change.saves)
+
+
 def what_to_try(view: View) -> Point:
     """What to try: the change that saves most, and what to collect where too little was counted to tell."""
-    changes = sorted(_levers(view), key=lambda change: -change.saves)
+    changes = _sorted(view)
     is_worth_it = bool(changes) and changes[0].saves >= _LITTLE
     texts = [of_loops(view)]
     if is_worth_it:

@@ -6,7 +6,7 @@ from typing import Any
 from markupsafe import Markup
 
 from eprof.base.marks import Mark
-from eprof.base.text import few, phrase
+from eprof.base.text import few, phrase, when
 from eprof.base.vocabulary import CONSTANT, CPU
 from eprof.profile import schema
 from eprof.show.page import frame
@@ -16,13 +16,13 @@ from eprof.show.report.headline import headline
 from eprof.show.report.levers import what_to_try
 from eprof.show.report.sections import Section, evidence, kernels, limits, table, whatif, where
 from eprof.show.report.trust import trust
-from eprof.show.report.view import DRAM, View, power_of, shared, without
+from eprof.show.report.view import DRAM, View, counted_part, power_of, shared, without
 from eprof.show.words import badges
 from eprof.show.words import costs as costs_words
-from eprof.show.words.badges import MISSING, Amount
+from eprof.show.words.badges import MISSING, Amount, ratio
 from eprof.show.words.costs import clocks_and_volts, devices_named
 from eprof.show.words.intervals import known, wide
-from eprof.show.words.numbers import NARROW, percent, plain, quantity, signed_percent, utc
+from eprof.show.words.numbers import NARROW, percent, plain, quantity, signed_percent, span, utc
 
 # To add a section, write `section(view) -> Section | None` and a template in `reports/`, and list it here.
 _ANSWERS: tuple[Callable[[View], Section | None], ...] = (
@@ -49,7 +49,11 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
     document = unmasked(schema.typed(document, schema.Profile))
     full = View(document)
     hidden = shared(document)
-    view = View(without(document, hidden)) if hidden else full
+    shown = without(document, hidden)
+    is_partial = full.energy("total").lower and known(full.interval("total")) is not None
+    if is_partial:
+        shown = counted_part(shown)
+    view = View(shown, is_partial=is_partial)
     # What the numbers rest on is said with the marks that all of them share.
     cards = [card for card in (*(make(view) for make in _ANSWERS), *(make(full) for make in _EVIDENCE)) if card]
     data = {key: text for card in cards for key, text in card.data.items()}
@@ -93,9 +97,13 @@ def figures(view: View) -> list[Figure]:
 def _figures(view: View) -> list[Figure]:
     time = _figure(_time_of(view), view.time, "s")
     if not view.has_energy:
+        unpriced = Figure("Energy", _UNKNOWN, "no cost table" if view.costs is None else "no price")
+        if measured := view.document.energy_j.measured:
+            unpriced = _figure("Energy", Amount(measured), "J", note="measured")
         return [
-            Figure("Energy", _UNKNOWN, "no cost table" if view.costs is None else "no price"),
+            unpriced,
             time,
+            _figure("Mean power", ratio(Amount(measured), view.time), "W", note="measured"),
             _figure("Instructions", view.instructions(view.document), ""),
             _figure("To and from DRAM", view.summed(view.document, DRAM), "B"),
             _meter(view),
@@ -105,12 +113,13 @@ def _figures(view: View) -> list[Figure]:
         constant = view.energy(CONSTANT)
         least_j = view.at_the_roofline(constant.or_zero, lambda kernel: kernel.energy_j.constant)
         least_s = view.at_the_roofline(view.time.or_zero, lambda kernel: kernel.time_s)
-        slower = f"{quantity(constant.or_zero, 'J')} at {percent(modelled.efficiency)} of it"
-        note = f"at the roofline's speed; {slower}"
+        more = when(view.time.lower, f"or more: not all {view.nouns.kernels} have a time; ")
+        note = f"{more}at the roofline's speed, and at {percent(modelled.efficiency)} of it"
+        joules, seconds = span(least_j, constant.or_zero, "J"), span(least_s, view.time.or_zero, "s")
         return [
             above,
-            _figure("Constant power", Amount(least_j, constant.marks), "J", note=note),
-            _figure(_time_of(view), Amount(least_s, view.time.marks), "s", note="at the roofline's speed"),
+            Figure("Constant power", joules, note, constant.marks & ~MISSING),
+            Figure(_time_of(view), seconds, note, view.time.marks & ~MISSING),
             _meter(view),
         ]
     of_flops = _figure("Energy per flop", view.per_flop(view.document), "J")
@@ -118,16 +127,23 @@ def _figures(view: View) -> list[Figure]:
         constant_figure = _figure("Constant power", view.energy(CONSTANT), "J", note="of the cores in use, assumed")
         return [above, constant_figure, time, of_flops, _meter(view)]
     energy, ends = view.energy("total"), view.interval("total")
-    note = f"{view.total_is}{phrase(', {}', wide(ends, 'J'))}"
-    if energy.lower and (pair := known(ends)) is not None:
-        # An interval from the low end of prices on, beside "at least", would be below its own number.
-        energy = Amount(energy.value, energy.marks & ~MISSING)
-        note = f"counted, at most {quantity(pair[1], 'J')} in all"
+    note, of_counted = f"{view.total_is}{phrase(', {}', wide(ends, 'J'))}", ""
+    if view.is_partial and ends:
+        note, of_counted = f"counted, at most {quantity(ends[1] or 0.0, 'J')} in all", "of what was counted"
+    if idle_j := view.idle_j:
+        note = f"{quantity(energy.or_zero, 'J')} of {view.nouns.kernels} and {quantity(idle_j, 'J')} idle; {note}"
+        energy = Amount(energy.or_zero + idle_j, energy.marks)
     power = power_of(view.document)
     if view.time.lower:
         # Energy that lacks the constant part of kernels without a time, over the time of the others, is no power.
         power = Amount(None)
-    return [_figure("Energy", energy, "J", note=note), time, _figure("Mean power", power, "W"), of_flops, _meter(view)]
+    return [
+        _figure("Energy", energy, "J", note=note),
+        time,
+        _figure("Mean power", power, "W", of_counted),
+        of_flops,
+        _meter(view),
+    ]
 
 
 def _time_of(view: View) -> str:

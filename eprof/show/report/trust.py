@@ -6,6 +6,7 @@ from eprof.base.boards import data_sheet
 from eprof.base.gpus import capability_of_label
 from eprof.base.text import capital, few, phrase, uncapital, when
 from eprof.base.vocabulary import CONSTANT, GROUPS
+from eprof.logs.rows.log import ON_TOTALS
 from eprof.profile import schema
 from eprof.profile.metering import BY_TIME
 from eprof.show.report.view import View, Word, by_time_of, energy_of
@@ -28,7 +29,14 @@ _PRICES = {
 
 def trust(view: View) -> Point:
     """The first screen's trust: what the prices are and how far off, what is missing, and where the time is from."""
-    texts = [_verdict(view), *_prices(view), _lacking(view), *_times(view)]
+    of_totals = [note.partition(ON_TOTALS)[2] for note in view.document.warnings if f": {ON_TOTALS}" in note]
+    texts = [
+        _verdict(view),
+        *(capital(f"{note}.") for note in of_totals),
+        *_prices(view),
+        _lacking(view),
+        *_times(view),
+    ]
     return Point("Trust", " ".join(filter(None, texts)))
 
 

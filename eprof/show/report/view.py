@@ -47,6 +47,7 @@ _PROSE = {
     "requested": "requested bytes",
 }
 _ALIKE = 1.1  # without intervals, one part is surely the larger from here on
+WORTH_IT = 0.05  # of the kernels' time: gaps between them, or copies, that take so much
 _ONCE_EACH = {"retired": "instructions", "core_active": "core cycles"}
 # Of the group of other instructions, where no class of them but these is priced.
 _OTHER = {
@@ -124,8 +125,10 @@ class Column(NamedTuple):
 class View:
     """A document with the questions that several sections ask of it."""
 
-    def __init__(self, document: schema.Profile | Mapping[str, Any]) -> None:
+    def __init__(self, document: schema.Profile | Mapping[str, Any], *, is_partial: bool = False) -> None:
+        """is_partial: whether energies are of what was counted, and intervals tell the rest (`counted_part`)."""
         self.document = schema.typed(document, schema.Profile)
+        self.is_partial = is_partial
         self.kernels = self.document.kernels
         self.costs = self.document.costs
         self.several_devices = len(self.document.devices) > 1
@@ -143,6 +146,17 @@ class View:
     def above(self) -> Amount:
         """All energy of the profile above constant power."""
         return above_of(self.document)
+
+    @cached_property
+    def idle_j(self) -> float:
+        """What the GPU takes while no kernel of a trace runs, where a report tells it; no total of the profile has it.
+
+        A meter's total has it already.
+        """
+        gaps = self.document.gaps or None
+        if gaps is None or self.to_meter or (gaps.time_s or 0.0) < WORTH_IT * (self.time.value or math.inf):
+            return 0.0
+        return gaps.energy_j or 0.0
 
     @property
     def is_modelled(self) -> bool:
@@ -548,6 +562,25 @@ def without(document: Document, marks: set[str]) -> Document:
 
     kept: Document = _with_marks(document, rest) if marks else document
     return kept
+
+
+def counted_part(document: schema.Profile) -> schema.Profile:
+    """The document whose energies are no lower bounds but what was counted: for where an interval tells the rest."""
+
+    def rest(words: tuple[str, ...]) -> list[str]:
+        return [word for word in words if word != "missing"]
+
+    def counted(entry: Any) -> Any:
+        return replace(entry, energy_marks=_with_marks(entry.energy_marks, rest, are_marks=True))
+
+    made: schema.Profile = counted(document)
+    return replace(
+        made,
+        kernels=[counted(kernel) for kernel in document.kernels],
+        groups=document.groups and [counted(group) for group in document.groups],
+        operators=document.operators and [counted(operator) for operator in document.operators],
+        what_if=document.what_if and [replace(each, marks=rest(tuple(each.marks))) for each in document.what_if],
+    )
 
 
 def _with_marks(value: Any, rest: Callable[[tuple[str, ...]], list[str]], are_marks: bool = False) -> Any:

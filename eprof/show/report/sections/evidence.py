@@ -87,13 +87,17 @@ def _bars(view: View, total: Amount, measured: float | None) -> Iterator[Row]:
     scale = max(total.or_zero, measured or 0.0, high or 0.0)
     if measured:
         yield _trust_bar("Measured", "constant", Amount(measured), scale)
-    yield _trust_bar("Predicted", "plain", total, scale)
+    is_partial = total.lower and high is not None
+    label = when(is_partial, "Counted") or "Predicted"
+    yield _trust_bar(label, "plain", Amount(total.value, total.marks & ~(MISSING * is_partial)), scale)
     if interval and low is not None and high is not None:
         segment = svg.Segment("plain", 100 * low / scale, 100 * (high - low) / scale)
         bar = svg.bar([segment], f"from {quantity(low, 'J')} to {quantity(high, 'J')}")
         whose = only({costs.interval_is for costs in view.document.prices}) or "The table's intervals"
         if interval.share < 1:
             whose = f"{percent(interval.share)} of {interval.replicas} refits"
+        if is_partial:
+            whose = f"With what was not counted{when(interval.limit_w, ', to the power limit')}"
         yield whose, bar, Markup(span(low, high, "J"))
 
 

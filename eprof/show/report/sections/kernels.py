@@ -254,7 +254,9 @@ def of_one(view: View) -> Section | None:
     ]
     explained = "Bars are shares of the count; energies are not known."
     if view.has_energy:
-        explained = "A filled bar is a share of the energy, the outline around it the share of the count."
+        explained = "Filled: the share of the energy of all instructions, or all bytes; outlined: of their count."
+    if not any(panel["lines"] for panel in panels):
+        explained = ""
     content = {
         "name": kernel.name,
         "device": when(view.several_devices, kernel.device or ""),
@@ -336,11 +338,13 @@ def _count_meter(line: Line, by: float, family: Family, _: Amount) -> Meter:
 
 
 def _message(view: View, kernel: schema.Kernel) -> str:
-    """The kernel's dearest count: "DRAM read takes most above constant power: 71 % of it, with 30 % of the bytes."."""
-    priced = [(line, family) for family in FAMILIES for line in lines(view, kernel, family) if line.energy.value]
-    if not priced:
+    """The kernel's dearest group of counts: "DRAM takes most above constant power: 6.65 of 7.31 mJ."."""
+    joules: dict[str, float] = {}
+    for family in FAMILIES:
+        for line in lines(view, kernel, family):
+            joules[line.count.group] = joules.get(line.count.group, 0.0) + line.energy.or_zero
+    if not any(joules.values()):
         return ""
-    line, family = max(priced, key=lambda pair: pair[0].energy.or_zero)
-    share = percent(line.energy.or_zero / (above_of(kernel).value or 1.0))
-    count = when(line.of_count is not None, f", with {percent(line.of_count or 0.0)} of the {family.plural}")
-    return f"{line.count.label} takes most above constant power: {share} of it{count}."
+    group = max(joules, key=lambda group: joules[group])
+    whole = quantity(above_of(kernel).or_zero, "J")
+    return f"{view.nouns.group(group)} takes most above constant power: {quantity(joules[group], 'J')} of {whole}."

@@ -183,6 +183,7 @@ def _sentence(view: View, machine: schema.Machine, drawable: Sequence[Dot]) -> s
     lines = f"The line is {best}; area is energy."
     if view.is_modelled:
         lines += " Dots stand on it: their time is a model, and only where they stand along it was counted."
+        lines += " Power is that at the roofline's speed, more than elsewhere on this page."
     left = sum(dot.energy_j for dot in drawable if (dot.intensity or 0.0) < balance)
     share = percent(left / (sum(dot.energy_j for dot in drawable) or 1.0))
     side = (

@@ -70,11 +70,11 @@ _ENERGY_COLUMNS = (
         "bytime", "By time", "quantity", "J", "metered energy if it went with time alone", lambda _, k: by_time_of(k)
     ),
     Column("callees", "With callees", "quantity", "J", "with all that it calls, estimated", lambda _, k: callees_of(k)),
-    Column("power", "Power", "quantity", "W", "mean power: energy over time", lambda _, kernel: power_of(kernel)),
+    Column("power", "Power", "quantity", "W", "mean power, with constant power", lambda _, kernel: power_of(kernel)),
     Column("constant", "Constant", "quantity", "J", "constant power times time", _joules(CONSTANT)),
     Column("computation", "Computation", "quantity", "J", "energy of all instructions", _joules(COMPUTATION)),
     Column("data", "Data", "quantity", "J", "energy of all bytes", _joules(DATA)),
-    Column("perflop", "pJ/flop", "plain", "", "energy for each flop", _pj_per_flop),
+    Column("perflop", "pJ/flop", "plain", "", "energy for each flop, with constant power", _pj_per_flop),
     _INTENSITY,
 )
 _INSTRUCTIONS = Column("instructions", "Instructions", "quantity", "", "instructions of all threads", View.instructions)
@@ -230,6 +230,7 @@ def _data(table: _Table) -> dict[str, str]:
         "whole": packed.text({view.measure: table.all, "above": view.above}),
         "watts": packed.text(view.constant_w),
         "groups": packed.text(list(GROUPS)),
+        "groupLabels": packed.text({group: view.nouns.group(group) for group in GROUPS}),
         **_counts(view),
     }
 

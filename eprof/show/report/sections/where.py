@@ -16,7 +16,16 @@ from eprof.show.words.badges import AT_LEAST, MISSING, Amount, quantity_of, shar
 from eprof.show.words.intervals import in_brackets
 from eprof.show.words.numbers import percent, quantity, whole
 
-_SHORT = {"sfu": "SFU", "other": "Other", "shared": "Shared", "system": "Host", "requested": "Requested"}
+_SHORT = {
+    "idle": "Idle",
+    "sfu": "SFU",
+    "other": "Other",
+    "shared": "Shared",
+    "system": "Host",
+    "requested": "Requested",
+}
+_IDLE = "idle"
+_AT_REST = {CONSTANT, _IDLE}
 
 
 def section(view: View) -> Section | None:
@@ -25,13 +34,20 @@ def section(view: View) -> Section | None:
     if not total.value:
         return None
     known = {group: amount for group, amount in view.groups.items() if amount.value}
+    if view.idle_j:
+        # With the rest, so that the bar is all that the heading tells.
+        idle = Amount(view.idle_j, view.energy(CONSTANT).marks)
+        known = {CONSTANT: known.get(CONSTANT, Amount(0.0)), _IDLE: idle} | known
+        total = Amount(total.or_zero + view.idle_j, total.marks)
     everything, above = None, None
     if CONSTANT in known:
         everything = _all(view, total, known)
     if view.above.value:
-        above = _above(view, known)
-    counted = view.counted_energy(view.document)
-    if _is_alone(counted, known):
+        above = _above(view, total, known)
+    counted = total
+    if view.is_above:
+        counted = view.above
+    if _is_alone(view, known):
         counted = Amount(None, counted.marks)  # 100 % of what is known would be no share of anything
     pieces = []
     parts = {COMPUTATION: "Computation", DATA: "data movement", CONSTANT: "constant power"}
@@ -48,12 +64,11 @@ def section(view: View) -> Section | None:
     if constant := constant_range(view):
         pieces.append(escape(constant))
     rows = []
-    for group, amount in view.groups.items():
-        if amount.value is not None:
-            # With its interval where the prices do not tell how large it is.
-            interval = when(not view.is_certain(group), in_brackets(view.interval(group), "J"))
-            label = view.group_label(group) + interval
-            rows.append((group, label, quantity_of(amount, "J"), share_of(amount, counted)))
+    for group, amount in known.items():
+        # With its interval where the prices do not tell how large it is.
+        interval = when(group != _IDLE and not view.is_certain(group), in_brackets(view.interval(group), "J"))
+        label = _label(view, group) + interval
+        rows.append((group, label, quantity_of(amount, "J"), share_of(amount, counted)))
     content = {
         "sentence": Markup("{}.").format(Markup(", ").join(pieces)),
         "all": everything,
@@ -70,27 +85,32 @@ def _all(view: View, total: Amount, known: dict[str, Amount]) -> dict[str, Marku
     Only constant power is named here; there is room for the rest in the enlarged bar.
     """
     segments = _segments(view, known, total)
-    bare = [replace(segment, label=when(segment.group == CONSTANT, segment.label)) for segment in segments]
+    bare = [replace(segment, label=when(segment.group in _AT_REST, segment.label)) for segment in segments]
     parts = _spoken(view, segments)
-    if _is_alone(total, known):
-        bare = [replace(segment, value=quantity(total.or_zero, "J")) for segment in bare]
+    if _is_alone(view, known):
+        bare = [replace(segment, value=quantity(known[segment.group].or_zero, "J")) for segment in bare]
         parts = f"{GROUPS[CONSTANT]}, and parts that are not known"
+    counted = when(view.is_partial, " counted")
     return {
-        "caption": Markup("All {}").format(quantity_of(total, "J")),
-        "bar": svg.labelled(bare, f"{at_least(total, 'J')}: {parts}", open_end=total.lower),
+        "caption": Markup("All {}{}").format(quantity_of(total, "J"), counted),
+        "bar": svg.labelled(bare, f"{at_least(total, 'J')}: {parts}", open_end=total.lower or view.is_partial),
     }
 
 
-def _is_alone(total: Amount, known: dict[str, Amount]) -> bool:
+def _is_alone(view: View, known: dict[str, Amount]) -> bool:
     """Whether constant power is all that is known of a total that has other parts too."""
-    return total.lower and set(known) == {CONSTANT}
+    return (view.energy("total").lower or view.is_partial) and set(known) <= _AT_REST
 
 
-def _above(view: View, known: dict[str, Amount]) -> dict[str, str]:
+def _label(view: View, group: str) -> str:
+    return when(group == _IDLE, f"Idle: no {view.nouns.kernel} runs") or view.group_label(group)
+
+
+def _above(view: View, total: Amount, known: dict[str, Amount]) -> dict[str, str]:
     """The bar of where energy above constant power goes, as wide as the bar of everything."""
     above = view.above
-    segments = _segments(view, {group: amount for group, amount in known.items() if group != CONSTANT}, above)
-    constant = known.get(CONSTANT, Amount(None)).or_zero / (view.energy("total").value or 1.0)
+    segments = _segments(view, {group: amount for group, amount in known.items() if group not in _AT_REST}, above)
+    constant = sum(known[group].or_zero for group in _AT_REST & known.keys()) / (total.value or 1.0)
     boundary = 100 - sum(segment.width for segment in segments if FAMILY_OF[segment.group] == DATA)
     enlarged = when(constant > 0, ", enlarged")
     return {
@@ -110,18 +130,18 @@ def _segments(view: View, parts: dict[str, Amount], whole: Amount) -> list[svg.S
     segments = []
     for bare in svg.laid(((group, amount.or_zero) for group, amount in parts.items()), whole.value or 1.0):
         group, amount = bare.group, parts[bare.group]
-        label = view.group_label(group)
-        if label == view.nouns.group(group):
-            label = _SHORT.get(group, label)
+        label = _SHORT.get(group) or _label(view, group)
+        if group != _IDLE and view.group_label(group) != view.nouns.group(group):
+            label = view.group_label(group)
         value = percent(bare.width / 100)
-        if group == CONSTANT:
+        if group in _AT_REST:
             value += f" · {when(amount.lower, AT_LEAST)}{quantity(amount.or_zero, 'J')}"
         segments.append(replace(bare, label=label, value=value, marks=amount.marks | whole.marks))
     return segments
 
 
 def _spoken(view: View, segments: list[svg.Segment]) -> str:
-    return ", ".join(f"{view.group_label(segment.group)} {percent(segment.width / 100)}" for segment in segments)
+    return ", ".join(f"{_label(view, segment.group)} {percent(segment.width / 100)}" for segment in segments)
 
 
 def _brace(view: View, part: str, name: str) -> Markup:
