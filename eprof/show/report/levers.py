@@ -139,7 +139,13 @@ def _everything(view: View) -> tuple[Amount, str]:
 
 def _how_to_price(view: View) -> str:
     if view.nouns.is_of_cpu:
-        return "name the processor's prices with --costs (eprof costs lists them), or make them: eprof calibrate --cpu"
+        executed = view.instructions(view.document).value
+        if view.document.energy_j.measured is not None and not executed:
+            return (
+                "count what took the joules: `perf stat -a -e "
+                "power/energy-pkg/,cycles,instructions PROGRAM`, or `eprof run PROGRAM`"
+            )
+        return "make this processor's prices: eprof calibrate --cpu (another's, --costs, may be several times off)"
     device = view.document.device
     if device.name is None or capability_of_label(device.name) is not None:
         # As an example a GPU of the logs' compute capability, else one that their profiler can profile.
@@ -157,7 +163,10 @@ def _how_to_count(view: View, has_advice: bool) -> str:
     """The one command that counts what decides where the joules go. has_advice: a change is offered already."""
     rest = when(view.above.value is not None, " the rest")
     if view.nouns.is_of_cpu and "retired" in view.words:
-        return when(not has_advice, "price the rest with a table of this processor's own: eprof calibrate --cpu")
+        more = "`eprof run PROGRAM` (all that this CPU counts, and its joules)"
+        if any(log.format.startswith("likwid") for log in view.document.inputs):
+            more = "likwid-perfctr -g MEM, and -g FLOPS_DP"
+        return when(not has_advice, f"count the rest: {more}")
     if view.nouns.is_of_cpu:
         return f"count{rest} with `eprof run PROGRAM`"
     device = view.document.device
