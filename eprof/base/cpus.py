@@ -24,6 +24,12 @@ def nearest_costs(name: str) -> str | None:
     return next((entry["costs"].text() for section, entry in _sections() if section == known), None)
 
 
+def constant_span_w() -> tuple[float, float]:
+    """From what to what sockets of CPUs draw without work, as far as eprof knows."""
+    section = dict(_sections())[UNNAMED]
+    return section["least_w"].number(), section["most_w"].number()
+
+
 def in_cpuinfo(text: str) -> str | None:
     """The microarchitecture of the first CPU in the text of /proc/cpuinfo; None: not known."""
     first = dict(re.findall(r"^([^:\n]*?)\s*: *(.*?) *$", text.partition("\n\n")[0], re.MULTILINE))

@@ -77,18 +77,18 @@ def with_active_cycles(counts: Counts, costs: Costs, cores: float = 1.0) -> Coun
 
     ESTIMATED and ASSUMED, at the clock of the costs. Of a CPU `cores`: a program may use more, or wait. Of a GPU all
     multiprocessors, or as many as a launch has blocks: some may wait for the last. Of a kernel of which nothing else is
-    priced they stay unknown, for time alone tells nothing of what a GPU did.
+    priced they stay unknown, for time alone tells nothing of what a processor did.
     """
     seconds = counts.rows.time_s
     who = "one core is" if cores == 1 else f"{cores:.3g} cores are"
-    counts = _with_cycles(counts, costs, _OF_CORES, np.full_like(seconds, cores), who)
+    paying = [word for word, charge in costs.charges.items() if charge.pays and word in counts.amounts]
+    is_counted = ~np.isnan(counts.amounts.only(paying)).all(axis=1)
+    counts = _with_cycles(counts, costs, _OF_CORES, np.where(is_counted, cores, np.nan), who)
     if costs.sm_count is None:
         return counts
     busy = np.full_like(seconds, costs.sm_count)
     if counts.shape is not None:
         busy = np.fmin(busy, counts.shape["blocks"] / counts.rows.launches)
-    paying = [word for word, charge in costs.charges.items() if charge.pays and word in counts.amounts]
-    is_counted = ~np.isnan(counts.amounts.only(paying)).all(axis=1)
     return _with_cycles(counts, costs, _OF_SMS, np.where(is_counted, busy, np.nan), "every multiprocessor is")
 
 

@@ -268,9 +268,11 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         known = {part.device.name for part in self.profile.counted if part.device.name}
         if self.profile.is_of_cpu:
             why = "No cost table is made for this CPU" if known else "The logs do not name the CPU"
+            if np.isnan(self.counts.amounts.values).all():
+                return f"{why}, and nothing but time was counted: no table of prices can tell what took the energy."
             return (
-                f"{why}, so no energy is predicted: name a table with --costs (sapphirerapids or icelake-sp), or make "
-                "one (eprof calibrate --cpu, eprof fit)."
+                f"{why}, so no energy is predicted: name a table with --costs (sapphirerapids or icelake-sp, if it is "
+                "such a server), or make one (eprof calibrate --cpu, eprof fit)."
             )
         whose = f"The logs do not name the {self.profile.nouns.processor}"
         if known:

@@ -114,3 +114,37 @@ def test_instructions_are_those_retired(eprof_command, tmp_path):
     (tmp_path / "perf.txt").write_text(text.replace(" 93,000,000,000 cycles\n", ""))
     assumed = " ".join(eprof_command("report", "perf.txt", "-v").stdout.split())
     assert "Active core cycles" in assumed and "instructions a cycle" not in assumed
+
+
+def of_perf(eprof_command, tmp_path, *rows):
+    """What the first screen says of a `perf stat -a` of half a second, in one line."""
+    log = tmp_path / "stat.txt"
+    lines = [
+        "",
+        " Performance counter stats for 'system wide':",
+        "",
+        *rows,
+        "",
+        "       0.500000000 seconds time elapsed",
+    ]
+    log.write_text("\n".join(lines) + "\n")
+    return " ".join(eprof_command("report", log).stdout.split())
+
+
+def test_joules_alone_stand_in_their_row_and_no_table_is_named_for_them(eprof_command, tmp_path):
+    said = of_perf(eprof_command, tmp_path, "    3.68 Joules power/energy-pkg/")
+    assert "system wide 3.68 J 100 %" in said
+    assert "`perf stat -a -e power/energy-pkg/,cycles,instructions PROGRAM`" in said
+    assert "--costs" not in said
+
+
+def test_cycles_that_nobody_counted_are_no_finding(eprof_command, tmp_path):
+    said = of_perf(eprof_command, tmp_path, "    1,301.70 msec task-clock # 2.603 CPUs utilized", "  9,000 ld_spec")
+    assert "core cycles" not in said
+    assert "work that was not counted" in said
+
+
+def test_another_cpus_constant_power_has_no_narrow_range(eprof_command, tmp_path):
+    said = of_perf(eprof_command, tmp_path, "  9,000,000 instructions", "  20,000,000 cycles")
+    assert "97.1 W, assumed: whole sockets draw 14 to 176 W" in said
+    assert "to 49." not in said, "93.9 to 98.8 W, of the one server that the prices were fitted on"

@@ -320,7 +320,7 @@ def seconds(time: str) -> float:
 BYTES = {"B": 1, "Bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 # Domains of RAPL: cores and graphics are inside of packages, and everything is inside of psys.
 _DOMAINS = {"pkg": "packages", "psys": "the whole platform", "cores": "processor cores", "gpu": "the graphics unit"}
-_ENERGY = pattern(r"power/energy-(.*?)/*")
+_ENERGY = pattern(r"power/energy-([^/]*)/*")
 _EXAMPLES = 3
 _INSTRUCTIONS = ("instructions", "inst_retired.any", "ex_ret_instr")
 # Of a socket or a node, where every unit counts; behind it stands how many CPUs the row is of.
@@ -545,11 +545,12 @@ def _nothing(rows: Sequence[_Counted]) -> str:
     what = "no event is in it"
     if names:
         what = f"{few(list(dict.fromkeys(names)), _EXAMPLES)} could not be counted"
+    program = next((row.kernel for row in rows if row.kernel not in (WHOLE_PROGRAM, SYSTEM)), "PROGRAM")
     times = [row.time_s for row in rows if not math.isnan(row.time_s)]
     told = when(times, f"; it tells only that the run took {sum(times):.6g} s")
     return (
         f"perf counted nothing of the processor ({what}), as in virtual machines without counters{told}; count with "
-        "eprof run --profiler callgrind, or on a machine with counters"
+        f"`eprof run --profiler callgrind {program}`, or on a machine with counters"
     )
 
 

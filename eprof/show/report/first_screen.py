@@ -13,7 +13,7 @@ from eprof.show.report.headline import at_least, is_constant_alone, mostly, name
 from eprof.show.report.roofline import reached
 from eprof.show.report.trust import counted_alone
 from eprof.show.report.view import FAMILY_OF, View, above_of, contenders, time_of
-from eprof.show.words.badges import ASSUMED, MISSING, ratio
+from eprof.show.words.badges import ASSUMED, MISSING, Amount, ratio
 from eprof.show.words.blocks import Row, Table, numbers, texts
 from eprof.show.words.cells import Cell, Name, Quantity, Share
 from eprof.show.words.numbers import NARROW, percent, plain, quantity, span
@@ -55,6 +55,9 @@ def where(view: View, most: int = _MOST) -> Table:
     if view.interval("total"):
         common |= MISSING
     unit = {"total": "J", "time": "s"}.get(view.measure, "")
+    measured_j = view.document.energy_j.measured
+    if len(entries) == 1 and unit != "J" and measured_j is not None:  # they are the only row's
+        unit, amounts, everything = "J", [Amount(measured_j)], Amount(measured_j)
     causes = [_cause_text(view, entry) for entry in shown]
     # A cause may tell them already: "12 launches of 1.76 s".
     tells_calls = any(

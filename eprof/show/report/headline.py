@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from eprof.base.boards import data_sheet
+from eprof.base.cpus import constant_span_w
 from eprof.base.text import bracketed, capital, cut, listed, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS
 from eprof.logs.rows.log import BETWEEN
@@ -197,13 +198,19 @@ def _constant_alone(view: View) -> Headline:
         return Headline(
             f"{parts}, and work that was not counted. Shares are of {shares}.", "", constant.marks | MISSING
         )
-    parts = f"{drawn}{in_brackets(view.interval(CONSTANT), 'J')} of constant power{_drawn(view)}"
+    # How well another CPU's constant power is known says nothing of this one's.
+    ends = None if _is_another_cpus(view) else view.interval(CONSTANT)
+    parts = f"{drawn}{in_brackets(ends, 'J')} of constant power{_drawn(view)}"
     most, limit = f"at most {quantity(pair[1], 'J')}", _by_limit(view)
     text = f"{parts}{how}; with work that was not counted, {most}{limit}. Shares are of time."
     if work:
         total = quantity(view.energy("total").or_zero, "J")
         text = f"{total} counted{how}, {most} in all{limit}: {parts} and {work} of work."
     return Headline(text, "", constant.marks | MISSING)
+
+
+def _is_another_cpus(view: View) -> bool:
+    return view.nouns.is_of_cpu and view.costs is not None and view.costs.gpu_match == "other"
 
 
 def _by_limit(view: View) -> str:
@@ -372,6 +379,9 @@ def _drawn(view: View) -> str:
     if not power:
         return ""
     taken = when(view.energy(CONSTANT).marks & ASSUMED, ", assumed,")
+    if _is_another_cpus(view):
+        low_w, high_w = constant_span_w()
+        taken = f", assumed: whole sockets draw {low_w:g} to {high_w:g} W,"
     return f" ({quantity(power, 'W')}{taken} for {at_least(view.time, 's')})"
 
 

@@ -139,7 +139,13 @@ def _everything(view: View) -> tuple[Amount, str]:
 
 def _how_to_price(view: View) -> str:
     if view.nouns.is_of_cpu:
-        return "name the processor's prices with --costs (eprof costs lists them), or make them: eprof calibrate --cpu"
+        executed = view.instructions(view.document).value
+        if view.document.energy_j.measured is not None and not executed:
+            return (
+                "count what took the joules: `perf stat -a -e "
+                "power/energy-pkg/,cycles,instructions PROGRAM`, or `eprof run PROGRAM`"
+            )
+        return "make this processor's prices: eprof calibrate --cpu (another's, --costs, may be several times off)"
     device = view.document.device
     if device.name is None or capability_of_label(device.name) is not None:
         # As an example a GPU of the logs' compute capability, else one that their profiler can profile.
@@ -157,7 +163,10 @@ def _how_to_count(view: View, has_advice: bool) -> str:
     """The one command that counts what decides where the joules go. has_advice: a change is offered already."""
     rest = when(view.above.value is not None, " the rest")
     if view.nouns.is_of_cpu and "retired" in view.words:
-        return when(not has_advice, "price the rest with a table of this processor's own: eprof calibrate --cpu")
+        more = "`eprof run PROGRAM` (all that this CPU counts, and its joules)"
+        if any(log.format.startswith("likwid") for log in view.document.inputs):
+            more = "likwid-perfctr -g MEM, and -g FLOPS_DP"
+        return when(not has_advice, f"count the rest: {more}")
     if view.nouns.is_of_cpu:
         return f"count{rest} with `eprof run PROGRAM`"
     device = view.document.device
@@ -208,19 +217,24 @@ def _fewer_gaps(view: View, everything: float) -> Iterator[Try]:
     rest_s = max(idle_s - gaps.first_s, 0.0)
     if gaps.lasting_s > rest_s - gaps.copied_s and power_w:
         copies = gaps.lasting_s * power_w
+        # Kernels hide no more of them than they last.
+        is_hidden = view.time.or_zero >= gaps.lasting_s / 2
         hedge = when(gaps.alone_s is None, "; nothing where kernels run meanwhile")
-        how = f"keep data on the GPU, or copy while kernels run{hedge}"
+        how = f"keep data on the GPU{when(is_hidden, ', or copy while kernels run')}{hedge}"
         act = f"halve the copies ({quantity(gaps.lasting_s, 's')} in all; {how})"
         yield Try(act, copies / 2 / (everything + copies), of_all=everything + copies)
     elif rest_s and idle:
         idle *= rest_s / idle_s
         act = f"close half of the gaps between kernels ({quantity(rest_s, 's')} in all; {_how_to_close(gaps, rest_s)})"
-        yield Try(act, idle / 2 / (everything + idle), of_all=everything + idle)
+        left_out = when(gaps.first_s > _LITTLE * idle_s, ", first launches left out")
+        yield Try(act, idle / 2 / (everything + idle), beside=left_out, of_all=everything + idle)
 
 
 def _how_to_close(gaps: schema.Gaps, rest_s: float) -> str:
     """What closes gaps, by what the CPU did in most of them, where the trace tells it."""
     doing = next((each for each in gaps.during if rest_s / 2 <= each.time_s <= rest_s), None)
+    if doing is None and rest_s / 2 <= gaps.longest_s <= rest_s:
+        return f"one alone lasts {quantity(gaps.longest_s, 's')}: see what the host does then"
     if doing is None:
         return "streams, CUDA graphs, fewer synchronisations, input that is ready"
     call = doing.doing.rpartition(BETWEEN)[2]

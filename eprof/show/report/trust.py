@@ -105,7 +105,10 @@ def _of_table(view: View, costs: schema.Costs) -> str:
         table = costs_words.at_setting(costs)
         if view.nouns.is_of_cpu:
             table = costs.device  # in full, for it may be old
-        facts = [table, f"another {view.nouns.processor}'s, so joules hold if the two are alike"]
+        alike = "so joules hold if the two are alike"
+        if view.nouns.is_of_cpu and view.document.device.name is None:
+            alike = "so on a desktop, AMD or Arm joules may be several times off"
+        facts = [table, f"another {view.nouns.processor}'s, {alike}"]
     spans = ""
     if (interval := view.document.interval_j) and interval.share >= 1:
         spans = (costs.interval_is or "").partition(";")[0]
@@ -224,7 +227,7 @@ def _lacking(view: View) -> str:
     if capped:
         why = ""
         if view.document.interval_j and view.document.interval_j.limit_w:
-            why = f" (the {view.nouns.board}'s limit)"
+            why = f" (what the {view.nouns.board} may draw)"
         elif sum(bounds[group] or 0.0 for group in groups) > capped:
             why = " (they share the cycles)"
         together = f", {when(len(names) > 1, 'together ')}at most {quantity(capped, 'J')}{why}"
