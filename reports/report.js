@@ -367,7 +367,7 @@
     fact("Flop per DRAM byte", "intensity", "plain", "", false, n("intensity"));
     FAMILIES.forEach(family => drawPanel(k, family, joules, panels));
     const [group, most] = Object.entries(joules).reduce((best, each) => each[1] > best[1] ? each : best, ["", 0]);
-    id("one-message").textContent = !most ? "" : D.groupLabels[group] + " takes most above constant power: " +
+    id("one-message").textContent = !most ? "" : "Most above constant power: " + D.groupLabels[group] + ", " +
       quantity(most, "J") + " of " + quantity(n("computation") + n("data"), "J") + ".";
   }
   function linesOf(k, family) {
@@ -382,7 +382,7 @@
     });
   }
   function drawPanel(k, family, joules, panels) {
-    const lines = linesOf(k, family), some = lines.filter(l => l.n || l.e), energy = number(family[0], k);
+    const lines = linesOf(k, family), free = l => measure === "total" && l.n && l.e === 0, some = lines.filter(l => (l.n || l.e) && !free(l)), energy = number(family[0], k);
     if (!lines.length) return;
     let top = 0.0001;
     some.forEach(l => {
@@ -390,18 +390,19 @@
       joules[l.word.group] = (joules[l.word.group] || 0) + (l.e || 0);
     });
     const panel = panels.appendChild(el("div", "panel")), head = panel.appendChild(el("h3", "", family[1]));
-    const bits = energy === null ? 0 : mark(family[0], k), left = lines.filter(l => !l.n && !l.e);
+    const bits = energy === null ? 0 : mark(family[0], k);
     if (energy !== null) fill(head, quantity(energy, "J"), bits, true, head.append(" – "));
     some.forEach(l => panel.appendChild(meter(l, 100 / top, family, bits)));
-    [["Counted, and none: ", l => l.n === 0], ["Not counted: ", l => l.n === null]].forEach(([what, is]) => {
-      const labels = left.filter(is).map(l => l.word.label);
+    [["At no price of their own: ", free], ["Counted, and none: ", l => l.n === 0 && !l.e], ["Not counted: ", l => l.n === null && !l.e]].forEach(([what, is]) => {
+      const labels = lines.filter(is).map(l => l.word.label + (is === free ? " (" + amountOf(l) + ")" : ""));
       if (labels.length) panel.appendChild(el("p", "none", what + labels.join(", ") + "."));
     });
   }
+  function amountOf(l) { return quantity(l.n, { byte: "B", flop: "flop" }[l.word.unit] || ""); }
   function meter(l, by, family, bits) {
     const line = el("div", "meter"), label = line.appendChild(el("span", "label", l.word.label)), small = label.appendChild(el("small"));
     const priced = measure === "total", share = l.ofEnergy === null ? null : percent(l.ofEnergy), ofCount = percent(l.ofCount || 0);
-    const amount = l.n === null ? null : quantity(l.n, { byte: "B", flop: "flop" }[l.word.unit] || ""), counting = l.bits & l.word.mask & ~1;
+    const amount = l.n === null ? null : amountOf(l), counting = l.bits & l.word.mask & ~1;
     let own = l.e === null || l.e || l.bits & 1 ? l.bits : 0;
     if (D.metered && l.e !== null && own & 1) own = own & ~1 | 2;
     const node = svg("svg", {

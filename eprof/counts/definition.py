@@ -41,7 +41,7 @@ SHARES = (
     *("occupancy_limit", "registers_limit", "shared_limit", "block_limit"),
     *("sm_busy", "l1_busy", "l2_busy", "dram_busy"),
 )
-SIGNS = (*SHARES, "fp32_room", "fp64_most", "l1_room", "l2_room")
+SIGNS = (*SHARES, "multiprocessors", "fp32_room", "fp64_most", "l1_room", "l2_room")
 _NAME = pattern(r"(?<![\w.])[A-Za-z_]\w*")
 
 

@@ -359,7 +359,7 @@ def _signs(counts: "Counts") -> list[dict[str, float] | UnsetType]:
     shape, launches = counts.shape, counts.rows.launches
     with np.errstate(divide="ignore", invalid="ignore"):
         conflicts = shape["conflicts"] / (shape["conflicts"] + shape["shared"])
-    shares = {name: shape[name] / launches for name in ("occupancy", *SHARES, "blocks", "threads")}
+    shares = {name: shape[name] / launches for name in ("occupancy", *SHARES, "blocks", "threads", "multiprocessors")}
     shares["bank_conflict"] = np.where(np.isnan(conflicts), shares["bank_conflict"], conflicts)
     rows = zip(*(finite_all(values) for values in shares.values()), strict=True)
     told = [{name: share for name, share in zip(shares, row, strict=True) if share is not None} for row in rows]

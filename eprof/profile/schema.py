@@ -213,9 +213,9 @@ class Kernel(Struct, kw_only=True):
 
     inclusive_j: with all that it calls, where the log tells who calls whom; an estimate (docs/running.md). lines: those
     that take most, where the log tells lines. held: as `costs.held`, where its board's limit binds it. signs: what
-    tells why it waits, in shares: "occupancy", and what `counts.definition.SHARES` names. And the "blocks" of a launch
-    and the "threads" of a block, in the mean. launch_s: the mean time of a launch in the run in which that is shortest,
-    and longest, where runs differ much.
+    tells why it waits, in shares: "occupancy", and what `counts.definition.SHARES` names. And the "blocks" of a launch,
+    the "threads" of a block, in the mean, and the GPU's "multiprocessors". launch_s: the mean time of a launch in the
+    run in which that is shortest, and longest, where runs differ much.
     """
 
     name: str

@@ -12,8 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 import report_support as support
-from conftest import ROOT
+from conftest import ROOT, SHARED
 
+import eprof
 from eprof.base import kernels
 from eprof.base.marks import Mark
 from eprof.base.text import cut, visible
@@ -687,3 +688,39 @@ def test_a_lower_bound_that_the_prices_do_not_tell_is_at_least():
     made["energy_marks"]["total"] = ["missing"]
     text = headline(View(made)).text
     assert text.startswith("At least ") and "the largest part is either DRAM (0 to " in text
+
+
+# ------------------------------------------------------------------------------------------- one number, said once
+
+
+def page_of(log):
+    path = SHARED / log
+    if not path.exists():
+        pytest.skip(f"needs the real log {path.name}, which is not part of this project")
+    document = eprof.load(str(path)).energy().document()
+    return document, re.sub(r"\s+", " ", Page(html(document)).text.replace(N, " "))
+
+
+def test_idle_time_is_in_the_total_and_no_lower_bound_stands_beside_an_interval():
+    document, text = page_of("traces/kineto/tracelens-h100-bert-small.json.gz")
+    total = quantity(document["energy_j"]["total"] + document["gaps"]["energy_j"], "J").replace(N, " ")
+    assert f"All {total} counted" in text and "Idle: no kernel runs" in text
+    assert "≥" not in text.partition("Method and provenance")[0]
+
+
+def test_a_meters_joules_are_on_the_card_where_nothing_is_priced():
+    _, text = page_of("cpu/perf-csv-xeon-e5-2630v3-rapl.csv")
+    assert "Energy 3.26 kJ measured" in text and "Mean power 72.2 W" in text
+
+
+def test_what_one_can_change_comes_first_and_the_largest_group_is_named_not_its_largest_class():
+    _, text = page_of("ncu/v100-miniweather-baseline.ncu-rep")
+    first, _, last = text.partition("Nobody can do this")
+    assert "What you can change" in first and "FP64 for free" in last and "FP64 for free" not in first
+    assert "Most above constant power: FP64, 448 mJ of 1.06 J." in text
+    assert "Computing and caches: FP64, FP32," in text  # which the heading names
+
+
+def test_a_speck_without_a_price_makes_no_lower_bounds():
+    _, text = page_of("nvprof/gtx1080ti-cuda8-metrics-summary.csv")
+    assert "≥" not in text and "the table's default, as the log tells no clocks" in text

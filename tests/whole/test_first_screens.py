@@ -386,7 +386,7 @@ def test_multiprocessors_tell_the_board_of_a_log_that_names_none(screens):
         ("nsightful-copy_blocked.ncu.csv", r"coalesce accesses, of whose sectors 75 % are not used", "20 % less time"),
         (
             "cc80-details-page-rules-estimated-speedup.csv",
-            r"more warps .*\(occupancy 12 %: fewer registers",
+            r"more blocks .*\(108 for 108 multiprocessors, occupancy 12 %\)",
             "a fifth less",
         ),
         ("h100-sxm-text-cublas-tf32.txt", r"FP16 for TF32", "22 % less time"),
@@ -414,3 +414,10 @@ def test_a_kernel_ends_sooner_until_the_next_unit_holds_it_back():
     assert sooner(kernel(sm=0.97, l1=0.975, dram=0.25), {"l1": 0.8}) == pytest.approx(0.2), "one pipe, counted twice"
     assert sooner(kernel(sm=0.97, l1=0.3), {"l1": 0.8}) == 0.0
     assert sooner(SimpleNamespace(signs=None), {"dram": 0.8}) == 0.0
+
+
+def test_copies_that_kernels_cannot_hide_are_not_to_be_hidden_by_them(screens):
+    """Half of the copies of the P100's log last 25 ms, its kernels 6."""
+    texts = {name: what_to_try(view).text for name, _, view in screens}
+    assert "copy while" not in texts.get("text-p100-gpu-trace.txt", "")
+    assert "one alone lasts 746\u202fms" in texts.get("k20c-gpu-trace.csv", "one alone lasts 746\u202fms")

@@ -137,7 +137,7 @@ def _unpriced(document: Document) -> str:
         why = f"no cost table is made for the {listed(names)} of {lacking[0]}"
     table = priced.prices[0].name
     if table == "estimated":
-        table = f'"estimated:{priced.devices[0].name}"'
+        table = f'"{priced.devices[0].name}"'
     return f"{capital(why)}; --costs {table} prices both."
 
 

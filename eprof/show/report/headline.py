@@ -26,14 +26,14 @@ from eprof.show.words.blocks import Headline
 from eprof.show.words.intervals import in_brackets, known
 from eprof.show.words.numbers import percent, percent_span, plain, quantity, span, whole
 
-_PARTS = 3
+PARTS = 3
 _CLASSES = {"integer", "control", "load_store", "misc"}  # beside arithmetic: without them instructions are not all
 _SMALL = 0.05  # of the whole: a smaller part is not in the headline
 _FEW_CORES = 0.1  # busy: from here on one decimal says enough
 _MUCH = 0.2  # of all gaps: the longest, where it is worth a name
 _NEARLY_ALL = 0.9  # of what was counted: constant power, beside work whose counts nothing bounds
 _LONGEST_NAME = 30  # of what the CPU did
-_NAMED = 2  # groups of counts that a part is named by
+NAMED = 2  # groups of counts that a part is named by
 _LOOSE, _LOOSE_OF_ITSELF = 0.06, 0.25  # a wider interval of a share is said instead of it
 
 
@@ -327,11 +327,11 @@ def _parts(view: View) -> str:
     if causes is None:
         return "cause unknown"
     if causes.largest == "open":
-        leading = contenders(causes)[:_PARTS]
+        leading = contenders(causes)[:PARTS]
         if len(leading) > 1:
             named = [f"{name_of(view, part)} ({share_of(part)})" for part in leading]
             return f"the largest part is either {listed(named, 'or')}"
-    shown = [part for part in causes.parts[:_PARTS] if part.share >= _SMALL] or causes.parts[:1]
+    shown = [part for part in causes.parts[:PARTS] if part.share >= _SMALL] or causes.parts[:1]
     if causes.largest == "probable":
         named = [f"{name_of(view, part)} ({share_of(part)})" for part in shown]
         return f"the largest part is probably {', then '.join(named)}"
@@ -349,7 +349,7 @@ def share_of(part: schema.Cause) -> str:
 def name_of(view: View, part: schema.Cause) -> str:
     """What a part is called: "DRAM", "FP64 and instruction issue", "data movement"."""
     groups = part.groups
-    if len(groups) <= _NAMED:
+    if len(groups) <= NAMED:
         named = [view.in_prose(group) for group in groups]
         return listed(named)
     families = {COUNTS[word].family for word in COUNTS if COUNTS[word].group in groups}
@@ -364,7 +364,7 @@ def name_of(view: View, part: schema.Cause) -> str:
 
 def mostly(view: View, entry: Entry, part: schema.Cause) -> str:
     """Which group has half of a part of several, and its share: " (DRAM 31 %)"; else empty."""
-    if len(part.groups) <= _NAMED:
+    if len(part.groups) <= NAMED:
         return ""
     known_groups = view.groups_of(entry)
     joules = {group: known_groups.get(group, Amount(None)).or_zero for group in part.groups}

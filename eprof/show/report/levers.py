@@ -217,19 +217,24 @@ def _fewer_gaps(view: View, everything: float) -> Iterator[Try]:
     rest_s = max(idle_s - gaps.first_s, 0.0)
     if gaps.lasting_s > rest_s - gaps.copied_s and power_w:
         copies = gaps.lasting_s * power_w
+        # Kernels hide no more of them than they last.
+        is_hidden = view.time.or_zero >= gaps.lasting_s / 2
         hedge = when(gaps.alone_s is None, "; nothing where kernels run meanwhile")
-        how = f"keep data on the GPU, or copy while kernels run{hedge}"
+        how = f"keep data on the GPU{when(is_hidden, ', or copy while kernels run')}{hedge}"
         act = f"halve the copies ({quantity(gaps.lasting_s, 's')} in all; {how})"
         yield Try(act, copies / 2 / (everything + copies), of_all=everything + copies)
     elif rest_s and idle:
         idle *= rest_s / idle_s
         act = f"close half of the gaps between kernels ({quantity(rest_s, 's')} in all; {_how_to_close(gaps, rest_s)})"
-        yield Try(act, idle / 2 / (everything + idle), of_all=everything + idle)
+        left_out = when(gaps.first_s > _LITTLE * idle_s, ", first launches left out")
+        yield Try(act, idle / 2 / (everything + idle), beside=left_out, of_all=everything + idle)
 
 
 def _how_to_close(gaps: schema.Gaps, rest_s: float) -> str:
     """What closes gaps, by what the CPU did in most of them, where the trace tells it."""
     doing = next((each for each in gaps.during if rest_s / 2 <= each.time_s <= rest_s), None)
+    if doing is None and rest_s / 2 <= gaps.longest_s <= rest_s:
+        return f"one alone lasts {quantity(gaps.longest_s, 's')}: see what the host does then"
     if doing is None:
         return "streams, CUDA graphs, fewer synchronisations, input that is ready"
     call = doing.doing.rpartition(BETWEEN)[2]

@@ -1,5 +1,6 @@
 """The page of a report, with its key figures: a function of the document `eprof.profile/1` (docs/profile-json.md)."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,7 +16,7 @@ from eprof.show.report import components, first_screen, packed
 from eprof.show.report.headline import headline
 from eprof.show.report.levers import what_to_try
 from eprof.show.report.sections import Section, evidence, kernels, limits, table, whatif, where
-from eprof.show.report.trust import trust
+from eprof.show.report.trust import lacks_some, trust
 from eprof.show.report.view import DRAM, View, counted_part, power_of, shared, without
 from eprof.show.words import badges
 from eprof.show.words import costs as costs_words
@@ -50,10 +51,10 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
     full = View(document)
     hidden = shared(document)
     shown = without(document, hidden)
-    is_partial = full.energy("total").lower and known(full.interval("total")) is not None
-    if is_partial:
+    is_told = full.energy("total").lower and known(full.interval("total")) is not None
+    if is_told:
         shown = counted_part(shown)
-    view = View(shown, is_partial=is_partial)
+    view = View(shown, is_partial=is_told and lacks_some(full))
     # What the numbers rest on is said with the marks that all of them share.
     cards = [card for card in (*(make(view) for make in _ANSWERS), *(make(full) for make in _EVIDENCE)) if card]
     data = {key: text for card in cards for key, text in card.data.items()}
@@ -73,6 +74,7 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
         ["report.js"],
         data=Markup(packed.joined(data)),  # noqa: S704  escaped for script tags in `packed`
         title=document.title or "profile",
+        name=re.sub(r"^\S*/", "", document.title) or "profile",
         subtitle=" · ".join(part for part in parts if part),
         headline=headline(full),
         figures=figures(view),
@@ -113,7 +115,7 @@ def _figures(view: View) -> list[Figure]:
         constant = view.energy(CONSTANT)
         least_j = view.at_the_roofline(constant.or_zero, lambda kernel: kernel.energy_j.constant)
         least_s = view.at_the_roofline(view.time.or_zero, lambda kernel: kernel.time_s)
-        more = when(view.time.lower, f"or more: not all {view.nouns.kernels} have a time; ")
+        more = when(view.time.lower, "or more; ")
         note = f"{more}at the roofline's speed, and at {percent(modelled.efficiency)} of it"
         joules, seconds = span(least_j, constant.or_zero, "J"), span(least_s, view.time.or_zero, "s")
         return [

@@ -166,7 +166,7 @@ def _everything(view: View) -> Iterator[Part]:
             speed = f"{reached(first, 'speed_share')} of the roofline's speed{arch}"
             lines.append(f"{view.label(view.kernels[0])}: {speed}; {lever(first)}.")
         if clocks:
-            lines.append(clock_words(clocks))
+            lines.append(clock_words(clocks, document))
         lines += map(answer_words, answers)
         if lines:
             yield Sentence("Modelled, not measured:", Tone.QUIET)

@@ -227,7 +227,7 @@ def _lacking(view: View) -> str:
     if capped:
         why = ""
         if view.document.interval_j and view.document.interval_j.limit_w:
-            why = f" (the {view.nouns.board}'s limit)"
+            why = f" (what the {view.nouns.board} may draw)"
         elif sum(bounds[group] or 0.0 for group in groups) > capped:
             why = " (they share the cycles)"
         together = f", {when(len(names) > 1, 'together ')}at most {quantity(capped, 'J')}{why}"

@@ -65,6 +65,11 @@ def _more_than_nothing(amount: Amount) -> Amount:
     return amount
 
 
+def _told(amount: Amount) -> int:
+    """The marks that stand beside an amount: where none is known, a dash stands for it."""
+    return amount.marks & ~(MISSING * (amount.value is None))
+
+
 def energy_of(entry: Priced, part: str) -> Amount:
     """An energy of a kernel, of a group, of an operator or of the whole: computation, data, constant, total."""
     return Amount(getattr(entry.energy_j, part), bits(getattr(entry.energy_marks, part)))
@@ -529,11 +534,11 @@ class View:
         """Every mark that stands anywhere in the profile's document."""
         marks = self.time.marks
         for word in self.words.values():
-            marks |= word.value.marks
+            marks |= _told(word.value)
         if self.costs is not None:
             marks |= bits([*self.document.marks, *(mark for costs in self.document.prices for mark in costs.marks)])
             for word in self.words.values():
-                marks |= word.energy.marks
+                marks |= _told(word.energy)
         for entry in (*self.charges.values(), *(self.document.what_if or ())):
             marks |= bits(entry.marks)
         return marks
@@ -575,8 +580,13 @@ def counted_part(document: schema.Profile) -> schema.Profile:
         return replace(entry, energy_marks=_with_marks(entry.energy_marks, rest, are_marks=True))
 
     made: schema.Profile = counted(document)
+    clocks = document.clocks
+    if clocks:
+        clocks = replace(clocks, marks=rest(tuple(clocks.marks)))
     return replace(
         made,
+        marks=rest(tuple(document.marks)),
+        clocks=clocks,
         kernels=[counted(kernel) for kernel in document.kernels],
         groups=document.groups and [counted(group) for group in document.groups],
         operators=document.operators and [counted(operator) for operator in document.operators],

@@ -69,9 +69,9 @@ def less_waiting(view: View, everything_j: float) -> Iterator[tuple[str, float]]
         saved_j = STEP * timed_j(kernel)
         if saved_j < STEP * _LITTLE * everything_j:
             continue
-        if view.times_from_l1(kernel) >= AGAIN:
+        if view.times_from_l1(kernel) >= AGAIN and not _few_blocks(view, kernel):
             yield _tiled(view, kernel), saved_j + STEP * of_l1_j
-        elif act := _waits(view, kernel, speed):
+        elif (act := _few_blocks(view, kernel)) or (act := _waits(view, kernel, speed)):
             yield act, saved_j
 
 
@@ -82,6 +82,16 @@ def _tiled(view: View, kernel: schema.Kernel) -> str:
         how = f"keep what {name} reads again and again in registers"
     told = f"L1 moves {plain(again)} bytes for each one of DRAM"
     return f"{how} ({told}): a fifth fewer L1 bytes in a fifth less time"
+
+
+def _few_blocks(view: View, kernel: schema.Kernel) -> str:
+    """To launch more blocks, where there is one at most for each multiprocessor, whatever else would fit."""
+    signs = kernel.signs or {}
+    blocks, sms, occupancy = (signs.get(name, math.inf) for name in ("blocks", "multiprocessors", "occupancy"))
+    if not blocks <= sms < math.inf or occupancy >= _EMPTY:
+        return ""
+    told = f"{blocks:,.0f} for {sms:.0f} multiprocessors, occupancy {percent(occupancy)}"
+    return f"launch more blocks of {view.label(kernel)} ({told}): a fifth less time"
 
 
 def _waits(view: View, kernel: schema.Kernel, speed: float) -> str:

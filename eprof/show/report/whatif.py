@@ -14,20 +14,22 @@ def same_clocks(first: schema.AtClocks, second: schema.AtClocks) -> bool:
     return (first.core_mhz, first.memory_mhz) == (second.core_mhz, second.memory_mhz)
 
 
-def clock_words(clocks: schema.Clocks) -> str:
-    """What other clocks would do: where the lowest energy is, what it saves, what it costs in time."""
+def clock_words(clocks: schema.Clocks, run: schema.Profile) -> str:
+    """What other clocks would do: where the lowest energy is, what it saves, what it costs in time.
+
+    Against the run itself where its own clocks are between those that the table knows.
+    """
     lowest, here = clocks.lowest, next((setting for setting in clocks.settings if setting.this), None)
     least = when("missing" in clocks.marks, "at least ")
     setting = f"{lowest.core_mhz:g}{NARROW}MHz core and {lowest.memory_mhz:g}{NARROW}MHz memory"
     is_lower = any((other.energy_j or math.inf) < (lowest.energy_j or 0.0) for other in clocks.settings)
     within = when(is_lower, " within the board's power limit")
     prediction = f"Lowest prediction{within}: {setting}, {least}{quantity(lowest.energy_j or 0.0, 'J')}"
-    if here is None:
-        return f"{prediction}."
-    if same_clocks(here, lowest):
+    if here is not None and same_clocks(here, lowest):
         return f"{prediction}: this run's setting."
-
-    energy, time = _whatif_change(lowest.energy_j, here.energy_j), _whatif_change(lowest.time_s, here.time_s)
+    before = here or run
+    before_j = before.energy_j.total if isinstance(before, schema.Profile) else before.energy_j
+    energy, time = _whatif_change(lowest.energy_j, before_j), _whatif_change(lowest.time_s, before.time_s)
     changes = f"{prediction}: {energy} energy, {time} time."
     low, high = lowest.energy_range_j or (None, None)
     if low is None or high is None or high <= low * 1.005:

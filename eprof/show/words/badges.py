@@ -123,6 +123,6 @@ def legend(marks: int) -> list[tuple[str, str]]:
         return lines
     return [
         ("≥", "at least this much: something could not be counted or priced"),
-        ("!", "of what is known, for the same reason"),
+        ("!", "a share of what is known, not of all"),
         *lines,
     ]

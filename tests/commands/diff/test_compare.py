@@ -602,7 +602,7 @@ def test_why_one_side_has_no_prices_and_what_prices_both():
     )
     guessed = energy({"k": kernel()}, priced=costs(name="estimated"), device="TITAN Xp (0)")
     lead = diff_words.headline(compare([guessed], [old]).typed).lead
-    assert lead == 'The log of NEW names no GPU; --costs "estimated:TITAN Xp" prices both.'
+    assert lead == 'The log of NEW names no GPU; --costs "TITAN Xp" prices both.'
 
 
 def test_counts_that_repeat_almost_to_the_digit_are_the_same():

@@ -13,11 +13,12 @@ from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.profile import schema
 from eprof.show.page import svg
 from eprof.show.report.sections import Section
-from eprof.show.report.trust import metered_certainty
+from eprof.show.report.trust import lacks_some, metered_certainty
 from eprof.show.report.view import View
 from eprof.show.words import costs as costs_words
 from eprof.show.words.badges import LETTERS, MEANINGS, MISSING, Amount, bits, letters, quantity_of, share_of
 from eprof.show.words.costs import clocks_and_volts
+from eprof.show.words.intervals import known
 from eprof.show.words.numbers import NARROW, percent, plain, quantity, quantity_or, signed_percent, span, utc
 
 Row = tuple[str, Markup, Markup]
@@ -87,9 +88,10 @@ def _bars(view: View, total: Amount, measured: float | None) -> Iterator[Row]:
     scale = max(total.or_zero, measured or 0.0, high or 0.0)
     if measured:
         yield _trust_bar("Measured", "constant", Amount(measured), scale)
-    is_partial = total.lower and high is not None
-    label = when(is_partial, "Counted") or "Predicted"
-    yield _trust_bar(label, "plain", Amount(total.value, total.marks & ~(MISSING * is_partial)), scale)
+    is_partial = high is not None and lacks_some(view)
+    if high is not None:
+        total = Amount(total.value, total.marks & ~MISSING)
+    yield _trust_bar(when(is_partial, "Counted") or "Predicted", "plain", total, scale)
     if interval and low is not None and high is not None:
         segment = svg.Segment("plain", 100 * low / scale, 100 * (high - low) / scale)
         bar = svg.bar([segment], f"from {quantity(low, 'J')} to {quantity(high, 'J')}")
@@ -142,11 +144,15 @@ Term = tuple[str, str, Markup, str, Markup, Markup]
 def of_method(view: View) -> Section:
     """The section on method and provenance; it is always there."""
     document, total = view.document, view.energy("total")
+    if known(view.interval("total")):
+        total = Amount(total.value, total.marks & ~MISSING)
     content = {
         "terms": _terms(view, total),
+        "unknown_terms": _unknown_terms(view),
         "total": when(total.value is not None, quantity_of(total, "J")),
         "prices": [_prices(view, costs) for costs in document.prices],
-        "counts": view.words,
+        "counts": {name: word for name, word in view.words.items() if word.value.value is not None},
+        "uncounted": _uncounted(view),
         "kernels": len(view.kernels),
         "definition": document.definition,
         "devices": [_device(view, device) for device in document.devices],
@@ -168,7 +174,7 @@ def _terms(view: View, total: Amount) -> list[Term]:
     terms = []
     for name, word in view.words.items():
         charge = view.charges.get(name)
-        if charge is None or not charge.pays or word.energy.value == 0:
+        if charge is None or not charge.pays or not word.energy.value:
             continue
         count = quantity_of(word.value, COUNTS[name].symbol)
         price = costs_words.price(charge, plain)
@@ -176,6 +182,22 @@ def _terms(view: View, total: Amount) -> list[Term]:
     power = quantity_or("by GPU", view.constant_w, "W")
     time, constant = quantity_of(view.time, "s"), _energy(view.energy(CONSTANT), total)
     return [*terms, (CONSTANT, "Constant power", time, power, *constant)]
+
+
+def _unknown_terms(view: View) -> list[str]:
+    """Terms of the sum of which no energy is known."""
+    paid = [view.words[name] for name, charge in view.charges.items() if charge.pays and name in view.words]
+    return [word.count.label for word in paid if word.energy.value is None]
+
+
+def _uncounted(view: View) -> dict[str, list[str]]:
+    """Counts that are not there, by why."""
+    reasons: dict[str, list[str]] = {}
+    for word in view.words.values():
+        if word.value.value is None:
+            notes = dict.fromkeys(way.note for way in word.how if way.note)
+            reasons.setdefault("; ".join(notes) or "not counted", []).append(word.count.label)
+    return reasons
 
 
 def _energy(amount: Amount, total: Amount) -> tuple[Markup, Markup]:

@@ -27,6 +27,7 @@ from eprof.show.words.numbers import percent, plain, quantity, span, whole
 SHOWN = 20
 GROUP_ABOVE = 50
 MEMBERS = 3
+_FEWEST = 2  # bars; of one kernel, the bar of all tells the same
 _MOST = 0.8  # of all, that the kernels take which the sentence counts
 UNITS = {"total": "J", "time": "s", "instructions": ""}
 _HEADINGS = {
@@ -59,8 +60,8 @@ class Bunch(Struct, frozen=True):
 
 
 def section(view: View) -> Section | None:
-    """The section on which kernels take most, or None if there is nothing to rank kernels by."""
-    if not view.kernels or not view.ranked(view.document).value:
+    """The section on which kernels take most, or None if there is nothing to rank kernels by, or one kernel."""
+    if len(view.kernels) < _FEWEST or not view.ranked(view.document).value:
         return None
     # A kernel each, or a base name where there are many.
     members: dict[str | int, list[int]] = {place: [place] for place in view.order}
@@ -110,9 +111,6 @@ def _interval(view: View, place: int) -> tuple[float, float] | None:
 
 
 def _sentence(view: View, bunches: list[Bunch]) -> Markup:
-    if len(view.kernels) == 1:
-        return Markup("There is one {}. Bar length is {}.").format(view.nouns.kernel, _LENGTHS[view.measure])
-
     all_kernels = view.ranked(view.document)
     running = list(accumulate(bunch.amount.or_zero for bunch in bunches))
     needed = min(bisect_left(running, _MOST * all_kernels.or_zero) + 1, len(bunches))
@@ -291,8 +289,12 @@ def lines(view: View, kernel: schema.Kernel, family: Family) -> list[Line]:
 def _panel(view: View, kernel: schema.Kernel, family: Family) -> Mapping[str, Any]:
     known = lines(view, kernel, family)
     shown = [line for line in known if line.value.value or line.energy.value]
-    left = [line for line in known if line not in shown]
+    # Classes that are paid for with all others, by issue, take nothing of their own.
+    free = [line for line in shown if view.has_energy and line.energy.value == 0]
+    shown = [line for line in shown if line not in free]
+    left = [line for line in known if line not in shown and line not in free]
     labels = {
+        "At no price of their own": [f"{line.count.label} ({line.written_value})" for line in free],
         "Counted, and none": [line.count.label for line in left if line.value.value == 0],
         "Not counted": [line.count.label for line in left if line.value.value is None],
     }
@@ -338,7 +340,7 @@ def _count_meter(line: Line, by: float, family: Family, _: Amount) -> Meter:
 
 
 def _message(view: View, kernel: schema.Kernel) -> str:
-    """The kernel's dearest group of counts: "DRAM takes most above constant power: 6.65 of 7.31 mJ."."""
+    """The kernel's dearest group of counts: "Most above constant power: DRAM, 6.65 mJ of 7.31 mJ."."""
     joules: dict[str, float] = {}
     for family in FAMILIES:
         for line in lines(view, kernel, family):
@@ -347,4 +349,4 @@ def _message(view: View, kernel: schema.Kernel) -> str:
         return ""
     group = max(joules, key=lambda group: joules[group])
     whole = quantity(above_of(kernel).or_zero, "J")
-    return f"{view.nouns.group(group)} takes most above constant power: {quantity(joules[group], 'J')} of {whole}."
+    return f"Most above constant power: {view.group_label(group)}, {quantity(joules[group], 'J')} of {whole}."

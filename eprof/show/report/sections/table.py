@@ -230,7 +230,7 @@ def _data(table: _Table) -> dict[str, str]:
         "whole": packed.text({view.measure: table.all, "above": view.above}),
         "watts": packed.text(view.constant_w),
         "groups": packed.text(list(GROUPS)),
-        "groupLabels": packed.text({group: view.nouns.group(group) for group in GROUPS}),
+        "groupLabels": packed.text({group: view.group_label(group) for group in GROUPS}),
         **_counts(view),
     }
 

@@ -102,9 +102,8 @@ def clocks_section(view: View) -> Section | None:
         number = quantity(setting.energy_j or 0.0, "J").removesuffix(f"{NARROW}{unit}")
         cells[pair] = HeatCell(number, colour(setting.energy_j, joules), sign, is_now=setting.this)
     here = when(any(setting.this for setting in clocks.settings), ", outlined: this run")
-    setting_from = view.costs and view.costs.setting_from
-    if here and setting_from and "no clocks" in setting_from:
-        here = ", outlined: the table's default, taken for this run's"
-    sentence = f"{clock_words(clocks)} In {unit}; ★: the lowest{here}. Modelled: {clocks.assumes}."
+    if here and view.costs and view.costs.setting_from == "the table's default":
+        here = ", outlined: the table's default, as the log tells no clocks"
+    sentence = f"{clock_words(clocks, view.document)} In {unit}; ★: the lowest{here}. Modelled: {clocks.assumes}."
     content = {"sentence": sentence, "heat": energy_map(cells)}
     return Section("clocks", "Clocks", "Other clock settings", "clocks.html", content)

@@ -1,14 +1,15 @@
 """Where the energy goes: a bar of everything, what is above constant power enlarged, phases and operators."""
 
 from collections import Counter
+from collections.abc import Iterator
 
 from markupsafe import Markup, escape
 from msgspec.structs import replace
 
-from eprof.base.text import when
+from eprof.base.text import capital, listed, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUPS, Count
 from eprof.show.page import svg
-from eprof.show.report.headline import at_least, constant_range
+from eprof.show.report.headline import NAMED, PARTS, at_least, constant_range, name_of
 from eprof.show.report.sections import Section
 from eprof.show.report.tables import group_table, operator_table, operator_words, rank_words
 from eprof.show.report.view import FAMILY_OF, View, energy_of
@@ -74,9 +75,18 @@ def section(view: View) -> Section | None:
         "all": everything,
         "above": above,
         "parts": rows,
+        "joined": list(_joined(view)),
         "unknown": _unknown(view),
     }
     return Section("where", "Where it goes", "Where the energy goes", "where.html", content)
+
+
+def _joined(view: View) -> Iterator[tuple[str, str]]:
+    """The parts of the heading that have several groups, and these."""
+    causes = view.causes_of(view.document)
+    for part in causes.parts[:PARTS] if causes else ():
+        if len(part.groups) > NAMED:
+            yield capital(name_of(view, part)), listed([view.in_prose(group) for group in part.groups])
 
 
 def _all(view: View, total: Amount, known: dict[str, Amount]) -> dict[str, Markup]:
