@@ -623,7 +623,7 @@ def _open(device: Device, of_cpu: bool) -> Iterator[str]:
     numbers = [float(capability) for capability in device.may_be]
     yield (
         f"The logs do not name the GPU, which may have compute capability {alike} has ({told}), and for joules what it "
-        f'is (--costs "estimated:{example(min(numbers), max(numbers))}").'
+        f'is (--costs "{example(min(numbers), max(numbers))}").'
     )
 
 

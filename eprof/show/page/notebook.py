@@ -70,5 +70,6 @@ def _cell(cell: Cell) -> Markup:
 @cache
 def colors() -> dict[str, str]:
     """The colours of groups of counts in a notebook, on light and dark ground alike: the pages' on dark ground."""
-    colours = re.findall(r"--(\w+):\s*(?:(#\w+)|light-dark\(#\w+,\s*(#\w+)\))", asset("report.css"))
-    return {name: plain or dark for name, plain, dark in colours}
+    named = r'(?:\[class\*="-(\w+)"\]\s*\{\s*--c|--(\w+))'  # a group's own rule, or a colour that several share
+    colours = re.findall(named + r":\s*(?:(#\w+)|light-dark\(#\w+,\s*(#\w+)\))", asset("report.css"))
+    return {group or name: plain or dark for group, name, plain, dark in colours}
