@@ -148,3 +148,26 @@ def test_another_cpus_constant_power_has_no_narrow_range(eprof_command, tmp_path
     said = of_perf(eprof_command, tmp_path, "  9,000,000 instructions", "  20,000,000 cycles")
     assert "97.1 W, assumed: whole sockets draw 14 to 176 W" in said
     assert "to 49." not in said, "93.9 to 98.8 W, of the one server that the prices were fitted on"
+
+
+def test_instructions_that_an_arm_executed_speculatively_are_an_estimate_beside_assumed_cycles(eprof_command, tmp_path):
+    log = tmp_path / "stat.txt"
+    rows = "  1,301.70 msec task-clock # 2.603 CPUs utilized\n  803,044,283 INST_SPEC\n"
+    log.write_text(f" Performance counter stats for './a':\n\n{rows}\n 0.5 seconds time elapsed\n")
+    said = " ".join(eprof_command("report", log, "--capability", "neoverse-n1").stdout.split())
+    assert "100 % instructions and assumed core cycles" in said and "803 M instructions" in said
+
+
+def test_a_table_of_measured_runs_is_sent_to_fit(eprof_command, tmp_path):
+    runs = tmp_path / "runs.csv"
+    columns = "benchmark,cluster,ranks,sockets_seen,time_s_mean,core_cycles,instructions,pkg_j,fp64_scalar_inst"
+    runs.write_text(
+        f"{columns},fp64_128_inst,fp64_256_inst,fp64_512_inst,dram_read_b,dram_write_b\na,X,1,1,9,8,7,900,1,1,1,1,1,1\n"
+    )
+    said = eprof_command("report", runs).stderr
+    assert "a table of measured runs; `eprof fit" in said
+
+
+def test_a_table_of_another_cpu_is_called_so(eprof_command):
+    assert "zen5 has no table of its own" in eprof_command("costs", "zen5").stderr
+    assert "no table of its own" not in eprof_command("costs", "sapphirerapids").stderr

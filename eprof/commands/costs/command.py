@@ -60,6 +60,8 @@ def costs(options: argparse.Namespace) -> int:
         table, mistakes = tables.examine(options.name)
     else:
         table = tables.load(options.name)
+        if table.processor == "cpu" and not table.serves(options.name) and options.name.lower() != table.name:
+            say(f"{options.name} has no table of its own; this is the nearest that eprof has.")
     for mistake in mistakes:
         say(mistake)
     if table is None:

@@ -4,6 +4,7 @@ import argparse
 import gc
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import LogError, UnknownLogError
@@ -99,10 +100,13 @@ def report(options: argparse.Namespace) -> int:
     try:
         profile = _loaded(options, has_trace(outputs, options))
     except UnknownLogError as err:
+        from eprof.lab.measurements.reading import is_measurements
         from eprof.lab.power.logs import what_it_is
 
         # Where the only log is a meter's: what it is, and what reads it.
         what = mapped(what_it_is, only(options.inputs))
+        if what is None and len(options.inputs) == 1 and is_measurements(Path(options.inputs[0])):
+            what = f"a table of measured runs; `eprof fit {quote(options.inputs[0])}` makes prices of them"
         if what is None:
             raise
         raise LogError(f"{options.inputs[0]}: this is {what}") from err

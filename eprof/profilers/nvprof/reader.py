@@ -56,6 +56,7 @@ PROFILER_LINE = pattern(
     r'(?:[^,"=]{1,40},){0,3}[ \t]{0,40}(?:==(?P<pid>\d+|PROF|WARNING|ERROR)==|={8}(?!.*=\s*$)) (?P<text>.*)'
 )
 _COMMAND = pattern(r"NVPROF is profiling process (\d+), command: (.*)")
+_OF_POWER = pattern(r"(?i).*(power|watts?|_w\b)")
 _LONGEST = 4000  # characters of a message that are looked at
 # A log has one of these for each launch.
 _ROUTINE = ("Replaying kernel ", "Profiling application: ", "Profiling result:", "Metric result:", "Event result:")
@@ -344,9 +345,12 @@ class Walk:
             if reason is not None:
                 raise LogError(f"{source.path}: {reason}{damaged}")
             example = phrase(" (one says: {})", seen.example_skipped)
+            instead = "give the log as the profiler wrote it"
+            if _OF_POWER.match(example):
+                instead = "watts measured elsewhere go beside a profiler's log, as --energy J (watts times seconds)"
             raise UnknownLogError(
                 f"{source.path}: no log of a profiler that eprof reads ({', '.join(signs())}) was found in "
-                f"{counted(seen.lines, 'line')}{example}; give the log as the profiler wrote it{damaged}"
+                f"{counted(seen.lines, 'line')}{example}; {instead}{damaged}"
             )
         names = store.kernels.names()
         shapes = (

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from eprof.base.known import only
 from eprof.base.labels import DEVICE_WIDTH, WIDTH, labels
 from eprof.base.nouns import nouns_of
-from eprof.base.text import capital
+from eprof.base.text import capital, when
 from eprof.base.vocabulary import (
     COMPUTATION,
     CONSTANT,
@@ -339,7 +339,8 @@ class View:
         """What the only priced counts of a group are called together; empty where it has others."""
         priced = tuple(name for name, word in self.words.items() if word.count.group == group and word.energy.value)
         if priced and set(priced) <= _ONCE_EACH.keys():
-            return " and ".join(_ONCE_EACH[name] for name in priced)
+            made_up = {name for name in priced if self.words[name].value.marks & ASSUMED}
+            return " and ".join(when(name in made_up, "assumed ") + _ONCE_EACH[name] for name in priced)
         return _OTHER.get(priced, "")
 
     # ----------------------------------------------------------------------------------------------------- counts
