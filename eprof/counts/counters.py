@@ -192,7 +192,7 @@ def guess_capability(counter_names: Iterable[str], profiler: str) -> tuple[str, 
     if best == 0:
         return ()
     guesses = [each for definition in scores if scores[definition] == best for each in definition.capabilities]
-    return tuple(sorted(guesses, key=lambda each: (each[0].isdigit() and float(each), each)))
+    return tuple(sorted(guesses, key=lambda each: (len(each) * each[0].isdigit(), each)))
 
 
 @cache

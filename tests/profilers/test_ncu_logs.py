@@ -119,6 +119,15 @@ def test_launches_of_one_kernel_add_up():
     assert any("8 lines are no part of a table" in note for note in log.notes)
 
 
+@pytest.mark.parametrize("log", ["ncu/a100-pcie-cutlass-details-program-output.csv", "nvprof/k20c-metrics-summary.csv"])
+def test_a_ruler_is_no_example_of_skipped_lines(log, tmp_path):
+    if not (SHARED / log).exists():
+        pytest.skip(f"needs the real log {log}, which is not part of this project")
+    path = tmp_path / "log.csv"
+    path.write_text(f"=======\nchecksum 42\n{(SHARED / log).read_text()}")
+    assert read(path).example_skipped == "checksum 42"
+
+
 def test_a_table_rewritten_by_a_script_and_one_of_windows():
     log = real("details-rewritten-by-pandas-unquoted.csv")
     assert log.tables[0].counters.frame().shape[0] == 9

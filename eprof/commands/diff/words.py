@@ -444,7 +444,7 @@ def reading(model: Model) -> str:
         energy = f"{plain(1 / greenup)} times the energy"
     saved = "with so many more bytes, fewer flops could not save any"
     if limit > 0:
-        saved = f"with these bytes NEW saves energy up to {plain(limit)} times the flops of OLD"
+        saved = f"with these bytes NEW saves energy as long as it does at most {plain(limit)} times the flops of OLD"
     return (
         "By flops and DRAM bytes alone, at the peaks of the cost table, NEW would have "
         f"{plain(model.speedup)} times the speed and take {energy}; {saved}."

@@ -178,7 +178,7 @@ _DIRTY = "-dirty"
 _MEANING = {
     "missing": "lower bounds",
     "estimated": "estimated",
-    "assumed": "resting on assumptions",
+    "assumed": "based on assumptions",
     "simulated": "of a simulated device",
 }
 _MOST_NAMED = 4

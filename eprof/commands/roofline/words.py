@@ -137,7 +137,7 @@ def headline(document: schema.Roofline) -> str:
             intensity, balance = dot.intensity_flop_per_byte.dram or 0.0, document.machines[0].time_balance
             limit = by_sign(intensity - balance, "DRAM", "Arithmetic")
             return (
-                f"{name} takes most energy. {limit} limits its speed, and it reaches {speed} of that"
+                f"{name} takes the most energy. {limit} limits its speed, and it reaches {speed} of that"
                 f"{phrase('; {}', mended(dot))}."
             )
     return verdict(document.machines[0], nouns_of(document.processor))

@@ -185,7 +185,8 @@ class _Reader(Struct):
 
     def _skip(self, text: str, number: int = 1) -> None:
         self.skipped += number
-        self.example = self.example or text[:80]
+        if not any(map(str.isalnum, self.example)):  # a ruler: "====="
+            self.example = text[:80]
 
     def _opened(self, section: Section) -> _Table:
         section.part = headers.part_column(section, self.parts_by)

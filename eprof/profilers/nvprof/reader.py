@@ -467,7 +467,9 @@ class Walk:
         self._name_device(line)
         self.seen.skipped_lines += 1
         self._last_skipped = True
-        self.seen.example_skipped = self.seen.example_skipped or self._whole[:_EXAMPLE]
+        # A ruler ("=====") is an example only where all are such.
+        if not any(map(str.isalnum, self.seen.example_skipped or "")):
+            self.seen.example_skipped = self._whole[:_EXAMPLE]
         like_a_row = _LIKE_A_ROW.match(line) is not None
         if isinstance(self._section, Section) and self._section.header.kind != IGNORED:
             # Of an open table, no row, but maybe one before something happened to it.

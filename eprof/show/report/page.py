@@ -133,7 +133,7 @@ def _figures(view: View) -> list[Figure]:
     if view.is_partial and ends:
         note, of_counted = f"counted, at most {quantity(ends[1] or 0.0, 'J')} in all", "of what was counted"
     if idle_j := view.idle_j:
-        note = f"{quantity(energy.or_zero, 'J')} of {view.nouns.kernels} and {quantity(idle_j, 'J')} idle; {note}"
+        note = f"{quantity(idle_j, 'J')} idle; {view.nouns.kernels} {quantity(energy.or_zero, 'J')} {note}"
         energy = Amount(energy.or_zero + idle_j, energy.marks)
     power = power_of(view.document)
     if view.time.lower:

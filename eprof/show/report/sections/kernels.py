@@ -121,6 +121,8 @@ def _sentence(view: View, bunches: list[Bunch]) -> Markup:
     if needed == 1:
         subject = f"One of {whole(len(bunches))} {noun} takes"
     known = when(all_kernels.lower, " of what is known")
+    if view.idle_j:
+        known = f" of the {quantity(all_kernels.or_zero, 'J')} that are not idle"
     grouped = when(is_grouped, " Template instances of one name stand together; open a name to see them.")
     return Markup("{} {}{}. Bar length is {}. Choose a {} to see it below.{}").format(
         subject, share, known, _LENGTHS[view.measure], view.nouns.kernel, grouped
