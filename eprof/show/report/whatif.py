@@ -6,7 +6,7 @@ from eprof.base.text import when
 from eprof.profile import schema
 from eprof.show.words.badges import bits
 from eprof.show.words.cells import signs
-from eprof.show.words.numbers import NARROW, more_or_less, quantity
+from eprof.show.words.numbers import NARROW, more_or_less, quantity, span
 
 
 def same_clocks(first: schema.AtClocks, second: schema.AtClocks) -> bool:
@@ -34,7 +34,7 @@ def clock_words(clocks: schema.Clocks, run: schema.Profile) -> str:
     low, high = lowest.energy_range_j or (None, None)
     if low is None or high is None or high <= low * 1.005:
         return changes
-    return f"{changes} It would be {quantity(low, 'J')} to {quantity(high, 'J')} if times followed one clock alone."
+    return f"{changes} It would be {span(low, high, 'J')} if times followed one clock alone."
 
 
 def _whatif_change(now: float | None, before: float | None) -> str:
