@@ -421,7 +421,7 @@ def _profiled(view: View, counted: list[str]) -> str:
     if counted:
         return f"{kernels} profiled: {' and '.join(counted)} counted{phrase(' in {}', _time(view))}."
     if _time(view):
-        return f"{kernels} {takes} {_time(view)}{when(not gaps_sentence(view), '; nothing else is known')}."
+        return f"{kernels} {takes} {_time(view)}{when(not gaps_sentence(view), '; no work was counted')}."
     return f"{kernels} {was} profiled, but nothing that eprof knows was counted."
 
 

@@ -7,6 +7,7 @@ less of what the work needs (fewer multiplications of a product).
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -34,7 +35,7 @@ from eprof.show.report.loops import (
 from eprof.show.report.products import cheaper_kernels
 from eprof.show.report.trust import counted_alone, lacks_some
 from eprof.show.report.view import DRAM, FAMILY_OF, FLOPS, View, time_of
-from eprof.show.report.waiting import CLOSED, EXCESS, STEP, busy, less_waiting, sooner, timed_j
+from eprof.show.report.waiting import CLOSED, EXCESS, NEAR, STEP, busy, less_waiting, sooner, timed_j
 from eprof.show.words.badges import ASSUMED, Amount
 from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
@@ -86,6 +87,11 @@ class Try(Struct, frozen=True):
     beside: str = ""
     of_all: float | None = None
 
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether it may save as much as is worth a try."""
+        return max(self.ends or (self.saves,)) >= _LITTLE
+
     def text(self, everything: Amount, unit: str) -> str:
         """What to try, as in "... saves 1.74 mJ (15 % of 11.6 mJ), 14 % less time"; in s where no joules are known."""
         whole = self.of_all or everything.or_zero
@@ -102,7 +108,7 @@ class Try(Struct, frozen=True):
 
 def worth_trying(view: View) -> list[str]:
     """All changes that are worth it, with what each saves, the largest first."""
-    return [change.text(*_everything(view)) for change in _sorted(view) if change.saves >= _LITTLE]
+    return [change.text(*_everything(view)) for change in _sorted(view) if change.is_worth_it]
 
 
 def _sorted(view: View) -> list[Try]:
@@ -112,7 +118,7 @@ def _sorted(view: View) -> list[Try]:
 def what_to_try(view: View) -> Point:
     """What to try: the change that saves most, and what to collect where too little was counted to tell."""
     changes = _sorted(view)
-    is_worth_it = bool(changes) and changes[0].saves >= _LITTLE
+    is_worth_it = bool(changes) and changes[0].is_worth_it
     texts = [of_loops(view)]
     if is_worth_it:
         texts = [changes[0].text(*_everything(view))]
@@ -221,7 +227,8 @@ def _fewer_gaps(view: View, everything: float) -> Iterator[Try]:
         is_hidden = view.time.or_zero >= gaps.lasting_s / 2
         hedge = when(gaps.alone_s is None, "; nothing where kernels run meanwhile")
         how = f"keep data on the GPU{when(is_hidden, ', or copy while kernels run')}{hedge}"
-        act = f"halve the copies ({quantity(gaps.lasting_s, 's')} in all; {how})"
+        alone = "in all" if gaps.alone_s is None else f"while no {view.nouns.kernel} runs"
+        act = f"halve the copies ({quantity(gaps.lasting_s, 's')} {alone}; {how})"
         yield Try(act, copies / 2 / (everything + copies), of_all=everything + copies)
     elif rest_s and idle:
         idle *= rest_s / idle_s
@@ -456,16 +463,34 @@ def _fewer_bytes(view: View, everything: float) -> Iterator[Try]:
         saves = STEP * amount.value / everything
         ends = _ends(view, group, everything, saves)
         by_time, time = _by_time(view, everything, view.kernels, {group: 1 - STEP})
+        least, most = by_time, by_time
         for answer in view.document.what_if or ():
             is_it = answer.question == f"{group}=-20%" and answer.time_share and not view.is_modelled
-            if is_it and answer.change_share is not None and not time:
-                # Constant power, whatever a byte costs.
-                by_time, time = -answer.change_share - saves, _time_of(answer.time_share)
-        if ends:
-            ends = max(ends[0] + by_time, 0.0), min(ends[1] + by_time, 1.0)
+            if is_it and answer.change_share is not None and not time and not _is_held_elsewhere(view, group):
+                # Constant power, whatever a byte costs: all of it where kernels are near the roofline, else up to that.
+                most, time = -answer.change_share - saves, _time_of(answer.time_share)
+                least = most * _is_near_the_roofline(view)
+                time = time.replace(", ", f", {when(least < most, 'up to ')}", 1)
+        low, high = ends or (saves, saves)
+        if ends or least < most:
+            ends = max(low + least, 0.0), min(high + most, 1.0)
         how = "; ".join(filter(None, [_mostly_in(view, group), _remedy(view, group)]))
         act = f"move a fifth fewer {view.in_prose(group)} bytes{bracketed(how)}"
-        yield Try(act, saves + by_time, ends, time)
+        yield Try(act, saves + (least + most) / 2, ends, time)
+
+
+def _is_near_the_roofline(view: View) -> bool:
+    """Whether kernels that take most of the time are near the roofline's speed, so that their times go with its."""
+    limits = view.document.limits.kernels if view.document.limits else []
+    times = [time_of(kernel).or_zero for kernel in view.kernels]
+    near_s = sum(time for time, limit in zip(times, limits, strict=False) if (limit.speed_share or 0.0) >= NEAR)
+    return near_s >= sum(times) / 2
+
+
+def _is_held_elsewhere(view: View, group: str) -> bool:
+    """Whether counters tell of a kernel that takes most that another unit is busier than this one."""
+    most = busy(max(view.kernels, key=timed_j))
+    return any(share > most.get(group, 0.0) for share in most.values())
 
 
 def _by_time(
@@ -525,12 +550,15 @@ def _fewer_instructions(view: View, everything: float) -> Iterator[Try]:
         words = [word for word in view.words.values() if word.count.group == group and word.count.unit != "cycle"]
         amount = sum(word.energy.or_zero for word in words)
         if amount and not _is_closed(view, group):
-            saves = STEP * amount / everything
+            saves, cycles = STEP * amount / everything, _counted_cycles(view)
             remedy = _REMEDIES[group]
             if view.nouns.is_of_cpu:
                 remedy = when(not has_wide_vectors(view), "-O3 -march=native; ") + "less work in inner loops"
             how = "; ".join(filter(None, [_mostly_in(view, group), remedy]))
             act = f"execute a fifth fewer {kind}instructions{bracketed(how)}"
+            if cycles is not None and group == "other" and cycles.a_cycle >= _WAITING:
+                yield Try(f"{act} in as many fewer cycles", saves + STEP * cycles.joules / everything)
+                continue
             yield Try(act, saves, _ends(view, group, everything, saves))
 
 
@@ -571,14 +599,24 @@ def _fewer_conflicts(view: View, everything: float) -> Iterator[Try]:
 
 def _fewer_cycles(view: View, everything: float) -> Iterator[Try]:
     """A fifth fewer cycles of a CPU's cores, where most of them pass without an instruction; counted ones."""
+    cycles = _counted_cycles(view)
+    if cycles is not None and 0 < cycles.a_cycle < _WAITING:
+        act = f"wait less for memory and branches ({plain(cycles.a_cycle)} instructions a cycle): a fifth fewer cycles"
+        yield Try(act, STEP * cycles.joules / everything)
+
+
+class _Cycles(NamedTuple):
+    """The cycles of a CPU's cores that were counted: instructions in each, and what all take."""
+
+    a_cycle: float
+    joules: float
+
+
+def _counted_cycles(view: View) -> _Cycles | None:
     executed, cycles = (view.amount(view.document, word) for word in ("retired", "core_active"))
-    if cycles.marks & ASSUMED:
-        return
-    a_cycle = executed.or_zero / (cycles.value or math.inf)
-    if 0 < a_cycle < _WAITING:
-        joules = view.words["core_active"].energy.or_zero
-        act = f"wait less for memory and branches ({plain(a_cycle)} instructions a cycle): a fifth fewer cycles"
-        yield Try(act, STEP * joules / everything)
+    if not cycles.value or cycles.marks & ASSUMED:
+        return None
+    return _Cycles(executed.or_zero / cycles.value, view.words["core_active"].energy.or_zero)
 
 
 def _is_closed(view: View, group: str) -> bool:

@@ -11,7 +11,7 @@ from eprof.show.words.numbers import percent, plain
 
 STEP = 0.2  # what is tried of things that shrink by degrees: a fifth less
 CLOSED = ("cublas", "cudnn", "tensile")  # libraries that come compiled
-_BUSY = 0.6  # of its peak, or of the roofline's speed: what is slower waits
+NEAR = 0.6  # its peak, or the roofline's speed: what is slower waits
 _ONE_UNIT = 0.02  # of the peak: what is counted of multiprocessors holds the pipes to L1 too
 _SAME = 256.0  # bytes of L1 for each of DRAM, from which on they are a thread's own, which no tile shares
 _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
@@ -39,7 +39,7 @@ def sooner(kernel: schema.Kernel, left: Mapping[str, float]) -> float:
     """
     now = busy(kernel)
     most = max(now.values(), default=0.0)
-    if most < _BUSY:
+    if most < NEAR:
         return 0.0
     if now.get("l1", 0.0) > now.get("sm", 0.0) - _ONE_UNIT:
         left = {"sm": left.get("l1", 1.0), **left}
@@ -64,7 +64,7 @@ def less_waiting(view: View, everything_j: float) -> Iterator[tuple[str, float]]
         # What is counted of multiprocessors holds the way to L1 too; alone it does not tell what holds them back.
         speed = max(share or 0.0, *now.values()) if "l1" in now else share or 0.0
         is_short = time_of(kernel).or_zero < SHORT_S * kernel.launches
-        if is_short or not 0 < speed < _BUSY or library_of(kernel.name) in CLOSED:
+        if is_short or not 0 < speed < NEAR or library_of(kernel.name) in CLOSED:
             continue
         saved_j = STEP * timed_j(kernel)
         if saved_j < STEP * _LITTLE * everything_j:
