@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof import logs, profilers
+from eprof.base.boards import data_sheet, sheets_with
 from eprof.base.errors import LogError, MeterError, UsageError
 from eprof.base.gpus import capabilities
 from eprof.base.known import only
@@ -101,26 +102,40 @@ def load(
 
     read, left_out = _read_all(sources.paths, read_one, strict, sources.missing)
     read += _of_frames(sources.frames, parts)
-    joined = logs.combine(read, counters.capability_of, _named(gpu, read))
-    everything, run_notes = _settle(sources.directories, joined, read_one)
-    _check(everything, parts, timeline)
-    launches, notes = _select(everything, kernels)
-    # A -k that leaves out none looks at all of them.
-    whole = len(launches.rows) == len(everything.rows)
-    return build(
-        read,
-        launches,
-        capability=capability,
-        time=time,
-        warnings=[*run_notes, *sources.empty, *_cache_note(reading, sources.paths), *left_out, *_said_of(read), *notes],
-        command_line=command_line or ["eprof", "report", *map(str, sources.given)],
-        run=_only_run(sources, whole),
-        whole=whole,
-        parts=parts,
-        priced_as=_common_pricing(sources.directories),
-        program_s=_program_s(sources),
-        everything=everything,
-    )
+
+    def counted(named: str | None) -> Profile:
+        joined = logs.combine(read, counters.capability_of, named)
+        everything, run_notes = _settle(sources.directories, joined, read_one)
+        _check(everything, parts, timeline)
+        launches, notes = _select(everything, kernels)
+        # A -k that leaves out none looks at all of them.
+        whole = len(launches.rows) == len(everything.rows)
+        return build(
+            read,
+            launches,
+            capability=capability,
+            time=time,
+            warnings=[
+                *run_notes,
+                *sources.empty,
+                *_cache_note(reading, sources.paths),
+                *left_out,
+                *_said_of(read),
+                *notes,
+            ],
+            command_line=command_line or ["eprof", "report", *map(str, sources.given)],
+            run=_only_run(sources, whole),
+            whole=whole,
+            parts=parts,
+            priced_as=_common_pricing(sources.directories),
+            program_s=_program_s(sources),
+            everything=everything,
+        )
+
+    named = _named(gpu, read)
+    profile = counted(named)
+    # What a log tells of its board may rule out the one that the user names: the prices are another GPU's then.
+    return profile if named is None or _may_be(profile, named) else counted(None)
 
 
 def _said_of(read: Sequence[Log]) -> Iterator[str]:
@@ -191,6 +206,13 @@ def _named(gpu: str | None, read: Sequence[Log]) -> str | None:
     if numbers and not may_be:
         return None
     return meant
+
+
+def _may_be(profile: Profile, named: str) -> bool:
+    """Whether the GPU of a profile may be the one of this name, by its multiprocessors and the peak of its DRAM."""
+    sheet = data_sheet(named)
+    own = [part.device for part in profile.counted if part.device.name == named and part.device.capability]
+    return sheet is None or all(sheet in sheets_with(device.capability or "", device.told) for device in own)
 
 
 def _sources(inputs: Sequence[object], parts: str | None, rank: str | None) -> _Sources:

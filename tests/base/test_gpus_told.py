@@ -216,3 +216,27 @@ def test_a_log_tells_the_peak_of_its_boards_dram(tmp_path):
     (counted,) = eprof.load(path, cache=False).counted
     assert counted.device.told == Traits(58, pytest.approx(300.0))
     assert eprof.load(path, cache=False).energy().costs.peaks.power_limit_w == 72
+
+
+def test_a_name_that_the_log_rules_out_is_not_its_gpu(tmp_path):
+    """132 multiprocessors and 3.35 TB/s are an H100: an H200's prices stay another GPU's, and are marked so."""
+    import eprof
+
+    path = tmp_path / "ncu.csv"
+    header = NAMELESS["ncu"].splitlines(keepends=True)[0]
+    metrics = {
+        "Duration": ("ms", 10),
+        "dram__bytes.sum": ("Gbyte", 16.75),
+        "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": ("%", 50),
+        "launch__sm_count": ("", 132),
+    }
+    path.write_text(
+        header
+        + "".join(
+            f'"0","k(int)","0","9.0","Command line profiler metrics","{name}","{unit}","{number}"\n'
+            for name, (unit, number) in metrics.items()
+        )
+    )
+    named = {gpu: eprof.load(path, gpu=gpu, cache=False).counted[0].device.name for gpu in ("h200", "H100 SXM5")}
+    assert named["h200"] == "ncu device 0 (CC 9.0)", named
+    assert named["H100 SXM5"] == "H100 SXM5"

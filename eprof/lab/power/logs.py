@@ -31,6 +31,7 @@ from eprof.lab.power.series import MOST_W, Series
 from eprof.logs.rows import stream
 
 _MOST_BYTES = 256 << 20
+_OF_REPORT = 0.1  # of the lines of a file: what has fewer rows is a report with a table of watts in it
 _FEW = 0.1  # of the samples of a meter may be below 0; what has more is no power drawn
 _MOSTLY = 0.8  # of the moments of several devices have a row of each
 _FALLS = 1 / 3  # of the steps of a counter may be falls; what has more is none
@@ -146,7 +147,7 @@ def what_it_is(path: str) -> str | None:
         lines = _lines(path, _blocks(path, []))
         if (other := _named(others, lines)) is not None:
             return f"{other.what}, which tells no kernels; give its joules with --energy, beside a profiler's log"
-        meter = next((meter for meter in meters if any(rows_of(meter, path, lines))), None)
+        meter = next((meter for meter in meters if _is_told(meter, list(rows_of(meter, path, lines)), lines)), None)
     except (LogError, csv.Error):
         return None
     if meter is None:
@@ -155,6 +156,11 @@ def what_it_is(path: str) -> str | None:
         f"power over time, as {meter.meter} writes it, which tells no kernels: `eprof timeline {quote(path)}` reads "
         "it; or give its joules with --energy, beside a profiler's log"
     )
+
+
+def _is_told(meter: Meter, rows: Sequence[Row], lines: Sequence[str]) -> bool:
+    """Whether a log is a meter's by its rows: of a table of any maker they are no few lines within a long report."""
+    return bool(rows) and (not meter.generic or len(rows) >= _OF_REPORT * len(lines))
 
 
 def _named(others: Iterable[NoSeries], lines: Sequence[str]) -> NoSeries | None:
@@ -248,9 +254,10 @@ def _recognised(path: str, lines: Sequence[str]) -> tuple[Meter, list[Row]]:
             rows = list(rows_of(meter, path, lines))
         except (LogError, csv.Error) as err:
             raise LogError(f"{path}{when(not str(err).startswith(':'), ': ')}{err}") from err
-        if any(not math.isnan(reading.value) for row in rows for reading in row.readings):
+        has_readings = any(not math.isnan(reading.value) for row in rows for reading in row.readings)
+        if has_readings and _is_told(meter, rows, lines):
             return meter, rows
-        is_sure = rows and not (meter.table and meter.table.separator)
+        is_sure = _is_told(meter, rows, lines) and not (meter.table and meter.table.separator)
         empty = empty or ((meter, rows) if is_sure else None)
     if empty is None:
         raise LogError(

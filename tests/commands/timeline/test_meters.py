@@ -358,3 +358,15 @@ def test_a_sensor_that_gives_no_answer_leaves_its_cell_empty(answer, cell):
         return answer
 
     assert components._cell(Component("gpu0", "W", read)) == cell
+
+
+def test_a_table_of_watts_within_a_long_report_is_no_power_log(tmp_path):
+    """As CrayPat writes it: energy, power and time of the program, among hundreds of lines."""
+    from eprof.lab.power.logs import what_it_is
+
+    table = "time_s,power_w\n1.0,100\n2.0,110\n3.0,105\n"
+    log, report = tmp_path / "power.csv", tmp_path / "program.rpt"
+    log.write_text("# node7\n" + table)
+    report.write_text("Profile by function\n" * 200 + table)
+    assert what_it_is(str(log)).startswith("power over time")
+    assert what_it_is(str(report)) is None
