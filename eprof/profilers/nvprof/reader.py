@@ -112,7 +112,7 @@ _SECTIONS: dict[str, type[Section]] = {
     SUMMARY: UsageSection,
 }
 _NEWLINE, _COMMA, _QUOTE, _ZERO, _NINE = b'\n,"09'
-_STEP = 1 << 20  # bytes that stay in the processor's cache
+_STEP = 1 << 18  # bytes that stay in the processor's cache
 _FOUR_BYTES = "<u4"
 _HEADER_STARTS = np.frombuffer(b'"Dev"Sta"Tim"Typ', _FOUR_BYTES)
 _LIKE_A_ROW = pattern(r'(?:[^,]*,){0,3}"?[\w ()./-]+ \(\d+\)"?,(?:[^,]*,){3}')
@@ -565,6 +565,9 @@ class Block:
         ends = np.append(self._ends, len(self.data))[: len(starts)]
         first = self._bytes[starts]
         is_row = (first == _QUOTE) | ((first >= _ZERO) & (first <= _NINE))
-        fours = np.ndarray(len(self.data), _FOUR_BYTES, self.data + bytes(3), strides=(1,))[starts]
-        is_row &= (self._bytes[ends - 1] != _COMMA) & ~np.isin(fours, _HEADER_STARTS)
+        # Of the last bytes no four begin there: they are too short for a header.
+        fours = np.ndarray(max(len(self.data) - 3, 0), _FOUR_BYTES, self.data, strides=(1,))
+        is_header = np.isin(fours[starts[starts < len(fours)]], _HEADER_STARTS)
+        is_row &= self._bytes[ends - 1] != _COMMA
+        is_row[: len(is_header)] &= ~is_header
         return np.append(starts[~is_row], len(self.data))
