@@ -14,7 +14,7 @@ from msgspec import Struct
 from eprof.base.arrays import Array, Bools, Floats, Ints, numbered
 from eprof.base.text import pattern
 from eprof.logs.rows.cells import LARGEST, LEAST_WRONG, RATES, Rates, as_cell, cells
-from eprof.logs.rows.log import BYTES_PER_S, COUNT, PERCENT
+from eprof.logs.rows.log import BYTES_PER_S, COUNT, OTHER, PERCENT
 from eprof.logs.rows.sections import split
 
 if TYPE_CHECKING:
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 # What traces without Correlation_ID put behind a kernel's name.
 LAUNCH_ID = pattern(r" \[[0-9]+\]$")
 _QUOTE, _COMMA, _NEWLINE = b'",\n'
-_SUFFIXES = ("", "%", *RATES)
+_UNITS = ("", "%", *RATES)
+# What cells with these units are, and those with any other.
+_KINDS = np.array([as_cell(kind) for kind in (COUNT, PERCENT, *[BYTES_PER_S] * len(RATES), OTHER)], dtype=np.int8)
 _STEP = 1 << 18  # bytes that stay in the processor's cache
 
 
@@ -122,21 +124,11 @@ class Form(Struct, frozen=True, dict=True):
         return tuple(sorted((*self.names, *self.values, *self.numbers, *self.together)))
 
 
-class _Odd(Struct, frozen=True):
-    """The cells of a column that are no plain numbers: their rows, texts, numbers, units as places in `_SUFFIXES`."""
-
-    rows: Ints
-    texts: pl.Series
-    numbers: Floats
-    units: Array
-
-
 class ParsedRows:
     """Rows that polars parsed; of these `rows` only, by their places."""
 
-    def __init__(self, frame: pl.DataFrame, odd: Mapping[int, _Odd], rows: Ints | slice = slice(None)) -> None:
+    def __init__(self, frame: pl.DataFrame, rows: Ints | slice = slice(None)) -> None:
         self._frame = frame
-        self._odd = odd
         self._rows = rows
         self._coded: dict[int, Coded] = {}
 
@@ -167,22 +159,17 @@ class ParsedRows:
 
     def cells(self, place: int, rates: Rates = RATES) -> tuple[Floats, Array]:
         """A column of values of rows that polars parsed, and what each cell is."""
-        values = self._frame[f"{place} number"].to_numpy()
-        kinds = np.full(len(values), as_cell(COUNT), dtype=np.int8)
-        if place in self._odd:
-            odd = self._odd[place]
-            # Percentages and rates together; what is neither as `cells` reads it, each different text once.
-            scales = {**rates, "%": 1.0, "": np.nan}
-            numbers = odd.numbers * np.array([scales[unit] for unit in _SUFFIXES])[odd.units]
-            units = np.where(
-                odd.units == _SUFFIXES.index("%"), np.int8(as_cell(PERCENT)), np.int8(as_cell(BYTES_PER_S))
-            )
-            is_other = ~(_may_be_count(odd.numbers) & (numbers < LARGEST))
-            if is_other.any():
-                numbers[is_other], units[is_other] = cells(odd.texts.filter(is_other).to_list(), rates)
-            values = values.copy()
-            values[odd.rows], kinds[odd.rows] = numbers, units
-        return values[self._rows], kinds[self._rows]
+        values = self.numbers(place)
+        if f"{place} unit" not in self._frame.columns:
+            return values, np.full(len(values), as_cell(COUNT), dtype=np.int8)
+        units = self._frame[f"{place} unit"].to_numpy()[self._rows]
+        values = values * np.array([1.0, 1.0, *(rates[unit] for unit in RATES), np.nan])[units]
+        kinds = _KINDS[units]
+        is_odd = ~_may_be_count(values)
+        if is_odd.any():
+            texts = self._frame[str(place)].gather(self._places()[is_odd]).to_list()
+            values[is_odd], kinds[is_odd] = cells(texts, rates)
+        return values, kinds
 
     def numbers(self, place: int) -> Floats:
         """A column of numbers; NaN where a cell holds none."""
@@ -194,7 +181,7 @@ class ParsedRows:
 
     def chosen(self, rows: Bools) -> ParsedRows:
         """The parsed rows of the columns where `rows` is true."""
-        return ParsedRows(self._frame, self._odd, self._places()[rows])
+        return ParsedRows(self._frame, self._places()[rows])
 
     def _places(self) -> Ints:
         return np.arange(self._frame.height)[self._rows]
@@ -212,20 +199,6 @@ def _as_number(column: pl.Expr) -> pl.Expr:
 
 def _may_be_count(values: Floats) -> Bools:
     return (values < LEAST_WRONG) & ~np.signbit(values)
-
-
-def _odd_cells(frame: pl.DataFrame, place: int) -> _Odd | None:
-    import polars as pl
-
-    is_odd = ~_may_be_count(frame[f"{place} number"].to_numpy())
-    if not is_odd.any():
-        return None
-    text = pl.col(str(place))
-    number = text.str.strip_chars_end("KMGTB/s%")
-    unit = text.str.slice(number.str.len_chars()).cast(pl.Enum(_SUFFIXES), strict=False).to_physical()
-    odd = frame.lazy().filter(is_odd).select(text, _as_number(number).alias("number"), unit.alias("unit").fill_null(0))
-    cells_ = odd.collect()
-    return _Odd(np.flatnonzero(is_odd), cells_[str(place)], cells_["number"].to_numpy(), cells_["unit"].to_numpy())
 
 
 def codes_that_stay() -> pl.Series:
@@ -253,8 +226,11 @@ def parse(lines: bytes, number: int, form: Form, codes: pl.Series) -> ParsedRows
     if form.with_id is not None:
         columns[form.with_id] = columns[form.with_id].str.replace(LAUNCH_ID.pattern, "").cast(codes.dtype)
     # In the same pass: a pass over a column alone costs as much again.
-    of_numbers = (*form.values, *form.numbers, *form.together)
-    numbers = [_as_number(pl.col(str(place))).alias(f"{place} number") for place in of_numbers]
+    numbers = [_as_number(pl.col(str(place))).alias(f"{place} number") for place in (*form.numbers, *form.together)]
+    for place in form.values:
+        bare = columns[place].str.strip_chars_end("KMGTB/s%")
+        unit = columns[place].str.slice(bare.str.len_chars()).cast(pl.Enum(_UNITS), strict=False).to_physical()
+        numbers += [_as_number(bare).alias(f"{place} number"), unit.fill_null(len(_UNITS)).alias(f"{place} unit")]
     codes_ = [columns[place].to_physical().alias(f"{place} code") for place in form.names]
     is_clean = pl.col(last).is_not_null() & pl.col(beyond).is_null()
     for place in (*form.checked, *form.together):
@@ -270,8 +246,7 @@ def parse(lines: bytes, number: int, form: Form, codes: pl.Series) -> ParsedRows
         return None
     if not all(_may_be_count(frame[f"{place} number"].to_numpy()).all() for place in form.numbers):
         return None
-    odd = {place: _odd_cells(frame, place) for place in form.values}
-    return ParsedRows(frame, {place: cells_ for place, cells_ in odd.items() if cells_ is not None})
+    return ParsedRows(frame)
 
 
 def _quotes_are_plain(lines: bytes, number: int, width: int) -> bool:
