@@ -45,6 +45,11 @@ _OF_FAMILY = {
 }
 
 
+def _in_order(groups: Collection[str]) -> list[str]:
+    """The groups as the vocabulary has them: sums over a set would differ in their last digit from run to run."""
+    return sorted(groups, key=_PLACES.__getitem__)
+
+
 Refits = tuple[Replicas | None, ...]  # of each of `Energy.each`
 
 
@@ -205,8 +210,8 @@ def _of_gpu(energy: "Energy", refits: Replicas) -> schema.Interval:
         groups={group: own for group, own in by_group.items() if own is not None},
         uncounted=_room(draws),
         limit_w=limit_w,
-        computation=ends(_OF_FAMILY[COMPUTATION]),
-        data=ends(_OF_FAMILY[DATA]),
+        computation=ends(_in_order(_OF_FAMILY[COMPUTATION])),
+        data=ends(_in_order(_OF_FAMILY[DATA])),
         constant=by_group[CONSTANT],
     )
 
@@ -410,7 +415,7 @@ def _chosen(
     best: Partition = ()
     most = 0.0
     for partition, least in ways:
-        parts = [[rows[group] for group in part] for part in partition]
+        parts = [[rows[group] for group in _in_order(part)] for part in partition]
         joules_of, draws_of = (np.stack([values[part].sum(axis=0) for part in parts]) for values in (joules, draws))
         certainty = _certainty(joules_of, draws_of)
         if certainty >= least or certainty > most or not best:
@@ -461,7 +466,7 @@ def _causes(partition: Partition, how: str, joules: Floats, draws: Floats, share
     of_joules = joules / joules.sum()
     parts = []
     for row in np.argsort(-of_joules).tolist():
-        part = schema.Cause(sorted(partition[row], key=_PLACES.__getitem__), float(of_joules[row]))
+        part = schema.Cause(_in_order(partition[row]), float(of_joules[row]))
         if draws.shape[1] > 1:
             part.interval = middle(shares[row], part.share, share).tolist()
         parts.append(part)
