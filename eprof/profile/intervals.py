@@ -199,13 +199,16 @@ def _of_gpu(energy: "Energy", refits: Replicas) -> schema.Interval:
     by_group = {group: ends([group]) for group in GROUPS}
     total, most_j = _total_of_gpu(energy, refits), draws.limits.total_j
     limit_w: float | UnsetType = UNSET
+    apart: float | UnsetType = UNSET
+    if refits.apart > 1:
+        apart = refits.apart
     if total is not None and total[1] is not None and math.isclose(total[1], most_j):
         limit_w = most_j / draws.whole_s
     return schema.Interval(
         total=total,
         share=refits.share,
         replicas=refits.fits or refits.number,
-        apart=refits.apart if refits.apart > 1 else UNSET,
+        apart=apart,
         within=refits.within if refits.within > 1 else None,
         groups={group: own for group, own in by_group.items() if own is not None},
         uncounted=_room(draws),
