@@ -7,7 +7,6 @@ less of what the work needs (fewer multiplications of a product).
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -26,17 +25,19 @@ from eprof.show.report.first_screen import CACHED, SHORT_S, WASTED, requested_of
 from eprof.show.report.headline import doing_briefly
 from eprof.show.report.loops import (
     better_loops,
+    fewer_cycles,
     has_wide_vectors,
     is_interpreted,
     is_of_library,
     of_loops,
+    of_retiring,
     without_interpreter,
 )
 from eprof.show.report.products import cheaper_kernels
 from eprof.show.report.trust import counted_alone, lacks_some
 from eprof.show.report.view import DRAM, FAMILY_OF, FLOPS, View, time_of
 from eprof.show.report.waiting import CLOSED, EXCESS, NEAR, STEP, busy, less_waiting, sooner, timed_j
-from eprof.show.words.badges import ASSUMED, Amount
+from eprof.show.words.badges import Amount
 from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
 from eprof.show.words.numbers import NARROW, more_or_less, percent, percent_span, plain, quantity, span
@@ -47,7 +48,6 @@ _MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
 _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on much of these follows from them
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it.
 _OF_A_DIVISION = (5, 8)
-_WAITING = 1.5  # instructions a cycle of a CPU's core: what executes fewer mostly waits for memory, or for branches
 _SECTOR_B = 32  # what DRAM of a GPU moves at least
 _NARROWER = (
     *(("tensor_tf32", "tensor_fp16"), ("tensor_tf32", "tensor_bf16")),
@@ -208,7 +208,7 @@ def _levers(view: View) -> Iterator[Try]:
     yield from _fewer_instructions(view, everything)
     yield from _fewer_conflicts(view, everything)
     yield from (Try(act, saved_j / everything) for act, saved_j in less_waiting(view, everything))
-    yield from _fewer_cycles(view, everything)
+    yield from (Try(act, saved_j / everything) for act, saved_j in fewer_cycles(view))
 
 
 def _fewer_gaps(view: View, everything: float) -> Iterator[Try]:
@@ -550,14 +550,14 @@ def _fewer_instructions(view: View, everything: float) -> Iterator[Try]:
         words = [word for word in view.words.values() if word.count.group == group and word.count.unit != "cycle"]
         amount = sum(word.energy.or_zero for word in words)
         if amount and not _is_closed(view, group):
-            saves, cycles = STEP * amount / everything, _counted_cycles(view)
+            saves, (told, cycles_j) = STEP * amount / everything, of_retiring(view)
             remedy = _REMEDIES[group]
             if view.nouns.is_of_cpu:
                 remedy = when(not has_wide_vectors(view), "-O3 -march=native; ") + "less work in inner loops"
-            how = "; ".join(filter(None, [_mostly_in(view, group), remedy]))
+            how = "; ".join(filter(None, [_mostly_in(view, group), told, remedy]))
             act = f"execute a fifth fewer {kind}instructions{bracketed(how)}"
-            if cycles is not None and group == "other" and cycles.a_cycle >= _WAITING:
-                yield Try(f"{act} in as many fewer cycles", saves + STEP * cycles.joules / everything)
+            if cycles_j and group == "other":
+                yield Try(f"{act} in as many fewer cycles", saves + STEP * cycles_j / everything)
                 continue
             yield Try(act, saves, _ends(view, group, everything, saves))
 
@@ -595,28 +595,6 @@ def _fewer_conflicts(view: View, everything: float) -> Iterator[Try]:
     if spilled_j:
         act = f"spill no registers ({quantity(spilled, 'B')} of local memory): smaller tiles, __launch_bounds__"
         yield Try(act, spilled_j / everything)
-
-
-def _fewer_cycles(view: View, everything: float) -> Iterator[Try]:
-    """A fifth fewer cycles of a CPU's cores, where most of them pass without an instruction; counted ones."""
-    cycles = _counted_cycles(view)
-    if cycles is not None and 0 < cycles.a_cycle < _WAITING:
-        act = f"wait less for memory and branches ({plain(cycles.a_cycle)} instructions a cycle): a fifth fewer cycles"
-        yield Try(act, STEP * cycles.joules / everything)
-
-
-class _Cycles(NamedTuple):
-    """The cycles of a CPU's cores that were counted: instructions in each, and what all take."""
-
-    a_cycle: float
-    joules: float
-
-
-def _counted_cycles(view: View) -> _Cycles | None:
-    executed, cycles = (view.amount(view.document, word) for word in ("retired", "core_active"))
-    if not cycles.value or cycles.marks & ASSUMED:
-        return None
-    return _Cycles(executed.or_zero / cycles.value, view.words["core_active"].energy.or_zero)
 
 
 def _is_closed(view: View, group: str) -> bool:
