@@ -47,8 +47,8 @@ class Try(Struct, frozen=True):
         return self._hoped * self.saves / (self._high or math.inf)
 
     def is_worth_it(self, everything: float) -> bool:
-        """Whether it may save as much as is worth a try."""
-        return self._hoped >= LITTLE * (self.of_all or everything)
+        """Whether it may save as much as is worth a try: half of what can be saved at most."""
+        return max(self._hoped, (self.most or 0.0) / 2) >= LITTLE * (self.of_all or everything)
 
     def text(self, everything: float, unit: str) -> str:
         """What to try, as in "... saves 1.74 mJ (15 % of 11.6 mJ), 14 % less time"; in s where no joules are known.

@@ -8,7 +8,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import cycle
-from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -28,17 +27,19 @@ from eprof.show.report.first_screen import CACHED, SHORT_S, WASTED, requested_of
 from eprof.show.report.headline import doing_briefly
 from eprof.show.report.loops import (
     better_loops,
+    fewer_cycles,
     has_wide_vectors,
     is_interpreted,
     is_of_library,
     of_loops,
+    of_retiring,
     without_interpreter,
 )
 from eprof.show.report.products import cheaper_kernels, least_bytes
 from eprof.show.report.trust import counted_alone, lacks_some
 from eprof.show.report.view import DRAM, FAMILY_OF, FLOPS, View, time_of
 from eprof.show.report.waiting import CLOSED, EXCESS, NEAR, busy, less_waiting, sooner, timed_j
-from eprof.show.words.badges import ASSUMED, Amount
+from eprof.show.words.badges import Amount
 from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
 from eprof.show.words.numbers import NARROW, more_or_less, percent, plain, quantity
@@ -49,7 +50,6 @@ _MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
 _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on much of these follows from them
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it.
 _OF_A_DIVISION = (5, 8)
-_WAITING = 1.5  # instructions a cycle of a CPU's core: what executes fewer mostly waits for memory, or for branches
 _NEARLY_ALL = 0.9  # of short launches: a start that may take so much of them ends nothing
 _NARROWED = 0.5  # of the bytes are left where types are half as wide
 _SECTOR_B = 32  # what DRAM of a GPU moves at least
@@ -174,7 +174,7 @@ def _levers(view: View) -> Iterator[Try]:
         yield Try(loop.act, (loop.least_j + loop.most_j) / 2, (loop.least_j, loop.most_j))
     for levers in (
         *(_narrower_types, _fused, _asked_for, _fewer_bytes, _fewer_uncounted_bytes, _fewer_instructions),
-        *(_fewer_conflicts, less_waiting, _fewer_cycles),
+        *(_fewer_conflicts, less_waiting, fewer_cycles),
     ):
         yield from levers(view)
 
@@ -566,14 +566,14 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
         words = [word for word in view.words.values() if word.count.group == group and word.count.unit != "cycle"]
         amount = sum(word.energy.or_zero for word in words)
         if amount and not _is_closed(view, group):
-            saves, cycles = TENTH * amount, _counted_cycles(view)
+            saves, (told, cycles_j) = TENTH * amount, of_retiring(view)
             remedy = _REMEDIES[group]
             if view.nouns.is_of_cpu:
                 remedy = when(not has_wide_vectors(view), "-O3 -march=native; ") + "less work in inner loops"
-            how = "; ".join(filter(None, [_mostly_in(view, group), remedy]))
+            how = "; ".join(filter(None, [_mostly_in(view, group), told, remedy]))
             act = f"execute fewer {kind}instructions{bracketed(how)}"
-            if cycles is not None and group == "other" and cycles.a_cycle >= _WAITING:
-                yield Try(act, saves + TENTH * cycles.joules, each="fewer, in as many fewer cycles,")
+            if cycles_j and group == "other":
+                yield Try(act, saves + TENTH * cycles_j, each="fewer, in as many fewer cycles")
                 continue
             yield Try(act, saves, _ends(view, group, saves), each="fewer")
 
@@ -611,28 +611,6 @@ def _fewer_conflicts(view: View) -> Iterator[Try]:
     if spilled_j:
         act = f"spill no registers ({quantity(spilled, 'B')} of local memory): smaller tiles, __launch_bounds__"
         yield Try(act, spilled_j)
-
-
-def _fewer_cycles(view: View) -> Iterator[Try]:
-    """Fewer cycles of a CPU's cores, where most of them pass without an instruction; counted ones."""
-    cycles = _counted_cycles(view)
-    if cycles is not None and 0 < cycles.a_cycle < _WAITING:
-        act = f"wait less for memory and branches ({plain(cycles.a_cycle)} instructions a cycle)"
-        yield Try(act, TENTH * cycles.joules, each="fewer cycles")
-
-
-class _Cycles(NamedTuple):
-    """The cycles of a CPU's cores that were counted: instructions in each, and what all take."""
-
-    a_cycle: float
-    joules: float
-
-
-def _counted_cycles(view: View) -> _Cycles | None:
-    executed, cycles = (view.amount(view.document, word) for word in ("retired", "core_active"))
-    if not cycles.value or cycles.marks & ASSUMED:
-        return None
-    return _Cycles(executed.or_zero / cycles.value, view.words["core_active"].energy.or_zero)
 
 
 def _is_closed(view: View, group: str) -> bool:
