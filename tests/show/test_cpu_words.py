@@ -119,7 +119,7 @@ def test_instructions_are_those_retired(eprof_command, tmp_path):
 @pytest.mark.parametrize(
     ("slots", "said"),
     [
-        ((74, 5, 20, 1), "execute a fifth fewer instructions (2.15 a cycle;"),
+        ((74, 5, 20, 1), "execute fewer instructions (2.15 a cycle;"),
         ((43, 9, 5, 43), "let ./a wait less for data, or for busy units (backend bound 43 %;"),
         ((40, 30, 15, 15), "predict more branches of ./a right (bad speculation 30 %;"),
     ],

@@ -124,6 +124,17 @@ def _times(least: float, most: float) -> str:
     return f"up to {high}" if low == "1.00" else f"{low} to {high}"
 
 
+def _limit(dot: schema.Dot, machine: schema.Machine) -> str:
+    """What makes the roofline's time of a kernel, whose flops may be of other widths than the machine's line."""
+    intensity = dot.intensity_flop_per_byte.dram
+    if intensity is None:
+        return "Arithmetic"
+    if intensity == 0:
+        return "DRAM"
+    dram_s = (dot.work_flop or 0.0) / intensity / machine.dram_byte_per_s
+    return by_sign(0.999 * (dot.roofline_time_s or 0.0) - dram_s, "DRAM", "Arithmetic")
+
+
 def headline(document: schema.Roofline) -> str:
     """The headline of a roofline: of equal power, of the kernel with most energy, or of the first machine."""
     if document.equal_power:
@@ -134,10 +145,10 @@ def headline(document: schema.Roofline) -> str:
         speed = reached(dot, "speed_share")
         if speed is not None:
             name = label_of(dot.name, [other.name for other in document.kernels], 40)
-            intensity, balance = dot.intensity_flop_per_byte.dram or 0.0, document.machines[0].time_balance
-            limit = by_sign(intensity - balance, "DRAM", "Arithmetic")
+            others = when(dot is not document.kernels[0], " of those with a roofline")
+            limit = _limit(dot, document.machines[0])
             return (
-                f"{name} takes the most energy. {limit} limits its speed, and it reaches {speed} of that"
+                f"{name} takes the most energy{others}. {limit} limits its speed, and it reaches {speed} of that"
                 f"{phrase('; {}', mended(dot))}."
             )
     return verdict(document.machines[0], nouns_of(document.processor))

@@ -4,9 +4,12 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from eprof.base.text import pattern, phrase, when
 from eprof.base.vocabulary import CPU
 from eprof.profile import schema
+from eprof.show.report.change import TENTH, Try
 from eprof.show.report.first_screen import MOSTLY_INTEGER
 from eprof.show.report.view import View
 from eprof.show.words.badges import ASSUMED, SIMULATED
@@ -140,8 +143,8 @@ def of_retiring(view: View) -> tuple[str, float, float]:
     return when(is_counted, f"{plain(executed / (cycles or 1.0))} a cycle"), joules, joules
 
 
-def fewer_cycles(view: View) -> Iterator[tuple[str, float]]:
-    """A fifth fewer cycles of a CPU's functions that wait: for what, where their slots tell it; and J that this saves.
+def fewer_cycles(view: View) -> Iterator[Try]:
+    """Fewer cycles of a CPU's functions that wait: for what, and how long, where their slots tell it.
 
     One piece of advice for all that wait for the same; it names the function whose cycles take most.
     """
@@ -159,10 +162,13 @@ def fewer_cycles(view: View) -> Iterator[tuple[str, float]]:
             continue
         executed, cycles = (sum(_number(each.counts, word) for each in kernels) for word in ("retired", "core_active"))
         act = f"wait less for memory and branches ({plain(executed / cycles)} instructions a cycle)"
+        change = Try(act, TENTH * joules, each="fewer cycles")
         if holds:
+            most = sum((kernel.signs or {})[holds] * _cycles_j(kernel) for kernel in kernels)
             first = max(kernels, key=_cycles_j)
             act = _HOLDS[holds].format(view.label(first), percent((first.signs or {})[holds]))
-        yield f"{act}: a fifth fewer cycles", joules / 5
+            change = replace(change, act=act, most=most, why="without such waits")
+        yield change
 
 
 def _retires(kernel: schema.Kernel) -> bool:

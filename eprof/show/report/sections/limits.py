@@ -108,9 +108,10 @@ def _limits(curves: Sequence[Sequence[tuple[float, ...]]]) -> list[plot.Note]:
     points = curves[0]
     low, slow, high, fast = *points[0][:2], *points[-1][:2]
     slope = [point for point in points if math.isclose(point[1] / point[0], slow / low, rel_tol=1e-6)]
-    middle = slope[len(slope) // 2]
-    memory = plot.Note(middle[0], middle[1], f"memory: {quantity(slow / low, 'B/s')}")
-    return [memory, plot.Note(high, fast, f"arithmetic: {quantity(fast, 'flop/s')}", is_above=True)]
+    middle = slope[len(slope) // 2][0]
+    nearest = sorted(((point[0], point[1]) for point in slope), key=lambda point: abs(math.log(point[0] / middle)))
+    memory = plot.Note(nearest, f"memory: {quantity(slow / low, 'B/s')}")
+    return [memory, plot.Note([(high, fast)], f"arithmetic: {quantity(fast, 'flop/s')}", is_above=True)]
 
 
 SHOWN, ROWS = 60, 10
