@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from eprof.base.arrays import Array, Bools, Floats, Ints, numbered
 from eprof.base.text import pattern
-from eprof.logs.rows.cells import LARGEST, LEAST_WRONG, RATES, Rates, as_cell, cells
+from eprof.logs.rows.cells import LEAST_WRONG, RATES, Rates, as_cell, cells
 from eprof.logs.rows.log import BYTES_PER_S, COUNT, OTHER, PERCENT
 from eprof.logs.rows.sections import split
 
