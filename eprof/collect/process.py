@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
 from eprof.base.errors import CollectError
+from eprof.base.known import either
 from eprof.base.text import when
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -182,7 +183,8 @@ def _keep(spawn: Callable[[], int], life: int, news: int) -> NoReturn:
             elapsed_ns = max(ended_ns - began_ns, sum(of_first_thread))
             os.write(news, _NEWS.pack(os.waitpid(pid, 0)[1]))
             # Of the program, and of what it left behind: the keeper's own time would be more than that of a short one.
-            used_ns = round(1e9 * _children_s())
+            used = resource.getrusage(resource.RUSAGE_CHILDREN)
+            used_ns = round(1e9 * (used.ru_utime + used.ru_stime))
             told = "elapsed: {}\nused: {}\nran: {}\nqueued: {}\n".format(elapsed_ns, used_ns, *of_first_thread)
             os.write(news, told.encode() + Path("/proc/self/io").read_bytes())
     except OSError as err:
@@ -298,7 +300,7 @@ class Ended(NamedTuple):
     @property
     def status(self) -> int:
         """The exit code of a process as a shell reports it: 128+n for signal n."""
-        return self.code if self.code is not None else 128 + (self.signal or 0)
+        return either(self.code, 128 + (self.signal or 0))
 
 
 class Streams(NamedTuple):
@@ -344,8 +346,8 @@ def run(
     Raises CollectError if it cannot be started (126, 127).
     """
     began, devices_s = time.monotonic(), _devices_s()
-    kept = _start(command, signals, dict(os.environ if environment is None else environment), streams or Streams())
-    deadline = math.inf if timeout_s is None else began + timeout_s
+    kept = _start(command, signals, dict(either(environment, os.environ)), streams or Streams())
+    deadline = began + either(timeout_s, math.inf)
     stops = 0
     while (status := kept.ended()) is None:
         if tick is not None:
@@ -370,12 +372,6 @@ def run(
     if code < 0:
         return ended._replace(code=None, signal=-code)
     return ended
-
-
-def _children_s() -> float:
-    """The processor time of all ended children, and theirs."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def _files(counted: Mapping[str, int], before_s: Mapping[str, float]) -> dict[str, float]:
@@ -406,10 +402,12 @@ def _devices_s() -> dict[str, float]:
 def loading_s(program: str) -> float:
     """The processor time in which the loader starts a program, up to its first own instruction; 0 where it has none."""
     path = shutil.which(program)
-    head = Path(path).read_bytes()[:_HEAD_BYTES] if path else b""
-    words = head.split(b"\0") if head.startswith(b"\x7fELF") else []
-    loader = next((word for word in words if word.startswith(b"/") and b"/ld" in word and b".so" in word), None)
-    if path is None or loader is None:
+    if path is None:
+        return 0.0
+    head = Path(path).read_bytes()[:_HEAD_BYTES]
+    words = (word for word in head.split(b"\0") if word.startswith(b"/") and b"/ld" in word and b".so" in word)
+    loader = next(words, None)
+    if loader is None or not head.startswith(b"\x7fELF"):
         return 0.0
     quiet = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_WRONLY, 0) for number in (1, 2)]
     try:
@@ -439,7 +437,7 @@ def _start(command: Sequence[str], signals: Signals, environment: dict[str, str]
         (os.POSIX_SPAWN_DUP2, source, target)
         for target, source in enumerate((streams.stdin, streams.stdout, streams.stderr))
     ]
-    group = 0 if signals.own_group else os.getpgrp()
+    group = (os.getpgrp(), 0)[signals.own_group]
 
     def spawn() -> int:
         return os.posix_spawnp(
@@ -469,19 +467,14 @@ def _start(command: Sequence[str], signals: Signals, environment: dict[str, str]
 def _send(pid: int, number: int, group: bool) -> None:
     """Signal a process, or its whole group where a terminal would have done so."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, number) if group else os.kill(pid, number)
+        (os.kill, os.killpg)[group](pid, number)
 
 
 def _stop(kept: Kept, number: int, profiler: str | None) -> None:
     """Signal a process and all that it started; where it is a profiler's, only those that are not."""
     for process in reversed(descendants(kept.keeper)):
-        if profiler is None or not (process == kept.pid or re.search(profiler, _executable(process))):
+        path = ""
+        with contextlib.suppress(OSError):
+            path = str(Path(f"/proc/{process}/exe").readlink()).lower()
+        if profiler is None or process != kept.pid and not re.search(profiler, path):
             _send(process, number, group=False)
-
-
-def _executable(pid: int) -> str:
-    """The path of a process's program, in lower case; "" if it is not known."""
-    try:
-        return str((Path("/proc") / str(pid) / "exe").readlink()).lower()
-    except OSError:
-        return ""

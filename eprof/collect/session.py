@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eprof.base.errors import CollectError, EprofError
+from eprof.base.known import either
 from eprof.base.progress import Progress
 from eprof.base.text import counted
 from eprof.base.version import __version__
@@ -22,13 +23,12 @@ from eprof.collect.collector import (
     Place,
     Request,
     Step,
-    Strip,
     Then,
     Tool,
     Verdict,
 )
 from eprof.collect.directory import COMPLETE, PARTIAL, SCHEMA, RunDirectory
-from eprof.collect.process import Ended, Signals, Streams, held
+from eprof.collect.process import Ended, Streams, held
 from eprof.collect.streams import Input, Splitter
 from eprof.collect.watch import NOTHING, Watch
 
@@ -109,12 +109,12 @@ class Session:
         todo = [(kind, number) for kind in self.kinds for number in range(1, repeats.get(kind, 1) + 1)]
         complete = False
         try:
-            with held() as signals:
-                complete = self._measure_all(todo, signals)
+            with held() as self._signals:
+                complete = self._measure_all(todo)
             # What was held back after the last measurement is not to be lost.
-            if signals.stopped_by is not None and not self._is_stopped:
-                self.warnings.append(f"Interrupted by {signals.stopped_by.name} after the last measurement.")
-                self.status = 128 + signals.stopped_by
+            if self._signals.stopped_by is not None and not self._is_stopped:
+                self.warnings.append(f"Interrupted by {self._signals.stopped_by.name} after the last measurement.")
+                self.status = 128 + self._signals.stopped_by
         finally:
             self._save(COMPLETE if complete else PARTIAL)
         if complete:
@@ -129,8 +129,9 @@ class Session:
         """Whether the session left anything to report on: logs that are not known to be without kernels."""
         return any(entry["logs"] and entry["kernels"] != 0 for entry in self.measurements)
 
-    def _measure_all(self, todo: Sequence[tuple[str, int]], signals: Signals) -> bool:
-        source = Input(len(todo))
+    def _measure_all(self, todo: Sequence[tuple[str, int]]) -> bool:
+        """Make the measurements; returns False where something ended the session before the last of them."""
+        self._source = Input(len(todo))
         for index, (measurement, number) in enumerate(todo):
             if self.repeat is None and number > 1 and self._is_timed():
                 continue
@@ -140,13 +141,27 @@ class Session:
             try:
                 step = self._prepare(measurement, number)
                 with self._output(index, measurement, number) as outputs:
-                    good = self._measure(step, number, signals, source, outputs)
+                    good = self._measure(step, number, outputs)
             except (EprofError, OSError) as err:
-                self._given_up(measurement, err)
+                # What was measured before it is kept.
+                if isinstance(err, CollectError) and not self.measurements:
+                    raise
+                reason = str(err)
+                if isinstance(err, OSError):
+                    reason = f"{err.filename or 'The run'}: {err.strerror or err}."
+                self.warnings.append(f"No {measurement} measurement: {reason}")
+                self.status = self.status or 1
                 return False
-            signals.drain()
-            if signals.stopped_by is not None:
-                self._stopped(signals.stopped_by, signals.between)
+            self._signals.drain()
+            stopped_by = self._signals.stopped_by
+            if stopped_by is not None:
+                self._is_stopped = True
+                self.warnings.append(
+                    f"Interrupted by {stopped_by.name}: the run is not complete, and what was collected is kept."
+                )
+                # The program that it was sent on to may have answered with a code.
+                if self._signals.between or self._is_ours or not self.status:
+                    self.status = 128 + stopped_by
                 return False
             if not good:
                 return False
@@ -158,23 +173,6 @@ class Session:
         taken_s = [entry["seconds"] for entry in alone]
         is_enough = len(alone) >= _LEAST_RUNS and sum(taken_s) > _SHORT_S
         return not alone or taken_s[0] > _SHORT_S or is_enough
-
-    def _given_up(self, measurement: str, err: EprofError | OSError) -> None:
-        """Note what ended the session; what was measured before it is kept. Raises CollectError if nothing was."""
-        if isinstance(err, CollectError) and not self.measurements:
-            raise err
-        reason = str(err)
-        if isinstance(err, OSError):
-            reason = f"{err.filename or 'The run'}: {err.strerror or err}."
-        self.warnings.append(f"No {measurement} measurement: {reason}")
-        self.status = self.status or 1
-
-    def _stopped(self, number: signal.Signals, between: bool) -> None:
-        """Note the signal that ended the session; the program that it was sent on to may have answered with a code."""
-        self._is_stopped = True
-        self.warnings.append(f"Interrupted by {number.name}: the run is not complete, and what was collected is kept.")
-        if between or self._is_ours or not self.status:
-            self.status = 128 + number
 
     def _prepare(self, measurement: str, number: int) -> Step:
         """The step, with the files that it needs in place; counters are planned only now, when the time is known."""
@@ -195,31 +193,36 @@ class Session:
         if index == 0:
             yield self.stdout, 2
             return
-        out_path, err_path = (self._kept(measurement, number, suffix) for suffix in ("out", "err"))
-        out_path.parent.mkdir(exist_ok=True)
-        with out_path.open("ab") as out, err_path.open("ab") as err:
-            yield out.fileno(), err.fileno()
+        kept = self.directory.path / "output"
+        kept.mkdir(exist_ok=True)
+        out, err = (kept / f"{measurement}-{number}.{suffix}" for suffix in ("out", "err"))
+        with out.open("ab") as out_file, err.open("ab") as err_file:
+            yield out_file.fileno(), err_file.fileno()
 
-    def _kept(self, measurement: str, number: int, suffix: str) -> Path:
-        return self.directory.path / "output" / f"{measurement}-{number}.{suffix}"
-
-    def _measure(self, step: Step, number: int, signals: Signals, source: Input, outputs: tuple[int, int]) -> bool:
+    def _measure(self, step: Step, number: int, outputs: tuple[int, int]) -> bool:
         """Run one step of the session, judge it, write it down. Returns whether the next one is worth while."""
         began = _now()
         is_kept = outputs[0] != self.stdout
-        start = os.lseek(outputs[1], 0, os.SEEK_END) if is_kept else 0
+        start = 0
+        if is_kept:
+            start = os.lseek(outputs[1], 0, os.SEEK_END)
         meter = self.meter if step.what == ENERGY else None
         runs = 1
-        with self._watch(step).measuring(self.directory.path, signals):
+        with self._watch(step).measuring(self.directory.path, self._signals):
             if meter is not None:
-                ended, runs = self._metered(meter, step, signals, source, outputs)
+                ended, runs = self._metered(meter, step, outputs)
             else:
-                ended = self._once(step, signals, source, outputs)
+                ended = self._once(step, outputs)
         if step.then is not None:
             for then in step.then.each():
-                self._convert(then, signals)
+                self._convert(then)
         logs = self._logs(step)
-        errors = _read(self._kept(step.what, number, "err"), start) if is_kept else ""
+        errors = ""
+        if is_kept:
+            with (self.directory.path / "output" / f"{step.what}-{number}.err").open("rb") as file:
+                # A profiler speaks at the end.
+                file.seek(max(start, file.seek(0, os.SEEK_END) - _LONGEST_ERRORS))
+                errors = file.read().decode("utf-8", "replace")
         verdict = self.collector.judge(step, ended, logs, errors)
         entry = _entry(step, number, began, ended, runs, logs, verdict)
         if meter is not None:
@@ -235,14 +238,14 @@ class Session:
         is_watched = step.what == (ENERGY if ENERGY in self.kinds else self.kinds[0])
         return self.watch if is_watched else NOTHING
 
-    def _convert(self, then: Then, signals: Signals) -> None:
+    def _convert(self, then: Then) -> None:
         """Make the log of what a measurement of the session left. It has its name only when it is whole."""
         part = then.log.with_name(f"{then.log.name}.part")
         errors = then.log.with_name(f"{then.log.name}.err")
         with part.open("wb") as out, errors.open("wb") as err, Path(os.devnull).open("rb") as nothing:
             streams = Streams(nothing.fileno(), out.fileno(), err.fileno())
             try:
-                ended = process.run(then.command, signals, streams=streams, timeout_s=_PATIENCE_S)
+                ended = process.run(then.command, self._signals, streams=streams, timeout_s=_PATIENCE_S)
             finally:
                 for by_product in then.beside:
                     by_product.unlink(missing_ok=True)
@@ -253,58 +256,53 @@ class Session:
         if not errors.stat().st_size:
             errors.unlink()
 
-    def _metered(
-        self, meter: "Meter", step: Step, signals: Signals, source: Input, outputs: tuple[int, int]
-    ) -> tuple[Ended, int]:
+    def _metered(self, meter: "Meter", step: Step, outputs: tuple[int, int]) -> tuple[Ended, int]:
+        """Run the program as often as the meter's window has room: how it ended last, and how often it ran."""
         runs = 0
         total_s = 0.0
         with meter.sampling(self.directory.path / "power.csv"):
             while True:
-                ended = self._once(step, signals, source, outputs)
+                ended = self._once(step, outputs)
                 runs += 1
                 total_s += ended.seconds
                 meter.mark(runs)
                 done = total_s >= meter.window_s or runs >= meter.most_runs
-                if done or ended.status or ended.timed_out or signals.stopped_by is not None:
+                if done or ended.status or ended.timed_out or self._signals.stopped_by is not None:
                     return ended, runs
 
-    def _once(self, step: Step, signals: Signals, source: Input, outputs: tuple[int, int]) -> Ended:
+    def _once(self, step: Step, outputs: tuple[int, int]) -> Ended:
         name = Path(self.request.program[0]).name
-        with source.open() as stdin, self._watch(step).program(name, outputs[0]) as stdout:
-            streams = Streams(stdin, stdout, outputs[1])
+        show_progress = self._ticker(step)
+        with self._source.open() as stdin, self._watch(step).program(name, outputs[0]) as stdout:
             if step.in_stdout is None or step.strip is None:
                 # The first run's output is the user's: a line of progress in the middle of it would spoil it.
-                tick = self._ticker(step) if outputs[0] != self.stdout else None
-                return self._spawn(step, signals, streams, tick)
-            return self._stripped(step, signals, streams, self.directory.logs / step.in_stdout, step.strip)
+                tick = show_progress if outputs[0] != self.stdout else None
+                return self._spawn(step, Streams(stdin, stdout, outputs[1]), tick)
+            # Into a log for each process; what is the program's own is passed on.
+            splitter = Splitter(self.directory.logs / step.in_stdout, step.strip, stdout, self.progress.wipe)
 
-    def _stripped(
-        self, step: Step, signals: Signals, streams: Streams, stem: Path, strip: Callable[[], Strip]
-    ) -> Ended:
-        """Run with standard output into a log for each process, and pass on what is the program's own."""
-        splitter = Splitter(stem, strip, streams.stdout, self.progress.wipe)
-        show_progress = self._ticker(step)
+            def split() -> None:
+                splitter.started()
+                splitter.tick()
+                show_progress()
 
-        def tick() -> None:
-            splitter.started()
-            splitter.tick()
-            show_progress()
+            try:
+                return self._spawn(step, Streams(stdin, splitter.stdout, outputs[1]), split)
+            finally:
+                splitter.finish()
+                if splitter.failed is not None:
+                    self._lost = True
+                    reason = f"{splitter.failed.filename}: {splitter.failed.strerror}"
+                    self.warnings.append(f"Some of the {step.what} log could not be written and is lost ({reason}).")
 
-        try:
-            return self._spawn(step, signals, Streams(streams.stdin, splitter.stdout, streams.stderr), tick)
-        finally:
-            splitter.finish()
-            if splitter.failed is not None:
-                self._lost = True
-                reason = f"{splitter.failed.filename}: {splitter.failed.strerror}"
-                self.warnings.append(f"Some of the {step.what} log could not be written and is lost ({reason}).")
-
-    def _spawn(self, step: Step, signals: Signals, streams: Streams, tick: Callable[[], Any] | None) -> Ended:
-        profiler = self.collector.processes if step.command != self.request.program else None
+    def _spawn(self, step: Step, streams: Streams, tick: Callable[[], None] | None) -> Ended:
+        profiler = self.collector.processes
+        if step.command == self.request.program:
+            profiler = None
         try:
             return process.run(
                 step.command,
-                signals,
+                self._signals,
                 environment={**os.environ, **self._watch(step).environment, **step.environment},
                 streams=streams,
                 timeout_s=self.timeout_s,
@@ -315,12 +313,25 @@ class Session:
             self.progress.wipe()
 
     def _ticker(self, step: Step) -> Callable[[], None]:
+        """What shows, called again and again, how far a run is."""
         began = time.monotonic()
 
-        def tick() -> None:
+        def line() -> str:
             seconds = time.monotonic() - began
-            self.progress.update(lambda: self._progress(step, seconds))
-            if seconds > _LONG_S and not self._is_long and step.what == COUNTERS:
+            words = [f"{step.what} with {self.collector.name}", f"{seconds:.0f} s"]
+            if self.runs_planned > 1:
+                words.insert(0, f"run {self.run_now} of {self.runs_planned}")
+            done = self.collector.progress(self._logs(step))
+            if done is not None:
+                words.append(_launches(done, self.launches, seconds))
+            if step.passes != "1":
+                words.append(f"passes: {step.passes}")
+            return " · ".join(words)
+
+        def tick() -> None:
+            self.progress.update(line)
+            is_long = time.monotonic() - began > _LONG_S
+            if is_long and not self._is_long and step.what == COUNTERS:
                 self._is_long = True
                 self.progress.say(
                     f"this has taken a minute. Quicker: {self.collector.quicker}. Ctrl-C or --timeout S ends the run, "
@@ -328,17 +339,6 @@ class Session:
                 )
 
         return tick
-
-    def _progress(self, step: Step, seconds: float) -> str:
-        words = [f"{step.what} with {self.collector.name}", f"{seconds:.0f} s"]
-        if self.runs_planned > 1:
-            words.insert(0, f"run {self.run_now} of {self.runs_planned}")
-        done = self.collector.progress(self._logs(step))
-        if done is not None:
-            words.append(_launches(done, self.launches, seconds))
-        if step.passes != "1":
-            words.append(f"passes: {step.passes}")
-        return " · ".join(words)
 
     def _logs(self, step: Step) -> list[Path]:
         paths = {path for pattern in step.logs for path in self.directory.logs.glob(pattern)}
@@ -350,23 +350,26 @@ class Session:
         Returns whether to go on.
         """
         self.warnings += verdict.messages
-        status = self._status(ended, verdict)
+        status = self.status or 0
+        if verdict.tells_status or ended.timed_out:
+            status = either(verdict.program_status, ended.status)
+        name = self.request.program[0]
         if self.status is None:
             self.status = status
             if ended.timed_out:
                 self.status = status or 1
             elif 0 < status <= 128:
-                self.warnings.append(f"{self.request.program[0]} ended with exit code {status}.")
+                self.warnings.append(f"{name} ended with exit code {status}.")
         elif status != self.status and not ended.timed_out:
             self.warnings.append(
-                f"{self.request.program[0]} ended with {status} in the {step.what} run, but with {self.status} in the "
-                "first run."
+                f"{name} ended with {status} in the {step.what} run, but with {self.status} in the first run."
             )
-        name = self.request.program[0]
         if ended.timed_out:
             self.warnings.append(f"{name} was still running after {self.timeout_s:g} s (--timeout) and was stopped.")
         elif status > 128 and ended.signal is not None and verdict.tells_status:
-            self.warnings.append(f"{name} died of {_signal_name(ended.signal)} in the {step.what} run.")
+            known = {number.value: number.name for number in signal.Signals}
+            died_of = known.get(ended.signal, f"signal {ended.signal}")
+            self.warnings.append(f"{name} died of {died_of} in the {step.what} run.")
         no_kernels = verdict.kernels == 0 and not verdict.goes_on
         if self.launches is None and (verdict.kernels or no_kernels):
             self.launches = verdict.kernels
@@ -375,11 +378,6 @@ class Session:
             self.status = 1
             self._is_ours = True
         return not (failed or ended.timed_out or status > 128 or no_kernels)
-
-    def _status(self, ended: Ended, verdict: Verdict) -> int:
-        if not verdict.tells_status and not ended.timed_out:
-            return self.status or 0
-        return ended.status if verdict.program_status is None else verdict.program_status
 
     def _save(self, status: str) -> None:
         system, tool = os.uname(), self.tool
@@ -459,20 +457,6 @@ def _launches(done: int, total: int | None, seconds: float) -> str:
     if done < _FEW:
         return launches
     return f"{launches}, {60 * done / seconds:.3g} a minute"
-
-
-def _read(path: Path, start: int) -> str:
-    """The end of a session's file from `start` on, as text; a profiler speaks at the end."""
-    with path.open("rb") as file:
-        file.seek(max(start, path.stat().st_size - _LONGEST_ERRORS))
-        return file.read().decode("utf-8", "replace")
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _now() -> str:

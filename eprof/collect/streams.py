@@ -186,19 +186,16 @@ class _Helper:
                     if self._ended:
                         poll.unregister(number)
                 elif os.read(self._orders, 1):
-                    self._drain()
+                    # Take all that was written so far, and say that this was all.
+                    self._ours.setblocking(False)
+                    with contextlib.suppress(BlockingIOError):
+                        while not self._ended:
+                            self._receive()
+                    self._ours.setblocking(True)
+                    self._tell(0, _DRAINED)
                 else:
                     watched = False
                     poll.unregister(number)
-
-    def _drain(self) -> None:
-        """Take all output to split that was written so far, and say that this was all."""
-        self._ours.setblocking(False)
-        with contextlib.suppress(BlockingIOError):
-            while not self._ended:
-                self._receive()
-        self._ours.setblocking(True)
-        self._tell(0, _DRAINED)
 
     def _receive(self) -> None:
         piece, more, _, _ = self._ours.recvmsg(_PIECE, CMSG_SPACE(_CREDENTIALS.size))
@@ -229,24 +226,22 @@ class Input:
     """Standard input for several runs: a file is read from where it stood; a pipe is kept as the first run reads it."""
 
     def __init__(self, runs: int) -> None:
-        mode = os.fstat(0).st_mode if _is_open(0) else 0
-        self._start = os.lseek(0, 0, os.SEEK_CUR) if stat.S_ISREG(mode) else None
+        self._first = True
+        self._start: int | None = None
         self._kept: IO[bytes] | None = None
         self._lost: OSError | None = None
-        if runs > 1 and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
-            self._kept = self._spool()
-        self._first = True
+        mode = 0
+        if _is_open(0):
+            mode = os.fstat(0).st_mode
+        if stat.S_ISREG(mode):
+            self._start = os.lseek(0, 0, os.SEEK_CUR)
+        elif runs > 1 and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+            import tempfile
 
-    def _spool(self) -> IO[bytes] | None:
-        """Where standard input is kept for later runs; None, and why, if there is no place."""
-        import tempfile
-
-        try:
-            # Lives as long as the session: the file has no name and vanishes with the process.
-            return tempfile.TemporaryFile()
-        except OSError as err:
-            self._lost = err
-            return None
+            try:
+                self._kept = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the session
+            except OSError as err:
+                self._lost = err
 
     @contextmanager
     def open(self) -> Iterator[int]:
@@ -269,7 +264,7 @@ class Input:
             import threading
 
             copied, write_end = os.pipe()
-            threading.Thread(target=self._pump, args=(write_end,), daemon=True).start()
+            threading.Thread(target=self._pump, args=(self._kept, write_end), daemon=True).start()
             yield copied
             os.close(copied)
         else:
@@ -277,22 +272,18 @@ class Input:
             yield again
             os.close(again)
 
-    def _pump(self, target: int) -> None:
+    def _pump(self, kept: IO[bytes], target: int) -> None:
+        """Pass standard input on, and keep it for later runs; without room for it this run still gets all of it."""
         with contextlib.suppress(OSError):
             while piece := os.read(0, 1 << 16):
-                self._keep(piece)
+                try:
+                    if self._lost is None:
+                        kept.write(piece)
+                        kept.flush()
+                except OSError as err:
+                    self._lost = err
                 write_all(target, piece)
         os.close(target)
-
-    def _keep(self, piece: bytes) -> None:
-        """Keep a piece of standard input for later runs; without room for it this run still gets all of its input."""
-        if self._kept is None or self._lost is not None:
-            return
-        try:
-            self._kept.write(piece)
-            self._kept.flush()
-        except OSError as err:
-            self._lost = err
 
 
 def _is_open(descriptor: int) -> bool:

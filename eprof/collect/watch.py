@@ -58,27 +58,22 @@ class Marker:
 
         The first pattern that matches counts.
         """
-        for level, pattern in enumerate(self._patterns):
-            if match := pattern.search(text):
-                self._met(level, match, time_s)
-                return
-
-    def _met(self, level: int, match: re.Match[str], time_s: float) -> None:
+        matches = ((level, pattern.search(text)) for level, pattern in enumerate(self._patterns))
+        level, match = next(((level, match) for level, match in matches if match), (0, None))
+        if match is None:
+            return
         nests = _END in match.re.groupindex
         if nests and match[_END] is not None:
-            self._end(level, _named(match[_END]), time_s)
+            name = _named(match[_END])
+            same = [section for section in self._open if section.level == level and name in ("", section.name)]
+            if same:
+                inner = self._open[self._open.index(same[-1]) :]
+                self._close(lambda section: section in inner, time_s)
             return
         self._close(lambda section: section.level > level or (section.level == level and not nests), time_s)
         name = next((group for group in match.groups() if group), match[0])
         self._open.append(_Section(level, _named(name), time_s))
         self.found += 1
-
-    def _end(self, level: int, name: str, time_s: float) -> None:
-        same = [section for section in self._open if section.level == level and name in ("", section.name)]
-        if same:
-            last = self._open.index(same[-1])
-            inner = self._open[last:]
-            self._close(lambda section: section in inner, time_s)
 
     def _close(self, ends: Callable[[_Section], bool], time_s: float) -> None:
         for section in reversed(self._open):
@@ -118,7 +113,27 @@ def passing(target: int, line: Callable[[str, float], None]) -> Iterator[int]:
     ended, passed = threading.Event(), threading.Event()
 
     def work() -> None:
-        _pass(source, target, line, ended, passed)
+        lines = _Lines(line)
+        waiting = select.poll()
+        waiting.register(source, select.POLLIN)
+        # If nobody takes the output any more, the pipe is closed, and the program learns it as without us.
+        with suppress(OSError):
+            while True:
+                is_last = ended.is_set()
+                if not waiting.poll(_PAUSE_MS):
+                    if is_last:
+                        lines.close()
+                        passed.set()
+                    continue
+                piece = os.read(source, _PIECE)
+                if not piece:
+                    break
+                now_s = time.monotonic()
+                write_all(target, piece)
+                lines.take(piece, now_s)
+        os.close(source)
+        lines.close()
+        passed.set()
 
     threading.Thread(target=work, daemon=True).start()
     try:
@@ -127,35 +142,6 @@ def passing(target: int, line: Callable[[str, float], None]) -> Iterator[int]:
         os.close(own_end)
         ended.set()
         passed.wait()
-
-
-def _pass(
-    source: int, target: int, line: Callable[[str, float], None], ended: threading.Event, passed: threading.Event
-) -> None:
-    """The thread that passes output on and looks for marks.
-
-    If nobody takes the output any more, the pipe is closed, and the program learns it as without us.
-    """
-    lines = _Lines(line)
-    waiting = select.poll()
-    waiting.register(source, select.POLLIN)
-    with suppress(OSError):
-        while True:
-            is_last = ended.is_set()
-            if not waiting.poll(_PAUSE_MS):
-                if is_last:
-                    lines.close()
-                    passed.set()
-                continue
-            piece = os.read(source, _PIECE)
-            if not piece:
-                break
-            now_s = time.monotonic()
-            write_all(target, piece)
-            lines.take(piece, now_s)
-    os.close(source)
-    lines.close()
-    passed.set()
 
 
 class _Lines:

@@ -40,7 +40,7 @@ SHARES = (
     *("memory_stall", "lg_throttle", "excess", "bank_conflict"),
     *("occupancy_limit", "registers_limit", "shared_limit", "block_limit"),
     *("sm_busy", "l1_busy", "l2_busy", "dram_busy"),
-    *("retiring", "bad_speculation", "frontend_bound", "backend_bound"),  # of a CPU's cores
+    *("retiring", "bad_speculation", "frontend_bound", "backend_bound", "unoptimised"),  # of a CPU's cores, and code
 )
 SIGNS = (*SHARES, "multiprocessors", "fp32_room", "fp64_most", "l1_room", "l2_room")
 _NAME = pattern(r"(?<![\w.])[A-Za-z_]\w*")

@@ -33,6 +33,7 @@ from eprof.base.vocabulary import (
 from eprof.costs import Costs
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split
+from eprof.energy.clocks import RETIRED_A_CYCLE
 from eprof.energy.replicas import amounts_of
 
 _FEWEST_LANES = 64  # of FP32 in an SM: its cycles are at most the FP32 instructions that the peak allows over this
@@ -51,9 +52,7 @@ _NO_PLAIN_PRODUCT = pattern(r"(?i)fmha|attention|flash|conv|fprop|wgrad|dgrad|qu
 _ROUNDED = 1.01  # a share in per cent is printed with two decimals, and its cycles are those of one pass
 _HOST_BYTE = 10.0  # times a byte from the GPU's own DRAM, at most: that of the host's, and a link of some pJ a bit
 _EPILOGUE = 1 / 128
-# What a CPU's core does in a cycle at most: instructions that it retires, and of these multiply-adds of vectors, which
-# are as wide as the flops a cycle of its cost table tell.
-_RETIRED, _VECTORS = 8.0, 2.0
+_VECTORS = 2.0  # multiply-adds in a cycle of a CPU's core, of vectors as wide as the flops a cycle of its table tell
 _NARROW_FLOPS = 4.0  # of a vector of 128 bits: two numbers, multiplied and added
 _CLASSED = [name for name in INSTRUCTIONS if name not in ISSUED and COUNTS[name].group != "tensor"]
 _NARROW = "fp64_narrow"
@@ -168,7 +167,7 @@ class _Rates:
             # Its cores' own cycles and instructions bound its arithmetic, whatever clock they ran at.
             cores_ghz = costs.cores * costs.setting.core_mhz / 1e3
             cycles = self._counted("core_active", cores_ghz * giga_s)
-            self.issued = self._counted("retired", _RETIRED * cycles)
+            self.issued = self._counted("retired", RETIRED_A_CYCLE * cycles)
             vectors = np.fmin(_VECTORS * cycles, self.issued)
             self.of_group["fp64"] = vectors * costs.peaks.dp_gflops / cores_ghz / _VECTORS / 2
             self.narrow = vectors * _NARROW_FLOPS

@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.arrays import Floats
+from eprof.base.arrays import Floats, Ints
 from eprof.base.clocks import label
 from eprof.base.known import mapped
 from eprof.base.marks import Mark
@@ -16,6 +16,7 @@ from eprof.counts.counts import Counts, Way
 from eprof.logs.rows.log import Clock, Log
 from eprof.logs.runs import Run
 
+RETIRED_A_CYCLE = 8.0  # instructions, by the widest cores (Golden Cove, Zen 5); others retire four to six
 _CYCLES = _OF_CORES, _OF_SMS = "core_active", "sm_active_cycle"
 _STEP_MHZ = 10  # as ncu's page prints it; a mean over launches is no better known
 _NOTEWORTHY = 0.03
@@ -77,7 +78,8 @@ def with_active_cycles(counts: Counts, costs: Costs, cores: float = 1.0) -> Coun
 
     ESTIMATED and ASSUMED, at the clock of the costs. Of a CPU `cores`: a program may use more, or wait. Of a GPU all
     multiprocessors, or as many as a launch has blocks: some may wait for the last. Of a kernel of which nothing else is
-    priced they stay unknown, for time alone tells nothing of what a processor did.
+    priced they stay unknown, for time alone tells nothing of what a processor did. Where a CPU's instructions have no
+    time, their cycles are at least as many as these need.
     """
     seconds = counts.rows.time_s
     who = "one core is" if cores == 1 else f"{cores:.3g} cores are"
@@ -85,7 +87,10 @@ def with_active_cycles(counts: Counts, costs: Costs, cores: float = 1.0) -> Coun
     is_counted = ~np.isnan(counts.amounts.only(paying)).all(axis=1)
     counts = _with_cycles(counts, costs, _OF_CORES, np.where(is_counted, cores, np.nan), who)
     if costs.sm_count is None:
-        return counts
+        fewest = counts.amounts["retired"] / RETIRED_A_CYCLE
+        note = f"at least: no core retires more than {RETIRED_A_CYCLE:g} instructions a cycle"
+        marks = counts.amount_marks["retired"] | int(Mark.MISSING)
+        return _filled(counts, costs, _OF_CORES, fewest, marks, f"retired / {RETIRED_A_CYCLE:g}", note)
     busy = np.full_like(seconds, costs.sm_count)
     if counts.shape is not None:
         busy = np.fmin(busy, counts.shape["blocks"] / counts.rows.launches)
@@ -94,21 +99,26 @@ def with_active_cycles(counts: Counts, costs: Costs, cores: float = 1.0) -> Coun
 
 def _with_cycles(counts: Counts, costs: Costs, word: str, units: Floats, who: str) -> Counts:
     """The counts with the cycles of so many `units` of each kernel, (n_kernels,), where they pay and are not known."""
-    charge, amounts = costs.charges.get(word), counts.amounts[word]
     mhz = costs.setting.core_mhz or costs.busy_mhz
     cycles = counts.rows.time_s * (mhz or np.nan) * 1e6 * units
+    told = units[np.isnan(counts.amounts[word]) & ~np.isnan(cycles)]
+    numbers = when((told != 1).any(), f" * {float(np.max(told, initial=0.0)):g}")
+    note = f"{who} taken to be active all the time, at the clock of the cost table"
+    marks = counts.rows.time_marks | int(Mark.ESTIMATED | Mark.ASSUMED)
+    return _filled(counts, costs, word, cycles, marks, f"time * {mhz or 0:g} MHz{numbers}", note)
+
+
+def _filled(counts: Counts, costs: Costs, word: str, cycles: Floats, marks: Ints, formula: str, note: str) -> Counts:
+    """The counts with these cycles, (n_kernels,), where they pay and are not known."""
+    charge, amounts = costs.charges.get(word), counts.amounts[word]
     made_up = np.isnan(amounts) & ~np.isnan(cycles)
     if charge is None or not charge.pays or not made_up.any():
         return counts
-    mark = int(Mark.ESTIMATED | Mark.ASSUMED)
-    marks = np.where(made_up, mark | counts.rows.time_marks, counts.amount_marks[word])
-    numbers = when((units[made_up] != 1).any(), f" * {float(np.max(units[made_up])):g}")
-    note = f"{who} taken to be active all the time, at the clock of the cost table"
-    way = Way(f"time * {mhz:g} MHz{numbers}", note, mark, int(made_up.sum()))
+    way = Way(formula, note, int(np.bitwise_or.reduce(marks[made_up])), int(made_up.sum()))
     return replace(
         counts,
         amounts=counts.amounts.replaced({word: np.where(made_up, cycles, amounts)}),
-        amount_marks=counts.amount_marks.replaced({word: marks}),
+        amount_marks=counts.amount_marks.replaced({word: np.where(made_up, marks, counts.amount_marks[word])}),
         how={**counts.how, word: (*(each for each in counts.how.get(word, ()) if each.formula), way)},
     )
 

@@ -66,7 +66,8 @@ def replicas(energy: "Energy") -> Replicas | None:
     table, costs, profile = energy.table, energy.costs, energy.profile
     if costs is None or table is None or energy.split is None:
         return None
-    is_anothers = profile.is_of_cpu and not profile.is_served_by(table)
+    # A meter's joules are known, whatever another CPU's cores would have taken.
+    is_anothers = profile.is_of_cpu and energy.metered is None and not profile.is_served_by(table)
     name = profile.counted[0].device.name
     has_same_cores = name is not None and cpus.microarchitecture(name) == cpus.microarchitecture(table.device)
     if profile.is_named_otherwise(table) and (not is_anothers or has_same_cores):

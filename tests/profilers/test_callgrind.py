@@ -250,6 +250,14 @@ def compiled(tmp_path_factory):
     return build
 
 
+@pytest.mark.parametrize(
+    ("flags", "is_optimised"),
+    [(("-O0", "-g"), False), (("-g", "-gz"), False), (("-O2", "-g"), True), (("-Og", "-g"), True), (("-O0",), None)],
+)
+def test_what_the_compiler_was_told_is_read_beside_debug_information(compiled, flags, is_optimised):
+    assert machine_code.Code(compiled("flags", *flags)).is_optimised() is is_optimised
+
+
 def counted(program, folder, *arguments):
     """A profile of a program, made as `eprof run` does but for the time: function -> event -> number."""
     tool = Tool("callgrind", True, "", shutil.which("valgrind"))

@@ -274,11 +274,16 @@ def test_advice_names_the_scalar_line_and_saves_less_than_the_function_takes(pro
     def advice(**counts):
         for word, number in counts.items():
             function.counts[word].value = number
-        return next(loop.act for loop in better_loops(view) if "product" in loop.act)
+        return next((loop.act for loop in better_loops(view) if "product" in loop.act), "")
 
     flops = 2 * N**3
     assert advice(global_write=8 * flops).startswith("vectorise product at mm.c:8 (-O3")
-    assert advice(retired=10 * flops, load_store=6 * flops).startswith("build product at mm.c:8 with -O2")
+    assert function.signs == {"unoptimised": 0.0}, "gcc notes -O1 beside -g"
+    assert not advice(retired=10 * flops, load_store=6 * flops).startswith("build")
+    function.signs = {"unoptimised": 1.0}
+    assert advice() == "build product with -O2: compiled without optimisation now"
+    function.signs = {}
+    assert advice().startswith("build product at mm.c:8 with -O2, if it was not")
     assert advice(retired=0.8 * flops, load_store=0.4 * flops, fp64_scalar=0, fp64_narrow=0).startswith(
         "keep more in reg"
     )

@@ -21,8 +21,8 @@ from eprof.counts import counters
 from eprof.profile import api
 from eprof.profilers.oclgrind import reader as reader
 from eprof.profilers.oclgrind import signs
-from eprof.profilers.oclgrind.builtins import called
 from eprof.profilers.oclgrind.collector import BlockStrip
+from eprof.profilers.oclgrind.reader import called
 
 MIXED = """Instructions executed for kernel 'mix':
             4352 - fadd

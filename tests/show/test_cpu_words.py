@@ -134,6 +134,16 @@ def test_what_holds_cores_back_chooses_the_advice(eprof_command, tmp_path, slots
     assert said in " ".join(eprof_command("report", "perf.txt").stdout.split())
 
 
+def test_cycles_of_instructions_without_a_time_are_the_fewest_that_these_need(eprof_command, tmp_path):
+    (tmp_path / "callgrind.out.7").write_text("# callgrind format\nevents: Ir\nfn=main\n0 8000000\ntotals: 8000000\n")
+    said = " ".join(eprof_command("report", "callgrind.out.7").stdout.split())
+    # 8e6 instructions of 123 pJ and, at eight a cycle, 1e6 cycles of 972.3 pJ
+    assert "About 1.96 mJ (652 µJ to 5.87 mJ) above constant power: of what was counted, 100 % instructions and" in said
+    assert "972 µJ of it are the least (8 instructions a cycle), at one a cycle they take 7.78 mJ." in said
+    timed = " ".join(eprof_command("report", "callgrind.out.7", "--time", "0.01").stdout.split())
+    assert "instructions and assumed core cycles" in timed and "the least" not in timed
+
+
 def of_perf(eprof_command, tmp_path, *rows):
     """What the first screen says of a `perf stat -a` of half a second, in one line."""
     log = tmp_path / "stat.txt"

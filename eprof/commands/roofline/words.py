@@ -8,7 +8,7 @@ from eprof.base.labels import label_of, labels
 from eprof.base.nouns import Nouns, nouns_of
 from eprof.base.text import by_sign, phrase, when
 from eprof.profile import schema
-from eprof.show.report.roofline import limit_table, mended, racing, reached
+from eprof.show.report.roofline import limit_table, limited_by_dram, mended, racing, reached
 from eprof.show.words import costs as costs_words
 from eprof.show.words.blocks import Column, Row, Table
 from eprof.show.words.cells import Name
@@ -124,17 +124,6 @@ def _times(least: float, most: float) -> str:
     return f"up to {high}" if low == "1.00" else f"{low} to {high}"
 
 
-def _limit(dot: schema.Dot, machine: schema.Machine) -> str:
-    """What makes the roofline's time of a kernel, whose flops may be of other widths than the machine's line."""
-    intensity = dot.intensity_flop_per_byte.dram
-    if intensity is None:
-        return "Arithmetic"
-    if intensity == 0:
-        return "DRAM"
-    dram_s = (dot.work_flop or 0.0) / intensity / machine.dram_byte_per_s
-    return by_sign(0.999 * (dot.roofline_time_s or 0.0) - dram_s, "DRAM", "Arithmetic")
-
-
 def headline(document: schema.Roofline) -> str:
     """The headline of a roofline: of equal power, of the kernel with most energy, or of the first machine."""
     if document.equal_power:
@@ -146,7 +135,7 @@ def headline(document: schema.Roofline) -> str:
         if speed is not None:
             name = label_of(dot.name, [other.name for other in document.kernels], 40)
             others = when(dot is not document.kernels[0], " of those with a roofline")
-            limit = _limit(dot, document.machines[0])
+            limit = when(limited_by_dram(dot, document.machines[0]), "DRAM") or "Arithmetic"
             return (
                 f"{name} takes the most energy{others}. {limit} limits its speed, and it reaches {speed} of that"
                 f"{phrase('; {}', mended(dot))}."

@@ -5,6 +5,7 @@ while they are those that ran; what is printed is a profile of functions in the 
 """
 
 import ast
+import contextlib
 import functools
 import linecache
 import math
@@ -12,6 +13,7 @@ import mmap
 import re
 import struct
 import sys
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +23,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Bools, Columns, Floats, Ints, numbers_of
 from eprof.base.errors import LogError
+from eprof.base.known import only
 from eprof.base.resources import folder
 from eprof.base.text import cut, pattern
 from eprof.base.toml import Document
@@ -86,6 +89,12 @@ class Code:
             self._decode(address, address, wanted, known)
         return known
 
+    def is_optimised(self) -> bool | None:
+        """Whether all of it was compiled with optimisation, or none, as gcc notes where -g was given; else None."""
+        flags = _OF_GCC.findall(_section(self._bytes, b".debug_str") + b"\0")
+        told = {_OPTIMISED.search(each) is not None for each in flags}
+        return only(told)
+
     def _decode(self, first: int, last: int, wanted: set[int], known: dict[int, Instruction]) -> None:
         code = b""
         for start, offset, size in self._segments:
@@ -110,6 +119,27 @@ def _segments(data: mmap.mmap) -> Iterator[tuple[int, int, int]]:
         kind, flags, offset, address, _, in_file = struct.unpack_from("<IIQQQQ", data, place)
         if kind == 1 and flags & 1:
             yield address, offset, in_file
+
+
+_OF_GCC = re.compile(
+    rb"GNU (?:C|Fortran|D |Ada)[^\0]* -m[^\0]*(?=\0)"
+)  # DW_AT_producer, with what the compiler was told
+_OPTIMISED = re.compile(rb" -O(?:[1-9sz]|fast|g)?(?: |$)")
+_COMPRESSED = 0x800  # SHF_COMPRESSED: 24 bytes in front of the data
+
+
+def _section(data: mmap.mmap, name: bytes) -> bytes:
+    """The bytes of a section of an ELF file; none where it has no such section, or is damaged."""
+    with contextlib.suppress(struct.error, zlib.error):
+        (table,) = struct.unpack_from("<Q", data, 40)
+        size, number, of_names = struct.unpack_from("<HHH", data, 58)
+        headers = [struct.unpack_from("<IIQQQQ", data, table + size * place) for place in range(number)]
+        names = headers[of_names][4] if of_names < number else 0
+        for place, _, flags, _, offset, length in headers:
+            if data[names + place : names + place + len(name) + 1] == name + b"\0":
+                found = data[offset : offset + length]
+                return zlib.decompress(found[24:]) if flags & _COMPRESSED else found
+    return b""
 
 
 def _instruction(mnemonic: str, operands: str) -> Instruction:
@@ -181,7 +211,7 @@ def decoded(costs: Costs, beside: Path, written_s: float = math.inf) -> Costs:
     if not costs.has_addresses or "Ir" not in own:
         notes = ["it was made without --dump-instr=yes, so its instructions have no classes"]
     else:
-        found, notes = _found(costs, beside, written_s)
+        found, is_optimised, notes = _found(costs, beside, written_s)
         if any(instruction not in (None, _STUB) for instruction in found):
             own, astray = _with_lanes(costs, found)
             if astray:
@@ -189,20 +219,24 @@ def decoded(costs: Costs, beside: Path, written_s: float = math.inf) -> Costs:
                     f"masked moves end blocks of valgrind's, which then counts up to {astray:,} executions too many "
                     "somewhere else; counts of their functions are estimated"
                 )
-            by_class = _counted(own, found)
+            by_class = _counted(own, found, is_optimised)
             if totals is not None:
                 totals = np.hstack([totals + own.values.sum(axis=0) - costs.sums, by_class.values.sum(axis=0)])
             own = Columns((*own.names, *by_class.names), np.hstack([own.values, by_class.values]))
     return in_python(replace(costs, own=own, totals=totals), beside).added().with_notes(notes)
 
 
-def _found(costs: Costs, beside: Path, written_s: float) -> tuple[list[Instruction | None], list[str]]:
-    """The instruction of each row of a callgrind profile, None where it is not decoded; and why it is not."""
+def _found(costs: Costs, beside: Path, written_s: float) -> tuple[list[Instruction | None], Floats, list[str]]:
+    """The instruction of each row of a callgrind profile, None where it is not decoded; and why it is not.
+
+    Between them whether each was compiled with optimisation: 1, 0; NaN: not told.
+    """
     object_of = numbers_of(function.object for function in costs.functions)[costs.places]
     names = list(dict.fromkeys(function.object for function in costs.functions))
     moved: Bools = np.any(costs.own.only(("Dr", "Dw")), axis=1)
     executed = costs.own["Ir"]
     found: list[Instruction | None] = [None] * len(object_of)
+    is_optimised = np.full(len(object_of), np.nan)
     notes = []
     for number, name in enumerate(names):
         rows = np.flatnonzero(object_of == number)
@@ -213,7 +247,8 @@ def _found(costs: Costs, beside: Path, written_s: float) -> tuple[list[Instructi
             # Another build may have the same layout.
             if Path(name).is_file() and Path(name).stat().st_mtime > written_s:
                 raise LogError("was changed after the profile was written")
-            instructions = _instructions(name, costs.addresses[rows], moved[rows], beside, is_small)
+            instructions, optimised = _instructions(name, costs.addresses[rows], moved[rows], beside, is_small)
+            is_optimised[rows] = math.nan if optimised is None else optimised
         except (OSError, ValueError, LogError) as err:
             if executed[rows].sum() < _NEXT_TO_NOTHING * executed.sum():
                 for row in rows.tolist():
@@ -224,7 +259,7 @@ def _found(costs: Costs, beside: Path, written_s: float) -> tuple[list[Instructi
             continue
         for row, address in zip(rows.tolist(), costs.addresses[rows].tolist(), strict=True):
             found[row] = instructions.get(address)
-    return found, notes
+    return found, is_optimised, notes
 
 
 def _with_lanes(costs: Costs, found: list[Instruction | None]) -> tuple[Columns, int]:
@@ -258,23 +293,29 @@ def _with_lanes(costs: Costs, found: list[Instruction | None]) -> tuple[Columns,
     return own, astray
 
 
-def _instructions(name: str, addresses: Ints, moved: Array, beside: Path, is_small: bool) -> dict[int, Instruction]:
-    """The decoded instructions of an object file by address. Raises LogError if it is not the one that ran."""
+def _instructions(
+    name: str, addresses: Ints, moved: Array, beside: Path, is_small: bool
+) -> tuple[dict[int, Instruction], bool | None]:
+    """The decoded instructions of an object file by address, and whether it was compiled with optimisation.
+
+    Raises LogError if it is not the one that ran.
+    """
     if name == _NO_OBJECT and is_small:
-        return dict.fromkeys(addresses.tolist(), _STUB)
+        return dict.fromkeys(addresses.tolist(), _STUB), None
     place = next((path for path in (Path(name), beside / Path(name).name) if path.is_file()), None)
     if place is None:
         raise LogError("is not here")
-    instructions = Code(place).instructions(np.unique(addresses))
+    code = Code(place)
+    instructions = code.instructions(np.unique(addresses))
     without_operand = {address for address, known in instructions.items() if not known.access_bytes}
     wrong = set(addresses.tolist()) - instructions.keys()
     wrong |= without_operand.intersection(addresses[moved].tolist())
     if len(wrong) > max(_FEW, _TOLERANCE * len(addresses)):
         raise LogError("is not the file that ran: its instructions do not fit the profile")
-    return instructions
+    return instructions, code.is_optimised()
 
 
-def _counted(own: Columns, found: Sequence[Instruction | None]) -> Columns:
+def _counted(own: Columns, found: Sequence[Instruction | None], is_optimised: Floats) -> Columns:
     """Callgrind's counts, (n_rows, n): a column a class of instruction, arithmetic by width, loads, stores and bytes.
 
     By width as FP_ARITH_INST_RETIRED counts: executions of add, multiply and multiply-add, the last twice.
@@ -314,7 +355,8 @@ def _counted(own: Columns, found: Sequence[Instruction | None]) -> Columns:
     touches = own.only(("Dr", "Dw")).any(axis=1)
     # A move from or to memory is a load or a store, and no more.
     counts[touches, column_of[MISC]] = 0
-    more = {**widths, **moved}
+    by_compiler = {"optimised": own["Ir"] * (is_optimised == 1), "unoptimised": own["Ir"] * (is_optimised == 0)}
+    more = {**widths, **moved, **by_compiler}
     return Columns((*names, *more), np.column_stack([counts, *more.values()]))
 
 

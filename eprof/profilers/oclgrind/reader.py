@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import chain
 
 import numpy as np
@@ -24,7 +24,6 @@ from eprof.base.errors import LogError
 from eprof.base.text import pattern, when
 from eprof.logs.rows.log import COUNT, Log, Names, Table, TableRows
 from eprof.logs.rows.stream import Source
-from eprof.profilers.oclgrind.builtins import Called, called
 from eprof.profilers.oclgrind.caches import CACHE, LOST, cache_notes, models_of
 from eprof.profilers.oclgrind.signs import DEVICE, KIND, MARK, VECTORS
 
@@ -38,6 +37,99 @@ _OWN = pattern(r"(load|store|vload|vstore|atomic|call|cache) .+|[a-z]+( f(16|32|
 _GUESS = "f32"
 
 
+# ----------------------------------------------------------------------------------------------------------------------
+# Calls: what an OpenCL built-in's mangled name tells of its type, its lanes, and the memory that it touches.
+
+# Their type is that of the arithmetic around them.
+_MATH = """
+    fma mad fmuladd sin cos tan asin acos atan atan2 sinh cosh tanh sinpi cospi exp exp2 exp10 expm1 log log2 log10
+    log1p pow pown powr rootn sqrt rsqrt cbrt hypot fabs fmin fmax fmod floor ceil round rint trunc minnum maxnum
+    copysign ldexp fract native_sin native_cos native_exp native_exp2 native_log native_log2 native_sqrt
+    native_rsqrt native_recip native_divide half_sqrt half_rsqrt half_recip half_divide erf erfc clamp mix step
+    smoothstep dot length distance normalize
+"""
+_MATH_NAMES = frozenset(_MATH.split())
+# By the letter in a mangled name, and as LLVM writes it.
+_SCALAR = {"f": "f32", "d": "f64", "Dh": "f16", "f16": "f16", "f32": "f32", "f64": "f64"}
+_SIZES = {"c": 1, "h": 1, "s": 2, "t": 2, "Dh": 2, "i": 4, "j": 4, "f": 4, "l": 8, "m": 8, "d": 8}
+_SPACES = {"1": "global", "2": "constant", "3": "local"}
+_TYPE = pattern(r"(?:(?:Dv(\d{1,4})_)?(Dh|[chstijlmfd]))?")
+_POINTER = pattern(r"P(?:U3AS(\d))?[VKr]*(?:U7_Atomic)?(?:Dv\d+_)?(Dh|[chstijlmfd])?")
+_INTRINSIC = pattern(r"llvm\.([a-z]+(?:\.[a-z]+)*?)(?:\.(?:v(\d{1,4}))?(f16|f32|f64|i\d+|p\d.*))?")
+
+
+class _Access(Struct, frozen=True):
+    """Memory that one call touches. kind: "vload", "vstore", "atomic"...; bytes: None = not known."""
+
+    kind: str
+    operation: str
+    space: str
+    bytes: int | None
+
+
+class Called(Struct, frozen=True):
+    """A call: plain name, floating-point type if it has one, lanes, and the memory that it touches."""
+
+    name: str
+    type: str | None = None
+    lanes: int = 1
+    accesses: tuple[_Access, ...] = ()
+
+
+def called(symbol: str) -> Called:
+    """What the mangled `symbol` ("_Z3fmaDv4_fS_S_", "llvm.fmuladd.f64", "my_function") calls."""
+    intrinsic = _INTRINSIC.fullmatch(symbol)
+    if intrinsic:
+        name, width, types = intrinsic.groups(default="")
+        accesses: tuple[_Access, ...] = ()
+        if name.startswith(("memcpy", "memmove", "memset")):
+            accesses = _copies(re.findall(r"p(\d)", types))
+        return Called(name, _SCALAR.get(types), int(width or 1), accesses)
+    mangled = re.match(r"_Z(\d{1,6})", symbol)
+    if not mangled:
+        return Called(symbol)
+    end = mangled.end() + int(mangled[1])
+    name = symbol[mangled.end() : end]
+    arguments = symbol[end:]
+    # The first argument's type, pointers' targets included; of none that is known here it is empty.
+    first = _TYPE.match(re.sub(r"U\d(AS\d)?|[PVKr]", "", arguments))
+    assert first is not None
+    lanes = int(first[1] or 1)
+    if name.startswith(("get_", "barrier", "vload", "vstore", "atom")):
+        lanes = 1
+    return Called(name, _SCALAR.get(first[2]), lanes, _accesses(name, arguments))
+
+
+def _copies(spaces: Sequence[str]) -> tuple[_Access, ...]:
+    """A copy of an unknown number of bytes in an OpenCL name: to the first space, from the second."""
+    ways = zip(("store", "load"), spaces, strict=False)
+    return tuple(_Access("copy", operation, _SPACES.get(space, "private"), None) for operation, space in ways)
+
+
+def _accesses(name: str, arguments: str) -> tuple[_Access, ...]:
+    """The memory that a built-in touches beside the loads and stores that are counted."""
+    if name.startswith("async_work_group"):
+        return _copies(re.findall(r"PU3AS(\d)", arguments))
+    if name.startswith(("read_image", "write_image")):
+        return (_Access("image", {"r": "load", "w": "store"}[name[0]], "global", None),)
+    pointer = _POINTER.search(arguments)
+    if pointer is None or not name.startswith(("vload", "vstore", "atom")):
+        return ()
+    space = _SPACES.get(pointer[1] or "0", "private")
+    size = _SIZES.get(pointer[2] or "")
+    if name.startswith("atom"):
+        return (_Access("atomic", "load", space, size),)
+    kind = next(each for each in ("vload", "vstore") if name.startswith(each))
+    width = re.search(r"(\d{1,4})$", name.partition("_half")[2] or name)
+    if size is not None and width:
+        size *= int(width[1])
+    return (_Access(kind, kind[1:], space, size),)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Blocks of counts, kernel by kernel.
+
+
 class Kernel(Struct):
     """What was counted of one kernel: launches, counters, and what its type is guessed from."""
 
@@ -47,6 +139,31 @@ class Kernel(Struct):
     typed: set[str] = field(default_factory=set)
     has_vectors: bool = False
     unknown_bytes: set[str] = field(default_factory=set)
+
+    def count(self, text: str, number: int) -> None:
+        """Add a line of a block: what was executed, and how often."""
+        memory = _MEMORY.fullmatch(text)
+        if memory:
+            self.counts[f"{memory[1]} {memory[2]}"] += number
+            self.counts[f"{memory[1]} {memory[2]} bytes"] += _whole(memory[3])
+            return
+        if not text.startswith("call "):
+            self.counts[text] += number
+            self.has_vectors |= text in VECTORS
+            return
+        call = called(text.removeprefix("call ").removesuffix("()"))
+        self.calls[call.name] += number
+        self.counts[f"call {call.name}"] += number * call.lanes
+        if call.type is not None:
+            self.counts[f"call {call.name} {call.type}"] += number * call.lanes
+            if call.name in _MATH_NAMES:
+                self.typed.add(call.type)
+        self.has_vectors |= call.lanes > 1
+        for access in call.accesses:
+            if access.bytes is None:
+                self.unknown_bytes.add(f"{access.operation} {access.space} bytes")
+            else:
+                self.counts[f"{access.kind} {access.space} bytes"] += number * access.bytes
 
 
 class _Walk(Struct):
@@ -81,47 +198,15 @@ class _Walk(Struct):
             kernel = self.kernels.setdefault(self.name, Kernel())
             kernel.launches += 1
             for text, number in self.block.items():
-                _count(kernel, text, number)
+                kernel.count(text, number)
             self.block = None
         else:
             self.others += 1
-
-    def finish(self) -> None:
-        """The file is at its end: a block of Oclgrind's counts that is still open was cut off."""
-        if self.block is not None:
-            self.broken[self.name] += 1
 
 
 def _whole(text: str) -> int:
     """A number with any thousands separator: Oclgrind writes as the user's locale says."""
     return int(re.sub(r"\D", "", text))
-
-
-def _count(kernel: Kernel, text: str, number: int) -> None:
-    memory = _MEMORY.fullmatch(text)
-    if memory:
-        kernel.counts[f"{memory[1]} {memory[2]}"] += number
-        kernel.counts[f"{memory[1]} {memory[2]} bytes"] += _whole(memory[3])
-    elif text.startswith("call "):
-        _count_call(kernel, called(text.removeprefix("call ").removesuffix("()")), number)
-    else:
-        kernel.counts[text] += number
-        kernel.has_vectors |= text in VECTORS
-
-
-def _count_call(kernel: Kernel, call: Called, number: int) -> None:
-    kernel.calls[call.name] += number
-    kernel.counts[f"call {call.name}"] += number * call.lanes
-    if call.type is not None:
-        kernel.counts[f"call {call.name} {call.type}"] += number * call.lanes
-        if call.is_math:
-            kernel.typed.add(call.type)
-    kernel.has_vectors |= call.lanes > 1
-    for access in call.accesses:
-        if access.bytes is None:
-            kernel.unknown_bytes.add(f"{access.operation} {access.space} bytes")
-        else:
-            kernel.counts[f"{access.kind} {access.space} bytes"] += number * access.bytes
 
 
 def decide_type(kernel: Kernel) -> tuple[str, bool]:
@@ -140,9 +225,9 @@ def decide_type(kernel: Kernel) -> tuple[str, bool]:
         return kind, fits and not converts and not kernel.has_vectors
     if kernel.typed:
         calls = {
-            kind: sum(kernel.counts[text] for text in kernel.counts if text.endswith(f" {kind}")) for kind in TYPES
+            kind: sum(number for text, number in kernel.counts.items() if text.endswith(f" {kind}")) for kind in TYPES
         }
-        return max(sorted(kernel.typed), key=lambda kind: calls[kind]), False
+        return max(sorted(kernel.typed), key=calls.__getitem__), False
     for kind in ("f64", "f32", "f16"):
         if sizes and all(size == _BYTES[kind] for size in sizes):
             return kind, False
@@ -170,15 +255,25 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
             walk.feed(line.removesuffix("\r"))
     if rest.strip():  # blanks are the beginning of a line of counts, and no end of a block
         walk.feed(rest)
-    walk.finish()
+    if walk.block is not None:
+        walk.broken[walk.name] += 1
     if not walk.kernels:
         raise LogError(
             f"{source.path}: the only block of Oclgrind's counts is cut off; run the program to the end of a kernel."
         )
     table, notes = _table(walk.kernels, keep)
     table = replace(table, lacks_rows=bool(walk.broken or walk.stray))
-    skipped = walk.others + walk.stray
-    return source.log([table], [*_line_notes(walk), *notes], lines=walk.lines, skipped_lines=skipped)
+    cut_off = [
+        f"`{name}`: {number} launch{when(number > 1, 'es')} cut off in the middle of the counts and left out"
+        for name, number in walk.broken.items()
+    ]
+    if walk.stray:
+        cut_off.append(
+            f"{walk.stray} lines of counts stand outside any block, so counts are lost: did several processes write "
+            "through one pipe (mpirun, tee)? Give each an eprof of its own (mpirun -n 4 eprof run PROGRAM), and report "
+            "on all run directories together"
+        )
+    return source.log([table], [*cut_off, *notes], lines=walk.lines, skipped_lines=walk.others + walk.stray)
 
 
 def _table(kernels: Mapping[str, Kernel], keep: Container[str] | None) -> tuple[Table, list[str]]:
@@ -195,11 +290,13 @@ def _table(kernels: Mapping[str, Kernel], keep: Container[str] | None) -> tuple[
         if unknown:
             shown = ", ".join(unknown[:5]) + when(len(unknown) > 5, " ...")
             notes.append(f"calls that no definition names are counted as control, one each: {shown}")
-        listed = keep if isinstance(keep, (set, frozenset)) else frozenset(names)
-        names = sorted(name for name in {*listed, *names, "call other"} if _OWN.fullmatch(name) and name in keep)
+        listed = {*names, "call other"}
+        if isinstance(keep, (set, frozenset)):
+            listed |= keep
+        names = sorted(name for name in listed if _OWN.fullmatch(name) and name in keep)
     notes += cache_notes(kernels)
     # Without a model of caches their counts are not 0 but unknown.
-    absent = {name: np.nan if name.startswith(CACHE) else 0.0 for name in names}
+    absent = {name: (0.0, np.nan)[name.startswith(CACHE)] for name in names}
     values = np.array([[counts.get(name, absent[name]) for counts in columns] for name in names], dtype=np.float64)
     launches = [kernel.launches for kernel in kernels.values()]
     rows = TableRows.of(Names.of([DEVICE] * len(columns)), Names.of(kernels), launches)
@@ -213,9 +310,9 @@ def _columns(name: str, kernel: Kernel, notes: list[str]) -> dict[str, float]:
     for opcode in UNTYPED:
         number = kernel.counts[opcode]
         for kind in TYPES:
-            value = number * (kind == kernel_type)
-            counters[f"{opcode} {kind}"] = value if certain or not number else np.nan
-            counters[f"{opcode} {kind} assumed"] = value
+            counters[f"{opcode} {kind}"] = counters[f"{opcode} {kind} assumed"] = number * (kind == kernel_type)
+        if number and not certain:
+            counters |= {f"{opcode} {kind}": np.nan for kind in TYPES}
     if not certain and any(kernel.counts[opcode] for opcode in UNTYPED):
         notes.append(
             f"`{name}`: the type of its fadd, fmul and the like is not printed; taken for {kernel_type} (assumed)"
@@ -231,14 +328,3 @@ def _columns(name: str, kernel: Kernel, notes: list[str]) -> dict[str, float]:
         counters[counter] = np.nan
         notes.append(f"`{name}`: copies or images moved data that Oclgrind does not count, so `{counter}` is not known")
     return counters
-
-
-def _line_notes(walk: _Walk) -> Iterator[str]:
-    for name, number in walk.broken.items():
-        yield f"`{name}`: {number} launch{when(number > 1, 'es')} cut off in the middle of the counts and left out"
-    if walk.stray:
-        yield (
-            f"{walk.stray} lines of counts stand outside any block, so counts are lost: did several processes write "
-            "through one pipe (mpirun, tee)? Give each an eprof of its own (mpirun -n 4 eprof run PROGRAM), and report "
-            "on all run directories together"
-        )

@@ -7,6 +7,8 @@ from msgspec.structs import replace
 
 from eprof.base.boards import data_sheet
 from eprof.base.cpus import constant_span_w
+from eprof.base.known import mapped
+from eprof.base.known import ratio as quotient
 from eprof.base.text import bracketed, capital, cut, listed, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS
 from eprof.logs.rows.log import BETWEEN
@@ -297,7 +299,7 @@ def _of_busy_cores(view: View, cores: schema.Cores) -> str:
     """What constant power adds for the cores that a program kept busy, where its time is known."""
     constant = view.energy(CONSTANT)
     if not constant.value:
-        return ""
+        return _fewest_cycles(view)
     number = plain(cores.busy)
     if cores.busy >= _FEW_CORES:
         number = f"{cores.busy:.1f}".removesuffix(".0")
@@ -310,6 +312,20 @@ def _of_busy_cores(view: View, cores: schema.Cores) -> str:
     share = bound + percent(constant.value / (constant.value + view.above.or_zero))
     power = phrase("{} for ", view.constant_w and quantity(view.constant_w, "W"))
     return f" Constant power ({power}{busy}{room}) adds {quantity(constant.value, 'J')}: {share} of the sum."
+
+
+def _fewest_cycles(view: View) -> str:
+    """What core cycles take at least, and at one for each instruction, where neither they nor a time was counted."""
+    executed, cycles, price = (
+        view.instructions(view.document),
+        view.amount(view.document, "core_active"),
+        view.charges.get("core_active"),
+    )
+    if not (cycles.value and cycles.lower and executed.value and price):
+        return ""
+    least, one = (quantity(number * price.pj * 1e-12, "J") for number in (cycles.value, executed.value))
+    fewest = f"{executed.value / cycles.value:g} instructions a cycle"
+    return f" Core cycles were not counted: {least} of it are the least ({fewest}), at one a cycle they take {one}."
 
 
 def constant_range(view: View) -> str:
@@ -404,8 +420,14 @@ def _counts(view: View) -> Headline:
 
     measured = view.document.energy_j.measured
     if measured is not None:
-        why = "no count that has a price is in the logs" if counted else "no instruction and no byte was counted"
-        text = f"{quantity(measured, 'J')} measured{phrase(' in {}', _time(view))}."
+        why = "no instruction and no byte was counted"
+        if counted:
+            why = (
+                "no count that has a price is in the logs" if view.costs else "no cost table is made for this processor"
+            )
+        power = phrase(", {}", mapped(quantity, quotient(measured, view.time.value), "W"))
+        text = f"{quantity(measured, 'J')} measured{phrase(' in {}', _time(view))}{power}"
+        text += phrase(", for {}", " and ".join(counted)) + "."
         return Headline(text, f"What took them is not known: {why}.", marks)
     consequence = "No energy is predicted, because there is no cost table; a warning below says how to get joules."
     if view.costs is not None:

@@ -125,6 +125,8 @@ def _how_to_price(view: View) -> str:
                 "count what took the joules: `perf stat -a -e "
                 "power/energy-pkg/,cycles,instructions PROGRAM`, or `eprof run PROGRAM`"
             )
+        if view.document.energy_j.measured is not None and view.document.energy_j.total is None:
+            return _how_to_tell_work(view.document)
         return "make this processor's prices: eprof calibrate --cpu (another's, --costs, may be several times off)"
     device = view.document.device
     if device.name is None or capability_of_label(device.name) is not None:
@@ -137,6 +139,15 @@ def _how_to_price(view: View) -> str:
     if data_sheet(device.name) is not None:
         return "price it by its data sheet: --costs estimated"
     return f'make its prices from its power limit: eprof costs --estimate "{device.name}" --tdp-w WATTS -o mine.toml'
+
+
+def _how_to_tell_work(document: schema.Profile) -> str:
+    """How to tell the joules of work from those that are drawn without: a second log of the machine, when idle."""
+    names = [log.path.rpartition("/")[2] for log in document.inputs]
+    if len(names) == 2:
+        return f"tell work from idle power, if one of the two is of the idle machine: `eprof diff {' '.join(names)}`"
+    count = "perf stat -a -x, -o idle.csv -e power/energy-pkg/,cycles,instructions sleep 20"
+    return f"tell work from idle power: `{count}` on the idle machine, then `eprof diff idle.csv {names[0]}`"
 
 
 def _how_to_count(view: View, has_advice: bool) -> str:
@@ -566,14 +577,16 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
         words = [word for word in view.words.values() if word.count.group == group and word.count.unit != "cycle"]
         amount = sum(word.energy.or_zero for word in words)
         if amount and not _is_closed(view, group):
-            saves, (told, cycles_j) = TENTH * amount, of_retiring(view)
+            saves, (told, *cycles_j) = TENTH * amount, of_retiring(view)
             remedy = _REMEDIES[group]
             if view.nouns.is_of_cpu:
                 remedy = when(not has_wide_vectors(view), "-O3 -march=native; ") + "less work in inner loops"
             how = "; ".join(filter(None, [_mostly_in(view, group), told, remedy]))
             act = f"execute fewer {kind}instructions{bracketed(how)}"
-            if cycles_j and group == "other":
-                yield Try(act, saves + TENTH * cycles_j, each="fewer, in as many fewer cycles")
+            if any(cycles_j) and group == "other":
+                low, high = (saves + TENTH * joules for joules in cycles_j)
+                fewer = f"fewer, in {when(low < high, 'up to ')}as many fewer cycles"
+                yield Try(act, (low + high) / 2, (low, high), each=fewer)
                 continue
             yield Try(act, saves, _ends(view, group, saves), each="fewer")
 
