@@ -172,6 +172,13 @@ def test_bank_conflicts_and_spills_are_levers_where_the_log_has_them(screens):
     assert "spill no registers" in " ".join(worth_trying(View(document)))
 
 
+def test_without_a_time_constant_power_lasts_as_long_as_flops_take_at_their_peak(screens):
+    view = next(view for name, _, view in screens if name == "titanx-pascal-wide-trace-two-flop-metrics.csv")
+    least_j = 71.5 * 10756893856 / 10.97e12 / 1.15  # W, flops of the log, a second at the sheet's clock, beyond it
+    assert headline(view).text.endswith(f"Constant power adds at least {quantity(least_j, 'J')} (FP32 at its peak).")
+    assert "the rest of FP32" in trust(view).text, "what was counted of it is no part of what was not"
+
+
 def test_a_saving_is_never_from_nothing(screens):
     for name, _, view in screens:
         assert "saves 0" not in what_to_try(view).text, (name, what_to_try(view).text)

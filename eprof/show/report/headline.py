@@ -137,8 +137,9 @@ def _chosen(view: View) -> Headline:
         if len(symbols) == 1:
             size = quantity(view.summed(view.document, words).or_zero, symbols.pop())
         joules = f"{quantity(total.value, 'J')}{_known_how(view)}"
-        text = f"Little but {view.in_prose(alone)} was counted{phrase(' ({})', size)}: {joules}"
-        return Headline(f"{text}, of a total that is not known.", "", total.marks)
+        text = f"Little but {view.in_prose(alone)} was counted{bracketed(size)}: {joules}"
+        constant_too = phrase(" {}", _least_constant(view))
+        return Headline(f"{text}, of a total that is not known.{constant_too}", "", total.marks)
     time = when(view.time.value, f" in {at_least(view.time, 's')}")
     of_counted = when(not view.to_meter and lacks_most(view), "of what was counted, ")
     text = f"{_joules(view, total)}{time}: {of_counted}{_parts(view)}.{phrase(' {}', _least_constant(view))}"
@@ -146,18 +147,20 @@ def _chosen(view: View) -> Headline:
 
 
 def _least_constant(view: View) -> str:
-    """What constant power adds at least where no time is known: DRAM moves bytes no faster than at its peak."""
-    moved, machines = view.summed(view.document, DRAM), view.document.limits and view.document.limits.machines
-    if (
-        lacking_briefly(view)
-        or view.energy(CONSTANT).value is not None
-        or not moved.value
-        or not machines
-        or not view.constant_w
-    ):
+    """What constant power adds at least where no time is known: nothing is faster than at its peak."""
+    machines = view.document.limits and view.document.limits.machines
+    is_known = view.energy(CONSTANT).value is not None
+    if lacking_briefly(view) or is_known or not machines or not view.constant_w:
         return ""
-    least_j = view.constant_w * moved.value / max(machine.dram_byte_per_s for machine in machines)
-    return f"Constant power adds at least {quantity(least_j, 'J')} (DRAM at its peak)."
+    moved = view.summed(view.document, DRAM).or_zero
+    least_s = {"DRAM": moved / max(machine.dram_byte_per_s for machine in machines)}
+    for machine in machines:
+        executed = [word.value.or_zero for word in view.words.values() if word.count.group == machine.precision]
+        least_s[machine.precision.upper()] = 2 * sum(executed) / machine.peak_flop_per_s
+    longest = max(least_s, key=least_s.__getitem__)
+    sheet = data_sheet(view.document.device.name or "")
+    least_j = view.constant_w * least_s[longest] / (sheet.beyond_clock if sheet else 1.0)
+    return when(least_j, f"Constant power adds at least {quantity(least_j, 'J')} ({longest} at its peak).")
 
 
 def is_constant_alone(view: View) -> bool:

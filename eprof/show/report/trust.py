@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from eprof.base.boards import data_sheet
 from eprof.base.gpus import capability_of_label
-from eprof.base.text import capital, few, phrase, uncapital, when
+from eprof.base.text import bracketed, capital, few, phrase, uncapital, when
 from eprof.base.vocabulary import CONSTANT, GROUPS
 from eprof.logs.rows.log import ON_TOTALS
 from eprof.profile import schema
@@ -23,7 +23,7 @@ _PRICES = {
     "measured": "measured on this {processor}",
     "fitted": "fitted to measured power",
     "published": "published, not measured here",
-    "estimated": "from the data sheet, nobody measured this {processor} (a meter's joules, --energy 12J, tell more)",
+    "estimated": "from the data sheet, not measured (with a meter: --energy 12J)",
 }
 
 
@@ -201,6 +201,8 @@ def _lacking(view: View) -> str:
     """All that a total lacks and that matters: "Not counted: L2 (at most 1.20 J), FP64, and 3 more."."""
     bounds = _bounds(view)
     wholly, partly = _lost_groups(view)
+    if bounds is None and lacks_some(view) and view.to_meter is None and lacking_briefly(view):
+        return ""  # the verdict says it
     if bounds is None:
         missing = {"Not counted": few(wholly, _NAMED), "only in part": few(partly, _NAMED)}
         text = "; ".join(f"{how}: {names}" for how, names in missing.items() if names)
@@ -222,7 +224,10 @@ def _lacking(view: View) -> str:
         if most is not None and most < _LITTLE * total:
             continue
         is_open = most is None or capped is not None and most >= capped
-        names.append(_lost_name(view, group) + when(not is_open, f" ({quantity(most or 0.0, 'J')})"))
+        name = _lost_name(view, group)
+        is_rest = name == view.in_prose(group) and view.joules_of(group)
+        joules = when(not is_open, quantity(most or 0.0, "J"))
+        names.append(when(is_rest, "the rest of ") + name + bracketed(joules))
     together = ""
     if capped:
         why = ""
