@@ -290,6 +290,15 @@ def test_a_kernels_name_tells_the_type_of_its_tensor_work(kernel, type_, flop_pe
     assert counted.marks[f"tensor_{type_}"].iloc[0] == E
 
 
+def test_the_tensor_pipe_of_a_b200_is_not_its_tc_pipe():
+    """An HMMA of flash attention is no UTCMMA: a full pipe does a quarter of the chip's peak of FP16 (2.25 Pflop/s)."""
+    busy, tc = (f"sm__pipe_{name}_cycles_active.avg.pct_of_peak_sustained_active[total]" for name in ("tensor", "tc"))
+    definition = counters.find("ncu", "10.0")
+    for counted_too, flops, marks in (({}, 2048e6, E | M), ({tc: 0}, 2048e6, E), ({tc: 1e6}, 10240e6, E | A)):
+        counted = counts.count(make({busy: 1e6} | counted_too, names=["flash<bfloat16_t>"]), definition, "served")
+        assert row(counted)["tensor_bf16"] == flops and counted.marks["tensor_bf16"].iloc[0] == marks
+
+
 @pytest.mark.parametrize(
     ("kernel", "type_", "flops"),
     [

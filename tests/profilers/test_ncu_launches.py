@@ -35,6 +35,16 @@ def unlike_rows(*more):
     ]
 
 
+def test_a_clock_and_a_time_stand_in_for_cycles(tmp_path):
+    """1 GHz, and as many ns as cycles. That clock, not the highest that the GPU has."""
+    rows = [(n, 7, "axpy", rate, 1e9, cycles, 2e6) for n, (cycles, rate) in enumerate(UNLIKE)]
+    names = (RATE, "sm__cycles_elapsed.avg.per_second", TIME, "device__attribute_max_gpu_frequency_khz")
+    text = wide(*rows, names=names, units=("inst/cycle", "hz", "ns", ""))
+    found = counted(log_of(tmp_path, text, keep=IN_USE))
+    assert found.table["fp32_fma"].tolist() == [pytest.approx(TRUTH)]
+    assert found.marks["fp32_fma"].tolist() == [ESTIMATED]
+
+
 @pytest.mark.parametrize("page", ["long", "raw", "folded"])
 def test_rates_of_unlike_launches_are_made_totals_launch_by_launch(tmp_path, page):
     if page == "raw":

@@ -13,6 +13,7 @@ from collections.abc import Container, Mapping, Sequence
 import numpy as np
 
 from eprof.base.arrays import Array
+from eprof.base.text import pattern
 from eprof.logs.rows.log import Clock
 from eprof.profilers.ncu import tensor_ops
 
@@ -38,7 +39,7 @@ _MULTIPROCESSORS = (SM_COUNT, _SCHEDULERS[0])
 _IPC_ACTIVE, _IPC_ELAPSED = (f"sm__inst_executed.avg.per_cycle_{cycles}" for cycles in ("active", "elapsed"))
 _DRAM_ACTIVE, _DRAM_ALL, _DRAM_MEAN = "dram__cycles_active.avg", "dram__cycles_elapsed.sum", "dram__cycles_elapsed.avg"
 _DRAM_SHARE = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
-_PIPE = "_pipe_tensor_"
+_PIPES = pattern("_pipe_t(?:ensor|c)_")
 # Shares of the peak besides: of the busiest unit, of L1 and of L2, of instructions, of flops.
 _BUSY = ("sm__throughput.", "l1tex__throughput.", "lts__throughput.", "sm__inst_executed.avg.pct_", "roofline__fp")
 _OF_ACTIVE, _OF_ELAPSED = ".avg.pct_of_peak_sustained_active", ".avg.pct_of_peak_sustained_elapsed"
@@ -100,31 +101,34 @@ def totals(
         made[_DRAM_SHARE + TOTAL] = np.where(
             alone & (time_s >= _AT_FULL_S), metrics[_DRAM_SHARE] / 100 * time_s, np.nan
         )
-    for name, total in _cycles_of_all(metrics, launches, keep).items():
+    elapsed = _cycles(metrics, time_s)
+    for name, total in _cycles_of_all(metrics, elapsed, launches, keep).items():
         made[name + TOTAL] = np.where(alone | (name == _MEAN_ACTIVE), total, np.nan)
     for name, rate in metrics.items():
         if not name.endswith((_PER_CYCLE, _PER_SECOND)) or not (keep is None or name + TOTAL in keep):
             continue
-        spans = _cycles(metrics, len(time_s)) if name.endswith(_PER_CYCLE) else time_s
+        spans = elapsed if name.endswith(_PER_CYCLE) else time_s
         made[name + TOTAL] = np.where(alone & (rate >= 0), rate * spans, np.nan)
     return made
 
 
-def _cycles_of_all(metrics: Mapping[str, Array], launches: Array, keep: Container[str] | None) -> dict[str, Array]:
+def _cycles_of_all(
+    metrics: Mapping[str, Array], elapsed: Array, launches: Array, keep: Container[str] | None
+) -> dict[str, Array]:
     """Cycles of all multiprocessors with work, cycles in which a tensor pipe was busy, instructions; by metric."""
     number = len(launches)
     multiprocessors = _first_known([metrics[name] / launches for name in _MULTIPROCESSORS if name in metrics], number)
     unknown = np.full(number, np.nan)
     mean_active = metrics.get(_MEAN_ACTIVE, unknown) * multiprocessors
     active = _first_known([metrics.get(_ACTIVE, mean_active), mean_active], number)
-    elapsed = _cycles(metrics, number) * multiprocessors
+    elapsed = elapsed * multiprocessors
     cycles = {
         _MEAN_ACTIVE: mean_active,
         _IPC_ACTIVE: metrics.get(_IPC_ACTIVE, unknown) * active,
         _IPC_ELAPSED: metrics.get(_IPC_ELAPSED, unknown) * elapsed,
     }
     for name, share in metrics.items():
-        if not (_PIPE in name or name.startswith(_BUSY)):
+        if not (_PIPES.search(name) or name.startswith(_BUSY)):
             continue
         if name.endswith(_OF_ACTIVE):
             cycles[name] = share / 100 * active
@@ -148,15 +152,20 @@ def _dram_channels(metrics: Mapping[str, Array], time_s: Array) -> Array:
     return np.asarray(np.where(np.abs(channels - whole) < _NEARLY_WHOLE, whole, channels))
 
 
-def _cycles(metrics: Mapping[str, Array], number: int) -> Array:
-    """The elapsed cycles of each launch: the mean of its schedulers, else the nearest to it."""
+def _cycles(metrics: Mapping[str, Array], time_s: Array) -> Array:
+    """The elapsed cycles of each launch: the mean of its schedulers, else the nearest to it, else its time and clock.
+
+    Without either they are not known: ncu locks clocks to their base, and the GPU's highest, which logs tell, is 13 %
+    (RTX 4080 Super) to 60 % (H100) above the one that launches had.
+    """
+    number = len(time_s)
     columns = [metrics[name] for name in _CYCLES if name in metrics]
     if all(name in metrics for name in (_ALL_CYCLES, *_SCHEDULERS)):
         multiprocessors, schedulers = (metrics[name] for name in _SCHEDULERS)
         number_of = multiprocessors * schedulers
         mean = np.divide(metrics[_ALL_CYCLES], number_of, out=np.full(number, np.nan), where=number_of > 0)
         columns.insert(_CYCLES[0] in metrics, mean)
-    return _first_known(columns, number)
+    return _first_known([*columns, *(metrics[rate] * time_s for rate in _CORE if rate in metrics)], number)
 
 
 def _first_known(columns: Sequence[Array], number: int) -> Array:
