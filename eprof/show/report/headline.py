@@ -9,7 +9,7 @@ from eprof.base.boards import data_sheet
 from eprof.base.cpus import constant_span_w
 from eprof.base.text import bracketed, capital, cut, listed, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS
-from eprof.logs.rows.log import BETWEEN
+from eprof.logs.rows.log import BETWEEN, During
 from eprof.profile import schema
 from eprof.profilers import signs_of
 from eprof.show.report.trust import (
@@ -93,7 +93,7 @@ def _of_gaps(gaps: schema.Gaps, idle_s: float) -> Iterator[str]:
         yield f"{quantity(gaps.longest_s, 's')} of it at a stretch"
 
 
-def doing_briefly(doing: schema.During) -> str:
+def doing_briefly(doing: During) -> str:
     """What the CPU did in gaps, the innermost of it: "cudaFree in aten::cudnn_convolution"."""
     return " in ".join(reversed([cut(name, _LONGEST_NAME) for name in doing.doing.split(BETWEEN)[-2:]]))
 
