@@ -227,6 +227,7 @@ def _gaps(energy: "Energy") -> schema.Gaps | UnsetType:
         list(idle.during),
         idle.short_gaps,
         idle.short_s,
+        idle.before_s,
         copies,
     )
 

@@ -484,7 +484,7 @@ def build(
         counted = [_by_share(counted[0], whole_s, launches if times.total(time) else everything or launches)]
     shared, total_s = _share(counted, times.total(time), time)
     idle = [log.idle for log in logs if log.idle is not None and whole]
-    copied = only([log for log in logs if log.copies_s and whole])
+    copied = [log for log in logs if log.copies_s and whole]
     return Profile(
         title=_profile_title(logs),
         logs=tuple(logs),
@@ -500,8 +500,8 @@ def build(
         timeline=launches.timeline,
         parts=parts,
         idle=only(idle),
-        copies_s=copied.copies_s if copied else 0.0,
-        copies=copied.copies if copied else (),
+        copies_s=only([log.copies_s for log in copied]) or 0.0,
+        copies=only([log.copies for log in copied]) or (),
     )
 
 

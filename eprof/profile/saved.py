@@ -65,8 +65,8 @@ def _check(profile: schema.Profile) -> None:
     numbers += [profile.time_s, *(kernel.time_s for kernel in profile.kernels)]
     numbers += [costs.constant_power_w for costs in profile.prices]
     if profile.gaps:
-        *gaps, during, short_gaps, short_s, copies = astuple(profile.gaps)
-        numbers += [*gaps, short_gaps, short_s, *(each.time_s for each in (*during, *copies))]
+        *gaps, during, short_gaps, short_s, before_s, copies = astuple(profile.gaps)
+        numbers += [*gaps, short_gaps, short_s, before_s, *(each.time_s for each in (*during, *copies))]
     if profile.ranks:
         numbers += [profile.ranks.number - 1, profile.ranks.time_s.max]
     wrong = [number for number in numbers if number is not None and not (0 <= number < _MOST and math.isfinite(number))]
@@ -114,7 +114,7 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
     idle = None
     if gaps.time_s is not None:
         times_s = gaps.longest_s, gaps.copied_s, gaps.copies_s, gaps.alone_s, gaps.first_s
-        idle = Idle(gaps.time_s, *times_s, tuple(gaps.during), gaps.short_gaps, gaps.short_s)
+        idle = Idle(gaps.time_s, *times_s, tuple(gaps.during), gaps.short_gaps, gaps.short_s, gaps.before_s)
     has_times = any(kernel.time_s is not None for kernel in document.kernels)
     return Profile(
         title=document.title,

@@ -515,7 +515,8 @@ class Gaps(Struct):
     copies took. None of it is in the totals; None: not told. longest_s: of the longest gap; copied_s: of the gaps, what
     copies took; alone_s: how long copies ran while no kernel did, in gaps or not; first_s: of the gaps, what came
     before first launches of kernels that came again; during: what the CPU did in the longest gaps; short_gaps, short_s:
-    those no longer than the CPU's next launch takes, and their time; copies: of which kinds they are.
+    those no longer than the CPU's next launch takes, and their time; before_s: what passed before the first kernel;
+    copies: of which kinds they are.
     """
 
     time_s: float | None
@@ -528,6 +529,7 @@ class Gaps(Struct):
     during: list[During] = []
     short_gaps: int = 0
     short_s: float = 0.0
+    before_s: float = 0.0
     copies: list[Copies] = []
 
     @property

@@ -14,7 +14,8 @@ from eprof.profile import api, schema
 from eprof.profile.document import document
 from eprof.profile.totals import board_limit_w
 from eprof.show.report.first_screen import where
-from eprof.show.report.headline import gaps_lead, headline, name_of
+from eprof.show.report.gaps import gaps_lead
+from eprof.show.report.headline import headline, name_of
 from eprof.show.report.levers import _levers, what_to_try
 from eprof.show.report.trust import notes, trust
 from eprof.show.report.view import View

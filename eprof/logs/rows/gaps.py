@@ -21,7 +21,7 @@ _LAUNCH_NS = 10_000  # about what a launch takes: shorter gaps need no other cau
 _LONGEST_NS = 1 << 60
 _SHORT_NS = 100_000  # what the CPU's next launch takes at most, through a framework too: longer gaps have another cause
 _WAY = pattern(r"\b(?:([HDAP])to([HDAP])|(H|D)(?:ost|evice)-to-(H|D)(?:ost|evice)|(P)eer-to-(P)eer)\b")
-_MEMORY = pattern(r"(?i)\b(pageable|pinned|unified|managed)\b")
+_MEMORY = pattern(r"\b(pageable|pinned|unified|managed)\b")
 
 
 def kind_of_copy(name: str) -> tuple[str, str] | None:
@@ -29,10 +29,10 @@ def kind_of_copy(name: str) -> tuple[str, str] | None:
 
     None: it is none, but a memset or page faults.
     """
-    way, memory = _WAY.search(name), _MEMORY.search(name)
+    way, memories = _WAY.search(name), _MEMORY.findall(name.lower())
     if way is None:
         return None
-    return "to".join(filter(None, way.groups())), (memory[0].lower() if memory else "").replace("managed", "unified")
+    return "to".join(filter(None, way.groups())), "".join(memories[:1]).replace("managed", "unified")
 
 
 class _Cover(Struct):
@@ -91,8 +91,8 @@ class Gaps(Struct):
 
     devices: of each run and GPU. stretches: starts and ends in ns of the longest gaps, (n, 2); paths: what the CPU did
     in most of one, by its place, and for how many ns. short: how many gaps are short, and their ns. moved: copies:
-    number, s, bytes, and the s of those that came again, by kind. is_known: False once a launch has no time, or starts
-    before one of an earlier piece.
+    number, s, bytes, and the s of those that came again, by kind. is_from_start: starts count from the program's.
+    is_known: False once a launch has no time, or starts before one of an earlier piece.
     """
 
     devices: dict[tuple[int, str | None], _Device] = field(default_factory=dict)
@@ -100,6 +100,7 @@ class Gaps(Struct):
     paths: dict[int, tuple[tuple[str, ...], int]] = field(default_factory=dict)
     short: Ints = field(default_factory=lambda: np.zeros(2, dtype=np.int64))
     moved: dict[tuple[str, str], Floats] = field(default_factory=dict)
+    is_from_start: bool = False
     is_known: bool = True
 
     def add(
@@ -146,7 +147,7 @@ class Gaps(Struct):
         firsts = zip(texts.tolist(), size_b[first].tolist(), before[first].tolist(), strict=True)
         seen = np.array([device.copied.setdefault((name, size), launches) for name, size, launches in firsts])
         for code in np.unique(names.codes).tolist():
-            way = kind_of_copy(names.names[code]) if code >= 0 else None
+            way = kind_of_copy((*names.names, "")[code])  # the last is for -1
             if way is not None:
                 own = names.codes == code
                 time_s = time_ns[own] * 1e-9
@@ -157,10 +158,12 @@ class Gaps(Struct):
     @property
     def copies(self) -> tuple[Copies, ...]:
         """The copies of a trace by their kinds; which came again is told only where their sizes are."""
-        return tuple(
-            Copies(*kind, int(number), time_s, np.nan_to_num(size_b), None if np.isnan(size_b) else again_s)
-            for kind, (number, time_s, size_b, again_s) in self.moved.items()
-        )
+        told = []
+        for kind, sums in self.moved.items():
+            number, time_s, size_b, again_s = sums.tolist()
+            sizes = (0.0, None) if np.isnan(size_b) else (size_b, again_s)
+            told.append(Copies(*kind, int(number), time_s, *sizes))
+        return tuple(told)
 
     def _add_of(self, device: _Device, names: Names, starts: Ints, time_ns: Ints, is_kernel: Bools) -> None:
         still = device.anything.open_ns + np.cumsum(device.anything.add(starts, time_ns)[1])
@@ -171,11 +174,12 @@ class Gaps(Struct):
         if device.latest is None:
             device.latest, device.still = int(starts[0]), (int(still[0]), int(still[0]))
         self.is_known = self.is_known and int(starts[0]) >= device.latest
-        device.meet(names[is_kernel], np.diff(still, prepend=device.still[1]))
+        waits = np.diff(still, prepend=device.still[1])
+        device.meet(names[is_kernel], waits)
+        short = waits[(waits > 0) & (waits <= _SHORT_NS)]
+        self.short += (len(short), int(short.sum()))
         device.latest, device.still = int(starts[-1]), (device.still[0], int(still[-1]))
         before, gaps = device.kernels.add(starts, time_ns[is_kernel])
-        short = gaps[(gaps > 0) & (gaps <= _SHORT_NS)]
-        self.short += (len(short), int(short.sum()))
         self.stretches = np.vstack([self.stretches, np.stack([before, starts], axis=1)[gaps > 0]])
         if len(self.stretches) > _LONGEST:
             lengths = self.stretches[:, 1] - self.stretches[:, 0]
@@ -211,6 +215,10 @@ class Gaps(Struct):
         during: dict[str, list[int]] = {}
         for path, covered_ns in self.paths.values():
             during.setdefault(BETWEEN.join(path), []).append(covered_ns)
+        first_ns: dict[int, int] = {}
+        for (run, _), device in self.devices.items():
+            if device.latest is not None:
+                first_ns[run] = min(first_ns.get(run, device.kernels.first), device.kernels.first)
         told = [During(doing, len(own), sum(own) * 1e-9) for doing, own in during.items()]
         return Idle(
             gaps_ns * 1e-9,
@@ -221,7 +229,8 @@ class Gaps(Struct):
             sum(device.first_ns[name] for device in devices for name in device.again) * 1e-9,
             tuple(sorted(told, key=lambda each: -each.time_s)[:_MOST_TOLD]),
             int(self.short[0]),
-            self.short[1] * 1e-9,
+            float(self.short[1]) * 1e-9,
+            sum(first_ns.values()) * self.is_from_start * 1e-9,
         )
 
 

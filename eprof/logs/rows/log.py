@@ -275,7 +275,8 @@ class Idle(Struct, frozen=True):
     copied_s: how much of it copies took. copies_s: how long copies and memsets ran at all, those beside each other
     once; alone_s: how long of it no kernel ran. first_s: how much of time_s nothing ran before the first launch of a
     kernel that came again: what a start takes. during: what the CPU did in the longest gaps, as far as the trace tells.
-    short_gaps: how many gaps are no longer than the CPU's next launch takes; short_s: their time.
+    short_gaps: how many gaps are no longer than the CPU's next launch takes; short_s: their time. before_s: from the
+    start of the program to its first kernel, in all runs; 0: not told.
     """
 
     time_s: float
@@ -287,6 +288,7 @@ class Idle(Struct, frozen=True):
     during: tuple[During, ...] = ()
     short_gaps: int = 0
     short_s: float = 0.0
+    before_s: float = 0.0
 
 
 class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):

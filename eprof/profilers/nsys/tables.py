@@ -239,7 +239,7 @@ class Nsys(Struct):
     numbers: Numbers = field(default_factory=Numbers)
     copied: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     sizes: dict[str, float] = field(default_factory=dict)
-    gaps: Gaps = field(default_factory=Gaps)
+    gaps: Gaps = field(default_factory=lambda: Gaps(is_from_start=True))
     held: list[tuple[str | None, str, int, int, bool, float]] = field(default_factory=list)
     text: int | None = None
     foreign: int | None = None
@@ -499,8 +499,9 @@ def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
         words = [names, *(names_of(table[end]) for end in section.places(_MEMORIES))]
         codes, first = alike(*(word.codes for word in words))
         shown = Names(tuple(map(" ".join, zip(*(word[first].texts() for word in words), strict=True))), codes)
-        columns = [column[~is_stray] for column in (devices, shown, start_ns, time_ns)]
-        nsys.gaps.add(*columns, is_kernel=is_kernel[~is_stray], size_b=size_b[~is_stray])
+        known = ~is_stray
+        columns = devices[known], shown[known], start_ns[known], time_ns[known]
+        nsys.gaps.add(*columns, is_kernel=is_kernel[known], size_b=size_b[known])
     names, devices = names.chosen(is_kernel), devices.chosen(is_kernel)
     parts = Names((), np.full(len(is_kernel), -1, dtype=np.int32))
     stream = section.at(STREAM)

@@ -436,6 +436,7 @@ class TraceSection(ColumnSection):
         start_ns = np.nan_to_num(rows.numbers(self.start) * (self._start_unit * 1e9)).round().astype(np.int64)
         time_ns = (1e9 * np.nan_to_num(time_s, nan=-1e-9)).round().astype(np.int64)
         time_ns += is_launch * (self.rounded * start_ns).astype(np.int64)  # no gap is made of rounded starts
+        self.store.gaps.is_from_start = True
         shown = name.copy()
         if self.memory and not is_launch.all():
             copies = rows.chosen(~is_launch)

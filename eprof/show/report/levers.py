@@ -16,14 +16,13 @@ from eprof.base.boards import data_sheet, example
 from eprof.base.gpus import capability_of_label
 from eprof.base.known import growth
 from eprof.base.labels import library_of
-from eprof.base.text import bracketed, by_sign, counted, pattern, phrase, when
+from eprof.base.text import bracketed, by_sign, counted, phrase, when
 from eprof.base.vocabulary import COUNTS, DATA, RANDOM
-from eprof.logs.rows.log import BETWEEN
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of
 from eprof.show.report.first_screen import CACHED, SHORT_S, WASTED, requested_of
-from eprof.show.report.headline import doing_briefly
+from eprof.show.report.gaps import Between, after_the_start, closed
 from eprof.show.report.loops import (
     better_loops,
     has_wide_vectors,
@@ -41,7 +40,6 @@ from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
 from eprof.show.words.numbers import NARROW, more_or_less, percent, percent_span, plain, quantity, span
 
-_OF_AMD = pattern(r"\b(AMD|Radeon|Instinct)\b")
 _LITTLE = 0.03  # of the energy: what saves less is not worth trying
 _MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
 _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on much of these follows from them
@@ -57,14 +55,6 @@ _SINCE = {"tensor_fp16": 7.0, "tensor_tf32": 8.0, "tensor_bf16": 8.0, "tensor_fp
 _BEYOND_WMMA = 8.9  # compute capabilities whose newer types CUDA's fragments (nvcuda::wmma) do not have
 _STREAMED = 1.0  # flops a byte, below which a kernel hardly reuses what it reads
 _REUSED = 2.0  # bytes of L1 or shared memory for each of DRAM: below, each is used about once
-_CALL = pattern(r"cu(?:da)?[A-Z]|hip[A-Z]")
-_CALLS = {  # of CUDA and HIP, that take long between kernels: a part of the name, and what to do
-    "Launch": "CUDA graphs, or more work in each",
-    "alloc": "allocate memory once",
-    "Free": "free memory at the end",
-    "Memcpy": "keep data on the GPU",
-    "Synchronize": "synchronise less often",
-}
 _REMEDIES = {
     "l2": "larger tiles in shared memory, or blocks that run together on neighbouring data",
     "l1": "tile in shared memory and registers",
@@ -97,6 +87,8 @@ class Try(Struct, frozen=True):
         whole = self.of_all or everything.or_zero
         low, high = self.ends or (self.saves, self.saves)
         of = f"of {quantity(whole, unit)}"
+        if low < high == self.saves:
+            return f"{self.act}: saves up to {quantity(high * whole, unit)} ({percent(high)} {of}){self.beside}"
         if low < _LITTLE * self.saves:
             # "Saves 0 to 500 mJ" would be no advice: the middle, and how far it may go.
             middle, most = (quantity(share * whole, unit) for share in (self.saves, high))
@@ -122,7 +114,7 @@ def what_to_try(view: View) -> Point:
     texts = [of_loops(view)]
     if is_worth_it:
         texts = [changes[0].text(*_everything(view))]
-    texts.append(_after_the_start(view))
+    texts.append(after_the_start(view, _LITTLE))
     if not view.has_energy and view.costs is None:
         texts.append(_how_to_price(view))
     elif not (view.to_meter or view.is_modelled) and (
@@ -176,7 +168,7 @@ def _how_to_count(view: View, has_advice: bool) -> str:
     if view.nouns.is_of_cpu:
         return f"count{rest} with `eprof run PROGRAM`"
     device = view.document.device
-    if _OF_AMD.search(device.name or ""):
+    if view.is_of_amd:
         return "give a meter's joules (--energy): eprof reads no counters of AMD's profilers yet"
     capabilities = capabilities_of(device.name)
     if device.capability:
@@ -191,7 +183,11 @@ def _levers(view: View) -> Iterator[Try]:
     everything = _everything(view)[0].value
     if not everything:
         return
-    yield from _fewer_gaps(view, everything)
+    between = Between.of(view)
+    whole = everything + between.whole
+    for change in closed(view, between):
+        share = change.saved_s * between.power / whole
+        yield Try(change.act, share, (share * (not change.is_most), share), change.beside, whole)
     yield from _longer_launches(view, everything)
     if view.above.value is None or counted_alone(view):
         return
@@ -209,53 +205,6 @@ def _levers(view: View) -> Iterator[Try]:
     yield from _fewer_conflicts(view, everything)
     yield from (Try(act, saved_j / everything) for act, saved_j in less_waiting(view, everything))
     yield from _fewer_cycles(view, everything)
-
-
-def _fewer_gaps(view: View, everything: float) -> Iterator[Try]:
-    """Half of the time between kernels, or of what copies take, which costs constant power; not what a start takes."""
-    gaps = view.document.gaps or schema.Gaps(None, None, 0.0)
-    idle_s, idle_j = gaps.time_s or 0.0, gaps.energy_j or 0.0
-    if view.to_meter is not None and view.to_meter.idle_s is not None:
-        idle_s, idle_j = view.to_meter.idle_s, view.to_meter.idle_j
-    idle, power_w = idle_j, view.constant_w
-    if not view.has_energy:
-        idle, power_w = idle_s, 1.0  # seconds instead of joules
-    rest_s = max(idle_s - gaps.first_s, 0.0)
-    if gaps.lasting_s > rest_s - gaps.copied_s and power_w:
-        copies = gaps.lasting_s * power_w
-        # Kernels hide no more of them than they last.
-        is_hidden = view.time.or_zero >= gaps.lasting_s / 2
-        hedge = when(gaps.alone_s is None, "; nothing where kernels run meanwhile")
-        how = f"keep data on the GPU{when(is_hidden, ', or copy while kernels run')}{hedge}"
-        alone = "in all" if gaps.alone_s is None else f"while no {view.nouns.kernel} runs"
-        act = f"halve the copies ({quantity(gaps.lasting_s, 's')} {alone}; {how})"
-        yield Try(act, copies / 2 / (everything + copies), of_all=everything + copies)
-    elif rest_s and idle:
-        idle *= rest_s / idle_s
-        act = f"close half of the gaps between kernels ({quantity(rest_s, 's')} in all; {_how_to_close(gaps, rest_s)})"
-        left_out = when(gaps.first_s > _LITTLE * idle_s, ", first launches left out")
-        yield Try(act, idle / 2 / (everything + idle), beside=left_out, of_all=everything + idle)
-
-
-def _how_to_close(gaps: schema.Gaps, rest_s: float) -> str:
-    """What closes gaps, by what the CPU did in most of them, where the trace tells it."""
-    doing = next((each for each in gaps.during if rest_s / 2 <= each.time_s <= rest_s), None)
-    if doing is None and rest_s / 2 <= gaps.longest_s <= rest_s:
-        return f"one alone lasts {quantity(gaps.longest_s, 's')}: see what the host does then"
-    if doing is None:
-        return "streams, CUDA graphs, fewer synchronisations, input that is ready"
-    call = doing.doing.rpartition(BETWEEN)[2]
-    known = (how for part, how in _CALLS.items() if _CALL.match(call) and part in call)
-    how = next(known, "do it less often, or beside kernels")
-    return f"{quantity(doing.time_s, 's')} in {doing_briefly(doing)}: {how}"
-
-
-def _after_the_start(view: View) -> str:
-    """Where most time between kernels is what a start takes: that a later trace shows what comes again."""
-    gaps = view.document.gaps or schema.Gaps(None, None, 0.0)
-    if not gaps.first_s or gaps.first_s < max((gaps.time_s or 0.0) / 2, _LITTLE * view.time.or_zero):
-        return ""
-    return f"trace after the warm-up: {quantity(gaps.first_s, 's')} before first launches is paid once"
 
 
 def _longer_launches(view: View, everything: float) -> Iterator[Try]:
