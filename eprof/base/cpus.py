@@ -30,6 +30,11 @@ def constant_span_w() -> tuple[float, float]:
     return section["least_w"].number(), section["most_w"].number()
 
 
+def apart() -> float:
+    """How many times as much, or as little, the cores of one CPU take for the work of another's."""
+    return dict(_sections())[UNNAMED]["apart"].number()
+
+
 def in_cpuinfo(text: str) -> str | None:
     """The microarchitecture of the first CPU in the text of /proc/cpuinfo; None: not known."""
     first = dict(re.findall(r"^([^:\n]*?)\s*: *(.*?) *$", text.partition("\n\n")[0], re.MULTILINE))

@@ -154,7 +154,7 @@ class Costs(Described, frozen=True, kw_only=True):
     charges: word of the vocabulary -> what it pays; a word that is not in it has no price, and `unpriced` may say why.
     prices: the table's own named prices, for rooflines and balances. marks: those of all charges and constant power.
     factor: what a meter scaled the table by. constant_held: what the board's limit took constant power times, where
-    that alone is above it.
+    that alone is above it. cores: of a CPU, that its peaks and constant power are of; None: not told.
     """
 
     setting: Setting
@@ -169,6 +169,7 @@ class Costs(Described, frozen=True, kw_only=True):
     unpriced: Mapping[str, str] = field(default_factory=dict)
     factor: float = 1.0
     constant_held: float = 1.0
+    cores: float | None = None
 
     def scaled(self, factor: float) -> "Costs":
         """The costs with all prices and constant power times a factor that a meter gave; all become ESTIMATED."""

@@ -113,6 +113,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
             peaks=self.peak.at(point),
             prices=prices,
             unpriced=unpriced,
+            cores=mapped(self.constant.sockets.__mul__, self.constant.cores),
         )
         if self.scale is not None:
             return costs.scaled(self.scale.factor)

@@ -40,6 +40,7 @@ SHARES = (
     *("memory_stall", "lg_throttle", "excess", "bank_conflict"),
     *("occupancy_limit", "registers_limit", "shared_limit", "block_limit"),
     *("sm_busy", "l1_busy", "l2_busy", "dram_busy"),
+    *("retiring", "bad_speculation", "frontend_bound", "backend_bound"),  # of a CPU's cores
 )
 SIGNS = (*SHARES, "multiprocessors", "fp32_room", "fp64_most", "l1_room", "l2_room")
 _NAME = pattern(r"(?<![\w.])[A-Za-z_]\w*")
@@ -158,8 +159,8 @@ class Definition(Brief, Struct, frozen=True, eq=False):
 
     @property
     def counted(self) -> frozenset[str]:
-        """The profiler names that make a word or its mark, or share time out; the others only check."""
-        entries = [*self._counting(), *chain.from_iterable(self.quantities.values())]
+        """The profiler names that make a word or its mark, share time out, or tell why kernels wait; others check."""
+        entries = [*self._counting(), *chain.from_iterable((*self.quantities.values(), *self.components.values()))]
         formulas = (formula for entry in entries for formula in (entry.formula, entry.mark_if) if formula)
         return frozenset(chain.from_iterable(map(self.counters_of, formulas)))
 

@@ -20,6 +20,7 @@ from eprof.base.text import pattern
 from eprof.base.vocabulary import (
     CONSTANT,
     COUNTS,
+    CPU,
     FLOAT_PARTS,
     GROUP_OF,
     GROUPS,
@@ -50,7 +51,12 @@ _NO_PLAIN_PRODUCT = pattern(r"(?i)fmha|attention|flash|conv|fprop|wgrad|dgrad|qu
 _ROUNDED = 1.01  # a share in per cent is printed with two decimals, and its cycles are those of one pass
 _HOST_BYTE = 10.0  # times a byte from the GPU's own DRAM, at most: that of the host's, and a link of some pJ a bit
 _EPILOGUE = 1 / 128
+# What a CPU's core does in a cycle at most: instructions that it retires, and of these multiply-adds of vectors, which
+# are as wide as the flops a cycle of its cost table tell.
+_RETIRED, _VECTORS = 8.0, 2.0
+_NARROW_FLOPS = 4.0  # of a vector of 128 bits: two numbers, multiplied and added
 _CLASSED = [name for name in INSTRUCTIONS if name not in ISSUED and COUNTS[name].group != "tensor"]
+_NARROW = "fp64_narrow"
 _MISSING = int(Mark.MISSING)
 
 
@@ -78,6 +84,8 @@ def uncounted(counts: Counts, costs: Costs, split: Split, prices: Floats) -> Unc
         if not is_lost.any():
             continue
         known, price = known_or_zero(amounts[:, place]), prices[place]
+        if word == _NARROW:  # what a flop costs more than one of wide vectors
+            price += prices[PRICED.index("fp64")]
         more = np.maximum(rates.most_of(word) - known, 0.0)
         group = GROUP_OF[word]
         # What was counted and has no price may cost anything; what was not counted and has none is in other prices.
@@ -131,6 +139,7 @@ class _Rates:
         beyond = np.array([board.beyond_clock for board in boards])
         dram = np.array([board.dram_gb_per_s for board in boards])
         shared = np.array([board.shared_a_cycle for board in boards])
+        path = costs.peaks.dram_path_gb_per_s or math.inf
         single, double = (
             (peak or math.inf) / 2 * giga_s * beyond for peak in (costs.peaks.sp_gflops, costs.peaks.dp_gflops)
         )
@@ -142,18 +151,27 @@ class _Rates:
         double = np.fmin(double, room["fp64_most"])
         single = np.fmin(single, busiest)
         self.cycles = self._counted("sm_active_cycle", single / _FEWEST_LANES)
+        self.narrow: Floats = np.fmin(double, single)
         self.tensor = np.fmin(self.cycles, busiest / _FEWEST_LANES) * _TENSOR_A_CYCLE
         self.of_group = {
-            "fp64": np.fmin(double, single),
+            "fp64": self.narrow,
             # No GPU has more integer lanes than FP32 ones; special functions have a quarter of them at most, and packed
             # FP16 twice as many (an A100).
             **{"fp32": single, "int": single, "sfu": single / 4, "fp16": 2 * single},
-            **dict.fromkeys(_OFF_CHIP, np.maximum(costs.peaks.dram_gb_per_s or math.inf, dram) * giga_s),
+            **dict.fromkeys(_OFF_CHIP, np.fmin(np.maximum(costs.peaks.dram_gb_per_s or math.inf, dram), path) * giga_s),
             "shared": np.fmin(self.cycles * shared, room["l1_room"]),
             "l1": np.fmin(self.cycles * _BYTES_A_CYCLE, room["l1_room"]),
             "l2": np.fmin(self.cycles * _BYTES_A_CYCLE, room["l2_room"]),
         }
         self.issued = self._counted("warp_issue", np.fmin(self.cycles * _ISSUED_A_CYCLE, 2 * busiest) / _THREADS)
+        if costs.processor == CPU and costs.cores and costs.setting.core_mhz and costs.peaks.dp_gflops:
+            # Its cores' own cycles and instructions bound its arithmetic, whatever clock they ran at.
+            cores_ghz = costs.cores * costs.setting.core_mhz / 1e3
+            cycles = self._counted("core_active", cores_ghz * giga_s)
+            self.issued = self._counted("retired", _RETIRED * cycles)
+            vectors = np.fmin(_VECTORS * cycles, self.issued)
+            self.of_group["fp64"] = vectors * costs.peaks.dp_gflops / cores_ghz / _VECTORS / 2
+            self.narrow = vectors * _NARROW_FLOPS
         classed = known_or_zero(counts.amounts.only(_CLASSED))
         self.left = np.maximum(_THREADS * self.issued - classed.sum(axis=1), 0.0)
         # The most arithmetic beside tensor cores, of products that these were counted for; else infinite.
@@ -175,6 +193,8 @@ class _Rates:
         """The most of a word."""
         if word in ISSUED:
             return self.issued
+        if word == _NARROW:
+            return self.narrow
         if word == CONSTANT:
             return np.full(len(self.counts.rows), np.inf)
         group = COUNTS[word].group

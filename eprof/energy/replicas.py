@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, known_or_zero
 from eprof.base.vocabulary import CONSTANT, COUNTS, PRICED
@@ -23,12 +24,15 @@ class Replicas(Struct, frozen=True, eq=False, dict=True):
 
     prices: (n_priced, n_replicas), in the order of `PRICED`: J an instruction or byte, W of constant power.
     share: the share of the replicas that lies in an interval. within: nine of ten kernels that the fit has not seen are
-    this factor off at most; 1 where nobody measured that.
+    this factor off at most; 1 where nobody measured that. apart: of the prices of another CPU, whose cores take so many
+    times as much or as little. fits: how many replicas are the table's own, the first ones; 0: all.
     """
 
     prices: Floats
     share: float
     within: float = 1.0
+    apart: float = 1.0
+    fits: int = 0
 
     @property
     def number(self) -> int:
@@ -55,8 +59,22 @@ class Replicas(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def price_intervals(self) -> Floats:
-        """The interval of each price over the replicas, (n_priced, 2)."""
-        return np.asarray(np.quantile(self.prices, _replica_ends(self.share), axis=-1).T)
+        """The interval of each price over the table's own replicas, (n_priced, 2)."""
+        own = self.prices[:, : self.fits or None]
+        return np.asarray(np.quantile(own, _replica_ends(self.share), axis=-1).T)
+
+    def for_another(self, apart: float, constant_w: Sequence[float]) -> "Replicas":
+        """The replicas for another CPU, whose cores take up to `apart` times as much or as little.
+
+        constant_w: what it may draw without work at least and at most.
+        """
+        made = []
+        for power_w in (None, *constant_w):
+            for factor in (1.0, 1 / apart, apart):
+                prices = factor * self.prices
+                prices[-1] = self.prices[-1] if power_w is None else power_w
+                made.append(prices)
+        return replace(self, prices=np.concatenate(made, axis=1), apart=apart, fits=self.number)
 
 
 def replicas_of(table: CostTable, costs: Costs) -> Replicas | None:

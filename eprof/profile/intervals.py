@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
+from eprof.base import cpus
 from eprof.base.arrays import Floats, Ints, finite, known_or_zero
 from eprof.base.known import mapped, only
 from eprof.base.marks import Mark
@@ -44,6 +45,11 @@ _OF_FAMILY = {
 }
 
 
+def _in_order(groups: Collection[str]) -> list[str]:
+    """The groups as the vocabulary has them: sums over a set would differ in their last digit from run to run."""
+    return sorted(groups, key=_PLACES.__getitem__)
+
+
 Refits = tuple[Replicas | None, ...]  # of each of `Energy.each`
 
 
@@ -53,17 +59,28 @@ def refits_of(energy: "Energy") -> Refits:
 
 
 def replicas(energy: "Energy") -> Replicas | None:
-    """The replicas of the prices; None for a table without, or one of another GPU, of whose prices they say nothing."""
-    if energy.costs is None or energy.table is None or energy.split is None:
+    """The replicas of the prices; None for a table without, or one of another GPU, of whose prices they say nothing.
+
+    Of another CPU's prices they are as far apart as CPUs are, but for CPUs with the same cores.
+    """
+    table, costs, profile = energy.table, energy.costs, energy.profile
+    if costs is None or table is None or energy.split is None:
         return None
-    if energy.profile.is_named_otherwise(energy.table):
+    is_anothers = profile.is_of_cpu and not profile.is_served_by(table)
+    name = profile.counted[0].device.name
+    has_same_cores = name is not None and cpus.microarchitecture(name) == cpus.microarchitecture(table.device)
+    if profile.is_named_otherwise(table) and (not is_anothers or has_same_cores):
         return None
-    refits = replicas_of(energy.table, energy.costs)
+    refits = replicas_of(table, costs)
     if refits is None:
         return None
     prices = refits.prices.copy()
-    prices[-1] *= energy.costs.constant_held
-    return replace(refits, prices=prices)
+    prices[-1] *= costs.constant_held
+    refits = replace(refits, prices=prices)
+    if not is_anothers:
+        return refits
+    sockets = (costs.cores or 1.0) / (table.constant.cores or 1.0)
+    return refits.for_another(cpus.apart(), [sockets * power_w for power_w in cpus.constant_span_w()])
 
 
 class _Draws:
@@ -145,6 +162,7 @@ def _together(of_gpus: Sequence[schema.Interval], is_open: bool) -> schema.Inter
         share=min(interval.share for interval in of_gpus),
         replicas=min(interval.replicas for interval in of_gpus),
         within=max(within, default=None),
+        apart=max((interval.apart for interval in of_gpus if interval.apart), default=UNSET),
         computation=_added([interval.computation for interval in of_gpus], is_open),
         data=_added([interval.data for interval in of_gpus], is_open),
         constant=_added([interval.constant for interval in of_gpus], is_open),
@@ -181,18 +199,22 @@ def _of_gpu(energy: "Energy", refits: Replicas) -> schema.Interval:
     by_group = {group: ends([group]) for group in GROUPS}
     total, most_j = _total_of_gpu(energy, refits), draws.limits.total_j
     limit_w: float | UnsetType = UNSET
+    apart: float | UnsetType = UNSET
+    if refits.apart > 1:
+        apart = refits.apart
     if total is not None and total[1] is not None and math.isclose(total[1], most_j):
         limit_w = most_j / draws.whole_s
     return schema.Interval(
         total=total,
         share=refits.share,
-        replicas=refits.number,
+        replicas=refits.fits or refits.number,
+        apart=apart,
         within=refits.within if refits.within > 1 else None,
         groups={group: own for group, own in by_group.items() if own is not None},
         uncounted=_room(draws),
         limit_w=limit_w,
-        computation=ends(_OF_FAMILY[COMPUTATION]),
-        data=ends(_OF_FAMILY[DATA]),
+        computation=ends(_in_order(_OF_FAMILY[COMPUTATION])),
+        data=ends(_in_order(_OF_FAMILY[DATA])),
         constant=by_group[CONSTANT],
     )
 
@@ -396,7 +418,7 @@ def _chosen(
     best: Partition = ()
     most = 0.0
     for partition, least in ways:
-        parts = [[rows[group] for group in part] for part in partition]
+        parts = [[rows[group] for group in _in_order(part)] for part in partition]
         joules_of, draws_of = (np.stack([values[part].sum(axis=0) for part in parts]) for values in (joules, draws))
         certainty = _certainty(joules_of, draws_of)
         if certainty >= least or certainty > most or not best:
@@ -447,7 +469,7 @@ def _causes(partition: Partition, how: str, joules: Floats, draws: Floats, share
     of_joules = joules / joules.sum()
     parts = []
     for row in np.argsort(-of_joules).tolist():
-        part = schema.Cause(sorted(partition[row], key=_PLACES.__getitem__), float(of_joules[row]))
+        part = schema.Cause(_in_order(partition[row]), float(of_joules[row]))
         if draws.shape[1] > 1:
             part.interval = middle(shares[row], part.share, share).tolist()
         parts.append(part)

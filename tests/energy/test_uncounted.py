@@ -132,6 +132,19 @@ def test_nothing_is_left_where_all_was_counted():
     assert most({**dict.fromkeys(PAYING, 1.0), "tensor_fp8": 1.0})[1] == np.inf, "counted, and without a price"
 
 
+def test_a_cpus_core_moves_and_computes_no_more_than_one_core_can():
+    table = replace(
+        costs.load("icelake-sp").in_sockets(1 / 36).at(), peaks=costs.load("icelake-sp").in_sockets(1 / 36).peaks()
+    )
+    cycles, instructions = 1.2e6, 1e6
+    counts = counted({"core_active": cycles, "retired": instructions})
+    bounds = uncounted(counts, table, attribute(counts, table), prices_of(table))
+    prices = prices_of(table)
+    assert bounds.groups["dram"][0] == pytest.approx(40e9 * TIME_S * price(prices, "dram"), rel=0.01)
+    narrow = 4 * instructions * (price(prices, "fp64_narrow") + price(prices, "fp64"))
+    assert bounds.groups["fp64"][0] == pytest.approx(max(narrow, 16 * instructions * price(prices, "fp64")))
+
+
 def test_parts_that_trade_against_each_other_are_one():
     """FP64 and issue from 0.1 to 0.5 each, always 0.6 together, beside 0.4 of constant power."""
     fp64 = np.linspace(0.1, 0.5, 41)

@@ -1,5 +1,6 @@
 """How far energies are known: the product of counts and prices against every replica attributed for itself."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -337,3 +338,11 @@ def test_a_table_that_was_fitted_to_the_gpu_says_how_well_it_splits_a_metered_to
     table = with_error_of_model(1.2)
     energy = profile.energy(table, metered_j=profile.energy(table).split.total_j.sum())
     assert energy.metered.within == 1.2
+
+
+def test_the_last_digits_do_not_depend_on_the_order_of_sets(eprof_started):
+    documents = []
+    for seed in ("1", "2"):
+        done = eprof_started("report", MADE / "ncu.csv", "--format", "json", "-q", env={"PYTHONHASHSEED": seed})
+        documents.append(re.sub('"created_utc":.*?,', "", done.stdout))
+    assert documents[0] == documents[1]

@@ -12,6 +12,7 @@ from eprof.show.report.levers import what_to_try
 from eprof.show.report.terminal import _family_legend, text
 from eprof.show.report.trust import trust
 from eprof.show.report.view import View
+from eprof.show.words.numbers import quantity
 
 LINES, COLUMNS = 15, 80
 
@@ -65,11 +66,13 @@ def test_more_bytes_than_were_requested_are_the_cause():
     assert "DRAM" in text(document) and "4.00 times the bytes requested" in text(document)
 
 
-def test_what_is_tried_is_a_fifth_of_the_bytes_that_take_most():
+def test_the_bytes_that_take_most_are_tried_with_what_types_half_as_wide_leave_of_them():
     view = View(CASES["data_bound"]())
-    share = view.groups["dram"].value / view.energy("total").value
-    tried = what_to_try(view).text
-    assert "fewer DRAM bytes" in tried and f"({100 * 0.2 * share:.0f}" in tried
+    joules = view.groups["dram"].value
+    share = joules / view.energy("total").value
+    tried = what_to_try(view).text.replace("\u202f", " ")
+    assert re.search(rf"fewer DRAM bytes .*saves up to \S+ J \({50 * share:.0f} % of .*half as wide", tried)
+    assert f"; {quantity(0.1 * joules, 'J')} for each 10 % fewer".replace("\u202f", " ") in tried
 
 
 @pytest.mark.parametrize(("share", "is_tried"), [(0.5, True), (0.1, False)])
@@ -147,7 +150,8 @@ def test_what_the_prices_leave_open_is_tried_with_both_ends():
     joules, total = View(document).groups["dram"].value, document["energy_j"]["total"]
     document["interval_j"] = {"share": 0.9, "replicas": 30, "groups": {"dram": [0.0, 3 * joules]}}
     tried = what_to_try(View(document)).text.replace("\u202f", " ")
-    assert f"saves {200 * joules:.3g} mJ, or next to nothing, up to {0.2 * min(3 * joules, total):.3g} J" in tried
+    high = min(3 * joules, total)
+    assert f"saves up to {0.5 * high:#.3g} J" in tried and f"; up to {100 * high:.3g} mJ for each 10 %" in tried
     assert re.search(r"DRAM \d+ % or L2 \d+ %", text(document).replace("\u202f", " "))
 
 
@@ -265,7 +269,7 @@ def test_nobody_is_told_to_rewrite_a_compiled_library():
 
 @pytest.mark.parametrize(
     ("library", "advice"),
-    [("OpenBLAS", "less to do"), ("Python", "replace the loop at solver.py:5"), ("libmine.so", "fifth fewer")],
+    [("OpenBLAS", "less to do"), ("Python", "replace the loop at solver.py:5"), ("libmine.so", "each 10\u202f% fewer")],
 )
 def test_nobody_is_told_to_rewrite_what_python_has_a_compiled_library_do(library, advice):
     document = CASES["compute_bound"]()
@@ -276,4 +280,4 @@ def test_nobody_is_told_to_rewrite_what_python_has_a_compiled_library_do(library
         kernel["name"] = f"a.dot, {library}"
         kernel["lines"] = [{"place": "solver.py:5", "above_constant_j": 1.0, "counts": {}}]
     tried = what_to_try(View(document)).text
-    assert advice in tried and ("fifth fewer" in tried) == (library == "libmine.so")
+    assert advice in tried and ("10\u202f% fewer" in tried) == (library == "libmine.so")

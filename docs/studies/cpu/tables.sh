@@ -8,7 +8,7 @@ source='RRZE-HPC/PMBS23-AD at commit 1e4aa08 (https://github.com/RRZE-HPC/PMBS23
 eprof fit "$data" --mapping likwid --only cluster=ICL --only nodes=1 --reference 2400/3200 -o icelake-sp.toml -f -q \
     --title 'Intel Xeon Platinum 8360Y (Ice Lake SP, 36 cores)' --device 'Intel(R) Xeon(R) Platinum 8360Y CPU @ 2.40GHz' \
     --source "$source" --year 2023 \
-    --peak sp_flop_per_core_cycle=2304 --peak dp_flop_per_core_cycle=1152 --peak dram_byte_per_memory_cycle=64 --peak power_limit_w=294
+    --peak sp_flop_per_core_cycle=2304 --peak dp_flop_per_core_cycle=1152 --peak dram_byte_per_memory_cycle=64 --peak dram_path_byte_per_core_cycle=600 --peak power_limit_w=294
 cat >> icelake-sp.toml <<'END'
 
 [cache]                   # of a core, and the last level; for simulations of this processor (docs/cpu.md)
@@ -20,7 +20,7 @@ END
 eprof fit "$data" --mapping likwid --only cluster=SPR --only nodes=1 --reference 2000/4800 -o sapphirerapids.toml -f -q \
     --title 'Intel Xeon Platinum 8470 (Sapphire Rapids, 52 cores)' --device 'Intel(R) Xeon(R) Platinum 8470' \
     --source "$source" --year 2023 \
-    --peak sp_flop_per_core_cycle=3328 --peak dp_flop_per_core_cycle=1664 --peak dram_byte_per_memory_cycle=64 --peak power_limit_w=379
+    --peak sp_flop_per_core_cycle=3328 --peak dp_flop_per_core_cycle=1664 --peak dram_byte_per_memory_cycle=64 --peak dram_path_byte_per_core_cycle=1040 --peak power_limit_w=379
 cat >> sapphirerapids.toml <<'END'
 
 [cache]                   # of a core, and the last level; for simulations of this processor (docs/cpu.md)

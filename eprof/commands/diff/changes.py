@@ -10,9 +10,10 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.arrays import Bools, Floats, Ints, known_or_zero
+from eprof.base.arrays import Bools, Floats, Ints, finite, known_or_zero
 from eprof.base.brief import Brief
 from eprof.base.errors import UsageError
+from eprof.base.known import mapped
 from eprof.base.marks import Mark
 from eprof.base.nouns import Nouns
 from eprof.base.vocabulary import BYTES, COUNTS, FLOAT_PARTS, LEVEL_PARTS, PRICED
@@ -452,10 +453,16 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
         compared = self.compared[rows][:, columns]
         return math.fsum(grid.joules[rows][:, columns][compared].tolist())
 
-    def test(self, amount: Callable[[Grid], float]) -> Test | None:
+    def known_j(self, grid: Grid, rows: _Rows = slice(None)) -> float | None:
+        """The energy of some matches of OLD or NEW, or of a repeat, as far as it is compared; None: not known."""
+        if self.has_energy:
+            return finite(self.compared_j(grid, rows))
+        return None
+
+    def test(self, amount: Callable[[Grid], float | None]) -> Test | None:
         """Welch's test on an amount of each repeat of OLD and of NEW, over the repeats that know it; None without."""
         old, new = (
-            [known for grid in repeats if not math.isnan(known := amount(grid))]
+            [known for grid in repeats if (known := mapped(finite, amount(grid))) is not None]
             for repeats in (self.old_repeats, self.new_repeats)
         )
         return welch(old, new)

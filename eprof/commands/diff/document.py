@@ -179,10 +179,7 @@ def document(
     same_inputs = bool(old.origins) and old.origins == new.origins
     same = ["OLD and NEW are made from the same logs."] * same_inputs
     left_out, lost = uncompared(changes), unknown(changes)
-    old_j = new_j = energy_test = None
-    if changes.has_energy:
-        old_j, new_j = (changes.compared_j(grid) for _, grid in changes.sides)
-        energy_test = changes.test(changes.compared_j)
+    old_j, new_j = (changes.known_j(grid) for _, grid in changes.sides)
 
     above_constant: schema.AboveConstant | UnsetType = UNSET
     if changes.has_energy and (old.is_modelled or new.is_modelled):
@@ -206,7 +203,7 @@ def document(
         by=list(by) or UNSET,
         old=side_of(old, old_j),
         new=side_of(new, new_j),
-        intervals=mapped(lambda spread: spread.refits.document, spread),
+        intervals=mapped(lambda refits: refits.document, spread.refits),
         change_time_s=less(new_s, old_s),
         speedup=speedup,
         powerup=powerup,
@@ -224,7 +221,7 @@ def document(
         tests=schema.Tests(
             confidence=CONFIDENCE,
             method="Welch's t test",
-            energy=energy_test,
+            energy=changes.test(changes.known_j),
             time=changes.test(lambda grid: float(grid.number[:, TIME].sum())),
             measured=welch(old.measured, new.measured),
         ),
@@ -235,16 +232,15 @@ def document(
     )
 
 
-def _answer(changes: Changes, parts: list[schema.Part], spread: Spread | None) -> dict[str, Any]:
+def _answer(changes: Changes, parts: list[schema.Part], spread: Spread) -> dict[str, Any]:
     """What the difference of all energy and that above constant power both have in the document."""
     change_j = change_share = greenup = interval_j = interval_share = None
     if changes.has_energy:
         old_j, new_j = (changes.compared_j(grid) for _, grid in changes.sides)
         change_j = math.fsum(part.change_j for part in parts)
         change_share, greenup = ratio(change_j, old_j), ratio(old_j, new_j)
-        if spread is not None:
-            interval_j = spread.of_rows(np.arange(len(changes.matches)), change_j)
-            interval_share = spread.of_share(change_share)
+        interval_j = spread.of_rows(np.arange(len(changes.matches)), change_j)
+        interval_share = spread.of_share(change_share)
     whole, of_kernels = causes(changes, spread)
     return {
         "change_j": change_j,
@@ -366,7 +362,7 @@ def counts(changes: Changes) -> dict[str, schema.Count]:
 # ---------------------------------------------------------------------------------------------------------- kernels
 
 
-def kernels(changes: Changes, spread: Spread | None, causes_of: Sequence[list[schema.Cause]]) -> list[schema.Kernel]:
+def kernels(changes: Changes, spread: Spread, causes_of: Sequence[list[schema.Cause]]) -> list[schema.Kernel]:
     """The kernels in the document, each match, largest change first; without energy, the largest time first.
 
     causes_of: those of each match.
@@ -381,10 +377,9 @@ def kernels(changes: Changes, spread: Spread | None, causes_of: Sequence[list[sc
             _on_side(changes, side, grid, row, own)
             for own, (side, grid) in zip((pair.old, pair.new), changes.sides, strict=True)
         )
-        change_j = test = None
+        change_j = None
         if changes.has_energy:
             change_j = math.fsum(part.change_j for part in parts)
-            test = changes.test(partial(changes.compared_j, rows=rows))
         kernels.append(
             schema.Kernel(
                 name=name,
@@ -397,7 +392,7 @@ def kernels(changes: Changes, spread: Spread | None, causes_of: Sequence[list[sc
                 greenup=ratio(getattr(old, "compared_j", None), getattr(new, "compared_j", None)),
                 partial=bool(changes.uncompared[row].any()),
                 marks=MARK_WORDS[changes.marks_of(rows)],
-                test=test,
+                test=changes.test(partial(changes.known_j, rows=rows)),
                 parts=[
                     schema.KernelPart(*(getattr(part, name) for name in schema.KernelPart.__struct_fields__))
                     for part in parts
@@ -405,9 +400,8 @@ def kernels(changes: Changes, spread: Spread | None, causes_of: Sequence[list[sc
                 causes=causes_of[row][:3],
             )
         )
-    if spread is not None:
-        ends = spread.of_kernels(np.array([kernel.change_j for kernel in kernels]))
-        kernels = [replace(kernel, interval_j=pair) for kernel, pair in zip(kernels, ends, strict=True)]
+    ends = spread.of_kernels([kernel.change_j or 0.0 for kernel in kernels])
+    kernels = [replace(kernel, interval_j=pair) for kernel, pair in zip(kernels, ends, strict=True)]
 
     def size(kernel: schema.Kernel) -> tuple[float, float]:
         times_s = [side.time_s or 0.0 for side in (kernel.old, kernel.new) if side is not None]
@@ -429,7 +423,7 @@ def _on_side(changes: Changes, side: Variant, grid: Grid, row: int, own: int | N
         launches=side.named[own].launches,
         time_s=finite(grid.number[row, TIME]),
         energy_j=energy_j,
-        compared_j=changes.compared_j(grid, slice(row, row + 1)) if changes.has_energy else None,
+        compared_j=changes.known_j(grid, slice(row, row + 1)),
         marks=marks,
     )
 

@@ -91,19 +91,20 @@ def cells(changes: Changes) -> list[list[_Cell]]:
     return rows
 
 
-def all_parts(changes: Changes, spread: "Spread | None") -> list[Part]:
+def all_parts(changes: Changes, spread: "Spread") -> list[Part]:
     """The parts of the change, largest first: by word, of all matched kernels and of each that came or went."""
     rows = cells(changes)
     statuses = changes.apart.tolist()
     matched = [cell for row, status in zip(rows, statuses, strict=True) if status == MATCHED for cell in row]
-    parts = []
-    for part in parts_of(matched, changes, None, MATCHED):
-        ends = spread.of_words([part.what], part.because, part.change_j) if spread else None
-        parts.append(replace(part, interval_j=ends))
+    parts = [
+        replace(part, interval_j=spread.of_words([part.what], part.because, part.change_j))
+        for part in parts_of(matched, changes, None, MATCHED)
+    ]
     for row in np.flatnonzero(changes.apart != MATCHED).tolist():
-        for part in parts_of(rows[row], changes, changes.names(row)[-1], statuses[row]):
-            ends = spread.of_one_side(row, part.what, part.change_j) if spread else None
-            parts.append(replace(part, interval_j=ends))
+        parts += [
+            replace(part, interval_j=spread.of_one_side(row, part.what, part.change_j))
+            for part in parts_of(rows[row], changes, changes.names(row)[-1], statuses[row])
+        ]
     return sorted(parts, key=lambda part: -abs(part.change_j))
 
 
@@ -166,7 +167,7 @@ def price_because(changes: Changes) -> str:
     return METER if changes.old_side.factors or changes.new_side.factors else COST
 
 
-def steps(parts: Iterable[Part], spread: "Spread | None") -> list[Step]:
+def steps(parts: Iterable[Part], spread: "Spread") -> list[Step]:
     """The parts of the change added up by group and reason; kernels that came or went as steps of their own."""
     bundles: dict[tuple[str | None, str | None, str], list[Part]] = {}
     for part in parts:
@@ -178,11 +179,9 @@ def steps(parts: Iterable[Part], spread: "Spread | None") -> list[Step]:
     for (group, because, kernels), members in bundles.items():
         words = list(dict.fromkeys(part.what for part in members))
         change_j = math.fsum(part.change_j for part in members)
-        interval_j = None
-        if spread is not None and because is not None:
+        interval_j = spread.of_rows(spread.rows_of(kernels), change_j)
+        if because is not None:
             interval_j = spread.of_words(words, because, change_j)
-        elif spread is not None:
-            interval_j = spread.of_rows(spread.rows_of(kernels), change_j)
         step = Step(
             group=group,
             because=because,
@@ -222,12 +221,12 @@ class Refits(Struct, frozen=True, eq=False):
         return self.new.joules(after) - self.old.joules(before)
 
 
-def spread_of(changes: Changes) -> "Spread | None":
-    """The change by each replica of the prices; None where no energy is compared, or a side's prices have none."""
+def spread_of(changes: Changes) -> "Spread":
+    """The change by each replica of the prices; of none where no energy is compared, or a side's prices have none."""
     old, new = changes.old_side, changes.new_side
     before, after = (intervals.replicas(side.first) for side in (old, new))
     if not changes.has_energy or before is None or after is None:
-        return None
+        return Spread(changes, None)
     old_table, new_table = old.first.table, new.first.table
     assert old_table is not None and new_table is not None
     if (old_table.name, old_table.source) == (new_table.name, new_table.source):
@@ -266,10 +265,13 @@ def of_side(side: Side) -> dict[str, Range | None] | None:
 
 
 class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
-    """The change by each replica. What is compared as a lower bound, or was added up of several prices, has none."""
+    """The change by each replica: its intervals. refits: None where nobody knows the errors of the prices.
+
+    What is compared as a lower bound, or was added up of several prices, has no interval.
+    """
 
     changes: Changes
-    refits: Refits
+    refits: Refits | None
 
     @cached_property
     def amounts(self) -> tuple[Floats, Floats]:
@@ -302,45 +304,43 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
         return np.flatnonzero(self.changes.apart == status)
 
     @cached_property
-    def _by_word(self) -> tuple[Floats, Floats]:
-        """The change of each word over all matched kernels by replica, (n_priced, n_replicas); what prices make of it.
-
-        The second is split as `changes.changes` does it.
-        """
-        old, new = (amounts[self.rows_of(MATCHED)].sum(axis=0)[:, None] for amounts in self.amounts)
-        of_prices = (self.refits.new.prices - self.refits.old.prices) * ((old + new) / 2)
-        if self.refits.old is self.refits.new:
-            return (new - old) * self.refits.new.prices, of_prices
-        return new * self.refits.new.prices - old * self.refits.old.prices, of_prices
+    def matched(self) -> tuple[Floats, Floats]:
+        """The compared counts and seconds of OLD and NEW over all matched kernels, (n_priced,)."""
+        old, new = (amounts[self.rows_of(MATCHED)].sum(axis=0) for amounts in self.amounts)
+        return old, new
 
     def of_words(self, words: Sequence[str], because: str, change_j: float) -> Range | None:
-        """The interval of the change of some words over all matched kernels, by prices or by all else."""
-        columns = [WORDS.index(word) for word in words]
-        if self.is_open[self.rows_of(MATCHED)][:, columns].any():
+        """The interval of the change of some words over all matched kernels, by prices or by all else.
+
+        Split in two as `changes.split` does it.
+        """
+        refits, columns = self.refits, [WORDS.index(word) for word in words]
+        if refits is None or self.is_open[self.rows_of(MATCHED)][:, columns].any():
             return None
-        whole, of_prices = self._by_word
-        joules = of_prices[columns]
+        old, new = (amounts[columns, None] for amounts in self.matched)
+        before, after = refits.old.prices[columns], refits.new.prices[columns]
+        joules = (after - before) * ((old + new) / 2)
         if because not in PRICES:
-            old, new = self.changes.old_side.price[columns], self.changes.new_side.price[columns]
-            prices_differ = ~np.isnan(old) & ~np.isnan(new) & self.changes.has_other_price[columns]
-            joules = whole[columns] - joules * prices_differ[:, None]
-        return self._interval(joules.sum(axis=0), change_j)
+            prices = [side.price[columns] for side, _ in self.changes.sides]
+            prices_differ = ~np.isnan(prices).any(axis=0) & self.changes.has_other_price[columns]
+            whole = new * after - old * before
+            if refits.old is refits.new:
+                whole = (new - old) * after
+            joules = whole - joules * prices_differ[:, None]
+        ends: Range = refits.old.interval(joules.sum(axis=0), change_j).tolist()
+        return ends
 
     def of_rows(self, rows: Ints, change_j: float) -> Range | None:
         """The interval of the change of some kernels together."""
-        if self.is_open[rows].any():
+        if self.refits is None or self.is_open[rows].any():
             return None
         old, new = (amounts[rows].sum(axis=0) for amounts in self.amounts)
-        return self._interval(self.refits.change(old, new), change_j)
-
-    def _interval(self, joules: Floats, value_j: float) -> Range:
-        """The interval of a change by replica, (n_replicas,)."""
-        ends: Range = self.refits.old.interval(joules, value_j).tolist()
+        ends: Range = self.refits.old.interval(self.refits.change(old, new), change_j).tolist()
         return ends
 
     def of_share(self, change_share: float | None) -> Range | None:
         """The interval of the change over the compared energy of OLD, both by the same replica."""
-        if change_share is None or self.is_open.any():
+        if self.refits is None or change_share is None or self.is_open.any():
             return None
         old, new = (amounts.sum(axis=0) for amounts in self.amounts)
         old_j = self.refits.old.joules(old)
@@ -349,16 +349,19 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
         ends: Range = middle(self.refits.change(old, new) / old_j, change_share, self.refits.old.share).tolist()
         return ends
 
-    def of_kernels(self, change_j: Floats) -> list[Range | None]:
+    def of_kernels(self, change_j: Sequence[float]) -> list[Range | None]:
         """The interval of each matched kernel's change. change_j: (n_matches,)."""
-        ends = self.refits.old.interval(self.refits.change(*self.amounts), change_j).tolist()
-        is_open = np.asarray(self.is_open.any(axis=1))
-        return [None if open_ended else pair for pair, open_ended in zip(ends, is_open.tolist(), strict=True)]
+        ends: list[Range | None] = [None] * len(change_j)
+        if self.refits is not None:
+            ends = self.refits.old.interval(self.refits.change(*self.amounts), np.array(change_j)).tolist()
+            for row in np.flatnonzero(self.is_open.any(axis=1)).tolist():
+                ends[row] = None
+        return ends
 
     def of_one_side(self, row: int, word: str, change_j: float) -> Range | None:
         """The interval of a word of a kernel that only one side has: its count times the interval of the price."""
         column = WORDS.index(word)
-        if self.is_open[row, column]:
+        if self.refits is None or self.is_open[row, column]:
             return None
         old, new = (float(amounts[row, column]) for amounts in self.amounts)
         low_old, high_old = self.refits.old.price_intervals[column].tolist()
@@ -390,14 +393,14 @@ _ERROR = 0.056
 _FLOATS = ("fp64", "fp32", "fp16")
 
 
-def causes(changes: Changes, spread: Spread | None) -> tuple[list[Cause], list[list[Cause]]]:
+def causes(changes: Changes, spread: Spread) -> tuple[list[Cause], list[list[Cause]]]:
     """The causes of the whole change, and those of each match, largest first; none where no energy is compared."""
     if not changes.has_energy:
         return [], [[] for _ in changes.matches]
     # The words whose prices are known well enough to be a cause: an interval of one sign no wider than the price.
     is_clear = np.ones(len(WORDS), dtype=np.bool_)
-    if spread is not None:
-        for (side, _), replicas in zip(changes.sides, (spread.refits.old, spread.refits.new), strict=True):
+    if (refits := spread.refits) is not None:
+        for (side, _), replicas in zip(changes.sides, (refits.old, refits.new), strict=True):
             low, high = replicas.price_intervals.T
             is_clear &= (low == high) | ((low > 0) & (high - low <= known_or_zero(side.price)))
 

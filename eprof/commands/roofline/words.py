@@ -8,7 +8,7 @@ from eprof.base.labels import label_of, labels
 from eprof.base.nouns import Nouns, nouns_of
 from eprof.base.text import by_sign, phrase, when
 from eprof.profile import schema
-from eprof.show.report.roofline import limit_table, mended, racing, reached
+from eprof.show.report.roofline import limit_table, limited_by_dram, mended, racing, reached
 from eprof.show.words import costs as costs_words
 from eprof.show.words.blocks import Column, Row, Table
 from eprof.show.words.cells import Name
@@ -134,10 +134,10 @@ def headline(document: schema.Roofline) -> str:
         speed = reached(dot, "speed_share")
         if speed is not None:
             name = label_of(dot.name, [other.name for other in document.kernels], 40)
-            intensity, balance = dot.intensity_flop_per_byte.dram or 0.0, document.machines[0].time_balance
-            limit = by_sign(intensity - balance, "DRAM", "Arithmetic")
+            others = when(dot is not document.kernels[0], " of those with a roofline")
+            limit = when(limited_by_dram(dot, document.machines[0]), "DRAM") or "Arithmetic"
             return (
-                f"{name} takes the most energy. {limit} limits its speed, and it reaches {speed} of that"
+                f"{name} takes the most energy{others}. {limit} limits its speed, and it reaches {speed} of that"
                 f"{phrase('; {}', mended(dot))}."
             )
     return verdict(document.machines[0], nouns_of(document.processor))

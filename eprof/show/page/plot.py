@@ -87,10 +87,9 @@ class Dot(Struct, frozen=True):
 
 
 class Note(Struct, frozen=True):
-    """A text beside a line, at a point of it: below and right of it, or above and left."""
+    """A text beside a line, at one of these points (x, y) of it, the best first: below and right, or above and left."""
 
-    x: float
-    y: float
+    points: Sequence[tuple[float, float]]
     text: str
     is_above: bool = False
 
@@ -218,55 +217,91 @@ def _thinned(points: _Points) -> _Points:
 
 
 _Box = tuple[float, float, float, float]
+_Tag = tuple[float, float, str]  # pixels right of a point and below it, and to which side the text runs
+_LINE = 12  # pixels of a line of text, of which so many lie below its base
+_BELOW_BASE = 2
 
 
 class _Room:
-    """A panel so many pixels wide, in which names look for a place: beside dots and names, and off the lines."""
+    """A panel so many pixels wide, in which texts look for a place: beside dots and other texts, and off the lines."""
 
     def __init__(self, panel: Panel, width: float) -> None:
         self._panel = panel
         self._width = width
         self._taken: list[_Box] = []
         for dot in panel.dots:
-            x, y, radius = width * panel.x.position(dot.x), panel.top(dot.y), _radius(dot)
+            x, y = self._pixels(dot.x, dot.y)
+            radius = _radius(dot)
             self._taken.append((x - radius, y - radius, x + radius, y + radius))
-        curves = [point for line in panel.lines for point in line.points]
-        self._line_points = [(width * panel.x.position(x), panel.top(y)) for x, y in curves]
+        self._on_lines = [self._pixels(*point) for line in panel.lines for point in line.points]
         self._balances = [width * panel.x.position(balance) for balance in panel.balances]
+        self.notes = [(note, self._along(note)) for note in panel.notes]
+        by_share = sorted(panel.dots, key=lambda dot: -dot.share)
+        self.names = {dot: self._beside(dot) for dot in by_share if dot.name}
 
-    def place(self, dot: Dot) -> tuple[float, float, str] | None:
-        """Where a dot's name goes: right, left, above or below; None if it would hit something or leave the plot.
+    def _pixels(self, x: float, y: float) -> tuple[float, float]:
+        return self._width * self._panel.x.position(x), self._panel.top(y)
 
-        A name crosses a line only where every place does.
-        """
-        radius, width = _radius(dot), _LETTER * len(dot.name)
-        x, y = self._width * self._panel.x.position(dot.x), self._panel.top(dot.y)
+    def _along(self, note: Note) -> tuple[float, float]:
+        """The first of a note's points where it hits nothing; the first of all where it hits something everywhere."""
+        right, down, side = _NOTED[note.is_above]
+        for point in note.points:
+            x, y = self._pixels(*point)
+            box = _box(x + right, y + down, side, note.text)
+            if note.is_above or not (self._hits(box) or self._crosses_balance(box)):
+                self._taken.append(box)
+                return point
+        return note.points[0]
+
+    def _beside(self, dot: Dot) -> _Tag | None:
+        """Where a dot's name goes; None if it would hit a dot, a text or a line everywhere, or leave the plot."""
+        radius = _radius(dot)
+        aslant = 0.7 * radius
+        x, y = self._pixels(dot.x, dot.y)
         free = []
-        for dx, dy, side, left in (
-            (radius + 3, 4, "", x + radius + 3),
-            (-radius - 3, 4, " end", x - radius - 3 - width),
-            (0, -radius - 4, " mid", x - width / 2),
-            (0, radius + 12, " mid", x - width / 2),
+        for right, down, side in (
+            (radius + 3, 4, ""),
+            (-radius - 3, 4, " end"),
+            (0, -radius - 4, " mid"),
+            (0, radius + _LINE, " mid"),
+            (aslant + 3, aslant + 10, ""),
+            (aslant + 3, -aslant - 2, ""),
+            (-aslant - 3, aslant + 10, " end"),
+            (-aslant - 3, -aslant - 2, " end"),
         ):
-            box = (left, y + dy - 10, left + width, y + dy + 2)
-            is_inside = box[0] >= 0 and box[2] <= self._width and box[1] >= 0 and box[3] <= self._panel.height - _BOTTOM
-            if not is_inside or any(_overlap(box, neighbour) for neighbour in self._taken):
-                continue
-            crosses = any(box[0] <= balance <= box[2] for balance in self._balances) or any(
-                box[0] <= x <= box[2] and box[1] <= y <= box[3] for x, y in self._line_points
-            )
-            free.append((crosses, box, (dx, dy, side)))
+            box = _box(x + right, y + down, side, dot.name)
+            if not self._hits(box):
+                free.append((self._crosses_balance(box), box, (right, down, side)))
         if not free:
             return None
-        _, box, place = min(free, key=lambda candidate: candidate[0])
+        _, box, tag = min(free, key=lambda candidate: candidate[0])
         self._taken.append(box)
-        return place
+        return tag
+
+    def _hits(self, box: _Box) -> bool:
+        """Whether it leaves the plot, or lies on a dot, a text or a line."""
+        left, top, right, bottom = box
+        is_inside = left >= 0 and right <= self._width and top >= 0 and bottom <= self._panel.height - _BOTTOM
+        is_on_line = any(left <= x <= right and top <= y <= bottom for x, y in self._on_lines)
+        return not is_inside or is_on_line or any(_overlap(box, taken) for taken in self._taken)
+
+    def _crosses_balance(self, box: _Box) -> bool:
+        return any(box[0] <= balance <= box[2] for balance in self._balances)
+
+
+_NOTED: dict[bool, _Tag] = {False: (9, 12, ""), True: (0, -6, " end")}
+
+
+def _box(x: float, base: float, side: str, text: str) -> _Box:
+    """The box of a text that begins, has its middle or ends at a point."""
+    width = _LETTER * len(text)
+    left = x - {"": 0.0, " mid": width / 2, " end": width}[side]
+    return left, base - _LINE + _BELOW_BASE, left + width, base + _BELOW_BASE
 
 
 def _dots(panel: Panel, named: bool) -> Markup:
-    """Circles of the plot, the largest below; names beside them where they hit neither dot nor name."""
-    roofs, circles, names = [], [], []
-    narrow, wide = _Room(panel, _NARROW), _Room(panel, _WIDE)
+    """Circles of the plot, the largest below; names beside them, and what the lines are."""
+    roofs, circles, texts = [], [], []
     for dot in sorted(panel.dots, key=lambda dot: -dot.share):
         x, y = pct(100 * panel.x.position(dot.x)), panel.top(dot.y)
         if dot.roof is not None:
@@ -277,27 +312,23 @@ def _dots(panel: Panel, named: bool) -> Markup:
         kernel = piece(dot.place is not None, ' data-kernel="{}"', dot.place)
         circle = Markup('<circle class="dot d{}" cx="{}" cy="{}" r="{}"{}><title>{}</title></circle>')
         circles.append(circle.format(dot.kind, x, f"{y:.1f}", f"{_radius(dot):.1f}", kernel, dot.title))
-        if not named or not dot.name:
-            continue
-        places = {"": narrow.place(dot)}
-        if panel.height > HEIGHT:
-            beside = wide.place(dot)
-            if beside != places[""]:
-                places = {" narrow": places[""], " wide": beside}
-        for only, place in places.items():
-            if place is not None:
-                dx, dy, side = place
-                tag = Markup('<svg x="{}" overflow="visible"><text x="{}" y="{}" class="tag{}{}">{}</text></svg>')
-                names.append(tag.format(x, f"{dx:.0f}", f"{y + dy:.0f}", side, only, dot.name))
-    notes = []
-    for note in panel.notes:
-        right, down, side = 9, 12, ""
-        if note.is_above:
-            right, down, side = 0, -6, " end"
-        x, y = pct(100 * panel.x.position(note.x)), panel.top(note.y)
-        tag = Markup('<svg x="{}" overflow="visible"><text x="{}" y="{}" class="note{}">{}</text></svg>')
-        notes.append(tag.format(x, right, f"{y + down:.0f}", side, note.text))
-    return Markup("").join([*roofs, *circles, *names, *notes])
+    rooms = {"": _Room(panel, _NARROW)}
+    if panel.height > HEIGHT:
+        rooms = {" narrow": rooms[""], " wide": _Room(panel, _WIDE)}
+    for only, room in rooms.items():
+        for dot, tag in room.names.items():
+            if named and tag:
+                texts.append(_text(panel, (dot.x, dot.y), tag, f"tag{tag[2]}{only}", dot.name))
+        for note, point in room.notes:
+            tag = _NOTED[note.is_above]
+            texts.append(_text(panel, point, tag, f"note{tag[2]}{only}", note.text))
+    return Markup("").join([*roofs, *circles, *texts])
+
+
+def _text(panel: Panel, point: tuple[float, float], tag: _Tag, kind: str, text: str) -> Markup:
+    x, y = pct(100 * panel.x.position(point[0])), panel.top(point[1])
+    drawn = Markup('<svg x="{}" overflow="visible"><text x="{}" y="{}" class="{}">{}</text></svg>')
+    return drawn.format(x, f"{tag[0]:.0f}", f"{y + tag[1]:.0f}", kind, text)
 
 
 def _radius(dot: Dot) -> float:

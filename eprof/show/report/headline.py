@@ -196,15 +196,19 @@ def _above_constant(view: View) -> Headline:
     above = view.above
     time = when(not view.is_modelled and view.time.value, f" in {at_least(view.time, 's')}{_left_out(view)}")
     of_counted = when(above.lower and not view.is_modelled, "of what was counted, ")
-    text = f"{capital(at_least(above, 'J'))} above constant power{time}: {of_counted}{_parts(view)}."
+    joules = capital(at_least(above, "J"))
+    if (interval := view.document.interval_j) and interval.apart:
+        # Another CPU's prices: what was counted is no lower bound.
+        room = span(above.or_zero / interval.apart, above.or_zero * interval.apart, "J")
+        joules = f"About {quantity(above.or_zero, 'J')} ({room})"
+    text = f"{joules} above constant power{time}: {of_counted}{_parts(view)}."
     if view.costs and view.costs.cores:
         return Headline(text + _of_busy_cores(view, view.costs.cores), "", above.marks)
     constant = constant_range(view)
     if not constant:
         return Headline(text, "", above.marks)
-    joules = above.or_zero
     ends = _constant_ends(view)
-    low, high = (joules + end for end in ends)
+    low, high = (above.or_zero + end for end in ends)
     more = when(view.energy("total").lower, " or more")
     share = percent_span(ends[0] / low, ends[1] / high)
     text += f" {capital(constant)}. Together {span(low, high, 'J')}{more}, {share} of it constant power."
@@ -232,7 +236,8 @@ def _of_busy_cores(view: View, cores: schema.Cores) -> str:
         busy = f"{number} of {cores.of} cores"
     sockets = math.ceil(cores.busy / cores.of)
     room = when(sockets > 1, f", as many as {sockets} sockets of {cores.of} have") or ", if others fill its socket"
-    share = when(view.above.lower, "at most ") + percent(constant.value / (constant.value + view.above.or_zero))
+    bound = "about " if _is_another_cpus(view) else when(view.above.lower, "at most ")
+    share = bound + percent(constant.value / (constant.value + view.above.or_zero))
     power = phrase("{} for ", view.constant_w and quantity(view.constant_w, "W"))
     return f" Constant power ({power}{busy}{room}) adds {quantity(constant.value, 'J')}: {share} of the sum."
 

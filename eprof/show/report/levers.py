@@ -7,45 +7,49 @@ less of what the work needs (fewer multiplications of a product).
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from itertools import cycle
 
 import numpy as np
-from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.base.boards import data_sheet, example
 from eprof.base.gpus import capability_of_label
 from eprof.base.known import growth
 from eprof.base.labels import library_of
 from eprof.base.text import bracketed, by_sign, counted, phrase, when
-from eprof.base.vocabulary import COUNTS, DATA, RANDOM
+from eprof.base.vocabulary import COUNTS, DATA, RANDOM, TENSOR_FLOPS
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of
+from eprof.show.report.change import LITTLE, TENTH, Try
 from eprof.show.report.first_screen import CACHED, SHORT_S, WASTED, requested_of
 from eprof.show.report.gaps import Between, after_the_start, closed
 from eprof.show.report.loops import (
     better_loops,
+    fewer_cycles,
     has_wide_vectors,
     is_interpreted,
     is_of_library,
     of_loops,
+    of_retiring,
     without_interpreter,
 )
-from eprof.show.report.products import cheaper_kernels
+from eprof.show.report.products import cheaper_kernels, least_bytes
 from eprof.show.report.trust import counted_alone, lacks_some
 from eprof.show.report.view import DRAM, FAMILY_OF, FLOPS, View, time_of
-from eprof.show.report.waiting import CLOSED, EXCESS, NEAR, STEP, busy, less_waiting, sooner, timed_j
-from eprof.show.words.badges import ASSUMED, Amount
+from eprof.show.report.waiting import CLOSED, EXCESS, NEAR, busy, less_waiting, sooner, timed_j
+from eprof.show.words.badges import Amount
 from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
-from eprof.show.words.numbers import NARROW, more_or_less, percent, percent_span, plain, quantity, span
+from eprof.show.words.numbers import NARROW, more_or_less, percent, plain, quantity
 
-_LITTLE = 0.03  # of the energy: what saves less is not worth trying
+_LITTLE_TIME = 0.01  # of it: a change of less is not worth a word
 _MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
 _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on much of these follows from them
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it.
 _OF_A_DIVISION = (5, 8)
-_WAITING = 1.5  # instructions a cycle of a CPU's core: what executes fewer mostly waits for memory, or for branches
+_NEARLY_ALL = 0.9  # of short launches: a start that may take so much of them ends nothing
+_NARROWED = 0.5  # of the bytes are left where types are half as wide
 _SECTOR_B = 32  # what DRAM of a GPU moves at least
 _NARROWER = (
     *(("tensor_tf32", "tensor_fp16"), ("tensor_tf32", "tensor_bf16")),
@@ -65,56 +69,24 @@ _REMEDIES = {
 }
 
 
-class Try(Struct, frozen=True):
-    """A change, and which share of the energy it saves, at least and at most where that is known; beside: its price.
-
-    of_all: the J or s that the share is of, if not of what the kernels take.
-    """
-
-    act: str
-    saves: float
-    ends: tuple[float, float] | None = None
-    beside: str = ""
-    of_all: float | None = None
-
-    @property
-    def is_worth_it(self) -> bool:
-        """Whether it may save as much as is worth a try."""
-        return max(self.ends or (self.saves,)) >= _LITTLE
-
-    def text(self, everything: Amount, unit: str) -> str:
-        """What to try, as in "... saves 1.74 mJ (15 % of 11.6 mJ), 14 % less time"; in s where no joules are known."""
-        whole = self.of_all or everything.or_zero
-        low, high = self.ends or (self.saves, self.saves)
-        of = f"of {quantity(whole, unit)}"
-        if low < high == self.saves:
-            return f"{self.act}: saves up to {quantity(high * whole, unit)} ({percent(high)} {of}){self.beside}"
-        if low < _LITTLE * self.saves:
-            # "Saves 0 to 500 mJ" would be no advice: the middle, and how far it may go.
-            middle, most = (quantity(share * whole, unit) for share in (self.saves, high))
-            saved = f"{middle}, or next to nothing, up to {most}"
-            return f"{self.act}: saves {saved} ({percent(self.saves)} {of}){self.beside}"
-        saved = span(low * whole, high * whole, unit)
-        return f"{self.act}: saves {saved} ({percent_span(low, high)} {of}){self.beside}"
-
-
 def worth_trying(view: View) -> list[str]:
     """All changes that are worth it, with what each saves, the largest first."""
-    return [change.text(*_everything(view)) for change in _sorted(view) if change.is_worth_it]
+    everything, unit = _everything(view)
+    return [change.text(everything, unit) for change in _sorted(view) if change.is_worth_it(everything)]
 
 
 def _sorted(view: View) -> list[Try]:
-    return sorted(_levers(view), key=lambda change: -change.saves)
+    return sorted(_levers(view), key=lambda change: -change.likely)
 
 
 def what_to_try(view: View) -> Point:
     """What to try: the change that saves most, and what to collect where too little was counted to tell."""
-    changes = _sorted(view)
-    is_worth_it = bool(changes) and changes[0].is_worth_it
+    changes, (everything, unit) = _sorted(view), _everything(view)
+    is_worth_it = bool(changes) and changes[0].is_worth_it(everything)
     texts = [of_loops(view)]
     if is_worth_it:
-        texts = [changes[0].text(*_everything(view))]
-    texts.append(after_the_start(view, _LITTLE))
+        texts = [changes[0].text(everything, unit)]
+    texts.append(after_the_start(view, LITTLE))
     if not view.has_energy and view.costs is None:
         texts.append(_how_to_price(view))
     elif not (view.to_meter or view.is_modelled) and (
@@ -125,14 +97,14 @@ def what_to_try(view: View) -> Point:
         return Point("Try", "; ".join(filter(None, texts)))
     if not changes:
         return Point("Try", "nothing: no change that eprof knows saves energy here")
-    return Point("Try", f"nothing: the best change saves {percent(changes[0].saves)} ({changes[0].act})")
+    return Point("Try", f"nothing: the best change saves {percent(changes[0].likely / everything)} ({changes[0].act})")
 
 
-def _everything(view: View) -> tuple[Amount, str]:
+def _everything(view: View) -> tuple[float, str]:
     """What changes save a share of: the counted energy, or the time where none is known; and its unit."""
     if view.has_energy:
-        return view.counted_energy(view.document), "J"
-    return view.time, "s"
+        return view.counted_energy(view.document).or_zero, "J"
+    return view.time.or_zero, "s"
 
 
 def _how_to_price(view: View) -> str:
@@ -179,52 +151,53 @@ def _how_to_count(view: View, has_advice: bool) -> str:
 
 
 def _levers(view: View) -> Iterator[Try]:
-    """All levers that the page knows, each with what it saves of the counted energy."""
-    everything = _everything(view)[0].value
-    if not everything:
+    """All levers that the page knows, each with the J that it saves; in s where no joules are known."""
+    if not _everything(view)[0]:
         return
     between = Between.of(view)
-    whole = everything + between.whole
     for change in closed(view, between):
-        share = change.saved_s * between.power / whole
-        yield Try(change.act, share, (share * (not change.is_most), share), change.beside, whole)
-    yield from _longer_launches(view, everything)
+        saved = change.saved_s * between.power
+        ends = (saved * (not change.is_most), saved)
+        yield Try(change.act, saved, ends, change.beside, _everything(view)[0] + between.whole)
+    yield from _longer_launches(view)
     if view.above.value is None or counted_alone(view):
         return
     yield from _other_clocks(view)
-    yield from (Try(act, saved_j / everything) for act, saved_j in cheaper_kernels(view))
+    yield from (Try(act, saved_j) for act, saved_j in cheaper_kernels(view))
     for loop in [*better_loops(view), *without_interpreter(view)]:
-        ends = loop.least_j / everything, loop.most_j / everything
-        yield Try(loop.act, sum(ends) / 2, ends)
-    yield from _narrower_types(view, everything)
-    yield from _fused(view, everything)
-    yield from _asked_for(view, everything)
-    yield from _fewer_bytes(view, everything)
-    yield from _fewer_uncounted_bytes(view, everything)
-    yield from _fewer_instructions(view, everything)
-    yield from _fewer_conflicts(view, everything)
-    yield from (Try(act, saved_j / everything) for act, saved_j in less_waiting(view, everything))
-    yield from _fewer_cycles(view, everything)
+        yield Try(loop.act, (loop.least_j + loop.most_j) / 2, (loop.least_j, loop.most_j))
+    for levers in (
+        *(_narrower_types, _fused, _asked_for, _fewer_bytes, _fewer_uncounted_bytes, _fewer_instructions),
+        *(_fewer_conflicts, less_waiting, fewer_cycles),
+    ):
+        yield from levers(view)
 
 
-def _longer_launches(view: View, everything: float) -> Iterator[Try]:
-    """A fifth less time in launches that are so short that they mostly wait for their start."""
+def _longer_launches(view: View) -> Iterator[Try]:
+    """Less time in launches that are so short that they mostly wait for their start.
+
+    A start takes no longer than the shortest launch does in all: so much goes at most with each launch.
+    """
     if view.is_above or view.nouns.is_of_cpu:
         return
-    taken = {}
-    for place, kernel in enumerate(view.kernels):
-        seconds = time_of(kernel).or_zero
-        if 0 < seconds < SHORT_S * kernel.launches:
-            taken[place] = seconds
-            if view.has_energy:
-                taken[place] = kernel.energy_j.constant or 0.0
-    if not taken:
+    times_s = [time_of(kernel).or_zero / kernel.launches for kernel in view.kernels]
+    short = [place for place, each_s in enumerate(times_s) if 0 < each_s < SHORT_S]
+    if not short:
         return
-    largest = view.kernels[max(taken, key=taken.__getitem__)]
-    each = quantity((largest.time_s or 0.0) / largest.launches, "s")
+    taken = {place: times_s[place] * view.kernels[place].launches for place in short}
+    if view.has_energy:
+        taken = {place: view.kernels[place].energy_j.constant or 0.0 for place in short}
+    largest, quickest = max(short, key=taken.__getitem__), min(short, key=times_s.__getitem__)
+    start_s, name = times_s[quickest], view.label(view.kernels[quickest])
+    most = sum(joules * start_s / times_s[place] for place, joules in taken.items())
     more = when(len(taken) > 1, f" and of {counted(len(taken) - 1, f'more {view.nouns.kernel}')}")
-    act = f"do more in each {view.nouns.launch} of {view.label(largest)} (now {each}){more}"
-    yield Try(f"{act}: a fifth less time in {'them' if more else 'it'}", STEP * sum(taken.values()) / everything)
+    now = quantity(times_s[largest], "s")
+    act = f"do more in each {view.nouns.launch} of {view.label(view.kernels[largest])} (now {now}){more}"
+    change = Try(act, TENTH * sum(taken.values()), each="less time")
+    if most < _NEARLY_ALL * sum(taken.values()):
+        why = f"without their starts, of {quantity(start_s, 's')} at most (all that one of {name} takes)"
+        change = replace(change, most=most, why=why)
+    yield change
 
 
 # --------------------------------------------------------------------------------------------------- clocks
@@ -250,11 +223,12 @@ def _other_clocks(view: View) -> Iterator[Try]:
     if acts:
         time = _time_of(growth(lowest.time_s, here.time_s))
         voltages = phrase(", core voltages {}", (clocks.voltages or "").partition(",")[0])
-        yield Try(" and ".join(acts), saves[0], (saves[0], saves[-1]), f"{time}, modelled{voltages}")
+        ends = [share * _everything(view)[0] for share in saves]
+        yield Try(" and ".join(acts), ends[0], (ends[0], ends[-1]), f"{time}, modelled{voltages}")
 
 
 def _time_of(share: float | None) -> str:
-    if share is None or abs(share) < _LITTLE:
+    if share is None or abs(share) < _LITTLE_TIME:
         return ""
     return f", {more_or_less(share)} time"
 
@@ -262,7 +236,7 @@ def _time_of(share: float | None) -> str:
 # ---------------------------------------------------------------------------------------------------- types
 
 
-def _narrower_types(view: View, everything: float) -> Iterator[Try]:
+def _narrower_types(view: View) -> Iterator[Try]:
     """Narrower types that this GPU has and the table prices: on tensor cores, in their stead, FP32 for FP64."""
     capability = 0.0
     with suppress(ValueError):
@@ -275,26 +249,26 @@ def _narrower_types(view: View, everything: float) -> Iterator[Try]:
         joules = view.words[wide].energy.value
         if joules and price and price.pj > 0 and narrower and narrower.pj > 0:
             names = (COUNTS[word].label.removeprefix("Tensor ") for word in (narrow, wide))
-            saves = joules / everything * (1 - narrower.pj / price.pj)
+            saves = joules * (1 - narrower.pj / price.pj)
             kernels = [kernel for kernel in view.kernels if view.amount(kernel, wide).value]
             if _SINCE[narrow] >= _BEYOND_WMMA and all("wmma" in kernel.name.lower() for kernel in kernels):
                 continue
-            by_time, time = _by_time(view, everything, kernels, {"sm": 0.5})  # tensor cores do twice the flops
+            by_time, time = _by_time(view, kernels, {"sm": 0.5})  # tensor cores do twice the flops
             act = f"use {' for '.join(names)} on tensor cores, if accurate enough"
             yield Try(act, saves + by_time, beside=time)
     single, double = (view.charges.get(f"fp{bits}_fma") for bits in (32, 64))
     doubles_j = view.joules_of("fp64")
     if doubles_j and single and double and 0 < single.pj < double.pj:
-        saves = doubles_j / everything * (1 - single.pj / double.pj)
+        saves = doubles_j * (1 - single.pj / double.pj)
         where = bracketed(_mostly_in(view, "fp64"))
-        ends, faster_s = _ends(view, "fp64", everything, saves), _faster_in_fp32_s(view)
-        sooner = (view.constant_w or 0.0) * faster_s / everything
+        ends, faster_s = _ends(view, "fp64", saves), _faster_in_fp32_s(view)
+        sooner = (view.constant_w or 0.0) * faster_s
         if ends:
-            ends = ends[0] + sooner, min(ends[1] + sooner, 1.0)
+            ends = ends[0] + sooner, min(ends[1] + sooner, _everything(view)[0])
         time = _time_of(-faster_s / (view.time.value or math.inf))
         yield Try(f"use FP32 for FP64, if accurate enough{where}", saves + sooner, ends, time)
-        yield from _fewer_divisions(view, everything)
-    yield from _onto_tensor_cores(view, everything, has)
+        yield from _fewer_divisions(view)
+    yield from _onto_tensor_cores(view, has)
 
 
 def _faster_in_fp32_s(view: View) -> float:
@@ -318,7 +292,7 @@ def _faster_in_fp32_s(view: View) -> float:
     return faster_s
 
 
-def _fewer_divisions(view: View, everything: float) -> Iterator[Try]:
+def _fewer_divisions(view: View) -> Iterator[Try]:
     """Special functions beside FP64, and hardly any FP32: each begins a division, or more work than one has."""
     reciprocals = view.amount(view.document, "special").or_zero
     doubles, singles = (
@@ -328,7 +302,7 @@ def _fewer_divisions(view: View, everything: float) -> Iterator[Try]:
     joules = view.joules_of("fp64")
     if not doubles or reciprocals < _DIVIDES * doubles or singles > reciprocals:
         return
-    least, most = (min(number * reciprocals / doubles, 1.0) * joules / everything for number in _OF_A_DIVISION)
+    least, most = (min(number * reciprocals / doubles, 1.0) * joules for number in _OF_A_DIVISION)
     act = (
         f"call fewer special functions in FP64 code ({quantity(reciprocals, '')}: divisions, roots, exp, sin, ...): "
         "multiply by a reciprocal, take them out of loops"
@@ -336,7 +310,7 @@ def _fewer_divisions(view: View, everything: float) -> Iterator[Try]:
     yield Try(act, (least + most) / 2, (least, most), ", if they are divisions")
 
 
-def _onto_tensor_cores(view: View, everything: float, has: set[str]) -> Iterator[Try]:
+def _onto_tensor_cores(view: View, has: set[str]) -> Iterator[Try]:
     """Products in FP32 on tensor cores instead: two flops there for each multiply-add."""
     products = [kernel for kernel in view.kernels if "gemm" in kernel.name.lower()]
     word = next((word for word in ("tensor_tf32", "tensor_fp16") if word in has), "")
@@ -345,87 +319,124 @@ def _onto_tensor_cores(view: View, everything: float, has: set[str]) -> Iterator
         return
     counts = [kernel.counts[name] for kernel in products for name in ("fp32_fma", "fp32") if name in kernel.counts]
     joules = sum(count.energy_j or 0.0 for count in counts)
-    saves = joules / everything * (1 - 2 * tensor.pj / fma.pj)
+    saves = joules * (1 - 2 * tensor.pj / fma.pj)
     if saves > 0:
         name = COUNTS[word].label.removeprefix("Tensor ")
         yield Try(f"multiply on tensor cores, in {name}, if accurate enough", saves)
 
 
-def _fused(view: View, everything: float) -> Iterator[Try]:
+def _fused(view: View) -> Iterator[Try]:
     """Multiplications and additions that could be one instruction."""
     for bits in (64, 32, 16):
         added, multiplied = (view.column(f"fp{bits}_{kind}").values for kind in ("add", "mul"))
         pairs = float(np.nansum(np.minimum(added, multiplied)))
         price = view.charges.get(f"fp{bits}_mul")
         if pairs and price and price.pj > 0:
-            saves = pairs * price.pj * 1e-12 / everything
+            saves = pairs * price.pj * 1e-12
             yield Try(f"fuse up to {quantity(pairs, '')} FP{bits} multiplications with additions (FMA)", saves)
 
 
 # ---------------------------------------------------------------------------------------------------- bytes
 
 
-def _asked_for(view: View, everything: float) -> Iterator[Try]:
+def _asked_for(view: View) -> Iterator[Try]:
     """Bytes that were fetched and not asked for: rows of a matrix read down its columns, for example."""
     if view.nouns.is_of_cpu or _is_closed(view, "l1"):
         return  # what a CPU writes is read first, and what stays in its caches is not moved again
     requested = requested_of(view, view.document)
-    shares = {level: view.joules_of(level) / everything for level in CACHED}
+    joules = {level: view.joules_of(level) for level in CACHED}
     moved = {level: view.summed(view.document, _words(view, level)).or_zero for level in CACHED}
     ratios = {level: moved[level] / (requested or math.inf) for level in CACHED}
     wasted = {level: ratio for level, ratio in ratios.items() if ratio >= WASTED}
     if wasted:
-        saves = sum(shares[level] * (1 - 1 / ratio) for level, ratio in wasted.items())
+        saves = sum(joules[level] * (1 - 1 / ratio) for level, ratio in wasted.items())
         yield Try(f"coalesce accesses: {plain(max(wasted.values()))} times the bytes asked for are moved", saves)
         return
     # Without the bytes that were asked for: sectors of DRAM that come for a part of them.
     skipped = _SECTOR_B * view.amount(view.document, RANDOM).or_zero / (moved["dram"] or math.inf)
     if skipped >= 1 - 1 / WASTED:
         act = f"coalesce accesses: {percent(skipped)} of DRAM's bytes come beside those that are used"
-        yield Try(act, skipped * shares["dram"])
-    yield from _coalesced(view, everything)
+        yield Try(act, skipped * joules["dram"])
+    yield from _coalesced(view)
 
 
-def _coalesced(view: View, everything: float) -> Iterator[Try]:
+def _coalesced(view: View) -> Iterator[Try]:
     """Accesses that ask for no more sectors than they need, in kernels of which the profiler tells that they do."""
-    saved_j = dict.fromkeys(range(len(view.kernels)), 0.0)
+    saved_j, saved_s = dict.fromkeys(range(len(view.kernels)), 0.0), 0.0
     excess = [(kernel.signs or {}).get("excess", 0.0) for kernel in view.kernels]
-    moved_j = np.add(view.joules_by_kernel("l1"), view.joules_by_kernel("l2"))
+    levels = {level: view.joules_by_kernel(level) for level in CACHED}
     for place, (kernel, share) in enumerate(zip(view.kernels, excess, strict=True)):
         if share < EXCESS:
             continue
-        faster = sooner(kernel, {"l1": 1 - share, "l2": 1 - share})
+        fewer = list(levels)
+        # What tensor cores work on may come by copies that go around registers, which the sectors leave out.
+        if any(view.amount(kernel, word).value for word in TENSOR_FLOPS):
+            fewer = ["l1", "l2"]
+        faster = sooner(kernel, dict.fromkeys(fewer, 1 - share))
         if (kernel.signs or {}).get("lg_throttle", 0.0) >= EXCESS:
-            faster = max(faster, STEP)  # the queue of its loads and stores is full
-        saved_j[place] = share * float(moved_j[place]) + faster * timed_j(kernel)
+            faster = max(faster, TENTH)  # the queue of its loads and stores is full
+        saved_j[place] = share * sum(levels[level][place] for level in fewer) + faster * timed_j(kernel)
+        saved_s += faster * time_of(kernel).or_zero
     if any(saved_j.values()):
         most = max(saved_j, key=saved_j.__getitem__)
         told = f"{percent(excess[most])} of the sectors that {view.label(view.kernels[most])} asks for are not used"
-        yield Try(f"coalesce accesses: {told}", sum(saved_j.values()) / everything)
+        time = _time_of(-saved_s / (view.time.value or math.inf))
+        yield Try(f"coalesce accesses: {told}", sum(saved_j.values()), beside=time)
 
 
-def _fewer_bytes(view: View, everything: float) -> Iterator[Try]:
-    """A fifth fewer bytes of each level, in a way that its bytes can become fewer."""
+def _fewer_bytes(view: View) -> Iterator[Try]:
+    """Fewer bytes of each level, in a way that its bytes can become fewer; and how few they can be."""
     for group, amount in view.groups.items():
         if FAMILY_OF[group] != DATA or not amount.value or group != "dram" and _is_closed(view, group):
             continue
-        saves = STEP * amount.value / everything
-        ends = _ends(view, group, everything, saves)
-        by_time, time = _by_time(view, everything, view.kernels, {group: 1 - STEP})
-        least, most = by_time, by_time
+        saves = TENTH * amount.value
+        low, high = _ends(view, group, saves) or (saves, saves)
+        left, why = _least_left(view, group)
+        gone_j = float(np.dot(view.joules_by_kernel(group), np.subtract(1, left))) * high / saves
+        least_j, _ = _by_time(view, view.kernels, {group: 1 - TENTH})
+        most_j, time = _by_time(view, view.kernels, *_with_its_way(view, group, [1 - TENTH] * len(left)))
+        most_of_all_j, _ = _by_time(view, view.kernels, *_with_its_way(view, group, left))
         for answer in view.document.what_if or ():
-            is_it = answer.question == f"{group}=-20%" and answer.time_share and not view.is_modelled
-            if is_it and answer.change_share is not None and not time and not _is_held_elsewhere(view, group):
+            is_it = answer.question == f"{group}=-20%" and not time and not view.is_modelled
+            if is_it and answer.change_share and answer.time_share and not _is_held_elsewhere(view, group):
                 # Constant power, whatever a byte costs: all of it where kernels are near the roofline, else up to that.
-                most, time = -answer.change_share - saves, _time_of(answer.time_share)
-                least = most * _is_near_the_roofline(view)
-                time = time.replace(", ", f", {when(least < most, 'up to ')}", 1)
-        low, high = ends or (saves, saves)
-        if ends or least < most:
-            ends = max(low + least, 0.0), min(high + most, 1.0)
+                most_j = max(-answer.change_share * _everything(view)[0] / 2 - saves, 0.0)
+                time = _time_of(answer.time_share / 2)
+                least_j = most_j * _is_near_the_roofline(view)
+                most_of_all_j = most_j * gone_j / high
+        time = time.replace(", ", f", {when(least_j < most_j, 'up to ')}", 1)
+        ends = (low + least_j, high + most_j)
         how = "; ".join(filter(None, [_mostly_in(view, group), _remedy(view, group)]))
-        act = f"move a fifth fewer {view.in_prose(group)} bytes{bracketed(how)}"
-        yield Try(act, saves + (least + most) / 2, ends, time)
+        act = f"move fewer {view.in_prose(group)} bytes{bracketed(how)}"
+        change = Try(act, sum(ends) / 2, ends, time, each="fewer")
+        if why and (group == "dram" or least_j == most_j):
+            change = replace(change, most=min(gone_j + most_of_all_j, _everything(view)[0]), why=why)
+        yield change
+
+
+def _with_its_way(view: View, group: str, left: Sequence[float]) -> list[dict[str, float]]:
+    """The work left of each kernel's units: where L1's is not told, that of multiprocessors may be the way to it."""
+    units = [(group, *["sm"] * (group == "l1" and "l1" not in busy(kernel))) for kernel in view.kernels]
+    return [dict.fromkeys(each, share) for each, share in zip(units, left, strict=True)]
+
+
+def _least_left(view: View, group: str) -> tuple[list[float], str]:
+    """The share of a level's bytes that each kernel moves at least; and in which case, empty where nothing ends it."""
+    moved = [view.summed(kernel, _words(view, group)).value or math.inf for kernel in view.kernels]
+    if group in ("l1", "l2"):
+        below = [view.summed(kernel, DRAM).value for kernel in view.kernels]
+        left = [min((each or 0.0) / of, 1.0) for each, of in zip(below, moved, strict=True)]
+        return left, when(None not in below, "with each byte of DRAM moved there once")
+    if group != "dram":
+        return [0.0] * len(moved), ""
+    left = [0.0] * len(moved)
+    if not _is_closed(view, group):  # how the tiles of a library follow each other is its own
+        left = [least_bytes(view, kernel) / of for kernel, of in zip(view.kernels, moved, strict=True)]
+    joules = view.joules_by_kernel(group)
+    why = "with types half as wide"
+    if left[max(range(len(joules)), key=joules.__getitem__)]:
+        why = "with each operand moved once"
+    return [min(share or _NARROWED, 1.0) for share in left], why
 
 
 def _is_near_the_roofline(view: View) -> bool:
@@ -442,28 +453,32 @@ def _is_held_elsewhere(view: View, group: str) -> bool:
     return any(share > most.get(group, 0.0) for share in most.values())
 
 
-def _by_time(
-    view: View, everything: float, kernels: Sequence[schema.Kernel], left: Mapping[str, float]
-) -> tuple[float, str]:
-    """What kernels that end sooner save, where units that hold them back do only so much; and the price in time."""
+def _by_time(view: View, kernels: Sequence[schema.Kernel], *lefts: Mapping[str, float]) -> tuple[float, str]:
+    """What kernels save that end sooner, where units that hold them back do only so much; and the price in time.
+
+    lefts: of each kernel the shares of work that are left, by unit; or of all the same.
+    """
     if view.is_modelled:
         return 0.0, ""
-    shares = [(kernel, sooner(kernel, left)) for kernel in kernels]
+    shares = [(kernel, sooner(kernel, left)) for kernel, left in zip(kernels, cycle(lefts), strict=False)]
     saved_s = sum(share * time_of(kernel).or_zero for kernel, share in shares)
-    saved_j = sum(share * timed_j(kernel) for kernel, share in shares)
-    return saved_j / everything, _time_of(-saved_s / (view.time.value or math.inf))
+    return sum(share * timed_j(kernel) for kernel, share in shares), _time_of(-saved_s / (view.time.value or math.inf))
 
 
-def _fewer_uncounted_bytes(view: View, everything: float) -> Iterator[Try]:
-    """A fifth fewer bytes of a level that holds kernels back, where its bytes were not counted: the time alone."""
+def _fewer_uncounted_bytes(view: View) -> Iterator[Try]:
+    """Fewer bytes of a level that holds kernels back, where its bytes were not counted: the time alone."""
     for group in ("l1", "l2", "dram"):
         if view.groups.get(group, Amount(None)).value or not view.kernels:
             continue
-        saves, time = _by_time(view, everything, view.kernels, {group: 1 - STEP})
-        most = max(view.kernels, key=lambda kernel: sooner(kernel, {group: 1 - STEP}) * timed_j(kernel))
+        saves, time = _by_time(view, view.kernels, {group: 1 - TENTH})
+        if not saves:
+            continue
+        most = max(view.kernels, key=lambda kernel: sooner(kernel, {group: 1 - TENTH}) * timed_j(kernel))
         level = view.in_prose(group)
         told = f"{level} is {percent(busy(most).get(group, 0.0))} busy"
-        yield Try(f"move a fifth fewer {level} bytes ({told}; {_remedy(view, group)})", saves, None, time)
+        act = f"move fewer {level} bytes ({told}; {_remedy(view, group)})"
+        most_j = _by_time(view, view.kernels, {group: 0.0})[0]
+        yield Try(act, saves, None, time, each="fewer", most=most_j, why="until another unit holds it back")
 
 
 def _remedy(view: View, group: str) -> str:
@@ -471,13 +486,12 @@ def _remedy(view: View, group: str) -> str:
         return "work on blocks that stay in the caches, or in one loop on what several pass over"
     joules = view.joules_by_kernel(group)
     kernel = view.kernels[max(range(len(joules)), key=joules.__getitem__)]
-    excess = (kernel.signs or {}).get("excess", 0.0)
-    if excess >= EXCESS and group in CACHED:
-        return f"coalesce accesses, of whose sectors {percent(excess)} are not used"
     if group != "dram":
         return _REMEDIES.get(group, "")
     if _is_closed(view, group):
         return "store narrower types, or fuse what comes before and after it"
+    if least_bytes(view, kernel):
+        return "larger tiles, or blocks in an order that reuses what L2 holds"
     fused = f"fuse the {view.nouns.kernel} with its neighbour"
     if len(view.kernels) > 1:
         fused = f"fuse {view.nouns.kernels} that pass arrays on"
@@ -493,27 +507,27 @@ def _words(view: View, group: str) -> list[str]:
     return [word for word in view.words if COUNTS[word].group == group and word != RANDOM]
 
 
-def _fewer_instructions(view: View, everything: float) -> Iterator[Try]:
-    """A fifth fewer instructions that are no arithmetic: addresses, loops, loads."""
+def _fewer_instructions(view: View) -> Iterator[Try]:
+    """Fewer instructions that are no arithmetic: addresses, loops, loads."""
     for group, kind in (("int", "integer "), ("other", "")):
         words = [word for word in view.words.values() if word.count.group == group and word.count.unit != "cycle"]
         amount = sum(word.energy.or_zero for word in words)
         if amount and not _is_closed(view, group):
-            saves, cycles = STEP * amount / everything, _counted_cycles(view)
+            saves, (told, cycles_j) = TENTH * amount, of_retiring(view)
             remedy = _REMEDIES[group]
             if view.nouns.is_of_cpu:
                 remedy = when(not has_wide_vectors(view), "-O3 -march=native; ") + "less work in inner loops"
-            how = "; ".join(filter(None, [_mostly_in(view, group), remedy]))
-            act = f"execute a fifth fewer {kind}instructions{bracketed(how)}"
-            if cycles is not None and group == "other" and cycles.a_cycle >= _WAITING:
-                yield Try(f"{act} in as many fewer cycles", saves + STEP * cycles.joules / everything)
+            how = "; ".join(filter(None, [_mostly_in(view, group), told, remedy]))
+            act = f"execute fewer {kind}instructions{bracketed(how)}"
+            if cycles_j and group == "other":
+                yield Try(act, saves + TENTH * cycles_j, each="fewer, in as many fewer cycles")
                 continue
-            yield Try(act, saves, _ends(view, group, everything, saves))
+            yield Try(act, saves, _ends(view, group, saves), each="fewer")
 
 
-def _ends(view: View, group: str, everything: float, saves: float) -> tuple[float, float] | None:
+def _ends(view: View, group: str, saves: float) -> tuple[float, float] | None:
     """What a change of a part saves at least and at most, where the prices leave that open."""
-    pair, value = known(view.interval(group)), view.groups[group].value
+    pair, value, everything = known(view.interval(group)), view.groups[group].value, _everything(view)[0]
     interval = view.document.interval_j
     if pair is None or not value or view.is_certain(group) or interval and group in interval.uncounted:
         return None
@@ -528,13 +542,13 @@ def _ends(view: View, group: str, everything: float, saves: float) -> tuple[floa
     return saves * low / share, saves * min(high, 1.0) / share
 
 
-def _fewer_conflicts(view: View, everything: float) -> Iterator[Try]:
+def _fewer_conflicts(view: View) -> Iterator[Try]:
     """Accesses of shared memory that bank conflicts add, and bytes that spilled registers move."""
     shares = [(kernel.signs or {}).get("bank_conflict", 0.0) for kernel in view.kernels]
     saved_j = sum(share * joules for share, joules in zip(shares, view.joules_by_kernel("shared"), strict=True))
     if saved_j:
         act = f"avoid bank conflicts (up to {percent(max(shares))} of the accesses of shared memory)"
-        yield Try(f"{act}: pad its arrays", saved_j / everything)
+        yield Try(f"{act}: pad its arrays", saved_j)
     spilled_j, spilled = 0.0, 0.0
     for kernel, joules in zip(view.kernels, view.joules_by_kernel("l1"), strict=True):
         local = sum(view.amount(kernel, f"local_{way}").or_zero for way in ("read", "write"))
@@ -543,29 +557,7 @@ def _fewer_conflicts(view: View, everything: float) -> Iterator[Try]:
         spilled_j += min(local / moved, 1.0) * joules
     if spilled_j:
         act = f"spill no registers ({quantity(spilled, 'B')} of local memory): smaller tiles, __launch_bounds__"
-        yield Try(act, spilled_j / everything)
-
-
-def _fewer_cycles(view: View, everything: float) -> Iterator[Try]:
-    """A fifth fewer cycles of a CPU's cores, where most of them pass without an instruction; counted ones."""
-    cycles = _counted_cycles(view)
-    if cycles is not None and 0 < cycles.a_cycle < _WAITING:
-        act = f"wait less for memory and branches ({plain(cycles.a_cycle)} instructions a cycle): a fifth fewer cycles"
-        yield Try(act, STEP * cycles.joules / everything)
-
-
-class _Cycles(NamedTuple):
-    """The cycles of a CPU's cores that were counted: instructions in each, and what all take."""
-
-    a_cycle: float
-    joules: float
-
-
-def _counted_cycles(view: View) -> _Cycles | None:
-    executed, cycles = (view.amount(view.document, word) for word in ("retired", "core_active"))
-    if not cycles.value or cycles.marks & ASSUMED:
-        return None
-    return _Cycles(executed.or_zero / cycles.value, view.words["core_active"].energy.or_zero)
+        yield Try(act, spilled_j)
 
 
 def _is_closed(view: View, group: str) -> bool:

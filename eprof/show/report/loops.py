@@ -4,14 +4,25 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from eprof.base.text import pattern, phrase, when
 from eprof.base.vocabulary import CPU
 from eprof.profile import schema
+from eprof.show.report.change import TENTH, Try
 from eprof.show.report.first_screen import MOSTLY_INTEGER
 from eprof.show.report.view import View
-from eprof.show.words.badges import SIMULATED
+from eprof.show.words.badges import ASSUMED, SIMULATED
 from eprof.show.words.numbers import percent, plain
 
+# Instructions a cycle, of cores that can issue four to eight: what executes fewer mostly waits for memory or branches.
+_WAITING = 1.5
+_RETIRES, _HELD = 0.5, 0.2  # of a core's slots: instructions are what it mostly does; worth naming what holds it back
+_HOLDS = {
+    "backend_bound": "let {} wait less for data, or for busy units (backend bound {}; blocks that stay in the caches)",
+    "bad_speculation": "predict more branches of {} right (bad speculation {}; sort its data, or do without branches)",
+    "frontend_bound": "let {} wait less for instructions (frontend bound {}; -fprofile-use, less code inlined)",
+}
 Counts = Mapping[str, schema.Count]
 _UNKNOWN = schema.Count(value=None, unit="", energy_j=None, marks=[])
 _LITTLE = 0.03  # of what the first function saves: others that save less are not told
@@ -105,6 +116,61 @@ def without_interpreter(view: View) -> Iterator[Better]:
     most_j = sum(view.ranked(each).or_zero for each in rows)
     # Of an operation on arrays a tenth or less is left, of one that makes large copies half.
     yield Better(f"replace the loop at {line.place} by operations on arrays (numpy)", most_j / 2, most_j)
+
+
+def of_retiring(view: View) -> tuple[str, float]:
+    """Of a CPU's functions that mostly execute instructions and wait little: how many a cycle, and J of their cycles.
+
+    By the slots of their cores where these were counted (`counters/cpu/topdown.toml`), else by instructions a cycle.
+    """
+    busy = [kernel for kernel in view.kernels if _retires(view, kernel)]
+    executed, cycles = (sum(_number(kernel.counts, word) for kernel in busy) for word in ("retired", "core_active"))
+    joules = sum(_cycles_j(view, kernel) for kernel in busy)
+    return when(joules, f"{plain(executed / (cycles or 1.0))} a cycle"), joules
+
+
+def fewer_cycles(view: View) -> Iterator[Try]:
+    """Fewer cycles of a CPU's functions that wait: for what, and how long, where their slots tell it.
+
+    One piece of advice for all that wait for the same; it names the function whose cycles take most.
+    """
+    held: dict[str, list[schema.Kernel]] = {}
+    for kernel in view.kernels:
+        signs = kernel.signs or {}
+        holds = max(signs.keys() & _HOLDS.keys(), key=signs.__getitem__, default="")
+        if signs[holds] >= _HELD if holds else not _retires(view, kernel):
+            held.setdefault(holds, []).append(kernel)
+    for holds, kernels in held.items():
+        joules = sum(_cycles_j(view, kernel) for kernel in kernels)
+        if not joules:
+            continue
+        executed, cycles = (
+            sum(_number(kernel.counts, word) for kernel in kernels) for word in ("retired", "core_active")
+        )
+        act = f"wait less for memory and branches ({plain(executed / cycles)} instructions a cycle)"
+        change = Try(act, TENTH * joules, each="fewer cycles")
+        if holds:
+            most = sum((kernel.signs or {})[holds] * _cycles_j(view, kernel) for kernel in kernels)
+            first = max(kernels, key=lambda kernel: _cycles_j(view, kernel))
+            act = _HOLDS[holds].format(view.label(first), percent((first.signs or {})[holds]))
+            change = replace(change, act=act, most=most, why="without such waits")
+        yield change
+
+
+def _retires(view: View, kernel: schema.Kernel) -> bool:
+    """Whether a function's cores mostly execute instructions: its slots retire, or it has many a cycle."""
+    if (retiring := (kernel.signs or {}).get("retiring")) is not None:
+        return retiring >= _RETIRES
+    a_cycle = _number(kernel.counts, "retired") / (_number(kernel.counts, "core_active") or math.inf)
+    return a_cycle >= _WAITING
+
+
+def _cycles_j(view: View, kernel: schema.Kernel) -> float:
+    """J of a function's cycles that were counted: those that a time was taken for tell nothing of how it waits."""
+    if view.amount(view.document, "core_active").marks & ASSUMED:
+        return 0.0
+    cycles = kernel.counts.get("core_active", _UNKNOWN)
+    return cycles.energy_j or 0.0
 
 
 def has_wide_vectors(view: View) -> bool:

@@ -14,6 +14,8 @@ from eprof.show.report.view import FLOPS, View
 from eprof.show.words.numbers import percent_span
 
 _LAYOUT = pattern(r"_([nt]{2})(?![a-z0-9])")  # of a product's operands, in names of cuBLAS and CUTLASS
+_NO_DENSE_PRODUCT = pattern(r"(?i)(?<![a-z])[cz]gemm|complex|sp(?:arse|gemm)|implicit")  # or of other elements
+_BITS = pattern(r"\d+")  # of an element, in a type's name ("tensor_fp16"); TF32 lies in memory as 32
 _ALIKE = 0.03  # of flops, and of bytes written: products that differ by less are one
 _LITTLE = 0.03  # of a launch's energy: what takes less more is no dearer
 
@@ -37,6 +39,21 @@ def cheaper_kernels(view: View) -> Iterator[tuple[str, float]]:
         less = [1 - best.each_j / product.each_j for product in dearer]
         told = f"the same product, {percent_span(min(less), max(less))} less a launch"
         yield f"use {view.label(best.kernel)} for {view.label(worst.kernel)}{more} ({told})", sum(saved_j)
+
+
+def least_bytes(view: View, kernel: schema.Kernel) -> float:
+    """The bytes that a product of matrices moves at least, of whatever shape they are; 0 where that is not known.
+
+    L x M x N multiplications take LM + MN + LN >= 3 (LMN)^(2/3) elements (Loomis and Whitney, 1949); and so many at
+    least where they are of several launches.
+    """
+    work = {name: flops * view.amount(kernel, name).or_zero for name, flops in FLOPS.items()}
+    work |= {name: view.amount(kernel, name).or_zero for name in TENSOR_FLOPS}
+    most = max(work, key=work.__getitem__)
+    width = next((int(bits) / 8 for bits in _BITS.findall(most)), 0.0)
+    if not is_plain_product(kernel.name) or _NO_DENSE_PRODUCT.search(kernel.name):
+        return 0.0
+    return width * 3 * math.pow(work[most] / 2, 2 / 3)
 
 
 def _alike(products: Iterable["Product"]) -> list[list["Product"]]:

@@ -26,7 +26,7 @@ _LEVELS = {"l3": "L3", "l2": "L2", "l1": "L1", "shared": "shared"}
 _PARTS = {
     "flops": ("flops", "fewer or narrower ones", "fewer or narrower flops"),
     "dram": ("DRAM bytes", "more flop/B", "more flops for each DRAM byte"),
-    "constant": ("constant power", "less of it", "less constant power"),
+    "constant": ("constant power", "less of what limits speed", "less of what limits it"),
     "waiting": ("waiting", "more utilisation", "more utilisation"),
     "instructions": ("other instructions", "fewer of them", "fewer other instructions"),
     "nearer": ("nearer bytes", "fewer of them", "fewer bytes of caches"),
@@ -40,6 +40,15 @@ def reached(limit: schema.Limit, key: str) -> str | None:
     if share is None:
         return None
     return when(key in (limit.at_most or ()), "at most ") + percent(share)
+
+
+def limited_by_dram(limit: schema.Limit, machine: schema.Machine) -> bool:
+    """Whether bytes make the roofline's time of a kernel, whose flops may be wider than those of the machine's line."""
+    intensity = limit.intensity_flop_per_byte.dram
+    if not intensity:
+        return intensity == 0  # no flops; None: no bytes
+    dram_s = (limit.work_flop or 0.0) / intensity / machine.dram_byte_per_s
+    return dram_s > 0.999 * (limit.roofline_time_s or 0.0)
 
 
 def power_of(limit: schema.Limit) -> float | None:

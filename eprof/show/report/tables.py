@@ -141,7 +141,7 @@ def _interval_note(view: View) -> str:
     if costs.of:
         return "Intervals: those of each GPU, added up as if all prices were off to the same side."
     return intervals.meaning(
-        view.nouns, interval.share, interval.replicas, costs.interval_is, costs.basis, interval.within
+        view.nouns, interval.share, interval.replicas, costs.interval_is, costs.basis, interval.within, interval.apart
     )
 
 

@@ -106,8 +106,8 @@ def _of_table(view: View, costs: schema.Costs) -> str:
         if view.nouns.is_of_cpu:
             table = costs.device  # in full, for it may be old
         alike = "so joules hold if the two are alike"
-        if view.nouns.is_of_cpu and view.document.device.name is None:
-            alike = "so on a desktop, AMD or Arm joules may be several times off"
+        if (interval := view.document.interval_j) and interval.apart:
+            alike = f"and joules may be {interval.apart:g} times off"
         facts = [table, f"another {view.nouns.processor}'s, {alike}"]
     spans = ""
     if (interval := view.document.interval_j) and interval.share >= 1:

@@ -4,12 +4,13 @@ import math
 from collections.abc import Iterator, Mapping
 
 from eprof.base.labels import library_of
+from eprof.base.text import when
 from eprof.profile import schema
+from eprof.show.report.change import LITTLE, TENTH, Try
 from eprof.show.report.first_screen import AGAIN, SHORT_S
 from eprof.show.report.view import View, time_of
 from eprof.show.words.numbers import percent, plain
 
-STEP = 0.2  # what is tried of things that shrink by degrees: a fifth less
 CLOSED = ("cublas", "cudnn", "tensile")  # libraries that come compiled
 NEAR = 0.6  # its peak, or the roofline's speed: what is slower waits
 _ONE_UNIT = 0.02  # of the peak: what is counted of multiprocessors holds the pipes to L1 too
@@ -18,7 +19,7 @@ _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more doe
 _STALLED = 0.3  # of stalls, below which data of memory are not what a kernel waits for
 _EMPTY = 0.5  # of the most warps, below which more of them would hide what it waits for
 EXCESS = 1 / 3  # of sectors, from which on a kernel should ask for fewer, not sooner
-_LITTLE = 0.03  # of the energy: what saves less is not worth trying
+_UNITS = {"sm": "multiprocessors", "l1": "L1", "l2": "L2", "dram": "DRAM"}
 _FEWER = {
     "registers_limit": "fewer registers a thread",
     "shared_limit": "less shared memory a block",
@@ -41,7 +42,7 @@ def sooner(kernel: schema.Kernel, left: Mapping[str, float]) -> float:
     most = max(now.values(), default=0.0)
     if most < NEAR:
         return 0.0
-    if now.get("l1", 0.0) > now.get("sm", 0.0) - _ONE_UNIT:
+    if abs(now.get("l1", 0.0) - now.get("sm", 0.0)) < _ONE_UNIT:
         left = {"sm": left.get("l1", 1.0), **left}
     return 1 - max(share * left.get(unit, 1.0) for unit, share in now.items()) / most
 
@@ -52,27 +53,35 @@ def timed_j(kernel: schema.Kernel) -> float:
     return (kernel.energy_j.constant or 0.0) + ((running and running.energy_j) or 0.0)
 
 
-def less_waiting(view: View, everything_j: float) -> Iterator[tuple[str, float]]:
+def less_waiting(view: View) -> Iterator[Try]:
     """What kernels that wait may do to wait less, and the joules that this saves."""
     if view.is_above:
         return
     of_roofline: list[float | None] = [None] * len(view.kernels)
     if view.document.limits:
         of_roofline = [limit.speed_share for limit in view.document.limits.kernels]
+    everything_j = view.counted_energy(view.document).or_zero
     for kernel, share, of_l1_j in zip(view.kernels, of_roofline, view.joules_by_kernel("l1"), strict=False):
-        now = busy(kernel)
+        reached = {"at the roofline's speed": share or 0.0}
         # What is counted of multiprocessors holds the way to L1 too; alone it does not tell what holds them back.
-        speed = max(share or 0.0, *now.values()) if "l1" in now else share or 0.0
+        if "l1" in (now := busy(kernel)):
+            reached |= {f"with {_UNITS[unit]} always busy": each for unit, each in now.items()}
+        best = max(reached, key=reached.__getitem__)
+        speed, waits_j = reached[best], timed_j(kernel)
         is_short = time_of(kernel).or_zero < SHORT_S * kernel.launches
-        if is_short or not 0 < speed < NEAR or library_of(kernel.name) in CLOSED:
+        if is_short or not 0 < speed < NEAR or library_of(kernel.name) in CLOSED or waits_j < LITTLE * everything_j:
             continue
-        saved_j = STEP * timed_j(kernel)
-        if saved_j < STEP * _LITTLE * everything_j:
-            continue
-        if view.times_from_l1(kernel) >= AGAIN and not _few_blocks(view, kernel):
-            yield _tiled(view, kernel), saved_j + STEP * of_l1_j
-        elif (act := _few_blocks(view, kernel)) or (act := _waits(view, kernel, speed)):
-            yield act, saved_j
+        again, more_blocks = view.times_from_l1(kernel), _few_blocks(view, kernel)
+        if again >= AGAIN and not more_blocks:
+            saves, most = TENTH * (waits_j + of_l1_j), (1 - speed) * waits_j + (1 - 1 / again) * of_l1_j
+            why = f"with one for one, {best}"
+            yield Try(_tiled(view, kernel), saves, each="less of both", most=most, why=why)
+        elif act := more_blocks or _waits(view, kernel, speed):
+            # Warps that hide what others wait for do no more than run side by side.
+            warps = (kernel.signs or {}).get("occupancy", 1.0)
+            if speed < warps < _EMPTY:
+                speed, best = warps, "at full occupancy"
+            yield Try(act, TENTH * waits_j, each="less time", most=(1 - speed) * waits_j, why=best)
 
 
 def _tiled(view: View, kernel: schema.Kernel) -> str:
@@ -80,18 +89,20 @@ def _tiled(view: View, kernel: schema.Kernel) -> str:
     how = f"tile {name} in shared memory and registers"
     if again >= _SAME:
         how = f"keep what {name} reads again and again in registers"
-    told = f"L1 moves {plain(again)} bytes for each one of DRAM"
-    return f"{how} ({told}): a fifth fewer L1 bytes in a fifth less time"
+    return f"{how} (L1 moves {plain(again)} bytes for each one of DRAM)"
 
 
 def _few_blocks(view: View, kernel: schema.Kernel) -> str:
-    """To launch more blocks, where there is one at most for each multiprocessor, whatever else would fit."""
+    """To launch more blocks, where there is one at most for each multiprocessor; and what lets it hold more."""
     signs = kernel.signs or {}
     blocks, sms, occupancy = (signs.get(name, math.inf) for name in ("blocks", "multiprocessors", "occupancy"))
     if not blocks <= sms < math.inf or occupancy >= _EMPTY:
         return ""
     told = f"{blocks:,.0f} for {sms:.0f} multiprocessors, occupancy {percent(occupancy)}"
-    return f"launch more blocks of {view.label(kernel)} ({told}): a fifth less time"
+    limit = min(_FEWER, key=lambda name: signs.get(name, 1.0))
+    # Where one block fills a multiprocessor, a second would wait for the first to end.
+    is_full = blocks == sms and signs.get(limit, 1.0) < 2 * occupancy
+    return f"launch more blocks of {view.label(kernel)}{when(is_full, f', with {_FEWER[limit]}')} ({told})"
 
 
 def _waits(view: View, kernel: schema.Kernel, speed: float) -> str:
@@ -114,4 +125,4 @@ def _waits(view: View, kernel: schema.Kernel, speed: float) -> str:
             told += f": {_FEWER[limit]}"
     elif "memory_stall" in signs:
         told = f"{percent(stalled)} of its stalls are for memory"
-    return f"keep more {how} in flight in {view.label(kernel)} ({told}): a fifth less time"
+    return f"keep more {how} in flight in {view.label(kernel)} ({told})"

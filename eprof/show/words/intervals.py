@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec import UNSET, UnsetType
+
 from eprof.base.nouns import Nouns
 from eprof.base.text import bracketed, phrase, when
 from eprof.show.words.numbers import percent, span
@@ -54,12 +56,18 @@ def label(share: float) -> str:
 
 
 def meaning(
-    nouns: Nouns, share: float, replicas: int, spans: str | None, basis: str | None, within: float | None = None
+    nouns: Nouns,
+    share: float,
+    replicas: int,
+    spans: str | None,
+    basis: str | None,
+    within: float | None = None,
+    apart: float | UnsetType = UNSET,
 ) -> str:
     """What the intervals of a document are made of.
 
     spans: what those of a table with intervals of its own span. basis: of the table. within: the factor that nine of
-    ten kernels which a fit has not seen are off at most.
+    ten kernels which a fit has not seen are off at most. apart: the factor that cores of another CPU are.
     """
     if basis == "estimated":
         return (
@@ -70,6 +78,8 @@ def meaning(
         made_of = f"Interval: from those of the prices{bracketed(spans or '')}"
     else:
         made_of = f"{percent(share)} interval: what {replicas} refits of the prices make of these counts"
+    if apart:
+        return f"{made_of}, up to {apart:g} times as much or as little, as cores of CPUs differ."
     if within is None:
         return f"{made_of}; errors of the model and of the counts are not in it."
     of_one = f"for a {nouns.kernel} at least a factor of {within:.3g} each way"

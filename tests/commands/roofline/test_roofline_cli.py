@@ -5,12 +5,15 @@ import io
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
 from eprof import cli
 from eprof.commands.roofline import terminal as console_roofline
+from eprof.profile import schema
+from eprof.show.report.roofline import limited_by_dram
 
 SAMPLE = Path(__file__).parents[3] / "samples" / "logs" / "invented"
 LOGS = [str(SAMPLE / "tk1-fmm-counters.csv"), str(SAMPLE / "tk1-fmm-times.csv")]
@@ -188,3 +191,16 @@ def test_report_asks_and_groups(capsys):
             cli.main(["report", *LOGS, *bad])
         assert stopped.value.code == 2
         capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("work", "roof_s", "is_dram"),
+    [(8e9, 1.0, True), (8e9, 2.0, False), (0.0, 1.0, True)],
+    ids=["bytes take as long as the roofline", "flops of another width take longer", "no flops at all"],
+)
+def test_what_limits_a_kernel_is_told_by_its_own_roofline(work, roof_s, is_dram):
+    """8 GB from a DRAM of 8 GB/s; the line's own precision would need 1 ms for the flops."""
+    machine = SimpleNamespace(dram_byte_per_s=8e9, peak_flop_per_s=8e12)
+    at = schema.Intensities(shared=None, l1=None, l2=None, dram=work / 8e9)
+    dot = SimpleNamespace(work_flop=work, roofline_time_s=roof_s, intensity_flop_per_byte=at)
+    assert limited_by_dram(dot, machine) == is_dram

@@ -13,7 +13,7 @@ from eprof.base.text import capital, listed
 from eprof.base.vocabulary import COUNTS, GROUPS
 from eprof.profile import schema
 from eprof.show.page import plot
-from eprof.show.report.roofline import limit_table, power_of, racing
+from eprof.show.report.roofline import limit_table, limited_by_dram, power_of, racing
 from eprof.show.report.sections import Section
 from eprof.show.report.view import FLOPS, View
 from eprof.show.words.cells import Name
@@ -108,9 +108,10 @@ def _limits(curves: Sequence[Sequence[tuple[float, ...]]]) -> list[plot.Note]:
     points = curves[0]
     low, slow, high, fast = *points[0][:2], *points[-1][:2]
     slope = [point for point in points if math.isclose(point[1] / point[0], slow / low, rel_tol=1e-6)]
-    middle = slope[len(slope) // 2]
-    memory = plot.Note(middle[0], middle[1], f"memory: {quantity(slow / low, 'B/s')}")
-    return [memory, plot.Note(high, fast, f"arithmetic: {quantity(fast, 'flop/s')}", is_above=True)]
+    middle = slope[len(slope) // 2][0]
+    nearest = sorted(((point[0], point[1]) for point in slope), key=lambda point: abs(math.log(point[0] / middle)))
+    memory = plot.Note(nearest, f"memory: {quantity(slow / low, 'B/s')}")
+    return [memory, plot.Note([(high, fast)], f"arithmetic: {quantity(fast, 'flop/s')}", is_above=True)]
 
 
 SHOWN, ROWS = 60, 10
@@ -184,10 +185,12 @@ def _sentence(view: View, machine: schema.Machine, drawable: Sequence[Dot]) -> s
     if view.is_modelled:
         lines += " Dots stand on it: their time is a model, and only where they stand along it was counted."
         lines += " Power is that at the roofline's speed, more than elsewhere on this page."
-    left = sum(dot.energy_j for dot in drawable if (dot.intensity or 0.0) < balance)
-    share = percent(left / (sum(dot.energy_j for dot in drawable) or 1.0))
+    limits = view.document.limits.kernels if view.document.limits else []
+    by_dram_j = sum(dot.energy_j for dot in drawable if limited_by_dram(limits[dot.place or 0], machine))
+    share = percent(by_dram_j / (sum(dot.energy_j for dot in drawable) or 1.0))
     side = (
-        f"{share} of the energy is left of the dashed time balance, {plain(balance)} flop/B, where memory limits speed."
+        f"Memory limits the speed of {view.nouns.kernels} with {share} of the energy: those left of the dashed time"
+        f" balance, {plain(balance)} flop/B, if their flops are {machine.precision.upper()}."
     )
     own = [kernel for kernel in view.kernels if not machine.of or kernel.device in machine.of]
     if len(own) < len(view.kernels):

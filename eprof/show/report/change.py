@@ -1,0 +1,73 @@
+"""A change that one can make, and what it saves."""
+
+import math
+
+from msgspec import Struct
+
+from eprof.base.text import phrase, when
+from eprof.show.words.numbers import NARROW, percent, percent_span, quantity, span
+
+LITTLE = 0.03  # of the energy: what saves less is not worth trying
+TENTH = 0.1  # what is told of things that shrink by degrees
+
+
+class Try(Struct, frozen=True):
+    """A change, and the J that it saves, at least and at most where that is known; beside: its price.
+
+    In s where no joules are known. each: what shrinks by degrees, "less time": `saves` is then for each tenth of it.
+    most: what can be saved, however far it shrinks, and why no more. of_all: what shares are of, if not what the
+    kernels take.
+    """
+
+    act: str
+    saves: float
+    ends: tuple[float, float] | None = None
+    beside: str = ""
+    of_all: float | None = None
+    each: str = ""
+    most: float | None = None
+    why: str = ""
+
+    @property
+    def _high(self) -> float:
+        return max(self.ends or (self.saves,))
+
+    @property
+    def _hoped(self) -> float:
+        """Of what shrinks by degrees a third of what can be saved at most; where nothing ends it, two tenths."""
+        if not self.each:
+            return self._high
+        if self.most is None:
+            return 2 * self._high
+        return self.most / 3
+
+    @property
+    def likely(self) -> float:
+        """What a change is ranked by: what may be hoped for, at the middle of its ends."""
+        return self._hoped * self.saves / (self._high or math.inf)
+
+    def is_worth_it(self, everything: float) -> bool:
+        """Whether it may save as much as is worth a try: half of what can be saved at most."""
+        return max(self._hoped, (self.most or 0.0) / 2) >= LITTLE * (self.of_all or everything)
+
+    def text(self, everything: float, unit: str) -> str:
+        """What to try, as in "... saves 1.74 mJ (15 % of 11.6 mJ), 14 % less time"; in s where no joules are known.
+
+        By degrees: "... saves up to 5.20 mJ (45 % of 11.6 mJ) at the roofline's speed; 581 µJ for each 10 % less time".
+        """
+        whole = self.of_all or everything
+        low, high = self.ends or (self.saves, self.saves)
+        saved, share = span(low, high, unit), percent_span(low / whole, high / whole)
+        of, tenth = f"of {quantity(whole, unit)}", phrase(f"each 10{NARROW}% {{}}", self.each)
+        most_j, is_open = self.most or 0.0, low < LITTLE * self.saves  # "saves 0 to 500 mJ" would be no advice
+        most, most_share = f"up to {quantity(most_j, unit)}", percent(most_j / whole)
+        if tenth and most_j:
+            saved = when(is_open, f"up to {quantity(high, unit)}") or saved
+            return f"{self.act}: saves {most} ({most_share} {of}) {self.why}; {saved} for {tenth}{self.beside}"
+        if is_open:
+            saved = f"up to {quantity(high, unit)}"
+            if self.saves < high:
+                saved = f"{quantity(self.saves, unit)}, or next to nothing, {saved}"
+            share = percent(self.saves / whole)
+        saves = f"{phrase('{} ', tenth)}saves {saved} ({share} {of}){self.beside}"
+        return f"{self.act}: {saves}{when(most_j, f'; {most} ({most_share}) {self.why}')}"
