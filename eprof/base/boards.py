@@ -8,7 +8,7 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.gpus import capabilities, capability_of_label, normal_name
+from eprof.base.gpus import capabilities, capabilities_of_label, capability_of_label, normal_name
 from eprof.base.known import only
 from eprof.base.resources import folder
 from eprof.base.text import phrase
@@ -73,6 +73,13 @@ class Traits(Struct, frozen=True):
         return Traits(sms, self.dram_gb_per_s if all(map(self._has_dram, sheets)) else None)
 
 
+class Link(Struct, frozen=True):
+    """How a board is connected to its host: "PCIe 3.0", and what copies of pinned memory reach on it, in B/s."""
+
+    name: str
+    pinned_byte_per_s: float
+
+
 NOTHING_TOLD = Traits()
 
 
@@ -90,6 +97,23 @@ def data_sheet(device_name: str) -> DataSheet | None:
         return None
     more_words = {key: len(_words(key)) - len(words) for key in _listed() if words <= set(_words(key))}
     return only([_listed()[key] for key, number in more_words.items() if number == min(more_words.values())])
+
+
+def host_link(device_label: str) -> Link | None:
+    """The way to the host of the GPU with this label in a log, at most; None: not known, or it shares its memory."""
+    told = _document().data["pcie"]
+    sheet = data_sheet(device_label)
+    short = device_label.removeprefix("NVIDIA ")
+    if sheet is not None and (sheet.memory == "shared" or sheet.name.startswith(tuple(told["other"]))):
+        return None
+    lowest = min(map(float, capabilities_of_label(device_label)), default=0.0)
+    since = [generation for first, generation in told["since"].items() if float(first) <= lowest]
+    if not since:
+        return None
+    generation = next((named for named, names in told["named"].items() if short.startswith(tuple(names))), since[-1])
+    is_narrow = sheet is not None and (sheet.memory == "laptop" or sheet.name in told["x8"])
+    lanes = f"PCIe {generation}{' x8' if is_narrow else ''}"
+    return Link(lanes, told["gb_per_s"][generation] * told["pinned"] * 1e9 / (1 + is_narrow))
 
 
 def power_limit_w(device_name: str) -> float | None:
@@ -140,12 +164,17 @@ def near(device_name: str) -> list[str]:
 
 
 @lru_cache(maxsize=1)
+def _document() -> Document:
+    return Document.read(folder("counters") / "boards.toml")
+
+
+@lru_cache(maxsize=1)
 def _listed() -> Mapping[str, DataSheet]:
-    document = Document.read(folder("counters") / "boards.toml")
+    document = _document()
     beyond = document.data["beyond"]
     listed = {}
     for memory, boards in document.data.items():
-        if memory == "beyond":
+        if memory in ("beyond", "pcie"):
             continue
         for name, numbers in boards.items():
             peaks = {key: number for key, number in numbers.items() if key not in ("w", "most_w", "sms")}

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
-from msgspec.structs import astuple
 
 from eprof.base.arrays import finite_all
 from eprof.base.known import mapped, ratio
@@ -211,12 +210,12 @@ def _gaps(energy: "Energy") -> schema.Gaps | UnsetType:
     idle, copies_s = energy.profile.idle, energy.profile.copies_s
     if not copies_s and not (idle and idle.time_s):
         return UNSET
+    copies = list(energy.profile.copies)
     if idle is None:
-        return schema.Gaps(None, None, copies_s)
+        return schema.Gaps(None, None, copies_s, copies=copies)
     watts = [gpu.costs.constant_power_w for gpu in energy.each if gpu.costs is not None]
     # By time alone, power between kernels is not told apart from that in them.
     is_priced = bool(watts) and (energy.metered is None or is_priced_by_counts(energy))
-    during = [schema.During(*astuple(each)) for each in idle.during]
     return schema.Gaps(
         idle.time_s,
         idle.time_s * sum(watts) if is_priced else None,
@@ -225,7 +224,11 @@ def _gaps(energy: "Energy") -> schema.Gaps | UnsetType:
         idle.copied_s,
         idle.alone_s,
         idle.first_s,
-        during,
+        list(idle.during),
+        idle.short_gaps,
+        idle.short_s,
+        idle.before_s,
+        copies,
     )
 
 

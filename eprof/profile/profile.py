@@ -35,7 +35,7 @@ from eprof.energy.clocks import Clocks, clocks_of, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
 from eprof.energy.metering import SAME
 from eprof.energy.simulated import Modelled, model_time
-from eprof.logs.rows.log import CORES, SOCKETS, Idle, Launches, Log, TableRows
+from eprof.logs.rows.log import CORES, SOCKETS, Copies, Idle, Launches, Log, TableRows
 from eprof.logs.runs import Measured, Run, metered_in
 from eprof.profile.components import time_by_component
 from eprof.profile.device import Device, device_of
@@ -60,8 +60,8 @@ class Profile(Result, Struct, frozen=True, eq=False):
     whole: whether all kernels of the logs are looked at. timeline: the launches one by one, where a log tells when each
     ran. parts: what rows were split by ("rank", "stream", "nvtx"); None: nothing, or by operator, as the log has it.
     idle: how long no kernel ran between the first and the last of the only trace; None: no log tells it of all.
-    copies_s: how long copies took, of the only log that tells it; 0: none does, or several. has_given_time: whether the
-    user gave times, which tell nothing of clocks.
+    copies_s: how long copies took, of the only log that tells it (0: none does, or several); copies: their kinds.
+    has_given_time: whether the user gave times, which tell nothing of clocks.
     """
 
     title: str
@@ -79,6 +79,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
     parts: str | None = None
     idle: Idle | None = None
     copies_s: float = 0.0
+    copies: tuple[Copies, ...] = ()
     _books: dict[str, Counts] = field(default_factory=dict)
 
     def counts(self, books: str = "served") -> Counts:
@@ -483,7 +484,7 @@ def build(
         counted = [_by_share(counted[0], whole_s, launches if times.total(time) else everything or launches)]
     shared, total_s = _share(counted, times.total(time), time)
     idle = [log.idle for log in logs if log.idle is not None and whole]
-    copies_s = [log.copies_s for log in logs if log.copies_s and whole]
+    copied = [log for log in logs if log.copies_s and whole]
     return Profile(
         title=_profile_title(logs),
         logs=tuple(logs),
@@ -499,7 +500,8 @@ def build(
         timeline=launches.timeline,
         parts=parts,
         idle=only(idle),
-        copies_s=only(copies_s) or 0.0,
+        copies_s=only([log.copies_s for log in copied]) or 0.0,
+        copies=only([log.copies for log in copied]) or (),
     )
 
 

@@ -26,7 +26,7 @@ from eprof.costs import load as load_costs
 from eprof.counts import counters
 from eprof.counts.counts import Counts
 from eprof.counts.definition import Definition, without_counters
-from eprof.logs.rows.log import During, Idle, KernelRows, Launches, Log
+from eprof.logs.rows.log import Idle, KernelRows, Launches, Log
 from eprof.logs.runs import Run
 from eprof.profile import schema
 from eprof.profile.device import Device, split_label
@@ -65,8 +65,8 @@ def _check(profile: schema.Profile) -> None:
     numbers += [profile.time_s, *(kernel.time_s for kernel in profile.kernels)]
     numbers += [costs.constant_power_w for costs in profile.prices]
     if profile.gaps:
-        *times_s, during = astuple(profile.gaps)
-        numbers += [*times_s, *(each.time_s for each in during)]
+        *gaps, during, short_gaps, short_s, before_s, copies = astuple(profile.gaps)
+        numbers += [*gaps, short_gaps, short_s, before_s, *(each.time_s for each in (*during, *copies))]
     if profile.ranks:
         numbers += [profile.ranks.number - 1, profile.ranks.time_s.max]
     wrong = [number for number in numbers if number is not None and not (0 <= number < _MOST and math.isfinite(number))]
@@ -113,9 +113,8 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
     gaps = not kernels and document.gaps or schema.Gaps(None, None, 0.0)
     idle = None
     if gaps.time_s is not None:
-        during = tuple(During(*astuple(each)) for each in gaps.during)
         times_s = gaps.longest_s, gaps.copied_s, gaps.copies_s, gaps.alone_s, gaps.first_s
-        idle = Idle(gaps.time_s, *times_s, during)
+        idle = Idle(gaps.time_s, *times_s, tuple(gaps.during), gaps.short_gaps, gaps.short_s, gaps.before_s)
     has_times = any(kernel.time_s is not None for kernel in document.kernels)
     return Profile(
         title=document.title,
@@ -137,6 +136,7 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
         total_s=None if has_times or kernels else document.time_s,
         idle=idle,
         copies_s=gaps.copies_s,
+        copies=tuple(gaps.copies),
         whole=not kernels,
         _books=_books(saved, document),
     )

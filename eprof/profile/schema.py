@@ -13,6 +13,7 @@ from msgspec import UNSET, Struct, UnsetType, convert, field, to_builtins
 
 from eprof.base.text import pattern
 from eprof.base.version import __version__
+from eprof.logs.rows.log import Copies, During
 
 PROFILE, ROOFLINE = "eprof.profile/1", "eprof.roofline/1"
 Marks = list[str]
@@ -511,19 +512,13 @@ class ModelledTime(Struct):
     given: bool
 
 
-class During(Struct):
-    """What the CPU did in some gaps, ranges first, then operators and calls: how many gaps they are, and their time."""
-
-    doing: str
-    gaps: int
-    time_s: float
-
-
 class Gaps(Struct):
     """How long no kernel of a trace ran between its first and its last, the constant energy of that time, and how long
     copies took. None of it is in the totals; None: not told. longest_s: of the longest gap; copied_s: of the gaps, what
     copies took; alone_s: how long copies ran while no kernel did, in gaps or not; first_s: of the gaps, what came
-    before first launches of kernels that came again; during: what the CPU did in the longest gaps.
+    before first launches of kernels that came again; during: what the CPU did in the longest gaps; short_gaps, short_s:
+    those no longer than the CPU's next launch takes, and their time; before_s: what passed before the first kernel;
+    copies: of which kinds they are.
     """
 
     time_s: float | None
@@ -534,6 +529,10 @@ class Gaps(Struct):
     alone_s: float | None = None
     first_s: float = 0.0
     during: list[During] = []
+    short_gaps: int = 0
+    short_s: float = 0.0
+    before_s: float = 0.0
+    copies: list[Copies] = []
 
     @property
     def lasting_s(self) -> float:

@@ -252,8 +252,8 @@ def test_idle_time_that_a_meter_saw_is_tried_of_all_that_it_saw():
         **{"modelled_j": 3 * total, "idle_s": 1.0, "idle_j": 2 * total, "within": 1.33},
     }
     tried = what_to_try(View(document)).text.replace("\u202f", " ")
-    assert tried.startswith("close half of the gaps between kernels")
-    assert f"saves {total:#.3g} J (33 % of {3 * total:#.3g} J)" in tried
+    assert tried.startswith("wait less for the host (1.00 s in gaps: ")
+    assert f"saves up to {2 * total:#.3g} J (67 % of {3 * total:#.3g} J)" in tried
 
 
 def test_nobody_is_told_to_rewrite_a_compiled_library():

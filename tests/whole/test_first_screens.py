@@ -14,7 +14,8 @@ from eprof.profile import api, schema
 from eprof.profile.document import document
 from eprof.profile.totals import board_limit_w
 from eprof.show.report.first_screen import where
-from eprof.show.report.headline import gaps_lead, headline, name_of
+from eprof.show.report.gaps import gaps_lead
+from eprof.show.report.headline import headline, name_of
 from eprof.show.report.levers import _levers, what_to_try, worth_trying
 from eprof.show.report.products import least_bytes
 from eprof.show.report.trust import notes, trust
@@ -264,7 +265,7 @@ def test_where_no_joules_are_known_time_is_saved(screens):
     told = {name: what_to_try(view).text for name, _, view in screens}
     starts = told["gtx1070-gpu-summary-srad.csv"].replace("\u202f", " ")  # 502 launches of 1.23 µs
     assert re.search(r"of 5 more kernels: saves up to 617 µs .* of 1.23 µs at most \(all that one of prepare", starts)
-    assert re.search(r"halve the copies \(245\sms.*saves 122\sms", told["k20c-gpu-summary-no-type-column.csv"])
+    assert re.search(r"\(6 copies in 245\sms.*saves up to 163\sms", told["k20c-gpu-summary-no-type-column.csv"])
 
 
 STRANGE = ("SM overhead", "its default", "recovered from", "operands", "campaigns", "nor its time")
@@ -441,7 +442,7 @@ def test_a_kernel_ends_sooner_until_the_next_unit_holds_it_back():
 
 
 def test_copies_that_kernels_cannot_hide_are_not_to_be_hidden_by_them(screens):
-    """Half of the copies of the P100's log last 25 ms, its kernels 6."""
+    """The copies of the P100's log last 50 ms, its kernels 6."""
     texts = {name: what_to_try(view).text for name, _, view in screens}
     assert "copy while" not in texts.get("text-p100-gpu-trace.txt", "")
-    assert "one alone lasts 746\u202fms" in texts.get("k20c-gpu-trace.csv", "one alone lasts 746\u202fms")
+    assert "the gap of 746\u202fms" in texts.get("k20c-gpu-trace.csv", "the gap of 746\u202fms")

@@ -105,7 +105,7 @@ class Form(Struct, frozen=True, dict=True):
     """How the lines of a table are parsed: how many fields a line has, and the places of the columns that are wanted.
 
     names: columns in which few different texts come again and again. values: columns of numbers, maybe with units.
-    numbers: columns of numbers without. together: the same, but a line may have none in all of them.
+    numbers: columns of numbers without. together: the same, but a line may have none in all of them; maybe: in any.
     with_id: the one of `names` whose texts end in a launch id (" [123]"), which is left out. checked: other columns of
     counts. A line where a count may have gone wrong is not clean.
     """
@@ -115,13 +115,14 @@ class Form(Struct, frozen=True, dict=True):
     values: tuple[int, ...] = ()
     numbers: tuple[int, ...] = ()
     together: tuple[int, ...] = ()
+    maybe: tuple[int, ...] = ()
     with_id: int | None = None
     checked: tuple[int, ...] = ()
 
     @cached_property
     def places(self) -> tuple[int, ...]:
         """All places of columns that are wanted."""
-        return tuple(sorted((*self.names, *self.values, *self.numbers, *self.together)))
+        return tuple(sorted((*self.names, *self.values, *self.numbers, *self.together, *self.maybe)))
 
 
 class ParsedRows:
@@ -221,12 +222,13 @@ def parse(lines: bytes, number: int, form: Form, codes: pl.Series) -> ParsedRows
     last, beyond = str(form.width - 1), str(form.width)
     schema: dict[str, pl.DataType] = dict.fromkeys(map(str, range(form.width + 1)), pl.String())
     schema |= {str(place): codes.dtype for place in form.names if place != form.with_id}
-    schema |= {str(place): pl.Float64() for place in (*form.numbers, *form.together, *form.checked)}
+    schema |= {str(place): pl.Float64() for place in (*form.numbers, *form.together, *form.maybe, *form.checked)}
     columns = {place: pl.col(str(place)).fill_null("") for place in (*form.names, *form.values)}
     if form.with_id is not None:
         columns[form.with_id] = columns[form.with_id].str.replace(LAUNCH_ID.pattern, "").cast(codes.dtype)
     # In the same pass: a pass over a column alone costs as much again.
-    numbers = [_as_number(pl.col(str(place))).alias(f"{place} number") for place in (*form.numbers, *form.together)]
+    of_numbers = (*form.numbers, *form.together, *form.maybe)
+    numbers = [_as_number(pl.col(str(place))).alias(f"{place} number") for place in of_numbers]
     for place in form.values:
         bare = columns[place].str.strip_chars_end("KMGTB/s%")
         unit = columns[place].str.slice(bare.str.len_chars()).cast(pl.Enum(_UNITS), strict=False).to_physical()

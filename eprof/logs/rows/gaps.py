@@ -1,13 +1,16 @@
-"""How long no kernel ran: the gaps between the launches of a trace, on each GPU, from its first launch to its last."""
+"""How long no kernel ran: the gaps between the launches of a trace, on each GPU, from its first launch to its last.
+
+With them the copies of the trace, for these often fill gaps: how many bytes which way, and which of them came again.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from msgspec import Struct, field
 
-from eprof.base.arrays import Array, Bools, Ints
+from eprof.base.arrays import Array, Bools, Floats, Ints, alike
 from eprof.base.text import pattern
-from eprof.logs.rows.log import BETWEEN, During, Idle, Names
+from eprof.logs.rows.log import BETWEEN, Copies, During, Idle, Names
 
 _LONGEST = 1000  # gaps of which a trace is asked what the CPU did meanwhile
 # What loops put behind a name: "IO 190", "ProfilerStep#1".
@@ -16,6 +19,20 @@ _MOST = 0.8  # of a gap, that what explains it covers
 _MOST_TOLD = 5
 _LAUNCH_NS = 10_000  # about what a launch takes: shorter gaps need no other cause
 _LONGEST_NS = 1 << 60
+_SHORT_NS = 100_000  # what the CPU's next launch takes at most, through a framework too: longer gaps have another cause
+_WAY = pattern(r"\b(?:([HDAP])to([HDAP])|(H|D)(?:ost|evice)-to-(H|D)(?:ost|evice)|(P)eer-to-(P)eer)\b")
+_MEMORY = pattern(r"\b(pageable|pinned|unified|managed)\b")
+
+
+def kind_of_copy(name: str) -> tuple[str, str] | None:
+    """The way of a copy by its name in a log ("HtoD"), and the host's memory: "pageable", "pinned", "unified" or "".
+
+    None: it is none, but a memset or page faults.
+    """
+    way, memories = _WAY.search(name), _MEMORY.findall(name.lower())
+    if way is None:
+        return None
+    return "to".join(filter(None, way.groups())), "".join(memories[:1]).replace("managed", "unified")
 
 
 class _Cover(Struct):
@@ -45,7 +62,8 @@ class _Device(Struct):
     """A GPU so far, in ns. latest: when its latest kernel started.
 
     still: how long nothing at all ran before its first kernel, and before its latest. first_ns: how long so before the
-    first launch of each kernel; again: the kernels that were launched again.
+    first launch of each kernel; again: the kernels that were launched again. launches: of kernels. copied: how many
+    there were before the first copy of a name and a size.
     """
 
     kernels: _Cover = field(default_factory=_Cover)
@@ -55,6 +73,8 @@ class _Device(Struct):
     still: tuple[int, int] = 0, 0
     first_ns: dict[str, int] = field(default_factory=dict)
     again: set[str] = field(default_factory=set)
+    launches: int = 0
+    copied: dict[tuple[str, float], int] = field(default_factory=dict)
 
     def meet(self, kernels: Names, still_ns: Ints) -> None:
         """Take launches of kernels. still_ns: how long nothing ran before each, since the one before."""
@@ -70,13 +90,17 @@ class Gaps(Struct):
     """Takes the launches of a trace in the order of their starts, piece by piece.
 
     devices: of each run and GPU. stretches: starts and ends in ns of the longest gaps, (n, 2); paths: what the CPU did
-    in most of one, by its place, and for how many ns. is_known: False once a launch has no time, or starts before one
-    of an earlier piece.
+    in most of one, by its place, and for how many ns. short: how many gaps are short, and their ns. moved: copies:
+    number, s, bytes, and the s of those that came again, by kind. is_from_start: starts count from the program's.
+    is_known: False once a launch has no time, or starts before one of an earlier piece.
     """
 
     devices: dict[tuple[int, str | None], _Device] = field(default_factory=dict)
     stretches: Ints = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
     paths: dict[int, tuple[tuple[str, ...], int]] = field(default_factory=dict)
+    short: Ints = field(default_factory=lambda: np.zeros(2, dtype=np.int64))
+    moved: dict[tuple[str, str], Floats] = field(default_factory=dict)
+    is_from_start: bool = False
     is_known: bool = True
 
     def add(
@@ -87,12 +111,17 @@ class Gaps(Struct):
         time_ns: Ints,
         run: int = 0,
         is_kernel: Bools | None = None,
+        size_b: Floats | None = None,
     ) -> None:
         """Take launches of a run; all columns (n_launches,). time_ns: below 0 where it is not known.
 
-        is_kernel: False for copies and memsets, which no gap ends; None: all are kernels.
+        is_kernel: False for copies and memsets, which no gap ends; None: all are kernels. size_b: the bytes of copies,
+        NaN where not told.
         """
-        is_kernel = np.ones(len(start_ns), dtype=bool) if is_kernel is None else is_kernel
+        if is_kernel is None:
+            is_kernel = np.ones(len(start_ns), dtype=bool)
+        if size_b is None:
+            size_b = np.full(len(start_ns), np.nan)
         if not self.is_known or not len(start_ns):
             return
         if (time_ns < 0)[is_kernel].any():
@@ -103,7 +132,38 @@ class Gaps(Struct):
             own = own[np.argsort(start_ns[own], kind="stable")]
             name = (*devices.names, None)[code]  # the last is for -1
             device = self.devices.setdefault((run, name), _Device())
-            self._add_of(device, kernels[own], start_ns[own], np.maximum(time_ns[own], 0), is_kernel[own])
+            took_ns, own_kernels = np.maximum(time_ns[own], 0), is_kernel[own]
+            before = device.launches + np.cumsum(own_kernels)
+            copies = own[~own_kernels]
+            self._add_copies(device, kernels[copies], size_b[copies], took_ns[~own_kernels], before[~own_kernels])
+            device.launches = int(before[-1])
+            self._add_of(device, kernels[own], start_ns[own], took_ns, own_kernels)
+
+    def _add_copies(self, device: _Device, names: Names, size_b: Floats, time_ns: Ints, before: Ints) -> None:
+        """Take copies. before: how many kernels started before each: where some did since its like, it came again."""
+        sizes, _ = alike(np.nan_to_num(size_b, nan=-1.0).astype(np.int64))
+        kind, first = alike(names.codes, sizes)
+        texts = names[first].texts()
+        firsts = zip(texts.tolist(), size_b[first].tolist(), before[first].tolist(), strict=True)
+        seen = np.array([device.copied.setdefault((name, size), launches) for name, size, launches in firsts])
+        for code in np.unique(names.codes).tolist():
+            way = kind_of_copy((*names.names, "")[code])  # the last is for -1
+            if way is not None:
+                own = names.codes == code
+                time_s = time_ns[own] * 1e-9
+                again_s = time_s[(before > seen[kind])[own]].sum()
+                sums = len(time_s), time_s.sum(), size_b[own].sum(), again_s
+                self.moved[way] = self.moved.get(way, np.zeros(4)) + np.array(sums)
+
+    @property
+    def copies(self) -> tuple[Copies, ...]:
+        """The copies of a trace by their kinds; which came again is told only where their sizes are."""
+        told = []
+        for kind, sums in self.moved.items():
+            number, time_s, size_b, again_s = sums.tolist()
+            sizes = (0.0, None) if np.isnan(size_b) else (size_b, again_s)
+            told.append(Copies(*kind, int(number), time_s, *sizes))
+        return tuple(told)
 
     def _add_of(self, device: _Device, names: Names, starts: Ints, time_ns: Ints, is_kernel: Bools) -> None:
         still = device.anything.open_ns + np.cumsum(device.anything.add(starts, time_ns)[1])
@@ -114,7 +174,10 @@ class Gaps(Struct):
         if device.latest is None:
             device.latest, device.still = int(starts[0]), (int(still[0]), int(still[0]))
         self.is_known = self.is_known and int(starts[0]) >= device.latest
-        device.meet(names[is_kernel], np.diff(still, prepend=device.still[1]))
+        waits = np.diff(still, prepend=device.still[1])
+        device.meet(names[is_kernel], waits)
+        short = waits[(waits > 0) & (waits <= _SHORT_NS)]
+        self.short += (len(short), int(short.sum()))
         device.latest, device.still = int(starts[-1]), (device.still[0], int(still[-1]))
         before, gaps = device.kernels.add(starts, time_ns[is_kernel])
         self.stretches = np.vstack([self.stretches, np.stack([before, starts], axis=1)[gaps > 0]])
@@ -152,6 +215,10 @@ class Gaps(Struct):
         during: dict[str, list[int]] = {}
         for path, covered_ns in self.paths.values():
             during.setdefault(BETWEEN.join(path), []).append(covered_ns)
+        first_ns: dict[int, int] = {}
+        for (run, _), device in self.devices.items():
+            if device.latest is not None:
+                first_ns[run] = min(first_ns.get(run, device.kernels.first), device.kernels.first)
         told = [During(doing, len(own), sum(own) * 1e-9) for doing, own in during.items()]
         return Idle(
             gaps_ns * 1e-9,
@@ -161,6 +228,9 @@ class Gaps(Struct):
             sum(device.anything.ns - device.kernels.ns for device in self.devices.values()) * 1e-9,
             sum(device.first_ns[name] for device in devices for name in device.again) * 1e-9,
             tuple(sorted(told, key=lambda each: -each.time_s)[:_MOST_TOLD]),
+            int(self.short[0]),
+            float(self.short[1]) * 1e-9,
+            sum(first_ns.values()) * self.is_from_start * 1e-9,
         )
 
 

@@ -254,12 +254,29 @@ class During(Struct, frozen=True):
     time_s: float
 
 
+class Copies(Struct, frozen=True):
+    """Copies of one kind in a log: the way ("HtoD"), the host's memory ("pageable", "pinned", "unified"; "": not told).
+
+    size_b: of all of them together; 0: not told. again_s: what those took that copied as many bytes as an earlier one,
+    with a kernel between them; None: not told.
+    """
+
+    way: str
+    memory: str
+    number: int
+    time_s: float
+    size_b: float = 0.0
+    again_s: float | None = None
+
+
 class Idle(Struct, frozen=True):
     """How long no kernel of a trace ran between its first and its last, in all and at a stretch, in s.
 
     copied_s: how much of it copies took. copies_s: how long copies and memsets ran at all, those beside each other
     once; alone_s: how long of it no kernel ran. first_s: how much of time_s nothing ran before the first launch of a
     kernel that came again: what a start takes. during: what the CPU did in the longest gaps, as far as the trace tells.
+    short_gaps: how many gaps are no longer than the CPU's next launch takes; short_s: their time. before_s: from the
+    start of the program to its first kernel, in all runs; 0: not told.
     """
 
     time_s: float
@@ -269,6 +286,9 @@ class Idle(Struct, frozen=True):
     alone_s: float | None  # None: an older report did not tell
     first_s: float = 0.0
     during: tuple[During, ...] = ()
+    short_gaps: int = 0
+    short_s: float = 0.0
+    before_s: float = 0.0
 
 
 class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
@@ -278,7 +298,8 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     the log has them. device: the only one that lines beside the tables name. limit_w: the power limit that these tell
     of it. calls: who called whom, where the log tells it. shapes: of launches, where a log has them beside its
     counters. by_line: rows of `tables` again, a source line each as `part`. idle: how long no kernel ran between the
-    launches of a trace, where each tells its start. copies_s: how long copies and memsets took, which are no kernels.
+    launches of a trace, where each tells its start. copies_s: how long copies and memsets took, which are no kernels;
+    copies: the copies of these, by their kinds.
     """
 
     path: str
@@ -300,6 +321,7 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     by_line: Table | None = None
     idle: Idle | None = None
     copies_s: float = 0.0
+    copies: tuple[Copies, ...] = ()
 
     def of_bounds(self, lacks_rows: bool) -> Log:
         """The same log, all of whose sums are lower bounds where it is known to lack rows."""

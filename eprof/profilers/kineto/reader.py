@@ -68,7 +68,7 @@ def read(source: Source, _: Iterator[bytes], __: object, parts: str | None, *___
     if others:
         notes.append(no_kernels((noun, len(own), sum(own) * 1e-6) for noun, own in sorted(others.items())))
     copies_s = 1e-6 * sum(event.dur for event in events if event.cat in _OTHERS)
-    return source.log(known, [*source.notes, *notes], idle=gaps.idle, copies_s=copies_s)
+    return source.log(known, [*source.notes, *notes], idle=gaps.idle, copies_s=copies_s, copies=gaps.copies)
 
 
 def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: list[str], gaps: Gaps) -> Table | None:
@@ -80,7 +80,8 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
     work = [*kernels, *(event for event in timed if event.cat in _OTHERS)]
     start_ns, time_ns = _times(work)
     columns = _devices([link(event) for event in work], trace.gpus), _kernel_names(work)
-    gaps.add(*columns, start_ns, time_ns, is_kernel=np.arange(len(work)) < len(kernels))
+    size_b = np.array([_size_b(event) for event in work])
+    gaps.add(*columns, start_ns, time_ns, is_kernel=np.arange(len(work)) < len(kernels), size_b=size_b)
     for kind in ((_ANNOTATION,), (_OPERATOR,), _CALLS):
         ranges = [event for event in timed if event.cat in kind]
         begins_ns, lasts_ns = _times(ranges)
@@ -117,6 +118,11 @@ def _nanoseconds(kernel: Event) -> int:
     if not abs(kernel.ts) < _LATEST_US:
         raise msgspec.ValidationError(f"a kernel starts at {kernel.ts:g} µs")
     return round(kernel.ts * 1e3)
+
+
+def _size_b(event: Event) -> float:
+    """The bytes of a copy; NaN where they are not told, as of a kernel."""
+    return numbers(event).get("bytes", np.nan) if event.cat in _OTHERS else np.nan
 
 
 def _ranges(trace: Trace, events: Sequence[Event], parts: str | None, notes: list[str]) -> Table | None:

@@ -316,7 +316,7 @@ class _Reader(Struct):
             runs=max(1, len(processes)),
             clocks=derived.joined(self.collected.clocks),
             idle=self.nsys.idle,
-            copies_s=self.nsys.copies_s,
+            **self.nsys.of_copies,
         )
 
     def _piece(self, table: _Table, launches: Long | Wide) -> folding.Piece:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 from msgspec import Struct
 
-from eprof.base.arrays import Ints
 from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED
 from eprof.base.known import mapped, only
@@ -28,6 +27,8 @@ KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 _STRINGS, _GPUS, _ORDINALS = "StringIds", "TARGET_INFO_GPU", "TARGET_INFO_CUDA_DEVICE"
 _CAPTURE, _PROCESSES, _DIAGNOSTICS = "META_DATA_CAPTURE", "PROCESSES", "DIAGNOSTIC_EVENT"
 _COPIES = {"CUPTI_ACTIVITY_KIND_MEMCPY": "copies", "CUPTI_ACTIVITY_KIND_MEMSET": "memsets"}
+_WAYS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 10: "PtoP", 11: "unified HtoD", 12: "unified DtoH", 13: "unified DtoD"}
+_MEMORIES = {0: "pageable", 1: "pinned", 4: "managed", 6: "managed"}
 # What the CPU does, the outer kind first, and the column that numbers its name.
 _RANGES, _CALLS = "NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_RUNTIME"
 _OF_THE_CPU = {_RANGES: "textId", _CALLS: "nameId"}
@@ -81,49 +82,62 @@ def read(source: Source, connection: sqlite3.Connection, tables: Iterable[str], 
     pids: list[object] = []
     if database.has(KERNELS, "globalPid"):
         pids = [pid for (pid,) in connection.execute(f"select distinct {_PID} from {KERNELS}")]
+    gaps = _gaps(database)
+    gaps.is_from_start = True
     return source.log(
         [table_of(kernels, DATABASE, parts)],
         [*source.notes, *_notes(database, kernels, len(pids))],
         format_=KIND,
         command=_command(database, pids),
         runs=max(1, len(pids)),
-        idle=_gaps(database).idle if len(pids) < 2 else None,
+        idle=gaps.idle if len(pids) < 2 else None,
         copies_s=sum(seconds for _, _, seconds in _copies(database)),
+        copies=gaps.copies,
     )
 
 
-def gaps_of(connection: sqlite3.Connection, kernels: Mapping[str, str], copies: Iterable[str]) -> Gaps:
+def gaps_of(
+    connection: sqlite3.Connection, kernels: Mapping[str, str], copies: Iterable[str], memories: Mapping[int, str]
+) -> Gaps:
     """The gaps between the kernels in a database of CUPTI's tables, with the copies and memsets in them.
 
-    kernels: tables, and the columns of names in them. A kernel without a time leaves the gaps open.
+    kernels: tables, and the columns of names in them. memories: what numbers call the kinds of memory. A kernel without
+    a time leaves the gaps open.
     """
     gaps = Gaps()
     whole = "ifnull(cast({} as integer), 0)"
     rows = "select iif({0}, {1}.start, 0) start, iif({0}, {1}.end - {1}.start, -1) ns, " + whole.format("deviceId")
     parts = [
-        f"{rows.format(_TIMED.format(table), table)}, {whole.format(name)}, 1 from {table}"
+        f"{rows.format(_TIMED.format(table), table)}, {whole.format(name)}, 1, null from {table}"
         for table, name in kernels.items()
     ]
     for table in copies:
         timed = _TIMED.format(table)
-        if {"start", "end", "deviceId"} <= {str(row[1]) for row in connection.execute(f"pragma table_info({table})")}:
-            parts.append(f"{rows.format(timed, table)}, 0, 0 from {table} where {timed}")
+        columns = {str(row[1]) for row in connection.execute(f"pragma table_info({table})")}
+        if {"start", "end", "deviceId"} <= columns:
+            way, size = "''", "null"
+            if {"copyKind", "srcKind", "dstKind", "bytes"} <= columns:
+                words = _case("copyKind", _WAYS), *(_case(f"{end}Kind", memories) for end in ("src", "dst"))
+                way, size = " || ' ' || ".join(words), "bytes"
+            parts.append(f"{rows.format(timed, table)}, {way}, 0, {size} from {table} where {timed}")
     cursor = connection.execute(f"{' union all '.join(parts)} order by start")
     while held := cursor.fetchmany(_ROWS):
-        starts, ns, devices, names, is_kernel = np.array(held, dtype=np.int64).T
-        gaps.add(_as_names(devices), _as_names(names), starts, ns, is_kernel=is_kernel.astype(bool))
+        starts, ns, devices, names, is_kernel, size_b = zip(*held, strict=True)
+        launched = Names.of(map(str, devices)), Names.of(map(str, names)), np.array(starts), np.array(ns)
+        gaps.add(*launched, is_kernel=np.array(is_kernel, dtype=bool), size_b=np.array(size_b, dtype=np.float64))
     return gaps
 
 
-def _as_names(numbers: Ints) -> Names:
-    known, codes = np.unique(numbers, return_inverse=True)
-    return Names(tuple(map(str, known.tolist())), codes)
+def _case(column: str, words: Mapping[int, str]) -> str:
+    """SQL of what the numbers of a column mean."""
+    return " ".join([f"case {column}", *(f"when {key} then '{word}'" for key, word in words.items()), "else '' end"])
 
 
 def _gaps(database: _Database) -> Gaps:
     """The gaps between the kernels of one process in nsys's database, and what the CPU did meanwhile."""
     name = ", ".join(column for column in _NAMES if database.has(KERNELS, column)) or "null"
-    gaps = gaps_of(database.connection, {KERNELS: f"coalesce({name}, 0, 0)"}, _COPIES.keys() & database.columns)
+    kernels = {KERNELS: f"coalesce({name}, 0, 0)"}
+    gaps = gaps_of(database.connection, kernels, _COPIES.keys() & database.columns, _MEMORIES)
     for table, column in _OF_THE_CPU.items():
         if database.has(table, "start", "end", column) and database.has(_STRINGS, "id", "value"):
             own = "t.text" if database.has(table, "text") else "null"

@@ -9,6 +9,7 @@ report is read by `sqlite`.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -24,8 +25,8 @@ from eprof.base.resources import folder
 from eprof.base.text import counted, pattern, phrase, when
 from eprof.base.toml import Document
 from eprof.logs.rows.cells import no_kernels
-from eprof.logs.rows.gaps import Gaps
-from eprof.logs.rows.log import LAUNCH, Idle, Log, Names, Table, TableRows, part_of, told_apart
+from eprof.logs.rows.gaps import Gaps, kind_of_copy
+from eprof.logs.rows.log import LAUNCH, Copies, Idle, Log, Names, Table, TableRows, part_of, told_apart
 from eprof.logs.rows.numbers import ENGLISH, values
 from eprof.logs.rows.sections import Piece, Section, below, names_of, split, together
 from eprof.logs.rows.stream import Source
@@ -35,8 +36,10 @@ OF_LAUNCHES = "nsys-trace"
 STREAM = "Strm"
 DATABASE = "nsys-sqlite"
 COMMAND = "nsys stats --report cuda_gpu_kern_sum --format csv FILE.nsys-rep"
-_WITH_UNIT = pattern(r"(.+?) ?\((?:ns|nsec|us|usec|ms|msec|s|sec)\)")
+_WITH_UNIT = pattern(r"(.+?) ?\((?:ns|nsec|us|usec|ms|msec|s|sec|[KMGT]?i?B)\)")
 _SCALE = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+_SCALE |= {f"{prefix}B": 1e3**power for power, prefix in enumerate(("", "K", "M", "G", "T"))}
+_SCALE |= {f"{prefix}iB": 1024.0**power for power, prefix in enumerate(("", "K", "M", "G", "T"))}
 _PERHAPS = pattern(r'(?:"?Time ?\(%\)"?,"?Total Time ?\(|(?:"?PID"?,"?TID"?,"?DevId"?,)?"?Count"?,"?QCount"?,)')
 _TEXT = pattern(
     r"\s*(?:Time ?\(%\)\s+Total Time \([a-z]+\)\s+\S.*|(?:PID\s+TID\s+DevId\s+)?Count\s+QCount\s.*"
@@ -64,6 +67,7 @@ _OBJECT = pattern(r'\{\s*"')  # never inside of a string: quotes are escaped the
 _LONGEST = 4 << 20  # characters of an object
 _DECODER = json.JSONDecoder()
 _COPY = "["  # as in "[CUDA memcpy HtoD]": no kernel begins so, and a last line may be cut off
+_MEMORIES = ("SrcMemKd", "DstMemKd")
 _HELD = 1 << 13  # rows of a trace
 
 
@@ -137,6 +141,7 @@ class Report(Struct, frozen=True, forbid_unknown_fields=True):
     start: str = ""
     others: list[str] = []
     is_mean: bool = False
+    is_size: bool = False
 
     @property
     def columns(self) -> set[str]:
@@ -154,7 +159,8 @@ def reports() -> dict[str, Report]:
 class Shape(Struct, frozen=True):
     """A table of nsys as a log has it: its columns, with the units that stand behind those of times.
 
-    spans: where the columns of the text form stand. start: the column of the start of a launch; "": not told.
+    spans: where the columns of the text form stand. start: the column of the start of a launch, rate: of how fast it
+    copies; "": not told.
     """
 
     report: Report
@@ -162,11 +168,17 @@ class Shape(Struct, frozen=True):
     time: str
     spans: tuple[tuple[int, int], ...] | None = None
     start: str = ""
+    rate: str = ""
 
     @property
     def is_trace(self) -> bool:
         """Whether a row of an nsys table is one launch."""
         return not self.report.launches
+
+    @property
+    def rate_scale(self) -> float:
+        """Bytes a second in the unit of the rate of copies in an nsys trace."""
+        return _SCALE.get(_unit_of(self.rate).removesuffix("ps").removesuffix("/s"), 0.0)
 
     @property
     def unit(self) -> str:
@@ -210,7 +222,8 @@ def shape_of(names: Sequence[str], spans: Sequence[tuple[int, int]] | None = Non
     if not known:
         return None
     report = max(known, key=lambda each: len(each.columns))
-    return Shape(report, tuple(names), timed[report.time], mapped(tuple, spans), timed.get(report.start, ""))
+    rate = next((name for name in names if name.startswith("Throughput (")), "")
+    return Shape(report, tuple(names), timed[report.time], mapped(tuple, spans), timed.get(report.start, ""), rate)
 
 
 class Nsys(Struct):
@@ -224,9 +237,10 @@ class Nsys(Struct):
     shape: Shape | None = None
     heading: str | None = None
     numbers: Numbers = field(default_factory=Numbers)
-    copies: dict[str, list[float]] = field(default_factory=dict)
-    gaps: Gaps = field(default_factory=Gaps)
-    held: list[tuple[str | None, str, int, int, bool]] = field(default_factory=list)
+    copied: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    sizes: dict[str, float] = field(default_factory=dict)
+    gaps: Gaps = field(default_factory=lambda: Gaps(is_from_start=True))
+    held: list[tuple[str | None, str, int, int, bool, float]] = field(default_factory=list)
     text: int | None = None
     foreign: int | None = None
 
@@ -281,12 +295,18 @@ class Nsys(Struct):
         if time is None or launches is None or not launches.is_integer() or launches > _MOST_LAUNCHES:
             return False
         name = row[shape.report.name]
+        if shape.report.is_size:
+            self.sizes[name] = self.sizes.get(name, 0.0) + time * shape.scale
+            return True
         is_kernel = row.get("Category", "CUDA_KERNEL") == "CUDA_KERNEL" and not name.startswith(_COPY)
         start = numbers.value(row.get(shape.start, ""), is_text)
         start_ns = round((start or 0.0) * shape.start_scale)
         if shape.is_trace:
             time_ns = -1 if start is None else round(1e9 * time * shape.scale)
-            self.held.append((row.get("Device") or None, name, start_ns, time_ns, is_kernel))
+            rate = numbers.value(row.get(shape.rate, ""), False) or math.nan
+            shown = " ".join([name, *(row.get(end, "") for end in _MEMORIES if not is_kernel)])
+            size_b = rate * shape.rate_scale * time * shape.scale
+            self.held.append((row.get("Device") or None, shown, start_ns, time_ns, is_kernel, size_b))
             if len(self.held) >= _HELD:
                 self._add_gaps()
         if name and is_kernel:
@@ -296,14 +316,14 @@ class Nsys(Struct):
                 part = part_of(start_ns, part or None)
             self.add(shape, name, row.get("Device"), int(launches), time * shape.scale * many, part or None)
         else:
-            self.add_copies(shape, int(launches), time * shape.scale)
+            self.add_copies(shape, name, int(launches), time * shape.scale)
         return True
 
     def _add_gaps(self) -> None:
         if self.held:
-            devices, names, start_ns, time_ns, is_kernel = zip(*self.held, strict=True)
-            columns = Names.of(devices), Names.of(names)
-            self.gaps.add(*columns, np.array(start_ns), np.array(time_ns), is_kernel=np.array(is_kernel))
+            devices, names, start_ns, time_ns, is_kernel, size_b = zip(*self.held, strict=True)
+            columns = Names.of(devices), Names.of(names), np.array(start_ns), np.array(time_ns)
+            self.gaps.add(*columns, is_kernel=np.array(is_kernel), size_b=np.array(size_b))
             self.held = []
 
     @property
@@ -320,16 +340,19 @@ class Nsys(Struct):
         own[0] += launches
         own[1] += seconds
 
-    def add_copies(self, shape: Shape, number: int, seconds: float) -> None:
+    def add_copies(self, shape: Shape, name: str, number: int, seconds: float) -> None:
         """Copies and memsets in nsys's tables, each of which may tell them all."""
-        before = self.copies.setdefault(shape.report.report, [0, 0.0])
+        before = self.copied.setdefault(shape.report.report, {}).setdefault(name, [0, 0.0])
         before[0] += number
         before[1] += seconds
 
     @property
-    def copies_s(self) -> float:
-        """How long copies and memsets took, by the best of nsys's tables."""
-        return next((self.copies[kind][1] for kind in reports() if kind in self.copies), 0.0)
+    def of_copies(self) -> dict[str, Any]:
+        """How long copies and memsets took, by the best of nsys's tables, and of which kinds the copies are."""
+        best = next((self.copied[kind] for kind in reports() if kind in self.copied), {})
+        kinds = [(kind, sums, self.sizes.get(name, 0.0)) for name, sums in best.items() if (kind := kind_of_copy(name))]
+        told = tuple(Copies(*kind, int(number), time_s, size_b) for kind, (number, time_s), size_b in kinds)
+        return {"copies_s": sum(time_s for _, time_s in best.values()), "copies": self.gaps.copies or told}
 
     @property
     def kernels(self) -> list[Timed]:
@@ -353,12 +376,13 @@ class Nsys(Struct):
                 f"nsys cut {cut} names of kernels off in its text (they end in {_CUT}): kernels alike up to there "
                 f"are added up, and none is found in a log of counters; write whole names with `{COMMAND}`"
             )
-        for number, seconds in [self.copies[kind] for kind in reports() if kind in self.copies][:1]:
+        if best := next((self.copied[kind] for kind in reports() if kind in self.copied), {}):
+            number, seconds = map(sum, zip(*best.values(), strict=True))
             yield no_kernels([("copies and memsets", int(number), seconds)])
 
     def why_no_table(self) -> str | None:
         """One sentence if the log is of nsys; None if it is not."""
-        if self.foreign is not None or self.copies:
+        if self.foreign is not None or self.copied or self.sizes:
             return f"the log has tables of nsys but none of kernels; make one with `{COMMAND} > times.csv`"
         if self.text is not None:
             return f"the tables of nsys are printed as text (line {self.text}); write them with `{COMMAND} > times.csv`"
@@ -415,7 +439,7 @@ def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str |
         rows_have = counted(skipped, "row has", "rows have")
         notes.append(f"{rows_have} no readable time or number of launches and is skipped, for example: {example}")
     about = {"lines": lines, "skipped_lines": skipped, "example_skipped": example or None}
-    return source.log([nsys.table()], notes, format_=KIND, idle=nsys.idle, copies_s=nsys.copies_s, **about)
+    return source.log([nsys.table()], notes, format_=KIND, idle=nsys.idle, **nsys.of_copies, **about)
 
 
 def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
@@ -440,12 +464,12 @@ def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
 def columns_of(section: Section) -> list[int]:
     """Places of the columns of an nsys trace that are read."""
     shape = _shape(section)
-    return section.places((shape.report.name, "Device", shape.time, STREAM, shape.start))
+    return section.places((shape.report.name, "Device", shape.time, STREAM, shape.start, shape.rate, *_MEMORIES))
 
 
 def places_of_names(section: Section) -> list[int]:
     """The places of columns in which few different texts come again and again."""
-    return section.places((_shape(section).report.name, "Device", STREAM))
+    return section.places((_shape(section).report.name, "Device", STREAM, *_MEMORIES))
 
 
 def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
@@ -463,14 +487,21 @@ def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
     is_stray = ~(seconds >= 0) | _where(names, [not name.strip() for name in names.names])
     is_kernel = ~is_copy & ~is_stray
     if is_copy.any():
-        nsys.add_copies(shape, int(is_copy.sum()), float(np.nansum(seconds[is_copy])))
+        nsys.add_copies(shape, _COPY, int(is_copy.sum()), float(np.nansum(seconds[is_copy])))
     start = section.at(shape.start)
     start_ns = None
     if start is not None:
         start_ns = np.nan_to_num(values(table[start], ENGLISH) * shape.start_scale).round().astype(np.int64)
         time_ns = (1e9 * np.nan_to_num(seconds, nan=-1e-9)).round().astype(np.int64)
-        columns = devices.chosen(~is_stray), names.chosen(~is_stray)
-        nsys.gaps.add(*columns, start_ns[~is_stray], time_ns[~is_stray], is_kernel=is_kernel[~is_stray])
+        rate, size_b = section.at(shape.rate), np.full(len(names), np.nan)
+        if rate is not None:
+            size_b = values(table[rate], ENGLISH) * shape.rate_scale * seconds
+        words = [names, *(names_of(table[end]) for end in section.places(_MEMORIES))]
+        codes, first = alike(*(word.codes for word in words))
+        shown = Names(tuple(map(" ".join, zip(*(word[first].texts() for word in words), strict=True))), codes)
+        known = ~is_stray
+        columns = devices[known], shown[known], start_ns[known], time_ns[known]
+        nsys.gaps.add(*columns, is_kernel=is_kernel[known], size_b=size_b[known])
     names, devices = names.chosen(is_kernel), devices.chosen(is_kernel)
     parts = Names((), np.full(len(is_kernel), -1, dtype=np.int32))
     stream = section.at(STREAM)

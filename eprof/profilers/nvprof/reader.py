@@ -372,6 +372,7 @@ class Walk:
             shapes=tuple(shapes),
             idle=store.gaps.idle,
             copies_s=store.copies_s,
+            copies=store.copies,
         )
         lacks_rows = seen.cut_off or seen.ends_in_row or seen.lost_rows or seen.broken_rows or seen.unquoted
         return log.of_bounds(bool(lacks_rows))

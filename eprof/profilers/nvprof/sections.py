@@ -15,7 +15,18 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Floats, Ints, alike, numbered
 from eprof.base.text import pattern
-from eprof.logs.rows.cells import ABSENT, MISFIT, RATES, SECONDS, as_cell, is_number, seconds, shows_wrong, unit_of
+from eprof.logs.rows.cells import (
+    ABSENT,
+    MISFIT,
+    OLD_RATES,
+    RATES,
+    SECONDS,
+    as_cell,
+    is_number,
+    seconds,
+    shows_wrong,
+    unit_of,
+)
 from eprof.logs.rows.columns import LAUNCH_ID, Answers, Form, Rows
 from eprof.logs.rows.folding import Cells, Numbers, Piece, Sums
 from eprof.logs.rows.log import COUNT, LAUNCH, OTHER, part_of
@@ -322,6 +333,7 @@ class CutOffSection(WideSection):
 
 _LIKE_A_CALL = pattern(r"cu(?:da)?[A-Z]\w*")
 _NOT_A_KERNEL = ("[CUDA ", "[Unified Memory")
+_SAME_SIZE = 0.01  # of a size, by which it may differ from its rate times its time
 _SHAPE = (
     *(f"{what} {axis}" for what in ("Grid", "Block") for axis in "XYZ"),
     *("Registers Per Thread", "Static SMem", "Dynamic SMem"),
@@ -351,17 +363,22 @@ class TraceSection(ColumnSection):
         self.stream = header.position("Stream") if store.by in ("stream", LAUNCH) else None
         self.has_launch_ids = header.position("Correlation_ID") is None
         self.shape = [header.position(column) for column in _SHAPE]
-        names = tuple(place for place in (self.device, self.stream, self.name) if place is not None)
+        moved = (header.position(name) for name in ("Size", "Throughput", "Unified Memory"))
+        self.moved = tuple(place for place in moved if place is not None)
+        self.memory = [place for end in ("Src", "Dst") if (place := header.position(f"{end}MemType")) is not None]
+        names = tuple(place for place in (self.device, self.stream, self.name, *self.memory) if place is not None)
         self.form = Form(
             header.width,
             names,
             numbers=(self.start, self.duration),
             together=tuple(place for place in self.shape if place is not None),
+            maybe=self.moved,
             with_id=self.name if self.has_launch_ids else None,
         )
         self._unit: float | None = None
         self._start_unit = 1.0
         self._shared_units = [0.0, 0.0]
+        self._moved_units: list[str] = []
         self._sums = Sums()
 
     def takes_units(self, fields: list[str]) -> bool:
@@ -374,6 +391,7 @@ class TraceSection(ColumnSection):
         rates = self.store.rates or RATES
         shared = [fields[place].strip() for place in self.shape[-2:] if place is not None]
         self._shared_units = [rates.get(f"{unit}/s", np.nan) for unit in shared]
+        self._moved_units = [fields[place].strip() for place in self.moved]
         return True
 
     def fits(self, fields: list[str]) -> bool:
@@ -418,8 +436,14 @@ class TraceSection(ColumnSection):
         start_ns = np.nan_to_num(rows.numbers(self.start) * (self._start_unit * 1e9)).round().astype(np.int64)
         time_ns = (1e9 * np.nan_to_num(time_s, nan=-1e-9)).round().astype(np.int64)
         time_ns += is_launch * (self.rounded * start_ns).astype(np.int64)  # no gap is made of rounded starts
-        columns = self.store.devices.column(devices), self.store.kernels.column(name)
-        self.store.gaps.add(*columns, start_ns, time_ns, self.run, is_launch)
+        self.store.gaps.is_from_start = True
+        shown = name.copy()
+        if self.memory and not is_launch.all():
+            copies = rows.chosen(~is_launch)
+            cells = [copies.each(place, self.store.each(str, np.object_)) for place in (self.name, *self.memory)]
+            shown[~is_launch] = [self.store.kernels.of(" ".join(words)) for words in zip(*cells, strict=True)]
+        columns = self.store.devices.column(devices), self.store.kernels.column(shown)
+        self.store.gaps.add(*columns, start_ns, time_ns, self.run, is_launch, self._size_b(rows, time_s))
         if self.stream is not None and self.store.by == LAUNCH:
             parts = map(part_of, start_ns.tolist(), rows.each(self.stream, self.store.each(str, np.object_)))
             piece.part = np.array([self.store.part_of(part) for part in parts], dtype=np.int32)[is_launch]
@@ -430,6 +454,20 @@ class TraceSection(ColumnSection):
             sizes = np.array([rows.numbers(place)[is_launch] for place in self.shape if place is not None])
             shared = self._shared_units[0] * sizes[7] + self._shared_units[1] * sizes[8]
             self.store.shaped(kernel, np.array([sizes[:3].prod(axis=0), sizes[3:6].prod(axis=0), sizes[6], shared]))
+
+    def _size_b(self, rows: Rows, time_s: Floats) -> Floats | None:
+        """The bytes of copies. Whether a KB has 1000 of them or 1024, a size and its rate tell in different units."""
+        if len(self.moved) < 2:
+            return None
+        size, rate, *unified = map(rows.numbers, self.moved)
+        for rates in (self.store.rates or RATES, OLD_RATES):
+            scales = [rates.get(f"{unit.removesuffix('/s')}/s", np.nan) for unit in self._moved_units]
+            ratios = size * scales[0] / (rate * scales[1] * time_s)
+            known = ratios[np.isfinite(ratios)]
+            if not len(known) or abs(np.median(known) - 1) < _SAME_SIZE:
+                pages = (pages * scales[2] for pages in unified)  # of Unified Memory that migrated
+                return np.where(np.isnan(size), next(pages, np.nan), size * scales[0])
+        return None
 
     def finish(self) -> None:
         """Hand the launches of an nvprof trace over."""

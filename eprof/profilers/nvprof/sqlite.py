@@ -38,6 +38,8 @@ _COPY_TABLES = {
     "CUPTI_ACTIVITY_KIND_MEMSET": "memsets",
 }
 
+_MEMORIES = {1: "pageable", 2: "pinned", 5: "managed", 7: "managed"}
+
 
 def read(source: Source, _: object, keep: Container[str] | None, parts: str | None, *__: object) -> Log:
     """Read a database of nvprof or nsys, maybe packed. keep, parts: see `logs.read`. Raises LogError."""
@@ -69,7 +71,7 @@ def _read(source: Source, path: Path, keep: Container[str] | None, parts: str | 
                 _kernels(base, table, store, COUNTED if counted else _KIND, metrics)
             if not counted:  # counters make kernels run one after another
                 kernels = dict.fromkeys(tables.intersection(_KERNEL_TABLES), "name")
-                store.gaps = nsys_sqlite.gaps_of(base, kernels, tables.intersection(_COPY_TABLES))
+                store.gaps = nsys_sqlite.gaps_of(base, kernels, tables.intersection(_COPY_TABLES), _MEMORIES)
             for table, name in _COPY_TABLES.items():
                 if table in tables:
                     number, time_ns = base.execute(f"select count(*), total(end - start) from {table}").fetchone()
@@ -91,7 +93,8 @@ def _read(source: Source, path: Path, keep: Container[str] | None, parts: str | 
         notes.append("its times were taken while counters were collected, which makes kernels run one after another")
     if not (made := store.tables()):
         raise LogError(f"{source.path}: the export holds no kernels; see that the program launches kernels on the GPU")
-    return source.log(made, [*notes, *store.closing_notes()], idle=store.gaps.idle, copies_s=store.copies_s)
+    notes += store.closing_notes()
+    return source.log(made, notes, idle=store.gaps.idle, copies_s=store.copies_s, copies=store.copies)
 
 
 class _Metrics:

@@ -17,6 +17,8 @@ from eprof.logs.rows import folding
 from eprof.logs.rows.cells import REASONS, Rates, no_kernels
 from eprof.logs.rows.columns import Answers, Form, LineRows, ParsedRows, Rows, codes_that_stay
 from eprof.logs.rows.folding import Piece
+from eprof.logs.rows.gaps import kind_of_copy
+from eprof.logs.rows.log import Copies
 from eprof.logs.rows.sections import split
 
 if TYPE_CHECKING:
@@ -169,8 +171,14 @@ class Store(folding.Store, dict=True):
 
     @property
     def copies_s(self) -> float:
-        """How long copies and memsets took."""
-        return sum(time_s for _, time_s in self.others.values())
+        """How long copies and memsets took; page faults are none."""
+        return sum(time_s for name, (_, time_s) in self.others.items() if kind_of_copy(name) or "memset" in name)
+
+    @property
+    def copies(self) -> tuple[Copies, ...]:
+        """The copies: of a trace with their bytes, of a summary without."""
+        kinds = [(kind_of_copy(name), calls, time_s) for name, (calls, time_s) in self.others.items()]
+        return self.gaps.copies or tuple(Copies(*kind, int(calls), time_s) for kind, calls, time_s in kinds if kind)
 
     def count_other(self, name: str, calls: float, time_s: float) -> None:
         """Count in the store something that took time on the GPU but is no kernel, such as a copy."""

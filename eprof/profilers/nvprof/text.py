@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from eprof.base.text import pattern, when
-from eprof.logs.rows.cells import OLD_RATES, SECONDS, seconds, shows_wrong
+from eprof.logs.rows.cells import OLD_RATES, SECONDS, cells, seconds, shows_wrong
 from eprof.profilers.nvprof.sections import CutOffSection, SummarySection, TraceSection, UsageSection, is_kernel
 from eprof.profilers.nvprof.tables import (
     DEVICE,
@@ -167,9 +167,16 @@ class _RoundedTrace(TraceSection):
     rounded = 1e-4  # five digits
 
     def __init__(self, run: int, store: Store) -> None:
-        super().__init__(Header(TRACE, ("Start", "Duration", "Grid X", "Device", "Name")), run, store)
+        columns = ("Start", "Duration", "Grid X", "Size", "Throughput", "SrcMemType", "DstMemType", "Device", "Name")
+        super().__init__(Header(TRACE, columns), run, store)
         self._device_of = store.each(store.device_of, np.int32)
-        self.takes_units(["s", "s", "", "", ""])
+        self.takes_units(["s", "s", "", "B", "B/s", "", "", "", ""])
+
+
+def _in_bytes(text: str) -> str:
+    """A size or a rate of nvprof's text in bytes: it has a K of 1024."""
+    (value,), _ = cells([text.removesuffix("/s") + "/s"])
+    return when(value >= 0, repr(float(value)))
 
 
 class TextTrace(TextSection):
@@ -199,7 +206,10 @@ class TextTrace(TextSection):
         if grid and is_kernel(row["Name"]) and not DEVICE.search(device):
             self.store.note(_NO_NAME)
         start_s = seconds(fields[0], self._units[0])
-        self._launches.take([repr(start_s), when(time_s >= 0, repr(time_s)), grid, device, row["Name"]])
+        time = when(time_s >= 0, repr(time_s))
+        size, rate = (_in_bytes(row.get(column, "")) for column in ("Size", "Throughput"))
+        memory = row.get("SrcMemType", ""), row.get("DstMemType", "")
+        self._launches.take([repr(start_s), time, grid, size, rate, *memory, device, row["Name"]])
         self._launches.is_in_kernels = bool(grid) and is_kernel(row["Name"])
         self.store.note("a trace is text made without --csv: times are rounded to 4 or 5 digits")
         return True

@@ -65,7 +65,9 @@ class Try(Struct, frozen=True):
             saved = when(is_open, f"up to {quantity(high, unit)}") or saved
             return f"{self.act}: saves {most} ({most_share} {of}) {self.why}; {saved} for {tenth}{self.beside}"
         if is_open:
-            saved = f"{quantity(self.saves, unit)}, or next to nothing, up to {quantity(high, unit)}"
+            saved = f"up to {quantity(high, unit)}"
+            if self.saves < high:
+                saved = f"{quantity(self.saves, unit)}, or next to nothing, {saved}"
             share = percent(self.saves / whole)
         saves = f"{phrase('{} ', tenth)}saves {saved} ({share} {of}){self.beside}"
         return f"{self.act}: {saves}{when(most_j, f'; {most} ({most_share}) {self.why}')}"

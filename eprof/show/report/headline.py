@@ -1,7 +1,6 @@
 """The total and what it is made of, in one sentence, and what belongs beside it."""
 
 import math
-from collections.abc import Iterator
 
 from msgspec.structs import replace
 
@@ -9,11 +8,11 @@ from eprof.base.boards import data_sheet
 from eprof.base.cpus import constant_span_w
 from eprof.base.known import mapped
 from eprof.base.known import ratio as quotient
-from eprof.base.text import bracketed, capital, cut, listed, phrase, when
+from eprof.base.text import bracketed, capital, listed, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS
-from eprof.logs.rows.log import BETWEEN
 from eprof.profile import schema
 from eprof.profilers import signs_of
+from eprof.show.report.gaps import gaps_lead, gaps_sentence
 from eprof.show.report.trust import (
     counted_alone,
     is_by_time,
@@ -22,7 +21,7 @@ from eprof.show.report.trust import (
     lacks_some,
     metered_sentences,
 )
-from eprof.show.report.view import DRAM, WORTH_IT, Entry, View, contenders
+from eprof.show.report.view import DRAM, Entry, View, contenders
 from eprof.show.words.badges import ASSUMED, MISSING, Amount, ratio
 from eprof.show.words.blocks import Headline
 from eprof.show.words.intervals import in_brackets, known
@@ -32,9 +31,7 @@ PARTS = 3
 _CLASSES = {"integer", "control", "load_store", "misc"}  # beside arithmetic: without them instructions are not all
 _SMALL = 0.05  # of the whole: a smaller part is not in the headline
 _FEW_CORES = 0.1  # busy: from here on one decimal says enough
-_MUCH = 0.2  # of all gaps: the longest, where it is worth a name
 _NEARLY_ALL = 0.9  # of what was counted: constant power, beside work whose counts nothing bounds
-_LONGEST_NAME = 30  # of what the CPU did
 NAMED = 2  # groups of counts that a part is named by
 _LOOSE, _LOOSE_OF_ITSELF = 0.06, 0.25  # a wider interval of a share is said instead of it
 
@@ -51,70 +48,6 @@ def headline(view: View) -> Headline:
     else:
         chosen = replace(chosen, lead=" ".join(filter(None, [chosen.lead, gaps])))
     return replace(chosen, lead=" ".join(filter(None, [chosen.lead, *metered_sentences(view)])))
-
-
-def gaps_lead(view: View) -> bool:
-    """Whether a GPU takes more between the kernels of a trace, or while it copies, than they are known to take."""
-    gaps = view.document.gaps or None
-    if gaps is None:
-        return False
-    if not view.has_energy:
-        return max(gaps.time_s or 0.0, gaps.lasting_s) > (view.time.value or math.inf)
-    copies_j = gaps.lasting_s * (view.constant_w or 0.0)
-    return max(gaps.energy_j or 0.0, copies_j) > (view.energy("total").value or math.inf)
-
-
-def gaps_sentence(view: View) -> str:
-    """What a GPU takes between the kernels of a trace, and how long it copies, where that is worth a sentence."""
-    gaps = view.document.gaps or None
-    if gaps is None:
-        return ""
-    parts = []
-    least_s = WORTH_IT * (view.time.value or math.inf)
-    idle_s = gaps.time_s or 0.0
-    if idle_s >= least_s:
-        joules = phrase(": {} of constant power", gaps.energy_j and quantity(gaps.energy_j, "J"))
-        about = bracketed(", ".join(_of_gaps(gaps, idle_s)))
-        parts.append(f"no {view.nouns.kernel} ran for {quantity(idle_s, 's')}{about}{joules}")
-    if gaps.copies_s >= least_s:
-        parts.append(_of_copies(view, gaps, idle_s >= least_s))
-    text = "; ".join(parts)
-    if not text or gaps_lead(view):
-        return phrase("{}.", capital(text))
-    return f"Besides, {text}."
-
-
-def _of_gaps(gaps: schema.Gaps, idle_s: float) -> Iterator[str]:
-    """Where most of the time between kernels lies: before first launches, in what the CPU did, in one gap."""
-    if gaps.first_s >= idle_s / 2:
-        yield f"{quantity(gaps.first_s, 's')} of it before first launches"
-    doing = next((each for each in gaps.during if each.time_s >= idle_s / 2), None)
-    if doing is not None:
-        yield f"{quantity(doing.time_s, 's')} in {doing_briefly(doing)}"
-    elif _MUCH * idle_s <= gaps.longest_s < idle_s:
-        yield f"{quantity(gaps.longest_s, 's')} of it at a stretch"
-
-
-def doing_briefly(doing: schema.During) -> str:
-    """What the CPU did in gaps, the innermost of it: "cudaFree in aten::cudnn_convolution"."""
-    return " in ".join(reversed([cut(name, _LONGEST_NAME) for name in doing.doing.split(BETWEEN)[-2:]]))
-
-
-def _of_copies(view: View, gaps: schema.Gaps, has_gaps: bool) -> str:
-    """How long copies took, alone, and in gaps that were told; what constant power that is, where no gap has it."""
-    took = f"copies took {quantity(gaps.copies_s, 's')}"
-    copies_j = gaps.lasting_s * (view.constant_w or 0.0)
-    joules = phrase(": {} of constant power", when(copies_j and view.has_energy, quantity(copies_j, "J")))
-    if gaps.alone_s is None:
-        is_most = gaps.copies_s > view.time.or_zero
-        return took + when(is_most, joules and f"{joules} where no {view.nouns.kernel} ran meanwhile")
-    if has_gaps:
-        return took + when(
-            gaps.copied_s >= WORTH_IT * gaps.copies_s, f", {quantity(gaps.copied_s, 's')} of it in these gaps"
-        )
-    if gaps.alone_s < (1 - WORTH_IT) * gaps.copies_s:
-        took += f", {quantity(gaps.alone_s, 's')} of it while no {view.nouns.kernel} ran"
-    return took + joules
 
 
 def _chosen(view: View) -> Headline:

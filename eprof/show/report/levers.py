@@ -16,15 +16,14 @@ from eprof.base.boards import data_sheet, example
 from eprof.base.gpus import capability_of_label
 from eprof.base.known import growth
 from eprof.base.labels import library_of
-from eprof.base.text import bracketed, by_sign, counted, pattern, phrase, when
+from eprof.base.text import bracketed, by_sign, counted, phrase, when
 from eprof.base.vocabulary import COUNTS, DATA, RANDOM, TENSOR_FLOPS
-from eprof.logs.rows.log import BETWEEN
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of
 from eprof.show.report.change import LITTLE, TENTH, Try
 from eprof.show.report.first_screen import CACHED, SHORT_S, WASTED, requested_of
-from eprof.show.report.headline import doing_briefly
+from eprof.show.report.gaps import Between, after_the_start, closed
 from eprof.show.report.loops import (
     better_loops,
     fewer_cycles,
@@ -44,7 +43,6 @@ from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
 from eprof.show.words.numbers import NARROW, more_or_less, percent, plain, quantity
 
-_OF_AMD = pattern(r"\b(AMD|Radeon|Instinct)\b")
 _LITTLE_TIME = 0.01  # of it: a change of less is not worth a word
 _MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
 _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on much of these follows from them
@@ -61,14 +59,6 @@ _SINCE = {"tensor_fp16": 7.0, "tensor_tf32": 8.0, "tensor_bf16": 8.0, "tensor_fp
 _BEYOND_WMMA = 8.9  # compute capabilities whose newer types CUDA's fragments (nvcuda::wmma) do not have
 _STREAMED = 1.0  # flops a byte, below which a kernel hardly reuses what it reads
 _REUSED = 2.0  # bytes of L1 or shared memory for each of DRAM: below, each is used about once
-_CALL = pattern(r"cu(?:da)?[A-Z]|hip[A-Z]")
-_CALLS = {  # of CUDA and HIP, that take long between kernels: a part of the name, and what to do
-    "Launch": "CUDA graphs, or more work in each",
-    "alloc": "allocate memory once",
-    "Free": "free memory at the end",
-    "Memcpy": "keep data on the GPU",
-    "Synchronize": "synchronise less often",
-}
 _REMEDIES = {
     "l2": "larger tiles in shared memory, or blocks that run together on neighbouring data",
     "l1": "tile in shared memory and registers",
@@ -96,7 +86,7 @@ def what_to_try(view: View) -> Point:
     texts = [of_loops(view)]
     if is_worth_it:
         texts = [changes[0].text(everything, unit)]
-    texts.append(_after_the_start(view))
+    texts.append(after_the_start(view, LITTLE))
     if not view.has_energy and view.costs is None:
         texts.append(_how_to_price(view))
     elif not (view.to_meter or view.is_modelled) and (
@@ -161,7 +151,7 @@ def _how_to_count(view: View, has_advice: bool) -> str:
     if view.nouns.is_of_cpu:
         return f"count{rest} with `eprof run PROGRAM`"
     device = view.document.device
-    if _OF_AMD.search(device.name or ""):
+    if view.is_of_amd:
         return "give a meter's joules (--energy): eprof reads no counters of AMD's profilers yet"
     capabilities = capabilities_of(device.name)
     if device.capability:
@@ -175,7 +165,11 @@ def _levers(view: View) -> Iterator[Try]:
     """All levers that the page knows, each with the J that it saves; in s where no joules are known."""
     if not _everything(view)[0]:
         return
-    yield from _fewer_gaps(view)
+    between = Between.of(view)
+    for change in closed(view, between):
+        saved = change.saved_s * between.power
+        ends = (saved * (not change.is_most), saved)
+        yield Try(change.act, saved, ends, change.beside, _everything(view)[0] + between.whole)
     yield from _longer_launches(view)
     if view.above.value is None or counted_alone(view):
         return
@@ -188,53 +182,6 @@ def _levers(view: View) -> Iterator[Try]:
         *(_fewer_conflicts, less_waiting, fewer_cycles),
     ):
         yield from levers(view)
-
-
-def _fewer_gaps(view: View) -> Iterator[Try]:
-    """Half of the time between kernels, or of what copies take, which costs constant power; not what a start takes."""
-    gaps, everything = view.document.gaps or schema.Gaps(None, None, 0.0), _everything(view)[0]
-    idle_s, idle_j = gaps.time_s or 0.0, gaps.energy_j or 0.0
-    if view.to_meter is not None and view.to_meter.idle_s is not None:
-        idle_s, idle_j = view.to_meter.idle_s, view.to_meter.idle_j
-    idle, power_w = idle_j, view.constant_w
-    if not view.has_energy:
-        idle, power_w = idle_s, 1.0  # seconds instead of joules
-    rest_s = max(idle_s - gaps.first_s, 0.0)
-    if gaps.lasting_s > rest_s - gaps.copied_s and power_w:
-        copies = gaps.lasting_s * power_w
-        # Kernels hide no more of them than they last.
-        is_hidden = view.time.or_zero >= gaps.lasting_s / 2
-        hedge = when(gaps.alone_s is None, "; nothing where kernels run meanwhile")
-        how = f"keep data on the GPU{when(is_hidden, ', or copy while kernels run')}{hedge}"
-        alone = "in all" if gaps.alone_s is None else f"while no {view.nouns.kernel} runs"
-        act = f"halve the copies ({quantity(gaps.lasting_s, 's')} {alone}; {how})"
-        yield Try(act, copies / 2, of_all=everything + copies, most=copies, why="without any")
-    elif rest_s and idle:
-        idle *= rest_s / idle_s
-        act = f"close half of the gaps between kernels ({quantity(rest_s, 's')} in all; {_how_to_close(gaps, rest_s)})"
-        left_out = when(gaps.first_s > LITTLE * idle_s, ", first launches left out")
-        yield Try(act, idle / 2, beside=left_out, of_all=everything + idle, most=idle, why="without any")
-
-
-def _how_to_close(gaps: schema.Gaps, rest_s: float) -> str:
-    """What closes gaps, by what the CPU did in most of them, where the trace tells it."""
-    doing = next((each for each in gaps.during if rest_s / 2 <= each.time_s <= rest_s), None)
-    if doing is None and rest_s / 2 <= gaps.longest_s <= rest_s:
-        return f"one alone lasts {quantity(gaps.longest_s, 's')}: see what the host does then"
-    if doing is None:
-        return "streams, CUDA graphs, fewer synchronisations, input that is ready"
-    call = doing.doing.rpartition(BETWEEN)[2]
-    known = (how for part, how in _CALLS.items() if _CALL.match(call) and part in call)
-    how = next(known, "do it less often, or beside kernels")
-    return f"{quantity(doing.time_s, 's')} in {doing_briefly(doing)}: {how}"
-
-
-def _after_the_start(view: View) -> str:
-    """Where most time between kernels is what a start takes: that a later trace shows what comes again."""
-    gaps = view.document.gaps or schema.Gaps(None, None, 0.0)
-    if not gaps.first_s or gaps.first_s < max((gaps.time_s or 0.0) / 2, LITTLE * view.time.or_zero):
-        return ""
-    return f"trace after the warm-up: {quantity(gaps.first_s, 's')} before first launches is paid once"
 
 
 def _longer_launches(view: View) -> Iterator[Try]:

@@ -14,7 +14,8 @@ from eprof.profile import schema
 from eprof.show.report import first_screen as answer
 from eprof.show.report.components import sentence as component_words
 from eprof.show.report.components import table as component_table
-from eprof.show.report.headline import gaps_lead, gaps_sentence, headline, is_constant_alone
+from eprof.show.report.gaps import gaps_lead, gaps_sentence
+from eprof.show.report.headline import headline, is_constant_alone
 from eprof.show.report.levers import what_to_try
 from eprof.show.report.roofline import lever, reached
 from eprof.show.report.tables import (

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from eprof.base.known import only
 from eprof.base.labels import DEVICE_WIDTH, WIDTH, labels
 from eprof.base.nouns import nouns_of
-from eprof.base.text import capital, when
+from eprof.base.text import capital, pattern, when
 from eprof.base.vocabulary import (
     COMPUTATION,
     CONSTANT,
@@ -47,6 +47,7 @@ _PROSE = {
     "requested": "requested bytes",
 }
 _ALIKE = 1.1  # without intervals, one part is surely the larger from here on
+_OF_AMD = pattern(r"\b(AMD|Radeon|Instinct)\b")
 WORTH_IT = 0.05  # of the kernels' time: gaps between them, or copies, that take so much
 _ONCE_EACH = {"retired": "instructions", "core_active": "core cycles"}
 # Of the group of other instructions, where no class of them but these is priced.
@@ -162,6 +163,11 @@ class View:
         if gaps is None or self.to_meter or (gaps.time_s or 0.0) < WORTH_IT * (self.time.value or math.inf):
             return 0.0
         return gaps.energy_j or 0.0
+
+    @property
+    def is_of_amd(self) -> bool:
+        """Whether the profile is of a GPU of AMD."""
+        return _OF_AMD.search(self.document.device.name or "") is not None
 
     @property
     def is_modelled(self) -> bool:

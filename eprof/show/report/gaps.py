@@ -1,0 +1,233 @@
+"""What passes between kernels: gaps and copies, in words, and what less of them saves. From `eprof.profile/1`."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from eprof.base.boards import host_link
+from eprof.base.text import bracketed, capital, counted, cut, pattern, phrase, when
+from eprof.logs.rows.log import BETWEEN, Copies, During
+from eprof.profile import schema
+from eprof.show.report.view import WORTH_IT, View
+from eprof.show.words.numbers import NARROW, plain, quantity
+
+NOTHING_TOLD = schema.Gaps(None, None, 0.0)
+_MUCH = 0.2  # of all gaps: the longest, where it is worth a name
+_MOSTLY = 0.5  # of the gaps: what explains so much of them
+_LONGEST_NAME = 30  # of what the CPU did
+_GRAPH_S = 1.5e-6  # between kernels of a graph: 0.5 on a V100 (NVIDIA's "Getting Started with CUDA Graphs"), up to 2
+_COPY_STARTS_S = 10e-6  # about what a copy takes before its first byte
+_LARGE_B = 1e6  # copies of so many bytes show how fast they can be
+_OF_HOST = ("HtoD", "DtoH")
+_NOT_PINNED = {"pageable": "pageable memory", "": "maybe pageable memory"}
+_ALLOCATED = {False: "cudaMallocHost", True: "hipHostMalloc"}
+_CALL = pattern(r"cu(?:da)?[A-Z]|hip[A-Z]")
+_CALLS = {  # of CUDA and HIP, that take long between kernels: a part of the name, and what to do
+    "Launch": "CUDA graphs, or more work in each",
+    "alloc": "allocate memory once",
+    "Free": "free memory at the end",
+    "Memcpy": "keep data on the GPU",
+    "Synchronize": "synchronise less often",
+}
+
+
+def gaps_lead(view: View) -> bool:
+    """Whether a GPU takes more between the kernels of a trace, or while it copies, than they are known to take."""
+    gaps = view.document.gaps or None
+    if gaps is None:
+        return False
+    if not view.has_energy:
+        return max(gaps.time_s or 0.0, gaps.lasting_s) > (view.time.value or math.inf)
+    copies_j = gaps.lasting_s * (view.constant_w or 0.0)
+    return max(gaps.energy_j or 0.0, copies_j) > (view.energy("total").value or math.inf)
+
+
+def gaps_sentence(view: View) -> str:
+    """What a GPU takes between the kernels of a trace, and how long it copies, where that is worth a sentence."""
+    gaps = view.document.gaps or NOTHING_TOLD
+    parts = []
+    least_s = WORTH_IT * (view.time.value or math.inf)
+    idle_s = gaps.time_s or 0.0
+    if idle_s >= least_s:
+        joules = phrase(": {} of constant power", gaps.energy_j and quantity(gaps.energy_j, "J"))
+        about = bracketed(", ".join(_of_gaps(gaps, idle_s)))
+        parts.append(f"no {view.nouns.kernel} ran for {quantity(idle_s, 's')}{about}{joules}")
+    if gaps.copies_s >= least_s:
+        parts.append(_of_copies(view, gaps, idle_s >= least_s))
+    if gaps.before_s >= view.time.or_zero > 0:
+        parts.append(f"before the first {view.nouns.kernel} {quantity(gaps.before_s, 's')} passed, once")
+    text = "; ".join(parts)
+    if not text or gaps_lead(view):
+        return phrase("{}.", capital(text))
+    return f"Besides, {text}."
+
+
+def _of_gaps(gaps: schema.Gaps, idle_s: float) -> Iterator[str]:
+    """Where most of the time between kernels lies: before first launches, in what the CPU did, in one gap."""
+    if gaps.first_s >= idle_s / 2:
+        yield f"{quantity(gaps.first_s, 's')} of it before first launches"
+    doing = next((each for each in gaps.during if each.time_s >= idle_s / 2), None)
+    if doing is not None:
+        yield f"{quantity(doing.time_s, 's')} in {_briefly(doing)}"
+    elif _MUCH * idle_s <= gaps.longest_s < idle_s:
+        yield f"{quantity(gaps.longest_s, 's')} of it at a stretch"
+
+
+def _briefly(doing: During) -> str:
+    """What the CPU did in gaps, the innermost of it: "cudaFree in aten::cudnn_convolution"."""
+    return " in ".join(reversed([cut(name, _LONGEST_NAME) for name in doing.doing.split(BETWEEN)[-2:]]))
+
+
+def _of_copies(view: View, gaps: schema.Gaps, has_gaps: bool) -> str:
+    """How long copies took, alone, and in gaps that were told; what constant power that is, where no gap has it."""
+    took = f"copies took {quantity(gaps.copies_s, 's')}"
+    copies_j = gaps.lasting_s * (view.constant_w or 0.0)
+    joules = phrase(": {} of constant power", when(copies_j and view.has_energy, quantity(copies_j, "J")))
+    if gaps.alone_s is None:
+        is_most = gaps.copies_s > view.time.or_zero
+        return took + when(is_most, joules and f"{joules} where no {view.nouns.kernel} ran meanwhile")
+    if has_gaps:
+        return took + when(
+            gaps.copied_s >= WORTH_IT * gaps.copies_s, f", {quantity(gaps.copied_s, 's')} of it in these gaps"
+        )
+    if gaps.alone_s < (1 - WORTH_IT) * gaps.copies_s:
+        took += f", {quantity(gaps.alone_s, 's')} of it while no {view.nouns.kernel} ran"
+    return took + joules
+
+
+def after_the_start(view: View, little: float) -> str:
+    """Where most time between kernels is what a start takes: that a later trace shows what comes again."""
+    gaps = view.document.gaps or NOTHING_TOLD
+    if not gaps.first_s or gaps.first_s < max((gaps.time_s or 0.0) / 2, little * view.time.or_zero):
+        return ""
+    return f"trace after the warm-up: {quantity(gaps.first_s, 's')} before first launches is paid once"
+
+
+# -------------------------------------------------------------------------------------- what less of them saves
+
+
+class Closed(NamedTuple):
+    """A way to wait less between kernels: the s that it saves, at most if `is_most`, and what it leaves out."""
+
+    act: str
+    saved_s: float
+    is_most: bool = True
+    beside: str = ""
+
+
+class Between(NamedTuple):
+    """The time between kernels that comes again: gaps in which nothing ran, and copies while no kernel did, in s.
+
+    power: in W, at which it passes; 1 where no joules are known, for what is saved is s then.
+    """
+
+    waiting_s: float
+    copying_s: float
+    power: float
+
+    @classmethod
+    def of(cls, view: View) -> "Between":
+        """That of a report; a meter may tell more than a trace."""
+        gaps = view.document.gaps or NOTHING_TOLD
+        idle_s, idle_j = gaps.time_s or 0.0, gaps.energy_j or 0.0
+        power = view.constant_w or 0.0
+        if view.to_meter is not None and view.to_meter.idle_s:
+            idle_s, idle_j = view.to_meter.idle_s, view.to_meter.idle_j
+            power = idle_j / idle_s
+        if not view.has_energy:
+            power = 1.0
+        return cls(max(idle_s - gaps.first_s - gaps.copied_s, 0.0), gaps.lasting_s, power)
+
+    @property
+    def whole(self) -> float:
+        """All of it, in J or s."""
+        return (self.waiting_s + self.copying_s) * self.power
+
+
+def closed(view: View, between: Between) -> Iterator[Closed]:
+    """What closes gaps between kernels, and what copies less or faster, as far as the trace tells what is reachable."""
+    gaps = view.document.gaps or NOTHING_TOLD
+    left_out = when(gaps.first_s > WORTH_IT * (gaps.time_s or 0.0), ", first launches left out")
+    yield from (each._replace(beside=left_out) for each in _waiting(view, gaps, between.waiting_s))
+    if between.copying_s:
+        yield from _copying(view, gaps, between.copying_s)
+
+
+def _waiting(view: View, gaps: schema.Gaps, waiting_s: float) -> Iterator[Closed]:
+    """Gaps by their causes: what the CPU did, one long gap, launches one by one; else what is left."""
+    graphs = "HIP graphs" if view.is_of_amd else "CUDA graphs"
+    least_s = _MOSTLY * waiting_s
+    reached_s = gaps.short_s - gaps.short_gaps * _GRAPH_S
+    if reached_s > 0:
+        each = quantity(gaps.short_s / gaps.short_gaps, "s")
+        told = f"{counted(gaps.short_gaps, 'gap')} between {view.nouns.kernels}, {each} each; theirs are some 1.5 µs"
+        yield Closed(f"launch in {graphs} ({told})", min(reached_s, waiting_s))
+    doing = next((each for each in gaps.during if least_s <= each.time_s <= waiting_s), None)
+    if doing is not None:
+        call = doing.doing.rpartition(BETWEEN)[2]
+        known = (how for part, how in _CALLS.items() if _CALL.match(call) and part in call)
+        how = next(known, "do it less often, or beside kernels").replace("CUDA graphs", graphs)
+        told = f"{quantity(doing.time_s, 's')} in {_briefly(doing)}"
+        yield Closed(f"close the gaps between {view.nouns.kernels} ({told}: {how})", doing.time_s)
+    elif least_s <= gaps.longest_s <= waiting_s + gaps.copied_s:
+        told = f"close the gap of {quantity(gaps.longest_s, 's')} between {view.nouns.kernels}"
+        yield Closed(f"{told} (see what the host does then)", min(gaps.longest_s, waiting_s))
+    elif gaps.short_s < least_s:
+        rest_s = waiting_s - gaps.short_s
+        longer = f"{quantity(rest_s, 's')} in gaps{when(gaps.short_gaps, f' of more than 100{NARROW}µs')}"
+        how = "fewer synchronisations, input that is ready, no allocations"
+        yield Closed(f"wait less for the host ({longer}: {how})", rest_s)
+
+
+def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Closed]:
+    """Copies: those that come again, those that are slower than the way to the host, and beside kernels."""
+    alone = copying_s / gaps.copies_s
+    # Several streams that copy at a time share the way to the host.
+    together = min(gaps.copies_s / (sum(copies.time_s for copies in gaps.copies) or math.inf), 1.0)
+    copied = [replace(copies, time_s=copies.time_s * together) for copies in gaps.copies if copies.way in _OF_HOST]
+    explicit = [copies for copies in copied if copies.memory != "unified"]
+    pages = [copies for copies in copied if copies.memory == "unified"]
+    hedge = when(gaps.alone_s is None, "; nothing where kernels run meanwhile")
+
+    if again_s := sum(copies.again_s or 0.0 for copies in explicit):
+        told = f"{quantity(again_s, 's')} of copies move as many bytes as one before them"
+        yield Closed(f"keep data on the GPU ({told}, with a {view.nouns.kernel} between)", again_s * together * alone)
+    launches = max((kernel.launches for kernel in view.kernels), default=1)
+    unknown = [copies for copies in explicit if copies.again_s is None]
+    if repeated_s := sum(copies.time_s * (1 - 1 / min(copies.number, launches)) for copies in unknown):
+        told = f"{sum(copies.number for copies in unknown):,} copies in {quantity(gaps.copies_s, 's')}"
+        yield Closed(f"keep data on the GPU, where they stay the same ({told}{hedge})", repeated_s * alone)
+    # What runs beside kernels is pinned, even where the log does not tell.
+    is_beside = gaps.alone_s is not None and alone < 1 - WORTH_IT
+    memories = {"pageable": "pageable memory"} if is_beside else _NOT_PINNED
+    faster = _faster(view, [copies for copies in explicit if copies.size_b >= _LARGE_B * copies.number], memories)
+    yield from (each._replace(saved_s=each.saved_s * alone) for each in faster)
+    if pages:
+        pages_s, pages_b = (sum(getattr(copies, name) for copies in pages) for name in ("time_s", "size_b"))
+        told = f"pages came {sum(copies.number for copies in pages):,} times, at {_rate(pages_b / pages_s)}"
+        yield Closed(f"prefetch managed memory, cudaMemPrefetchAsync ({told})", pages_s * alone)
+    if gaps.alone_s is not None:
+        hidden_s = min(sum(copies.time_s for copies in explicit) * alone, view.time.or_zero)
+        yield Closed(f"copy while {view.nouns.kernels} run, in pieces on streams", hidden_s)
+
+
+def _faster(view: View, copied: list[Copies], memories: Mapping[str, str]) -> Iterator[Closed]:
+    """Copies from pinned memory, at the speed of the board's way to its host, or of the fastest copy of the log."""
+    slow = [copies for copies in copied if copies.memory in memories]
+    if not slow:
+        return
+    reached = max(copies.size_b / copies.time_s for copies in copied)
+    why, link = f"the fastest copies here reach {_rate(reached)}", host_link(view.document.device.name or "")
+    if link is not None and link.pinned_byte_per_s > reached:
+        reached, why = link.pinned_byte_per_s, f"{link.name} does some {plain(link.pinned_byte_per_s * 1e-9)}"
+    pinned_s = (copies.size_b / reached + copies.number * _COPY_STARTS_S for copies in slow)
+    saved_s = sum(max(copies.time_s - least_s, 0.0) for copies, least_s in zip(slow, pinned_s, strict=True))
+    now = _rate(sum(copies.size_b for copies in slow) / sum(copies.time_s for copies in slow))
+    memory = memories[min(copies.memory for copies in slow)]
+    yield Closed(f"copy with pinned memory, {_ALLOCATED[view.is_of_amd]} (now {now}, {memory}; {why})", saved_s, False)
+
+
+def _rate(byte_per_s: float) -> str:
+    return f"{plain(byte_per_s * 1e-9)}{NARROW}GB/s"
