@@ -4,6 +4,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Bools, Floats, Ints, finite, known_or_zero
 from eprof.base.brief import Brief
 from eprof.base.errors import UsageError
-from eprof.base.known import mapped
+from eprof.base.known import gathered, mapped
 from eprof.base.marks import Mark
 from eprof.base.nouns import Nouns
 from eprof.base.vocabulary import BYTES, COUNTS, FLOAT_PARTS, LEVEL_PARTS, PRICED
@@ -144,6 +145,12 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
                 else:
                     origins.add((os.path.realpath(log.path), log.sha256))
         return origins
+
+    @property
+    def runs(self) -> list[tuple[str, str]]:
+        """The run that each repeat of a side is of: when it started, and where it is; of a log alone, itself."""
+        runs = [energy.profile.run for energy in self.energies]
+        return [(run.started_utc or "", str(run.path)) if run else ("", str(place)) for place, run in enumerate(runs)]
 
     @property
     def measured(self) -> list[float]:
@@ -362,14 +369,13 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
         return old, new
 
     @cached_property
-    def rests_on_single_times(self) -> bool:
-        """Whether nothing changed but the measured time, and one side timed a single run, so that it may be noise.
+    def rests_on_time(self) -> bool:
+        """Whether nothing changed but the measured time, which a busy machine changes by itself.
 
         Counts of a deterministic program repeat almost to the digit: start-up code sees other addresses and names.
         """
-        is_single = min(len(self.old_repeats), len(self.new_repeats)) == 1
         is_modelled = self.old_side.is_modelled or self.new_side.is_modelled
-        if not is_single or is_modelled or self.price_j.any() or not self.quantity_j[:, TIME].any():
+        if is_modelled or self.price_j.any() or not self.quantity_j[:, TIME].any():
             return False
         if not np.array_equal(np.isnan(self.old.number).all(axis=0), np.isnan(self.new.number).all(axis=0)):
             return False
@@ -460,12 +466,27 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
         return None
 
     def test(self, amount: Callable[[Grid], float | None]) -> Test | None:
-        """Welch's test on an amount of each repeat of OLD and of NEW, over the repeats that know it; None without."""
-        old, new = (
-            [known for grid in repeats if (known := mapped(finite, amount(grid))) is not None]
-            for repeats in (self.old_repeats, self.new_repeats)
-        )
-        return welch(old, new)
+        """Welch's test on an amount of each repeat of OLD and of NEW, over the repeats that know it; None without.
+
+        Repeats of one run follow each other, so all of them see the same machine, idle or busy. Where time alone
+        changed, the test is over runs, a mean each; if all of one side ran before the other, nothing is shown.
+        """
+        sides = (self.old_side, self.old_repeats), (self.new_side, self.new_repeats)
+        amounts = [
+            gathered(
+                (run, known)
+                for run, grid in zip(side.runs, repeats, strict=True)
+                if (known := mapped(finite, amount(grid))) is not None
+            )
+            for side, repeats in sides
+        ]
+        old, new = amounts
+        if not self.rests_on_time:
+            return welch(*(list(chain(*runs.values())) for runs in amounts))
+        is_dated = all(started for started, _ in [*old, *new])
+        if is_dated and (max(old) < min(new) or max(new) < min(old)):
+            return None
+        return welch(*([math.fsum(repeats) / len(repeats) for repeats in runs.values()] for runs in amounts))
 
     def names(self, row: int) -> list[str]:
         """The names of a match: OLD's, then NEW's, as far as the sides have the kernel."""

@@ -63,10 +63,11 @@ def judge(gates: Sequence[Gate], changes: Changes) -> list[Gate]:
     """Judge every gate, on every kernel that it names: by its full name, else its bare name, else its last word.
 
     A gate on what is known on one side only, or not at all, does not pass unseen: its outcome says why it cannot be
-    judged. Where time is a model, or all that changed is the time of a single run, the total is that above constant
-    power. Raises UsageError if a gate names no kernel.
+    judged. Where time is a model, or all that changed and may be noise, the total is that above constant power.
+    Raises UsageError if a gate names no kernel.
     """
-    is_above_only = changes.old_side.is_modelled or changes.new_side.is_modelled or changes.rests_on_single_times
+    is_above_only = changes.old_side.is_modelled or changes.new_side.is_modelled
+    is_above_only |= changes.rests_on_time and changes.test(changes.compared_j) is None
     every = range(len(changes.matches))
     names = [changes.names(row) for row in every]
     judged = []
@@ -119,7 +120,9 @@ def _judged(gate: Gate, rows: list[int], changes: Changes) -> Gate:
     old, new = amount(changes.old), amount(changes.new)
     test = changes.test(amount)
     growth = ratio(new - old, old)
-    is_noise = test is not None and not test.shown
+    is_noise = changes.rests_on_time and bool(FOLLOWS_TIME[columns].any())
+    if test is not None:
+        is_noise = not test.shown
     is_above = new > old and (growth is None or growth > gate.limit)
     unit = "J"
     if gate.what == SECONDS:

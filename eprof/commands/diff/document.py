@@ -208,7 +208,7 @@ def document(
         speedup=speedup,
         powerup=powerup,
         is_zero=changes.is_zero,
-        rests_on_single_times=changes.rests_on_single_times,
+        rests_on_time=changes.rests_on_time,
         same_inputs=same_inputs,
         partial=bool(changes.uncompared.any()),
         parts=parts,

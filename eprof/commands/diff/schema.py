@@ -357,7 +357,7 @@ class Document(Struct, frozen=True, kw_only=True):
     greenup: float | None
     powerup: float | None
     is_zero: bool
-    rests_on_single_times: bool
+    rests_on_time: bool
     same_inputs: bool
     partial: bool
     parts: list[Part]

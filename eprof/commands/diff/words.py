@@ -93,10 +93,11 @@ def headline(document: Document) -> Headline:
             f"No difference can be shown: the means of {test.old.n} and {test.new.n} runs differ by "
             f"{quantity(change_j, 'J')}{bracketed(_share(document))}, with a 95 % interval {_interval(test, 'J')}."
         )
-    elif document.rests_on_single_times:
+    elif document.rests_on_time:
         text = (
-            "No difference can be shown: the counts are equal, and times of single runs are noise; eprof run "
-            f"--repeat 7 of both decides it. As timed, NEW uses {_size(document, change_j)}: {_from_to(document)}."
+            "No difference is shown: the counts are equal, and time alone changes on a busy machine, too. As timed, "
+            f"NEW uses {_size(document, change_j)}: {_from_to(document)}. Two or more runs of each, in turns, decide "
+            "it: eprof diff 'OLD*' 'NEW*'."
         )
     elif change_j == 0:
         text = f"{scope}the {_basis_of_difference(document)} {energy} is the same, though not every count is."
@@ -254,7 +255,7 @@ def gate_words(gate: Gate) -> str:
     if gate.failed is None:
         return f"--fail-above {gate.gate}: cannot be judged, because {gate.why_not}."
     if gate.is_noise and gate.growth:
-        return f"--fail-above {gate.gate}: {_amount_change(gate)}, which the repeats do not tell from noise."
+        return f"--fail-above {gate.gate}: {_amount_change(gate)}, which the runs do not tell from noise."
     verdict = "above" if gate.failed else "within"
     return f"--fail-above {gate.gate}: {_amount_change(gate)}, {verdict} the limit of {gate.limit * 100:g}{NARROW}%."
 
@@ -275,9 +276,9 @@ def _amount_change(gate: Gate) -> str:
 
 
 def is_shown(document: Document) -> bool:
-    """Whether the change stands out of the noise; nothing else than time changed in single runs does not."""
+    """Whether the change stands out of the noise; time alone does so only between runs that took turns."""
     test = document.tests.energy
-    return test.shown if test is not None else not document.rests_on_single_times
+    return test.shown if test is not None else not document.rests_on_time
 
 
 # --------------------------------------------------------------------------------------------------------- headline

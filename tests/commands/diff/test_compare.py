@@ -537,24 +537,38 @@ def test_every_kernel_can_be_gated():
     assert [(one.kernel, one.failed) for one in found] == [("k", True), ("ns::other<1>(int)", False)]
 
 
-def test_a_gate_does_not_fail_on_the_time_of_single_runs():
-    """Noise of the clock: the counts are the same, and one side at least was timed once."""
+def of_run(start, **numbers):
+    """A program's run of `eprof run` that began at `start`."""
+    priced = energy({"k": kernel(**numbers)})
+    return replace(priced, profile=replace(priced.profile, run=Run(Path(f"{start}.eprof"), {"started_utc": start}, {})))
+
+
+def test_time_alone_is_a_change_between_runs_in_turns_only():
+    """Noise of the clock: the counts are the same. Repeats of one run follow each other, on one idle or busy machine."""
     old, slow = energy({"k": kernel()}), energy({"k": kernel(time=4.0)})
-    for before, after in (([old], [slow]), ([old, old], [slow])):
-        difference = compare(before, after, fail_above=["2%"])
-        (total,) = difference.gates
-        assert difference.changes.rests_on_single_times and difference.change_j > 0
+    one, two = [of_run("1"), of_run("1", time=0.2001)], [of_run("2", time=4.0), of_run("2", time=4.001)]
+    three, four = [of_run("3")] * 9, [of_run("4", time=4.0)]
+    for before, after in (([old], [slow]), ([old, old], [slow]), (one, two), (one + two, four), (one + three, four)):
+        difference = compare(before, after, fail_above=["2%", "time=2%", "k:constant=2%"])
+        total, *of_time = difference.gates
+        assert difference.changes.rests_on_time and difference.change_j > 0
         assert (total.what, total.failed, total.growth) == ("above_constant", False, 0.0)
+        assert all(gate.growth > 0.02 and gate.is_noise and not gate.failed for gate in of_time)
+        assert "counts are equal" in diff_words.headline(difference.typed).text
+    one_after_the_other = compare([*one, of_run("1.5")], [*two, *four], fail_above=["2%"])
+    assert one_after_the_other.typed.tests.energy is None and not one_after_the_other.gates[0].failed
+    in_turns = compare(one + three, two + four, fail_above=["2%", "time=2%"])
+    assert in_turns.typed.tests.energy.old.n == 2 and all(gate.failed for gate in in_turns.gates)
     noisy = [energy({"k": kernel(time=time)}) for time in (0.2, 4.0, 9.0)]
     (total, seconds) = compare([old, slow], noisy, fail_above=["2%", "time=2%"]).gates
     assert total.growth > 0.02 and total.is_noise and not total.failed
     assert seconds.growth > 0.02 and seconds.is_noise and not seconds.failed
     repeated = compare([old, old], [slow, slow], fail_above=["2%"])
-    assert not repeated.changes.rests_on_single_times and repeated.gates[0].failed
+    assert repeated.gates[0].failed
     more = compare([old], [energy({"k": kernel(time=4.0, dram_read=5e9)})], fail_above=["2%"])
-    assert not more.changes.rests_on_single_times and more.gates[0].failed
+    assert not more.changes.rests_on_time and more.gates[0].failed
     prices = compare([old], [energy({"k": kernel()})], fail_above=["2%"])
-    assert not prices.changes.rests_on_single_times
+    assert not prices.changes.rests_on_time
 
 
 def on_cores(cores, **numbers):
@@ -578,13 +592,15 @@ def test_cores_in_use_are_an_amount_and_no_other_price():
     assert "450 ms instead of 400 ms of CPU time" in lead and "cost table" not in lead
 
     noise = compare([on_cores(0.4, time=1.0)], [on_cores(0.9, time=0.9)], fail_above=["2%"])
-    assert noise.typed.rests_on_single_times and not noise.gates[0].failed
+    assert noise.typed.rests_on_time and not noise.gates[0].failed
     head = diff_words.headline(noise.typed)
-    assert "counts are equal" in head.text and "--repeat 7" in head.text and not head.lead
+    assert "counts are equal" in head.text and "in turns" in head.text and not head.lead
 
     # Repeats that kept other numbers of cores busy are repeats.
-    repeats = compare([on_cores(0.4), on_cores(0.5)], [on_cores(0.8), on_cores(0.9)]).typed
-    assert repeats.change_j == pytest.approx(repeats.tests.energy.change) == pytest.approx(0.35 * 3 * 0.4)
+    repeats = compare([on_cores(cores) for cores in (0.4, 0.5)], [on_cores(cores, integer=1e9) for cores in (0.8, 0.9)])
+    (constant,) = (part for part in repeats.parts if part.what == CONSTANT)
+    assert constant.change_j == pytest.approx(0.35 * 3 * 0.4)
+    assert repeats.change_j == pytest.approx(repeats.typed.tests.energy.change)
 
 
 def test_other_numbers_of_launches_of_which_nothing_is_known_are_told_alone():
