@@ -372,8 +372,11 @@ def _asked_for(view: View) -> Iterator[Try]:
 
 
 def _coalesced(view: View) -> Iterator[Try]:
-    """Accesses that ask for no more sectors than they need, in kernels of which the profiler tells that they do."""
-    saved_j, saved_s = dict.fromkeys(range(len(view.kernels)), 0.0), 0.0
+    """Accesses that ask for no more sectors than they need, in kernels of which the profiler tells that they do.
+
+    At most as many bytes of DRAM are saved: L2 may serve a sector's other parts later.
+    """
+    saved_j, surely_j, saved_s = dict.fromkeys(range(len(view.kernels)), 0.0), 0.0, 0.0
     excess = [(kernel.signs or {}).get("excess", 0.0) for kernel in view.kernels]
     levels = {level: view.joules_by_kernel(level) for level in CACHED}
     for place, (kernel, share) in enumerate(zip(view.kernels, excess, strict=True)):
@@ -387,12 +390,14 @@ def _coalesced(view: View) -> Iterator[Try]:
         if (kernel.signs or {}).get("lg_throttle", 0.0) >= EXCESS:
             faster = max(faster, TENTH)  # the queue of its loads and stores is full
         saved_j[place] = share * sum(levels[level][place] for level in fewer) + faster * timed_j(kernel)
+        surely_j += share * sum(levels[level][place] for level in fewer if level != "dram")
         saved_s += faster * time_of(kernel).or_zero
     if any(saved_j.values()):
         most = max(saved_j, key=saved_j.__getitem__)
         told = f"{percent(excess[most])} of the sectors that {view.label(view.kernels[most])} asks for are not used"
-        time = _time_of(-saved_s / (view.time.value or math.inf))
-        yield Try(f"coalesce accesses: {told}", sum(saved_j.values()), beside=time)
+        time = _time_of(-saved_s / (view.time.value or math.inf)).replace(", ", ", up to ", 1)
+        most_j = sum(saved_j.values())
+        yield Try(f"coalesce accesses: {told}", most_j, (surely_j, most_j), time)
 
 
 def _fewer_bytes(view: View) -> Iterator[Try]:
