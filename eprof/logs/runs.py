@@ -21,6 +21,7 @@ from eprof.logs.join import spelling
 from eprof.logs.rows.log import Launches, Log, Names
 
 TIME, ENERGY, COUNTERS = "time", "energy", "counters"
+PARTIAL = "this is a partial run"
 _BY_PRODUCTS = (".out", ".err", ".nsys-rep", ".sqlite", ".part")
 _EXAMPLES = 3
 _SAME_LAUNCHES = 0.001
@@ -201,7 +202,10 @@ class Run(Brief, Struct, frozen=True):
         notes = []
         if self.is_partial:
             state = when(self.manifest, "was not finished") or "has no run.json"
-            notes.append(f"{self.path.name} {state}: this is a partial run, and only what was collected is shown.")
+            measurements = self.manifest.get("measurements", [])
+            if any(each.get("signal") and each.get("what") == COUNTERS for each in measurements):
+                state = "died in the counters run"
+            notes.append(f"{self.path.name} {state}: {PARTIAL}, and only what was collected is shown.")
         notes += self.manifest.get("warnings", [])
         if self.left_out_s:
             parts = listed([f"{what} ({seconds:.3g} s)" for what, seconds in self.left_out_s.items()])

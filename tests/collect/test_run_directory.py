@@ -20,6 +20,7 @@ from eprof.collect.process import descendants, held
 from eprof.collect.process import run as run_process
 from eprof.logs import runs
 from eprof.profile import api
+from eprof.show.report.terminal import text
 
 COUNTING = f"""
 import sys, time
@@ -165,12 +166,13 @@ def test_the_manifest_tells_how_the_run_was_made(simulated):
     assert profile.energy("gtx680").document()["costs"]["name"] == "gtx680"
 
 
-@pytest.mark.parametrize("damage", ["no manifest", "manifest of a start", "cut block", "trash"])
+@pytest.mark.parametrize("damage", ["no manifest", "manifest of a start", "died", "cut block", "trash"])
 def test_what_is_left_of_a_run_can_be_read(tmp_path, damage):
     home = directory.create(str(tmp_path / "x.eprof"))
     log = home.logs / "counters-1.txt"
     log.write_text("before " + block() + "between\n" + block(n=100))
-    home.save({"schema": directory.SCHEMA, "status": directory.PARTIAL, "measurements": [], "warnings": []})
+    died = [{"what": "counters", "signal": 4}] if damage == "died" else []
+    home.save({"schema": directory.SCHEMA, "status": directory.PARTIAL, "measurements": died, "warnings": []})
     if damage == "no manifest":
         (home.path / "run.json").unlink()
     elif damage == "cut block":
@@ -184,6 +186,9 @@ def test_what_is_left_of_a_run_can_be_read(tmp_path, damage):
     assert document["launches"] == 2
     assert document["counts"]["fp64_fma"]["value"] == 164
     assert any("partial run" in one for one in document["warnings"])
+    screen = " ".join(text(document, width=80).split())
+    assert "this is a partial run" in screen
+    assert ("died in the counters run" in screen) == (damage == "died")
     assert any("cut off" in one for one in document["warnings"]) == (damage == "cut block")
 
 

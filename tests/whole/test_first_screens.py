@@ -408,7 +408,11 @@ def test_multiprocessors_tell_the_board_of_a_log_that_names_none(screens):
             r"fewer L1 bytes \(L1 is 94 % busy",
             "less time",
         ),  # and no FP8: WMMA has none
-        ("nsightful-copy_blocked.ncu.csv", r"coalesce accesses: 75 % of the sectors .*saves up to .*75 % of", "up to 75 % less time"),
+        (
+            "nsightful-copy_blocked.ncu.csv",
+            r"coalesce accesses: 75 % of the sectors .*saves up to .*75 % of",
+            "up to 75 % less time",
+        ),
         (
             "cc80-details-page-rules-estimated-speedup.csv",
             r"more blocks .*, with fewer registers a thread \(108 for 108 multiprocessors, occupancy 12 %\)",

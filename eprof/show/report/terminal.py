@@ -10,6 +10,7 @@ from rich.text import Text
 
 from eprof.base.text import counted, cut, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
+from eprof.logs.runs import PARTIAL
 from eprof.profile import schema
 from eprof.show.report import first_screen as answer
 from eprof.show.report.components import sentence as component_words
@@ -88,8 +89,10 @@ def _parts(document: Document, verbose: bool, width: int) -> list[Part]:
         parts = list(_answer(view, kernels, width))
         if _number_of_lines(parts, width) <= _LINES:
             break
-    noted = [*parts, *(Point("Note", note.rstrip(".") + ".") for note in trust_notes(view)[:1])]
-    if _number_of_lines(noted, width) <= _LINES:
+    notes = trust_notes(view)
+    partial = [note for note in notes if PARTIAL in note]
+    noted = [*parts, *(Point("Note", note.rstrip(".") + ".") for note in (partial or notes)[:1])]
+    if partial or _number_of_lines(noted, width) <= _LINES:
         return noted
     return parts
 
