@@ -160,7 +160,7 @@ def test_gaps_take_constant_power_and_closing_them_is_advised():
 def test_what_must_be_copied_once_is_copied_faster_and_what_comes_again_is_kept():
     view = view_of("nvprof", "k40c-gpu-trace-ns-gb-units.csv")
     assert headline(view).text.startswith(
-        "Copies took 767\u202fms: 53.7\u202fJ of constant power; before the first kernel 8.70"
+        "Copies took 767\u202fms: 53.7\u202fJ of constant power; with the kernels 55.0\u202fJ in all; before the first"
     )
     tried = what_to_try(view).text
     assert tried.startswith(
@@ -231,6 +231,12 @@ def test_what_the_cpu_did_is_told_and_what_a_start_takes_is_no_saving():
 @needs_data
 def test_the_largest_leads_where_no_joules_are_known():
     view = view_of("nvprof", "k20c-gpu-summary-no-type-column.csv")
-    assert headline(view).text == "Copies took 245\u202fms. 6 kernels take 112\u202fms."
+    assert (
+        headline(view).text
+        == "Copies took 245\u202fms; with the kernels 357\u202fms in all. 6 kernels take 112\u202fms."
+    )
     view = view_of("ncu", "nsys-text-stats-thousands.txt")
-    assert headline(view).text == "Copies took 11.8\u202fms. One kernel takes 1.05\u202fms."
+    assert (
+        headline(view).text
+        == "Copies took 11.8\u202fms; with the kernels 12.8\u202fms in all. One kernel takes 1.05\u202fms."
+    )

@@ -14,7 +14,7 @@ from eprof.profile import api, schema
 from eprof.profile.document import document
 from eprof.profile.totals import board_limit_w
 from eprof.show.report.first_screen import where
-from eprof.show.report.gaps import gaps_lead
+from eprof.show.report.gaps import gaps_lead, gaps_sentence
 from eprof.show.report.headline import headline, name_of
 from eprof.show.report.levers import _levers, what_to_try, worth_trying
 from eprof.show.report.products import least_bytes
@@ -264,8 +264,20 @@ def test_a_product_moves_each_operand_once_at_least(screens):
 def test_where_no_joules_are_known_time_is_saved(screens):
     told = {name: what_to_try(view).text for name, _, view in screens}
     starts = told["gtx1070-gpu-summary-srad.csv"].replace("\u202f", " ")  # 502 launches of 1.23 µs
-    assert re.search(r"of 5 more kernels: saves up to 617 µs .* of 1.23 µs at most \(all that one of prepare", starts)
+    assert re.search(r"saves up to 617 µs .* if each start takes 1.23 µs, as a whole launch of prepare does", starts)
     assert re.search(r"\(6 copies in 245\sms.*saves up to 163\sms", told["k20c-gpu-summary-no-type-column.csv"])
+
+
+def test_what_a_saving_is_a_share_of_stands_on_the_screen(screens):
+    for name, _, view in screens:
+        for whole in re.findall(r"% of ([\d.]+\s\S+)\)", what_to_try(view).text):
+            told = " ".join([headline(view).text, headline(view).lead, gaps_sentence(view)])
+            assert whole in told, (name, whole, told)
+
+
+def test_a_unit_that_is_busy_is_relieved_before_accuracy_is_lost(screens):
+    told = {name: what_to_try(view).text.replace("\u202f", " ") for name, _, view in screens}
+    assert told["rtxpro6000-text-cublas-fp16.txt"].startswith("move fewer L2 bytes (L2 is 89 % busy; larger tiles")
 
 
 STRANGE = ("SM overhead", "its default", "recovered from", "operands", "campaigns", "nor its time")

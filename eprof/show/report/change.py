@@ -16,7 +16,7 @@ class Try(Struct, frozen=True):
 
     In s where no joules are known. each: what shrinks by degrees, "less time": `saves` is then for each tenth of it.
     most: what can be saved, however far it shrinks, and why no more. of_all: what shares are of, if not what the
-    kernels take.
+    kernels take. costs_accuracy: whether results change.
     """
 
     act: str
@@ -27,6 +27,7 @@ class Try(Struct, frozen=True):
     each: str = ""
     most: float | None = None
     why: str = ""
+    costs_accuracy: bool = False
 
     @property
     def _high(self) -> float:
@@ -45,6 +46,11 @@ class Try(Struct, frozen=True):
     def likely(self) -> float:
         """What a change is ranked by: what may be hoped for, at the middle of its ends."""
         return self._hoped * self.saves / (self._high or math.inf)
+
+    @property
+    def reach(self) -> float:
+        """The most that a change may save, as far as that is known."""
+        return max(self._hoped, self.most or 0.0)
 
     def is_worth_it(self, everything: float) -> bool:
         """Whether it may save as much as is worth a try: half of what can be saved at most."""

@@ -56,6 +56,10 @@ def gaps_sentence(view: View) -> str:
         parts.append(f"no {view.nouns.kernel} ran for {quantity(idle_s, 's')}{about}{joules}")
     if gaps.copies_s >= least_s:
         parts.append(_of_copies(view, gaps, idle_s >= least_s))
+    if parts and not view.to_meter:
+        everything, unit = everything_of(view)
+        whole = quantity(everything + Between.of(view).whole, unit)
+        parts.append(f"with the {view.nouns.kernels} {whole} in all{_left_out(gaps)}")
     if gaps.before_s >= view.time.or_zero > 0:
         parts.append(f"before the first {view.nouns.kernel} {quantity(gaps.before_s, 's')} passed, once")
     text = "; ".join(parts)
@@ -146,13 +150,23 @@ class Between(NamedTuple):
         return (self.waiting_s + self.copying_s) * self.power
 
 
+def everything_of(view: View) -> tuple[float, str]:
+    """What changes save a share of: the counted energy, or the time where none is known; and its unit."""
+    if view.has_energy:
+        return view.counted_energy(view.document).or_zero, "J"
+    return view.time.or_zero, "s"
+
+
 def closed(view: View, between: Between) -> Iterator[Closed]:
     """What closes gaps between kernels, and what copies less or faster, as far as the trace tells what is reachable."""
     gaps = view.document.gaps or NOTHING_TOLD
-    left_out = when(gaps.first_s > WORTH_IT * (gaps.time_s or 0.0), ", first launches left out")
-    yield from (each._replace(beside=left_out) for each in _waiting(view, gaps, between.waiting_s))
+    yield from (each._replace(beside=_left_out(gaps)) for each in _waiting(view, gaps, between.waiting_s))
     if between.copying_s:
         yield from _copying(view, gaps, between.copying_s)
+
+
+def _left_out(gaps: schema.Gaps) -> str:
+    return when(gaps.first_s > WORTH_IT * (gaps.time_s or 0.0), ", first launches left out")
 
 
 def _waiting(view: View, gaps: schema.Gaps, waiting_s: float) -> Iterator[Closed]:

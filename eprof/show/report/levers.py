@@ -23,7 +23,7 @@ from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of
 from eprof.show.report.change import LITTLE, TENTH, Try
 from eprof.show.report.first_screen import CACHED, SHORT_S, WASTED, requested_of
-from eprof.show.report.gaps import Between, after_the_start, closed
+from eprof.show.report.gaps import Between, after_the_start, closed, everything_of
 from eprof.show.report.loops import (
     better_loops,
     fewer_cycles,
@@ -71,17 +71,25 @@ _REMEDIES = {
 
 def worth_trying(view: View) -> list[str]:
     """All changes that are worth it, with what each saves, the largest first."""
-    everything, unit = _everything(view)
+    everything, unit = everything_of(view)
     return [change.text(everything, unit) for change in _sorted(view) if change.is_worth_it(everything)]
 
 
 def _sorted(view: View) -> list[Try]:
-    return sorted(_levers(view), key=lambda change: -change.likely)
+    """Those that are worth it first, by size; what costs accuracy last, if it saves less than twice what others may."""
+    everything, changes = everything_of(view)[0], list(_levers(view))
+    exact = [change.reach for change in changes if change.is_worth_it(everything) and not change.costs_accuracy]
+
+    def rank(change: Try) -> tuple[bool, bool, float]:
+        is_last = change.costs_accuracy and change.likely < 2 * max(exact, default=0.0)
+        return not change.is_worth_it(everything), is_last, -change.likely
+
+    return sorted(changes, key=rank)
 
 
 def what_to_try(view: View) -> Point:
     """What to try: the change that saves most, and what to collect where too little was counted to tell."""
-    changes, (everything, unit) = _sorted(view), _everything(view)
+    changes, (everything, unit) = _sorted(view), everything_of(view)
     is_worth_it = bool(changes) and changes[0].is_worth_it(everything)
     texts = [of_loops(view)]
     if is_worth_it:
@@ -98,13 +106,6 @@ def what_to_try(view: View) -> Point:
     if not changes:
         return Point("Try", "nothing: no change that eprof knows saves energy here")
     return Point("Try", f"nothing: the best change saves {percent(changes[0].likely / everything)} ({changes[0].act})")
-
-
-def _everything(view: View) -> tuple[float, str]:
-    """What changes save a share of: the counted energy, or the time where none is known; and its unit."""
-    if view.has_energy:
-        return view.counted_energy(view.document).or_zero, "J"
-    return view.time.or_zero, "s"
 
 
 def _how_to_price(view: View) -> str:
@@ -163,13 +164,13 @@ def _how_to_count(view: View, has_advice: bool) -> str:
 
 def _levers(view: View) -> Iterator[Try]:
     """All levers that the page knows, each with the J that it saves; in s where no joules are known."""
-    if not _everything(view)[0]:
+    if not everything_of(view)[0]:
         return
     between = Between.of(view)
     for change in closed(view, between):
         saved = change.saved_s * between.power
         ends = (saved * (not change.is_most), saved)
-        yield Try(change.act, saved, ends, change.beside, _everything(view)[0] + between.whole)
+        yield Try(change.act, saved, ends, change.beside, everything_of(view)[0] + between.whole)
     yield from _longer_launches(view)
     if view.above.value is None or counted_alone(view):
         return
@@ -206,7 +207,7 @@ def _longer_launches(view: View) -> Iterator[Try]:
     act = f"do more in each {view.nouns.launch} of {view.label(view.kernels[largest])} (now {now}){more}"
     change = Try(act, TENTH * sum(taken.values()), each="less time")
     if most < _NEARLY_ALL * sum(taken.values()):
-        why = f"without their starts, of {quantity(start_s, 's')} at most (all that one of {name} takes)"
+        why = f"if each start takes {quantity(start_s, 's')}, as a whole {view.nouns.launch} of {name} does"
         change = replace(change, most=most, why=why)
     yield change
 
@@ -234,7 +235,7 @@ def _other_clocks(view: View) -> Iterator[Try]:
     if acts:
         time = _time_of(growth(lowest.time_s, here.time_s))
         voltages = phrase(", core voltages {}", (clocks.voltages or "").partition(",")[0])
-        ends = [share * _everything(view)[0] for share in saves]
+        ends = [share * everything_of(view)[0] for share in saves]
         yield Try(" and ".join(acts), ends[0], (ends[0], ends[-1]), f"{time}, modelled{voltages}")
 
 
@@ -266,7 +267,7 @@ def _narrower_types(view: View) -> Iterator[Try]:
                 continue
             by_time, time = _by_time(view, kernels, {"sm": 0.5})  # tensor cores do twice the flops
             act = f"use {' for '.join(names)} on tensor cores, if accurate enough"
-            yield Try(act, saves + by_time, beside=time)
+            yield Try(act, saves + by_time, beside=time, costs_accuracy=True)
     single, double = (view.charges.get(f"fp{bits}_fma") for bits in (32, 64))
     doubles_j = view.joules_of("fp64")
     if doubles_j and single and double and 0 < single.pj < double.pj:
@@ -275,9 +276,10 @@ def _narrower_types(view: View) -> Iterator[Try]:
         ends, faster_s = _ends(view, "fp64", saves), _faster_in_fp32_s(view)
         sooner = (view.constant_w or 0.0) * faster_s
         if ends:
-            ends = ends[0] + sooner, min(ends[1] + sooner, _everything(view)[0])
+            ends = ends[0] + sooner, min(ends[1] + sooner, everything_of(view)[0])
         time = _time_of(-faster_s / (view.time.value or math.inf))
-        yield Try(f"use FP32 for FP64, if accurate enough{where}", saves + sooner, ends, time)
+        act = f"use FP32 for FP64, if accurate enough{where}"
+        yield Try(act, saves + sooner, ends, time, costs_accuracy=True)
         yield from _fewer_divisions(view)
     yield from _onto_tensor_cores(view, has)
 
@@ -333,7 +335,7 @@ def _onto_tensor_cores(view: View, has: set[str]) -> Iterator[Try]:
     saves = joules * (1 - 2 * tensor.pj / fma.pj)
     if saves > 0:
         name = COUNTS[word].label.removeprefix("Tensor ")
-        yield Try(f"multiply on tensor cores, in {name}, if accurate enough", saves)
+        yield Try(f"multiply on tensor cores, in {name}, if accurate enough", saves, costs_accuracy=True)
 
 
 def _fused(view: View) -> Iterator[Try]:
@@ -416,7 +418,7 @@ def _fewer_bytes(view: View) -> Iterator[Try]:
             is_it = answer.question == f"{group}=-20%" and not time and not view.is_modelled
             if is_it and answer.change_share and answer.time_share and not _is_held_elsewhere(view, group):
                 # Constant power, whatever a byte costs: all of it where kernels are near the roofline, else up to that.
-                most_j = max(-answer.change_share * _everything(view)[0] / 2 - saves, 0.0)
+                most_j = max(-answer.change_share * everything_of(view)[0] / 2 - saves, 0.0)
                 time = _time_of(answer.time_share / 2)
                 least_j = most_j * _is_near_the_roofline(view)
                 most_of_all_j = most_j * gone_j / high
@@ -426,7 +428,7 @@ def _fewer_bytes(view: View) -> Iterator[Try]:
         act = f"move fewer {view.in_prose(group)} bytes{bracketed(how)}"
         change = Try(act, sum(ends) / 2, ends, time, each="fewer")
         if why and (group == "dram" or least_j == most_j):
-            change = replace(change, most=min(gone_j + most_of_all_j, _everything(view)[0]), why=why)
+            change = replace(change, most=min(gone_j + most_of_all_j, everything_of(view)[0]), why=why)
         yield change
 
 
@@ -545,7 +547,7 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
 
 def _ends(view: View, group: str, saves: float) -> tuple[float, float] | None:
     """What a change of a part saves at least and at most, where the prices leave that open."""
-    pair, value, everything = known(view.interval(group)), view.groups[group].value, _everything(view)[0]
+    pair, value, everything = known(view.interval(group)), view.groups[group].value, everything_of(view)[0]
     interval = view.document.interval_j
     if pair is None or not value or view.is_certain(group) or interval and group in interval.uncounted:
         return None
