@@ -64,6 +64,8 @@ def test_an_interval_holds_what_is_counted_and_ends_where_the_board_does(screens
         low, high = interval_j.total
         total = view.energy("total").value or 0.0
         assert low <= total, name
+        parts = [interval_j.computation, interval_j.data, interval_j.constant, *interval_j.groups.values()]
+        assert max(part[0] for part in parts if part) <= low, "no part is surely more than all may be"
         if high is None:
             continue
         assert low < high and total <= high * (1 + 1e-9), (name, total, high)
