@@ -282,6 +282,16 @@ def test_a_unit_that_is_busy_is_relieved_before_accuracy_is_lost(screens):
     assert told["rtxpro6000-text-cublas-fp16.txt"].startswith("move fewer L2 bytes (L2 is 89 % busy; larger tiles")
 
 
+def test_what_a_kernel_waits_for_is_told_where_a_log_tells_it(screens):
+    told = {name: (what_to_try(view).text.replace("\u202f", " "), view) for name, _, view in screens}
+    text, view = told["l4-text-fp16-mma-16384-seconds.txt"]  # no stalls were counted
+    assert text.startswith("move fewer DRAM bytes (larger tiles in shared memory and registers: a launch moves 2.20 TB")
+    text, view = told["sm120-cutlass-basic-rules-body-items.csv"]
+    assert text.startswith("build cutlass gemm fp16 128x256x32 for this GPU")
+    simt = [structs.replace(kernel, name="Gemm<MmaPipelined<MmaSimtPolicy>>") for kernel in view.kernels]
+    assert "for this GPU" not in " ".join(worth_trying(View(structs.replace(view.document, kernels=simt))))
+
+
 STRANGE = ("SM overhead", "its default", "recovered from", "operands", "campaigns", "nor its time")
 
 
@@ -429,7 +439,7 @@ def test_multiprocessors_tell_the_board_of_a_log_that_names_none(screens):
         ),
         (
             "cc80-details-page-rules-estimated-speedup.csv",
-            r"more blocks .*, with fewer registers a thread \(108 for 108 multiprocessors, occupancy 12 %\)",
+            r"more blocks .*, with less work .* it spills registers, so split it \(108 for 108 multiprocessors, occupancy 12 %\)",
             "with multiprocessors always busy",  # 32 % so; and a block's registers are all that one holds
         ),
         ("h100-sxm-text-cublas-tf32.txt", r"FP16 for TF32 on tensor cores and in memory", "22 to 50 % less time"),

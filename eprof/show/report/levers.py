@@ -57,6 +57,7 @@ _NARROWER = (
 )
 _SINCE = {"tensor_fp16": 7.0, "tensor_tf32": 8.0, "tensor_bf16": 8.0, "tensor_fp8": 8.9, "tensor_fp4": 10.0}
 _BEYOND_WMMA = 8.9  # compute capabilities whose newer types CUDA's fragments (nvcuda::wmma) do not have
+_MEMORY_B = 288e9  # of a B300, the most that a GPU holds: a launch that moves more moves the same bytes again
 _STREAMED = 1.0  # flops a byte, below which a kernel hardly reuses what it reads
 _REUSED = 2.0  # bytes of L1 or shared memory for each of DRAM: below, each is used about once
 _REMEDIES = {
@@ -470,11 +471,14 @@ def _least_left(view: View, group: str) -> tuple[list[float], str]:
     left = [0.0] * len(moved)
     if not _is_closed(view, group):  # how the tiles of a library follow each other is its own
         left = [least_bytes(view, kernel) / of for kernel, of in zip(view.kernels, moved, strict=True)]
+    held = [_MEMORY_B * kernel.launches / of for kernel, of in zip(view.kernels, moved, strict=True)]
     joules = view.joules_by_kernel(group)
-    why = "with types half as wide"
-    if left[max(range(len(joules)), key=joules.__getitem__)]:
+    most, why = max(range(len(joules)), key=joules.__getitem__), "with types half as wide"
+    if left[most]:
         why = "with each operand moved once"
-    return [min(share or _NARROWED, 1.0) for share in left], why
+    elif held[most] < _NARROWED:
+        why = f"with each byte of {quantity(_MEMORY_B, 'B')} moved once"
+    return [min(share or _NARROWED, bound, 1.0) for share, bound in zip(left, held, strict=True)], why
 
 
 def _is_near_the_roofline(view: View) -> bool:
@@ -536,6 +540,10 @@ def _remedy(view: View, group: str) -> str:
         return "store narrower types, or fuse what comes before and after it"
     if least_bytes(view, kernel):
         return "larger tiles, or blocks in an order that reuses what L2 holds"
+    each_b = view.summed(kernel, DRAM).or_zero / kernel.launches
+    if each_b > _MEMORY_B:
+        told = f"a {view.nouns.launch} moves {quantity(each_b, 'B')}, more than any GPU's memory holds"
+        return f"larger tiles in shared memory and registers: {told}"
     fused = f"fuse the {view.nouns.kernel} with its neighbour"
     if len(view.kernels) > 1:
         fused = f"fuse {view.nouns.kernels} that pass arrays on"
