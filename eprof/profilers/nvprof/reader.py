@@ -350,7 +350,7 @@ class Walk:
             if reason is not None:
                 raise LogError(f"{source.path}: {reason}{damaged}")
             example = phrase(" (one says: {})", seen.example_skipped)
-            instead = "give the log as the profiler wrote it"
+            instead = "give a log as one of them writes it, or let `eprof run PROGRAM` make one"
             if _OF_POWER.match(example):
                 instead = "watts measured elsewhere go beside a profiler's log, as --energy J (watts times seconds)"
             raise UnknownLogError(
