@@ -12,6 +12,7 @@ from eprof.base.kernels import bare
 from eprof.base.known import gathered
 from eprof.base.labels import labels
 from eprof.base.text import few, listed, when
+from eprof.base.version import __version__
 from eprof.base.vocabulary import BYTES, COUNTS
 from eprof.commands.diff.changes import (
     APPEARED,
@@ -104,6 +105,8 @@ def unlike(changes: Changes) -> list[Unlike]:
     before, after = _facts(old), _facts(new)
     is_on_both = np.all(np.array(changes.launches) > 0, axis=0)
     pairs = [
+        ("repeats", *_repeats(changes)),
+        ("counters", few(_other_formulas(changes), 2), ""),
         ("arguments", *_apart(_words(old), _words(new))),
         *((what, before[what], after[what]) for what in before if what in after),
         ("clocks", *_clocks(old, new)),
@@ -113,8 +116,9 @@ def unlike(changes: Changes) -> list[Unlike]:
     before_n, after_n = (float(launches[is_on_both].sum()) for launches in changes.launches)
     if not math.isclose(before_n, after_n, rel_tol=_SAME_LAUNCHES):
         differing["launches"] = Unlike("launches", f"{before_n:g}", f"{after_n:g}")
-    if "costs" in differing:
-        differing.pop("setting", None)
+    for what, implied in (("costs", "setting"), ("profiler", "counters"), ("gpu", "counters")):
+        if what in differing:
+            differing.pop(implied, None)
     return list(differing.values())
 
 
@@ -124,6 +128,35 @@ def _apart(old: Iterable[str] | None, new: Iterable[str] | None) -> tuple[str, s
         return "", ""
     before, after = Counter(old), Counter(new)
     return shlex.join((before - after).elements()), shlex.join((after - before).elements())
+
+
+def _repeats(changes: Changes) -> list[str]:
+    """By how much the repeats of each side differ in what they count: they are hardly runs of one program then."""
+    texts = []
+    for side, repeats in ((changes.old_side, changes.old_repeats), (changes.new_side, changes.new_repeats)):
+        totals = np.array([known_or_zero(grid.number[:, :TIME]).sum(axis=0) for grid in repeats])
+        least, most = totals.min(axis=0), totals.max(axis=0)
+        apart = np.where(FOLLOWS_TIME[:TIME] | (most < _WORTH * most.max(initial=0.0)), 0.0, most - least)
+        share = np.divide(apart, most, out=np.zeros_like(apart), where=most > 0)
+        column = int(share.argmax())
+        differ = f"{side.nouns.label(WORDS[column])} by {percent(float(share[column]))}"
+        texts.append(when(share[column] > _ALIKE, differ))
+    return texts
+
+
+def _other_formulas(changes: Changes) -> list[str]:
+    """The counts that the two sides make from other counters: their difference is partly one of method."""
+    differ = []
+    for column, word in enumerate(COUNTS):
+        if FOLLOWS_TIME[column]:  # cycles may be made of time, at the clock and for the cores of each run
+            continue
+        counted = all((np.nan_to_num(grid.number[:, column]) > 0).any() for _, grid in changes.sides)
+        old, new = (
+            {way.formula for way in side.first.counts.how.get(word, ()) if way.formula} for side, _ in changes.sides
+        )
+        if counted and old and new and not old & new:
+            differ.append(changes.old_side.nouns.label(word))
+    return differ
 
 
 def _words(side: Side) -> list[str] | None:
@@ -162,11 +195,16 @@ def _facts(side: Side) -> dict[str, str]:
     """What may be unlike of a side: its GPU, its prices, and what the modelled time of a simulated device rests on."""
     gpus = sorted({part.device.name for part in side.first.profile.counted if part.device.name})
     facts = {"gpu": listed(gpus or [""])}
+    if names := {part.definition.name.partition("/")[0] for part in side.first.profile.counted} - {"none"}:
+        facts["profiler"] = listed(sorted(names))
     if side.tables:
         facts["costs"] = listed([costs.name for costs in side.tables])
         facts["setting"] = listed([costs.setting.label for costs in side.tables])
     if side.efficiency is not None:
         facts["efficiency"] = f"{side.efficiency:g}"
+    facts["eprof"] = __version__
+    if (saved := side.first.profile.priced_as) is not None and saved.path.suffix == ".json":  # a report's, read back
+        facts["eprof"] = str(saved.manifest["eprof"])
     return {what: fact for what, fact in facts.items() if fact}
 
 
@@ -182,10 +220,8 @@ def warnings(
         *_devices(changes),
         *_programs(changes),
         *_left_out(changes, left_out, lost),
-        *_formulas(changes),
         *_matches(changes),
         *notes,
-        *_repeats(changes),
         *_noise(changes),
         *_of_sides(changes.old_side, changes.new_side),
     ]
@@ -255,25 +291,6 @@ def _left_out(changes: Changes, left_out: Sequence[Uncompared], lost: Sequence[U
         yield f"Not known on either side, and not in the change: {', '.join(words)} ({why})."
 
 
-def _formulas(changes: Changes) -> Iterator[str]:
-    """A warning on counts that the two sides make from other counters: their difference is partly one of method."""
-    differ = []
-    for column, word in enumerate(COUNTS):
-        if FOLLOWS_TIME[column]:  # cycles may be made of time, at the clock and for the cores of each run
-            continue
-        counted = all((np.nan_to_num(grid.number[:, column]) > 0).any() for _, grid in changes.sides)
-        old, new = (
-            {way.formula for way in side.first.counts.how.get(word, ()) if way.formula} for side, _ in changes.sides
-        )
-        if counted and old and new and not old & new:
-            differ.append(changes.old_side.nouns.label(word))
-    if differ:
-        yield (
-            f"Counted from other counters in OLD than in NEW: {few(differ, _FEW)}; part of their change may be that. "
-            "Collect both with the same counters."
-        )
-
-
 def _matches(changes: Changes) -> Iterator[str]:
     """Warnings on kernels that may not be the same, and on those launched another number of times."""
     similar, differ = [], []
@@ -292,21 +309,6 @@ def _matches(changes: Changes) -> Iterator[str]:
     if differ:
         launch = changes.old_side.nouns.launch.capitalize()
         yield f"{launch}ed another number of times: {few(differ, _FEW)}; the change holds that too."
-
-
-def _repeats(changes: Changes) -> Iterator[str]:
-    """A warning on repeats of a side that differ in what they count: they are hardly runs of one program."""
-    for side, repeats in ((changes.old_side, changes.old_repeats), (changes.new_side, changes.new_repeats)):
-        totals = np.array([known_or_zero(grid.number[:, :TIME]).sum(axis=0) for grid in repeats])
-        least, most = totals.min(axis=0), totals.max(axis=0)
-        apart = np.where(FOLLOWS_TIME[:TIME] | (most < _WORTH * most.max(initial=0.0)), 0.0, most - least)
-        share = np.divide(apart, most, out=np.zeros_like(apart), where=most > 0)
-        column = int(share.argmax())
-        if share[column] > _ALIKE:
-            yield (
-                f"The repeats of {side.label} differ in their counts, {side.nouns.label(WORDS[column])} by "
-                f"{percent(float(share[column]))}: these are means over unlike runs. Are they of one program and input?"
-            )
 
 
 def _noise(changes: Changes) -> Iterator[str]:
