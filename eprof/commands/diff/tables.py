@@ -199,9 +199,8 @@ def left_out(document: Document) -> Table | None:
     label = document.nouns.label
     rows = [
         Row([label(word.what), word.why, Quantity(word.old_j, "J"), Quantity(word.new_j, "J")])
-        for word in document.uncompared
+        for word in (*document.uncompared, *document.unknown)
     ]
-    rows += [Row([label(word.what), word.why, Quantity(None), Quantity(None)]) for word in document.unknown]
     if not rows:
         return None
     return Table([*texts("count", "why"), *numbers("known of OLD", "known of NEW")], rows)

@@ -31,7 +31,7 @@ from eprof.commands.diff.changes import (
     known_sum,
 )
 from eprof.commands.diff.matching import SIMILAR
-from eprof.commands.diff.schema import Uncompared, Unknown, Unlike
+from eprof.commands.diff.schema import LeftOut, Unlike
 from eprof.show.words.numbers import percent
 
 _FEW = 4
@@ -46,7 +46,7 @@ _SAME_LAUNCHES = 0.01
 # --------------------------------------------------------------------------------------------------------- left out
 
 
-def uncompared(changes: Changes) -> list[Uncompared]:
+def uncompared(changes: Changes) -> list[LeftOut]:
     """Words left out of the change that one side knows, in how many kernels, what each side knows, and why."""
     old, new = changes.old_side.costs, changes.new_side.costs
     are_other_books = old is not None and new is not None and old.books != new.books
@@ -58,11 +58,11 @@ def uncompared(changes: Changes) -> list[Uncompared]:
             lacking = ((side, grid) for side, grid in changes.sides if (grid.state[rows, column] != KNOWN).any())
             why = "; ".join(_lacks(side, grid, rows, column) for side, grid in lacking)
         old_j, new_j = (known_sum(grid.joules[rows, column]) for _, grid in changes.sides)
-        left_out.append(Uncompared(WORDS[column], int(rows.sum()), old_j, new_j, why))
+        left_out.append(LeftOut(WORDS[column], int(rows.sum()), old_j, new_j, why))
     return left_out
 
 
-def unknown(changes: Changes) -> list[Unknown]:
+def unknown(changes: Changes) -> list[LeftOut]:
     """Words left out of the change, whose energy neither side knows."""
     left_out = []
     for column in np.flatnonzero(changes.unknown.any(axis=0)).tolist():
@@ -75,7 +75,7 @@ def unknown(changes: Changes) -> list[Unknown]:
             why = "counted, but without a price"
         elif not is_counted.any():
             why = "not counted on either side"
-        left_out.append(Unknown(WORDS[column], int(rows.sum()), why))
+        left_out.append(LeftOut(WORDS[column], int(rows.sum()), None, None, why))
     return left_out
 
 
@@ -211,9 +211,7 @@ def _facts(side: Side) -> dict[str, str]:
 # --------------------------------------------------------------------------------------------------------- warnings
 
 
-def warnings(
-    changes: Changes, left_out: Sequence[Uncompared], lost: Sequence[Unknown], notes: Sequence[str]
-) -> list[str]:
+def warnings(changes: Changes, left_out: Sequence[LeftOut], lost: Sequence[LeftOut], notes: Sequence[str]) -> list[str]:
     """Warnings of a comparison, what bears on every number first. notes: those of the matching."""
     sentences = [
         *_meters(changes.old_side, changes.new_side),
@@ -278,7 +276,7 @@ def _programs(changes: Changes) -> Iterator[str]:
             yield f"Only in {side.label}: {few(labels(names, 60), _FEW)}. {own}; {by_hand}"
 
 
-def _left_out(changes: Changes, left_out: Sequence[Uncompared], lost: Sequence[Unknown]) -> Iterator[str]:
+def _left_out(changes: Changes, left_out: Sequence[LeftOut], lost: Sequence[LeftOut]) -> Iterator[str]:
     if changes.old_side.costs is None and changes.new_side.costs is None:
         yield "No cost table prices these logs, so energy is not compared; choose one with --costs (see `eprof costs`)."
         return

@@ -604,8 +604,7 @@ def trust(document: Document) -> str:
     simulated = when(counts, f"{nouns.simulated} simulated"), when(time, "time modelled")
     # Marks that all numbers have stand beside none of them.
     shared = shared_by_changes(document)
-    words = [*(lost.what for lost in document.uncompared), *(lost.what for lost in document.unknown)]
-    left_out = list(dict.fromkeys(map(nouns.label, words)))
+    left_out = list(dict.fromkeys(nouns.label(lost.what) for lost in (*document.uncompared, *document.unknown)))
     similar = sum(kernel.match is not None and kernel.match.how == SIMILAR for kernel in document.kernels)
     parts = [
         grade,
