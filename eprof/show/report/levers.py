@@ -41,7 +41,7 @@ from eprof.show.report.waiting import CLOSED, EXCESS, NEAR, busy, less_waiting, 
 from eprof.show.words.badges import Amount
 from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
-from eprof.show.words.numbers import NARROW, more_or_less, percent, plain, quantity
+from eprof.show.words.numbers import NARROW, more_or_less, percent, percent_span, plain, quantity
 
 _LITTLE_TIME = 0.01  # of it: a change of less is not worth a word
 _MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
@@ -244,11 +244,21 @@ def _time_of(share: float | None) -> str:
     return f", {more_or_less(share)} time"
 
 
+def _less_time(view: View, least_s: float, most_s: float) -> str:
+    least, most = (saved_s / (view.time.value or math.inf) for saved_s in (least_s, most_s))
+    if most < _LITTLE_TIME:
+        return ""
+    return f", {when(least < _LITTLE_TIME, f'up to {percent(most)}') or percent_span(least, most)} less time"
+
+
 # ---------------------------------------------------------------------------------------------------- types
 
 
 def _narrower_types(view: View) -> Iterator[Try]:
-    """Narrower types that this GPU has and the table prices: on tensor cores, in their stead, FP32 for FP64."""
+    """Narrower types that this GPU has and the table prices: on tensor cores, in their stead, FP32 for FP64.
+
+    From operands that stay as wide in memory to such that are stored so, and move half the bytes.
+    """
     capability = 0.0
     with suppress(ValueError):
         capability = float(view.document.device.capability or "")
@@ -264,26 +274,40 @@ def _narrower_types(view: View) -> Iterator[Try]:
             kernels = [kernel for kernel in view.kernels if view.amount(kernel, wide).value]
             if _SINCE[narrow] >= _BEYOND_WMMA and all("wmma" in kernel.name.lower() for kernel in kernels):
                 continue
-            by_time, time = _by_time(view, kernels, {"sm": 0.5})  # tensor cores do twice the flops
-            act = f"use {' for '.join(names)} on tensor cores, if accurate enough"
-            yield Try(act, saves + by_time, beside=time)
+            # Tensor cores do twice the flops, whatever is moved.
+            (least_j, least_s), (most_j, most_s) = (
+                _ended_sooner(view, kernels, {"sm": _NARROWED, **dict.fromkeys(("l1", "l2", "dram"), left)})
+                for left in (1.0, _NARROWED)
+            )
+            ends = saves + least_j, saves + most_j + _of_narrower_bytes_j(kernels)
+            act = f"use {' for '.join(names)} on tensor cores and in memory, if accurate enough"
+            yield Try(act, ends[0], ends, _less_time(view, least_s, most_s))
     single, double = (view.charges.get(f"fp{bits}_fma") for bits in (32, 64))
     doubles_j = view.joules_of("fp64")
     if doubles_j and single and double and 0 < single.pj < double.pj:
         saves = doubles_j * (1 - single.pj / double.pj)
-        where = bracketed(_mostly_in(view, "fp64"))
-        ends, faster_s = _ends(view, "fp64", saves), _faster_in_fp32_s(view)
-        sooner = (view.constant_w or 0.0) * faster_s
-        if ends:
-            ends = ends[0] + sooner, min(ends[1] + sooner, _everything(view)[0])
-        time = _time_of(-faster_s / (view.time.value or math.inf))
-        yield Try(f"use FP32 for FP64, if accurate enough{where}", saves + sooner, ends, time)
+        kernels = [kernel for kernel in view.kernels if _flops(view, kernel, "fp64") > _flops(view, kernel, "fp32")]
+        low, high = _ends(view, "fp64", saves) or (saves, saves)
+        least_s, most_s = (_faster_in_fp32_s(view, left) for left in (1.0, _NARROWED))
+        least_j, most_j = ((view.constant_w or 0.0) * sooner_s for sooner_s in (least_s, most_s))
+        ends = low + least_j, min(high + most_j + _of_narrower_bytes_j(kernels), _everything(view)[0])
+        act = f"use FP32 for FP64, if accurate enough{bracketed(_mostly_in(view, 'fp64'))}"
+        yield Try(act, saves + least_j, ends, _less_time(view, least_s, most_s))
         yield from _fewer_divisions(view)
     yield from _onto_tensor_cores(view, has)
 
 
-def _faster_in_fp32_s(view: View) -> float:
-    """How much sooner kernels end whose FP64 takes longer, at its peak, than the same flops in FP32, or DRAM."""
+def _of_narrower_bytes_j(kernels: Sequence[schema.Kernel]) -> float:
+    return (1 - _NARROWED) * sum(kernel.energy_j.data or 0.0 for kernel in kernels)
+
+
+def _flops(view: View, kernel: schema.Kernel, precision: str) -> float:
+    words = [(name, flops) for name, flops in FLOPS.items() if name.startswith(precision)]
+    return sum(flops * view.amount(kernel, name).or_zero for name, flops in words)
+
+
+def _faster_in_fp32_s(view: View, left: float) -> float:
+    """How much sooner kernels end that do their FP64 in FP32, as peaks and DRAM go. left: of their bytes."""
     limits = view.document.limits
     if not limits or view.is_modelled or any(machine.of for machine in limits.machines):
         return 0.0  # several GPUs have peaks of their own
@@ -292,14 +316,12 @@ def _faster_in_fp32_s(view: View) -> float:
         return 0.0
     faster_s = 0.0
     for kernel in view.kernels:
-        words = [(name, flops) for name, flops in FLOPS.items() if name.startswith("fp64")]
-        work = sum(flops * view.amount(kernel, name).or_zero for name, flops in words)
-        moved = view.summed(kernel, DRAM).value
-        if moved is None:
+        work, moved = _flops(view, kernel, "fp64"), view.summed(kernel, DRAM).value
+        if moved is None or not work > _flops(view, kernel, "fp32"):
             continue
-        now_s = min(work / peaks["fp64"].peak_flop_per_s, time_of(kernel).or_zero)
-        then_s = max(work / peaks["fp32"].peak_flop_per_s, moved / peaks["fp64"].dram_byte_per_s)
-        faster_s += max(now_s - then_s, 0.0)
+        moved_s = moved / peaks["fp64"].dram_byte_per_s
+        now_s = min(max(work / peaks["fp64"].peak_flop_per_s, moved_s), time_of(kernel).or_zero)
+        faster_s += max(now_s - max(work / peaks["fp32"].peak_flop_per_s, left * moved_s), 0.0)
     return faster_s
 
 
@@ -395,9 +417,8 @@ def _coalesced(view: View) -> Iterator[Try]:
     if any(saved_j.values()):
         most = max(saved_j, key=saved_j.__getitem__)
         told = f"{percent(excess[most])} of the sectors that {view.label(view.kernels[most])} asks for are not used"
-        time = _time_of(-saved_s / (view.time.value or math.inf)).replace(", ", ", up to ", 1)
         most_j = sum(saved_j.values())
-        yield Try(f"coalesce accesses: {told}", most_j, (surely_j, most_j), time)
+        yield Try(f"coalesce accesses: {told}", most_j, (surely_j, most_j), _less_time(view, 0.0, saved_s))
 
 
 def _fewer_bytes(view: View) -> Iterator[Try]:
@@ -470,15 +491,21 @@ def _is_held_elsewhere(view: View, group: str) -> bool:
 
 
 def _by_time(view: View, kernels: Sequence[schema.Kernel], *lefts: Mapping[str, float]) -> tuple[float, str]:
-    """What kernels save that end sooner, where units that hold them back do only so much; and the price in time.
+    """What kernels save that end sooner, as `_ended_sooner`; and the price in time."""
+    saved_j, saved_s = _ended_sooner(view, kernels, *lefts)
+    return saved_j, _less_time(view, saved_s, saved_s)
+
+
+def _ended_sooner(view: View, kernels: Sequence[schema.Kernel], *lefts: Mapping[str, float]) -> tuple[float, float]:
+    """The J and s that kernels save where units that hold them back do only so much.
 
     lefts: of each kernel the shares of work that are left, by unit; or of all the same.
     """
     if view.is_modelled:
-        return 0.0, ""
+        return 0.0, 0.0
     shares = [(kernel, sooner(kernel, left)) for kernel, left in zip(kernels, cycle(lefts), strict=False)]
     saved_s = sum(share * time_of(kernel).or_zero for kernel, share in shares)
-    return sum(share * timed_j(kernel) for kernel, share in shares), _time_of(-saved_s / (view.time.value or math.inf))
+    return sum(share * timed_j(kernel) for kernel, share in shares), saved_s
 
 
 def _fewer_uncounted_bytes(view: View) -> Iterator[Try]:
