@@ -1,7 +1,7 @@
 """What to try of a CPU's functions: optimisation, vectors, tiles, blocks that stay in caches; less work for Python."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -196,7 +196,8 @@ def fewer_misses(view: View) -> Iterator[Try]:
     for kernel in view.kernels:
         waits_j = view.waits(kernel.counts) * _cycles_j(kernel)
         if view.waits(kernel.counts) >= _HELD and waits_j:
-            line = max(kernel.lines or [kernel], key=lambda line: _waited(view, line.counts))
+            lines: Sequence[schema.Kernel | schema.Line] = kernel.lines or [kernel]
+            line = max(lines, key=lambda line: _waited(view, line.counts))
             dram_j = kernel.counts.get("dram_read", _UNKNOWN).energy_j or 0.0
             how, told = _use_of_lines(line.counts)
             name = view.label(kernel) + phrase(" at {}", getattr(line, "place", ""))
