@@ -27,6 +27,7 @@ from eprof.show.report.gaps import Between, after_the_start, closed
 from eprof.show.report.loops import (
     better_loops,
     fewer_cycles,
+    fewer_misses,
     has_wide_vectors,
     is_interpreted,
     is_of_library,
@@ -179,7 +180,7 @@ def _levers(view: View) -> Iterator[Try]:
         yield Try(loop.act, (loop.least_j + loop.most_j) / 2, (loop.least_j, loop.most_j))
     for levers in (
         *(_narrower_types, _fused, _asked_for, _fewer_bytes, _fewer_uncounted_bytes, _fewer_instructions),
-        *(_fewer_conflicts, less_waiting, fewer_cycles),
+        *(_fewer_conflicts, less_waiting, fewer_cycles, fewer_misses),
     ):
         yield from levers(view)
 
