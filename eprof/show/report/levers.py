@@ -37,7 +37,7 @@ from eprof.show.report.loops import (
     without_interpreter,
 )
 from eprof.show.report.products import cheaper_kernels, least_bytes
-from eprof.show.report.trust import counted_alone, lacks_some
+from eprof.show.report.trust import counted_alone, lacks_most, lacks_some
 from eprof.show.report.view import DRAM, FAMILY_OF, FLOPS, View, time_of
 from eprof.show.report.waiting import CLOSED, EXCESS, NEAR, busy, less_waiting, sooner, timed_j
 from eprof.show.words.badges import Amount
@@ -140,7 +140,7 @@ def _how_to_tell_work(document: schema.Profile) -> str:
     names = [log.path.rpartition("/")[2] for log in document.inputs]
     if len(names) == 2:
         return f"tell work from idle power, if one of the two is of the idle machine: `eprof diff {' '.join(names)}`"
-    count = "perf stat -a -x, -o idle.csv -e power/energy-pkg/,cycles,instructions sleep 20"
+    count = "perf stat -a -x, -o idle.csv -e duration_time,power/energy-pkg/,cycles,instructions sleep 20"
     return f"tell work from idle power: `{count}` on the idle machine, then `eprof diff idle.csv {names[0]}`"
 
 
@@ -148,10 +148,12 @@ def _how_to_count(view: View, has_advice: bool) -> str:
     """The one command that counts what decides where the joules go. has_advice: a change is offered already."""
     rest = when(view.above.value is not None, " the rest")
     if view.nouns.is_of_cpu and "retired" in view.words:
+        formats = {log.format.partition("-")[0] for log in view.document.inputs}
         more = "`eprof run PROGRAM` (all that this CPU counts, and its joules)"
-        if any(log.format.startswith("likwid") for log in view.document.inputs):
-            more = "likwid-perfctr -g MEM, and -g FLOPS_DP"
-        return when(not has_advice, f"count the rest: {more}")
+        if formats == {"likwid"} and (groups := _groups_of_likwid(view)):
+            more = " and ".join(f"`likwid-perfctr -g {group}`" for group in groups)
+        is_said = has_advice and not (formats <= {"likwid", "perf"} and lacks_most(view))
+        return when(not is_said, f"count the rest: {more}")
     if view.nouns.is_of_cpu:
         return f"count{rest} with `eprof run PROGRAM`"
     device = view.document.device
@@ -163,6 +165,16 @@ def _how_to_count(view: View, has_advice: bool) -> str:
     # Where several can do it on this GPU, the newest one; where nothing tells which GPU it is, each says for which.
     command, bracket, which = advice.commands(advice.COUNTS, capabilities).rpartition(" or ")[2].partition(" (")
     return f"count{rest} with `{command} PROGRAM`{bracket}{which}"
+
+
+def _groups_of_likwid(view: View) -> list[str]:
+    """The groups of LIKWID that count what a log lacks and the CPU has an event for."""
+    lacks = {
+        group: any(way.formula for way in word.how) or not word.how
+        for group, name in (("MEM", "dram_read"), ("FLOPS_DP", "fp64"))
+        if (word := view.words.get(name)) and word.value.value is None
+    }
+    return [group for group, can_be in lacks.items() if can_be]
 
 
 def _levers(view: View) -> Iterator[Try]:
