@@ -26,9 +26,10 @@ from eprof.show.report.change import LITTLE, TENTH, Try
 from eprof.show.report.first_screen import CACHED, SHORT_S, WASTED, requested_of
 from eprof.show.report.gaps import Between, after_the_start, closed
 from eprof.show.report.loops import (
+    OF_BLOCKS,
     better_loops,
     fewer_cycles,
-    has_wide_vectors,
+    flags,
     is_interpreted,
     is_of_library,
     of_loops,
@@ -564,7 +565,7 @@ def _fewer_uncounted_bytes(view: View) -> Iterator[Try]:
 
 def _remedy(view: View, group: str) -> str:
     if view.nouns.is_of_cpu:
-        return "work on blocks that stay in the caches, or in one loop on what several pass over"
+        return OF_BLOCKS
     joules = view.joules_by_kernel(group)
     kernel = view.kernels[max(range(len(joules)), key=joules.__getitem__)]
     if group != "dram":
@@ -595,14 +596,14 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
         amount = sum(word.energy.or_zero for word in words)
         if amount and not _is_closed(view, group):
             saves, (told, *cycles_j) = TENTH * amount, of_retiring(view)
-            remedy = _REMEDIES[group]
+            remedies = [_REMEDIES[group]]
             if view.nouns.is_of_cpu:
-                remedy = when(not has_wide_vectors(view), "-O3 -march=native; ") + "less work in inner loops"
-            how = "; ".join(filter(None, [_mostly_in(view, group), told, remedy]))
+                remedies = [flags(view), "less work in inner loops"]
+            how = "; ".join(filter(None, [told or _mostly_in(view, group), *remedies]))
             act = f"execute fewer {kind}instructions{bracketed(how)}"
             if any(cycles_j) and group == "other":
                 low, high = (saves + TENTH * joules for joules in cycles_j)
-                fewer = f"fewer, in {when(low < high, 'up to ')}as many fewer cycles"
+                fewer = when(low < high, "fewer, in up to as many fewer cycles") or "fewer, with their cycles,"
                 yield Try(act, (low + high) / 2, (low, high), each=fewer)
                 continue
             yield Try(act, saves, _ends(view, group, saves), each="fewer")
