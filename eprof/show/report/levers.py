@@ -481,10 +481,10 @@ def _fewer_bytes(view: View) -> Iterator[Try]:
         time = time.replace(", ", f", {when(least_j < most_j, 'up to ')}", 1)
         # Where a price is above its middle, so is the total that shares are of.
         most_share = _everything(view)[0] * (1 - min(left))
-        ends = tuple(min(end, TENTH * _everything(view)[0]) for end in (low + least_j, high + most_j))
+        low, high = (min(end, TENTH * _everything(view)[0]) for end in (low + least_j, high + most_j))
         how = "; ".join(filter(None, [_mostly_in(view, group), _remedy(view, group)]))
         act = f"move fewer {view.in_prose(group)} bytes{bracketed(how)}"
-        change = Try(act, sum(ends) / 2, ends, time, each="fewer")
+        change = Try(act, (low + high) / 2, (low, high), time, each="fewer")
         if why and (group == "dram" or least_j == most_j):
             change = replace(change, most=min(gone_j + most_of_all_j, most_share), why=why)
         yield change
