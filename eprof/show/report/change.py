@@ -16,7 +16,7 @@ class Try(Struct, frozen=True):
 
     In s where no joules are known. each: what shrinks by degrees, "less time": `saves` is then for each tenth of it.
     most: what can be saved, however far it shrinks, and why no more. of_all: what shares are of, if not what the
-    kernels take. costs_accuracy: whether results change.
+    kernels take.
     """
 
     act: str
@@ -27,7 +27,6 @@ class Try(Struct, frozen=True):
     each: str = ""
     most: float | None = None
     why: str = ""
-    costs_accuracy: bool = False
 
     @property
     def _high(self) -> float:
