@@ -16,9 +16,8 @@ from eprof.base.gpus import capabilities, normal_name
 from eprof.base.kernels import short
 from eprof.base.known import mapped
 from eprof.base.marks import Mark
-from eprof.base.nouns import Nouns, nouns_of
 from eprof.base.toml import Formula
-from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS, LEVEL_PARTS, PARTS, TENSOR_PARTS
+from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS, LEVEL_PARTS, PARTS, TENSOR_PARTS, Nouns, nouns_of
 from eprof.counts.definition import COMPONENTS, SHARES, SIGNS, SM_COUNT, Counter, Definition, Entry, Told, bracketed
 from eprof.counts.term import Term
 from eprof.logs.rows.log import COUNT, KernelRows, Launches, Log

@@ -72,7 +72,18 @@ class Reading(Struct, frozen=True, dict=True):
     def __call__(self, path: Path, progress: Tell | None = None) -> Log:
         """Read one log, or take it from the cache. Raises LogError. progress: called with the number of new bytes."""
         if is_pipe(path):
-            return self._pipe(path)
+            # Copied first, because readers look at a file's start more than once.
+            import shutil
+            import tempfile
+
+            with tempfile.NamedTemporaryFile(prefix="eprof-") as spool:
+                with path.open("rb") as pipe:
+                    shutil.copyfileobj(pipe, spool)
+                spool.flush()
+                try:
+                    return replace(self._read(Path(spool.name)), path=str(path))
+                except LogError as err:
+                    raise LogError(str(err).replace(spool.name, str(path))) from err
         before = _state(path)
         log = self._kept(path, progress)
         # Deleted meanwhile, it was still read to its end.
@@ -94,20 +105,6 @@ class Reading(Struct, frozen=True, dict=True):
 
     def _read(self, path: Path, progress: Tell | None = None) -> Log:
         return read(path, columns=self.columns, names=self.names, keep=self.keep, progress=progress, parts=self.parts)
-
-    def _pipe(self, path: Path) -> Log:
-        """A log from a pipe, which is copied first, because readers look at a file's start more than once."""
-        import shutil
-        import tempfile
-
-        with tempfile.NamedTemporaryFile(prefix="eprof-") as spool:
-            with path.open("rb") as pipe:
-                shutil.copyfileobj(pipe, spool)
-            spool.flush()
-            try:
-                return replace(self._read(Path(spool.name)), path=str(path))
-            except LogError as err:
-                raise LogError(str(err).replace(spool.name, str(path))) from err
 
 
 def read_all(

@@ -52,7 +52,26 @@ def with_power(
     series = _component(logs.read(str(wanted.path), notes), wanted)
     windows = np.array([event["utc_s"] for event in measured])
     counted_s = pd.DataFrame([rates(event) for event in measured]).fillna(0.0).assign(constant=1.0)
-    series = _in_time(series, windows, counted_s.to_numpy(dtype=np.float64), say)
+    if not series.absolute:
+        raise LogError(
+            f"{series.source}: its times are no dates, so nothing tells what ran when; let the meter write dates or "
+            "seconds since 1970."
+        )
+    first_s, last_s = float(windows.min()), float(windows.max())
+    marks = [Mark("benchmarks", first_s, last_s)]
+    if zone_s := fuse.zone_s(series, marks):
+        say(f"{series.source}: its dates have no zone; moved by {zone_s / 3600:+g} h they meet the benchmarks.")
+        series = series.shifted(zone_s)
+    if series.edges[0] - _SEARCH_S > last_s or series.edges[-1] + _SEARCH_S < first_s:
+        raise LogError(
+            f"{series.source}: has the power from {clock.written(series.edges[0])} to "
+            f"{clock.written(series.edges[-1])} UTC, but the benchmarks ran from {clock.written(first_s)} to "
+            f"{clock.written(last_s)} UTC; give the log of that time."
+        )
+    if offset_s := _offset_s(series, windows, counted_s.to_numpy(dtype=np.float64)):
+        way = {True: "behind", False: "ahead"}[offset_s > 0]
+        say(f"{series.source}: its clock is {abs(offset_s):.1f} s {way}, by what its power would be; moved by that.")
+        series = series.shifted(offset_s)
     for note in notes:
         say(f"{note}.")
     return [_with_power(event, series) for event in events]
@@ -72,31 +91,6 @@ def _component(known: Sequence[Series], wanted: Wanted) -> Series:
         if len(fitting) == 1:
             return known[names.index(fitting[0])]
     raise LogError(f"{wanted.path}: say which of its components the device is, by --component: {listed(names)}.")
-
-
-def _in_time(series: Series, windows: Floats, rates: Floats, say: Callable[[str], None]) -> Series:
-    """The power of the log by the clock of the windows, (n, 2). Raises LogError where it has none of their time."""
-    if not series.absolute:
-        raise LogError(
-            f"{series.source}: its times are no dates, so nothing tells what ran when; let the meter write dates or "
-            "seconds since 1970."
-        )
-    first_s, last_s = float(windows.min()), float(windows.max())
-    marks = [Mark("benchmarks", first_s, last_s)]
-    if zone_s := fuse.zone_s(series, marks):
-        say(f"{series.source}: its dates have no zone; moved by {zone_s / 3600:+g} h they meet the benchmarks.")
-        series = series.shifted(zone_s)
-    if series.edges[0] - _SEARCH_S > last_s or series.edges[-1] + _SEARCH_S < first_s:
-        raise LogError(
-            f"{series.source}: has the power from {clock.written(series.edges[0])} to "
-            f"{clock.written(series.edges[-1])} UTC, but the benchmarks ran from {clock.written(first_s)} to "
-            f"{clock.written(last_s)} UTC; give the log of that time."
-        )
-    if offset_s := _offset_s(series, windows, rates):
-        way = {True: "behind", False: "ahead"}[offset_s > 0]
-        say(f"{series.source}: its clock is {abs(offset_s):.1f} s {way}, by what its power would be; moved by that.")
-        series = series.shifted(offset_s)
-    return series
 
 
 def _offset_s(series: Series, windows: Floats, rates: Floats) -> float:

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from eprof.base import __version__
 from eprof.base.boards import DataSheet, data_sheet
 from eprof.base.errors import EprofError
 from eprof.base.text import listed, phrase, when
-from eprof.base.version import __version__
 from eprof.base.vocabulary import RANDOM
 from eprof.commands.calibrate import results
 from eprof.commands.calibrate.manifest import ZEROS, Capability, capability_of

@@ -7,7 +7,7 @@ So it never gets old.
 import argparse
 from collections.abc import Mapping, Sequence
 
-from eprof.base.version import __version__
+from eprof.base import __version__
 from eprof.cli.options import DEFINITION, GPU, MAPPING, SETTING, TABLE, Commands, Parser, command, split
 
 _BASH = """\

@@ -5,8 +5,8 @@ from itertools import zip_longest
 
 from eprof.base.known import mapped
 from eprof.base.labels import label_of, labels
-from eprof.base.nouns import Nouns, nouns_of
 from eprof.base.text import by_sign, phrase, when
+from eprof.base.vocabulary import Nouns, nouns_of
 from eprof.profile import schema
 from eprof.show.report.roofline import limit_table, limited_by_dram, mended, racing, reached
 from eprof.show.words import costs as costs_words

@@ -72,17 +72,11 @@ def _csv(file: BinaryIO, suffix: str, rows: int | None) -> pd.DataFrame:
         unpacked = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), _PACKED[suffix])
     bounded = io.BufferedReader(_Bounded(unpacked, file), 1 << 18)
     separator, decimal = _written(bounded.peek(_LOOK_BYTES)[:_LOOK_BYTES])
-    return _aligned(pd.read_csv(bounded, skip_blank_lines=False, nrows=rows, sep=separator, decimal=decimal))
-
-
-def _aligned(frame: pd.DataFrame) -> pd.DataFrame:
-    """Measurements whose rows have more cells than the header, which pandas then takes for names of rows.
-
-    Cells too many that are all empty come of a separator at the end of lines; one more in front of every row is a name,
-    as R writes them. Raises ValueError: it is neither, and nothing says which cell is what.
-    """
+    frame = pd.read_csv(bounded, skip_blank_lines=False, nrows=rows, sep=separator, decimal=decimal)
     if isinstance(frame.index, pd.RangeIndex):
         return frame
+    # Pandas takes the first cells of rows that have more than the header for their names. If those at the end are all
+    # empty, they come of a separator there; one more in front of every row is a name, as R writes them.
     more = frame.index.nlevels
     last = frame.iloc[:, -more:]
     if last.isna().all(axis=None):
@@ -218,20 +212,6 @@ def _only(frame: pd.DataFrame, cells: Mapping[str, str], label: str) -> pd.DataF
     return frame
 
 
-def _wrapped(frame: pd.DataFrame, columns: Columns) -> pd.Series:
-    """Where a measured count is above the usual one of its program by a multiple of what a counter holds.
-
-    A row has the sum over threads, so no count is too high by itself; the same program does about the same work.
-    """
-    is_wrapped = pd.Series(False, index=frame.index)
-    program = [frame[name] for name in columns.wraps.get("same", ()) if name in frame]
-    for name in columns.wraps.get("counts", ()):
-        if program and name in frame:
-            count = numbers(frame[name])
-            is_wrapped |= wraps(count - count.groupby(program).transform("median")) > 0
-    return is_wrapped
-
-
 def _noted(measurements: Measurements) -> Measurements:
     """The same with what is to be known of all rows together, whatever file each is from."""
     return replace(measurements, notes=(*measurements.notes, *values.notes(measurements)))
@@ -247,10 +227,16 @@ def _of_frame(
     only: Mapping[str, str] = {},
 ) -> Measurements:
     columns = _mapping(mapping, frame, label, device)
-    # What is usual for a program is told by all of its rows.
-    wrapped = _wrapped(frame, columns)
+    # A row has the sum over threads, so no count is too high by itself; but the same program does about the same work,
+    # and a counter that wrapped is above what all of its rows tell is usual, by a multiple of what it holds.
+    is_wrapped = pd.Series(False, index=frame.index)
+    program = [frame[name] for name in columns.wraps.get("same", ()) if name in frame]
+    for name in columns.wraps.get("counts", ()):
+        if program and name in frame:
+            count = numbers(frame[name])
+            is_wrapped |= wraps(count - count.groupby(program).transform("median")) > 0
     frame = _only(frame, only, label)
-    sheet = _Sheet(frame, columns, label, wrapped.loc[frame.index])
+    sheet = _Sheet(frame, columns, label, is_wrapped.loc[frame.index])
     rows = sheet.rows(reference or values.NO_CLOCKS)
     rates, domains = sheet.rates(rows, without)
     kept = sheet.kept(rows, rates)
