@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from run_support import STAND_INS
 
 from eprof import costs
-from eprof.collect.meters import jetson, meter, nvml, rapl
-from eprof.collect.meters.meter import Meter, counted_energy, integrated
+from eprof.collect.meters import jetson, nvml, rapl, sensors
+from eprof.collect.meters.meter import Meter, Sample, Source, counted_energy, integrated
 from eprof.collect.meters.nvml import visible
-from eprof.collect.meters.source import Sample, Source
 from eprof.counts import counters
 from eprof.profile.plan import plan
 
@@ -204,7 +203,7 @@ def test_a_board_that_does_not_tell_its_uuid_is_measured_all_the_same(stand_in):
 
 
 def test_the_host_is_measured_only_when_asked(monkeypatch):
-    _, reasons = meter.find()
+    _, reasons = sensors.meter()
     assert not any("RAPL" in one for one in reasons)
 
 

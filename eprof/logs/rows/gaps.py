@@ -77,8 +77,6 @@ class _Device(Struct):
     copied: dict[tuple[str, float], int] = field(default_factory=dict)
 
 
-
-
 class Gaps(Struct):
     """Takes the launches of a trace in the order of their starts, piece by piece.
 

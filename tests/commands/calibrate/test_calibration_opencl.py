@@ -15,8 +15,7 @@ from eprof.base.errors import CollectError, LogError
 from eprof.collect import opencl
 from eprof.collect.device import DriverError
 from eprof.collect.meters import hwmon
-from eprof.collect.meters.meter import Meter
-from eprof.collect.meters.source import Nothing
+from eprof.collect.meters.meter import Meter, Nothing
 from eprof.collect.opencl import OpenClGpu, choose
 from eprof.collect.tools import Compiled
 from eprof.commands.calibrate import manifest as manifests
