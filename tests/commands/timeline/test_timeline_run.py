@@ -16,6 +16,7 @@ from run_support import STAND_INS
 from eprof.base.text import visible
 from eprof.cli import main
 from eprof.collect import watch
+from eprof.collect.meters import sensors
 from eprof.collect.meters.meter import Component
 from eprof.collect.watch import Marker, passing
 from eprof.commands.timeline import document as timeline_document
