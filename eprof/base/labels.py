@@ -20,6 +20,7 @@ from msgspec import Struct
 from eprof.base import resources
 from eprof.base.arrays import numbered, numbers_of
 from eprof.base.kernels import ANONYMOUS, expression, own_name, readable, selector
+from eprof.base.known import gathered
 from eprof.base.text import cut, did_you_mean, few, pattern, when
 from eprof.base.toml import Document
 
@@ -225,10 +226,7 @@ def _library_label(text: str) -> str:
 def _told_apart(texts: Sequence[_Text], deepest: int = _DEEPEST) -> list[str]:
     """Labels of the head of each name, and where several have the same one the fewest details that differ."""
     told = [text.head for text in texts]
-    places: dict[str, list[int]] = {}
-    for place, text in enumerate(texts):
-        places.setdefault(text.head, []).append(place)
-    for members in places.values():
+    for members in gathered((text.head, place) for place, text in enumerate(texts)).values():
         if len(members) > 1 and deepest:
             start, end, details = _details([texts[place] for place in members], deepest)
             for place, detail in zip(members, details, strict=True):

@@ -82,7 +82,11 @@ def scaled(rows: Sequence[Row], capability: Capability, device_name: str) -> Sca
     scaled_draws = [_times_factors(prices, factors(prices, place)) for prices, place in zip(drawn, places, strict=True)]
     replicas = {name: [prices[name] for prices in scaled_draws] for name in pj}
     if _TENSOR in used and _TENSOR + ZEROS in used:
-        low_pj, high_pj = (_tensor_pj(used[name], idle_w) for name in (_TENSOR + ZEROS, _TENSOR))
+        # All power above idle: issue and registers are in the price of a flop.
+        runs = [used[name] for name in (_TENSOR + ZEROS, _TENSOR)]
+        low_pj, high_pj = (
+            max((run.power_w or 0.0) - idle_w, 0.0) * run.time_s / run.counts["tensor_fp16"] * 1e12 for run in runs
+        )
         pj[TENSOR_FLOP] = (low_pj + high_pj) / 2
         replicas[TENSOR_FLOP] = [low_pj + place * (high_pj - low_pj) for place in places]
     return Scaled(Prices(pj, replicas), factors(shared.pj, 0.0), factors(shared.pj, 1.0), idle_w)
@@ -117,12 +121,6 @@ def _factors(run: Sequence[Row], prices: Mapping[str, float], capability: Capabi
 def _times_factors(prices: Mapping[str, float], factors: Factors) -> dict[str, float]:
     scaled = {name: price * factors.core for name, price in prices.items()}
     return {**scaled, _DRAM: prices[_DRAM] * factors.memory}
-
-
-def _tensor_pj(row: Row, idle_w: float) -> float:
-    """The quick price of a flop of the tensor cores: all power above idle, so issue and registers are in it."""
-    assert row.power_w is not None
-    return max(row.power_w - idle_w, 0.0) * row.time_s / row.counts["tensor_fp16"] * 1e12
 
 
 _REPLICAS = 40

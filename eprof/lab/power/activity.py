@@ -274,8 +274,7 @@ def causes(
 
 def _beyond_j(joules: Floats, metered_j: Floats) -> Floats:
     """What the meter saw in the whole log, the last row, beyond constant power and prices: (n_replicas,)."""
-    beyond_j: Floats = np.maximum(metered_j[-1] - joules[-1].sum(axis=0), 0.0)
-    return beyond_j
+    return np.asarray(np.maximum(metered_j[-1] - joules[-1].sum(axis=0), 0.0))
 
 
 def _held(joules: Floats, active: Floats, metered_j: Floats, has_idle: bool) -> Floats:
@@ -409,8 +408,7 @@ def _pace(costs: Costs, core_mhz: Floats) -> Floats:
     priced_mhz = costs.setting.core_mhz
     if priced_mhz is None:
         return np.ones(len(core_mhz))
-    pace: Floats = np.nan_to_num(core_mhz, nan=priced_mhz) / priced_mhz
-    return pace
+    return np.asarray(np.nan_to_num(core_mhz, nan=priced_mhz) / priced_mhz)
 
 
 def _per_s(field: Field, table: CostTable, costs: Costs) -> float | None:

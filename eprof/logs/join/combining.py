@@ -24,7 +24,7 @@ from msgspec import Struct, field
 from eprof import profilers
 from eprof.base.arrays import Columns, alike, numbered
 from eprof.base.gpus import UNNAMED, normal_label, unnumbered
-from eprof.base.known import either, mapped, only
+from eprof.base.known import either, gathered, mapped, only
 from eprof.base.marks import Mark
 from eprof.base.text import counted, cut, few, pattern, phrase, when
 from eprof.logs.join import spelling
@@ -352,10 +352,8 @@ def _settle_parts(
     untold = {(device, kernel) for device, kernel, part in kernels.rows if part is None}
     if not kernels.has_parts or not untold:
         return placed
-    parts: dict[tuple[str | None, str], list[str]] = {}
-    for device, kernel, part in kernels.rows:
-        if part is not None and (device, kernel) in untold:
-            parts.setdefault((device, kernel), []).append(part)
+    told = (row for row in kernels.rows if row[2] is not None and row[:2] in untold)
+    parts = gathered(((device, kernel), part) for device, kernel, part in told)
     rows: dict[_Row, int] = {}
     moved = np.empty(len(kernels.rows), dtype=np.int64)
     for (device, kernel, part), number in kernels.rows.items():
