@@ -16,13 +16,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations, compress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
 
 from eprof import profilers
-from eprof.base.arrays import Columns, alike, numbered
+from eprof.base.arrays import Array, Columns, alike, numbered
 from eprof.base.gpus import UNNAMED, normal_label, unnumbered
 from eprof.base.known import either, gathered, mapped, only
 from eprof.base.marks import Mark
@@ -33,7 +33,6 @@ from eprof.logs.join.sums import Rows, Sums, blocks, timeline, together
 from eprof.logs.rows.log import COUNT, KernelRows, Launches, Log, Table, of_several_programs
 from eprof.profilers import advice
 
-Array = np.ndarray[Any, Any]
 # Of tables that time the same kernels, the best kinds first. Others come after them, and those of slowed launches last.
 _BEST_TIMES = (
     "nvprof-gpu-trace", "nvprof-sqlite", "nsys-sqlite", "nsys-trace", "nsys-summary", "kineto-trace",
