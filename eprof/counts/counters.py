@@ -188,7 +188,7 @@ def capabilities_like(device_name: str) -> frozenset[str]:
 def guess_capability(counter_names: Iterable[str], profiler: str) -> tuple[str, ...]:
     """The capabilities whose definitions know most of a profiler's counters: several if equally many, or none."""
     present = set(counter_names)
-    scores = {each: len(each.wanted & present) for each in _builtin(profiler)}
+    scores = {each: len(each.profiler_names & present) for each in _builtin(profiler)}
     best = max(scores.values(), default=0)
     if best == 0:
         return ()

@@ -462,7 +462,7 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
         rows=launches.rows,
         amounts=Columns.of({word: counted.values for word, counted in cells.items()}, sheet.length),
         amount_marks=Columns.of({word: counted.marks for word, counted in cells.items()}, sheet.length),
-        how={word: ways for word, counted in cells.items() if (ways := _how(counted))},
+        how={word: ways for word, counted in cells.items() if (ways := _used_ways(counted))},
         books=books,
         warnings=tuple(dict.fromkeys(sheet.warnings)),
         in_flops=definition.in_flops,
@@ -509,7 +509,7 @@ def _silence(cells: Cells, where: Bools) -> Cells:
     )
 
 
-def _how(cells: Cells) -> tuple[Way, ...]:
+def _used_ways(cells: Cells) -> tuple[Way, ...]:
     """The ways that were used, with the marks and the number of their kernels, most first."""
     ways = []
     for number, way in enumerate(cells.ways):

@@ -199,7 +199,7 @@ class Request(Struct, frozen=True):
     only: tuple[str, ...] = ()
     quick: bool = False
     resume: bool = False
-    log: meter_log.Wanted | None = None
+    log: meter_log.MeterLog | None = None
 
 
 class Session(Struct):

@@ -202,7 +202,7 @@ def make_quick(session: Session, rows: Sequence[Row], name: str) -> Made:
         f"{zeros.core:.2f} (zeros) to {random.core:.2f} (random operands) for the core, {zeros.memory:.2f} to "
         f"{random.memory:.2f} for memory; idle power is {factors.idle_w:.1f} W."
     )
-    origin = Origin(_plain(name), source, "the shared price, times the factor of this GPU", note)
+    origin = Origin(_table_name(name), source, "the shared price, times the factor of this GPU", note)
     return Made(scaled_text(gpu, factors.idle_w, factors.prices, origin), (note,))
 
 
@@ -217,7 +217,7 @@ def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
     heat = phrase(", at {:.0f} to {:.0f} degrees C", *span)
     log = phrase(", power by the log {}", session.request.log and session.request.log.path.name)
     return table_text.Head(
-        name=_plain(name),
+        name=_table_name(name),
         device=f"{gpu} ({kind_of(device)})",
         devices=tuple(dict.fromkeys([gpu, gpu.removeprefix("NVIDIA ")])),
         source=f"measured by eprof {__version__} calibrate on this machine{heat}{log}; "
@@ -230,7 +230,7 @@ def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
     )
 
 
-def _plain(name: str) -> str:
+def _table_name(name: str) -> str:
     """A table's name of small letters, digits, `-` and `.`."""
     kept = "".join(letter if letter.isalnum() or letter in "-." else "-" for letter in name.lower()).strip("-.")
     return kept or "calibrated"
