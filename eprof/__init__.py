@@ -1,6 +1,6 @@
 """eprof: where do this kernel's joules go, and what can I change?"""
 
-from eprof.base import __version__
+from eprof.base.version import __version__
 
 __all__ = [
     "Difference",

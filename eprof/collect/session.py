@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eprof.base import __version__
 from eprof.base.errors import CollectError, EprofError
 from eprof.base.known import either
 from eprof.base.progress import Progress
 from eprof.base.text import counted
+from eprof.base.version import __version__
 from eprof.collect import process, tools
 from eprof.collect.collector import COUNTERS, ENERGY, TIME, Collector, Place, Request, Step, Then, Tool, Verdict
 from eprof.collect.directory import COMPLETE, PARTIAL, SCHEMA, RunDirectory

@@ -16,8 +16,9 @@ from eprof.base.errors import UsageError
 from eprof.base.gpus import capability_of_label
 from eprof.base.known import mapped
 from eprof.base.marks import Mark, names
+from eprof.base.nouns import Nouns
 from eprof.base.text import few, listed, phrase, printable, when
-from eprof.base.vocabulary import COUNTS, PARTS, RANDOM, Nouns
+from eprof.base.vocabulary import COUNTS, PARTS, RANDOM
 from eprof.costs import Costs, CostTable
 from eprof.counts import counts
 from eprof.counts.counts import Counts

@@ -18,8 +18,9 @@ from eprof.base.errors import CostError, LogError, MeterError, UsageError
 from eprof.base.gpus import capability_of_label
 from eprof.base.known import mapped, only
 from eprof.base.marks import Mark
+from eprof.base.nouns import Nouns
 from eprof.base.text import few, listed, phrase, when
-from eprof.base.vocabulary import CPU, Nouns
+from eprof.base.vocabulary import CPU
 from eprof.costs import ESTIMATED, NONE, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
 from eprof.counts import checks, counters, counts, times

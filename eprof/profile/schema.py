@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType, convert, field, to_builtins
 
-from eprof.base import __version__
 from eprof.base.text import pattern
+from eprof.base.version import __version__
 from eprof.logs.rows.log import Copies, During
 
 PROFILE, ROOFLINE = "eprof.profile/1", "eprof.roofline/1"

@@ -20,8 +20,9 @@ from eprof.base.brief import Brief
 from eprof.base.errors import CostError, EprofError, UsageError
 from eprof.base.known import mapped, ratio
 from eprof.base.marks import Mark, names
+from eprof.base.nouns import Nouns
 from eprof.base.text import pattern
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS, Nouns
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.costs import Charge, Costs, CostTable, Peaks, Setting, load
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute

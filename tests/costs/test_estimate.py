@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from eprof.base.boards import Traits, data_sheet, power_limit_w, sheets
 from eprof.base.errors import CostError
 from eprof.base.gpus import capabilities, normal_name
-from eprof.base.vocabulary import nouns_of
+from eprof.base.nouns import nouns_of
 from eprof.costs.estimate import chips, estimated, of_capability, shape
 from eprof.counts.counters import capability_of
 from eprof.show.words import intervals

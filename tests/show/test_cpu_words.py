@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from golden import DOCUMENTS
 
-from eprof.base.vocabulary import nouns_of
+from eprof.base.nouns import nouns_of
 from eprof.commands.diff import page as diff
 from eprof.commands.diff import terminal as diff_lines
 from eprof.commands.diff.schema import Document

@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
-from eprof.base import __version__
 from eprof.base.errors import CollectError, EprofError, LogError
 from eprof.base.progress import Progress
 from eprof.base.text import pattern
 from eprof.base.toml import Document
+from eprof.base.version import __version__
 from eprof.base.vocabulary import RANDOM
 from eprof.collect import cpu, worker
 from eprof.collect.cuda import clocks as cuda_clocks
@@ -199,7 +199,7 @@ class Request(Struct, frozen=True):
     only: tuple[str, ...] = ()
     quick: bool = False
     resume: bool = False
-    log: meter_log.Wanted | None = None
+    log: meter_log.MeterLog | None = None
 
 
 class Session(Struct):

@@ -6,8 +6,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from eprof.base.nouns import nouns_of
 from eprof.base.text import phrase, printable, when
-from eprof.base.vocabulary import CPU, OF_CPUS, OF_GPUS, nouns_of
+from eprof.base.vocabulary import CPU, OF_CPUS, OF_GPUS
 from eprof.show.terminal.drawing import Row, listing_table, marks_of, show_list
 
 

@@ -16,7 +16,8 @@ from eprof.base.brief import Brief
 from eprof.base.errors import UsageError
 from eprof.base.known import gathered, mapped
 from eprof.base.marks import Mark
-from eprof.base.vocabulary import BYTES, COUNTS, FLOAT_PARTS, LEVEL_PARTS, PRICED, Nouns
+from eprof.base.nouns import Nouns
+from eprof.base.vocabulary import BYTES, COUNTS, FLOAT_PARTS, LEVEL_PARTS, PRICED
 from eprof.commands.diff.matching import Kernel, Match
 from eprof.costs import Costs
 from eprof.lab.welch import Test, welch

@@ -18,13 +18,14 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from eprof.base import __version__
 from eprof.base.arrays import Columns, finite, known_or_zero
 from eprof.base.errors import CostError
 from eprof.base.known import less, mapped, ratio
 from eprof.base.marks import Mark, names
+from eprof.base.nouns import in_document
 from eprof.base.text import few
-from eprof.base.vocabulary import COUNTS, in_document
+from eprof.base.version import __version__
+from eprof.base.vocabulary import COUNTS
 from eprof.commands.diff import schema
 from eprof.commands.diff.changes import LOWER, TIME, WORDS, Changes, Grid, combined, known_sum, split
 from eprof.commands.diff.changes import Side as Variant

@@ -7,8 +7,9 @@ from msgspec.structs import replace
 
 from eprof.base.known import mapped
 from eprof.base.labels import fitted
+from eprof.base.nouns import Nouns
 from eprof.base.text import bracketed, by_sign, capital, counted, cut, few, listed, phrase, uncapital, when
-from eprof.base.vocabulary import COUNTS, INSTRUCTIONS, ISSUED, Nouns
+from eprof.base.vocabulary import COUNTS, INSTRUCTIONS, ISSUED
 from eprof.commands.diff import why
 from eprof.commands.diff.matching import SIMILAR
 from eprof.commands.diff.schema import Document, Gate, KernelSide, Model, Step

@@ -20,8 +20,9 @@ from msgspec import UNSET, Struct, UnsetType, field
 from eprof.base.arrays import Floats, finite
 from eprof.base.errors import LogError
 from eprof.base.known import either, growth
+from eprof.base.nouns import Nouns, nouns_of
 from eprof.base.text import counted, few, listed, phrase, when
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS, Nouns, nouns_of
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.lab.welch import t_outside
 from eprof.logs import runs
 from eprof.profile import api, saved, schema

@@ -81,9 +81,7 @@ def add(commands: Commands) -> Parser:
         r"with --group rank: where logs' paths tell it, e.g. 'rank(\d+)' (default: the one number that differs)",
     )
     parser.flag("--strict", "stop at a log that cannot be read (default: report on the others)")
-    parser.value(
-        "--scheduler", "ADDRESS", "read on a Dask cluster: tcp://HOST:PORT, or local (pip install dask distributed)"
-    )
+    parser.value("--scheduler", "ADDRESS", "read on a Dask cluster: tcp://HOST:PORT (pip install dask distributed)")
     parser.flag("--no-cache", "read large logs anew, and keep nothing of them")
     parser.add_kernels()
     parser.add_output(f"{WRITTEN}{ALSO_WRITTEN}", suffixes=REPORT_SUFFIXES)

@@ -16,8 +16,8 @@ from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError, UsageError
 from eprof.base.known import mapped
 from eprof.base.marks import Mark
+from eprof.base.nouns import in_document
 from eprof.base.text import few
-from eprof.base.vocabulary import in_document
 from eprof.commands.tune.grid import Grid, Point
 from eprof.commands.tune.schema import PowerModel
 from eprof.costs import Costs, CostTable

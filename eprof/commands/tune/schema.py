@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 
 from eprof.base.clocks import Clocks
 from eprof.base.known import mapped
-from eprof.base.vocabulary import Nouns, nouns_of
+from eprof.base.nouns import Nouns, nouns_of
 from eprof.profile.schema import Document
 
 SCHEMA = "eprof.tune/1"

@@ -6,6 +6,7 @@ A row that cannot be used is left out and named; what is wrong with most rows is
 import io
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -314,13 +315,6 @@ def _mapping(mapping: str | Columns | None, frame: pd.DataFrame, label: str, dev
     return named
 
 
-def _formula(text: str) -> Cells | None:
-    try:
-        return Cells.parse(text)
-    except ValueError:
-        return None
-
-
 class _Sheet(Struct, eq=False):
     """A table being read by a mapping: where counters wrapped, and what was noted of it."""
 
@@ -492,7 +486,9 @@ class _Sheet(Struct, eq=False):
             sizes = {word: own_size / size for word, own_size in values.spelled(key).items()}
             if entry in self.frame:
                 return numbers(self.frame[entry], sizes) * size
-            formula = _formula(entry)
+            formula = None
+            with suppress(ValueError):
+                formula = Cells.parse(entry)
             if formula is not None and formula.names and formula.names <= set(self.frame.columns):
                 amounts = formula({name: self._numbers(name, sizes) for name in formula.names})
                 return pd.Series(amounts, index=self.frame.index).replace([np.inf, -np.inf], np.nan) * size

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from eprof.base import __version__
 from eprof.base.kernels import short
 from eprof.base.marks import Mark
 from eprof.base.text import phrase, visible, when
+from eprof.base.version import __version__
 from eprof.logs.rows.log import UNKNOWN, TableRows
 from eprof.profile import schema
 from eprof.show.files.export import dumped

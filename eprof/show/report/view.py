@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from eprof.base.known import only
 from eprof.base.labels import DEVICE_WIDTH, WIDTH, labels
+from eprof.base.nouns import nouns_of
 from eprof.base.text import capital, pattern, when
 from eprof.base.vocabulary import (
     COMPUTATION,
@@ -24,7 +25,6 @@ from eprof.base.vocabulary import (
     ISSUED,
     TENSOR_FLOPS,
     Count,
-    nouns_of,
     stand_ins,
 )
 from eprof.profile import schema

@@ -8,8 +8,8 @@ from typing import Protocol
 from msgspec import UnsetType
 
 from eprof.base.clocks import label
+from eprof.base.nouns import nouns_of
 from eprof.base.text import bracketed, phrase, when
-from eprof.base.vocabulary import nouns_of
 from eprof.profile import schema
 from eprof.profile.device import split_label
 from eprof.show.words.numbers import NARROW

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import eprof
-from eprof.base.vocabulary import nouns_of
+from eprof.base.nouns import nouns_of
 from eprof.commands.diff import terminal
 from eprof.commands.diff import why as diff_causes
 from eprof.commands.diff import words as diff_trust

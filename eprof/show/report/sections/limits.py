@@ -8,8 +8,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.labels import labels
+from eprof.base.nouns import Nouns
 from eprof.base.text import capital, listed
-from eprof.base.vocabulary import COUNTS, GROUPS, Nouns
+from eprof.base.vocabulary import COUNTS, GROUPS
 from eprof.profile import schema
 from eprof.show.page import plot
 from eprof.show.report.roofline import limit_table, limited_by_dram, power_of, racing

@@ -1,0 +1,70 @@
+"""What runs, and on what, in the words of its processor: a GPU launches kernels, a CPU calls functions."""
+
+from msgspec import UNSET, Struct, UnsetType
+
+from eprof.base.vocabulary import COUNTS, CPU, GPU, GROUPS
+
+
+class Nouns(Struct, frozen=True):
+    """The words for one kind of processor.
+
+    board: what holds the processor and has a power limit. simulated: what its simulators do not count exactly. nearer:
+    memory levels nearer than DRAM, the farthest first. labels: of what the vocabulary calls otherwise.
+    """
+
+    kernel: str
+    kernels: str
+    launch: str
+    launches: str
+    processor: str
+    board: str
+    capability: str
+    simulated: str
+    nearer: tuple[str, ...]
+    labels: dict[str, str] = {}
+
+    @property
+    def is_of_cpu(self) -> bool:
+        """Whether these are the words for a CPU."""
+        return self.processor == "CPU"
+
+    def of(self, number: float) -> str:
+        """The noun behind a number: "kernel" or "kernels"."""
+        return self.kernel if number == 1 else self.kernels
+
+    def label(self, word: str) -> str:
+        """What a count is called; a group, where no count has its name."""
+        if word in COUNTS and word not in self.labels:
+            return COUNTS[word].label
+        return self.group(word)
+
+    def group(self, name: str) -> str:
+        """What a group of counts is called on this kind of processor."""
+        return self.labels.get(name) or GROUPS[name]
+
+
+_OF_GPUS = Nouns(
+    *("kernel", "kernels", "launch", "launches", "GPU", "board", "compute capability", "counts"),
+    nearer=("l2", "l1", "shared"),
+)
+_OF_CPUS = Nouns(
+    *("function", "functions", "call", "calls", "CPU", "socket", "architecture", "caches"),
+    nearer=("l3", "l2", "l1"),
+    labels={
+        "special": "Divisions and roots",
+        "sfu": "Divisions and roots",
+        "misc": "Moves and others",
+        "global_read": "Requested read",
+        "global_write": "Requested write",
+    },
+)
+
+
+def in_document(processor: str) -> str | UnsetType:
+    """The kind of processor as documents have it: they leave it out where it is a GPU."""
+    return {GPU: UNSET}.get(processor, processor)
+
+
+def nouns_of(processor: str | UnsetType | None = None) -> Nouns:
+    """The words for "gpu", "cpu", or a GPU that a document leaves out."""
+    return _OF_CPUS if processor == CPU else _OF_GPUS

@@ -1,0 +1,3 @@
+"""The version of eprof, which every document names."""
+
+__version__ = "0.1.0"
