@@ -72,7 +72,7 @@ _REMEDIES = {
 def worth_trying(view: View) -> list[str]:
     """All changes that are worth it, with what each saves, the largest first."""
     _, unit = _everything(view)
-    return [change.text(view.whole, unit) for change in _sorted(view) if change.is_worth_it(view.whole)]
+    return [change.text(view.whole, unit) for change in _sorted(view) if change.is_worth_it(view.comes_again)]
 
 
 def _sorted(view: View) -> list[Try]:
@@ -82,7 +82,7 @@ def _sorted(view: View) -> list[Try]:
 def what_to_try(view: View) -> Point:
     """What to try: the change that saves most, and what to collect where too little was counted to tell."""
     changes, (_, unit) = _sorted(view), _everything(view)
-    is_worth_it = bool(changes) and changes[0].is_worth_it(view.whole)
+    is_worth_it = bool(changes) and changes[0].is_worth_it(view.comes_again)
     texts = [of_loops(view)]
     if is_worth_it:
         texts = [changes[0].text(view.whole, unit)]

@@ -182,6 +182,15 @@ class View:
         return self.ranked(self.document).or_zero + beside
 
     @property
+    def comes_again(self) -> float:
+        """The whole of the profile without what a trace tells to pass before first launches, which is paid once."""
+        gaps = self.document.gaps or None
+        if gaps is None or gaps.calls or not self.still_s:
+            return self.whole
+        beside = self.whole - self.ranked(self.document).or_zero
+        return self.whole - beside * gaps.first_s / self.still_s
+
+    @property
     def is_of_amd(self) -> bool:
         """Whether the profile is of a GPU of AMD."""
         return _OF_AMD.search(self.document.device.name or "") is not None
