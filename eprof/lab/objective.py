@@ -20,7 +20,8 @@ _ROUNDING = 1 + 1e-12
 class Objective(Struct, frozen=True):
     """Minimise E D^n (n = 0: energy) over the settings that the limits allow; with `for_time`, minimise time instead.
 
-    max_slowdown: 0.05 allows 5 % more time than the fastest setting takes. power_limit_w: mean power E/D at most.
+    max_slowdown: 0.05 allows 5 % more time than the run took, or the fastest setting where all were measured.
+    power_limit_w: mean power E/D at most.
     """
 
     name: str
@@ -34,31 +35,34 @@ class Objective(Struct, frozen=True):
         value = time_s if self.for_time else energy_j * time_s**self.exponent
         return np.where(np.isnan(energy_j) | np.isnan(time_s), np.nan, value)
 
-    def allowed(self, energy_j: Floats, time_s: Floats) -> NDArray[np.bool_]:
-        """Which settings keep the objective's limits, (n_settings,)."""
+    def allowed(self, energy_j: Floats, time_s: Floats, since_s: float | None = None) -> NDArray[np.bool_]:
+        """Which settings keep the objective's limits, (n_settings,).
+
+        since_s: the time that a slowdown is held against; None: that of the fastest setting.
+        """
         allowed = ~np.isnan(self.value(energy_j, time_s))
         if self.max_slowdown is not None and allowed.any():
-            allowed &= time_s <= np.nanmin(time_s) * (1 + self.max_slowdown) * _ROUNDING
+            since_s = np.nanmin(time_s) if since_s is None else since_s
+            allowed &= time_s <= since_s * (1 + self.max_slowdown) * _ROUNDING
         if self.power_limit_w is not None:
             with np.errstate(invalid="ignore", divide="ignore"):
                 allowed &= energy_j / time_s <= self.power_limit_w
         return allowed
 
-    def pick(self, energy_j: Floats, time_s: Floats) -> int | None:
+    def pick(self, energy_j: Floats, time_s: Floats, allowed: NDArray[np.bool_] | None = None) -> int | None:
         """The place of the objective's best setting; of equals the one that takes less time, then less energy.
 
-        None: none may be. E, D: (n_settings,), J and s.
+        None: none may be. E, D, allowed: (n_settings,), J and s; without `allowed`, those that keep the limits.
         """
-        places = np.flatnonzero(self.allowed(energy_j, time_s))
+        places = np.flatnonzero(self.allowed(energy_j, time_s) if allowed is None else allowed)
         if not places.size:
             return None
         value = self.value(energy_j, time_s)
         order = np.lexsort((energy_j[places], time_s[places], value[places]))
         return int(places[order[0]])
 
-    @property
-    def words(self) -> str:
-        """What the objective minimises, in words."""
+    def words(self, since: str) -> str:
+        """What the objective minimises, in words. since: what a slowdown is against."""
         goal = "energy"
         if self.for_time:
             goal = "time"
@@ -66,10 +70,10 @@ class Objective(Struct, frozen=True):
             goal = f"energy x time{when(self.exponent != 1, f'^{self.exponent:g}')}"
         limits = []
         if self.max_slowdown is not None:
-            limits.append(f"at most {100 * self.max_slowdown:g} % more time than the fastest setting")
+            limits.append(f"at most {100 * self.max_slowdown:g} % more time than {since}")
         if self.power_limit_w is not None:
             limits.append(f"at most {self.power_limit_w:g} W")
-        within = phrase(", with {}", " and ".join(limits))
+        within = phrase(" with {}", " and ".join(limits))
         return f"least {goal}{within}"
 
 

@@ -78,7 +78,8 @@ def _read(
     if _OF_AMD.search(head, 0, _LOOK):
         raise LogError(
             f"{source.path}: this is of a profiler of AMD GPUs (rocprof, rocprofv3, Omniperf or rocprof-compute), and "
-            "eprof reads none of these yet; take times with torch.profiler, and prices with --costs mi250x or mi300a"
+            "eprof reads none of these yet; `eprof run --profiler none PROGRAM` measures joules where the driver tells "
+            "the power of the board; of a PyTorch program, eprof reads a trace of torch.profiler"
         )
     pieces = blocks(source, tuning)
     size = os.fstat(source.handle.fileno()).st_size

@@ -189,16 +189,18 @@ def _added(ranges: Sequence[schema.Range | None], is_open: bool) -> schema.Range
 def _of_gpu(energy: "Energy", refits: Replicas) -> schema.Interval:
     draws = _Draws(energy, refits)
     values = dict(zip(GROUPS, joules_by_group(energy, np.arange(len(energy.counts.rows))).tolist(), strict=True))
+    total, most_j = _total_of_gpu(energy, refits), draws.limits.total_j
 
     def ends(groups: Collection[str]) -> schema.Range | None:
         value_j = sum(values[group] for group in groups)
         if not value_j:
             return None
         more_j = sum(float(draws.lost.groups[group].sum()) for group in groups if group in draws.lost.groups)
-        return draws.ends(groups, value_j, more_j)
+        low_j, high_j = draws.ends(groups, value_j, more_j)
+        # The model's error is that of totals: no part is surely more than all may be.
+        return [min(low_j or 0.0, (total or [math.inf])[0] or 0.0), high_j]
 
     by_group = {group: ends([group]) for group in GROUPS}
-    total, most_j = _total_of_gpu(energy, refits), draws.limits.total_j
     limit_w: float | UnsetType = UNSET
     apart: float | UnsetType = UNSET
     if refits.apart > 1:

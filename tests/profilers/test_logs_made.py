@@ -334,7 +334,8 @@ def test_a_log_that_stops_early(tmp_path):
         (b"ID,Kernel Name,Metric Name,Metric Unit,Metric Value\n0,k,SQ_INSTS_VALU,inst,7\n", OF_AMD),
         (b"SQLite format 3\0\x10\0CREATE TABLE rocpd_string(id)", OF_AMD),
         (b"hello\nworld\n", f"no log of a profiler that eprof reads ({READ}) was found in 2 lines (one says: hello)"),
-        (METRICS.encode() + b"\n", "a table begins but has no rows"),
+        (METRICS.encode() + b"\n", "this is a list of columns without rows; give it beside the log"),
+        (b"==1== Profiling result:\n" + METRICS.encode() + b"\n", "a table begins but has no rows"),
         (b"SQLite format 3\0" + bytes(100), "the database is damaged or cut off"),
     ],
 )

@@ -17,6 +17,7 @@ from eprof.base.errors import CostError, EprofError, UsageError
 from eprof.base.known import mapped
 from eprof.base.marks import Mark
 from eprof.base.nouns import in_document
+from eprof.base.text import few
 from eprof.commands.tune.grid import Grid, Point
 from eprof.commands.tune.schema import PowerModel
 from eprof.costs import Costs, CostTable
@@ -148,7 +149,7 @@ _BEYOND = 1.05
 class Tuning(Struct, frozen=True, eq=False):
     """Kernels at every setting. whole: what they are together, in words. time_from: MEASURED or MODELLED.
 
-    of_simulated: even the time of the run came from a model.
+    of_simulated: even the time of the run came from a model. is_now_assumed: where the run was is not known.
     """
 
     title: str
@@ -161,17 +162,18 @@ class Tuning(Struct, frozen=True, eq=False):
     model: PowerModel
     notes: Sequence[str] = field(default_factory=tuple)
     of_simulated: bool = False
+    is_now_assumed: bool = False
     processor: str | UnsetType = UNSET
 
 
 def from_profile(
-    energy: Energy, table: CostTable, settings: Sequence[str] = (), now: str | None = None, now_from: str = ""
+    energy: Energy, table: CostTable, settings: Sequence[str] = (), now: "InForce | None" = None
 ) -> Tuning:
     """The grids of a profile: priced at every setting of its table, with modelled times.
 
     energy: priced at the setting in force. settings: labels ("852/924") in place of those that the table lists.
-    now: the setting that the profile was taken at. Raises CostError: a table with one setting only, or no setting that
-    it knows; EprofError: no kernel has a time.
+    now: the setting that the profile was taken at; None: the one that it is priced at. Raises CostError: a table with
+    one setting only, or no setting that it knows; EprofError: no kernel has a time.
     """
     if table.default.core_mhz is None or max(len(table.settings), len(settings)) < 2:
         raise CostError(f"{table.name} holds at one setting only, so there is nothing to choose from.")
@@ -184,7 +186,8 @@ def from_profile(
     if np.isnan(energy.counts.rows.time_s).all():
         raise EprofError(f"No {nouns.kernel} has a time, so nothing is known of its energy; give a trace, or --time.")
     assert energy.costs is not None
-    here = Point(*parse(now or energy.costs.setting.label))
+    now = now or InForce(energy.costs.setting.label)
+    here = Point(*parse(now.label))
     costs_at, refused = _places(table, settings, here.label)
     grids = _grids(energy, of_table(table), here, costs_at)
     notes = list(dict.fromkeys(note for costs in (energy.costs, *costs_at.values()) for note in costs.notes))
@@ -195,7 +198,7 @@ def from_profile(
             f"The times of simulated kernels ({int(simulated.sum())} of {len(simulated)}) are the roofline's over the "
             "efficiency at every setting, and not those of the model above."
         )
-    notes += _profile_notes(energy, grids, here, table, now_from)
+    notes += _profile_notes(energy, grids, table, now.how)
     return Tuning(
         energy.profile.title,
         list(costs_at),
@@ -203,6 +206,7 @@ def from_profile(
         whole="the program",
         time_from=MODELLED,
         of_simulated=bool(simulated.any()),
+        is_now_assumed=now.is_assumed,
         time_model=of_table(table),
         time_check=None,
         model=power_model(table),
@@ -214,13 +218,14 @@ def from_profile(
 def _places(table: CostTable, settings: Sequence[str], here: str) -> tuple[dict[Point, Costs], list[str]]:
     """The settings of the grids with the costs at each, and a sentence for each that the table cannot price.
 
-    Without `settings` those that the table lists, and the one that ran.
+    The one that ran, and `settings`, or without any those that the table lists.
     """
     seen_mhz = table.fit.data.get("range", {}).get("core_mhz")
     listed = [setting.label for setting in table.settings if setting.core_mhz is not None]
     costs_at: dict[Point, Costs] = {}
     refused: list[str] = []
-    for name in dict.fromkeys(settings or [*listed, here]):
+    beyond: list[str] = []
+    for name in dict.fromkeys([*(settings or listed), here]):
         try:
             costs = table.at(name)
         except CostError as err:
@@ -233,11 +238,18 @@ def _places(table: CostTable, settings: Sequence[str], here: str) -> tuple[dict[
         why = ""
         if setting.label not in listed:
             why = costs.setting_from.partition("; ")[2] if estimated else _UNLISTED
-        if seen_mhz and not seen_mhz[0] <= setting.core_mhz <= seen_mhz[1]:
-            why = f"{table.name} was fitted to {seen_mhz[0]:g} to {seen_mhz[1]:g} MHz, and is stretched to this clock"
-        costs_at[Point(setting.core_mhz, setting.memory_mhz, estimated, why)] = costs
+        is_beyond = bool(seen_mhz) and not seen_mhz[0] <= setting.core_mhz <= seen_mhz[1]
+        if is_beyond:
+            beyond.append(setting.label)
+            why = "beyond the clocks that the table was fitted to"
+        costs_at[Point(setting.core_mhz, setting.memory_mhz, estimated, why, is_beyond)] = costs
     if not costs_at:
         raise CostError(refused[0])
+    if beyond:
+        refused.append(
+            f"{table.name} was fitted to {seen_mhz[0]:g} to {seen_mhz[1]:g} MHz. What it says of "
+            f"{few(beyond, 4)} MHz is a guess; these are not recommended."
+        )
     by_memory = sorted(costs_at, key=lambda point: (point.memory_mhz, point.core_mhz))
     return {point: costs_at[point] for point in by_memory}, refused
 
@@ -271,6 +283,8 @@ def _grids(energy: Energy, model: TimeModel, here: Point, costs_at: Mapping[Poin
         marks |= split.row_marks
 
     now = {point.label: place for place, point in enumerate(costs_at)}.get(here.label)
+    # To stay where the run was is no change that a fit would have to vouch for.
+    offered = np.array([not point.is_beyond or point.label == here.label for point in costs_at])
     unmeasured = np.full(len(costs_at), np.nan)
     return [
         Grid(
@@ -280,6 +294,7 @@ def _grids(energy: Energy, model: TimeModel, here: Point, costs_at: Mapping[Poin
             time_s=seconds[:, kernel],
             measured_j=unmeasured,
             measured_s=unmeasured,
+            offered=offered,
             marks=Mark(int(marks[kernel])),
             launches=float(launches),
             now=now,
@@ -288,9 +303,7 @@ def _grids(energy: Energy, model: TimeModel, here: Point, costs_at: Mapping[Poin
     ]
 
 
-def _profile_notes(
-    energy: Energy, grids: Sequence[Grid], here: Point, table: CostTable, now_from: str
-) -> Iterator[str]:
+def _profile_notes(energy: Energy, grids: Sequence[Grid], table: CostTable, now_from: str) -> Iterator[str]:
     counts = energy.counts
     times_s, kernels = counts.rows.time_s, counts.nouns.kernels
     # What kernels do more often a second than any that the table was fitted to.
@@ -310,8 +323,6 @@ def _profile_notes(
         )
     if now_from:
         yield now_from
-    if grids[0].now is None:
-        yield f"{here.label} MHz, where the profile was taken, is not among the settings compared."
     untimed = int((np.isnan(traffic_of(counts.amounts)) & ~np.isnan(times_s)).sum())
     if untimed and of_table(table).byte_per_cycle is not None:
         yield (
@@ -391,7 +402,7 @@ def from_measurements(
     )
     points = [Point(core, memory) for core, memory in setting_keys(rows)]
     labels = [point.label for point in points]
-    now = {label: place for place, label in enumerate(labels)}.get(reference.label)
+    offered = np.ones(len(points), dtype=bool)
     grids = []
     for name in dict.fromkeys(rows["benchmark"]):
         mine = data[data["benchmark"] == name]
@@ -400,7 +411,7 @@ def from_measurements(
         medians = numbers.groupby(mine["setting"]).median().reindex(labels).to_numpy(dtype=float)
         time_s, power_w, own_w, own_s = medians.T
         kernel = str(mine["kernel"].iloc[0])
-        grids.append(Grid(name, kernel, own_w * own_s, own_s, measured_j=power_w * time_s, measured_s=time_s, now=now))
+        grids.append(Grid(name, kernel, own_w * own_s, own_s, power_w * time_s, time_s, offered))
     return Tuning(
         title=", ".join(source.rpartition("/")[2] for source in measurements.sources),
         points=points,
@@ -463,8 +474,16 @@ def power_model(table: CostTable) -> PowerModel:
     return PowerModel(kind="table", name=table.name, device=table.device, source=table.source, basis=table.basis)
 
 
-def setting_in_force(energy: Energy, table: CostTable, given: str | None) -> tuple[str, str]:
-    """The setting at which a profile was taken, and a sentence on how it is known.
+class InForce(Struct, frozen=True):
+    """The setting at which a profile was taken, and a sentence on how it is known."""
+
+    label: str
+    how: str = ""
+    is_assumed: bool = False
+
+
+def setting_in_force(energy: Energy, table: CostTable, given: str | None) -> InForce:
+    """The setting at which a profile was taken.
 
     In this order: `given`; what its run directory says; what its meter or ncu saw; the table's default, an assumption.
     Raises CostError: a table with one setting only.
@@ -472,15 +491,13 @@ def setting_in_force(energy: Energy, table: CostTable, given: str | None) -> tup
     if table.default.core_mhz is None:
         raise CostError(f"{table.name} holds at one setting only, so there is nothing to choose from.")
     if given is not None:
-        return label(parse(given)), ""
+        return InForce(label(parse(given)))
     recorded = str(mapped(Run.pricing, energy.profile.priced_as, "setting") or "")
     if recorded:
-        return label(parse(recorded)), f"The profile was taken at {recorded} MHz, as its run directory says."
+        return InForce(label(parse(recorded)), f"The profile was taken at {recorded} MHz, as its run directory says.")
     seen = energy.profile.clocks
     if seen is not None and (seen_label := setting_at(table, seen)) is not None:
-        return seen_label, f"The profile was taken at {seen_label} MHz, as {seen.seen_by} saw."
+        return InForce(seen_label, f"The profile was taken at {seen_label} MHz, as {seen.seen_by} saw.")
     default = table.default.label
-    return (
-        default,
-        f"The profile is taken to be from {default} MHz, the table's default; say so with --setting if it is not.",
-    )
+    why = f"The profile is taken to be from {default} MHz, the table's default; say so with --setting if it is not."
+    return InForce(default, why, is_assumed=True)

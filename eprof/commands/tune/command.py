@@ -18,7 +18,7 @@ def add(commands: Commands) -> Parser:
         commands,
         "tune",
         "For each kernel and for the program: the clocks with the least energy, or energy x time, within "
-        "a slowdown or a power limit; against the fastest clocks, and against the measured best where there is one.",
+        "a slowdown or a power limit; against the clocks that ran, or of measurements against the fastest.",
         "eprof tune fmm.eprof --costs jetson-tk1",
         "eprof tune metrics.csv trace.csv --costs my-gpu.toml --setting 852/924 --objective edp",
         "eprof tune fmm.eprof --max-slowdown 5% -o clocks.html",
@@ -33,7 +33,9 @@ def add(commands: Commands) -> Parser:
     parser.value("--setting", SETTING, "where the profile was taken, in MHz")
     parser.value("--settings", "CORE/MEMORY,...", "choose from these (default: those of the table)")
     parser.value("--objective", "NAME", "energy (default), edp, ed2p, ed3p, or time", default="energy")
-    parser.value("--max-slowdown", "PERCENT", "at most this much more time than the fastest, e.g. 5%%")
+    parser.value(
+        "--max-slowdown", "PERCENT", "at most this much more time than the run (of measurements: the fastest), e.g. 5%%"
+    )
     parser.value("--power-limit", "W", "mean power at most; with --objective time: a cap", type=float)
     parser.choice("--times", ("measured", "modelled"), "of measurements (default: measured)", default="measured")
     parser.mapping()
@@ -101,6 +103,6 @@ def _profiled(options: argparse.Namespace) -> "Tuning":
             "No cost table is made for this GPU; name one with --costs (`eprof costs` lists them), or the estimate of "
             "its data sheet (--costs estimated), which is too rough to choose clocks by unless you ask for it."
         )
-    now, why = build.setting_in_force(energy, table, options.setting)
+    now = build.setting_in_force(energy, table, options.setting)
     settings = [name.strip() for name in options.settings.split(",")] if options.settings else []
-    return build.from_profile(energy, table, settings, now, why)
+    return build.from_profile(energy, table, settings, now)

@@ -36,25 +36,27 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
     own = None
     is_measured = whole.measured is not None
     told = [grid.measured if is_measured else grid for grid in (program, *grids)]
-    best = [(grid, place) for grid in told[1:] if (place := objective.pick(grid.energy_j, grid.time_s)) is not None]
+    best = [(grid, place) for grid in told[1:] if (place := grid.pick(objective)) is not None]
     if len(best) == len(grids):
         own_j, own_s = (sum(getattr(grid, field)[place] for grid, place in best) for field in ("energy_j", "time_s"))
         own = schema.Joules(finite(own_j), finite(own_s))
 
     at_each = [_at(program, place, points) for place in range(len(points))]
     values = objective.value(told[0].energy_j, told[0].time_s)
-    allowed = objective.allowed(told[0].energy_j, told[0].time_s)
+    allowed = told[0].allowed(objective)
+    goal = objective.words("the fastest setting" if program.now is None else "now")
     return schema.Tune(
         command_line=list(command_line),
         title=tuning.title,
         program=tuning.whole,
         model=tuning.model,
         objective=objective.name,
-        objective_words=objective.words,
+        objective_words=goal,
         max_slowdown_percent=mapped(lambda share: 100 * share, objective.max_slowdown),
         power_limit_w=objective.power_limit_w,
         time=_time(tuning),
         **_picks(program, whole, points),
+        is_now_assumed=tuning.is_now_assumed,
         each_its_own=own,
         settings=[
             schema.Setting(**at, value=finite(value), allowed=bool(keeps))
@@ -73,7 +75,7 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
         energy_lost_percent=losses,
         marks=tuple(names(int(program.marks))),
         processor=tuning.processor,
-        notes=[*tuning.notes, *_notes(grids, choices, whole, objective)],
+        notes=[*tuning.notes, *_notes(grids, choices, whole, goal)],
         kernels=[
             schema.Kernel(
                 name=grid.name,
@@ -100,14 +102,14 @@ def _time(tuning: Tuning) -> schema.Time:
     return schema.Time(tuning.time_from, model, error, tuning.of_simulated)
 
 
-def _notes(grids: Sequence[Grid], choices: Sequence[Choice], whole: Choice, objective: Objective) -> Iterator[str]:
+def _notes(grids: Sequence[Grid], choices: Sequence[Choice], whole: Choice, goal: str) -> Iterator[str]:
     """What could not be picked, and which picks break a limit."""
     unpicked = [grid.name for grid, choice in zip(grids, choices, strict=True) if choice.best is None]
     if unpicked:
-        yield f"No setting can be picked for {few(unpicked, 1)}: none is known that gives {objective.words}."
+        yield f"No setting can be picked for {few(unpicked, 1)}: none is known that gives {goal}."
     elif whole.best is None:
         is_unknown = np.isnan([grid.energy_j for grid in grids]).any(axis=0).all()
-        why = when(is_unknown, "at none is the energy of all of them known") or f"none gives {objective.words}"
+        why = when(is_unknown, "at none is the energy of all of them known") or f"none gives {goal}"
         yield f"No setting can be picked for all kernels together: {why}."
     if broken := sum(bool(choice.breaks_a_limit) for choice in choices):
         yield f"For {broken} kernels the pick breaks the limit, as measured."

@@ -6,9 +6,11 @@ from functools import reduce
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
-from eprof.base.arrays import Floats
+from eprof.base.arrays import Floats, finite
 from eprof.base.clocks import Clocks
+from eprof.base.known import mapped
 from eprof.base.marks import NONE, Mark
 from eprof.commands.tune.schema import Lost
 from eprof.lab.objective import Objective
@@ -18,17 +20,22 @@ _SAME = 1e-9
 
 
 class Point(Clocks, frozen=True):
-    """A setting: its clocks in MHz, how far the table knows it, and a sentence where it does not."""
+    """A setting: its clocks in MHz, how far the table knows it, and a sentence where it does not.
+
+    is_beyond: its core clock is beyond those that the table was fitted to.
+    """
 
     marks: Mark = NONE
     why: str = ""
+    is_beyond: bool = False
 
 
 class Grid(Struct, frozen=True, eq=False):
     """One kernel, or a program, at every setting: (n_settings,) each, NaN = not known.
 
     energy_j, time_s: what the choice is made from; energy predicted by a table or a fit, time measured or modelled.
-    measured_j, measured_s: what a meter and a clock saw at that setting. now: the place of the setting in force.
+    measured_j, measured_s: what a meter and a clock saw at that setting. now: the place of the setting that ran.
+    offered: which may be picked.
     """
 
     name: str
@@ -37,6 +44,7 @@ class Grid(Struct, frozen=True, eq=False):
     time_s: Floats
     measured_j: Floats
     measured_s: Floats
+    offered: NDArray[np.bool_]
     marks: Mark = NONE
     launches: float = 1.0
     now: int | None = None
@@ -45,6 +53,15 @@ class Grid(Struct, frozen=True, eq=False):
     def measured(self) -> "Grid":
         """The grid as the meter and the clock saw it, in place of the model."""
         return replace(self, energy_j=self.measured_j, time_s=self.measured_s)
+
+    def allowed(self, objective: Objective) -> NDArray[np.bool_]:
+        """Which settings are offered and keep the limits: against the setting that ran, else the fastest offered."""
+        since_s = mapped(lambda place: finite(self.time_s[place]), self.now)
+        return objective.allowed(self.energy_j, np.where(self.offered, self.time_s, np.nan), since_s)
+
+    def pick(self, objective: Objective) -> int | None:
+        """The place of the objective's best setting among those allowed; None: none is."""
+        return objective.pick(self.energy_j, self.time_s, self.allowed(objective))
 
 
 def together(grids: Sequence[Grid], name: str) -> Grid:
@@ -56,14 +73,15 @@ def together(grids: Sequence[Grid], name: str) -> Grid:
         time_s=np.sum([grid.time_s for grid in grids], axis=0),
         measured_j=np.sum([grid.measured_j for grid in grids], axis=0),
         measured_s=np.sum([grid.measured_s for grid in grids], axis=0),
+        offered=grids[0].offered,
         marks=reduce(Mark.__or__, [grid.marks for grid in grids], NONE),
         now=grids[0].now,
     )
 
 
 def front(grid: Grid) -> list[int]:
-    """The places of settings in a grid that no other beats in both time and energy, fastest first."""
-    known = np.flatnonzero(np.isfinite(grid.energy_j) & (grid.time_s > 0))
+    """The places of offered settings in a grid that no other beats in both time and energy, fastest first."""
+    known = np.flatnonzero(np.isfinite(grid.energy_j) & (grid.time_s > 0) & grid.offered)
     places: list[int] = []
     for place in sorted(known, key=lambda place: (grid.time_s[place], grid.energy_j[place])):
         if not places or grid.energy_j[place] < grid.energy_j[places[-1]]:
@@ -91,17 +109,17 @@ class Choice(Struct, frozen=True):
 
 def choose(grid: Grid, objective: Objective) -> Choice:
     """Choose the settings for one kernel or program."""
-    best = objective.pick(grid.energy_j, grid.time_s)
+    best = grid.pick(objective)
     # By measured times where there are some to choose from.
     fastest = measured = None
     if np.isfinite(grid.measured_s).sum() > 1:
         fastest = int(np.nanargmin(grid.measured_s))
-    elif np.isfinite(grid.time_s).any():
+    elif np.isfinite(offered_s := grid.time_s[grid.offered]).any():
         # Where a lower clock costs no time by the model, the highest clocks are the fastest: the last of the settings.
-        fastest = int(np.flatnonzero(grid.time_s <= (1 + _SAME) * np.nanmin(grid.time_s))[-1])
+        fastest = int(np.flatnonzero(grid.offered & (grid.time_s <= (1 + _SAME) * np.nanmin(offered_s)))[-1])
     # A best one is measured where the energy of two settings or more is.
     if np.isfinite(grid.measured_j).sum() > 1:
-        measured = objective.pick(grid.measured_j, grid.measured_s)
+        measured = grid.measured.pick(objective)
     if measured is None:
         return Choice(best, fastest, None)
 
@@ -110,7 +128,7 @@ def choose(grid: Grid, objective: Objective) -> Choice:
     oracle_wrong, oracle_lost = _against(fastest, measured, value, grid.measured_j)
     broken = None
     if best is not None and not np.isnan(grid.measured_j[best]):
-        broken = not objective.allowed(grid.measured_j, grid.measured_s)[best]
+        broken = not grid.measured.allowed(objective)[best]
     return Choice(best, fastest, measured, wrong, oracle_wrong, lost, oracle_lost, broken)
 
 

@@ -88,7 +88,7 @@ def _sections(document: Tune) -> Iterator[Section]:
 
 def _clocks(document: Tune, heat: words.Heat) -> Section:
     framed = when(document.now is not None, ", framed: the setting in force")
-    faint = when(not all(setting.allowed for setting in document.settings), " Without colour: outside the limit.")
+    faint = when(not all(setting.allowed for setting in document.settings), " Faint: may not be picked.")
     legend = (
         f"{heat.legend.replace('*', '★')}{framed}. From light to dark in equal ratios, from the least to the most "
         f"energy.{faint}"
@@ -105,8 +105,8 @@ def _kernels(document: Tune) -> Section:
     best_j = getattr(best, document.amounts(document)[0], None)
     others = sum(not same(document.answer(kernel), document.baseline(kernel)) for kernel in document.kernels)
     answer = Sentence(
-        f"For {others} of {len(document.kernels)} {nouns.kernels} {words.baseline(document)} is not the one with "
-        f"{document.objective_words}."
+        f"{others} of {len(document.kernels)} {nouns.kernels} have the {document.objective_words} elsewhere than "
+        f"{words.baseline(document)}."
     )
     after = ""
     if own is not None and _is_worth(own.energy_j, best_j):

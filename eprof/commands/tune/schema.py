@@ -28,7 +28,7 @@ class At(Clocks, frozen=True, kw_only=True):
 
 
 class Setting(At, frozen=True, kw_only=True):
-    """One of the settings that are compared. value: what is minimised; allowed: whether it keeps the limits."""
+    """One of the settings that are compared. value: what is minimised; allowed: whether it may be picked."""
 
     value: float | None
     allowed: bool
@@ -37,7 +37,7 @@ class Setting(At, frozen=True, kw_only=True):
 class Kernel(Struct, frozen=True, kw_only=True):
     """One kernel, with the settings picked for it (None: none could be) and lists over all settings.
 
-    now: the setting in force. wrong: whether a pick is not the measured best, and what it lost.
+    now: the setting that ran. wrong: whether a pick is not the measured best, and what it lost.
     """
 
     name: str
@@ -143,7 +143,11 @@ class LostBy(Struct, frozen=True):
 
 
 class Tune(Document, frozen=True, kw_only=True):
-    """The whole document; the settings picked are for all kernels together. processor: "cpu"."""
+    """The whole document; the settings picked are for all kernels together.
+
+    now: the setting that ran, and is_now_assumed: that it did is an assumption; None: all were measured. processor:
+    "cpu".
+    """
 
     schema: str = SCHEMA
     program: str
@@ -157,6 +161,7 @@ class Tune(Document, frozen=True, kw_only=True):
     fastest: At | None
     measured_best: At | None
     now: At | None
+    is_now_assumed: bool = False
     each_its_own: Joules | None
     settings: list[Setting]
     front: list[FrontPoint]
@@ -170,7 +175,7 @@ class Tune(Document, frozen=True, kw_only=True):
     @property
     def is_of_run(self) -> bool:
         """Whether one setting was run, with which others are compared; else all were measured, and the fastest is."""
-        return self.now is not None and self.time.source == "modelled"
+        return self.now is not None
 
     def baseline(self, picked: "Picked") -> At | None:
         """The setting that the best one of a kernel, or of the program, is held against."""

@@ -37,25 +37,25 @@ _WIDE = 125  # columns of a terminal
 
 
 def headline(document: Tune) -> Headline:
-    """The headline of tuning: the best clocks, and what they save and cost against those that ran, or the fastest."""
+    """The headline of tuning: what the best clocks save and cost against those that ran, or the fastest."""
     best, before = document.answer(document), document.baseline(document)
     if best is None:
         return Headline(f"No setting gives {document.objective_words}.", "The notes say why.")
     how = _HOW[document.time.source] if document.measured_best is None else "as measured"
-    goal = f"{document.objective_words} for {document.program} ({how})"
-    lead = [phrase("Not measured there: {}.", best.why)]
-    setting = f"{best.label}{NARROW}MHz"
+    against = baseline(document)
+    setting, gives = f"{best.label}{NARROW}MHz", f"gives the {document.objective_words}"
+    text = f"{setting} {gives}"
+    lead = [f"For {document.program}, {how}.", phrase("Not measured there: {}.", best.why)]
     if same(best, before):
-        setting += f", {baseline(document)}, also"
-        is_found = document.objective == "energy" and document.time.source == "measured"
-        lead.append(when(is_found, "Race-to-halt is right here."))
+        stay = when(document.is_of_run, ": nothing to change")
+        text = f"{setting}, {against}, {gives}{stay}"
     elif before is not None:
         changes = _changes(document, best, before)
-        limits = [setting.allowed for setting in document.settings if same(setting, before)]
-        outside = when(not all(limits), ", which is outside the limit")
-        lead.append(phrase(f"Against {before.label}{NARROW}MHz, {baseline(document)}{outside}: {{}}.", changes))
+        text += phrase(f": {{}} than {before.label}{NARROW}MHz, {against}", changes)
+        outside = [setting for setting in document.settings if same(setting, before) and not setting.allowed]
+        lead.append(when(outside, f"{before.label}{NARROW}MHz is outside the limit."))
     lead += [_of_model(document), _of_pick(document), _command(document, best)]
-    return Headline(f"{setting} gives {goal}.", " ".join(filter(None, lead)))
+    return Headline(f"{text}.", " ".join(filter(None, lead)))
 
 
 def _changes(document: Tune, best: At, before: At) -> str:
@@ -93,7 +93,9 @@ def _command(document: Tune, best: At) -> str:
 
 def baseline(document: Tune) -> str:
     """What the best setting is held against, in words."""
-    return "the setting of the run" if document.is_of_run else "the fastest setting"
+    if document.is_now_assumed:
+        return "the table's default (--setting says where it ran)"
+    return "where it ran" if document.is_of_run else "the fastest setting"
 
 
 def _of_model(document: Tune) -> str:
@@ -123,7 +125,7 @@ def change(noun: str, value: float | None, before: float | None) -> str:
 
 def blocks(document: Tune, verbose: bool) -> Iterator[Block]:
     """Which clocks to choose, for a terminal and for Markdown; every kernel if `verbose`."""
-    yield Sentence(" · ".join([document.title, *costs(document), document.objective_words]), Tone.QUIET)
+    yield Sentence(" · ".join([document.title, *costs(document)]), Tone.QUIET)
     yield headline(document)
     table = kernels(document, at_most(10, verbose))
     whole = Row([Name(document.program, document.program), *_picked_cells(document, document)], total=True)
@@ -256,7 +258,7 @@ def heat(document: Tune) -> Heat | None:
             words = [f"{quantity(joules, 'J')} in {quantity(seconds, 's')}"]
         if setting.measured_j is not None and setting.energy_j is not None:
             words[0] += f", predicted {quantity(setting.energy_j, 'J')}"
-        words += filter(None, [setting.why, when(not setting.allowed, "outside the limit")])
+        words += filter(None, [setting.why, when(not setting.allowed, "may not be picked")])
         cells[setting.core_mhz, setting.memory_mhz] = HeatCell(
             quantity_or("–", joules, "J"),
             colour(joules, known),

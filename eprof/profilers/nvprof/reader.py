@@ -234,6 +234,11 @@ def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str | None:
             "the row of units of the trace (`s,ms,...`) is not there, so its times tell nothing; give the log as "
             "nvprof wrote it"
         )
+    if seen.tables and seen.lines == 1:
+        return (
+            "this is a list of columns without rows; give it beside the log that has the rows, as in `eprof report "
+            "ROWS.csv --columns COLUMNS.csv`, or profile again if more was in it"
+        )
     if seen.tables:
         return (
             f"a table begins but has no rows (the log has {seen.lines} lines); the log looks cut off, so profile again"
@@ -345,7 +350,7 @@ class Walk:
             if reason is not None:
                 raise LogError(f"{source.path}: {reason}{damaged}")
             example = phrase(" (one says: {})", seen.example_skipped)
-            instead = "give the log as the profiler wrote it"
+            instead = "give a log as one of them writes it, or let `eprof run PROGRAM` make one"
             if _OF_POWER.match(example):
                 instead = "watts measured elsewhere go beside a profiler's log, as --energy J (watts times seconds)"
             raise UnknownLogError(

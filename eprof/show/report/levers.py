@@ -16,8 +16,9 @@ from eprof.base.boards import data_sheet, example
 from eprof.base.gpus import capability_of_label
 from eprof.base.known import growth
 from eprof.base.labels import library_of
-from eprof.base.text import bracketed, by_sign, counted, phrase, when
+from eprof.base.text import bracketed, by_sign, counted, pattern, phrase, when
 from eprof.base.vocabulary import COUNTS, DATA, RANDOM, TENSOR_FLOPS
+from eprof.energy.bounds import is_plain_product
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of
@@ -25,9 +26,10 @@ from eprof.show.report.change import LITTLE, TENTH, Try
 from eprof.show.report.first_screen import CACHED, SHORT_S, WASTED, requested_of
 from eprof.show.report.gaps import Between, after_the_start, closed
 from eprof.show.report.loops import (
+    OF_BLOCKS,
     better_loops,
     fewer_cycles,
-    has_wide_vectors,
+    flags,
     is_interpreted,
     is_of_library,
     of_loops,
@@ -41,7 +43,7 @@ from eprof.show.report.waiting import CLOSED, EXCESS, NEAR, busy, less_waiting, 
 from eprof.show.words.badges import Amount
 from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
-from eprof.show.words.numbers import NARROW, more_or_less, percent, plain, quantity
+from eprof.show.words.numbers import NARROW, more_or_less, percent, percent_span, plain, quantity
 
 _LITTLE_TIME = 0.01  # of it: a change of less is not worth a word
 _MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
@@ -50,6 +52,8 @@ _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on mu
 _OF_A_DIVISION = (5, 8)
 _NEARLY_ALL = 0.9  # of short launches: a start that may take so much of them ends nothing
 _NARROWED = 0.5  # of the bytes are left where types are half as wide
+_PASSES = pattern(r"(?i)(?:layer|rms|group|batch|instance|l2)_?norm|normali[sz]|soft_?max")
+_PASSED_AGAIN, _MOST_PASSES = 1.3, 4.0  # bytes read for each written: more tell of a reduction, which writes little
 _SECTOR_B = 32  # what DRAM of a GPU moves at least
 _NARROWER = (
     *(("tensor_tf32", "tensor_fp16"), ("tensor_tf32", "tensor_bf16")),
@@ -178,8 +182,8 @@ def _levers(view: View) -> Iterator[Try]:
     for loop in [*better_loops(view), *without_interpreter(view)]:
         yield Try(loop.act, (loop.least_j + loop.most_j) / 2, (loop.least_j, loop.most_j))
     for levers in (
-        *(_narrower_types, _fused, _asked_for, _fewer_bytes, _fewer_uncounted_bytes, _fewer_instructions),
-        *(_fewer_conflicts, less_waiting, fewer_cycles),
+        *(_narrower_types, _fused, _asked_for, _read_again, _fewer_bytes, _fewer_uncounted_bytes),
+        *(_fewer_instructions, _fewer_conflicts, less_waiting, fewer_cycles),
     ):
         yield from levers(view)
 
@@ -203,7 +207,10 @@ def _longer_launches(view: View) -> Iterator[Try]:
     most = sum(joules * start_s / times_s[place] for place, joules in taken.items())
     more = when(len(taken) > 1, f" and of {counted(len(taken) - 1, f'more {view.nouns.kernel}')}")
     now = quantity(times_s[largest], "s")
-    act = f"do more in each {view.nouns.launch} of {view.label(view.kernels[largest])} (now {now}){more}"
+    how = f"do more in each {view.nouns.launch} of"
+    if is_plain_product(view.kernels[largest].name):
+        how = "batch the products of"  # those of a library take batches (cublasGemmStridedBatchedEx), and so does torch
+    act = f"{how} {view.label(view.kernels[largest])} (now {now}){more}"
     change = Try(act, TENTH * sum(taken.values()), each="less time")
     if most < _NEARLY_ALL * sum(taken.values()):
         why = f"without their starts, of {quantity(start_s, 's')} at most (all that one of {name} takes)"
@@ -225,6 +232,8 @@ def _other_clocks(view: View) -> Iterator[Try]:
         return
     ends = [end or lowest.energy_j for end in lowest.energy_range_j or ()] or [lowest.energy_j]
     saves = [1 - end / here.energy_j for end in sorted(ends, reverse=True)]
+    if saves[0] <= 0 or any(costs.setting_from == "the table's default" for costs in view.document.prices):
+        return  # it may cost energy, or the clocks that it is held against are assumed
     clocks_of = {"core": (lowest.core_mhz, here.core_mhz), "memory": (lowest.memory_mhz, here.memory_mhz)}
     acts = []
     for name, (now, before) in clocks_of.items():
@@ -244,11 +253,21 @@ def _time_of(share: float | None) -> str:
     return f", {more_or_less(share)} time"
 
 
+def _less_time(view: View, least_s: float, most_s: float) -> str:
+    least, most = (saved_s / (view.time.value or math.inf) for saved_s in (least_s, most_s))
+    if most < _LITTLE_TIME:
+        return ""
+    return f", {when(least < _LITTLE_TIME, f'up to {percent(most)}') or percent_span(least, most)} less time"
+
+
 # ---------------------------------------------------------------------------------------------------- types
 
 
 def _narrower_types(view: View) -> Iterator[Try]:
-    """Narrower types that this GPU has and the table prices: on tensor cores, in their stead, FP32 for FP64."""
+    """Narrower types that this GPU has and the table prices: on tensor cores, in their stead, FP32 for FP64.
+
+    From operands that stay as wide in memory to such that are stored so, and move half the bytes.
+    """
     capability = 0.0
     with suppress(ValueError):
         capability = float(view.document.device.capability or "")
@@ -264,26 +283,40 @@ def _narrower_types(view: View) -> Iterator[Try]:
             kernels = [kernel for kernel in view.kernels if view.amount(kernel, wide).value]
             if _SINCE[narrow] >= _BEYOND_WMMA and all("wmma" in kernel.name.lower() for kernel in kernels):
                 continue
-            by_time, time = _by_time(view, kernels, {"sm": 0.5})  # tensor cores do twice the flops
-            act = f"use {' for '.join(names)} on tensor cores, if accurate enough"
-            yield Try(act, saves + by_time, beside=time)
+            # Tensor cores do twice the flops, whatever is moved.
+            (least_j, least_s), (most_j, most_s) = (
+                _ended_sooner(view, kernels, {"sm": _NARROWED, **dict.fromkeys(("l1", "l2", "dram"), left)})
+                for left in (1.0, _NARROWED)
+            )
+            ends = saves + least_j, saves + most_j + _of_narrower_bytes_j(kernels)
+            act = f"use {' for '.join(names)} on tensor cores and in memory, if accurate enough"
+            yield Try(act, ends[0], ends, _less_time(view, least_s, most_s))
     single, double = (view.charges.get(f"fp{bits}_fma") for bits in (32, 64))
     doubles_j = view.joules_of("fp64")
     if doubles_j and single and double and 0 < single.pj < double.pj:
         saves = doubles_j * (1 - single.pj / double.pj)
-        where = bracketed(_mostly_in(view, "fp64"))
-        ends, faster_s = _ends(view, "fp64", saves), _faster_in_fp32_s(view)
-        sooner = (view.constant_w or 0.0) * faster_s
-        if ends:
-            ends = ends[0] + sooner, min(ends[1] + sooner, _everything(view)[0])
-        time = _time_of(-faster_s / (view.time.value or math.inf))
-        yield Try(f"use FP32 for FP64, if accurate enough{where}", saves + sooner, ends, time)
+        kernels = [kernel for kernel in view.kernels if _flops(view, kernel, "fp64") > _flops(view, kernel, "fp32")]
+        low, high = _ends(view, "fp64", saves) or (saves, saves)
+        least_s, most_s = (_faster_in_fp32_s(view, left) for left in (1.0, _NARROWED))
+        least_j, most_j = ((view.constant_w or 0.0) * sooner_s for sooner_s in (least_s, most_s))
+        ends = low + least_j, min(high + most_j + _of_narrower_bytes_j(kernels), _everything(view)[0])
+        act = f"use FP32 for FP64, if accurate enough{bracketed(_mostly_in(view, 'fp64'))}"
+        yield Try(act, saves + least_j, ends, _less_time(view, least_s, most_s))
         yield from _fewer_divisions(view)
     yield from _onto_tensor_cores(view, has)
 
 
-def _faster_in_fp32_s(view: View) -> float:
-    """How much sooner kernels end whose FP64 takes longer, at its peak, than the same flops in FP32, or DRAM."""
+def _of_narrower_bytes_j(kernels: Sequence[schema.Kernel]) -> float:
+    return (1 - _NARROWED) * sum(kernel.energy_j.data or 0.0 for kernel in kernels)
+
+
+def _flops(view: View, kernel: schema.Kernel, precision: str) -> float:
+    words = [(name, flops) for name, flops in FLOPS.items() if name.startswith(precision)]
+    return sum(flops * view.amount(kernel, name).or_zero for name, flops in words)
+
+
+def _faster_in_fp32_s(view: View, left: float) -> float:
+    """How much sooner kernels end that do their FP64 in FP32, as peaks and DRAM go. left: of their bytes."""
     limits = view.document.limits
     if not limits or view.is_modelled or any(machine.of for machine in limits.machines):
         return 0.0  # several GPUs have peaks of their own
@@ -292,14 +325,12 @@ def _faster_in_fp32_s(view: View) -> float:
         return 0.0
     faster_s = 0.0
     for kernel in view.kernels:
-        words = [(name, flops) for name, flops in FLOPS.items() if name.startswith("fp64")]
-        work = sum(flops * view.amount(kernel, name).or_zero for name, flops in words)
-        moved = view.summed(kernel, DRAM).value
-        if moved is None:
+        work, moved = _flops(view, kernel, "fp64"), view.summed(kernel, DRAM).value
+        if moved is None or not work > _flops(view, kernel, "fp32"):
             continue
-        now_s = min(work / peaks["fp64"].peak_flop_per_s, time_of(kernel).or_zero)
-        then_s = max(work / peaks["fp32"].peak_flop_per_s, moved / peaks["fp64"].dram_byte_per_s)
-        faster_s += max(now_s - then_s, 0.0)
+        moved_s = moved / peaks["fp64"].dram_byte_per_s
+        now_s = min(max(work / peaks["fp64"].peak_flop_per_s, moved_s), time_of(kernel).or_zero)
+        faster_s += max(now_s - max(work / peaks["fp32"].peak_flop_per_s, left * moved_s), 0.0)
     return faster_s
 
 
@@ -354,20 +385,25 @@ def _asked_for(view: View) -> Iterator[Try]:
     """Bytes that were fetched and not asked for: rows of a matrix read down its columns, for example."""
     if view.nouns.is_of_cpu or _is_closed(view, "l1"):
         return  # what a CPU writes is read first, and what stays in its caches is not moved again
-    requested = requested_of(view, view.document)
-    joules = {level: view.joules_of(level) for level in CACHED}
-    moved = {level: view.summed(view.document, _words(view, level)).or_zero for level in CACHED}
-    ratios = {level: moved[level] / (requested or math.inf) for level in CACHED}
-    wasted = {level: ratio for level, ratio in ratios.items() if ratio >= WASTED}
-    if wasted:
-        saves = sum(joules[level] * (1 - 1 / ratio) for level, ratio in wasted.items())
-        yield Try(f"coalesce accesses: {plain(max(wasted.values()))} times the bytes asked for are moved", saves)
+    saved_j, times = dict.fromkeys(range(len(view.kernels)), 0.0), [0.0] * len(view.kernels)
+    for level in CACHED:
+        for place, (kernel, joules) in enumerate(zip(view.kernels, view.joules_by_kernel(level), strict=True)):
+            requested = requested_of(view, kernel) or math.inf
+            ratio = view.summed(kernel, _words(view, level)).or_zero / requested
+            if ratio >= WASTED:
+                saved_j[place] += joules * (1 - 1 / ratio)
+                times[place] = max(times[place], ratio)
+    if any(times):
+        most = max(saved_j, key=saved_j.__getitem__)
+        told = f"{view.label(view.kernels[most])} moves {plain(times[most])} times the bytes that it asks for"
+        yield Try(f"coalesce accesses: {told}", sum(saved_j.values()))
         return
     # Without the bytes that were asked for: sectors of DRAM that come for a part of them.
-    skipped = _SECTOR_B * view.amount(view.document, RANDOM).or_zero / (moved["dram"] or math.inf)
+    moved = view.summed(view.document, _words(view, "dram")).value or math.inf
+    skipped = _SECTOR_B * view.amount(view.document, RANDOM).or_zero / moved
     if skipped >= 1 - 1 / WASTED:
         act = f"coalesce accesses: {percent(skipped)} of DRAM's bytes come beside those that are used"
-        yield Try(act, skipped * joules["dram"])
+        yield Try(act, skipped * view.joules_of("dram"))
     yield from _coalesced(view)
 
 
@@ -395,9 +431,25 @@ def _coalesced(view: View) -> Iterator[Try]:
     if any(saved_j.values()):
         most = max(saved_j, key=saved_j.__getitem__)
         told = f"{percent(excess[most])} of the sectors that {view.label(view.kernels[most])} asks for are not used"
-        time = _time_of(-saved_s / (view.time.value or math.inf)).replace(", ", ", up to ", 1)
         most_j = sum(saved_j.values())
-        yield Try(f"coalesce accesses: {told}", most_j, (surely_j, most_j), time)
+        yield Try(f"coalesce accesses: {told}", most_j, (surely_j, most_j), _less_time(view, 0.0, saved_s))
+
+
+def _read_again(view: View) -> Iterator[Try]:
+    """Rows that a normalisation or a softmax reads from DRAM in each of its passes: it writes as many as it has."""
+    for kernel in view.kernels:
+        read, written = (view.amount(kernel, f"dram_{way}").or_zero for way in ("read", "write"))
+        stored = max(written, *(view.amount(kernel, f"{level}_write").or_zero for level in ("l1", "l2")))
+        again = read / (stored or math.inf)
+        if not _PASSES.search(kernel.name) or not _PASSED_AGAIN <= again <= _MOST_PASSES:
+            continue
+        surely_j = (kernel.counts["dram_read"].energy_j or 0.0) * (1 - 1 / again)
+        left = (stored + written) / (read + written)
+        sooner_j, sooner_s = _ended_sooner(view, [kernel], {"dram": left, "l2": left})
+        told = f"it reads {plain(again)} bytes of DRAM for each that it writes; if both are as wide"
+        act = f"keep rows of {view.label(kernel)} on the chip between passes ({told})"
+        ends = surely_j, surely_j + sooner_j
+        yield Try(act, sum(ends) / 2, ends, _less_time(view, 0.0, sooner_s))
 
 
 def _fewer_bytes(view: View) -> Iterator[Try]:
@@ -470,15 +522,21 @@ def _is_held_elsewhere(view: View, group: str) -> bool:
 
 
 def _by_time(view: View, kernels: Sequence[schema.Kernel], *lefts: Mapping[str, float]) -> tuple[float, str]:
-    """What kernels save that end sooner, where units that hold them back do only so much; and the price in time.
+    """What kernels save that end sooner, as `_ended_sooner`; and the price in time."""
+    saved_j, saved_s = _ended_sooner(view, kernels, *lefts)
+    return saved_j, _less_time(view, saved_s, saved_s)
+
+
+def _ended_sooner(view: View, kernels: Sequence[schema.Kernel], *lefts: Mapping[str, float]) -> tuple[float, float]:
+    """The J and s that kernels save where units that hold them back do only so much.
 
     lefts: of each kernel the shares of work that are left, by unit; or of all the same.
     """
     if view.is_modelled:
-        return 0.0, ""
+        return 0.0, 0.0
     shares = [(kernel, sooner(kernel, left)) for kernel, left in zip(kernels, cycle(lefts), strict=False)]
     saved_s = sum(share * time_of(kernel).or_zero for kernel, share in shares)
-    return sum(share * timed_j(kernel) for kernel, share in shares), _time_of(-saved_s / (view.time.value or math.inf))
+    return sum(share * timed_j(kernel) for kernel, share in shares), saved_s
 
 
 def _fewer_uncounted_bytes(view: View) -> Iterator[Try]:
@@ -499,7 +557,7 @@ def _fewer_uncounted_bytes(view: View) -> Iterator[Try]:
 
 def _remedy(view: View, group: str) -> str:
     if view.nouns.is_of_cpu:
-        return "work on blocks that stay in the caches, or in one loop on what several pass over"
+        return OF_BLOCKS
     joules = view.joules_by_kernel(group)
     kernel = view.kernels[max(range(len(joules)), key=joules.__getitem__)]
     if group != "dram":
@@ -530,14 +588,14 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
         amount = sum(word.energy.or_zero for word in words)
         if amount and not _is_closed(view, group):
             saves, (told, *cycles_j) = TENTH * amount, of_retiring(view)
-            remedy = _REMEDIES[group]
+            remedies = [_REMEDIES[group]]
             if view.nouns.is_of_cpu:
-                remedy = when(not has_wide_vectors(view), "-O3 -march=native; ") + "less work in inner loops"
-            how = "; ".join(filter(None, [_mostly_in(view, group), told, remedy]))
+                remedies = [flags(view), "less work in inner loops"]
+            how = "; ".join(filter(None, [told or _mostly_in(view, group), *remedies]))
             act = f"execute fewer {kind}instructions{bracketed(how)}"
             if any(cycles_j) and group == "other":
                 low, high = (saves + TENTH * joules for joules in cycles_j)
-                fewer = f"fewer, in {when(low < high, 'up to ')}as many fewer cycles"
+                fewer = when(low < high, "fewer, in up to as many fewer cycles") or "fewer, with their cycles,"
                 yield Try(act, (low + high) / 2, (low, high), each=fewer)
                 continue
             yield Try(act, saves, _ends(view, group, saves), each="fewer")
