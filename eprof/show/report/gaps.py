@@ -186,8 +186,8 @@ def _starting(gaps: schema.Gaps, starting_s: float) -> Closed:
     longest = max(gaps.calls, key=lambda calls: calls.once_s * (_WAITS not in calls.name))
     share = when(longest.once_s < _NEARLY_ALL * starting_s, f"{quantity(longest.once_s, 's')} of it ")
     told = f"{quantity(starting_s, 's')} is paid once a run, {share}in {longest.name}"
-    shorter = "the first call starts CUDA: nvidia-persistenced and CUDA_MODULE_LOADING=LAZY shorten it"
-    return Closed(f"do more in each run ({told}; {shorter})", starting_s)
+    quicker = "the first call starts CUDA: nvidia-persistenced and CUDA_MODULE_LOADING=LAZY speed it up"
+    return Closed(f"do more in each run ({told}; {quicker})", starting_s)
 
 
 def _waiting(view: View, gaps: schema.Gaps, waiting_s: float) -> Iterator[Closed]:
