@@ -354,30 +354,30 @@ class Session:
         if verdict.tells_status or ended.timed_out:
             status = either(verdict.program_status, ended.status)
         name = self.request.program[0]
+        died_of = (ended.signal or 0) * (status > 128 and verdict.tells_status)
         if self.status is None:
             self.status = status
             if ended.timed_out:
                 self.status = status or 1
             elif 0 < status <= 128:
                 self.warnings.append(f"{name} ended with exit code {status}.")
-        elif status != self.status and not ended.timed_out:
+        elif status != self.status and not (ended.timed_out or died_of):
             self.warnings.append(
                 f"{name} ended with {status} in the {step.what} run, but with {self.status} in the first run."
             )
         if ended.timed_out:
             self.warnings.append(f"{name} was still running after {self.timeout_s:g} s (--timeout) and was stopped.")
-        elif status > 128 and ended.signal is not None and verdict.tells_status:
+        elif died_of:
             known = {number.value: number.name for number in signal.Signals}
-            died_of = known.get(ended.signal, f"signal {ended.signal}")
-            self.warnings.append(f"{name} died of {died_of} in the {step.what} run.")
+            self.warnings.append(f"{name} died of {known.get(died_of, f'signal {died_of}')} in the {step.what} run.")
         no_kernels = verdict.kernels == 0 and not verdict.goes_on
         if self.launches is None and (verdict.kernels or no_kernels):
             self.launches = verdict.kernels
-        failed = verdict.failed or self._lost
+        failed = verdict.failed or self._lost or status > 128
         if failed and not self.status:
             self.status = 1
             self._is_ours = True
-        return not (failed or ended.timed_out or status > 128 or no_kernels)
+        return not (failed or ended.timed_out or no_kernels)
 
     def _save(self, status: str) -> None:
         system, tool = os.uname(), self.tool

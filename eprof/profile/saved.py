@@ -240,4 +240,5 @@ def _priced_as(document: schema.Profile, path: Path) -> tuple[Run, str]:
         if document.modelled_time is not UNSET and document.modelled_time.given:
             own["efficiency"] = document.modelled_time.efficiency
         pricing |= dict.fromkeys(costs.of or [None], own)
-    return Run(path, {"pricing": pricing.get(None, {}), "pricing_of": pricing}, {}), note
+    manifest = {"pricing": pricing.get(None, {}), "pricing_of": pricing, "eprof": document.eprof}
+    return Run(path, manifest, {}), note

@@ -481,15 +481,34 @@ def test_every_recorded_profile_gives_a_report(name):
 # ------------------------------------------------------------------------------------------------ the profiler
 
 
-def test_what_valgrind_cannot_run_is_one_sentence_with_the_remedy(tmp_path):
-    (tmp_path / "logs").mkdir()
-    step = COLLECTOR.step(COUNTERS, Tool("callgrind", True, "", "/bin/valgrind"), Request(("./a",)), Place(tmp_path))
-    (tmp_path / "logs" / "messages-1-7.txt").write_text(
-        "==7== vex amd64->IR: unhandled instruction bytes: 0x62 0xF1 0xFD 0x48 0x6F 0x7\n==7== ...\n"
-    )
-    verdict = COLLECTOR.judge(step, Ended(None, 4, 0.1), [])
-    assert verdict.failed
-    assert len(verdict.messages) == 1 and "-mno-avx512f" in verdict.messages[0]
+UNKNOWN = """
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) {
+    puts("ran");
+    fflush(stdout);
+    if (getenv("EPROF_MARKS")[0] == 'v') __asm__ volatile(CODE);  // "valgrind" where callgrind counts
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        ("vaddpd %zmm0, %zmm1, %zmm1", "cannot run AVX-512 that the program has in main (unknown.c:7)"),
+        ("vaesenc %ymm0, %ymm1, %ymm1", "cannot run an instruction that the program has in main (unknown.c:7)"),
+    ],
+)
+def test_what_valgrind_cannot_run_is_one_sentence_with_the_remedy_and_the_run_fails(compiled, tmp_path, code, sentence):
+    (tmp_path / "unknown.c").write_text(UNKNOWN.replace("CODE", f'"{code}"'))
+    program = compiled("unknown", "-g", "-O1", source=tmp_path / "unknown.c")
+    words = [sys.executable, "-m", "eprof", "run", "--profiler", "callgrind", "-o", "run.eprof", str(program)]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1 and done.stdout.startswith("ran\n")
+    assert f"Valgrind {sentence}, and ended it there: build it with -march=x86-64-v3" in done.stderr
+    assert "died of SIGILL in the counters run." in done.stderr and "ended with 132" not in done.stderr
+    assert (tmp_path / "run.eprof" / "report.html").is_file()
 
 
 _FORKED = b"Trigger: --dump-before=fork"

@@ -191,6 +191,40 @@ def test_cycles_of_instructions_without_a_time_are_the_fewest_that_these_need(ep
     assert "instructions and assumed core cycles" in timed and "the least" not in timed
 
 
+@pytest.mark.parametrize(
+    ("asked", "lines", "of_dram", "said"),
+    [
+        (8, 1e6, 1e6, "let find at table.c:3 fetch fewer lines (8 of 64 bytes of each are asked for: smaller keys,"),
+        (
+            8,
+            1e6,
+            1e5,
+            "use lines in find at table.c:3 before they leave the cache (8 of 64 bytes of each are asked for:",
+        ),
+        (64, 1e6, 1e6, "let find at table.c:3 work on blocks that stay in the caches,"),
+        (64, 1e4, 1e4, "execute fewer instructions"),
+    ],
+)
+def test_lines_that_the_caches_lack_choose_the_advice_and_bound_it(
+    eprof_command, tmp_path, asked, lines, of_dram, said
+):
+    executed = 10_000_000
+    rows = f"3 {executed} 1000000 0 0 {lines:.0f} 0 0 {of_dram:.0f} 0 0 1000000 0 {asked}000000 0"
+    events = "Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw undecoded loads stores load_bytes store_bytes"
+    (tmp_path / "callgrind.out.7").write_text(
+        f"# callgrind format\nevents: {events}\nfl=table.c\nfn=find\n{rows}\ntotals: {rows[2:]}\n"
+    )
+    shown = " ".join(eprof_command("report", "callgrind.out.7", "--time", "0.05").stdout.split())
+    assert said in shown
+    waits = 10 * lines + 100 * of_dram
+    if waits > executed:
+        assert f"up to {100 * waits / (waits + executed):.0f} % waits for caches" in shown
+        saved, whole = map(
+            float, re.search(r"saves up to [0-9.]+ mJ \(([0-9.]+) % of ([0-9.]+) mJ\) if none", shown).groups()
+        )
+        assert saved <= 100 * waits / (waits + executed) + 1 < 100
+
+
 def of_perf(eprof_command, tmp_path, *rows):
     """What the first screen says of a `perf stat -a` of half a second, in one line."""
     log = tmp_path / "stat.txt"

@@ -182,7 +182,7 @@ def document(
     old_j, new_j = (changes.known_j(grid) for _, grid in changes.sides)
 
     above_constant: schema.AboveConstant | UnsetType = UNSET
-    if changes.has_energy and (old.is_modelled or new.is_modelled):
+    if changes.has_energy and changes.is_modelled:
         counted = split(old.above_constant(), new.above_constant(), changes.matches)
         spread_of_counted = spread_of(counted)
         above_constant = schema.AboveConstant(
@@ -346,8 +346,8 @@ def counts(changes: Changes) -> dict[str, schema.Count]:
         old, new = (finite(math.fsum(number.tolist())) for number in numbers)
         if (old, new) in ((0, 0), (None, None)):
             continue
-        # A lower bound of one side keeps a word from being compared.
-        is_lower = (changes.old.state[:, column] == LOWER) | (changes.new.state[:, column] == LOWER)
+        # A lower bound of one side keeps a word from being compared: part of it was not counted, perhaps all.
+        is_lower = ((changes.old.counted | changes.new.counted)[:, column] & int(Mark.MISSING)) != 0
         is_bound = (is_lower & ~changes.compared[:, column]).any()
         totals[word] = schema.Count(
             old=old,

@@ -52,7 +52,9 @@ PRICES = (COST, SETTING, METER)
 MARK_WORDS = {bits: names(bits) for bits in range(16)}
 _FAMILIES = {word: count.family for word, count in COUNTS.items()} | {CONSTANT: CONSTANT}
 _UNITS = {word: count.unit for word, count in COUNTS.items()} | {CONSTANT: "s"}
-_GROUPS = {word: count.group for word, count in COUNTS.items()} | {CONSTANT: CONSTANT}
+# What a part of the change is of: a group, or one of the other instructions.
+_OTHERS = {word: count.name for word, count in COUNTS.items() if count.group == "other"}
+_GROUPS = {word: count.group for word, count in COUNTS.items()} | _OTHERS | {CONSTANT: CONSTANT}
 _MISSING = int(Mark.MISSING)
 _MOST_PAIRS = 1000
 _SEED = 20261122
@@ -173,7 +175,9 @@ def steps(parts: Iterable[Part], spread: "Spread") -> list[Step]:
     for part in parts:
         key: tuple[str | None, str | None, str] = (None, None, part.kernels)
         if part.kernels == MATCHED:
-            key = (_GROUPS[part.what], part.because, MATCHED)
+            # Tables of two processors price other words.
+            group_of = _FAMILIES if part.because == PROCESSOR else _GROUPS
+            key = (group_of[part.what], part.because, MATCHED)
         bundles.setdefault(key, []).append(part)
     bundled = []
     for (group, because, kernels), members in bundles.items():
@@ -370,14 +374,16 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
 
 
 MODEL, LAUNCHES, PRICE = "model", "launches", "price"
-_OTHERS = {word: count.name for word, count in COUNTS.items() if count.group == "other"}
-_GROUP_OF = {word: count.group for word, count in COUNTS.items()} | _OTHERS
-_UNITS_OF_CAUSES = {_GROUP_OF[word]: count.unit for word, count in COUNTS.items()}
+_UNITS_OF_CAUSES = {_GROUPS[word]: count.unit for word, count in COUNTS.items()}
 _UNITS_OF_CAUSES |= dict.fromkeys((TIMED, CPU_TIMED, MODEL), "s")
-_KEYS = (*dict.fromkeys(_GROUP_OF.values()), TIMED, MODEL, LAUNCHES, PRICE, APPEARED, VANISHED)
+_GROUP_OF = _GROUPS | {CONSTANT: TIMED}
+_FAMILY_OF = _FAMILIES | {CONSTANT: TIMED}
+_KEYS = tuple(dict.fromkeys([*_GROUP_OF.values(), *_FAMILY_OF.values(), MODEL, LAUNCHES, PRICE, APPEARED, VANISHED]))
 _PLACES = {key: place for place, key in enumerate(_KEYS)}
 _ONE_SIDED = [_PLACES[APPEARED], _PLACES[VANISHED]]
-_KEY_OF_WORD = np.array([_PLACES[_GROUP_OF.get(word, TIMED)] for word in WORDS])
+_KEY_OF_WORD, _KEY_OF_FAMILY = (
+    np.array([_PLACES[key_of[word]] for word in WORDS]) for key_of in (_GROUP_OF, _FAMILY_OF)
+)
 _DRAM = [WORDS.index(word) for word in ("dram_read", "dram_write", "dram")]
 _ASKED = [WORDS.index(word) for word in ("global_read", "global_write")]
 # What all requests of warps move, in each book.
@@ -423,7 +429,7 @@ def causes(changes: Changes, spread: Spread) -> tuple[list[Cause], list[list[Cau
     name_of = dict(enumerate(_KEYS)) | {_PLACES[PRICE]: price_because(changes)}
     if changes.core_w is not None:
         name_of[_PLACES[TIMED]] = CPU_TIMED
-    units = dict.fromkeys(_UNITS_OF_CAUSES, "J") if is_apart else _UNITS_OF_CAUSES
+    units = dict.fromkeys(_FAMILY_OF.values(), "J") if is_apart else _UNITS_OF_CAUSES
     causes = []
     for row, through in enumerate(_through(changes)):
         whole_j = float(change_j[row].sum())
@@ -484,9 +490,11 @@ def _of_time(changes: Changes) -> Bools:
 
 def _keys(changes: Changes) -> Ints:
     """The cause of each cell by counts or time, (n_matches, n_words)."""
-    keys = np.tile(_KEY_OF_WORD, (len(changes.matches), 1))
-    if not changes.is_of_two_processors:
-        keys = _explained(changes, keys)
+    shape = (len(changes.matches), 1)
+    if changes.is_of_two_processors:
+        keys = np.tile(_KEY_OF_FAMILY, shape)
+    else:
+        keys = _explained(changes, np.tile(_KEY_OF_WORD, shape))
     for status in (APPEARED, VANISHED):
         keys[changes.apart == status] = _PLACES[status]
     return keys
@@ -513,7 +521,7 @@ def _explained(changes: Changes, keys: Ints) -> Ints:
 
 def _amounts(changes: Changes, grid: Grid, launches: Floats, keys: Ints) -> Floats:
     """What each cell of a cause counts: instructions, bytes, seconds; launches, or one side's kernels, in the first."""
-    is_own = keys == _KEY_OF_WORD
+    is_own = (keys == _KEY_OF_WORD) | (keys == _KEY_OF_FAMILY)
     is_own[:, TIME] |= keys[:, TIME] == _PLACES[MODEL]
     number = grid.joules if changes.is_of_two_processors else changes.amounts(grid)
     amounts = np.where(changes.paid & is_own, number, 0.0)

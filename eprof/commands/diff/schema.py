@@ -174,21 +174,13 @@ class Side(Struct, frozen=True):
         return [*filter(None, [self.costs]), *(self.costs_of_others or ())]
 
 
-class Uncompared(Struct, frozen=True):
-    """A word that one side at least knows, and that is left out of the change."""
+class LeftOut(Struct, frozen=True):
+    """A word that is left out of the change, in how many kernels, and what each side knows of it."""
 
     what: str
     kernels: int
     old_j: float | None
     new_j: float | None
-    why: str
-
-
-class Unknown(Struct, frozen=True):
-    """A word whose energy neither side knows."""
-
-    what: str
-    kernels: int
     why: str
 
 
@@ -364,8 +356,8 @@ class Document(Struct, frozen=True, kw_only=True):
     steps: list[Step]
     causes: list[Cause]
     unlike: list[Unlike]
-    uncompared: list[Uncompared]
-    unknown: list[Unknown]
+    uncompared: list[LeftOut]
+    unknown: list[LeftOut]
     counts: dict[str, Count]
     case: int | None
     model: Model

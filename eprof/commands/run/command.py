@@ -137,7 +137,7 @@ def add(commands: Commands) -> Parser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run `eprof run`. The exit code is the program's own, or 126, 127, 128+n, or 1 where nothing was collected."""
+    """Run `eprof run`. The exit code is the program's, 126, 127, 128+n, or 1 where not all was collected."""
     if not options.program:
         raise UsageError("Say which program to run: eprof run [options] PROGRAM [--] [ARG...].")
     try:

@@ -45,16 +45,17 @@ _STARTED = "For interactive control"  # what a process says that was started, an
 _DUMPED = b"Trigger: --dump-before="
 _FIRST_WORD = re.compile(r"(?:\\.|\S)+")  # blanks in a name are escaped
 _SHOWN = 3
-_NO_INSTRUCTION = (
-    "Valgrind met an instruction that it cannot run, AVX-512 for example, and the program ended there: build it "
-    "without (-march=haswell, or -mno-avx512f)."
-)
+_REMEDIES = {
+    "AVX-512": "-march=x86-64-v3, or -mno-avx512f behind -march=native",
+    "an instruction": "-march=x86-64-v3 instead of -march=native",
+}
 _NO_AVX512 = (
     "Valgrind's processor has no AVX-512, and this one has: libraries that choose their code by that (numpy, OpenBLAS, "
     "MKL, the C library) ran other instructions here than in the timed run."
 )
 _CPUINFO = Path("/proc/cpuinfo")
-_UNKNOWN = re.compile(r"unhandled instruction bytes|Unrecognised instruction|unrecognised instruction at address")
+_UNKNOWN = re.compile(r"(?i)unhandled instruction bytes: (0x62)?|unrecognised instruction")  # 0x62: AVX-512's prefix
+_ENDED_AT = re.compile(r"unrecognised instruction at address .*\n.* at 0x[0-9A-F]+: (.*)", re.IGNORECASE)
 
 
 # Valgrind runs one thread at a time: threads that wait in a loop would count as work.
@@ -155,7 +156,7 @@ class Callgrind(Collector):
             return _alone(step, ended)
         folder = step.then.source.parent
         said = "".join(path.read_text(errors="replace") for path in folder.glob(f"{_MESSAGES}-*.txt"))
-        messages = [_NO_INSTRUCTION] if _UNKNOWN.search(said) else []
+        messages = list(_no_instruction(said))
         failures = [path for path in sorted(folder.glob("*.callgrind.err")) if path.stat().st_size]
         messages += [f"Not decoded: {_last(path.read_text(errors='replace'))}" for path in failures[:_SHOWN]]
         processes = list(_processes(folder))
@@ -221,6 +222,17 @@ def _alone(step: Step, ended: Ended) -> Verdict:
     if ended.cpu_s < _ONE_THREAD * ended.ran_s:
         left_out_s[QUEUED] = min(queued_s, max(left_s - used_s, 0.0))
     return Verdict(left_out_s=left_out_s, left_out_cpu_s=ended.cpu_s - used_s)
+
+
+def _no_instruction(said: str) -> Iterator[str]:
+    """A sentence on the instruction that ended the program, as Valgrind does not know it: which, where, what to do."""
+    if unknown := _UNKNOWN.search(said):
+        kind = list(_REMEDIES)[unknown[1] is None]
+        place = "".join(f" in {ended[1]}" for ended in _ENDED_AT.finditer(said))
+        yield (
+            f"Valgrind cannot run {kind} that the program has{place}, and ended it there: build it with "
+            f"{_REMEDIES[kind]}, and run it again."
+        )
 
 
 def _for_each_process(stem: Path, suffix: str) -> str:

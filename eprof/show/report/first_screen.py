@@ -29,6 +29,7 @@ _NO_WORK = 1e-3  # flops for each byte: fewer are not what it is moved for
 MOSTLY_INTEGER = 30.0  # instructions for each flop, from which on arithmetic is not what a kernel is for
 _MUCH = 2.0  # times the shortest launch: the mean of a kernel whose launches are mostly like that
 _HOTTEST = 0.3  # of a function's energy, that its line with most has: worth naming it
+_WAITS = 0.5  # of a function's cycles: what waits so long is told of it, and not how many instructions it has
 REQUESTED = ("global_read", "global_write")
 
 
@@ -214,6 +215,8 @@ def _why_instructions(view: View, entry: Entry, group: str) -> str:
         executed = view.instructions(entry)
     if not words or not executed.value:
         return ""
+    if (waits := view.waits(entry.counts)) >= _WAITS:
+        return f"up to {percent(waits)} waits for caches"
     flops = view.flops(entry)
     if group in ("int", "other") and flops.value and executed.value < MOSTLY_INTEGER * flops.value:
         return f"{plain(executed.value / flops.value)} instructions a flop"

@@ -29,6 +29,7 @@ from eprof.show.report.loops import (
     OF_BLOCKS,
     better_loops,
     fewer_cycles,
+    fewer_misses,
     flags,
     is_interpreted,
     is_of_library,
@@ -183,7 +184,7 @@ def _levers(view: View) -> Iterator[Try]:
         yield Try(loop.act, (loop.least_j + loop.most_j) / 2, (loop.least_j, loop.most_j))
     for levers in (
         *(_narrower_types, _fused, _asked_for, _read_again, _fewer_bytes, _fewer_uncounted_bytes),
-        *(_fewer_instructions, _fewer_conflicts, less_waiting, fewer_cycles),
+        *(_fewer_instructions, _fewer_conflicts, less_waiting, fewer_cycles, fewer_misses),
     ):
         yield from levers(view)
 

@@ -54,6 +54,18 @@ _SUM = "vectorise the sum in {} (omp simd reduction, or -ffast-math; both change
 _PRODUCT = f"{_SUM[:-1]}; in a product of matrices swap the two inner loops instead)"
 _WIDEN = "widen the vectors of {} (-O3 -march=native)"
 _TILE = "keep more in registers in {} (tiles: several rows and columns at once)"
+# Lines that L1 lacks: streams use them whole; others leave it before that, or nobody asks for the rest of them.
+_STREAM = f"let {{}} {OF_BLOCKS}"
+_LEFT = (
+    "use lines in {} before they leave the cache ({} bytes of each are asked for: loops in the order of memory, tiles, "
+    "sorted look-ups)"
+)
+_SPARSE = (
+    "let {} fetch fewer lines ({} bytes of each are asked for: smaller keys, what is read together side by side, "
+    "look-ups in batches that prefetch, huge pages)"
+)
+_LINE_B = 64.0
+_WHOLE = 0.9  # of its bytes: what asks for so many uses a line whole
 # Counts of a loop that runs once for all lanes of a vector. Bytes stay, and so does what is counted once a lane.
 _ONCE = ("retired", "core_active", "integer", "control", "load_store", "misc")
 
@@ -112,12 +124,16 @@ def better_loops(view: View) -> Iterator[Better]:
                     continue  # its compiler was told to optimise
                 changes.setdefault(how, []).append((view.label(kernel) + place, change))
     for how, alike in changes.items():
-        (name, first), *others = alike
-        others = [each for each in others if each[1].most_j > _LITTLE * first.most_j]
-        name += when(others, f" and {len(others)} more")
-        together = [first, *(change for _, change in others)]
-        least_j, most_j = (sum(joules) for joules in zip(*(change[1:] for change in together), strict=True))
-        yield Better(f"{how.format(name)}: {first.act}", least_j, most_j)
+        name, change = _together(alike)
+        yield change._replace(act=f"{how.format(name)}: {change.act}")
+
+
+def _together(alike: list[tuple[str, Better]]) -> tuple[str, Better]:
+    """Changes that are alike as one: the first's name, and how many more save as much as is worth telling."""
+    (name, first), *others = alike
+    more = [change for _, change in others if change.most_j > _LITTLE * first.most_j]
+    least_j, most_j = (sum(joules) for joules in zip(*(change[1:] for change in [first, *more]), strict=True))
+    return name + when(more, f" and {len(more)} more"), Better(first.act, least_j, most_j)
 
 
 def without_interpreter(view: View) -> Iterator[Better]:
@@ -138,7 +154,7 @@ def of_retiring(view: View) -> tuple[str, float, float]:
     The J are the least and the most: of cycles that a time was taken for nobody knows how many were waits.
     """
     if view.amount(view.document, "core_active").marks & ASSUMED:
-        return "", 0.0, view.words["core_active"].energy.or_zero
+        return "", 0.0, sum((1 - view.waits(kernel.counts)) * _cycles_j(kernel) for kernel in view.kernels)
     busy = [kernel for kernel in view.kernels if _working(view, kernel) >= _RETIRES]
     joules = sum(_working(view, kernel) * _cycles_j(kernel) for kernel in busy)
     if not joules or view.amount(view.document, "core_active").lower:
@@ -176,6 +192,49 @@ def fewer_cycles(view: View) -> Iterator[Try]:
             yield Try(act, TENTH * joules, each="fewer cycles", most=most, why="without such waits")
         else:
             yield _waits(view, kernels, joules)
+
+
+def fewer_misses(view: View) -> Iterator[Try]:
+    """Fewer lines that a CPU's simulated caches lack, in functions that wait for them: by what is done with each line.
+
+    Saved are at most the cycles that callgrind takes them to cost, for a core that runs ahead waits less.
+    """
+    waiting: dict[str, list[tuple[str, Better]]] = {}
+    for kernel in view.kernels:
+        waits_j = view.waits(kernel.counts) * _cycles_j(kernel)
+        if view.waits(kernel.counts) >= _HELD and waits_j:
+            lines: Sequence[schema.Kernel | schema.Line] = kernel.lines or [kernel]
+            line = max(lines, key=lambda line: _waited(view, line.counts))
+            dram_j = kernel.counts.get("dram_read", _UNKNOWN).energy_j or 0.0
+            how, told = _use_of_lines(line.counts)
+            name = view.label(kernel) + phrase(" at {}", getattr(line, "place", ""))
+            waiting.setdefault(how, []).append((name, Better(told, dram_j, dram_j + waits_j)))
+    for how, alike in waiting.items():
+        name, change = _together(sorted(alike, key=lambda each: -each[1].most_j))
+        ends = (TENTH * change.least_j, TENTH * change.most_j)
+        why = "if none waited (callgrind's 10 and 100 cycles a miss)"
+        act = how.format(name, change.act)
+        yield Try(act, sum(ends) / 2, ends, each="fewer misses", most=change.most_j, why=why)
+
+
+def _waited(view: View, counts: Counts) -> float:
+    """The cycles that what has these counts waits for caches and DRAM, by callgrind's estimate."""
+    share = view.waits(counts)
+    return share / (1 - share) * _number(counts, "retired")
+
+
+def _use_of_lines(counts: Counts) -> tuple[str, str]:
+    """What is to be done about lines that L1 lacks, with places for a name and for the bytes of each that are used."""
+    asked, fetched, of_dram = (
+        sum(_number(counts, word) for word in words)
+        for words in (("global_read", "global_write"), ("l3_read", "dram_read"), ("dram_read",))
+    )
+    how = _SPARSE
+    if asked >= _WHOLE * of_dram:
+        how = _LEFT
+    if asked >= _WHOLE * fetched:
+        how = _STREAM
+    return how, f"{_LINE_B * asked / (fetched or math.inf):.0f} of {_LINE_B:.0f}"
 
 
 def _at_the_peak(view: View, kernels: Sequence[schema.Kernel], first: schema.Kernel) -> Try:

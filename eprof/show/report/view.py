@@ -56,6 +56,8 @@ _OTHER = {
     ("sm_active_cycle",): "running multiprocessors",
     ("warp_issue", "sm_active_cycle"): "running multiprocessors",
 }
+# Cycles that callgrind takes a line to cost that L1 lacks, and one more that the last level lacks; bytes of a line.
+_NEAR_CYCLES, _FAR_CYCLES, _LINE_B = 10.0, 100.0, 64.0
 _COUNTING = ESTIMATED | SIMULATED | ASSUMED
 
 
@@ -476,6 +478,18 @@ class View:
         """The bytes that L1 moves for each one from or to DRAM; 0 where not both are known."""
         l1 = self.summed(entry, [word for word in self.words if COUNTS[word].group == "l1"])
         return l1.or_zero / (self.summed(entry, DRAM).value or math.inf)
+
+    def waits(self, counts: Mapping[str, schema.Count]) -> float:
+        """The share of a function's cycles that it waits for caches and DRAM, at most; 0 where nobody simulated these.
+
+        By callgrind's estimate of cycles: one an instruction, 10 a line that L1 lacks, 100 more if the last level does.
+        """
+        executed, near, far = (
+            getattr(counts.get(word), "value", None) or 0.0 for word in ("retired", "l3_read", "dram_read")
+        )
+        is_simulated = self.amount(self.document, "dram_read").marks & SIMULATED
+        waited = (_NEAR_CYCLES * (near + far) + _FAR_CYCLES * far) / _LINE_B * bool(is_simulated)
+        return waited / (executed + waited or math.inf)
 
     def flops(self, entry: Entry) -> Amount:
         """Floating-point operations, two for a multiply-add, with those of tensor cores; not known unless all are."""

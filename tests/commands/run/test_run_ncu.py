@@ -329,6 +329,7 @@ def test_a_kernel_is_never_timed_twice(traced):
 def test_a_program_that_dies_under_nsys_only(traced):
     program = traced.script("[ -e once ] && kill -SEGV $$\ntouch once\n")
     done = traced.run("--no-report", program)
+    assert done.returncode == 1
     assert "ended with 139 in the time run, but with 0 in the first run" in done.stderr
     assert traced.manifest()["status"] == "partial"
 
