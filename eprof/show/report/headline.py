@@ -204,8 +204,14 @@ def _above_constant(view: View) -> Headline:
     joules = capital(at_least(above, "J"))
     if (interval := view.document.interval_j) and interval.apart:
         # Another CPU's prices: what was counted is no lower bound.
-        room = span(above.or_zero / interval.apart, above.or_zero * interval.apart, "J")
-        joules = f"About {quantity(above.or_zero, 'J')} ({room})"
+        low, high = above.or_zero / interval.apart, above.or_zero * interval.apart
+        joules = f"About {quantity(above.or_zero, 'J')} ({span(low, high, 'J')})"
+        if lacks_some(view):
+            most = interval.uncounted.get("total", 0.0)
+            room = f"{quantity(low, 'J')} or more"
+            if most is not None:
+                room = f"{span(low, high + most, 'J')} in all"
+            joules = f"{quantity(above.or_zero, 'J')} counted ({room})"
     text = f"{joules} above constant power{time}: {of_counted}{_parts(view)}."
     if view.costs and view.costs.cores:
         return Headline(text + _of_busy_cores(view, view.costs.cores), "", above.marks)

@@ -36,6 +36,7 @@ Priced = Entry | schema.Operator
 FLOPS = {name: count.flops for name, count in COUNTS.items() if count.flops}
 FAMILY_OF = {count.group: count.family for count in COUNTS.values()} | {CONSTANT: CONSTANT}
 DRAM = ("dram_read", "dram_write", "dram")
+PAST_L2 = ("l3_read", "l3_write", "l3")
 _PROSE = {
     "constant": "constant power",
     "tensor": "tensor cores",
