@@ -24,7 +24,7 @@ from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of
 from eprof.show.report.change import LITTLE, TENTH, Try
 from eprof.show.report.first_screen import CACHED, SHORT_S, WASTED, requested_of
-from eprof.show.report.gaps import Between, after_the_start, closed, everything_of
+from eprof.show.report.gaps import Between, after_the_start, closed
 from eprof.show.report.loops import (
     OF_BLOCKS,
     better_loops,
@@ -79,29 +79,29 @@ _REMEDIES = {
 
 def worth_trying(view: View) -> list[str]:
     """All changes that are worth it, with what each saves, the largest first."""
-    everything, unit = everything_of(view)
-    return [change.text(everything, unit) for change in _sorted(view) if change.is_worth_it(everything)]
+    _, unit = _everything(view)
+    return [change.text(view.whole, unit) for change in _sorted(view) if change.is_worth_it(view.comes_again)]
 
 
 def _sorted(view: View) -> list[Try]:
     """Those that are worth it first, by size; what costs accuracy last, if it saves less than twice what others may."""
-    everything, changes = everything_of(view)[0], list(_levers(view))
-    exact = [change.reach for change in changes if change.is_worth_it(everything) and _IF_ACCURATE not in change.act]
+    changes = list(_levers(view))
+    exact = [change.reach for change in changes if _IF_ACCURATE not in change.act]
 
     def rank(change: Try) -> tuple[bool, bool, float]:
         is_last = _IF_ACCURATE in change.act and change.likely < 2 * max(exact, default=0.0)
-        return not change.is_worth_it(everything), is_last, -change.likely
+        return not change.is_worth_it(view.comes_again), is_last, -change.likely
 
     return sorted(changes, key=rank)
 
 
 def what_to_try(view: View) -> Point:
     """What to try: the change that saves most, and what to collect where too little was counted to tell."""
-    changes, (everything, unit) = _sorted(view), everything_of(view)
-    is_worth_it = bool(changes) and changes[0].is_worth_it(everything)
+    changes, (_, unit) = _sorted(view), _everything(view)
+    is_worth_it = bool(changes) and changes[0].is_worth_it(view.comes_again)
     texts = [of_loops(view)]
     if is_worth_it:
-        texts = [changes[0].text(everything, unit)]
+        texts = [changes[0].text(view.whole, unit)]
     texts.append(after_the_start(view, LITTLE))
     if not view.has_energy and view.costs is None:
         texts.append(_how_to_price(view))
@@ -113,7 +113,14 @@ def what_to_try(view: View) -> Point:
         return Point("Try", "; ".join(filter(None, texts)))
     if not changes:
         return Point("Try", "nothing: no change that eprof knows saves energy here")
-    return Point("Try", f"nothing: the best change saves {percent(changes[0].likely / everything)} ({changes[0].act})")
+    return Point("Try", f"nothing: the best change saves {percent(changes[0].likely / view.whole)} ({changes[0].act})")
+
+
+def _everything(view: View) -> tuple[float, str]:
+    """What kernels take: the counted energy, or the time where none is known; and its unit."""
+    if view.has_energy:
+        return view.counted_energy(view.document).or_zero, "J"
+    return view.time.or_zero, "s"
 
 
 def _how_to_price(view: View) -> str:
@@ -184,13 +191,13 @@ def _groups_of_likwid(view: View) -> list[str]:
 
 def _levers(view: View) -> Iterator[Try]:
     """All levers that the page knows, each with the J that it saves; in s where no joules are known."""
-    if not everything_of(view)[0]:
+    if not _everything(view)[0]:
         return
     between = Between.of(view)
     for change in closed(view, between):
         saved = change.saved_s * between.power
         ends = (saved * (not change.is_most), saved)
-        yield Try(change.act, saved, ends, change.beside, everything_of(view)[0] + between.whole)
+        yield Try(change.act, saved, ends, change.beside)
     yield from _longer_launches(view)
     if view.above.value is None or counted_alone(view):
         return
@@ -260,7 +267,7 @@ def _other_clocks(view: View) -> Iterator[Try]:
     if acts:
         time = _time_of(growth(lowest.time_s, here.time_s))
         voltages = phrase(", core voltages {}", (clocks.voltages or "").partition(",")[0])
-        ends = [share * everything_of(view)[0] for share in saves]
+        ends = [share * _everything(view)[0] for share in saves]
         yield Try(" and ".join(acts), ends[0], (ends[0], ends[-1]), f"{time}, modelled{voltages}")
 
 
@@ -316,7 +323,7 @@ def _narrower_types(view: View) -> Iterator[Try]:
         low, high = _ends(view, "fp64", saves) or (saves, saves)
         least_s, most_s = (_faster_in_fp32_s(view, left) for left in (1.0, _NARROWED))
         least_j, most_j = ((view.constant_w or 0.0) * sooner_s for sooner_s in (least_s, most_s))
-        ends = low + least_j, min(high + most_j + _of_narrower_bytes_j(kernels), everything_of(view)[0])
+        ends = low + least_j, min(high + most_j + _of_narrower_bytes_j(kernels), _everything(view)[0])
         act = f"use FP32 for FP64{_IF_ACCURATE}{bracketed(_mostly_in(view, 'fp64'))}"
         yield Try(act, saves + least_j, ends, _less_time(view, least_s, most_s))
         yield from _fewer_divisions(view)
@@ -488,14 +495,14 @@ def _fewer_bytes(view: View) -> Iterator[Try]:
             is_it = answer.question == f"{group}=-20%" and not time and not view.is_modelled
             if is_it and answer.change_share and answer.time_share and not _is_held_elsewhere(view, group):
                 # Constant power, whatever a byte costs: all of it where kernels are near the roofline, else up to that.
-                most_j = max(-answer.change_share * everything_of(view)[0] / 2 - saves, 0.0)
+                most_j = max(-answer.change_share * _everything(view)[0] / 2 - saves, 0.0)
                 time = _time_of(answer.time_share / 2)
                 least_j = most_j * _is_near_the_roofline(view)
                 most_of_all_j = most_j * gone_j / high
         time = time.replace(", ", f", {when(least_j < most_j, 'up to ')}", 1)
         # Where a price is above its middle, so is the total that shares are of.
-        most_share = everything_of(view)[0] * (1 - min(left))
-        low, high = (min(end, TENTH * everything_of(view)[0]) for end in (low + least_j, high + most_j))
+        most_share = _everything(view)[0] * (1 - min(left))
+        low, high = (min(end, TENTH * _everything(view)[0]) for end in (low + least_j, high + most_j))
         how = "; ".join(filter(None, [_mostly_in(view, group), _remedy(view, group)]))
         act = f"move fewer {view.in_prose(group)} bytes{bracketed(how)}"
         change = Try(act, (low + high) / 2, (low, high), time, each="fewer")
@@ -632,7 +639,7 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
 
 def _ends(view: View, group: str, saves: float) -> tuple[float, float] | None:
     """What a change of a part saves at least and at most, where the prices leave that open."""
-    pair, value, everything = known(view.interval(group)), view.groups[group].value, everything_of(view)[0]
+    pair, value, everything = known(view.interval(group)), view.groups[group].value, _everything(view)[0]
     interval = view.document.interval_j
     if pair is None or not value or view.is_certain(group) or interval and group in interval.uncounted:
         return None
