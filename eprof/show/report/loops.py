@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from eprof.base.text import pattern, phrase, when
+from eprof.base.labels import remedy_of
+from eprof.base.text import bracketed, pattern, phrase, when
 from eprof.base.vocabulary import CPU
 from eprof.profile import schema
 from eprof.show.report.change import TENTH, Try
@@ -77,7 +78,7 @@ def of_loops(view: View) -> str:
     executed, flops = view.instructions(kernel).or_zero, view.flops(kernel).or_zero
     missed = view.summed(kernel, ("dram_read", "dram"))
     name = view.label(kernel)
-    if is_of_library(kernel):
+    if is_of_library(kernel) and not kernel.callers:
         share = percent(view.ranked(kernel).or_zero / (view.ranked(view.document).value or math.inf))
         return f"give {name} less to do ({share}): fewer elements, or narrower ones (float32)"
     if missed.marks & SIMULATED and _WAIT * missed.or_zero > executed:
@@ -104,8 +105,8 @@ def better_loops(view: View) -> Iterator[Better]:
         return
     changes: dict[str, list[tuple[str, Better]]] = {}
     for kernel in sorted(view.kernels, key=lambda kernel: -view.ranked(kernel).or_zero):
-        if _is_called_by_python(kernel):
-            continue  # what a library does there, who calls it cannot compile otherwise
+        if _is_called_by_python(kernel) or kernel.callers:
+            continue  # what a library does, who calls it cannot compile otherwise
         unoptimised = (kernel.signs or {}).get("unoptimised")
         if unoptimised:
             joules = [share * unoptimised * view.ranked(kernel).or_zero for share in _OPTIMISED_SAVES]
@@ -151,7 +152,7 @@ def of_retiring(view: View) -> tuple[str, float, float]:
     The J are the least and the most: of cycles that a time was taken for nobody knows how many were waits.
     """
     if view.amount(view.document, "core_active").marks & ASSUMED:
-        return "", 0.0, sum((1 - view.waits(kernel.counts)) * _cycles_j(kernel) for kernel in view.kernels)
+        return "", 0.0, sum((1 - view.waits(kernel.counts)) * _cycles_j(kernel) for kernel in view.kernels if not kernel.callers)
     busy = [kernel for kernel in view.kernels if _retires(kernel)]
     executed, cycles = (sum(_number(kernel.counts, word) for kernel in busy) for word in ("retired", "core_active"))
     joules = sum(map(_cycles_j, busy))
@@ -200,7 +201,8 @@ def fewer_misses(view: View) -> Iterator[Try]:
             line = max(lines, key=lambda line: _waited(view, line.counts))
             dram_j = kernel.counts.get("dram_read", _UNKNOWN).energy_j or 0.0
             how, told = _use_of_lines(line.counts)
-            name = view.label(kernel) + phrase(" at {}", getattr(line, "place", ""))
+            name = view.label(kernel)
+            name += phrase(", {}", view.called_by(kernel)) or phrase(" at {}", getattr(line, "place", ""))
             waiting.setdefault(how, []).append((name, Better(told, dram_j, dram_j + waits_j)))
     for how, alike in waiting.items():
         name, change = _together(sorted(alike, key=lambda each: -each[1].most_j))
@@ -208,6 +210,26 @@ def fewer_misses(view: View) -> Iterator[Try]:
         why = "if none waited (callgrind's 10 and 100 cycles a miss)"
         act = how.format(name, change.act)
         yield Try(act, sum(ends) / 2, ends, each="fewer misses", most=change.most_j, why=why)
+
+
+def fewer_calls(view: View) -> Iterator[Try]:
+    """Less work for libraries, from the lines that have them do most of it: by what their functions are spared by."""
+    called: dict[str, dict[str, float]] = {}
+    for kernel in view.kernels:
+        for caller in kernel.callers or ():
+            of_site = called.setdefault(view.site(caller), {})
+            of_site[view.label(kernel)] = caller.share * view.ranked(kernel).or_zero
+    for site, joules in called.items():
+        first, *others = sorted(joules, key=joules.__getitem__, reverse=True)
+        more = when(others, f" and {len(others)} more")
+        all_j = sum(joules.values())
+        yield Try(
+            f"have {first}{more} do less for {site}{bracketed(remedy_of(first))}",
+            TENTH * all_j,
+            each="fewer calls or bytes",
+            most=all_j,
+            why="without them",
+        )
 
 
 def _waited(view: View, counts: Counts) -> float:
@@ -255,13 +277,14 @@ def is_interpreted(kernel: schema.Kernel) -> bool:
 
 
 def is_of_library(kernel: schema.Kernel) -> bool:
-    """Whether a kernel of a CPU is what a Python program has a known library do, which comes compiled.
+    """Whether a kernel of a CPU is what a program has a known library do, which comes compiled.
 
-    Such a kernel is called "a.dot, OpenBLAS". The interpreter's own work is the program's, and a library that goes by
+    Of Python such a kernel is called "a.dot, OpenBLAS". The interpreter's own work is the program's, and a library that goes by
     the name of its file may be the user's.
     """
     library = kernel.name.rpartition(", ")[2]
-    return _is_called_by_python(kernel) and library != _INTERPRETER and ".so" not in library
+    of_python = _is_called_by_python(kernel) and library != _INTERPRETER and ".so" not in library
+    return of_python or bool(kernel.callers)
 
 
 def _is_called_by_python(kernel: schema.Kernel) -> bool:
