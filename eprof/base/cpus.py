@@ -35,6 +35,12 @@ def apart() -> float:
     return dict(_sections())[UNNAMED]["apart"].number()
 
 
+def fp64_flops_a_cycle(name: str | None) -> float:
+    """The FP64 flops that a core of a microarchitecture can do in a cycle; of one that is not known the most of any."""
+    known = {section: entry["fp64_flops"].number() for section, entry in _sections() if section != UNNAMED}
+    return known.get(name or "", max(known.values()))
+
+
 def in_cpuinfo(text: str) -> str | None:
     """The microarchitecture of the first CPU in the text of /proc/cpuinfo; None: not known."""
     first = dict(re.findall(r"^([^:\n]*?)\s*: *(.*?) *$", text.partition("\n\n")[0], re.MULTILINE))

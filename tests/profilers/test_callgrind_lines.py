@@ -24,7 +24,7 @@ from eprof.profilers.callgrind.collector import COLLECTOR
 from eprof.profilers.callgrind.decode import decoded, in_python, library
 from eprof.profilers.callgrind.file_format import Function, parse
 from eprof.show.report.headline import headline
-from eprof.show.report.loops import better_loops, has_wide_vectors, without_interpreter
+from eprof.show.report.loops import better_loops, flags, without_interpreter
 from eprof.show.report.view import View
 
 N = 40
@@ -287,7 +287,7 @@ def test_advice_names_the_scalar_line_and_saves_less_than_the_function_takes(pro
     assert advice(retired=0.8 * flops, load_store=0.4 * flops, fp64_scalar=0, fp64_narrow=0).startswith(
         "keep more in reg"
     )
-    assert has_wide_vectors(view) and not list(without_interpreter(view))
+    assert not flags(view) and not list(without_interpreter(view))
     function.lines[0].place = "a.py:8"
     assert not list(better_loops(view)), "nobody can compile a library that Python calls otherwise"
 

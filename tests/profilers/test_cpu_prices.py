@@ -110,6 +110,7 @@ def test_every_microarchitecture_has_a_relative_of_the_nearest_year():
     sections = Document.read(folder("counters") / "cpus.toml").data
     assert {entry["costs"] for entry in sections.values()} <= set(costs.tables())
     assert all(costs.load(entry["costs"]).processor == "cpu" for entry in sections.values())
+    assert {cpus.fp64_flops_a_cycle(name) for name in sections} == {4, 8, 16, 32}
     assert [cpus.nearest_costs(name) for name in sections] == [entry["costs"] for entry in sections.values()]
 
 

@@ -134,6 +134,53 @@ def test_what_holds_cores_back_chooses_the_advice(eprof_command, tmp_path, slots
     assert said in " ".join(eprof_command("report", "perf.txt").stdout.split())
 
 
+def tried(eprof_command, tmp_path, rows, program="./a"):
+    """What is tried first of a `perf stat` with some counts, in 10^9, in one line."""
+    log = tmp_path / "perf.txt"
+    counted = "".join(f" {round(number * 1e9):,} {event}\n" for event, number in rows.items())
+    end = " 18.0 seconds time elapsed\n 18.0 seconds user\n\n"
+    with log.open("a") as file:
+        file.write(f" Performance counter stats for '{program}':\n\n{counted}\n{end}")
+    return " ".join(eprof_command("report", log).stdout.partition("\nTry")[2].partition("\nTrust")[0].split())
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ({}, "execute fewer instructions (1.75 a cycle; -O3"),
+        ({"stalled-cycles-backend": 34}, "let ./a wait less for data, or for busy units (backend bound 43 %;"),
+        ({"stalled-cycles-backend": 8, "stalled-cycles-frontend": 8}, "execute fewer instructions (1.75 a cycle;"),
+        ({"fp_arith_inst_retired.512b_packed_double": 300}, "use FP32 for FP64, if accurate enough, or do fewer flops"),
+        ({"fp_arith_inst_retired.512b_packed_single": 300}, "do fewer flops (./a does 94 % of the flops that its"),
+        ({"fp_arith_inst_retired.512b_packed_double": 100}, "execute fewer instructions (1.75 a cycle;"),
+    ],
+)
+def test_instructions_save_cycles_unless_these_wait_or_are_full_of_flops(eprof_command, tmp_path, counts, said):
+    rest = dict.fromkeys(("scalar_double", "128b_packed_double", "256b_packed_double", "scalar_single"), 0)
+    rest |= dict.fromkeys(("128b_packed_single", "256b_packed_single", "512b_packed_double", "512b_packed_single"), 0)
+    zero = {f"fp_arith_inst_retired.{event}": number for event, number in rest.items()} if "fp_" in str(counts) else {}
+    assert tried(eprof_command, tmp_path, {"cycles": 80, "instructions": 140} | zero | counts).startswith(said)
+
+
+def test_one_program_is_named_with_what_is_its_own(eprof_command, tmp_path):
+    tried(eprof_command, tmp_path, {"cycles": 10, "instructions": 20}, "target/release/small")
+    said = tried(eprof_command, tmp_path, {"cycles": 30, "instructions": 120}, "target/release/large")
+    assert said.startswith("execute fewer instructions (75 % in target/release/large; 4.00 a cycle; -C opt-level=3 ")
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"), [(7e8, "move fewer bytes past L2 (44.8 GB;"), (7e6, "wait less for memory and branches (0.8")]
+)
+def test_lines_that_leave_l2_tell_what_is_waited_for(eprof_command, tmp_path, lines, said):
+    counts = {"INSTR_RETIRED_ANY": 7e9, "CPU_CLK_UNHALTED_CORE": 8e9, "L2_LINES_IN_ALL": lines, "L2_TRANS_L2_WB": 0}
+    rows = "".join(f"{event},PMC0,{number:.0f}\n" for event, number in counts.items())
+    (tmp_path / "likwid.csv").write_text(
+        "STRUCT,Info,3,,\nCPU name:,Intel(R) Xeon(R) CPU E5-2650 v3 @ 2.30GHz,,,\nTABLE,Group 1 Raw,L3,4,\n"
+        f"Event,Counter,Core 0,\n{rows}TABLE,Group 1 Metric,L3,1,\nMetric,Core 0,\nRuntime (RDTSC) [s],4.5,\n"
+    )
+    assert said in " ".join(eprof_command("report", "likwid.csv").stdout.split())
+
+
 def test_cycles_of_instructions_without_a_time_are_the_fewest_that_these_need(eprof_command, tmp_path):
     (tmp_path / "callgrind.out.7").write_text("# callgrind format\nevents: Ir\nfn=main\n0 8000000\ntotals: 8000000\n")
     said = " ".join(eprof_command("report", "callgrind.out.7").stdout.split())

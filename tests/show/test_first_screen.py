@@ -140,6 +140,9 @@ def test_other_clocks_are_tried_with_what_their_voltages_are():
     document = CASES["fmm"]()
     clocks = document["clocks"]
     clocks["lowest"] |= {"core_mhz": 396.0, "energy_j": 0.5 * clocks["lowest"]["energy_j"], "energy_range_j": []}
+    document["costs"]["setting_from"] = "the table's default"
+    assert "modelled" not in what_to_try(View(document)).text, "the clocks that it would be held against are assumed"
+    document["costs"]["setting_from"] = "the logs"
     assert "modelled" in what_to_try(View(document)).text and "voltages" not in what_to_try(View(document)).text
     clocks["voltages"] = "carried over from the A100's, at the same share of the top clock"
     assert what_to_try(View(document)).text.endswith("modelled, core voltages carried over from the A100's")

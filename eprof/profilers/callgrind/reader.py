@@ -134,9 +134,7 @@ def _names(functions: list[Function]) -> list[str]:
     """
     plain = [_VARIANT.sub(r"\1", name) * is_of_library(home) or name for home, name in functions]
     taken = Counter(zip(plain, (function.object for function in functions), strict=True))
-    called = [
-        short if taken[short, home] == 1 else name for short, (home, name) in zip(plain, functions, strict=True)
-    ]
+    called = [short if taken[short, home] == 1 else name for short, (home, name) in zip(plain, functions, strict=True)]
     times = Counter(called)
     names = []
     for name, (home, _) in zip(called, functions, strict=True):

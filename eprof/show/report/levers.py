@@ -16,8 +16,9 @@ from eprof.base.boards import data_sheet, example
 from eprof.base.gpus import capability_of_label
 from eprof.base.known import growth
 from eprof.base.labels import library_of
-from eprof.base.text import bracketed, by_sign, counted, phrase, when
+from eprof.base.text import bracketed, by_sign, counted, pattern, phrase, when
 from eprof.base.vocabulary import COUNTS, DATA, RANDOM, TENSOR_FLOPS
+from eprof.energy.bounds import is_plain_product
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of
@@ -25,11 +26,12 @@ from eprof.show.report.change import LITTLE, TENTH, Try
 from eprof.show.report.first_screen import CACHED, SHORT_S, WASTED, requested_of
 from eprof.show.report.gaps import Between, after_the_start, closed
 from eprof.show.report.loops import (
+    OF_BLOCKS,
     better_loops,
     fewer_calls,
     fewer_cycles,
     fewer_misses,
-    has_wide_vectors,
+    flags,
     is_interpreted,
     is_of_library,
     of_loops,
@@ -52,6 +54,8 @@ _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on mu
 _OF_A_DIVISION = (5, 8)
 _NEARLY_ALL = 0.9  # of short launches: a start that may take so much of them ends nothing
 _NARROWED = 0.5  # of the bytes are left where types are half as wide
+_PASSES = pattern(r"(?i)(?:layer|rms|group|batch|instance|l2)_?norm|normali[sz]|soft_?max")
+_PASSED_AGAIN, _MOST_PASSES = 1.3, 4.0  # bytes read for each written: more tell of a reduction, which writes little
 _SECTOR_B = 32  # what DRAM of a GPU moves at least
 _NARROWER = (
     *(("tensor_tf32", "tensor_fp16"), ("tensor_tf32", "tensor_bf16")),
@@ -180,8 +184,8 @@ def _levers(view: View) -> Iterator[Try]:
     for loop in [*better_loops(view), *without_interpreter(view)]:
         yield Try(loop.act, (loop.least_j + loop.most_j) / 2, (loop.least_j, loop.most_j))
     for levers in (
-        *(_narrower_types, _fused, _asked_for, _fewer_bytes, _fewer_uncounted_bytes, _fewer_instructions),
-        *(_fewer_conflicts, less_waiting, fewer_cycles, fewer_misses, fewer_calls),
+        *(_narrower_types, _fused, _asked_for, _read_again, _fewer_bytes, _fewer_uncounted_bytes),
+        *(_fewer_instructions, _fewer_conflicts, less_waiting, fewer_cycles, fewer_misses, fewer_calls),
     ):
         yield from levers(view)
 
@@ -205,7 +209,10 @@ def _longer_launches(view: View) -> Iterator[Try]:
     most = sum(joules * start_s / times_s[place] for place, joules in taken.items())
     more = when(len(taken) > 1, f" and of {counted(len(taken) - 1, f'more {view.nouns.kernel}')}")
     now = quantity(times_s[largest], "s")
-    act = f"do more in each {view.nouns.launch} of {view.label(view.kernels[largest])} (now {now}){more}"
+    how = f"do more in each {view.nouns.launch} of"
+    if is_plain_product(view.kernels[largest].name):
+        how = "batch the products of"  # those of a library take batches (cublasGemmStridedBatchedEx), and so does torch
+    act = f"{how} {view.label(view.kernels[largest])} (now {now}){more}"
     change = Try(act, TENTH * sum(taken.values()), each="less time")
     if most < _NEARLY_ALL * sum(taken.values()):
         why = f"without their starts, of {quantity(start_s, 's')} at most (all that one of {name} takes)"
@@ -227,6 +234,8 @@ def _other_clocks(view: View) -> Iterator[Try]:
         return
     ends = [end or lowest.energy_j for end in lowest.energy_range_j or ()] or [lowest.energy_j]
     saves = [1 - end / here.energy_j for end in sorted(ends, reverse=True)]
+    if saves[0] <= 0 or any(costs.setting_from == "the table's default" for costs in view.document.prices):
+        return  # it may cost energy, or the clocks that it is held against are assumed
     clocks_of = {"core": (lowest.core_mhz, here.core_mhz), "memory": (lowest.memory_mhz, here.memory_mhz)}
     acts = []
     for name, (now, before) in clocks_of.items():
@@ -378,20 +387,25 @@ def _asked_for(view: View) -> Iterator[Try]:
     """Bytes that were fetched and not asked for: rows of a matrix read down its columns, for example."""
     if view.nouns.is_of_cpu or _is_closed(view, "l1"):
         return  # what a CPU writes is read first, and what stays in its caches is not moved again
-    requested = requested_of(view, view.document)
-    joules = {level: view.joules_of(level) for level in CACHED}
-    moved = {level: view.summed(view.document, _words(view, level)).or_zero for level in CACHED}
-    ratios = {level: moved[level] / (requested or math.inf) for level in CACHED}
-    wasted = {level: ratio for level, ratio in ratios.items() if ratio >= WASTED}
-    if wasted:
-        saves = sum(joules[level] * (1 - 1 / ratio) for level, ratio in wasted.items())
-        yield Try(f"coalesce accesses: {plain(max(wasted.values()))} times the bytes asked for are moved", saves)
+    saved_j, times = dict.fromkeys(range(len(view.kernels)), 0.0), [0.0] * len(view.kernels)
+    for level in CACHED:
+        for place, (kernel, joules) in enumerate(zip(view.kernels, view.joules_by_kernel(level), strict=True)):
+            requested = requested_of(view, kernel) or math.inf
+            ratio = view.summed(kernel, _words(view, level)).or_zero / requested
+            if ratio >= WASTED:
+                saved_j[place] += joules * (1 - 1 / ratio)
+                times[place] = max(times[place], ratio)
+    if any(times):
+        most = max(saved_j, key=saved_j.__getitem__)
+        told = f"{view.label(view.kernels[most])} moves {plain(times[most])} times the bytes that it asks for"
+        yield Try(f"coalesce accesses: {told}", sum(saved_j.values()))
         return
     # Without the bytes that were asked for: sectors of DRAM that come for a part of them.
-    skipped = _SECTOR_B * view.amount(view.document, RANDOM).or_zero / (moved["dram"] or math.inf)
+    moved = view.summed(view.document, _words(view, "dram")).value or math.inf
+    skipped = _SECTOR_B * view.amount(view.document, RANDOM).or_zero / moved
     if skipped >= 1 - 1 / WASTED:
         act = f"coalesce accesses: {percent(skipped)} of DRAM's bytes come beside those that are used"
-        yield Try(act, skipped * joules["dram"])
+        yield Try(act, skipped * view.joules_of("dram"))
     yield from _coalesced(view)
 
 
@@ -421,6 +435,23 @@ def _coalesced(view: View) -> Iterator[Try]:
         told = f"{percent(excess[most])} of the sectors that {view.label(view.kernels[most])} asks for are not used"
         most_j = sum(saved_j.values())
         yield Try(f"coalesce accesses: {told}", most_j, (surely_j, most_j), _less_time(view, 0.0, saved_s))
+
+
+def _read_again(view: View) -> Iterator[Try]:
+    """Rows that a normalisation or a softmax reads from DRAM in each of its passes: it writes as many as it has."""
+    for kernel in view.kernels:
+        read, written = (view.amount(kernel, f"dram_{way}").or_zero for way in ("read", "write"))
+        stored = max(written, *(view.amount(kernel, f"{level}_write").or_zero for level in ("l1", "l2")))
+        again = read / (stored or math.inf)
+        if not _PASSES.search(kernel.name) or not _PASSED_AGAIN <= again <= _MOST_PASSES:
+            continue
+        surely_j = (kernel.counts["dram_read"].energy_j or 0.0) * (1 - 1 / again)
+        left = (stored + written) / (read + written)
+        sooner_j, sooner_s = _ended_sooner(view, [kernel], {"dram": left, "l2": left})
+        told = f"it reads {plain(again)} bytes of DRAM for each that it writes; if both are as wide"
+        act = f"keep rows of {view.label(kernel)} on the chip between passes ({told})"
+        ends = surely_j, surely_j + sooner_j
+        yield Try(act, sum(ends) / 2, ends, _less_time(view, 0.0, sooner_s))
 
 
 def _fewer_bytes(view: View) -> Iterator[Try]:
@@ -528,7 +559,7 @@ def _fewer_uncounted_bytes(view: View) -> Iterator[Try]:
 
 def _remedy(view: View, group: str) -> str:
     if view.nouns.is_of_cpu:
-        return "work on blocks that stay in the caches, or in one loop on what several pass over"
+        return OF_BLOCKS
     joules = view.joules_by_kernel(group)
     kernel = view.kernels[max(range(len(joules)), key=joules.__getitem__)]
     if group != "dram":
@@ -560,14 +591,14 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
         amount = sum(float(np.nansum(view.column(word.count.name).joules[own])) for word in words)
         if amount and not _is_closed(view, group):
             saves, (told, *cycles_j) = TENTH * amount, of_retiring(view)
-            remedy = _REMEDIES[group]
+            remedies = [_REMEDIES[group]]
             if view.nouns.is_of_cpu:
-                remedy = when(not has_wide_vectors(view), "-O3 -march=native; ") + "less work in inner loops"
-            how = "; ".join(filter(None, [_mostly_in(view, group), told, remedy]))
+                remedies = [flags(view), "less work in inner loops"]
+            how = "; ".join(filter(None, [told or _mostly_in(view, group), *remedies]))
             act = f"execute fewer {kind}instructions{bracketed(how)}"
             if any(cycles_j) and group == "other":
                 low, high = (saves + TENTH * joules for joules in cycles_j)
-                fewer = f"fewer, in {when(low < high, 'up to ')}as many fewer cycles"
+                fewer = when(low < high, "fewer, in up to as many fewer cycles") or "fewer, with their cycles,"
                 yield Try(act, (low + high) / 2, (low, high), each=fewer)
                 continue
             yield Try(act, saves, _ends(view, group, saves), each="fewer")

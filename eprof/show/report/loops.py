@@ -4,8 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
+from eprof.base import cpus
 from eprof.base.labels import remedy_of
 from eprof.base.text import bracketed, pattern, phrase, when
 from eprof.base.vocabulary import CPU
@@ -13,17 +12,21 @@ from eprof.profile import schema
 from eprof.show.report.change import TENTH, Try
 from eprof.show.report.first_screen import MOSTLY_INTEGER
 from eprof.show.report.view import View
+from eprof.show.report.waiting import NEAR
 from eprof.show.words.badges import ASSUMED, SIMULATED
-from eprof.show.words.numbers import percent, plain
+from eprof.show.words.numbers import percent, plain, quantity
 
 # Instructions a cycle, of cores that can issue four to eight: what executes fewer mostly waits for memory or branches.
 _WAITING = 1.5
+_STALLED = 1 / 3  # of cycles: where more issue nothing, those that issue something lose slots as well (assumed)
 _RETIRES, _HELD = 0.5, 0.2  # of a core's slots: instructions are what it mostly does; worth naming what holds it back
 _HOLDS = {
     "backend_bound": "let {} wait less for data, or for busy units (backend bound {}; blocks that stay in the caches)",
     "bad_speculation": "predict more branches of {} right (bad speculation {}; sort its data, or do without branches)",
     "frontend_bound": "let {} wait less for instructions (frontend bound {}; -fprofile-use, less code inlined)",
 }
+_PEAK = "peak"  # of arithmetic: what holds back a function whose vector units are busy
+OF_BLOCKS = "work on blocks that stay in the caches, or in one loop on what several pass over"
 Counts = Mapping[str, schema.Count]
 _UNKNOWN = schema.Count(value=None, unit="", energy_j=None, marks=[])
 _LITTLE = 0.03  # of what the first function saves: others that save less are not told
@@ -31,6 +34,7 @@ _WAIT = 100 / 64  # instructions that callgrind takes to last as long as a byte 
 # Instructions for each flop, a vector's once a lane: a[i] = s b[i] + c[i] takes 4 if scalar, 2.5 or less if in vectors.
 _SCALAR = 3.0
 _PYTHON_LINE = pattern(r"\.pyw?:[0-9]+$")
+_CARGO = pattern(r"\btarget/(release|debug)/")  # where Rust's Cargo has programs
 _INTERPRETER = "Python"  # its name in `counters/callgrind/libraries.toml`
 _VECTOR_BITS = 256
 _NARROW_BITS = 128
@@ -52,7 +56,7 @@ _PRODUCT = f"{_SUM[:-1]}; in a product of matrices swap the two inner loops inst
 _WIDEN = "widen the vectors of {} (-O3 -march=native)"
 _TILE = "keep more in registers in {} (tiles: several rows and columns at once)"
 # Lines that L1 lacks: streams use them whole; others leave it before that, or nobody asks for the rest of them.
-_STREAM = "let {} work on blocks that stay in the caches, or in one loop on what several pass over"
+_STREAM = f"let {{}} {OF_BLOCKS}"
 _LEFT = (
     "use lines in {} before they leave the cache ({} bytes of each are asked for: loops in the order of memory, tiles, "
     "sorted look-ups)"
@@ -146,22 +150,25 @@ def without_interpreter(view: View) -> Iterator[Better]:
 
 
 def of_retiring(view: View) -> tuple[str, float, float]:
-    """Of a CPU's functions that mostly execute instructions and wait little: how many a cycle, and J of their cycles.
+    """Of a CPU's functions that mostly execute instructions: the largest, how many a cycle, and J of cycles with them.
 
-    By the slots of their cores where these were counted (`counters/cpu/topdown.toml`), else by instructions a cycle.
     The J are the least and the most: of cycles that a time was taken for nobody knows how many were waits.
     """
     if view.amount(view.document, "core_active").marks & ASSUMED:
-        return "", 0.0, sum((1 - view.waits(kernel.counts)) * _cycles_j(kernel) for kernel in view.kernels if not kernel.callers)
-    busy = [kernel for kernel in view.kernels if _retires(kernel)]
-    executed, cycles = (sum(_number(kernel.counts, word) for kernel in busy) for word in ("retired", "core_active"))
-    joules = sum(map(_cycles_j, busy))
-    is_counted = joules and not view.amount(view.document, "core_active").lower
-    return when(is_counted, f"{plain(executed / (cycles or 1.0))} a cycle"), joules, joules
+        own = [kernel for kernel in view.kernels if not kernel.callers]
+        return "", 0.0, sum((1 - view.waits(kernel.counts)) * _cycles_j(kernel) for kernel in own)
+    busy = [kernel for kernel in view.kernels if _working(view, kernel) >= _RETIRES]
+    joules = sum(_working(view, kernel) * _cycles_j(kernel) for kernel in busy)
+    if not joules or view.amount(view.document, "core_active").lower:
+        return "", joules, joules
+    first = max(busy, key=_cycles_j)
+    share = _cycles_j(first) / (sum(map(_cycles_j, view.kernels)) or math.inf)
+    where = when(len(view.kernels) > 1, f"{percent(share)} in {view.label(first)}; ")
+    return f"{where}{plain(_a_cycle([first]))} a cycle", joules, joules
 
 
 def fewer_cycles(view: View) -> Iterator[Try]:
-    """Fewer cycles of a CPU's functions that wait: for what, and how long, where their slots tell it.
+    """Fewer cycles of a CPU's functions that wait: for what, and how long, where their slots or cycles tell it.
 
     One piece of advice for all that wait for the same; it names the function whose cycles take most.
     """
@@ -171,21 +178,22 @@ def fewer_cycles(view: View) -> Iterator[Try]:
     for kernel in view.kernels:
         signs = kernel.signs or {}
         holds = max(filter(signs.__contains__, _HOLDS), key=signs.__getitem__, default="")
-        if signs[holds] >= _HELD if holds else not _retires(kernel):
+        if _of_peak(view, kernel) >= NEAR:
+            held.setdefault(_PEAK, []).append(kernel)
+        elif signs[holds] >= _HELD if holds else not _working(view, kernel):
             held.setdefault(holds, []).append(kernel)
     for holds, kernels in held.items():
-        joules = sum(map(_cycles_j, kernels))
+        joules, first = sum(map(_cycles_j, kernels)), max(kernels, key=_cycles_j)
         if not joules:
             continue
-        executed, cycles = (sum(_number(each.counts, word) for each in kernels) for word in ("retired", "core_active"))
-        act = f"wait less for memory and branches ({plain(executed / cycles)} instructions a cycle)"
-        change = Try(act, TENTH * joules, each="fewer cycles")
-        if holds:
+        if holds == _PEAK:
+            yield _at_the_peak(view, kernels, first)
+        elif holds:
             most = sum((kernel.signs or {})[holds] * _cycles_j(kernel) for kernel in kernels)
-            first = max(kernels, key=_cycles_j)
             act = _HOLDS[holds].format(view.label(first), percent((first.signs or {})[holds]))
-            change = replace(change, act=act, most=most, why="without such waits")
-        yield change
+            yield Try(act, TENTH * joules, each="fewer cycles", most=most, why="without such waits")
+        else:
+            yield _waits(view, kernels, joules)
 
 
 def fewer_misses(view: View) -> Iterator[Try]:
@@ -252,23 +260,69 @@ def _use_of_lines(counts: Counts) -> tuple[str, str]:
     return how, f"{_LINE_B * asked / (fetched or math.inf):.0f} of {_LINE_B:.0f}"
 
 
-def _retires(kernel: schema.Kernel) -> bool:
-    """Whether a function's cores mostly execute instructions: its slots retire, or it has many a cycle."""
-    if (retiring := (kernel.signs or {}).get("retiring")) is not None:
-        return retiring >= _RETIRES
-    a_cycle = _number(kernel.counts, "retired") / (_number(kernel.counts, "core_active") or math.inf)
-    return a_cycle >= _WAITING
+def _at_the_peak(view: View, kernels: Sequence[schema.Kernel], first: schema.Kernel) -> Try:
+    """What functions can do whose vector units are busy: numbers half as wide, in half the instructions and cycles."""
+    joules = sum(_cycles_j(kernel) + (kernel.counts.get("retired", _UNKNOWN).energy_j or 0.0) for kernel in kernels)
+    told = f"{view.label(first)} does {percent(_of_peak(view, first))} of the flops that its cycles have room for"
+    if _operations(first.counts, "fp32") > _operations(first.counts, "fp64"):
+        return Try(f"do fewer flops ({told})", TENTH * joules, each="fewer")
+    act = f"use FP32 for FP64, if accurate enough, or do fewer flops ({told})"
+    return Try(act, joules / 2, beside=", in half the cycles")
+
+
+def _waits(view: View, kernels: Sequence[schema.Kernel], joules: float) -> Try:
+    """What functions with few instructions a cycle may do, whose cycles take `joules`: by the bytes that leave L2."""
+    told = f"{plain(_a_cycle(kernels))} instructions a cycle"
+    passed = sum(view.summed(kernel, ("l3", "l3_read", "l3_write")).or_zero for kernel in kernels)
+    if _WAIT * passed < _HELD * sum(_number(kernel.counts, "core_active") for kernel in kernels):
+        return Try(f"wait less for memory and branches ({told})", TENTH * joules, each="fewer cycles")
+    where = when(len(view.kernels) > 1, f", most in {view.label(max(kernels, key=_cycles_j))}")
+    act = f"move fewer bytes past L2 ({quantity(passed, 'B')}{where}; {told}): {OF_BLOCKS}"
+    if view.joules_of("dram") or not (price := view.charges.get("dram_read")):
+        return Try(act, TENTH * joules, each="fewer, in as many fewer cycles")
+    ends = TENTH * joules, TENTH * (joules + passed * price.pj * 1e-12)
+    return Try(act, sum(ends) / 2, ends, ", the more of them DRAM moves", each="fewer, in as many fewer cycles,")
+
+
+def _of_peak(view: View, kernel: schema.Kernel) -> float:
+    """The share of the flops that fit a function's cycles, in its core's widest vectors; of FP32 twice as many fit."""
+    flops = _operations(kernel.counts, "fp64") + _operations(kernel.counts, "fp32") / 2
+    a_cycle = flops / (_number(kernel.counts, "core_active") or math.inf)
+    return a_cycle / cpus.fp64_flops_a_cycle(view.document.device.capability)
+
+
+def _working(view: View, kernel: schema.Kernel) -> float:
+    """The share of a function's cycles that go with its instructions: none where it is at the peak of its flops.
+
+    By the slots of its cores, or the cycles in which they waited (`counters/cpu/topdown.toml`), else by instructions a
+    cycle.
+    """
+    signs = kernel.signs or {}
+    waits = sum(signs.get(name, 0.0) for name in _HOLDS)
+    if _of_peak(view, kernel) >= NEAR:
+        return 0.0
+    if "retiring" in signs:
+        return signs["retiring"]
+    return (1 - waits) * (waits <= _STALLED and _a_cycle([kernel]) >= _WAITING)
+
+
+def _a_cycle(kernels: Sequence[schema.Kernel]) -> float:
+    executed, cycles = (sum(_number(each.counts, word) for each in kernels) for word in ("retired", "core_active"))
+    return executed / (cycles or math.inf)
 
 
 def _cycles_j(kernel: schema.Kernel) -> float:
     return kernel.counts.get("core_active", _UNKNOWN).energy_j or 0.0
 
 
-def has_wide_vectors(view: View) -> bool:
-    """Whether most of a CPU's arithmetic is in wide vectors, so that its compiler was told to make them."""
+def flags(view: View) -> str:
+    """What to tell the compiler of a CPU's program: nothing where most of its arithmetic is in wide vectors already."""
     counts = [kernel.counts for kernel in view.kernels if _tells_widths(kernel.counts, "fp64")]
     narrow = sum(_number(each, "fp64_narrow") for each in counts)
-    return narrow < _MOSTLY_NARROW * sum(_operations(each, "fp64") for each in counts)
+    if narrow < _MOSTLY_NARROW * sum(_operations(each, "fp64") for each in counts):
+        return ""
+    is_rust = any(_CARGO.search(kernel.name) for kernel in view.kernels)
+    return when(is_rust, "-C opt-level=3 -C target-cpu=native") or "-O3 -march=native"
 
 
 def is_interpreted(kernel: schema.Kernel) -> bool:
