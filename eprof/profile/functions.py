@@ -6,7 +6,7 @@ do is an estimate, gprof's (Graham, Kessler, McKusick 1982). Functions that call
 of the whole circle each.
 """
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, NamedTuple
@@ -139,7 +139,7 @@ def _circles(nodes: int, beneath: _Edges) -> Iterator[list[int]]:
 
 
 def callers(energy: "Energy") -> dict[str, list[schema.Caller]]:
-    """The program's own lines beneath which each function of a library ran, with shares of what ran there of it.
+    """The program's own functions beneath which each of a library ran, the shares of it, and the lines with most.
 
     Above other functions of libraries each of these has its callers' shares, as far up as is told.
     """
@@ -159,9 +159,9 @@ def callers(energy: "Energy") -> dict[str, list[schema.Caller]]:
 def _own_callers(
     function: str, called_by: Mapping[str, Mapping[tuple[str, str], float]], libraries: Container[str]
 ) -> list[schema.Caller]:
-    below, own = {function: 1.0}, Counter[tuple[str, str]]()
+    below, own = {function: 1.0}, defaultdict[str, dict[str, float]](dict)
     for _ in range(_DEEPEST):
-        above = Counter[str]()
+        above = defaultdict[str, float](float)
         for name, share in below.items():
             sites = called_by.get(name, {})
             for (caller, place), number in sites.items():
@@ -169,10 +169,11 @@ def _own_callers(
                 if caller in libraries:
                     above[caller] += of_site
                 else:
-                    own[caller, place] += of_site
+                    own[caller][place] = own[caller].get(place, 0.0) + of_site
         below = above
-    told = own.most_common(_MOST_CALLERS)
-    return [schema.Caller(name, place or None, share) for (name, place), share in told if share >= _LEAST_SHARE]
+    told = [schema.Caller(name, max(of, key=of.__getitem__) or None, sum(of.values())) for name, of in own.items()]
+    told.sort(key=lambda caller: -caller.share)
+    return [caller for caller in told[:_MOST_CALLERS] if caller.share >= _LEAST_SHARE]
 
 
 def by_line(energy: "Energy") -> "Energy | None":

@@ -21,7 +21,7 @@ from eprof.profilers.callgrind.signs import KIND, MACHINE, SIMULATED, UNDECODED
 _FEW = 3
 _LEAST, _MOST_LINES = 1e-3, 100  # of all instructions, that a line shown executes; and how many there may be
 # Of one function for several processors: "__memmove_avx_unaligned_erms".
-_VARIANT = pattern(r"__(\w+?)_(?:avx|sse|evex|erms|fma)\w*")
+_VARIANT = pattern(r"^__(\w+?)_((?:avx|sse|evex|erms|fma)\w*)$")
 _ADDRESS = pattern(r"0x[0-9a-fA-F]+")
 
 
@@ -113,7 +113,8 @@ def _calls(costs: Costs, name_of: Mapping[int, str]) -> Calls | None:
         caller=Names.of(name_of[call.caller] for call in calls),
         callee=Names.of(name_of[call.callee] for call in calls),
         beneath=np.array([float(call.costs[0]) for call in calls]),
-        places=Names.of(_place(call.spot) for call in calls),
+        # What stands in a header of the system's was inlined: no line to change.
+        places=Names.of(_place(call.spot) * (not call.spot.file.startswith("/usr/")) for call in calls),
         libraries={
             name: library(costs.functions[place].object)
             for place, name in name_of.items()
@@ -133,8 +134,12 @@ def _names(functions: list[Function]) -> list[str]:
     What the C library has for several processors goes by its plain name, where no other function has it.
     """
     plain = [_VARIANT.sub(r"\1", name) * is_of_library(home) or name for home, name in functions]
-    taken = Counter(zip(plain, (function.object for function in functions), strict=True))
-    called = [short if taken[short, home] == 1 else name for short, (home, name) in zip(plain, functions, strict=True)]
+    homes = [function.object for function in functions]
+    taken = Counter(zip(homes, plain, strict=True))
+    called = [
+        short if taken[home, short] == 1 else _VARIANT.sub(r"\1 (\2)", name)
+        for short, (home, name) in zip(plain, functions, strict=True)
+    ]
     times = Counter(called)
     names = []
     for name, (home, _) in zip(called, functions, strict=True):

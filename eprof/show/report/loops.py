@@ -221,23 +221,16 @@ def fewer_misses(view: View) -> Iterator[Try]:
 
 
 def fewer_calls(view: View) -> Iterator[Try]:
-    """Less work for libraries, from the lines that have them do most of it: by what their functions are spared by."""
-    called: dict[str, dict[str, float]] = {}
-    for kernel in view.kernels:
+    """Less work for libraries, from each function that has them do it: what spares it the one that does most."""
+    called: dict[str, list[tuple[str, Better]]] = {}
+    for kernel in sorted(view.kernels, key=lambda kernel: -view.ranked(kernel).or_zero):
         for caller in kernel.callers or ():
-            of_site = called.setdefault(view.site(caller), {})
-            of_site[view.label(kernel)] = caller.share * view.ranked(kernel).or_zero
-    for site, joules in called.items():
-        first, *others = sorted(joules, key=joules.__getitem__, reverse=True)
-        more = when(others, f" and {len(others)} more")
-        all_j = sum(joules.values())
-        yield Try(
-            f"have {first}{more} do less for {site}{bracketed(remedy_of(first))}",
-            TENTH * all_j,
-            each="fewer calls or bytes",
-            most=all_j,
-            why="without them",
-        )
+            change = Better(remedy_of(kernel.name), 0.0, caller.share * view.ranked(kernel).or_zero)
+            called.setdefault(view.site(caller), []).append((view.label(kernel), change))
+    for site, alike in called.items():
+        name, change = _together(sorted(alike, key=lambda each: -each[1].most_j))
+        act = f"have {name} do less for {site}{bracketed(change.act)}"
+        yield Try(act, TENTH * change.most_j, each="fewer calls or bytes", most=change.most_j, why="if none is left")
 
 
 def _waited(view: View, counts: Counts) -> float:
@@ -333,8 +326,8 @@ def is_interpreted(kernel: schema.Kernel) -> bool:
 def is_of_library(kernel: schema.Kernel) -> bool:
     """Whether a kernel of a CPU is what a program has a known library do, which comes compiled.
 
-    Of Python such a kernel is called "a.dot, OpenBLAS". The interpreter's own work is the program's, and a library that goes by
-    the name of its file may be the user's.
+    Of Python such a kernel is called "a.dot, OpenBLAS". The interpreter's own work is the program's, and a library that
+    goes by the name of its file may be the user's.
     """
     library = kernel.name.rpartition(", ")[2]
     of_python = _is_called_by_python(kernel) and library != _INTERPRETER and ".so" not in library

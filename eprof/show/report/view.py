@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from eprof.base.known import only
 from eprof.base.labels import DEVICE_WIDTH, WIDTH, labels
 from eprof.base.nouns import nouns_of
-from eprof.base.text import bracketed, capital, pattern, when
+from eprof.base.text import capital, pattern, phrase, when
 from eprof.base.vocabulary import (
     COMPUTATION,
     CONSTANT,
@@ -195,7 +195,7 @@ class View:
         return self._labels[kernel.name]
 
     def called_by(self, kernel: schema.Kernel) -> str:
-        """Which line of the program calls a library's function most: "called by main (a.c:10)"; "" of other kernels."""
+        """Which function of the program calls one of a library most: "called by main at a.c:10"; "" of other kernels."""
         if not kernel.callers:
             return ""
         caller = kernel.callers[0]
@@ -203,8 +203,8 @@ class View:
         return f"{share}called by {self.site(caller)}"
 
     def site(self, caller: schema.Caller) -> str:
-        """A function of the program and its line that calls: "main (a.c:10)"."""
-        return self._labels.get(caller.name, caller.name) + bracketed(caller.place or "")
+        """A function of the program and its line that calls most: "main at a.c:10"."""
+        return self._labels.get(caller.name, caller.name) + phrase(" at {}", caller.place)
 
     @cached_property
     def _labels(self) -> dict[str, str]:
