@@ -436,6 +436,8 @@ def test_whatever_a_part_says_no_count_is_lost(frame):
         ("/usr/lib/libpython3.11.so.1.0", "Python"),
         ("/usr/bin/python3.11", "Python"),
         ("/usr/lib/x86_64-linux-gnu/libm.so.6", "C math library"),
+        ("/usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30", "libstdc++"),
+        ("/lib64/libgomp-plugin.so.1", "OpenMP"),
         ("/home/me/libmine.so", "libmine.so"),
     ],
 )
@@ -469,8 +471,8 @@ def test_python_is_counted_from_its_first_line_on_unless_it_takes_no_module(tmp_
     monkeypatch.setattr("eprof.profilers.callgrind.collector._CPUINFO", cpuinfo)
     counting = COLLECTOR.step("counters", tool, Request(("python3", "a.py")), Place(tmp_path))
     profile = [tmp_path / "counters-1-7.callgrind"]
-    for flags, is_told in (("avx2 avx512f fma", True), ("avx2 fma", False)):
-        cpuinfo.write_text(f"flags : {flags}\n")
+    for processor, is_told in (("avx2 avx512f fma", True), ("avx2 fma", False)):
+        cpuinfo.write_text(f"flags : {processor}\n")
         said = " ".join(COLLECTOR.judge(counting, Ended(0, None, 1.0), profile).messages)
         assert ("has no AVX-512, and this one has" in said) == is_told
 

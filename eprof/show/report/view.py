@@ -195,7 +195,7 @@ class View:
         return self._labels[kernel.name]
 
     def called_by(self, kernel: schema.Kernel) -> str:
-        """Which function of the program calls one of a library most: "called by main at a.c:10"; "" of other kernels."""
+        """Which of the program's functions calls a library's most: "called by main at a.c:10"; "" of other kernels."""
         if not kernel.callers:
             return ""
         caller = kernel.callers[0]
