@@ -471,8 +471,8 @@ def test_python_is_counted_from_its_first_line_on_unless_it_takes_no_module(tmp_
     monkeypatch.setattr("eprof.profilers.callgrind.collector._CPUINFO", cpuinfo)
     counting = COLLECTOR.step("counters", tool, Request(("python3", "a.py")), Place(tmp_path))
     profile = [tmp_path / "counters-1-7.callgrind"]
-    for processor, is_told in (("avx2 avx512f fma", True), ("avx2 fma", False)):
-        cpuinfo.write_text(f"flags : {processor}\n")
+    for has, is_told in (("avx2 avx512f fma", True), ("avx2 fma", False)):
+        cpuinfo.write_text(f"flags : {has}\n")
         said = " ".join(COLLECTOR.judge(counting, Ended(0, None, 1.0), profile).messages)
         assert ("has no AVX-512, and this one has" in said) == is_told
 

@@ -32,9 +32,9 @@ MATCHED, APPEARED, VANISHED = "matched", "appeared", "vanished"
 KNOWN, LOWER, LOST, NONE = 0, 1, 2, 3
 # Cycles are times too. The columns of the other counts, by their unit.
 FOLLOWS_TIME = np.array([*(count.unit == "cycle" for count in COUNTS.values()), True])
-_COUNTED = [np.array([count.unit == unit for count in COUNTS.values()]) for unit in ("instruction", "byte", "flop")]
+COUNTED = [np.array([count.unit == unit for count in COUNTS.values()]) for unit in ("instruction", "byte", "flop")]
 # By how much counts of a deterministic program differ from run to run.
-_REPEATS = 1e-3
+REPEATS = 1e-3
 _MISSING, _ESTIMATED, _SIMULATED = int(Mark.MISSING), int(Mark.ESTIMATED), int(Mark.SIMULATED)
 _Key = tuple[str | None, str]
 _Rows = slice | Sequence[int]
@@ -370,18 +370,26 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def rests_on_time(self) -> bool:
-        """Whether nothing changed but the measured time, which a busy machine changes by itself.
+        """Whether nothing that both sides counted changed, but the measured time: a busy machine changes it by itself.
 
         Counts of a deterministic program repeat almost to the digit: start-up code sees other addresses and names.
         """
-        is_modelled = self.old_side.is_modelled or self.new_side.is_modelled
-        if is_modelled or self.price_j.any() or not self.quantity_j[:, TIME].any():
+        if self.is_modelled or self.price_j.any() or not self.quantity_j[:, TIME].any():
             return False
-        if not np.array_equal(np.isnan(self.old.number).all(axis=0), np.isnan(self.new.number).all(axis=0)):
-            return False
-        old, new = (known_or_zero(grid.number[:, :TIME]) for _, grid in self.sides)
+        old, new = self.counted_by_both
         apart, whole = abs(new - old).sum(axis=0), old.sum(axis=0)
-        return bool(whole.any()) and all(apart[unit].sum() <= _REPEATS * whole[unit].sum() for unit in _COUNTED)
+        return bool(whole.any()) and all(apart[unit].sum() <= REPEATS * whole[unit].sum() for unit in COUNTED)
+
+    @cached_property
+    def counted_by_both(self) -> Floats:
+        """The counts of OLD and of NEW, (2, n_matches, n_counts); 0 where one side did not count."""
+        numbers = np.array([grid.number[:, :TIME] for _, grid in self.sides])
+        return np.where(np.isnan(numbers).any(axis=0), 0.0, numbers)
+
+    @cached_property
+    def is_modelled(self) -> bool:
+        """Whether the time of a side is a model."""
+        return self.old_side.is_modelled or self.new_side.is_modelled
 
     @cached_property
     def core_w(self) -> float | None:
@@ -402,9 +410,10 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def has_energy(self) -> bool:
-        """Whether any energy is known of OLD and of NEW. A kernel that only one has is compared with nothing at all."""
-        priced = self.old_side.costs is not None and self.new_side.costs is not None
-        return priced and bool(self.compared.any())
+        """Whether any energy is compared that OLD's own kernels take, and any of NEW's."""
+        is_priced = self.old_side.costs is not None and self.new_side.costs is not None
+        own = (self.compared[launches > 0] for launches in self.launches)
+        return is_priced and bool(self.paid.any()) and all(cells.any() for cells in own)
 
     @property
     def is_zero(self) -> bool:
@@ -447,6 +456,15 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
         """The cells of the change that are compared and cost anything on either side."""
         return np.asarray(self.compared & ((self.old.joules != 0) | (self.new.joules != 0)))
 
+    @cached_property
+    def cells(self) -> dict[str, list[list[Any]]]:
+        """What each match pays for each word, by name, as lists: the quickest way to add thousands of kernels up."""
+        old, new = self.old, self.new
+        tables = {"paid": self.paid & self.has_energy, "old": self.amounts(old), "new": self.amounts(new)}
+        tables |= {"old_j": old.joules, "new_j": new.joules, "quantity_j": self.quantity_j, "price_j": self.price_j}
+        tables |= {"marks": self.marks, "is_repriced": self.is_repriced}
+        return {name: table.tolist() for name, table in tables.items()}
+
     def marks_of(self, rows: slice) -> int:
         """The marks of the change of some matches: those of all that is paid, MISSING if something is left out."""
         marks = combined(self.marks[rows][self.paid[rows]])
@@ -468,11 +486,32 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
     def test(self, amount: Callable[[Grid], float | None]) -> Test | None:
         """Welch's test on an amount of each repeat of OLD and of NEW, over the repeats that know it; None without.
 
-        Repeats of one run follow each other, so all of them see the same machine, idle or busy. Where time alone
-        changed, the test is over runs, a mean each; if all of one side ran before the other, nothing is shown.
+        Where time alone changed, it is over runs.
         """
+        if self.rests_on_time:
+            return self._test_of_runs(amount)
+        return welch(*(list(chain(*runs.values())) for runs in self._by_run(amount)))
+
+    @cached_property
+    def time_is_told(self) -> bool:
+        """Whether a change of time is no noise: modelled, or shown by runs that took turns."""
+        test = self._test_of_runs(lambda grid: finite(grid.number[:, TIME].sum()))
+        return self.is_modelled or (test is not None and test.shown)
+
+    def _test_of_runs(self, amount: Callable[[Grid], float | None]) -> Test | None:
+        """The test over runs, a mean each: repeats of one run follow each other, on one machine, idle or busy.
+
+        None where all runs of one side began before those of the other, too.
+        """
+        old, new = self._by_run(amount)
+        is_dated = all(started for started, _ in [*old, *new])
+        if not (old and new) or (is_dated and (max(old) < min(new) or max(new) < min(old))):
+            return None
+        return welch(*([math.fsum(repeats) / len(repeats) for repeats in runs.values()] for runs in (old, new)))
+
+    def _by_run(self, amount: Callable[[Grid], float | None]) -> list[dict[tuple[str, str], list[float]]]:
         sides = (self.old_side, self.old_repeats), (self.new_side, self.new_repeats)
-        amounts = [
+        return [
             gathered(
                 (run, known)
                 for run, grid in zip(side.runs, repeats, strict=True)
@@ -480,13 +519,6 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
             )
             for side, repeats in sides
         ]
-        old, new = amounts
-        if not self.rests_on_time:
-            return welch(*(list(chain(*runs.values())) for runs in amounts))
-        is_dated = all(started for started, _ in [*old, *new])
-        if is_dated and (max(old) < min(new) or max(new) < min(old)):
-            return None
-        return welch(*([math.fsum(repeats) / len(repeats) for repeats in runs.values()] for runs in amounts))
 
     def names(self, row: int) -> list[str]:
         """The names of a match: OLD's, then NEW's, as far as the sides have the kernel."""
@@ -577,10 +609,21 @@ def _are_of_two_processors(old: Side, new: Side) -> bool:
 
 
 def _absent(grids: Grid, partner: Grid, places: Sequence[int | None]) -> Grid:
-    """The grids of a side. Of a kernel that it does not have it executed none of what `partner` counts: zeros."""
-    rows = np.array([place is None for place in places])[:, None]
-    known = partner[-1]
-    none = replace(known, number=known.number * 0.0, joules=known.joules * 0.0)  # NaN stays
+    """The grids of a side. Of a kernel that it does not have it executed none of what `partner` counts: zeros.
+
+    What it knows of none of its own kernels stays unknown: a class that one side alone counts is no change.
+    """
+    is_absent = np.array([place is None for place in places])
+    known, own = partner[-1], grids[-1].rows(np.flatnonzero(~is_absent).tolist())
+    is_lost = (own.state == LOST).all(axis=0) & (len(own.state) > 0)
+    is_counted = ~is_lost | ~np.isnan(own.number).all(axis=0)
+    none = replace(
+        known,
+        number=np.where(is_counted, known.number * 0.0, np.nan),  # NaN stays
+        joules=np.where(is_lost, np.nan, known.joules * 0.0),
+        marks=known.marks | is_lost * _MISSING,
+    )
+    rows = is_absent[:, None]
     return Grid(*(np.where(rows, getattr(none, name), getattr(grids, name)) for name in Grid.__struct_fields__))
 
 

@@ -21,7 +21,19 @@ from eprof.base.labels import labels, no_such_kernel, selection
 from eprof.base.marks import Mark
 from eprof.base.text import few, listed, pattern, phrase, printable, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
-from eprof.commands.diff.changes import FOLLOWS_TIME, TIME, WORDS, Changes, Grid, Side, combined, side, split
+from eprof.commands.diff.changes import (
+    COUNTED,
+    FOLLOWS_TIME,
+    REPEATS,
+    TIME,
+    WORDS,
+    Changes,
+    Grid,
+    Side,
+    combined,
+    side,
+    split,
+)
 from eprof.commands.diff.document import document, frame
 from eprof.commands.diff.matching import Matching, match
 from eprof.commands.diff.schema import Document, Gate, Part
@@ -63,11 +75,11 @@ def judge(gates: Sequence[Gate], changes: Changes) -> list[Gate]:
     """Judge every gate, on every kernel that it names: by its full name, else its bare name, else its last word.
 
     A gate on what is known on one side only, or not at all, does not pass unseen: its outcome says why it cannot be
-    judged. Where time is a model, or all that changed and may be noise, the total is that above constant power.
+    judged. Where time is a model, or may be noise, the total is that above constant power, as far as there is any.
     Raises UsageError if a gate names no kernel.
     """
-    is_above_only = changes.old_side.is_modelled or changes.new_side.is_modelled
-    is_above_only |= changes.rests_on_time and changes.test(changes.compared_j) is None
+    is_above_only = changes.is_modelled or not changes.time_is_told
+    is_above_only &= bool(changes.paid[:, ~FOLLOWS_TIME].any())
     every = range(len(changes.matches))
     names = [changes.names(row) for row in every]
     judged = []
@@ -120,9 +132,12 @@ def _judged(gate: Gate, rows: list[int], changes: Changes) -> Gate:
     old, new = amount(changes.old), amount(changes.new)
     test = changes.test(amount)
     growth = ratio(new - old, old)
-    is_noise = changes.rests_on_time and bool(FOLLOWS_TIME[columns].any())
-    if test is not None:
-        is_noise = not test.shown
+    is_noise = test is not None and not test.shown
+    # What may be noise of the clock fails only with counts that grew by as much.
+    if FOLLOWS_TIME[columns].any() and not changes.time_is_told:
+        is_noise |= not _is_more_work(rows, gate.limit, changes)
+    if test is None and growth and not changes.is_modelled:
+        is_noise |= abs(growth) <= REPEATS
     is_above = new > old and (growth is None or growth > gate.limit)
     unit = "J"
     if gate.what == SECONDS:
@@ -131,6 +146,13 @@ def _judged(gate: Gate, rows: list[int], changes: Changes) -> Gate:
         unit = COUNTS[WORDS[columns[0]]].unit
     failed = is_above and not is_noise
     return replace(gate, old=old, new=new, unit=unit, growth=growth, failed=failed, is_noise=is_noise)
+
+
+def _is_more_work(rows: list[int], limit: float, changes: Changes) -> bool:
+    """Whether kernels execute more instructions or flops, or move more bytes, by more than a limit."""
+    old, new = changes.counted_by_both
+    totals = [[table[rows][:, unit].sum() for table in (old, new)] for unit in COUNTED]
+    return any(after > before * (1 + limit) for before, after in totals)
 
 
 def _why_not(gate: Gate, rows: list[int], columns: list[int], changes: Changes, is_counted: bool) -> str:

@@ -15,6 +15,7 @@ from eprof.base.labels import labels
 from eprof.base.text import few, printable
 
 BY_HAND, NAME, BARE, SIMILAR = "by hand", "name", "name without arguments", "similar name"
+ALONE = "the only one on both sides"
 # Below the first, two names are unrelated; below the second, place and launches must both speak for the pair.
 _ALIKE, _NEARLY_SAME = 0.55, 0.8
 _NEAR = 0.25
@@ -56,7 +57,8 @@ def match(old: Sequence[Kernel], new: Sequence[Kernel], by_hand: Sequence[str] =
     In this order: by hand ("OLD=NEW"; "OLD=" and "=NEW" leave a kernel alone), the same device and full name, the same
     full name, the same name without return type, template arguments and parameters (mangled or not), similar names.
     The last needs a similarity (`difflib`'s ratio of bare names) of 0.8, or of 0.55 where the kernels also stand at a
-    similar place in their logs and are launched as often. similar: False: full names and by hand only.
+    similar place in their logs and are launched as often. The one kernel of OLD is that of NEW, whatever their names
+    are, if both are launched as often. similar: False: full names and by hand only.
     Raises UsageError if a match by hand names no kernel, or several.
     """
     pairing = _Pairing(old, new)
@@ -69,6 +71,11 @@ def match(old: Sequence[Kernel], new: Sequence[Kernel], by_hand: Sequence[str] =
         pairing.by_key(BARE, _name_without_spelling)
         pairing.by_key(BARE, lambda kernel: bare(kernel.name))
         notes = pairing.by_similarity()
+        if (
+            len(old) == len(new) == len(pairing.old.free) == len(pairing.new.free) == 1
+            and old[0].launches == new[0].launches
+        ):
+            pairing.pair(0, 0, ALONE, ratio(old[0].name, new[0].name))
     pairs = sorted(pairing.pairs)
     paired_old, paired_new = {pair[0] for pair in pairs}, {pair[1] for pair in pairs}
     vanished = [Match(place, None) for place in range(len(old)) if place not in paired_old]

@@ -11,10 +11,9 @@ is added to theirs; else "time" is a cause of its own (docs/diff.md).
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from functools import cached_property
-from operator import add
+from functools import cached_property, reduce
+from operator import add, or_
 
 import numpy as np
 from msgspec import UNSET, Struct, UnsetType
@@ -52,7 +51,9 @@ PRICES = (COST, SETTING, METER)
 MARK_WORDS = {bits: names(bits) for bits in range(16)}
 _FAMILIES = {word: count.family for word, count in COUNTS.items()} | {CONSTANT: CONSTANT}
 _UNITS = {word: count.unit for word, count in COUNTS.items()} | {CONSTANT: "s"}
-_GROUPS = {word: count.group for word, count in COUNTS.items()} | {CONSTANT: CONSTANT}
+# What a part of the change is of: a group, or one of the other instructions.
+_OTHERS = {word: count.name for word, count in COUNTS.items() if count.group == "other"}
+_GROUPS = {word: count.group for word, count in COUNTS.items()} | _OTHERS | {CONSTANT: CONSTANT}
 _MISSING = int(Mark.MISSING)
 _MOST_PAIRS = 1000
 _SEED = 20261122
@@ -62,89 +63,54 @@ _ROUNDING = 1e-9
 # ------------------------------------------------------------------------------------------------------------ parts
 
 
-class _Cell(Struct, frozen=True):
-    """What a kernel pays for a word. is_repriced: see `Changes`."""
-
-    column: int
-    old: float
-    new: float
-    old_j: float
-    new_j: float
-    marks: int
-    quantity_j: float
-    price_j: float
-    is_repriced: bool
-
-
-def cells(changes: Changes) -> list[list[_Cell]]:
-    """What each match pays, word by word."""
-    rows: list[list[_Cell]] = [[] for _ in changes.matches]
-    if not changes.has_energy:
-        return rows
-    paid = np.nonzero(changes.paid)
-    old, new = changes.old, changes.new
-    amounts = (changes.amounts(grid) for grid in (old, new))
-    tables = *amounts, old.joules, new.joules, changes.marks, changes.quantity_j, changes.price_j
-    columns = (table[paid].tolist() for table in (*tables, changes.is_repriced))
-    for row, *values in zip(paid[0].tolist(), paid[1].tolist(), *columns, strict=True):
-        rows[row].append(_Cell(*values))
-    return rows
-
-
 def all_parts(changes: Changes, spread: "Spread") -> list[Part]:
     """The parts of the change, largest first: by word, of all matched kernels and of each that came or went."""
-    rows = cells(changes)
-    statuses = changes.apart.tolist()
-    matched = [cell for row, status in zip(rows, statuses, strict=True) if status == MATCHED for cell in row]
     parts = [
         replace(part, interval_j=spread.of_words([part.what], part.because, part.change_j))
-        for part in parts_of(matched, changes, None, MATCHED)
+        for part in parts_of(changes, spread.rows_of(MATCHED).tolist(), None, MATCHED)
     ]
     for row in np.flatnonzero(changes.apart != MATCHED).tolist():
         parts += [
-            replace(part, interval_j=spread.of_one_side(row, part.what, part.change_j))
-            for part in parts_of(rows[row], changes, changes.names(row)[-1], statuses[row])
+            replace(part, interval_j=spread.of_rows([row], part.change_j, part.what))
+            for part in parts_of(changes, [row], changes.names(row)[-1], str(changes.apart[row]))
         ]
     return sorted(parts, key=lambda part: -abs(part.change_j))
 
 
-def parts_of(cells: Iterable[_Cell], changes: Changes, kernel: str | None, kernels: str) -> list[Part]:
+def parts_of(changes: Changes, rows: Sequence[int], kernel: str | None, kernels: str) -> list[Part]:
     """The parts of some kernels together: for each word one for counts or time, and one for prices if they differ.
 
     Largest change first. Sums are `math.fsum` of the cells: exact but for one rounding, so that turning OLD and NEW
     turns the sign alone.
     """
-    by_column: defaultdict[int, list[_Cell]] = defaultdict(list)
-    for cell in cells:
-        by_column[cell.column].append(cell)
-    of_price = price_because(changes)
+    cells = changes.cells
     parts = []
-    for column, paid in sorted(by_column.items()):
-        word = WORDS[column]
-        quantities_j, prices_j = [cell.quantity_j for cell in paid], [cell.price_j for cell in paid]
-        marks = 0
-        for cell in paid:
-            marks |= cell.marks
+    for column, word in enumerate(WORDS):
+        paid = [row for row in rows if cells["paid"][row][column]]
+        if not paid:
+            continue
+        of_word = {name: [table[row][column] for row in paid] for name, table in cells.items()}
         # Where the mix of kinds alone makes a mean price differ, that is a change of the counts.
-        reasons = {because_of(changes, word): math.fsum(quantities_j + prices_j)}
-        if any(cell.is_repriced for cell in paid):
-            reasons = dict.fromkeys(reasons, math.fsum(quantities_j)) | {of_price: math.fsum(prices_j)}
-        for because, change_j in reasons.items():
-            part = Part(
-                what=word,
-                kind=_FAMILIES[word],
-                unit=_UNITS[word],
-                old=finite(math.fsum(cell.old for cell in paid)),
-                new=finite(math.fsum(cell.new for cell in paid)),
-                old_j=math.fsum(cell.old_j for cell in paid),
-                new_j=math.fsum(cell.new_j for cell in paid),
-                marks=MARK_WORDS[marks],
-                because=because,
-                change_j=change_j,
-                kernel=kernel,
-                kernels=kernels,
-            )
-            parts.append(part)
+        reasons = {because_of(changes, word): math.fsum(of_word["quantity_j"] + of_word["price_j"])}
+        if any(of_word["is_repriced"]):
+            reasons = dict.fromkeys(reasons, math.fsum(of_word["quantity_j"]))
+            reasons[price_because(changes)] = math.fsum(of_word["price_j"])
+        sums = {name: math.fsum(of_word[name]) for name in ("old", "new", "old_j", "new_j")}
+        part = Part(
+            what=word,
+            kind=_FAMILIES[word],
+            unit=_UNITS[word],
+            old=finite(sums["old"]),
+            new=finite(sums["new"]),
+            old_j=sums["old_j"],
+            new_j=sums["new_j"],
+            marks=MARK_WORDS[reduce(or_, of_word["marks"])],
+            because="",
+            change_j=0.0,
+            kernel=kernel,
+            kernels=kernels,
+        )
+        parts += [replace(part, because=because, change_j=change_j) for because, change_j in reasons.items()]
     return sorted(parts, key=lambda part: -abs(part.change_j))
 
 
@@ -173,7 +139,9 @@ def steps(parts: Iterable[Part], spread: "Spread") -> list[Step]:
     for part in parts:
         key: tuple[str | None, str | None, str] = (None, None, part.kernels)
         if part.kernels == MATCHED:
-            key = (_GROUPS[part.what], part.because, MATCHED)
+            # Tables of two processors price other words.
+            group_of = _FAMILIES if part.because == PROCESSOR else _GROUPS
+            key = (group_of[part.what], part.because, MATCHED)
         bundles.setdefault(key, []).append(part)
     bundled = []
     for (group, because, kernels), members in bundles.items():
@@ -188,8 +156,6 @@ def steps(parts: Iterable[Part], spread: "Spread") -> list[Step]:
             kernels=kernels,
             words=words,
             names=len({part.kernel for part in members}),
-            old=math.fsum(part.old or 0.0 for part in members),
-            new=math.fsum(part.new or 0.0 for part in members),
             change_j=change_j,
             marks=[mark for mark in MARK_WORDS[15] if any(mark in part.marks for part in members)],
             interval_j=interval_j,
@@ -330,11 +296,12 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
         ends: Range = refits.old.interval(joules.sum(axis=0), change_j).tolist()
         return ends
 
-    def of_rows(self, rows: Ints, change_j: float) -> Range | None:
-        """The interval of the change of some kernels together."""
-        if self.refits is None or self.is_open[rows].any():
+    def of_rows(self, rows: Ints | list[int], change_j: float, word: str = "") -> Range | None:
+        """The interval of the change of some kernels together, of all words or one."""
+        chosen = np.array([word in ("", each) for each in WORDS])
+        if self.refits is None or self.is_open[rows][:, chosen].any():
             return None
-        old, new = (amounts[rows].sum(axis=0) for amounts in self.amounts)
+        old, new = (amounts[rows].sum(axis=0) * chosen for amounts in self.amounts)
         ends: Range = self.refits.old.interval(self.refits.change(old, new), change_j).tolist()
         return ends
 
@@ -358,26 +325,18 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
                 ends[row] = None
         return ends
 
-    def of_one_side(self, row: int, word: str, change_j: float) -> Range | None:
-        """The interval of a word of a kernel that only one side has: its count times the interval of the price."""
-        column = WORDS.index(word)
-        if self.refits is None or self.is_open[row, column]:
-            return None
-        old, new = (float(amounts[row, column]) for amounts in self.amounts)
-        low_old, high_old = self.refits.old.price_intervals[column].tolist()
-        low_new, high_new = self.refits.new.price_intervals[column].tolist()
-        return [min(new * low_new - old * high_old, change_j), max(new * high_new - old * low_old, change_j)]
-
 
 MODEL, LAUNCHES, PRICE = "model", "launches", "price"
-_OTHERS = {word: count.name for word, count in COUNTS.items() if count.group == "other"}
-_GROUP_OF = {word: count.group for word, count in COUNTS.items()} | _OTHERS
-_UNITS_OF_CAUSES = {_GROUP_OF[word]: count.unit for word, count in COUNTS.items()}
+_UNITS_OF_CAUSES = {_GROUPS[word]: count.unit for word, count in COUNTS.items()}
 _UNITS_OF_CAUSES |= dict.fromkeys((TIMED, CPU_TIMED, MODEL), "s")
-_KEYS = (*dict.fromkeys(_GROUP_OF.values()), TIMED, MODEL, LAUNCHES, PRICE, APPEARED, VANISHED)
+_GROUP_OF = _GROUPS | {CONSTANT: TIMED}
+_FAMILY_OF = _FAMILIES | {CONSTANT: TIMED}
+_KEYS = tuple(dict.fromkeys([*_GROUP_OF.values(), *_FAMILY_OF.values(), MODEL, LAUNCHES, PRICE, APPEARED, VANISHED]))
 _PLACES = {key: place for place, key in enumerate(_KEYS)}
 _ONE_SIDED = [_PLACES[APPEARED], _PLACES[VANISHED]]
-_KEY_OF_WORD = np.array([_PLACES[_GROUP_OF.get(word, TIMED)] for word in WORDS])
+_KEY_OF_WORD, _KEY_OF_FAMILY = (
+    np.array([_PLACES[key_of[word]] for word in WORDS]) for key_of in (_GROUP_OF, _FAMILY_OF)
+)
 _DRAM = [WORDS.index(word) for word in ("dram_read", "dram_write", "dram")]
 _ASKED = [WORDS.index(word) for word in ("global_read", "global_write")]
 # What all requests of warps move, in each book.
@@ -423,7 +382,7 @@ def causes(changes: Changes, spread: Spread) -> tuple[list[Cause], list[list[Cau
     name_of = dict(enumerate(_KEYS)) | {_PLACES[PRICE]: price_because(changes)}
     if changes.core_w is not None:
         name_of[_PLACES[TIMED]] = CPU_TIMED
-    units = dict.fromkeys(_UNITS_OF_CAUSES, "J") if is_apart else _UNITS_OF_CAUSES
+    units = dict.fromkeys(_FAMILY_OF.values(), "J") if is_apart else _UNITS_OF_CAUSES
     causes = []
     for row, through in enumerate(_through(changes)):
         whole_j = float(change_j[row].sum())
@@ -484,9 +443,11 @@ def _of_time(changes: Changes) -> Bools:
 
 def _keys(changes: Changes) -> Ints:
     """The cause of each cell by counts or time, (n_matches, n_words)."""
-    keys = np.tile(_KEY_OF_WORD, (len(changes.matches), 1))
-    if not changes.is_of_two_processors:
-        keys = _explained(changes, keys)
+    shape = (len(changes.matches), 1)
+    if changes.is_of_two_processors:
+        keys = np.tile(_KEY_OF_FAMILY, shape)
+    else:
+        keys = _explained(changes, np.tile(_KEY_OF_WORD, shape))
     for status in (APPEARED, VANISHED):
         keys[changes.apart == status] = _PLACES[status]
     return keys
@@ -513,7 +474,7 @@ def _explained(changes: Changes, keys: Ints) -> Ints:
 
 def _amounts(changes: Changes, grid: Grid, launches: Floats, keys: Ints) -> Floats:
     """What each cell of a cause counts: instructions, bytes, seconds; launches, or one side's kernels, in the first."""
-    is_own = keys == _KEY_OF_WORD
+    is_own = (keys == _KEY_OF_WORD) | (keys == _KEY_OF_FAMILY)
     is_own[:, TIME] |= keys[:, TIME] == _PLACES[MODEL]
     number = grid.joules if changes.is_of_two_processors else changes.amounts(grid)
     amounts = np.where(changes.paid & is_own, number, 0.0)

@@ -8,7 +8,7 @@ from eprof.base.labels import labels
 from eprof.base.vocabulary import CONSTANT
 from eprof.commands.diff import why
 from eprof.commands.diff.schema import Document, Kernel, KernelSide
-from eprof.commands.diff.words import moving, step_label, unchanged
+from eprof.commands.diff.words import FAMILIES, moving, step_label, unchanged
 from eprof.show.words import intervals
 from eprof.show.words.badges import MISSING, bits
 from eprof.show.words.blocks import Column, Medium, Row, Table, everywhere_if, numbers, texts
@@ -16,7 +16,6 @@ from eprof.show.words.cells import Bar, Cell, Change, Factor, Name, Quantity, Sh
 from eprof.show.words.numbers import whole
 
 _SIDES = (Column("OLD"), Column("NEW"), Column("change"))
-_FAMILIES = {"computation": "Computation", "data": "Data movement", "constant": "Constant power", "total": "Energy"}
 _UNITS = {"byte": "B", "flop": "flop", "s": "s"}  # others are numbers of things
 _STATUSES = {"appeared": "new", "vanished": "gone"}
 _REASONS = {word: word for word in ("counts", "time", "setting", "meter")}
@@ -28,7 +27,7 @@ def sides(document: Document) -> Table:
     both = document.old, document.new
     rows = []
     is_priced = any(side.costs is not None for side in both)
-    for family, label in list(_FAMILIES.items()) * is_priced:
+    for family, label in [*FAMILIES.items(), ("total", "Energy")] * is_priced:
         before, after = (
             Quantity(getattr(side.energy_j, family), "J", bits(side.energy_marks[family])) for side in both
         )
@@ -200,9 +199,8 @@ def left_out(document: Document) -> Table | None:
     label = document.nouns.label
     rows = [
         Row([label(word.what), word.why, Quantity(word.old_j, "J"), Quantity(word.new_j, "J")])
-        for word in document.uncompared
+        for word in (*document.uncompared, *document.unknown)
     ]
-    rows += [Row([label(word.what), word.why, Quantity(None), Quantity(None)]) for word in document.unknown]
     if not rows:
         return None
     return Table([*texts("count", "why"), *numbers("known of OLD", "known of NEW")], rows)

@@ -22,7 +22,7 @@ from eprof.show.words.cells import signed_quantity
 from eprof.show.words.numbers import quantity
 
 _LINES, _USED = 15, 76
-_KERNELS, _NAME, _SHORTEST, _BAR = 4, 24, 12, 24
+_KERNELS, _NAME, _SHORTEST, _BAR = 4, 24, 12, 18
 _SPECK = 0.01  # of the largest change: a kernel that changed less is not worth a line
 
 

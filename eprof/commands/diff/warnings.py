@@ -12,6 +12,7 @@ from eprof.base.kernels import bare
 from eprof.base.known import gathered
 from eprof.base.labels import labels
 from eprof.base.text import few, listed, when
+from eprof.base.version import __version__
 from eprof.base.vocabulary import BYTES, COUNTS
 from eprof.commands.diff.changes import (
     APPEARED,
@@ -30,7 +31,7 @@ from eprof.commands.diff.changes import (
     known_sum,
 )
 from eprof.commands.diff.matching import SIMILAR
-from eprof.commands.diff.schema import Uncompared, Unknown, Unlike
+from eprof.commands.diff.schema import LeftOut, Unlike
 from eprof.show.words.numbers import percent
 
 _FEW = 4
@@ -45,7 +46,7 @@ _SAME_LAUNCHES = 0.01
 # --------------------------------------------------------------------------------------------------------- left out
 
 
-def uncompared(changes: Changes) -> list[Uncompared]:
+def uncompared(changes: Changes) -> list[LeftOut]:
     """Words left out of the change that one side knows, in how many kernels, what each side knows, and why."""
     old, new = changes.old_side.costs, changes.new_side.costs
     are_other_books = old is not None and new is not None and old.books != new.books
@@ -57,11 +58,11 @@ def uncompared(changes: Changes) -> list[Uncompared]:
             lacking = ((side, grid) for side, grid in changes.sides if (grid.state[rows, column] != KNOWN).any())
             why = "; ".join(_lacks(side, grid, rows, column) for side, grid in lacking)
         old_j, new_j = (known_sum(grid.joules[rows, column]) for _, grid in changes.sides)
-        left_out.append(Uncompared(WORDS[column], int(rows.sum()), old_j, new_j, why))
+        left_out.append(LeftOut(WORDS[column], int(rows.sum()), old_j, new_j, why))
     return left_out
 
 
-def unknown(changes: Changes) -> list[Unknown]:
+def unknown(changes: Changes) -> list[LeftOut]:
     """Words left out of the change, whose energy neither side knows."""
     left_out = []
     for column in np.flatnonzero(changes.unknown.any(axis=0)).tolist():
@@ -74,7 +75,7 @@ def unknown(changes: Changes) -> list[Unknown]:
             why = "counted, but without a price"
         elif not is_counted.any():
             why = "not counted on either side"
-        left_out.append(Unknown(WORDS[column], int(rows.sum()), why))
+        left_out.append(LeftOut(WORDS[column], int(rows.sum()), None, None, why))
     return left_out
 
 
@@ -104,6 +105,8 @@ def unlike(changes: Changes) -> list[Unlike]:
     before, after = _facts(old), _facts(new)
     is_on_both = np.all(np.array(changes.launches) > 0, axis=0)
     pairs = [
+        ("repeats", *_repeats(changes)),
+        ("counters", few(_other_formulas(changes), 2), ""),
         ("arguments", *_apart(_words(old), _words(new))),
         *((what, before[what], after[what]) for what in before if what in after),
         ("clocks", *_clocks(old, new)),
@@ -113,8 +116,9 @@ def unlike(changes: Changes) -> list[Unlike]:
     before_n, after_n = (float(launches[is_on_both].sum()) for launches in changes.launches)
     if not math.isclose(before_n, after_n, rel_tol=_SAME_LAUNCHES):
         differing["launches"] = Unlike("launches", f"{before_n:g}", f"{after_n:g}")
-    if "costs" in differing:
-        differing.pop("setting", None)
+    for what, implied in (("costs", "setting"), ("profiler", "counters"), ("gpu", "counters")):
+        if what in differing:
+            differing.pop(implied, None)
     return list(differing.values())
 
 
@@ -124,6 +128,35 @@ def _apart(old: Iterable[str] | None, new: Iterable[str] | None) -> tuple[str, s
         return "", ""
     before, after = Counter(old), Counter(new)
     return shlex.join((before - after).elements()), shlex.join((after - before).elements())
+
+
+def _repeats(changes: Changes) -> list[str]:
+    """By how much the repeats of each side differ in what they count: they are hardly runs of one program then."""
+    texts = []
+    for side, repeats in ((changes.old_side, changes.old_repeats), (changes.new_side, changes.new_repeats)):
+        totals = np.array([known_or_zero(grid.number[:, :TIME]).sum(axis=0) for grid in repeats])
+        least, most = totals.min(axis=0), totals.max(axis=0)
+        apart = np.where(FOLLOWS_TIME[:TIME] | (most < _WORTH * most.max(initial=0.0)), 0.0, most - least)
+        share = np.divide(apart, most, out=np.zeros_like(apart), where=most > 0)
+        column = int(share.argmax())
+        differ = f"{side.nouns.label(WORDS[column])} by {percent(float(share[column]))}"
+        texts.append(when(share[column] > _ALIKE, differ))
+    return texts
+
+
+def _other_formulas(changes: Changes) -> list[str]:
+    """The counts that the two sides make from other counters: their difference is partly one of method."""
+    differ = []
+    for column, word in enumerate(COUNTS):
+        if FOLLOWS_TIME[column]:  # cycles may be made of time, at the clock and for the cores of each run
+            continue
+        counted = all((np.nan_to_num(grid.number[:, column]) > 0).any() for _, grid in changes.sides)
+        old, new = (
+            {way.formula for way in side.first.counts.how.get(word, ()) if way.formula} for side, _ in changes.sides
+        )
+        if counted and old and new and not old & new:
+            differ.append(changes.old_side.nouns.label(word))
+    return differ
 
 
 def _words(side: Side) -> list[str] | None:
@@ -162,31 +195,30 @@ def _facts(side: Side) -> dict[str, str]:
     """What may be unlike of a side: its GPU, its prices, and what the modelled time of a simulated device rests on."""
     gpus = sorted({part.device.name for part in side.first.profile.counted if part.device.name})
     facts = {"gpu": listed(gpus or [""])}
+    if names := {part.definition.name.partition("/")[0] for part in side.first.profile.counted} - {"none"}:
+        facts["profiler"] = listed(sorted(names))
     if side.tables:
         facts["costs"] = listed([costs.name for costs in side.tables])
         facts["setting"] = listed([costs.setting.label for costs in side.tables])
     if side.efficiency is not None:
         facts["efficiency"] = f"{side.efficiency:g}"
+    facts["eprof"] = __version__
+    if (saved := side.first.profile.priced_as) is not None and saved.path.suffix == ".json":  # a report's, read back
+        facts["eprof"] = str(saved.manifest["eprof"])
     return {what: fact for what, fact in facts.items() if fact}
 
 
 # --------------------------------------------------------------------------------------------------------- warnings
 
 
-def warnings(
-    changes: Changes, left_out: Sequence[Uncompared], lost: Sequence[Unknown], notes: Sequence[str]
-) -> list[str]:
+def warnings(changes: Changes, left_out: Sequence[LeftOut], lost: Sequence[LeftOut], notes: Sequence[str]) -> list[str]:
     """Warnings of a comparison, what bears on every number first. notes: those of the matching."""
     sentences = [
         *_meters(changes.old_side, changes.new_side),
-        *_devices(changes),
         *_programs(changes),
         *_left_out(changes, left_out, lost),
-        *_formulas(changes),
         *_matches(changes),
         *notes,
-        *_repeats(changes),
-        *_noise(changes),
         *_of_sides(changes.old_side, changes.new_side),
     ]
     return list(dict.fromkeys(sentences))
@@ -208,29 +240,10 @@ def _meters(old: Side, new: Side) -> Iterator[str]:
         yield f"{lacking} is not scaled to a meter, so part of the change may be the error of its prices."
 
 
-def _devices(changes: Changes) -> Iterator[str]:
-    gpu = changes.old_side.nouns.processor
-    names = []
-    for side, _ in changes.sides:
-        unnamed = f"a {side.nouns.processor} that the log does not name"
-        names.append(sorted({counted.device.name or unnamed for counted in side.first.profile.counted}))
-    old_devices, new_devices = names
-    if old_devices != new_devices:
-        yield (
-            f"OLD ran on {listed(old_devices)}, NEW on {listed(new_devices)}: the change is that of program and "
-            f"{gpu} together. Counts of one kind can still be compared; --costs with one table prices both as if on "
-            f"one {gpu}."
-        )
-
-
 def _programs(changes: Changes) -> Iterator[str]:
-    statuses = changes.statuses.tolist()
-    nouns = changes.old_side.nouns
+    """Kernels that only one side has; where no kernel is matched, that alone is said."""
+    statuses, nouns = changes.statuses.tolist(), changes.old_side.nouns
     if MATCHED not in statuses:
-        yield (
-            f"No {nouns.kernel} of OLD was found in NEW: are these the same program? Only totals are compared; "
-            f"--match OLD=NEW says which {nouns.kernel} is which."
-        )
         return
     for status, side in ((VANISHED, changes.old_side), (APPEARED, changes.new_side)):
         names = [changes.names(row)[0] for row, here in enumerate(statuses) if here == status]
@@ -242,36 +255,15 @@ def _programs(changes: Changes) -> Iterator[str]:
             yield f"Only in {side.label}: {few(labels(names, 60), _FEW)}. {own}; {by_hand}"
 
 
-def _left_out(changes: Changes, left_out: Sequence[Uncompared], lost: Sequence[Unknown]) -> Iterator[str]:
+def _left_out(changes: Changes, left_out: Sequence[LeftOut], lost: Sequence[LeftOut]) -> Iterator[str]:
     if changes.old_side.costs is None and changes.new_side.costs is None:
         yield "No cost table prices these logs, so energy is not compared; choose one with --costs (see `eprof costs`)."
         return
-    whole = len(changes.matches)
-    nouns = changes.old_side.nouns
-    for word in left_out:
-        kernels = when(whole != 1, f" of {word.kernels} of {whole} {nouns.kernels}")
-        yield f"Not in the change: {nouns.label(word.what)}{kernels}, because {word.why}."
-    for why, words in gathered((nothing.why, nouns.label(nothing.what)) for nothing in lost).items():
-        yield f"Not known on either side, and not in the change: {', '.join(words)} ({why})."
-
-
-def _formulas(changes: Changes) -> Iterator[str]:
-    """A warning on counts that the two sides make from other counters: their difference is partly one of method."""
-    differ = []
-    for column, word in enumerate(COUNTS):
-        if FOLLOWS_TIME[column]:  # cycles may be made of time, at the clock and for the cores of each run
-            continue
-        counted = all((np.nan_to_num(grid.number[:, column]) > 0).any() for _, grid in changes.sides)
-        old, new = (
-            {way.formula for way in side.first.counts.how.get(word, ()) if way.formula} for side, _ in changes.sides
-        )
-        if counted and old and new and not old & new:
-            differ.append(changes.old_side.nouns.label(word))
-    if differ:
-        yield (
-            f"Counted from other counters in OLD than in NEW: {few(differ, _FEW)}; part of their change may be that. "
-            "Collect both with the same counters."
-        )
+    whole, nouns = len(changes.matches), changes.old_side.nouns
+    words = (((word.why, word.kernels), nouns.label(word.what)) for word in (*left_out, *lost))
+    for (why, kernels), labels_of in gathered(words).items():
+        of_some = when(kernels != whole, f" of {kernels} of {whole} {nouns.kernels}")
+        yield f"Not in the change: {', '.join(labels_of)}{of_some} ({why})."
 
 
 def _matches(changes: Changes) -> Iterator[str]:
@@ -292,37 +284,6 @@ def _matches(changes: Changes) -> Iterator[str]:
     if differ:
         launch = changes.old_side.nouns.launch.capitalize()
         yield f"{launch}ed another number of times: {few(differ, _FEW)}; the change holds that too."
-
-
-def _repeats(changes: Changes) -> Iterator[str]:
-    """A warning on repeats of a side that differ in what they count: they are hardly runs of one program."""
-    for side, repeats in ((changes.old_side, changes.old_repeats), (changes.new_side, changes.new_repeats)):
-        totals = np.array([known_or_zero(grid.number[:, :TIME]).sum(axis=0) for grid in repeats])
-        least, most = totals.min(axis=0), totals.max(axis=0)
-        apart = np.where(FOLLOWS_TIME[:TIME] | (most < _WORTH * most.max(initial=0.0)), 0.0, most - least)
-        share = np.divide(apart, most, out=np.zeros_like(apart), where=most > 0)
-        column = int(share.argmax())
-        if share[column] > _ALIKE:
-            yield (
-                f"The repeats of {side.label} differ in their counts, {side.nouns.label(WORDS[column])} by "
-                f"{percent(float(share[column]))}: these are means over unlike runs. Are they of one program and input?"
-            )
-
-
-def _noise(changes: Changes) -> Iterator[str]:
-    old, new = (len(side.energies) for side, _ in changes.sides)
-    if min(old, new) >= 2:
-        return
-    start = f"{old} and {new} runs: a test of the difference needs two or more of each."
-    if max(old, new) == 1:
-        start = "One run of each: nothing is known of the noise between runs."
-    counts = "Counts of a deterministic program repeat almost to the digit"
-    end = "."
-    if all(energy.modelled for side, _ in changes.sides for energy in side.energies):
-        end = ", and time is modelled from them."
-    elif np.isfinite(changes.old.number[:, TIME]).any():
-        end = "; times do not."
-    yield f"{start} {counts}{end}"
 
 
 def _of_sides(*sides: Side) -> Iterator[str]:

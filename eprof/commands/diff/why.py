@@ -11,8 +11,9 @@ from eprof.show.words.numbers import more_or_less, percent, percent_span, plain,
 
 _LEVELS = {"shared": "shared memory", "l1": "L1", "l2": "L2", "l3": "L3", "dram": "DRAM", "system": "host memory"}
 _PROSE = {"int": "integer instructions", "sfu": "special functions", "tensor": "tensor operations"}
+_PROSE |= {group: f"{GROUPS[group]} instructions" for group in FLOAT_PARTS}
 _PRICES = {
-    "setting": "the other setting",
+    "setting": "the other clocks",
     "cost": "the other cost table",
     "meter": "what the meters saw beyond counts and time",
 }
@@ -22,6 +23,8 @@ _NAMES = {
     "int": "integer",
     "sfu": "special functions",
     "warp_issue": "warp instructions",
+    "computation": "computation",
+    "data": "data movement",
     "time": "constant power",
     "cpu_time": "CPU time",
     "model": "constant power",
@@ -36,6 +39,7 @@ _WHOLE = (*_PRICES, "appeared", "vanished", "model", *_TIMES)
 _WORTH = 0.1
 # From this share on, parts nearly cancel, and a share of what is left says nothing.
 CANCELS = 2
+_MOST = 3  # causes in a sentence
 # From this factor on, "1.5 times fewer" says more than "33 % fewer".
 _FACTOR = 1.5
 _UNREADABLE = 1000
@@ -48,12 +52,18 @@ def sentences(document: Document) -> Iterator[str]:
     if change_j < 0:
         verb, whole = "takes back", "the saving"
     along = [cause for cause in document.causes if cause.change_j * change_j > 0]
-    clear = [cause for cause in along if cause.is_told]
     if not along:
         yield "Its parts cancel."
         return
+    clear = _told(along)
     if not clear:
-        yield "Undecided: the prices do not tell which part is the largest."
+        worth = [cause for cause in along if abs(cause.change_j) >= _WORTH * abs(along[0].change_j)][:_MOST]
+        cancels = along[0].change_j / change_j > CANCELS
+        sizes = [
+            quantity(abs(cause.change_j), "J") if cancels else percent(cause.change_j / change_j) for cause in worth
+        ]
+        parts = [f"{_phrase(cause, nouns)} ({size})" for cause, size in zip(worth, sizes, strict=True)]
+        yield f"{capital(listed(parts, 'or'))}: the prices do not tell which part is the largest."
         return
     chosen = _together(clear)
     answer = f"{_all(chosen, nouns)}: {_shares(chosen, change_j, whole, nouns)}"
@@ -64,10 +74,9 @@ def sentences(document: Document) -> Iterator[str]:
     largest = along[0]
     groups = [step for step in document.steps if largest.what in (step.group, *step.words)]
     ends_j = next((step.interval_j for step in groups if step.interval_j is not None), None)
-    if not largest.is_told and ends_j is not None:
+    if largest not in chosen and not largest.is_told and ends_j is not None:
         share = percent_span(*sorted(end / change_j for end in ends_j))
-        made_by = _phrase(largest, nouns) + when(largest.what in FLOAT_PARTS, " instructions")
-        answer += f"; {made_by} may be {share} of {whole}, which the prices leave open"
+        answer += f"; {_phrase(largest, nouns)} may be {share} of {whole}, which the prices leave open"
     yield f"{capital(answer)}."
 
 
@@ -79,11 +88,18 @@ def of_kernel(kernel: Kernel, nouns: Nouns, brief: bool = False) -> str:
     change = kernel.change_j or 0.0
     if kernel.status != "matched":
         return f"only in {ONLY_IN[kernel.status]}"
-    clear = [cause for cause in kernel.causes if cause.is_told and cause.change_j * change > 0]
-    chosen = _together(clear)
+    chosen = _together(_told([cause for cause in kernel.causes if cause.change_j * change > 0]))
     if brief:
         return "".join(_phrase(cause, nouns) for cause in chosen[:1])
     return _all(chosen, nouns)
+
+
+def _told(along: Sequence[Cause]) -> Sequence[Cause]:
+    """Of causes, largest first, those that the prices tell: one beside which the others are nothing needs no price."""
+    rest_j = sum(abs(cause.change_j) for cause in along[1:])
+    if along and rest_j < _WORTH * abs(along[0].change_j):
+        return along[:1]
+    return [cause for cause in along if cause.is_told]
 
 
 def _together(clear: Sequence[Cause]) -> list[Cause]:

@@ -7,11 +7,12 @@ from msgspec.structs import replace
 
 from eprof.base.known import mapped
 from eprof.base.labels import fitted
+from eprof.base.labels import labels as names_of
 from eprof.base.nouns import Nouns
 from eprof.base.text import bracketed, by_sign, capital, counted, cut, few, listed, phrase, uncapital, when
-from eprof.base.vocabulary import COUNTS, INSTRUCTIONS, ISSUED
+from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS, INSTRUCTIONS, ISSUED
 from eprof.commands.diff import why
-from eprof.commands.diff.matching import SIMILAR
+from eprof.commands.diff.matching import ALONE, SIMILAR
 from eprof.commands.diff.schema import Document, Gate, KernelSide, Model, Step
 from eprof.lab.welch import Test
 from eprof.show.report.view import without
@@ -22,6 +23,7 @@ from eprof.show.words.cells import signed_quantity
 from eprof.show.words.costs import devices_named
 from eprof.show.words.numbers import NARROW, more_or_less, percent, percent_span, plain, quantity, quantity_or, span
 
+FAMILIES = {"computation": "Computation", "data": "Data movement", "constant": "Constant power"}
 _ROUNDING = 1e-9
 _MOST_CHANGED, _MOST_NAMED = 2, 3
 _NAME, _LONGEST = 18, 60
@@ -29,14 +31,14 @@ _SAME_WORK = 0.01
 _ALMOST = 5e-4  # rounds to 0.0 %
 _TENTH = 0.1  # from here on "12 times less" says more than "92 % less"
 _OTHER_WORK = 1.5  # times the flops, or fewer: a compiler alone changes less
-_BUSIER = 5.0  # times the core cycles a second, from which on the idler side tells what is drawn without work
 _WORTH_IT = 0.05  # of the kernels' time: copies that changed by so much
 _PRICES = {"setting": ", other setting", "cost": ", other price", "meter": ", by the meter"}
 _UNITS = {"clocks": " MHz", "setting": " MHz"}
 _CLASSES = [word for word in INSTRUCTIONS if word not in ISSUED]
 _WORK = {
     "flops": {word: count.flops for word, count in COUNTS.items() if count.flops},
-    "instructions": dict.fromkeys(_CLASSES, 1),
+    "instructions": {"retired": 1},
+    "other instructions": dict.fromkeys(_CLASSES, 1),
 }
 
 
@@ -68,12 +70,11 @@ def headline(document: Document) -> Headline:
     """The headline of a difference: which variant uses less, by how much, and why."""
     document = answered(document)
     change_j, test = document.change_j, document.tests.energy
-    energy = f"energy{above_constant(document)}"
-    scope = when("missing" in document.marks, "Of what is known, ")
-    if document.partial:  # nothing is left out unmentioned
-        scope = "Of what both sides know, "
+    energy, scope = f"energy{above_constant(document)}", _scope(document)
     if document.is_zero and document.same_inputs:
         return Headline("No change: OLD and NEW are the same logs, priced alike.")
+    if document.is_zero and not document.counts and document.old.time_s is None:
+        return Headline("Nothing is compared: neither side counted anything, or tells a time.")
     if document.is_zero:
         total = quantity_or("", document.old.energy_j.total, "J")
         both = phrase("; both use {}, {}", total, _basis_of_difference(document))
@@ -94,13 +95,15 @@ def headline(document: Document) -> Headline:
             f"{quantity(change_j, 'J')}{bracketed(_share(document))}, with a 95 % interval {_interval(test, 'J')}."
         )
     elif document.rests_on_time:
+        equal = "what both sides count is" if document.partial else "the counts are"
         text = (
-            "No difference is shown: the counts are equal, and time alone changes on a busy machine, too. As timed, "
-            f"NEW uses {_size(document, change_j)}: {_from_to(document)}. Two or more runs of each, in turns, decide "
-            "it: eprof diff 'OLD*' 'NEW*'."
+            f"No difference is shown: {equal} equal, and time alone changes on a busy machine, too. As timed, NEW uses "
+            f"{_size(document, change_j)}: {_from_to(document)}. Two or more runs of each, in turns, decide it: "
+            "eprof diff 'OLD*' 'NEW*'."
         )
     elif change_j == 0:
-        text = f"{scope}the {_basis_of_difference(document)} {energy} is the same, though not every count is."
+        same = f"the {_basis_of_difference(document)} {energy} is the same, though not every count is"
+        text = f"{scope}{same}: {_from_to(document)}."
     elif low_j < 0 < high_j:
         possible = span(low_j, high_j, "J", signed=True)
         size = mapped(more_or_less, document.change_share) or f"{quantity(change_j, 'J')}"
@@ -113,6 +116,16 @@ def headline(document: Document) -> Headline:
     return Headline(capital(text), lead, bits(document.marks))
 
 
+def _scope(document: Document) -> str:
+    """What the headline is not about, time before all else; empty where it is about all energy."""
+    timeless = [lost for lost in (*document.uncompared, *document.unknown) if lost.what == CONSTANT]
+    if sum(lost.kernels for lost in timeless) == len(document.kernels):
+        return f"{capital(timeless[0].why)}, so constant power is not compared. In the rest "
+    if document.partial:  # nothing is left out unmentioned
+        return "Of what both sides know, "
+    return when("missing" in document.marks, "Of what is known, ")
+
+
 def _without_prices(document: Document) -> Headline:
     """The headline where no energy is predicted for both sides: what meters saw, or time and counts."""
     old_j, new_j = document.old.energy_j.measured, document.new.energy_j.measured
@@ -121,35 +134,20 @@ def _without_prices(document: Document) -> Headline:
         doubt = when(test is not None and not test.shown, ", no more than repeats differ by chance")
         both = [f"{quantity(old_j, 'J')} → {quantity(new_j, 'J')}{doubt}", *_time_change(document, "")]
         text = f"NEW uses {_times(new_j / old_j, 'less', 'the same')} energy, measured: {', '.join(both)}."
-        return Headline(" ".join(filter(None, [text, _idle_and_work(document, old_j, new_j)])))
+        if document.old.time_s and document.new.time_s:
+            text += (
+                f" That is {quantity(old_j / document.old.time_s, 'W')} → {quantity(new_j / document.new.time_s, 'W')}."
+            )
+        return Headline(text)
     changes = [*_time_change(document, "takes "), *_count_changes(document)]
-    known = f"; NEW {listed(changes)}" if changes else ", and nothing else is known on both sides"
-    return Headline(f"Energy is not compared{known}.", _unpriced(document))
-
-
-def _idle_and_work(document: Document, old_j: float, new_j: float) -> str:
-    """What measured joules of one machine are at work and without, where one side's cores were hardly busy.
-
-    A line through the powers of both over their active cycles a second: its beginning is the power without any.
-    """
-    cycles, times = document.counts.get("core_active"), (document.old.time_s, document.new.time_s)
-    if cycles is None or not (cycles.old and cycles.new and times[0] and times[1]):
-        return ""
-    watts = old_j / times[0], new_j / times[1]
-    rates = cycles.old / times[0], cycles.new / times[1]
-    text = f"That is {quantity(watts[0], 'W')} → {quantity(watts[1], 'W')}"
-    idler, busier = sorted((0, 1), key=rates.__getitem__)
-    if rates[busier] < _BUSIER * rates[idler]:
-        return f"{text}."
-    each_j = (watts[busier] - watts[idler]) / (rates[busier] - rates[idler])
-    idle_w = watts[idler] - each_j * rates[idler]
-    if each_j <= 0 or idle_w <= 0:
-        return f"{text}."
-    share = percent(idle_w / watts[busier])
-    return (
-        f"{text}: on one machine {quantity(idle_w, 'W')} without work ({share} of the joules of "
-        f"{('OLD', 'NEW')[busier]}), and {quantity(each_j, 'J')} for each core cycle with all that goes with it."
-    )
+    text = "Energy is not compared"
+    if document.old.prices and document.new.prices:
+        text += ": nothing that has a price is known on both sides"
+    elif not changes:
+        text += ", and nothing else is known on both sides"
+    if changes:
+        text += f"; NEW {listed(changes)}"
+    return Headline(f"{text}.", _unpriced(document))
 
 
 def _unpriced(document: Document) -> str:
@@ -200,7 +198,8 @@ def _per_launch(document: Document, kernels: Sequence[tuple[KernelSide, KernelSi
         changes = ["is not known to change"]
     before, after = (f"{sum(side.launches for side in sides):g}" for sides in zip(*kernels, strict=True))
     in_all = _from_to(document) if document.has_energy else "".join(_time_change(document, ""))
-    text = f"{scope}per launch NEW {listed(changes)}. With {after} launches instead of {before}, in all: {in_all}."
+    launches = "launch" if after == "1" else "launches"
+    text = f"{scope}per launch NEW {listed(changes)}. With {after} {launches} instead of {before}, in all: {in_all}."
     lead = " ".join(filter(None, [_unpriced(document), _copies(document)]))
     return Headline(capital(text), lead, bits(document.marks))
 
@@ -228,10 +227,8 @@ def step_label(step: Step, nouns: Nouns) -> str:
     """What a part of the change is: "DRAM", "Integer price, other setting", "Kernels only in NEW"."""
     if step.group is None:
         return f"{nouns.of(step.names).capitalize()} only in {why.ONLY_IN[step.kernels]}"
-    name = nouns.group(step.group)
-    if step.group == "other" and len(step.words) == 1:
-        name = nouns.label(step.words[0])  # "warp_issue" says more than "other"
-    return name + _PRICES.get(step.because or "", "")
+    name_of = nouns.group if step.group in GROUPS else nouns.label
+    return (FAMILIES.get(step.group) or name_of(step.group)) + _PRICES.get(step.because or "", "")
 
 
 def moving(document: Document) -> list[Step]:
@@ -301,11 +298,14 @@ def _size(document: Document, change: float) -> str:
 
 
 def _from_to(document: Document) -> str:
-    """The energy of OLD and NEW, as far as it is compared, and by how much the time changed."""
-    old, new = (quantity(side.compared_j or 0.0, "J") for side in (document.old, document.new))
-    if document.above_constant:
-        return f"{old} → {new}"
-    return ", ".join([f"{old} → {new}", *_time_change(document, "")])
+    """The energy of OLD and NEW, as far as it is compared ("9.2 J of 10.8 J"), and by how much the time changed."""
+    texts = []
+    for side in (document.old, document.new):
+        compared, total = (quantity(joules or 0.0, "J") for joules in (side.compared_j, side.energy_j.total))
+        is_all = bool(document.above_constant) or compared == total
+        texts.append(compared + when(not is_all, f" of {total}"))
+    times = [] if document.above_constant else _time_change(document, "")
+    return ", ".join([" → ".join(texts), *times])
 
 
 def is_metered(document: Document) -> bool:
@@ -314,7 +314,7 @@ def is_metered(document: Document) -> bool:
 
 
 def _basis_of_difference(document: Document) -> str:
-    if any(step.because == "processor" for step in document.steps):
+    if {"gpu", "costs"} <= {fact.what for fact in document.unlike}:
         return f"predicted, each at its own {document.nouns.processor}'s prices"
     return "metered" if is_metered(document) else "predicted"
 
@@ -369,10 +369,14 @@ def _times(ratio: float, less: str, same: str = "the same number of") -> str:
 
 def _lead(document: Document) -> Iterator[str]:
     if document.change_j and is_shown(document):
-        yield from why.sentences(document)
-        changes = list(_count_changes(document))
+        sentences = " ".join(why.sentences(document))
+        yield sentences
+        if document.same_inputs and any(step.because == "setting" for step in document.steps):
+            yield "Both have the time of one log: `eprof tune` predicts that at other clocks."
         # How a CPU's counts differ says why its time does, also where they have no price.
-        if document.nouns.is_of_cpu and changes:
+        if document.nouns.is_of_cpu:
+            is_said = "DRAM bytes" in sentences
+            changes = [text for text in _count_changes(document) if not (is_said and "DRAM bytes" in text)]
             known = [(word, count) for word, count in document.counts.items() if word in _CLASSES and count.old]
             largest = sorted(known, key=lambda item: -abs(item[1].change or 0.0))[:_MOST_CHANGED]
             details = [
@@ -383,7 +387,8 @@ def _lead(document: Document) -> Iterator[str]:
             fused = [document.counts[word] for word in ("fp64_fma", "fp32_fma") if word in document.counts]
             if any(count.new and not count.old for count in fused):
                 details.append("multiply-adds instead of multiplies and adds")
-            yield f"NEW {listed(changes[::-1])}{bracketed(', '.join(details))}."
+            if changes:
+                yield f"NEW {listed(changes[::-1])}{bracketed(', '.join(details))}."
         special = document.counts.get("special")
         if special is not None and special.old and special.new is not None:
             least = _SAME_WORK * sum(document.counts[word].old or 0.0 for word in _CLASSES if word in document.counts)
@@ -466,7 +471,7 @@ def reading(model: Model) -> str:
     """
     if model.missing or (model.work_factor == 1 and model.traffic_factor == 1):
         return ""
-    greenup, limit = model.with_constant_power.greenup, model.with_constant_power.break_even_work_factor
+    greenup, limit = model.greenup, model.break_even_work_factor
     energy = f"{plain(greenup)} times less energy"
     if greenup < 1:
         energy = f"{plain(1 / greenup)} times the energy"
@@ -501,13 +506,27 @@ def head(document: Document) -> str:
 def unlike(document: Document) -> str:
     """What is not the same in OLD and NEW, and whether the work is; empty where all is."""
     labels = {"gpu": document.nouns.processor, "costs": "cost table", "launches": document.nouns.launches}
+    labels |= {"profiler": "counted by", "setting": "clocks of the prices"}
     texts: dict[str, str] = {}
+    matches = [kernel.match for kernel in document.kernels]
+    if not any(matches):
+        texts["kernels"] = f"no {document.nouns.kernel} of OLD is in NEW (one program? --match OLD=NEW pairs them)"
+    if matches and matches[0] is not None and matches[0].how == ALONE:
+        names = [side.name for side in (document.kernels[0].old, document.kernels[0].new) if side is not None]
+        texts["kernels"] = f"{document.nouns.kernel} {' → '.join(names_of(names, _LONGEST))}"
     for fact in document.unlike:
         old, new = (cut(text, _LONGEST) for text in (fact.old, fact.new))
         label = labels.get(fact.what, fact.what)
         texts[fact.what] = f"{label} {old} → {new}{_UNITS.get(fact.what, '')}"
-        if not old or not new:
+        if fact.what == "repeats":
+            apart = [f"{side} in {text}" for side, text in (("OLD", old), ("NEW", new)) if text]
+            texts["repeats"] = f"repeats among themselves{bracketed(', '.join(apart))}"
+        elif fact.what == "counters":
+            texts["counters"] = f"counted from other counters: {old}"
+        elif not old or not new:
             texts[fact.what] = f"{label} of {when(old, 'OLD') or 'NEW'} alone: {old or new}"
+    if "clocks" in texts:  # the prices are those of the clocks
+        texts.pop("setting", None)
     if launched_otherwise(document):  # the headline says it
         del texts["launches"]
     work = _work_factor(document)
@@ -516,7 +535,7 @@ def unlike(document: Document) -> str:
         is_other = work[1] * _OTHER_WORK <= 1 or work[1] >= _OTHER_WORK
         if "arguments" in texts:
             texts["arguments"] += bracketed(words + when(not is_same, ": not the same work"))
-        elif document.nouns.is_of_cpu and is_other:
+        elif document.nouns.is_of_cpu and is_other and work[0] == "flops":
             texts = {"work": f"{words} (other work, or another algorithm)"} | texts
     return phrase("Not the same: {}.", "; ".join(texts.values()))
 
@@ -563,9 +582,9 @@ def trust(document: Document) -> str:
     simulated = when(counts, f"{nouns.simulated} simulated"), when(time, "time modelled")
     # Marks that all numbers have stand beside none of them.
     shared = shared_by_changes(document)
-    words = [*(lost.what for lost in document.uncompared), *(lost.what for lost in document.unknown)]
-    left_out = list(dict.fromkeys(map(nouns.label, words)))
+    left_out = list(dict.fromkeys(nouns.label(lost.what) for lost in (*document.uncompared, *document.unknown)))
     similar = sum(kernel.match is not None and kernel.match.how == SIMILAR for kernel in document.kernels)
+    are_alone = document.old.repeats == 1, document.new.repeats == 1
     parts = [
         grade,
         prices,
@@ -574,7 +593,7 @@ def trust(document: Document) -> str:
         when("assumed" in shared, "all joules rest on assumptions"),
         phrase("not in it: {}", few(left_out, _MOST_NAMED)),
         when(similar, f"{counted(similar, nouns.kernel)} paired by similar names"),
-        when(document.old.repeats == document.new.repeats == 1, "one run of each"),
+        phrase("one run of {}", {(True, True): "each", (True, False): "OLD", (False, True): "NEW"}.get(are_alone, "")),
     ]
     return f"Trust: {'; '.join(filter(None, parts))}."
 

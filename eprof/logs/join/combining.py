@@ -95,8 +95,13 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None, name
         codes, first = alike(row, table.rows.run)
         of_run = [np.bincount(codes, column, len(first)) for column in (table.rows.time_s, table.rows.launches)]
         each_s = of_run[0] / np.maximum(of_run[1], 1)
-        np.fmin.at(least_s, row[first], each_s)
-        np.fmax.at(most_s, row[first], each_s)
+        for ends_s, of_launches_s, extreme in (
+            (least_s, table.rows.least_s, np.fmin),
+            (most_s, table.rows.most_s, np.fmax),
+        ):
+            extreme.at(ends_s, row[first], each_s)
+            if of_launches_s is not None:
+                extreme.at(ends_s, row, of_launches_s)
     part = None
     if kernels.has_parts:
         part = np.array([part for *_, part in kernels.rows], dtype=object)

@@ -128,8 +128,27 @@ def test_other_clocks_are_a_cause_as_a_whole():
     document = compare(
         [energy({"k": kernel()})], [energy({"k": kernel()}, priced=costs(watts=3.0, setting="396/924"))]
     ).typed
-    assert said(document) == "The other setting: all of the saving."
-    assert diff_trust.unlike(document) == "Not the same: setting 852/924 → 396/924 MHz."
+    assert said(document) == "The other clocks: all of the saving."
+    assert diff_trust.unlike(document) == "Not the same: clocks of the prices 852/924 → 396/924 MHz."
+
+
+def test_of_causes_that_the_prices_do_not_tell_each_is_named():
+    document = compare([energy({"k": kernel()})], [energy({"k": kernel(dram_read=5e9, integer=5e9)})]).typed
+    open_ = replace(document, causes=[replace(cause, is_told=False) for cause in document.causes])
+    assert said(open_) == (
+        "20 % more DRAM bytes (59 %) or 7.14 times the integer instructions (41 %): the prices do not tell which part "
+        "is the largest."
+    )
+    (first, _) = open_.causes
+    assert said(replace(open_, causes=[first])).startswith("20 % more DRAM bytes: "), "beside it there is nothing"
+
+
+def test_one_log_at_other_clocks_has_one_time():
+    fmm = LOGS.parent / "invented" / "tk1-fmm-counters.csv", LOGS.parent / "invented" / "tk1-fmm-times.csv"
+    log = "+".join(map(str, fmm))
+    document = eprof.diff(log, log, costs="jetson-tk1", new_setting="396/924").typed
+    lead = diff_trust.headline(document).lead
+    assert lead.startswith("The other clocks: ") and "Both have the time of one log" in lead
 
 
 numbers = st.floats(0, 1e10)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from eprof.base.errors import UsageError
 from eprof.base.kernels import bare, own_name
-from eprof.commands.diff.matching import BARE, BY_HAND, NAME, SIMILAR, Kernel, match, ratio
+from eprof.commands.diff.matching import ALONE, BARE, BY_HAND, NAME, SIMILAR, Kernel, match, ratio
 
 HOSTILE = [
     "</script>",
@@ -102,7 +102,7 @@ def test_long_names_are_as_alike_as_the_letters_that_they_share(old, new, common
 def test_similar_names_need_a_similar_place_and_the_same_launches():
     assert pairs(match(kernels("gemm_naive"), kernels("gemm_tiled"))) == {(0, 0): SIMILAR}
     far = match([Kernel("gemm_naive", place=0.0)], [Kernel("gemm_tiled", place=0.9)])
-    assert pairs(far) == {(0, None): None, (None, 0): None}
+    assert pairs(far) == {(0, 0): ALONE}
     often = match([Kernel("gemm_naive", launches=1)], [Kernel("gemm_tiled", launches=9)])
     assert pairs(often) == {(0, None): None, (None, 0): None}
     nearly = match([Kernel("compute_forces", launches=1)], [Kernel("compute_forces2", launches=9, place=1.0)])
@@ -117,19 +117,23 @@ def test_names_are_alike_from_11_of_20_common_letters_on(added, is_matched):
     """11 letters of `gather_rows` twice, over all letters of both."""
     assert (2 * 11 / (2 * 11 + len(added)) >= 0.55) == is_matched
     found = pairs(match(kernels("gather_rows"), kernels("gather_rows" + added)))
-    assert ((0, 0) in found) == is_matched
+    assert found == {(0, 0): SIMILAR if is_matched else ALONE}
 
 
 def test_a_library_makes_no_two_functions_alike():
     """Functions of Python have names of their own, in angles too."""
     assert bare("<genexpr>, Python") == "<genexpr>, Python"
-    assert (0, 0) not in pairs(match(kernels("work, Python"), kernels("<genexpr>, Python")))
-    assert (0, 0) not in pairs(match(kernels("gather_rows, libm"), kernels("gather_rows2, Python")))
+    assert pairs(match(kernels("work, Python"), kernels("<genexpr>, Python"))) == {(0, 0): ALONE}
+    assert pairs(match(kernels("gather_rows, libm"), kernels("gather_rows2, Python"))) == {(0, 0): ALONE}
     assert pairs(match(kernels("gather_rows, Python"), kernels("gather_rows2, Python"))) == {(0, 0): SIMILAR}
 
 
-def test_unrelated_names_are_not_matched():
-    assert pairs(match(kernels("stencil"), kernels("u_p2p"))) == {(0, None): None, (None, 0): None}
+def test_unrelated_names_are_not_matched_but_of_one_kernel_each():
+    assert pairs(match(kernels("stencil", "a"), kernels("u_p2p", "a"))) == {
+        (1, 1): NAME, (0, None): None, (None, 0): None
+    }  # fmt: skip
+    assert pairs(match(kernels("stencil"), kernels("u_p2p"))) == {(0, 0): ALONE}
+    assert pairs(match(kernels("stencil"), kernels("u_p2p"), ["stencil="])) == {(0, None): None, (None, 0): None}
 
 
 def test_similarity_can_be_switched_off():
