@@ -137,15 +137,15 @@ def _constant_alone(view: View) -> Headline:
         is_bound = not (view.is_estimated or constant.marks & ASSUMED)
         least = capital(at_least(constant, "J")) if is_bound else drawn
         parts = f"{least} of constant power{_drawn(view)}{how}{phrase(', {} of work that was counted', work)}"
-        shares = when(work, "what was counted") or "time"
-        return Headline(
-            f"{parts}, and work that was not counted. Shares are of {shares}.", "", constant.marks | MISSING
-        )
+        shares = when(not view.still_s, f" Shares are of {when(work, 'what was counted') or 'time'}.")
+        return Headline(f"{parts}, and work that was not counted.{shares}", "", constant.marks | MISSING)
     # How well another CPU's constant power is known says nothing of this one's.
     ends = None if _is_another_cpus(view) else view.interval(CONSTANT)
     parts = f"{drawn}{in_brackets(ends, 'J')} of constant power{_drawn(view)}"
     most, limit = f"at most {quantity(pair[1], 'J')}", _by_limit(view)
-    text = f"{parts}{how}; with work that was not counted, {most}{limit}. Shares are of time."
+    text = (
+        f"{parts}{how}; with work that was not counted, {most}{limit}.{when(not view.still_s, ' Shares are of time.')}"
+    )
     if work:
         total = quantity(view.energy("total").or_zero, "J")
         text = f"{total} counted{how}, {most} in all{limit}: {parts} and {work} of work."

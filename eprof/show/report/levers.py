@@ -78,8 +78,8 @@ _REMEDIES = {
 
 def worth_trying(view: View) -> list[str]:
     """All changes that are worth it, with what each saves, the largest first."""
-    everything, unit = _everything(view)
-    return [change.text(everything, unit) for change in _sorted(view) if change.is_worth_it(everything)]
+    _, unit = _everything(view)
+    return [change.text(view.whole, unit) for change in _sorted(view) if change.is_worth_it(view.comes_again)]
 
 
 def _sorted(view: View) -> list[Try]:
@@ -89,11 +89,11 @@ def _sorted(view: View) -> list[Try]:
 
 def what_to_try(view: View) -> Point:
     """What to try: the change that saves most, and what to collect where too little was counted to tell."""
-    changes, (everything, unit) = _sorted(view), _everything(view)
-    is_worth_it = bool(changes) and changes[0].is_worth_it(everything)
+    changes, (_, unit) = _sorted(view), _everything(view)
+    is_worth_it = bool(changes) and changes[0].is_worth_it(view.comes_again)
     texts = [of_loops(view)]
     if is_worth_it:
-        texts = [changes[0].text(everything, unit)]
+        texts = [changes[0].text(view.whole, unit)]
     texts.append(after_the_start(view, LITTLE))
     if not view.has_energy and view.costs is None:
         texts.append(_how_to_price(view))
@@ -105,11 +105,11 @@ def what_to_try(view: View) -> Point:
         return Point("Try", "; ".join(filter(None, texts)))
     if not changes:
         return Point("Try", "nothing: no change that eprof knows saves energy here")
-    return Point("Try", f"nothing: the best change saves {percent(changes[0].likely / everything)} ({changes[0].act})")
+    return Point("Try", f"nothing: the best change saves {percent(changes[0].likely / view.whole)} ({changes[0].act})")
 
 
 def _everything(view: View) -> tuple[float, str]:
-    """What changes save a share of: the counted energy, or the time where none is known; and its unit."""
+    """What kernels take: the counted energy, or the time where none is known; and its unit."""
     if view.has_energy:
         return view.counted_energy(view.document).or_zero, "J"
     return view.time.or_zero, "s"
@@ -191,7 +191,7 @@ def _levers(view: View) -> Iterator[Try]:
     for change in closed(view, between):
         saved = change.saved_s * between.power
         ends = (saved * (not change.is_most), saved)
-        yield Try(change.act, saved, ends, change.beside, _everything(view)[0] + between.whole)
+        yield Try(change.act, saved, ends, change.beside)
     yield from _longer_launches(view)
     if view.above.value is None or counted_alone(view):
         return
