@@ -28,6 +28,7 @@ from eprof.show.report.gaps import Between, after_the_start, closed
 from eprof.show.report.loops import (
     OF_BLOCKS,
     better_loops,
+    fewer_calls,
     fewer_cycles,
     fewer_misses,
     flags,
@@ -78,8 +79,8 @@ _REMEDIES = {
 
 def worth_trying(view: View) -> list[str]:
     """All changes that are worth it, with what each saves, the largest first."""
-    everything, unit = _everything(view)
-    return [change.text(everything, unit) for change in _sorted(view) if change.is_worth_it(everything)]
+    _, unit = _everything(view)
+    return [change.text(view.whole, unit) for change in _sorted(view) if change.is_worth_it(view.comes_again)]
 
 
 def _sorted(view: View) -> list[Try]:
@@ -89,11 +90,11 @@ def _sorted(view: View) -> list[Try]:
 
 def what_to_try(view: View) -> Point:
     """What to try: the change that saves most, and what to collect where too little was counted to tell."""
-    changes, (everything, unit) = _sorted(view), _everything(view)
-    is_worth_it = bool(changes) and changes[0].is_worth_it(everything)
+    changes, (_, unit) = _sorted(view), _everything(view)
+    is_worth_it = bool(changes) and changes[0].is_worth_it(view.comes_again)
     texts = [of_loops(view)]
     if is_worth_it:
-        texts = [changes[0].text(everything, unit)]
+        texts = [changes[0].text(view.whole, unit)]
     texts.append(after_the_start(view, LITTLE))
     if not view.has_energy and view.costs is None:
         texts.append(_how_to_price(view))
@@ -105,11 +106,11 @@ def what_to_try(view: View) -> Point:
         return Point("Try", "; ".join(filter(None, texts)))
     if not changes:
         return Point("Try", "nothing: no change that eprof knows saves energy here")
-    return Point("Try", f"nothing: the best change saves {percent(changes[0].likely / everything)} ({changes[0].act})")
+    return Point("Try", f"nothing: the best change saves {percent(changes[0].likely / view.whole)} ({changes[0].act})")
 
 
 def _everything(view: View) -> tuple[float, str]:
-    """What changes save a share of: the counted energy, or the time where none is known; and its unit."""
+    """What kernels take: the counted energy, or the time where none is known; and its unit."""
     if view.has_energy:
         return view.counted_energy(view.document).or_zero, "J"
     return view.time.or_zero, "s"
@@ -156,6 +157,8 @@ def _how_to_count(view: View, has_advice: bool) -> str:
         more = "`eprof run PROGRAM` (all that this CPU counts, and its joules)"
         if formats == {"likwid"} and (groups := _groups_of_likwid(view)):
             more = " and ".join(f"`likwid-perfctr -g {group}`" for group in groups)
+        if (view.above.value or math.inf) < LITTLE * _everything(view)[0]:
+            return "nothing here, where hardly anything worked; `eprof run PROGRAM` counts a program at work"
         is_said = has_advice and not (formats <= {"likwid", "perf"} and lacks_most(view))
         return when(not is_said, f"count the rest: {more}")
     if view.nouns.is_of_cpu:
@@ -189,7 +192,7 @@ def _levers(view: View) -> Iterator[Try]:
     for change in closed(view, between):
         saved = change.saved_s * between.power
         ends = (saved * (not change.is_most), saved)
-        yield Try(change.act, saved, ends, change.beside, _everything(view)[0] + between.whole)
+        yield Try(change.act, saved, ends, change.beside)
     yield from _longer_launches(view)
     if view.above.value is None or counted_alone(view):
         return
@@ -199,7 +202,7 @@ def _levers(view: View) -> Iterator[Try]:
         yield Try(loop.act, (loop.least_j + loop.most_j) / 2, (loop.least_j, loop.most_j))
     for levers in (
         *(_narrower_types, _fused, _asked_for, _read_again, _fewer_bytes, _fewer_uncounted_bytes),
-        *(_fewer_instructions, _fewer_conflicts, less_waiting, fewer_cycles, fewer_misses),
+        *(_fewer_instructions, _fewer_conflicts, less_waiting, fewer_cycles, fewer_misses, fewer_calls),
     ):
         yield from levers(view)
 
@@ -606,7 +609,8 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
     """Fewer instructions that are no arithmetic: addresses, loops, loads."""
     for group, kind in (("int", "integer "), ("other", "")):
         words = [word for word in view.words.values() if word.count.group == group and word.count.unit != "cycle"]
-        amount = sum(word.energy.or_zero for word in words)
+        own = [not kernel.callers for kernel in view.kernels]
+        amount = sum(float(np.nansum(view.column(word.count.name).joules[own])) for word in words)
         if amount and not _is_closed(view, group):
             saves, (told, *cycles_j) = TENTH * amount, of_retiring(view)
             remedies = [_REMEDIES[group]]
@@ -669,8 +673,11 @@ def _is_closed(view: View, group: str) -> bool:
 def _mostly_in(view: View, group: str) -> str:
     """The kernel that has most of a part, where there are several: "53 % in u_list"."""
     joules = view.joules_by_kernel(group)
+    if FAMILY_OF[group] != DATA:  # a library's instructions become fewer elsewhere
+        joules = [part * (not kernel.callers) for part, kernel in zip(joules, view.kernels, strict=True)]
     largest = max(range(len(joules)), key=joules.__getitem__)
     share = joules[largest] / (sum(joules) or 1.0)
     if len(joules) < 2 or share < _MOSTLY:
         return ""
-    return f"{percent(share)} in {view.label(view.kernels[largest])}"
+    kernel = view.kernels[largest]
+    return f"{percent(share)} in {view.label(kernel)}{phrase(', {}', view.called_by(kernel))}"
