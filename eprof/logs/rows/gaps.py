@@ -81,15 +81,6 @@ class _Device(Struct):
     launches: int = 0
     copied: dict[tuple[str, float], int] = field(default_factory=dict)
 
-    def meet(self, kernels: Names, still_ns: Ints) -> None:
-        """Take launches of kernels. still_ns: how long nothing ran before each, since the one before."""
-        codes, places, numbers = np.unique(kernels.codes, return_index=True, return_counts=True)
-        for code, place, number in zip(codes.tolist(), places.tolist(), numbers.tolist(), strict=True):
-            name = kernels.names[code]
-            if name in self.first_ns or number > 1:
-                self.again.add(name)
-            self.first_ns.setdefault(name, int(still_ns[place]))
-
 
 class Gaps(Struct):
     """Takes the launches of a trace in the order of their starts, piece by piece.
@@ -180,7 +171,13 @@ class Gaps(Struct):
             device.latest, device.still = int(starts[0]), (int(still[0]), int(still[0]))
         self.is_known = self.is_known and int(starts[0]) >= device.latest
         waits = np.diff(still, prepend=device.still[1])
-        device.meet(names[is_kernel], waits)
+        kernels = names[is_kernel]
+        codes, places, numbers = np.unique(kernels.codes, return_index=True, return_counts=True)
+        for code, place, number in zip(codes.tolist(), places.tolist(), numbers.tolist(), strict=True):
+            name = kernels.names[code]
+            if name in device.first_ns or number > 1:
+                device.again.add(name)
+            device.first_ns.setdefault(name, int(waits[place]))
         short = waits[(waits > 0) & (waits <= _SHORT_NS)]
         self.short += (len(short), int(short.sum()))
         device.latest, device.still = int(starts[-1]), (device.still[0], int(still[-1]))

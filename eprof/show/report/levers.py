@@ -28,6 +28,7 @@ from eprof.show.report.gaps import Between, after_the_start, closed
 from eprof.show.report.loops import (
     OF_BLOCKS,
     better_loops,
+    fewer_calls,
     fewer_cycles,
     fewer_misses,
     flags,
@@ -159,6 +160,8 @@ def _how_to_count(view: View, has_advice: bool) -> str:
         more = "`eprof run PROGRAM` (all that this CPU counts, and its joules)"
         if formats == {"likwid"} and (groups := _groups_of_likwid(view)):
             more = " and ".join(f"`likwid-perfctr -g {group}`" for group in groups)
+        if (view.above.value or math.inf) < LITTLE * _everything(view)[0]:
+            return "nothing here, where hardly anything worked; `eprof run PROGRAM` counts a program at work"
         is_said = has_advice and not (formats <= {"likwid", "perf"} and lacks_most(view))
         return when(not is_said, f"count the rest: {more}")
     if view.nouns.is_of_cpu:
@@ -224,7 +227,7 @@ def _levers(view: View) -> Iterator[Try]:
         yield Try(loop.act, (loop.least_j + loop.most_j) / 2, (loop.least_j, loop.most_j))
     for levers in (
         *(_narrower_types, _fused, _asked_for, _read_again, _fewer_bytes, _fewer_uncounted_bytes),
-        *(_fewer_instructions, _fewer_conflicts, less_waiting, fewer_cycles, fewer_misses),
+        *(_fewer_instructions, _fewer_conflicts, less_waiting, fewer_cycles, fewer_misses, fewer_calls),
     ):
         yield from levers(view)
 
@@ -631,7 +634,8 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
     """Fewer instructions that are no arithmetic: addresses, loops, loads."""
     for group, kind in (("int", "integer "), ("other", "")):
         words = [word for word in view.words.values() if word.count.group == group and word.count.unit != "cycle"]
-        amount = sum(word.energy.or_zero for word in words)
+        own = [not kernel.callers for kernel in view.kernels]
+        amount = sum(float(np.nansum(view.column(word.count.name).joules[own])) for word in words)
         if amount and not _is_closed(view, group):
             saves, (told, *cycles_j) = TENTH * amount, of_retiring(view)
             remedies = [_REMEDIES[group]]
@@ -694,8 +698,11 @@ def _is_closed(view: View, group: str) -> bool:
 def _mostly_in(view: View, group: str) -> str:
     """The kernel that has most of a part, where there are several: "53 % in u_list"."""
     joules = view.joules_by_kernel(group)
+    if FAMILY_OF[group] != DATA:  # a library's instructions become fewer elsewhere
+        joules = [part * (not kernel.callers) for part, kernel in zip(joules, view.kernels, strict=True)]
     largest = max(range(len(joules)), key=joules.__getitem__)
     share = joules[largest] / (sum(joules) or 1.0)
     if len(joules) < 2 or share < _MOSTLY:
         return ""
-    return f"{percent(share)} in {view.label(view.kernels[largest])}"
+    kernel = view.kernels[largest]
+    return f"{percent(share)} in {view.label(kernel)}{phrase(', {}', view.called_by(kernel))}"
