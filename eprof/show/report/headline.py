@@ -76,6 +76,11 @@ def _chosen(view: View) -> Headline:
     time = when(view.time.value, f" in {at_least(view.time, 's')}")
     of_counted = when(not view.to_meter and lacks_most(view), "of what was counted, ")
     text = f"{_joules(view, total)}{time}: {of_counted}{_parts(view)}.{phrase(' {}', _least_constant(view))}"
+    if _is_another_cpus(view) and constant.value:
+        low_w, high_w = constant_span_w()
+        text += (
+            f" Its {quantity(view.constant_w or 0.0, 'W')} are assumed: whole sockets draw {low_w:g} to {high_w:g} W."
+        )
     return Headline(text, lacks_time, total.marks)
 
 
@@ -132,15 +137,15 @@ def _constant_alone(view: View) -> Headline:
         is_bound = not (view.is_estimated or constant.marks & ASSUMED)
         least = capital(at_least(constant, "J")) if is_bound else drawn
         parts = f"{least} of constant power{_drawn(view)}{how}{phrase(', {} of work that was counted', work)}"
-        shares = when(work, "what was counted") or "time"
-        return Headline(
-            f"{parts}, and work that was not counted. Shares are of {shares}.", "", constant.marks | MISSING
-        )
+        shares = when(not view.still_s, f" Shares are of {when(work, 'what was counted') or 'time'}.")
+        return Headline(f"{parts}, and work that was not counted.{shares}", "", constant.marks | MISSING)
     # How well another CPU's constant power is known says nothing of this one's.
     ends = None if _is_another_cpus(view) else view.interval(CONSTANT)
     parts = f"{drawn}{in_brackets(ends, 'J')} of constant power{_drawn(view)}"
     most, limit = f"at most {quantity(pair[1], 'J')}", _by_limit(view)
-    text = f"{parts}{how}; with work that was not counted, {most}{limit}. Shares are of time."
+    text = (
+        f"{parts}{how}; with work that was not counted, {most}{limit}.{when(not view.still_s, ' Shares are of time.')}"
+    )
     if work:
         total = quantity(view.energy("total").or_zero, "J")
         text = f"{total} counted{how}, {most} in all{limit}: {parts} and {work} of work."
