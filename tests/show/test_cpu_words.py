@@ -109,7 +109,9 @@ def test_instructions_are_those_retired(eprof_command, tmp_path):
     assert (
         "About 108 J (35.9 to 323 J) above constant power in 18.0 s: of what was counted, 100 % instructions" in priced
     )
-    assert "▓ computing and caches 100 % █ DRAM not counted" in priced, "the price of cycles has caches in it, and no DRAM"
+    assert "▓ computing and caches 100 % █ DRAM not counted" in priced, (
+        "the price of cycles has caches in it, and no DRAM"
+    )
     assert "Constant power (2.70 W for 1 core, if others fill its socket) adds 48.5 J: about 31 % of the sum." in priced
     text = (tmp_path / "perf.txt").read_text()
     (tmp_path / "perf.txt").write_text(text.replace(" 93,000,000,000 cycles\n", ""))
