@@ -17,7 +17,7 @@ from eprof.show.report.first_screen import where
 from eprof.show.report.gaps import Between, closed, gaps_lead
 from eprof.show.report.headline import headline, name_of
 from eprof.show.report.levers import _levers, what_to_try, worth_trying
-from eprof.show.report.products import least_bytes
+from eprof.show.report.products import cycles_on_tensor_cores, least_bytes
 from eprof.show.report.trust import notes, trust
 from eprof.show.report.view import View
 from eprof.show.report.waiting import busy, sooner
@@ -289,6 +289,29 @@ def test_what_a_kernel_waits_for_is_told_where_a_log_tells_it(screens):
     assert "for this GPU" not in " ".join(worth_trying(View(structs.replace(view.document, kernels=simt))))
 
 
+def test_what_takes_the_time_is_asked_before_a_change_is_picked(screens):
+    found = {name: view for name, _, view in screens}
+    # A Kepler that issues 3.06 instructions a cycle, with DRAM at 30 % of its peak.
+    assert what_to_try(found["k20c-events-summary-no-total.csv"]).text.startswith("execute fewer instructions (")
+    assert "15\u202f% of roofline" in str(
+        where(found["cc80-details-page-rules-estimated-speedup.csv"]).rows[0].cells[-1]
+    )
+    # Bytes of DRAM come through L2, which is next to hold the kernel back.
+    rows = View(document(api.load(SHARED / "ncu-modern" / "h100-pcie-rmsnorm.ncu-rep", cache=False).energy()))
+    rows = next(change for change in _levers(rows) if "fewer DRAM" in change.act)
+    assert re.search(r"up to (9|10)(\.\d)?\s% less time", rows.beside), rows.beside
+
+
+def test_products_on_tensor_cores_end_sooner_until_another_unit_holds_them_back(screens):
+    view = next(view for name, _, view in screens if name == "rtxpro6000-text-cublaslt-fp8.txt")
+    # Multiprocessors are 80 % busy, L1 44 %. 2 x 8192^3 flops take 36.9 % of the cycles at 512 flops a cycle.
+    assert re.match("multiply on tensor cores, in TF32.* 45\\s% less time", what_to_try(view).text)
+    kernel = view.kernels[0]
+    assert cycles_on_tensor_cores(view, kernel, "tensor_tf32") == pytest.approx((0.369, 0.369), rel=0.01)
+    geforce = structs.replace(kernel, signs={**kernel.signs, "multiprocessors": 170})  # an RTX 5090, of half the rate
+    assert cycles_on_tensor_cores(view, geforce, "tensor_tf32") == pytest.approx((0.738, 0.738), rel=0.01)
+
+
 STRANGE = ("SM overhead", "its default", "recovered from", "operands", "campaigns", "nor its time")
 
 
@@ -479,7 +502,7 @@ def test_a_narrower_type_saves_what_the_same_product_in_it_takes_less(screens):
 
 def test_a_kernel_ends_sooner_until_the_next_unit_holds_it_back():
     def kernel(**shares):
-        return SimpleNamespace(signs={f"{unit}_busy": share for unit, share in shares.items()})
+        return SimpleNamespace(signs={f"{unit}_busy": share for unit, share in shares.items()}, counts={})
 
     assert sooner(kernel(dram=0.9, l2=0.4), {"dram": 0.8}) == pytest.approx(0.2)
     assert sooner(kernel(dram=0.9, l2=0.81), {"dram": 0.8}) == pytest.approx(0.1)
@@ -487,7 +510,7 @@ def test_a_kernel_ends_sooner_until_the_next_unit_holds_it_back():
     assert sooner(kernel(dram=0.5, l2=0.9), {"dram": 0.8}) == 0.0, "another unit holds it back"
     assert sooner(kernel(sm=0.97, l1=0.975, dram=0.25), {"l1": 0.8}) == pytest.approx(0.2), "one pipe, counted twice"
     assert sooner(kernel(sm=0.97, l1=0.3), {"l1": 0.8}) == 0.0
-    assert sooner(SimpleNamespace(signs=None), {"dram": 0.8}) == 0.0
+    assert sooner(SimpleNamespace(signs=None, counts={}), {"dram": 0.8}) == 0.0
 
 
 def test_copies_that_kernels_cannot_hide_are_not_to_be_hidden_by_them(screens):

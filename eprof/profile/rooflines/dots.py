@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from eprof.base.arrays import Columns, Floats, finite_all, known_sum
+from eprof.base.arrays import Columns, Floats, finite_all, known_or_zero, known_sum
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, COUNTS, FLOAT_PARTS, RANDOM
 from eprof.costs import Costs
@@ -66,6 +66,7 @@ def _records(columns: Mapping[str, list[float | None]]) -> list[dict[str, Any]]:
 def place(counts: Counts, costs: Costs, split: Split) -> Dots:
     """Place every kernel: T_roof = max(W tau_flop, Q tau_mem) ([R] II), with W tau_flop summed over FP32 and FP64.
 
+    Instructions whose kinds are not told take as long as multiply-adds, whose place in the pipe they have.
     E = flops + DRAM bytes + pi0 T_roof   (what the arch line allows)
       + pi0 (T - T_roof)                  ("waiting": constant power while below the roofline)
       + other instructions + bytes from nearer levels.
@@ -74,7 +75,7 @@ def place(counts: Counts, costs: Costs, split: Split) -> Dots:
     A kernel whose time was modelled is placed at the roofline's time; how far it is from there is not known.
     """
     table = counts.whole
-    roof = roofline_s(counts.amounts, costs)
+    roof = np.maximum(roofline_s(counts.amounts, costs), _slots_s(counts, costs))
     lacks = (counts.amount_marks.only(UNDER_THE_ROOF) & int(Mark.MISSING)).any(axis=1)
     lacks |= has_tensor_work(counts.amounts)
     roof = np.where((roof > 0) & ~lacks, roof, np.nan)
@@ -108,6 +109,15 @@ def place(counts: Counts, costs: Costs, split: Split) -> Dots:
             "time_is_bound": (counts.rows.time_marks & int(Mark.MISSING)) != 0,
         }
     return Dots(Columns.of(columns, len(table)), _levers(parts, time))
+
+
+def _slots_s(counts: Counts, costs: Costs) -> Floats:
+    """What a GPU's FP32 and FP64 instructions take at their peaks where their kinds are not told, in s (n_kernels,)."""
+    taken_s = np.zeros(len(counts.rows))
+    for total, peak in (("fp32", costs.peaks.sp_gflops), ("fp64", costs.peaks.dp_gflops)):
+        if total in counts.amounts and total not in counts.in_flops and peak:
+            taken_s += 2 * known_or_zero(counts.amounts[total]) / (peak * 1e9)
+    return taken_s
 
 
 def _sum(split: Split, names: list[str]) -> Floats:

@@ -38,10 +38,10 @@ from eprof.show.report.loops import (
     of_retiring,
     without_interpreter,
 )
-from eprof.show.report.products import cheaper_kernels, least_bytes
+from eprof.show.report.products import cheaper_kernels, cycles_on_tensor_cores, issued_for, least_bytes
 from eprof.show.report.trust import counted_alone, lacks_most, lacks_some
 from eprof.show.report.view import DRAM, FAMILY_OF, FLOPS, View, time_of
-from eprof.show.report.waiting import CLOSED, EXCESS, NEAR, busy, less_waiting, sooner, timed_j
+from eprof.show.report.waiting import CLOSED, EXCESS, NEAR, busy, issuing, less_waiting, sooner, timed_j
 from eprof.show.words.badges import Amount
 from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
@@ -405,18 +405,29 @@ def _fewer_divisions(view: View) -> Iterator[Try]:
 
 
 def _onto_tensor_cores(view: View, has: set[str]) -> Iterator[Try]:
-    """Products in FP32 on tensor cores instead: two flops there for each multiply-add."""
-    products = [kernel for kernel in view.kernels if "gemm" in kernel.name.lower()]
+    """Products in FP32 on tensor cores instead: two flops there for each multiply-add, many in one instruction.
+
+    They end as much sooner as what else they need lets them: the units that move their operands, tensor cores' peak.
+    """
     word = next((word for word in ("tensor_tf32", "tensor_fp16") if word in has), "")
     fma, tensor = view.charges.get("fp32_fma"), view.charges.get(word)
-    if not products or not fma or not fma.pj > 0 or not tensor or not tensor.pj > 0:
+    products = [kernel for kernel in view.kernels if "gemm" in kernel.name.lower()]
+    products = [kernel for kernel in products if not view.summed(kernel, TENSOR_FLOPS).value]
+    if not fma or not fma.pj > 0 or not tensor or not tensor.pj > 0:
         return
     counts = [kernel.counts[name] for kernel in products for name in ("fp32_fma", "fp32") if name in kernel.counts]
-    joules = sum(count.energy_j or 0.0 for count in counts)
-    saves = joules * (1 - 2 * tensor.pj / fma.pj)
+    saves = sum(count.energy_j or 0.0 for count in counts) * (1 - 2 * tensor.pj / fma.pj)
     if saves > 0:
-        name = COUNTS[word].label.removeprefix("Tensor ")
-        yield Try(f"multiply on tensor cores, in {name}{_IF_ACCURATE}", saves)
+        saves += sum(issued_for(kernel) for kernel in products)
+        lefts: list[list[dict[str, float]]] = [[], []]
+        for kernel in products:
+            now = busy(kernel).get("sm") or issuing(kernel) or 1.0
+            for left, share in zip(lefts, cycles_on_tensor_cores(view, kernel, word), strict=True):
+                left.append(dict.fromkeys(("sm", "issue"), min(share / now, 1.0)))
+        (least_j, least_s), (most_j, most_s) = (_ended_sooner(view, products, *left) for left in lefts)
+        act = f"multiply on tensor cores, in {COUNTS[word].label.removeprefix('Tensor ')}{_IF_ACCURATE}"
+        time = _less_time(view, least_s, most_s)
+        yield Try(act, saves + least_j, (saves + least_j, saves + most_j), time)
 
 
 def _fused(view: View) -> Iterator[Try]:
@@ -540,9 +551,19 @@ def _fewer_bytes(view: View) -> Iterator[Try]:
 
 
 def _with_its_way(fewer: Sequence[str], view: View, left: Sequence[float]) -> list[dict[str, float]]:
-    """The work left of each kernel's units: where L1's is not told, that of multiprocessors may be the way to it."""
-    units = [(*fewer, *["sm"] * ("l1" in fewer and "l1" not in busy(kernel))) for kernel in view.kernels]
-    return [dict.fromkeys(each, share) for each, share in zip(units, left, strict=True)]
+    """The work left of each kernel's units: of the ways to a level too, L2 to DRAM and, where L1's is not told, "sm".
+
+    Tiles of a product that find more of its operands in L2 ask L2 for as much as before.
+    """
+    works = []
+    for kernel, share in zip(view.kernels, left, strict=True):
+        units = dict.fromkeys((*fewer, *["sm"] * ("l1" in fewer and "l1" not in busy(kernel))), share)
+        if "dram" in fewer and not least_bytes(view, kernel):
+            passed = view.summed(kernel, _words(view, "l2")).value or math.inf
+            passing = min(view.summed(kernel, DRAM).or_zero / passed, 1.0)
+            units = {"l2": 1 - (1 - share) * passing, **units}
+        works.append(units)
+    return works
 
 
 def _least_left(view: View, group: str) -> tuple[list[float], str]:
@@ -577,8 +598,11 @@ def _is_near_the_roofline(view: View) -> bool:
 
 def _is_held_elsewhere(view: View, group: str) -> bool:
     """Whether counters tell of a kernel that takes most that another unit is busier than this one."""
-    most = busy(max(view.kernels, key=timed_j))
-    return any(share > most.get(group, 0.0) for share in most.values())
+    place = max(range(len(view.kernels)), key=lambda place: timed_j(view.kernels[place]))
+    most, reached = busy(view.kernels[place]), 0.0
+    if view.document.limits:
+        reached = view.document.limits.kernels[place].speed_share or 0.0
+    return any(share > most.get(group, reached) for share in most.values())
 
 
 def _by_time(view: View, kernels: Sequence[schema.Kernel], *lefts: Mapping[str, float]) -> tuple[float, str]:
@@ -656,6 +680,10 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
             remedies = [_REMEDIES[group]]
             if view.nouns.is_of_cpu:
                 remedies = [flags(view), "less work in inner loops"]
+            sooner_j, time = _by_time(view, view.kernels, {"issue": 1 - TENTH * (group == "other")})
+            if time:
+                most = max(view.kernels, key=lambda kernel: sooner(kernel, {"issue": 0.0}) * timed_j(kernel))
+                told = f"{view.label(most)} issues {percent(issuing(most))} of the most that is possible"
             how = "; ".join(filter(None, [told or _mostly_in(view, group), *remedies]))
             act = f"execute fewer {kind}instructions{bracketed(how)}"
             if any(cycles_j) and group == "other":
@@ -663,7 +691,9 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
                 fewer = when(low < high, "fewer, in up to as many fewer cycles") or "fewer, with their cycles,"
                 yield Try(act, (low + high) / 2, (low, high), each=fewer)
                 continue
-            yield Try(act, saves, _ends(view, group, saves), each="fewer")
+            low, high = _ends(view, group, saves) or (saves, saves)
+            ends = low, high + sooner_j
+            yield Try(act, saves + sooner_j / 2, ends, time.replace(", ", ", up to ", 1), each="fewer")
 
 
 def _ends(view: View, group: str, saves: float) -> tuple[float, float] | None:

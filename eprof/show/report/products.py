@@ -5,9 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
+from eprof.base.boards import Traits, sheets_of
 from eprof.base.known import ratio as divided
 from eprof.base.text import pattern, when
 from eprof.base.vocabulary import TENSOR_FLOPS
+from eprof.counts.counters import find
 from eprof.energy.bounds import is_plain_product
 from eprof.profile import schema
 from eprof.show.report.view import FLOPS, View
@@ -17,6 +19,8 @@ _LAYOUT = pattern(r"_([nt]{2})(?![a-z0-9])")  # of a product's operands, in name
 _NO_DENSE_PRODUCT = pattern(r"(?i)(?<![a-z])[cz]gemm|complex|sp(?:arse|gemm)|implicit")  # or of other elements
 _BITS = pattern(r"\d+")  # of an element, in a type's name ("tensor_fp16"); TF32 lies in memory as 32
 _ALIKE = 0.03  # of flops, and of bytes written: products that differ by less are one
+_THREADS = 32  # of a warp
+_MATRIX_FLOPS = 512  # of the smallest instruction of tensor cores, m8n8k4
 _LITTLE = 0.03  # of a launch's energy: what takes less more is no dearer
 
 
@@ -54,6 +58,40 @@ def least_bytes(view: View, kernel: schema.Kernel) -> float:
     if not is_plain_product(kernel.name) or _NO_DENSE_PRODUCT.search(kernel.name):
         return 0.0
     return width * 3 * math.pow(work[most] / 2, 2 / 3)
+
+
+def issued_for(kernel: schema.Kernel) -> float:
+    """The J for which a product's FP32 multiply-adds are issued, and matrix instructions in their stead are not."""
+    issued = kernel.counts.get("warp_issue")
+    if not issued or not issued.value:
+        return 0.0
+    share = _multiplied(kernel) / _THREADS / issued.value
+    return min(share, 1.0) * (1 - 2 * _THREADS / _MATRIX_FLOPS) * (issued.energy_j or 0.0)
+
+
+def cycles_on_tensor_cores(view: View, kernel: schema.Kernel, word: str) -> tuple[float, float]:
+    """The share of its cycles that tensor cores take at their peak for a product in FP32: the most, and the least.
+
+    word: the type there. GeForce boards have half the rate. 1: nothing tells it.
+    """
+    signs, cycles = kernel.signs or {}, kernel.counts.get("sm_active_cycle")
+    definition = find("ncu", view.document.device.capability or "")
+    rate, half = definition.parameters.get("fp16_rate", 0.0), definition.told.get("told_half")
+    if not cycles or not cycles.value or not rate or not half or not half.device:
+        return 1.0, 1.0
+    if word == "tensor_tf32":
+        rate /= 2
+    traits = Traits(int(signs.get("multiprocessors", 0)) or None)
+    are_half = {half.device.search(sheet.name) is not None for sheet in sheets_of(kernel.device, traits)}
+    share = 2 * _multiplied(kernel) / rate / cycles.value
+    ends = [min(share * (1 + is_half), 1.0) for is_half in sorted(are_half or {False, True})]
+    return ends[-1], ends[0]
+
+
+def _multiplied(kernel: schema.Kernel) -> float:
+    """FP32 multiply-adds; where kinds are not told, all instructions."""
+    counted = (kernel.counts.get(name) for name in ("fp32_fma", "fp32"))
+    return next((count.value for count in counted if count and count.value), 0.0)
 
 
 def _alike(products: Iterable["Product"]) -> list[list["Product"]]:

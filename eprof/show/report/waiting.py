@@ -18,6 +18,7 @@ NEAR = 0.6  # its peak, or the roofline's speed: what is slower waits
 _ONE_UNIT = 0.02  # of the peak: what is counted of multiprocessors holds the pipes to L1 too
 _SAME = 256.0  # bytes of L1 for each of DRAM, from which on they are a thread's own, which no tile shares
 _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
+_ISSUED_A_CYCLE = 4.0  # at most, by four schedulers; older GPUs than a V100 have more at times
 _STALLED = 0.3  # of stalls, below which data of memory are not what a kernel waits for
 _EMPTY = 0.5  # of the most warps, below which more of them would hide what it waits for
 EXCESS = 1 / 3  # of sectors, from which on a kernel should ask for fewer, not sooner
@@ -31,9 +32,23 @@ _FEWER = {
 
 
 def busy(kernel: schema.Kernel) -> dict[str, float]:
-    """How busy units were, of their peaks: "sm", "l1", "l2", "dram", as far as counters tell."""
+    """How busy units were, of their peaks: "sm", "l1", "l2", "dram", as far as counters tell.
+
+    Where they leave out multiprocessors: "issue", what these issue, if it is so much that it holds them back.
+    """
     signs = kernel.signs or {}
-    return {name.removesuffix("_busy"): share for name, share in signs.items() if name.endswith("_busy")}
+    units = {name.removesuffix("_busy"): share for name, share in signs.items() if name.endswith("_busy")}
+    if "sm" not in units and issuing(kernel) >= NEAR:
+        units["issue"] = issuing(kernel)
+    return units
+
+
+def issuing(kernel: schema.Kernel) -> float:
+    """The share of the instructions that a kernel's multiprocessors can issue in their cycles; 0: not counted."""
+    issued, cycles = (kernel.counts.get(word) for word in ("warp_issue", "sm_active_cycle"))
+    if not issued or not issued.value or not cycles or not cycles.value:
+        return 0.0
+    return min(issued.value / cycles.value / _ISSUED_A_CYCLE, 1.0)
 
 
 def sooner(kernel: schema.Kernel, left: Mapping[str, float]) -> float:
@@ -47,6 +62,8 @@ def sooner(kernel: schema.Kernel, left: Mapping[str, float]) -> float:
         return 0.0
     if abs(now.get("l1", 0.0) - now.get("sm", 0.0)) < _ONE_UNIT:
         left = {"sm": left.get("l1", 1.0), **left}
+    if abs(issuing(kernel) - now.get("sm", 0.0)) < _ONE_UNIT:
+        left = {"sm": left.get("issue", 1.0), **left}
     return 1 - max(share * left.get(unit, 1.0) for unit, share in now.items()) / most
 
 
@@ -143,7 +160,7 @@ def _waits(view: View, kernel: schema.Kernel, speed: float) -> str:
         reached = "of the roofline's speed"
         if busy(kernel):
             reached = "of its peak, the busiest unit"
-        told = f"it runs at {percent(speed)} {reached}, and its stalls were not counted"
+        told = f"{percent(speed)} {reached}; stalls were not counted"
         return f"find what {view.label(kernel)} waits for ({told})"
     if occupancy < _EMPTY:
         limit, fewer = _limit(signs)
