@@ -37,7 +37,7 @@ SETTING = "CORE/MEMORY"
 # Names of what an option takes, in its help; `eprof completion` knows values by them.
 GPU = "GPU"
 DEFINITION = "NAME|CAPABILITY|FILE"
-MAPPING = "MAPPING|FILE"
+MAPPING = "NAME|FILE|KEY=COLUMN,..."
 WRITTEN = "write .html .json .csv .parquet .md or .txt"
 ALSO_WRITTEN = "; for other tools .speedscope.json .folded .prom trace.json"
 Commands = Any  # argparse does not name the type of its subparsers in public

@@ -29,6 +29,7 @@ _FOREIGN = {
     b"\x89PNG": "this is a picture; give the log as text",
     b"\xff\xd8\xff": "this is a picture; give the log as text",
     b"%PDF": "this is a PDF; give the log as text",
+    b"\3BOTF2": "this is a trace of OTF2; `otf2-print` makes text of it, whose messages `eprof comm --messages` prices",
     b"PAR1": "this is a Parquet file; give the log as the profiler wrote it",
 }
 

@@ -26,7 +26,6 @@ from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.lab.welch import t_outside
 from eprof.logs import runs
 from eprof.profile import api, saved, schema
-from eprof.profile.api import profiles
 from eprof.profile.document import document
 from eprof.profile.priced import Energy
 from eprof.profile.profile import Profile
@@ -145,11 +144,12 @@ def read(folders: Sequence[str | Path], price: Price) -> list[Result]:
         here: list[Result] = []
         for path in [folder] if folder.is_file() or runs.is_run(folder) else sorted(folder.iterdir()):
             if path.is_dir() and runs.is_run(path):
-                for profile in profiles(path, api.load):
-                    report = document(price(profile))
-                    started_utc = profile.run and profile.run.started_utc
-                    time_from = REPORT if started_utc is None else RUN
-                    here.append(Result(str(path), report, started_utc or report.created_utc, time_from))
+                # Repeats are one run: of them the medians.
+                profile = api.load(path)
+                report = document(price(profile))
+                started_utc = profile.run and profile.run.started_utc
+                time_from = REPORT if started_utc is None else RUN
+                here.append(Result(str(path), report, started_utc or report.created_utc, time_from))
             elif path.suffix == ".json" and path.is_file() and (saved_report := saved.read(path)):
                 here.append(Result(str(path), saved_report, saved_report.created_utc, REPORT))
         if not here:

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from eprof.base.known import either, mapped, ratio
+from eprof.base.known import either, ratio
 from eprof.base.text import by_sign, when
 from eprof.commands.history import words
 from eprof.commands.history.document import LEAST, History
@@ -29,13 +29,11 @@ def html(document: History) -> str:
 
 def _figures(document: History) -> Iterator[Figure]:
     last = document.runs[-1]
-    noise = document.noise
     yield Figure("Last run", quantity(last.energy_j["total"] or 0.0, "J"), words.label(last), bits(last.marks))
     yield Figure("Runs", whole(len(document.runs)))
     yield Figure("Changes", whole(len(words.of_program(document))), "of the whole program")
-    yield Figure(
-        "Repeats differ by", mapped(lambda noise: percent(noise.share).replace(" ", NARROW), noise) or "not known"
-    )
+    if document.noise is not None:
+        yield Figure("Repeats differ by", percent(document.noise.share).replace(" ", NARROW))
 
 
 def _sections(document: History) -> Iterator[Section]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from eprof.base.kernels import short
 from eprof.base.known import growth, mapped, only, ratio
-from eprof.base.text import by_sign, listed, when
+from eprof.base.text import by_sign, counted, listed, when
 from eprof.commands.history.document import LEAST, REPORT, Change, History, Run
 from eprof.show.words.badges import bits
 from eprof.show.words.blocks import (
@@ -38,8 +38,12 @@ def headline(document: History) -> Headline:
     steps = of_program(document)
     marks = bits(document.runs[-1].marks)
     if number < 2 * LEAST:
-        of = when(number > 1, f"{whole(number)} runs, of which the last") or "One run, which"
-        return Headline(f"{of} takes {quantity(last, 'J')}; changes can be found from four runs on.", "", marks)
+        later = "What is a change, and what is noise, can be told from four runs on."
+        if number == 1:
+            return Headline(f"The only run takes {quantity(last, 'J')}.", later, marks)
+        off = signed_percent(growth(last, joules(document)[-2]) or 0.0)
+        text = f"The last of {number} runs takes {quantity(last, 'J')}, {off} against the one before it."
+        return Headline(text, later, marks)
     if not steps:
         text = f"No change in {whole(number)} runs that is more than noise; the last takes {quantity(last, 'J')}."
         return Headline(text, f"{_noise(document)} {_outlier(document)}".strip(), marks)
@@ -105,7 +109,8 @@ def blocks(document: History, verbose: bool) -> Iterator[Block]:
     """A history, for a terminal and for Markdown; all changes, kernels and runs if `verbose`."""
     yield Sentence(f"{document.title} · {subject(document)}", Tone.QUIET)
     yield headline(document)
-    yield Sentence(f"{sparks(joules(document))} energy, run by run")
+    if len(document.runs) > 2:
+        yield Sentence(f"{sparks(joules(document))} energy, run by run")
     if document.changes:
         yield changes(document, at_most(3, verbose))
     if verbose:
@@ -129,9 +134,9 @@ def subject(document: History) -> str:
     of = when(commits, f" of {whole(len(commits))} commits")
     costs = {run.costs for run in document.runs}
     of_reports = when(all(run.time_from == REPORT for run in document.runs), " (when reported)")
-    dates = f"{first.time_utc[:10]} to {last.time_utc[:10]}{of_reports}"
+    dates = " to ".join(dict.fromkeys(run.time_utc[:10] for run in (first, last))) + of_reports
     priced = only(costs) or f"{len(costs)} different prices"
-    return f"{whole(len(document.runs))} runs{of}, {dates} · costs {priced}"
+    return f"{counted(len(document.runs), 'run')}{of}, {dates} · costs {priced}"
 
 
 def sparks(values: Sequence[float | None]) -> str:

@@ -4,11 +4,9 @@ import argparse
 import gc
 from functools import partial
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING
 
-from eprof.base.errors import LogError, UnknownLogError
-from eprof.base.known import mapped, only
+from eprof.base.errors import UnknownLogError
 from eprof.cli.options import (
     ALSO_WRITTEN,
     JOULES,
@@ -100,16 +98,9 @@ def report(options: argparse.Namespace) -> int:
     try:
         profile = _loaded(options, has_trace(outputs, options))
     except UnknownLogError as err:
-        from eprof.lab.measurements.reading import is_measurements
-        from eprof.lab.power.logs import what_it_is
+        from eprof.lab.inputs import named
 
-        # Where the only log is a meter's: what it is, and what reads it.
-        what = mapped(what_it_is, only(options.inputs))
-        if what is None and len(options.inputs) == 1 and is_measurements(Path(options.inputs[0])):
-            what = f"a table of measured runs; `eprof fit {quote(options.inputs[0])}` makes prices of them"
-        if what is None:
-            raise
-        raise LogError(f"{options.inputs[0]}: this is {what}") from err
+        raise named(options.inputs, err) from err
     energy = profile.energy(
         options.costs,
         setting=options.setting,

@@ -442,8 +442,8 @@ def predicted(
 ) -> tuple[Floats, PowerModel, list[str]]:
     """Power of every measured row to tune by, (n,), W, with what predicted it and notes.
 
-    By `table` as it is; without one by a fit that has not seen the kernel, or, where kernels have unknowns of their
-    own, has not seen the setting. tested: the same rows with modelled times, if it is those that are to be predicted.
+    By `table` as it is; without one by a fit that has not seen the kernel; NaN where nothing was counted that a fit
+    could know a kernel by. tested: the same rows with modelled times, if it is those that are to be predicted.
     Raises EprofError: one kernel only.
     """
     if table is not None:
@@ -451,11 +451,15 @@ def predicted(
         error = score(measured.power_w, priced.power_w).mean_percent
         return priced.power_w, replace(power_model(table), power_error_percent=error), list(priced.notes)
 
+    if measured.own:
+        return (
+            np.full(len(measured.rows), np.nan),
+            PowerModel(kind="none"),
+            ["Nothing was counted, so nothing is predicted."],
+        )
     # Fits have not seen what they predict.
     protocol = protocols.LEAVE_ONE_BENCHMARK_OUT
-    if measured.own:
-        protocol = protocols.LEAVE_ONE_SETTING_OUT
-    elif measured.rows["benchmark"].nunique() < 2:
+    if measured.rows["benchmark"].nunique() < 2:
         raise EprofError("One kernel only: nothing else to fit a cost table to; name one with --costs.")
     folds = protocols.folds(protocol, measured.rows)
 

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from eprof.base.errors import EprofError, UsageError
+from eprof.base.errors import EprofError, UnknownLogError, UsageError
 from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, matching, only
 from eprof.cli.output import deliver, of_document, planned
 from eprof.cli.progress import Progress
@@ -57,7 +57,12 @@ def tune(options: argparse.Namespace) -> int:
     options.inputs = matching(options.inputs)
     outputs = planned(options)
     is_measured = options.mapping is not None or build.are_measurements(options.inputs)
-    tuning = _measured(options) if is_measured else _profiled(options)
+    try:
+        tuning = _measured(options) if is_measured else _profiled(options)
+    except UnknownLogError as err:
+        from eprof.lab.inputs import named
+
+        raise named(options.inputs, err) from err
     result = document.document(tuning, goal, options.command_line)
     deliver(of_document(result, __package__, options.verbose, terminal="terminal"), outputs, options)
     return 0

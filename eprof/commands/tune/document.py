@@ -104,10 +104,14 @@ def _time(tuning: Tuning) -> schema.Time:
 
 def _notes(grids: Sequence[Grid], choices: Sequence[Choice], whole: Choice, goal: str) -> Iterator[str]:
     """What could not be picked, and which picks break a limit."""
-    unpicked = [grid.name for grid, choice in zip(grids, choices, strict=True) if choice.best is None]
+    unpicked = [
+        grid.name
+        for grid, choice in zip(grids, choices, strict=True)
+        if choice.best is None and choice.measured is None
+    ]
     if unpicked:
         yield f"No setting can be picked for {few(unpicked, 1)}: none is known that gives {goal}."
-    elif whole.best is None:
+    elif whole.best is None and whole.measured is None:
         is_unknown = np.isnan([grid.energy_j for grid in grids]).any(axis=0).all()
         why = when(is_unknown, "at none is the energy of all of them known") or f"none gives {goal}"
         yield f"No setting can be picked for all kernels together: {why}."

@@ -72,9 +72,10 @@ def _sections(document: Tune) -> Iterator[Section]:
         yield _kernels(document)
     if (losses := document.energy_lost_percent) is not None:
         yield _against_the_meter(document, losses)
-    left_out = {"leave_one_benchmark_out": "kernel"}.get(document.model.protocol, "setting")
-    power = f"A fit for each {left_out}, made from all the others: nothing is predicted by a fit that has seen it."
-    if document.model.kind == "table":
+    power = "A fit for each kernel, made from all the others: nothing is predicted by a fit that has seen it."
+    if document.model.kind == "none":
+        power = "As measured; without counts there is nothing to predict it by."
+    elif document.model.kind == "table":
         power = f"Cost table {document.model.name} for {document.model.device}. {document.model.source.rstrip('.')}."
     if isinstance(error := document.model.power_error_percent, float):
         power += f" Its mean error on the measured power of these rows is {percent(error)}."

@@ -74,7 +74,7 @@ class Joules(Struct, frozen=True):
 
 
 class PowerModel(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What predicted the power: a cost table, or fits that have not seen what they predict (`protocol`)."""
+    """What predicted the power: a "table", or a "refit" that has not seen what it predicts (`protocol`), or "none"."""
 
     kind: str
     name: str = ""

@@ -1,12 +1,12 @@
 """Clocks in a terminal: the blocks of `commands/tune/words.py`, and a heat map of core by memory clock."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eprof.base.text import phrase, printable
+from eprof.base.text import phrase, printable, when
 from eprof.commands.tune import words
 from eprof.commands.tune.schema import Tune
 from eprof.show.words.blocks import Block, Headline, Sentence, Tone
@@ -15,6 +15,7 @@ from eprof.show.words.cells import HeatCell
 # From less to more, as the page has them; light text on the dark ones.
 _STEPS = (230, 223, 222, 215, 208, 172, 130, 94, 52)
 _DARK_FROM = 6
+_WIDE = 80  # columns of the narrowest terminal
 
 
 def blocks(document: Tune, verbose: bool) -> Iterator[Block | RenderableType]:
@@ -24,8 +25,9 @@ def blocks(document: Tune, verbose: bool) -> Iterator[Block | RenderableType]:
         yield block
         if isinstance(block, Headline) and heat is not None:
             yield ""
-            yield Sentence(f"{heat.caption} Core MHz across, memory MHz down.", Tone.QUIET)
-            cores = sorted({core for core, _ in heat.cells})
+            cores = _shown(heat.cells)
+            some = when(len(cores) < len({core for core, _ in heat.cells}), " some of the clocks")
+            yield Sentence(f"{heat.caption} Core MHz across{some}, memory MHz down.", Tone.QUIET)
             table = Table("", *(f"{core:g}" for core in cores), box=None, pad_edge=False)
             for column in table.columns:
                 column.justify = "right"
@@ -34,6 +36,16 @@ def blocks(document: Tune, verbose: bool) -> Iterator[Block | RenderableType]:
             yield table
             now = phrase(", now at {}", getattr(document.now, "label", None))
             yield Sentence(f"{heat.legend}{now}", Tone.QUIET)
+
+
+def _shown(cells: Mapping[tuple[float, float], HeatCell]) -> list[float]:
+    """Core clocks of the columns of a heat map: as many as 80 columns hold, those with a sign and others between."""
+    room = (_WIDE - 6) // (2 + max(len(cell.text + cell.sign) for cell in cells.values()))
+    cores = sorted({core for core, _ in cells})
+    told = {core for (core, _), cell in cells.items() if cell.is_now or set(cell.sign) - {"?"}}
+    others = [core for core in cores if core not in told]
+    step = len(others) // max(1, room - len(told)) + 1
+    return sorted({*told, *others[::step]})
 
 
 def _drawn(cell: HeatCell | None) -> Text:

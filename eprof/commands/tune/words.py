@@ -179,7 +179,7 @@ def kernels(document: Tune, most: int | None = None) -> Table:
     listed = by_energy(document)
     shown = listed[:most]
     fastest = everywhere_if(not document.is_of_run)
-    measured = everywhere_if(any(kernel.measured_best is not None for kernel in listed))
+    measured = everywhere_if(any(kernel.measured_best is not None and kernel.best is not None for kernel in listed))
     room = bool(measured) * _WIDE  # 80 columns hold what is asked for first
     columns = [
         *texts(document.nouns.kernel),
@@ -243,7 +243,7 @@ def heat(document: Tune) -> Heat | None:
     signs = ["* best"]
     if not document.is_of_run:
         signs.append("» fastest")
-    if document.measured_best is not None:
+    if document.measured_best is not None and document.best is not None:
         signs.append("m the model's pick")
     if any(setting.why for setting in document.settings):
         signs.append("? the table was not measured there")

@@ -7,8 +7,10 @@ import re
 from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from msgspec import Struct, field
 
@@ -19,6 +21,7 @@ from eprof.base.vocabulary import CPU, GPU
 from eprof.counts.counters import capabilities_like
 from eprof.counts.definition import COMPONENTS
 from eprof.lab.measurements.values import (
+    BEHIND,
     CLOCKS,
     COUNTED,
     DOMAINS,
@@ -36,6 +39,16 @@ _PLAINEST = "eprof"  # the mapping whose columns someone would write who has non
 _VERSION = pattern(r"(\d{1,3})\.(\d{1,3})")
 _LARGEST = 1e100
 ENERGIES_ONLY = "energies"
+# What tables of others call the columns that tuning needs.
+_NO_TIME = "stamp|start|end_|compile|benchmark_|strategy|framework|verification"
+_LIKE = {
+    "benchmark": pattern(r"(?i)(kernel|benchmark|workload|program)(?!.*time)"),
+    "core_mhz": pattern(r"(?i)(core|sm|gr|graphics|gpu)[\W_]*(freq|clo?c?k|mhz)|^freq"),
+    "memory_mhz": pattern(r"(?i)mem\w*[\W_]*(freq|clo?c?k|mhz)"),
+    "time_s": pattern(rf"(?i)^(?!.*({_NO_TIME})).*(time|latency|duration|elapsed)"),
+    "energy_j": pattern("(?i)energy|joule"),
+    "power_w": pattern(r"(?i)power(?!.*limit)|watt"),
+}
 KINDS = (COUNTED, USED, ENERGIES_ONLY)
 _NAMES = ("benchmark", "benchmark_id", "kernel", "device")
 _WORK = (*COMPONENTS, "control", "fp32_flop", "fp64_flop")
@@ -150,7 +163,12 @@ def mappings() -> tuple[Columns, ...]:
 
 
 def load(name_or_path: str) -> Columns:
-    """A column mapping by its name, or from a file of yours. Raises MeasurementError, DefinitionError."""
+    """A column mapping by its name, from a file of yours, or "core_mhz=f, time_ms=t, ...".
+
+    Raises MeasurementError, DefinitionError.
+    """
+    if "=" in name_or_path:
+        return _inline(name_or_path)
     if name_or_path.endswith(".toml") or "/" in name_or_path:
         return parse(Document.read(Path(name_or_path)))
     for mapping in mappings():
@@ -172,11 +190,11 @@ def choose(frame: pd.DataFrame, label: str, device: str | None = None) -> Column
     suitable = [mapping for mapping in mappings() if mapping.suits(frame, capabilities)]
     if not suitable:
         shown = brief(", ".join(sorted(header)[:12]), 300)
-        raise MeasurementError(
-            f"{label}: no column mapping suits these columns ({shown}...). {_nearest(set(header))} Write a mapping "
-            "(docs/fit.md has one to begin with) and name it with --mapping; those that come with eprof are "
-            f"{', '.join(mapping.name for mapping in mappings())}."
+        way = suggestion(frame) or (
+            f"{_nearest(set(header))} Write a mapping (docs/fit.md has one to begin with) and name it with --mapping; "
+            f"those that come with eprof are {', '.join(mapping.name for mapping in mappings())}."
         )
+        raise MeasurementError(f"{label}: no column mapping suits these columns ({shown}...). {way}")
     best = max(suitable, key=lambda each: (len(each.present(header)), each.tell is not None, len(each.needs)))
     counted = [each for each in mappings() if each.kind == COUNTED and set(each.needs) <= set(header)]
     if capabilities and counted and best.kind != COUNTED:
@@ -198,6 +216,40 @@ def _nearest(header: Collection[str]) -> str:
     if not fewest:
         return f"{nearest.name} would have its columns, but they do not hold what it takes them for."
     return f"Nearest is {nearest.name}, which needs {', '.join(fewest)} besides."
+
+
+def suggestion(frame: pd.DataFrame) -> str:
+    """A sentence with a mapping in one line, as names of columns suggest it; "" where none is of power or energy."""
+    said = {}
+    for key, sign in _LIKE.items():
+        column = next(filter(sign.search, frame.columns), "?")
+        unit = BEHIND.search(column)
+        in_unit = f"{key.rpartition('_')[0]}_{unit and unit[1].lower()}"
+        said[in_unit if in_unit in (*TIMES, *POWERS, *ENERGIES, *CLOCKS) else key] = column
+    # One of both is enough, and joules need no other time than that of their row.
+    if "?" in (said.get("power_w"), said.get("energy_j")):
+        said.pop("energy_j" if said.get("energy_j") == "?" else "power_w")
+    if "?" in (said.get("power_w"), said.get("energy_j")):
+        return ""
+    columns = ", ".join(f"{key}={column}" for key, column in said.items())
+    return (
+        f"Say which is which, for eprof tune or fit: --mapping {quote(columns)} is a guess by their names. A ? is a "
+        "column, or a number for all rows; columns that tell benchmarks apart are joined (benchmark=kernel, "
+        "benchmark=size). With counts, a mapping is a file (docs/fit.md)."
+    )
+
+
+def _inline(text: str) -> Columns:
+    """A mapping of columns alone: "benchmark=what, core_mhz=f, memory_mhz=877, time_ms=t, energy_mj=e"."""
+    columns: dict[str, Any] = {}
+    for part in text.split(","):
+        key, _, column = (word.strip() for word in part.partition("="))
+        if key in columns:
+            columns[key] = [*np.atleast_1d(columns[key]).tolist(), column]
+        else:
+            columns[key] = float(column) if re.fullmatch(r"\d+(\.\d+)?", column) else column
+    head = {"schema": SCHEMA, "name": "--mapping", "title": "columns named by --mapping", "kind": ENERGIES_ONLY}
+    return parse(Document("--mapping", text, {**head, "needs": [], "columns": columns}))
 
 
 def parse(document: Document) -> Columns:

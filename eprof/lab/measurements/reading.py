@@ -4,6 +4,7 @@ A row that cannot be used is left out and named; what is wrong with most rows is
 """
 
 import io
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -43,7 +44,10 @@ def table(path: Path, rows: int | None = None) -> pd.DataFrame:
         )
     try:
         with opened(path) as file:
-            frame = _parquet(file) if suffix == ".parquet" else _csv(file, suffix, rows)
+            if suffix == ".json":
+                frame = _tuned(file)
+            else:
+                frame = _parquet(file) if suffix == ".parquet" else _csv(file, suffix, rows)
     except FileNotFoundError as err:
         raise MeasurementError(f"{path}: there is no such file.") from err
     except IsADirectoryError as err:
@@ -130,6 +134,16 @@ class _Bounded(io.RawIOBase):
             raise ValueError("it unpacks to hundreds of times its size, which no measurements do")
         buffer[: len(chunk)] = chunk
         return len(chunk)
+
+
+def _tuned(file: BinaryIO) -> pd.DataFrame:
+    """The cache of Kernel Tuner as a table, a row each configuration. Raises ValueError: it is none."""
+    cache = json.loads(file.read(_MOST_BYTES))
+    if not isinstance(cache, dict) or not isinstance(cache.get("cache"), dict):
+        raise ValueError("JSON is read of Kernel Tuner, which has a `cache`")
+    cells = [{key: cell for key, cell in row.items() if not isinstance(cell, list)} for row in cache["cache"].values()]
+    # Its times are in ms.
+    return pd.DataFrame(cells).rename(columns={"time": "time_ms"}).assign(kernel=cache.get("kernel_name", "-"))
 
 
 def _parquet(file: BinaryIO) -> pd.DataFrame:

@@ -34,7 +34,7 @@ def _keys(words: Mapping[str, float], *names: str) -> dict[str, float]:
 POWERS, ENERGIES, TIMES = _keys(_POWER, "power"), _keys(_ENERGY, "energy"), _keys(_TIME, "time")
 CLOCKS, VOLTS = _keys(_CLOCK, *DOMAINS), _keys(_VOLT, *DOMAINS)
 _KINDS = ((POWERS, _POWER), (ENERGIES, _ENERGY), (TIMES, _TIME), (CLOCKS, _CLOCK), (VOLTS, _VOLT))
-_BEHIND = pattern(r"(?:[\s_./-]|[(\[])([a-zA-Z\u00b5\u03bc]+)[)\]]?$")
+BEHIND = pattern(r"(?:[\s_./-]|[(\[])([a-zA-Z\u00b5\u03bc]+)[)\]]?$")
 
 
 def spelled(key: str) -> Mapping[str, float]:
@@ -51,7 +51,7 @@ def contradicted(columns: Mapping[str, Any], header: Collection[str]) -> list[st
         sizes = next((keys for keys, _ in _KINDS if key in keys), None)
         if sizes is None or not isinstance(name, str) or name not in header:
             continue
-        ending = _BEHIND.search(name)
+        ending = BEHIND.search(name)
         known = {word.lower(): size for word, size in spelled(key).items()}
         if not ending or ending[1].lower() not in known:
             continue

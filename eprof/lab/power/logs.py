@@ -146,7 +146,8 @@ def what_it_is(path: str) -> str | None:
     try:
         lines = _lines(path, _blocks(path, []))
         if (other := _named(others, lines)) is not None:
-            return f"{other.what}, which tells no kernels; give its joules with --energy, beside a profiler's log"
+            use = other.use or "it tells no kernels; give its joules with --energy, beside a profiler's log"
+            return f"{other.what}; {use.replace('PATH', quote(path))}"
         meter = next((meter for meter in meters if _is_told(meter, list(rows_of(meter, path, lines)), lines)), None)
     except (LogError, csv.Error):
         return None
@@ -249,7 +250,8 @@ def _recognised(path: str, lines: Sequence[str]) -> tuple[Meter, list[Row]]:
     for meter in meters:
         other = _named(others, lines) if meter.generic else None
         if other is not None and empty is None:
-            raise LogError(f"{path}: is {other.what}, and no power over time; log samples instead (docs/timeline.md).")
+            use = other.use.replace("PATH", quote(path)) or "log samples instead (docs/timeline.md)"
+            raise LogError(f"{path}: is {other.what}, and no power over time; {use}.")
         try:
             rows = list(rows_of(meter, path, lines))
         except (LogError, csv.Error) as err:

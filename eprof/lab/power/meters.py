@@ -134,10 +134,11 @@ class Meter(Struct, forbid_unknown_fields=True):
 
 
 class NoSeries(Struct, forbid_unknown_fields=True):
-    """What has joules or watts, but not over time, by a word in one of its first lines."""
+    """What has joules or watts, but not over time, by a word in one of its first lines. use: what reads PATH."""
 
     sign: str
     what: str
+    use: str = ""
 
 
 class Reading(NamedTuple):

@@ -110,7 +110,10 @@ def open_source(path: str | Path, progress: Callable[[int], None] | None = None)
     except FileNotFoundError as err:
         raise LogError(f"{name}: there is no such file; check the path") from err
     except IsADirectoryError as err:
-        raise LogError(f"{name}: this is a folder; give the log files in it") from err
+        instead = "give the log files in it"
+        if anchor := next(Path(path).glob("*.otf2"), None):
+            instead = f"its trace is read by `otf2-print {anchor} > messages.txt; eprof comm --messages messages.txt`"
+        raise LogError(f"{name}: this is a folder; {instead}") from err
     except PermissionError as err:
         raise LogError(f"{name}: no permission to read this file; change its mode or owner") from err
     except (OSError, ValueError) as err:

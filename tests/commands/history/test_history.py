@@ -159,7 +159,7 @@ def test_noise_is_no_change_and_few_runs_are_no_answer(tmp_path, report):
     quiet = history(folder(tmp_path / "quiet", report, [1, 1.01, 0.99, 1.02, 1, 0.99]))
     assert "No change in 6 runs that is more than noise" in quiet.stdout
     few = history(folder(tmp_path / "few", report, [1, 2]))
-    assert "2 runs" in few.stdout and "from four runs on" in few.stdout
+    assert "The last of 2 runs takes" in few.stdout and "from four runs on" in few.stdout
 
 
 def test_identical_repeats_are_told_and_a_last_run_that_differs_is_not_yet_a_change(tmp_path, report):
@@ -330,6 +330,20 @@ def test_run_directories_tell_their_commits_and_times(tmp_path):
     assert {run["time_from"] for run in runs} == {"run"} and runs[0]["time_utc"].startswith("2026-11-01")
     (whole,) = [change for change in document["changes"] if change["kernel"] is None]
     assert whole["run"] == 2 and whole["change_share"] == pytest.approx(1) and whole["p"] == 0
+
+
+def test_repeats_of_a_run_are_one_run(tmp_path):
+    """They share what the machine did meanwhile: three directories of ten repeats are no thirty runs."""
+    for number in range(3):
+        directory = tmp_path / f"{number}.eprof"
+        run_directory(directory, "a" * 40, f"2026-11-0{1 + number}T00:00:00.000000Z")
+        for repeat in (2, 3):
+            (directory / "logs" / f"counters-{repeat}.txt").write_text(
+                (directory / "logs" / "counters-1.txt").read_text()
+            )
+    document = json.loads(history(tmp_path, "--format", "json").stdout)
+    assert len(document["runs"]) == 3 and document["noise"]["runs"] == 3
+    assert "The last of 3 runs takes" in history(tmp_path).stdout
 
 
 # ----------------------------------------------------------------------------------------------------------- commits

@@ -1,0 +1,37 @@
+"""What a file is that is no log of a profiler: of a meter, of messages, a table of measured runs; and what reads it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from shlex import quote
+
+from eprof.base.errors import LogError, UnknownLogError
+from eprof.base.known import mapped, only
+from eprof.lab.measurements.mapping import choose, suggestion
+from eprof.lab.measurements.reading import table
+from eprof.lab.measurements.values import MeasurementError
+from eprof.lab.power.logs import what_it_is
+
+
+def named(paths: Sequence[str], err: UnknownLogError) -> LogError:
+    """An error that says what the only file is, and what reads it; `err` where that is not known.
+
+    Raises MeasurementError: it is a table of measured runs whose columns nothing names.
+    """
+    path = only(paths)
+    what = mapped(what_it_is, path) or mapped(_measured, path)
+    return err if what is None else LogError(f"{path}: this is {what}")
+
+
+def _measured(path: str) -> str | None:
+    """What a table of measured runs is; None: it is none. Raises MeasurementError: its columns are not known."""
+    try:
+        frame = table(Path(path), 50)
+    except MeasurementError:
+        return None
+    try:
+        choose(frame, path)
+    except MeasurementError:
+        if suggestion(frame):
+            raise
+        return None
+    return f"a table of measured runs; `eprof fit {quote(path)}` makes prices of them"
