@@ -1,6 +1,6 @@
 """What a counter definition says: how every word of the vocabulary is counted on some GPUs, and how it is explained.
 
-Counting (`counts.py`), the list of counters to collect (`Definition.wanted`) and the explanation (`Definition.explain`)
+Counting (`counts.py`), the list of counters to collect (`profiler_names`) and the explanation (`Definition.explain`)
 are all made from this. `docs/counters.md` has the form of the files.
 """
 
@@ -62,7 +62,7 @@ class Counter(Struct, frozen=True):
     text: str = ""
 
     @property
-    def wanted(self) -> tuple[str, ...]:
+    def profiler_names(self) -> tuple[str, ...]:
         """Every name that it may have in a log."""
         return self.names or self.slices
 
@@ -153,9 +153,11 @@ class Definition(Brief, Struct, frozen=True, eq=False):
         return nouns_of(self.processor)
 
     @property
-    def wanted(self) -> frozenset[str]:
+    def profiler_names(self) -> frozenset[str]:
         """The profiler names that a log should have (slices: all that may exist); the rest of a log is not needed."""
-        return frozenset(name for used in self._used() if used in self.counters for name in self.counters[used].wanted)
+        return frozenset(
+            name for used in self._used() if used in self.counters for name in self.counters[used].profiler_names
+        )
 
     @property
     def counted(self) -> frozenset[str]:

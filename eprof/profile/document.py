@@ -229,6 +229,8 @@ def _gaps(energy: "Energy") -> schema.Gaps | UnsetType:
         idle.short_s,
         idle.before_s,
         copies,
+        idle.surely_s,
+        list(idle.calls),
     )
 
 

@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct, UnsetType, convert, field, to_builtins
 
 from eprof.base.text import pattern
 from eprof.base.version import __version__
-from eprof.logs.rows.log import Copies, During
+from eprof.logs.rows.log import Copies, During, HostCalls
 
 PROFILE, ROOFLINE = "eprof.profile/1", "eprof.roofline/1"
 Marks = list[str]
@@ -518,7 +518,8 @@ class Gaps(Struct):
     copies took; alone_s: how long copies ran while no kernel did, in gaps or not; first_s: of the gaps, what came
     before first launches of kernels that came again; during: what the CPU did in the longest gaps; short_gaps, short_s:
     those no longer than the CPU's next launch takes, and their time; before_s: what passed before the first kernel;
-    copies: of which kinds they are.
+    copies: of which kinds they are. calls: of CUDA, where a summary tells these: time_s is then what they took beside
+    kernels, if no two ran at a time; surely_s: what passed in any case.
     """
 
     time_s: float | None
@@ -533,6 +534,8 @@ class Gaps(Struct):
     short_s: float = 0.0
     before_s: float = 0.0
     copies: list[Copies] = []
+    surely_s: float | None = None
+    calls: list[HostCalls] = []
 
     @property
     def lasting_s(self) -> float:

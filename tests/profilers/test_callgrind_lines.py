@@ -24,7 +24,7 @@ from eprof.profilers.callgrind.collector import COLLECTOR
 from eprof.profilers.callgrind.decode import decoded, in_python, library
 from eprof.profilers.callgrind.file_format import Function, parse
 from eprof.show.report.headline import headline
-from eprof.show.report.loops import better_loops, has_wide_vectors, without_interpreter
+from eprof.show.report.loops import better_loops, flags, without_interpreter
 from eprof.show.report.view import View
 
 N = 40
@@ -287,7 +287,7 @@ def test_advice_names_the_scalar_line_and_saves_less_than_the_function_takes(pro
     assert advice(retired=0.8 * flops, load_store=0.4 * flops, fp64_scalar=0, fp64_narrow=0).startswith(
         "keep more in reg"
     )
-    assert has_wide_vectors(view) and not list(without_interpreter(view))
+    assert not flags(view) and not list(without_interpreter(view))
     function.lines[0].place = "a.py:8"
     assert not list(better_loops(view)), "nobody can compile a library that Python calls otherwise"
 
@@ -469,8 +469,8 @@ def test_python_is_counted_from_its_first_line_on_unless_it_takes_no_module(tmp_
     monkeypatch.setattr("eprof.profilers.callgrind.collector._CPUINFO", cpuinfo)
     counting = COLLECTOR.step("counters", tool, Request(("python3", "a.py")), Place(tmp_path))
     profile = [tmp_path / "counters-1-7.callgrind"]
-    for flags, is_told in (("avx2 avx512f fma", True), ("avx2 fma", False)):
-        cpuinfo.write_text(f"flags : {flags}\n")
+    for has, is_told in (("avx2 avx512f fma", True), ("avx2 fma", False)):
+        cpuinfo.write_text(f"flags : {has}\n")
         said = " ".join(COLLECTOR.judge(counting, Ended(0, None, 1.0), profile).messages)
         assert ("has no AVX-512, and this one has" in said) == is_told
 

@@ -31,7 +31,6 @@ _SAME_WORK = 0.01
 _ALMOST = 5e-4  # rounds to 0.0 %
 _TENTH = 0.1  # from here on "12 times less" says more than "92 % less"
 _OTHER_WORK = 1.5  # times the flops, or fewer: a compiler alone changes less
-_BUSIER = 5.0  # times the core cycles a second, from which on the idler side tells what is drawn without work
 _WORTH_IT = 0.05  # of the kernels' time: copies that changed by so much
 _PRICES = {"setting": ", other setting", "cost": ", other price", "meter": ", by the meter"}
 _UNITS = {"clocks": " MHz", "setting": " MHz"}
@@ -135,7 +134,11 @@ def _without_prices(document: Document) -> Headline:
         doubt = when(test is not None and not test.shown, ", no more than repeats differ by chance")
         both = [f"{quantity(old_j, 'J')} → {quantity(new_j, 'J')}{doubt}", *_time_change(document, "")]
         text = f"NEW uses {_times(new_j / old_j, 'less', 'the same')} energy, measured: {', '.join(both)}."
-        return Headline(" ".join(filter(None, [text, _idle_and_work(document, old_j, new_j)])))
+        if document.old.time_s and document.new.time_s:
+            text += (
+                f" That is {quantity(old_j / document.old.time_s, 'W')} → {quantity(new_j / document.new.time_s, 'W')}."
+            )
+        return Headline(text)
     changes = [*_time_change(document, "takes "), *_count_changes(document)]
     text = "Energy is not compared"
     if document.old.prices and document.new.prices:
@@ -145,31 +148,6 @@ def _without_prices(document: Document) -> Headline:
     if changes:
         text += f"; NEW {listed(changes)}"
     return Headline(f"{text}.", _unpriced(document))
-
-
-def _idle_and_work(document: Document, old_j: float, new_j: float) -> str:
-    """What measured joules of one machine are at work and without, where one side's cores were hardly busy.
-
-    A line through the powers of both over their active cycles a second: its beginning is the power without any.
-    """
-    cycles, times = document.counts.get("core_active"), (document.old.time_s, document.new.time_s)
-    if cycles is None or not (cycles.old and cycles.new and times[0] and times[1]):
-        return ""
-    watts = old_j / times[0], new_j / times[1]
-    rates = cycles.old / times[0], cycles.new / times[1]
-    text = f"That is {quantity(watts[0], 'W')} → {quantity(watts[1], 'W')}"
-    idler, busier = sorted((0, 1), key=rates.__getitem__)
-    if rates[busier] < _BUSIER * rates[idler]:
-        return f"{text}."
-    each_j = (watts[busier] - watts[idler]) / (rates[busier] - rates[idler])
-    idle_w = watts[idler] - each_j * rates[idler]
-    if each_j <= 0 or idle_w <= 0:
-        return f"{text}."
-    share = percent(idle_w / watts[busier])
-    return (
-        f"{text}: on one machine {quantity(idle_w, 'W')} without work ({share} of the joules of "
-        f"{('OLD', 'NEW')[busier]}), and {quantity(each_j, 'J')} for each core cycle with all that goes with it."
-    )
 
 
 def _unpriced(document: Document) -> str:
@@ -493,7 +471,7 @@ def reading(model: Model) -> str:
     """
     if model.missing or (model.work_factor == 1 and model.traffic_factor == 1):
         return ""
-    greenup, limit = model.with_constant_power.greenup, model.with_constant_power.break_even_work_factor
+    greenup, limit = model.greenup, model.break_even_work_factor
     energy = f"{plain(greenup)} times less energy"
     if greenup < 1:
         energy = f"{plain(1 / greenup)} times the energy"
@@ -606,6 +584,7 @@ def trust(document: Document) -> str:
     shared = shared_by_changes(document)
     left_out = list(dict.fromkeys(nouns.label(lost.what) for lost in (*document.uncompared, *document.unknown)))
     similar = sum(kernel.match is not None and kernel.match.how == SIMILAR for kernel in document.kernels)
+    are_alone = document.old.repeats == 1, document.new.repeats == 1
     parts = [
         grade,
         prices,
@@ -614,7 +593,7 @@ def trust(document: Document) -> str:
         when("assumed" in shared, "all joules rest on assumptions"),
         phrase("not in it: {}", few(left_out, _MOST_NAMED)),
         when(similar, f"{counted(similar, nouns.kernel)} paired by similar names"),
-        when(document.old.repeats == document.new.repeats == 1, "one run of each"),
+        phrase("one run of {}", {(True, True): "each", (True, False): "OLD", (False, True): "NEW"}.get(are_alone, "")),
     ]
     return f"Trust: {'; '.join(filter(None, parts))}."
 

@@ -38,7 +38,7 @@ from eprof.show.report.loops import (
     without_interpreter,
 )
 from eprof.show.report.products import cheaper_kernels, least_bytes
-from eprof.show.report.trust import counted_alone, lacks_some
+from eprof.show.report.trust import counted_alone, lacks_most, lacks_some
 from eprof.show.report.view import DRAM, FAMILY_OF, FLOPS, View, time_of
 from eprof.show.report.waiting import CLOSED, EXCESS, NEAR, busy, less_waiting, sooner, timed_j
 from eprof.show.words.badges import Amount
@@ -55,6 +55,8 @@ _NEARLY_ALL = 0.9  # of short launches: a start that may take so much of them en
 _NARROWED = 0.5  # of the bytes are left where types are half as wide
 _PASSES = pattern(r"(?i)(?:layer|rms|group|batch|instance|l2)_?norm|normali[sz]|soft_?max")
 _PASSED_AGAIN, _MOST_PASSES = 1.3, 4.0  # bytes read for each written: more tell of a reduction, which writes little
+_IF_ACCURATE = ", if accurate enough"
+_NARROWER_TYPES = "with types half as wide"
 _SECTOR_B = 32  # what DRAM of a GPU moves at least
 _NARROWER = (
     *(("tensor_tf32", "tensor_fp16"), ("tensor_tf32", "tensor_bf16")),
@@ -76,21 +78,22 @@ _REMEDIES = {
 
 def worth_trying(view: View) -> list[str]:
     """All changes that are worth it, with what each saves, the largest first."""
-    everything, unit = _everything(view)
-    return [change.text(everything, unit) for change in _sorted(view) if change.is_worth_it(everything)]
+    _, unit = _everything(view)
+    return [change.text(view.whole, unit) for change in _sorted(view) if change.is_worth_it(view.comes_again)]
 
 
 def _sorted(view: View) -> list[Try]:
-    return sorted(_levers(view), key=lambda change: -change.likely)
+    """The largest first; what may not be accurate enough must hope for twice as much as what changes no result."""
+    return sorted(_levers(view), key=lambda change: -change.likely / (1 + (_IF_ACCURATE in change.act)))
 
 
 def what_to_try(view: View) -> Point:
     """What to try: the change that saves most, and what to collect where too little was counted to tell."""
-    changes, (everything, unit) = _sorted(view), _everything(view)
-    is_worth_it = bool(changes) and changes[0].is_worth_it(everything)
+    changes, (_, unit) = _sorted(view), _everything(view)
+    is_worth_it = bool(changes) and changes[0].is_worth_it(view.comes_again)
     texts = [of_loops(view)]
     if is_worth_it:
-        texts = [changes[0].text(everything, unit)]
+        texts = [changes[0].text(view.whole, unit)]
     texts.append(after_the_start(view, LITTLE))
     if not view.has_energy and view.costs is None:
         texts.append(_how_to_price(view))
@@ -102,11 +105,11 @@ def what_to_try(view: View) -> Point:
         return Point("Try", "; ".join(filter(None, texts)))
     if not changes:
         return Point("Try", "nothing: no change that eprof knows saves energy here")
-    return Point("Try", f"nothing: the best change saves {percent(changes[0].likely / everything)} ({changes[0].act})")
+    return Point("Try", f"nothing: the best change saves {percent(changes[0].likely / view.whole)} ({changes[0].act})")
 
 
 def _everything(view: View) -> tuple[float, str]:
-    """What changes save a share of: the counted energy, or the time where none is known; and its unit."""
+    """What kernels take: the counted energy, or the time where none is known; and its unit."""
     if view.has_energy:
         return view.counted_energy(view.document).or_zero, "J"
     return view.time.or_zero, "s"
@@ -141,7 +144,7 @@ def _how_to_tell_work(document: schema.Profile) -> str:
     names = [log.path.rpartition("/")[2] for log in document.inputs]
     if len(names) == 2:
         return f"tell work from idle power, if one of the two is of the idle machine: `eprof diff {' '.join(names)}`"
-    count = "perf stat -a -x, -o idle.csv -e power/energy-pkg/,cycles,instructions sleep 20"
+    count = "perf stat -a -x, -o idle.csv -e duration_time,power/energy-pkg/,cycles,instructions sleep 20"
     return f"tell work from idle power: `{count}` on the idle machine, then `eprof diff idle.csv {names[0]}`"
 
 
@@ -149,10 +152,12 @@ def _how_to_count(view: View, has_advice: bool) -> str:
     """The one command that counts what decides where the joules go. has_advice: a change is offered already."""
     rest = when(view.above.value is not None, " the rest")
     if view.nouns.is_of_cpu and "retired" in view.words:
+        formats = {log.format.partition("-")[0] for log in view.document.inputs}
         more = "`eprof run PROGRAM` (all that this CPU counts, and its joules)"
-        if any(log.format.startswith("likwid") for log in view.document.inputs):
-            more = "likwid-perfctr -g MEM, and -g FLOPS_DP"
-        return when(not has_advice, f"count the rest: {more}")
+        if formats == {"likwid"} and (groups := _groups_of_likwid(view)):
+            more = " and ".join(f"`likwid-perfctr -g {group}`" for group in groups)
+        is_said = has_advice and not (formats <= {"likwid", "perf"} and lacks_most(view))
+        return when(not is_said, f"count the rest: {more}")
     if view.nouns.is_of_cpu:
         return f"count{rest} with `eprof run PROGRAM`"
     device = view.document.device
@@ -166,6 +171,16 @@ def _how_to_count(view: View, has_advice: bool) -> str:
     return f"count{rest} with `{command} PROGRAM`{bracket}{which}"
 
 
+def _groups_of_likwid(view: View) -> list[str]:
+    """The groups of LIKWID that count what a log lacks and the CPU has an event for."""
+    lacks = {
+        group: any(way.formula for way in word.how) or not word.how
+        for group, name in (("MEM", "dram_read"), ("FLOPS_DP", "fp64"))
+        if (word := view.words.get(name)) and word.value.value is None
+    }
+    return [group for group, can_be in lacks.items() if can_be]
+
+
 def _levers(view: View) -> Iterator[Try]:
     """All levers that the page knows, each with the J that it saves; in s where no joules are known."""
     if not _everything(view)[0]:
@@ -174,7 +189,7 @@ def _levers(view: View) -> Iterator[Try]:
     for change in closed(view, between):
         saved = change.saved_s * between.power
         ends = (saved * (not change.is_most), saved)
-        yield Try(change.act, saved, ends, change.beside, _everything(view)[0] + between.whole)
+        yield Try(change.act, saved, ends, change.beside)
     yield from _longer_launches(view)
     if view.above.value is None or counted_alone(view):
         return
@@ -290,7 +305,7 @@ def _narrower_types(view: View) -> Iterator[Try]:
                 for left in (1.0, _NARROWED)
             )
             ends = saves + least_j, saves + most_j + _of_narrower_bytes_j(kernels)
-            act = f"use {' for '.join(names)} on tensor cores and in memory, if accurate enough"
+            act = f"use {' for '.join(names)} on tensor cores and in memory{_IF_ACCURATE}"
             yield Try(act, ends[0], ends, _less_time(view, least_s, most_s))
     single, double = (view.charges.get(f"fp{bits}_fma") for bits in (32, 64))
     doubles_j = view.joules_of("fp64")
@@ -301,7 +316,7 @@ def _narrower_types(view: View) -> Iterator[Try]:
         least_s, most_s = (_faster_in_fp32_s(view, left) for left in (1.0, _NARROWED))
         least_j, most_j = ((view.constant_w or 0.0) * sooner_s for sooner_s in (least_s, most_s))
         ends = low + least_j, min(high + most_j + _of_narrower_bytes_j(kernels), _everything(view)[0])
-        act = f"use FP32 for FP64, if accurate enough{bracketed(_mostly_in(view, 'fp64'))}"
+        act = f"use FP32 for FP64{_IF_ACCURATE}{bracketed(_mostly_in(view, 'fp64'))}"
         yield Try(act, saves + least_j, ends, _less_time(view, least_s, most_s))
         yield from _fewer_divisions(view)
     yield from _onto_tensor_cores(view, has)
@@ -365,7 +380,7 @@ def _onto_tensor_cores(view: View, has: set[str]) -> Iterator[Try]:
     saves = joules * (1 - 2 * tensor.pj / fma.pj)
     if saves > 0:
         name = COUNTS[word].label.removeprefix("Tensor ")
-        yield Try(f"multiply on tensor cores, in {name}, if accurate enough", saves)
+        yield Try(f"multiply on tensor cores, in {name}{_IF_ACCURATE}", saves)
 
 
 def _fused(view: View) -> Iterator[Try]:
@@ -462,9 +477,12 @@ def _fewer_bytes(view: View) -> Iterator[Try]:
         low, high = _ends(view, group, saves) or (saves, saves)
         left, why = _least_left(view, group)
         gone_j = float(np.dot(view.joules_by_kernel(group), np.subtract(1, left))) * high / saves
+        fewer, other_j = [group], _of_narrower_bytes_j(view.kernels) - (1 - _NARROWED) * amount.value
+        if why == _NARROWER_TYPES and other_j < (1 - _NARROWED) * amount.value and not view.nouns.is_of_cpu:
+            fewer, gone_j = [*CACHED], gone_j + other_j  # they halve what every level moves
         least_j, _ = _by_time(view, view.kernels, {group: 1 - TENTH})
-        most_j, time = _by_time(view, view.kernels, *_with_its_way(view, group, [1 - TENTH] * len(left)))
-        most_of_all_j, _ = _by_time(view, view.kernels, *_with_its_way(view, group, left))
+        most_j, time = _by_time(view, view.kernels, *_with_its_way([group], view, [1 - TENTH] * len(left)))
+        most_of_all_j, _ = _by_time(view, view.kernels, *_with_its_way(fewer, view, left))
         for answer in view.document.what_if or ():
             is_it = answer.question == f"{group}=-20%" and not time and not view.is_modelled
             if is_it and answer.change_share and answer.time_share and not _is_held_elsewhere(view, group):
@@ -474,18 +492,20 @@ def _fewer_bytes(view: View) -> Iterator[Try]:
                 least_j = most_j * _is_near_the_roofline(view)
                 most_of_all_j = most_j * gone_j / high
         time = time.replace(", ", f", {when(least_j < most_j, 'up to ')}", 1)
-        ends = (low + least_j, high + most_j)
+        # Where a price is above its middle, so is the total that shares are of.
+        most_share = _everything(view)[0] * (1 - min(left))
+        low, high = (min(end, TENTH * _everything(view)[0]) for end in (low + least_j, high + most_j))
         how = "; ".join(filter(None, [_mostly_in(view, group), _remedy(view, group)]))
         act = f"move fewer {view.in_prose(group)} bytes{bracketed(how)}"
-        change = Try(act, sum(ends) / 2, ends, time, each="fewer")
+        change = Try(act, (low + high) / 2, (low, high), time, each="fewer")
         if why and (group == "dram" or least_j == most_j):
-            change = replace(change, most=min(gone_j + most_of_all_j, _everything(view)[0]), why=why)
+            change = replace(change, most=min(gone_j + most_of_all_j, most_share), why=why)
         yield change
 
 
-def _with_its_way(view: View, group: str, left: Sequence[float]) -> list[dict[str, float]]:
+def _with_its_way(fewer: Sequence[str], view: View, left: Sequence[float]) -> list[dict[str, float]]:
     """The work left of each kernel's units: where L1's is not told, that of multiprocessors may be the way to it."""
-    units = [(group, *["sm"] * (group == "l1" and "l1" not in busy(kernel))) for kernel in view.kernels]
+    units = [(*fewer, *["sm"] * ("l1" in fewer and "l1" not in busy(kernel))) for kernel in view.kernels]
     return [dict.fromkeys(each, share) for each, share in zip(units, left, strict=True)]
 
 
@@ -502,7 +522,7 @@ def _least_left(view: View, group: str) -> tuple[list[float], str]:
     if not _is_closed(view, group):  # how the tiles of a library follow each other is its own
         left = [least_bytes(view, kernel) / of for kernel, of in zip(view.kernels, moved, strict=True)]
     joules = view.joules_by_kernel(group)
-    why = "with types half as wide"
+    why = _NARROWER_TYPES
     if left[max(range(len(joules)), key=joules.__getitem__)]:
         why = "with each operand moved once"
     return [min(share or _NARROWED, 1.0) for share in left], why

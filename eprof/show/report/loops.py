@@ -10,7 +10,7 @@ from eprof.base.vocabulary import CPU
 from eprof.profile import schema
 from eprof.show.report.change import TENTH, Try
 from eprof.show.report.first_screen import MOSTLY_INTEGER
-from eprof.show.report.view import View
+from eprof.show.report.view import PAST_L2, View
 from eprof.show.report.waiting import NEAR
 from eprof.show.words.badges import ASSUMED, SIMULATED
 from eprof.show.words.numbers import percent, plain, quantity
@@ -250,7 +250,7 @@ def _at_the_peak(view: View, kernels: Sequence[schema.Kernel], first: schema.Ker
 def _waits(view: View, kernels: Sequence[schema.Kernel], joules: float) -> Try:
     """What functions with few instructions a cycle may do, whose cycles take `joules`: by the bytes that leave L2."""
     told = f"{plain(_a_cycle(kernels))} instructions a cycle"
-    passed = sum(view.summed(kernel, ("l3", "l3_read", "l3_write")).or_zero for kernel in kernels)
+    passed = sum(view.summed(kernel, PAST_L2).or_zero for kernel in kernels)
     if _WAIT * passed < _HELD * sum(_number(kernel.counts, "core_active") for kernel in kernels):
         return Try(f"wait less for memory and branches ({told})", TENTH * joules, each="fewer cycles")
     where = when(len(view.kernels) > 1, f", most in {view.label(max(kernels, key=_cycles_j))}")

@@ -36,6 +36,7 @@ Priced = Entry | schema.Operator
 FLOPS = {name: count.flops for name, count in COUNTS.items() if count.flops}
 FAMILY_OF = {count.group: count.family for count in COUNTS.values()} | {CONSTANT: CONSTANT}
 DRAM = ("dram_read", "dram_write", "dram")
+PAST_L2 = ("l3_read", "l3_write", "l3")
 _PROSE = {
     "constant": "constant power",
     "tensor": "tensor cores",
@@ -48,7 +49,7 @@ _PROSE = {
 }
 _ALIKE = 1.1  # without intervals, one part is surely the larger from here on
 _OF_AMD = pattern(r"\b(AMD|Radeon|Instinct)\b")
-WORTH_IT = 0.05  # of the kernels' time: gaps between them, or copies, that take so much
+WORTH_IT = 0.03  # of the kernels' time: gaps between them, or copies, that take so much
 _ONCE_EACH = {"retired": "instructions", "core_active": "core cycles"}
 # Of the group of other instructions, where no class of them but these is priced.
 _OTHER = {
@@ -156,15 +157,41 @@ class View:
         return above_of(self.document)
 
     @cached_property
-    def idle_j(self) -> float:
-        """What the GPU takes while no kernel of a trace runs, where a report tells it; no total of the profile has it.
+    def still_s(self) -> float:
+        """How long no kernel ran, in gaps and while copies did before and after; 0 where that is not worth a word.
 
-        A meter's total has it already.
+        Nor where a meter gave the total, which has it already.
         """
         gaps = self.document.gaps or None
-        if gaps is None or self.to_meter or (gaps.time_s or 0.0) < WORTH_IT * (self.time.value or math.inf):
+        if gaps is None or self.to_meter:
             return 0.0
-        return gaps.energy_j or 0.0
+        still_s = (gaps.time_s or 0.0) + max(gaps.lasting_s - gaps.copied_s, 0.0)
+        return still_s * (still_s >= WORTH_IT * (self.time.value or math.inf))
+
+    @cached_property
+    def idle_j(self) -> float:
+        """What the GPU takes in `still_s`, where a report tells it; no total of the profile has it."""
+        gaps, power = self.document.gaps or None, self.constant_w
+        if gaps is not None and gaps.time_s:
+            power = (gaps.energy_j or 0.0) / gaps.time_s
+        return self.still_s * (power or 0.0)
+
+    @cached_property
+    def whole(self) -> float:
+        """What shares of the first screen are of: what kernels take, and what passes while none runs; in J, else s."""
+        beside = {"total": self.idle_j, "time": self.still_s}.get(self.measure, 0.0)
+        if self.to_meter is not None:
+            beside = self.to_meter.idle_j
+        return self.ranked(self.document).or_zero + beside
+
+    @property
+    def comes_again(self) -> float:
+        """The whole of the profile without what a trace tells to pass before first launches, which is paid once."""
+        gaps = self.document.gaps or None
+        if gaps is None or gaps.calls or not self.still_s:
+            return self.whole
+        beside = self.whole - self.ranked(self.document).or_zero
+        return self.whole - beside * gaps.first_s / self.still_s
 
     @property
     def is_of_amd(self) -> bool:

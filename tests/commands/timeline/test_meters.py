@@ -11,8 +11,8 @@ import pytest
 from eprof.base.errors import EprofError
 from eprof.base.resources import folder
 from eprof.cli import main
-from eprof.collect.meters import components
-from eprof.collect.meters.source import Component
+from eprof.collect.meters import sensors
+from eprof.collect.meters.meter import Component
 from eprof.lab.power import logs as power
 from eprof.lab.power.meters import known
 
@@ -357,7 +357,7 @@ def test_a_sensor_that_gives_no_answer_leaves_its_cell_empty(answer, cell):
             raise answer
         return answer
 
-    assert components._cell(Component("gpu0", "W", read)) == cell
+    assert sensors._cell(Component("gpu0", "W", read)) == cell
 
 
 def test_a_table_of_watts_within_a_long_report_is_no_power_log(tmp_path):
