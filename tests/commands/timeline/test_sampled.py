@@ -163,7 +163,11 @@ def test_percent_is_told_from_shares():
 @pytest.mark.parametrize(
     ("text", "arguments", "said"),
     [
-        (dmon(IDLE).replace("TOTEC", "OTHER"), ["--costs", COSTS], "nothing in the log says how often it read; say so with `eprof timeline "),
+        (
+            dmon(IDLE).replace("TOTEC", "OTHER"),
+            ["--costs", COSTS],
+            "nothing in the log says how often it read; say so with `eprof timeline ",
+        ),
         ("time_s,gpu_w\n0,1\n1,2\n2,3\n", ["--costs", COSTS], "--costs prices sampled activity"),
         (dmon(IDLE), ["--costs", "nonsense"], "There is no cost table `nonsense`"),
         (dmon(IDLE).replace("GPU 0", "GPU-I 0"), [], "no power over time"),
