@@ -48,10 +48,9 @@ def _figures(document: Timeline) -> Iterator[Figure]:
 
 
 def _sections(document: Timeline) -> Iterator[Section]:
-    legend = (
-        "Power of each component as its meter saw it, from zero; dashed: idle or base power. Below, when functions "
-        "ran, the outer ones first, each with the joules of all that ran in it."
-    )
+    legend = "Power of each component as its meter saw it, from zero; dashed: idle or base power."
+    if document.functions:
+        legend += " Below, when functions ran, the outer ones first, each with the joules of all that ran in it."
     colours: list[Markup] = []
     if document.splits:
         named = Markup('<li><i class="swatch s-{}"></i>{}</li>')
