@@ -201,6 +201,12 @@ def made_for(kernels: Iterable[str]) -> tuple[float, float]:
     return least, below
 
 
+def remedy_of(function: str) -> str:
+    """What spares a program the work of a function of the C library or of C++'s; "" of others."""
+    rows = Document.read(resources.folder("counters") / "names.toml").root["spared"].entries()
+    return next((row["by"].text() for row in rows if re.search(row["pattern"].text(), function)), "")
+
+
 @lru_cache(maxsize=1 << 14)
 def library_of(name: str) -> str:
     """The library that a kernel is of, as its label names it ("cublas", "cutlass"); empty if it is of none."""

@@ -43,6 +43,8 @@ from eprof.profile.device import Device, device_of
 from eprof.profile.priced import Energy, beside, in_order
 from eprof.profilers import signs_of
 
+_NAMED = 4  # definitions that may be those of a CPU
+
 
 class Counted(Brief, Struct, frozen=True, eq=False):
     """One device's launches with the definition that reads them."""
@@ -614,8 +616,11 @@ def _unused(definition: Definition, counter_names: Sequence[str], profiler: str)
     uses = {each.capabilities[0]: len(unused & each.counted) for each in of_profiler}
     most = max(uses.values())
     best = [capability for capability, number in uses.items() if number == most > 0]
+    # Of many those far apart come first, as of x86 and Arm.
+    step = -(-len(best) // _NAMED)
+    best = [each for start in range(step) for each in best[start::step]]
     names = few([f"`{name}`" for name in sorted(unused)], 3, "events")
-    remedy = phrase(" If this CPU is such a one, --capability uses most of it: {}.", few(best, 4))
+    remedy = phrase(" If this CPU is such a one, --capability uses most of it: {}.", few(best, _NAMED))
     yield f"Counted, and not used with {definition.name}: {names}.{remedy}"
 
 

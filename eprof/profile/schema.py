@@ -190,6 +190,14 @@ class Line(Struct):
     counts: dict[str, Count]
 
 
+class Caller(Struct):
+    """A function of the program beneath which a share of a library's function ran, most at a line ("mm.c:12")."""
+
+    name: str
+    place: str | None
+    share: float
+
+
 class Cause(Struct):
     """A part of the energy: groups of counts together, their share of what was counted, and its interval."""
 
@@ -213,10 +221,11 @@ class Kernel(Struct, kw_only=True):
     """One kernel on one device. interval_j: of its total energy; by_time_j: what metered energy, by time, would be.
 
     inclusive_j: with all that it calls, where the log tells who calls whom; an estimate (docs/running.md). lines: those
-    that take most, where the log tells lines. held: as `costs.held`, where its board's limit binds it. signs: what
-    tells why it waits, in shares: "occupancy", and what `counts.definition.SHARES` names. And the "blocks" of a launch,
-    the "threads" of a block, in the mean, and the GPU's "multiprocessors". launch_s: the mean time of a launch in the
-    run in which that is shortest, and longest, where runs differ much.
+    that take most, where the log tells lines. callers: of a library's function, the program's own. held: as
+    `costs.held`, where its board's limit binds it. signs: what tells why it waits, in shares: "occupancy", and what
+    `counts.definition.SHARES` names. And the "blocks" of a launch, the "threads" of a block, in the mean, and the GPU's
+    "multiprocessors". launch_s: the mean time of a launch in the run in which that is shortest, and longest, where runs
+    differ much.
     """
 
     name: str
@@ -236,6 +245,7 @@ class Kernel(Struct, kw_only=True):
     inclusive_j: float | None | UnsetType = UNSET
     inclusive_marks: Marks | UnsetType = UNSET
     lines: list[Line] | UnsetType = UNSET
+    callers: list[Caller] | UnsetType = UNSET
     causes: Causes | UnsetType = UNSET
     signs: dict[str, float] | UnsetType = UNSET
     launch_s: list[float] | UnsetType = UNSET

@@ -221,7 +221,7 @@ def test_what_the_cpu_did_is_told_and_what_a_start_takes_is_no_saving():
     assert "no kernel ran for 659\u202fms (644\u202fms in IO)" in headline(view).lead
     assert "644\u202fms in IO: do it less often, or beside kernels): saves up to 12.9" in what_to_try(view).text
     view = view_of("traces", "kineto", "tracelens-h100-bert-small.json.gz")
-    graphs = "launch in CUDA graphs (52 gaps between kernels, 47.6\u202fµs each; theirs are some 1.5 µs)"
+    graphs = "launch in CUDA graphs (52 gaps between kernels, 47.6\u202fµs each; theirs, assumed, 1.5 µs)"
     assert what_to_try(view).text.startswith(graphs)
     for prices, still_ms in (({}, 192), ({"metered_j": 60.0}, 188)):  # with copies, or of gaps where a meter has them
         view = view_of("traces", "nsys", "flame-torch-ex.sqlite", **prices)
@@ -323,3 +323,14 @@ def test_shares_of_the_first_screen_are_of_kernels_and_of_the_time_without(name)
 def test_captures_of_nsys_in_one_file_are_runs():
     assert logs.read(FLAME / "ayushos-vectoradd-nsys-stats.md").runs == 5
     assert logs.read(FLAME / "yktian-paddle-gcn-nsys-stats.txt").runs == 1
+
+
+@needs_data
+def test_the_command_that_counts_is_of_the_program_and_of_few_launches():
+    many = what_to_try(view_of("nvprof", "titan-xp-gpu-summary-type-column-api-unified-memory.csv")).text
+    assert many.endswith("`eprof run -k regex:cuda_compute_flux ./euler3d_adapt ../../data/cfd/fvcorr.domn.097K`")
+    assert "--log-file counts.csv ./jacobi`" in what_to_try(view_of("nvprof", "k20c-gpu-trace.csv")).text
+    report = what_to_try(view_of("ncu-modern", "rtx3070-scan.ncu-rep")).text
+    assert report.endswith("count the rest with `eprof run PROGRAM`"), "a report has all that was counted"
+    traced = what_to_try(view_of("traces", "nsys", "pipit-saxpy-mpi-rank0.sqlite")).text
+    assert traced.endswith("counts.csv PROGRAM`"), "a name alone may lack its arguments"

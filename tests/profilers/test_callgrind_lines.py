@@ -436,6 +436,8 @@ def test_whatever_a_part_says_no_count_is_lost(frame):
         ("/usr/lib/libpython3.11.so.1.0", "Python"),
         ("/usr/bin/python3.11", "Python"),
         ("/usr/lib/x86_64-linux-gnu/libm.so.6", "C math library"),
+        ("/usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30", "libstdc++"),
+        ("/lib64/libgomp-plugin.so.1", "OpenMP"),
         ("/home/me/libmine.so", "libmine.so"),
     ],
 )

@@ -301,6 +301,32 @@ def test_what_was_counted_and_not_used_is_not_called_uncounted(eprof_command, tm
     assert "Of what was counted, only time was used." in said and "Nothing but time" not in said
 
 
+def test_a_run_without_a_time_took_no_longer_than_its_counters_of_all_cpus(eprof_command, tmp_path):
+    rows = (f"N{node},1,{node + 1}00.5,MiB,uncore_imc/cas_count_read/,{12 + node}074958183,100.00,," for node in (0, 1))
+    (tmp_path / "nodes.csv").write_text("\n".join(rows) + "\n")
+    said = " ".join(eprof_command("report", "nodes.csv").stdout.split())
+    assert "system wide" in said and "The run took at most 12.1 s, as long as its counters counted." in said
+
+
+def test_a_machine_that_hardly_works_has_nothing_to_change_and_its_power_is_assumed(eprof_command, tmp_path):
+    said = of_perf(eprof_command, tmp_path, "  9,000,000 instructions", "  20,000,000 cycles")
+    assert "Try nothing here, where hardly anything worked;" in said
+    assert "Its 97.1 W are assumed: whole sockets draw 14 to 176 W." in said
+
+
+def test_what_only_the_kernel_counted_was_asked_for_alone(eprof_command, tmp_path):
+    (tmp_path / "stat.csv").write_text("9972,,page-faults,203129220,100.00,,\n32,,cs,203129220,100.00,,\n")
+    said = eprof_command("report", "stat.csv").stderr
+    assert "only `page-faults`, `cs` were asked for" in said and "virtual machines" not in said
+
+
+def test_capabilities_that_are_named_are_not_all_of_one_kind(eprof_command, tmp_path):
+    tried(eprof_command, tmp_path, {"cycles": 80, "instructions": 140, "l1-dcache-load-misses": 1})
+    said = " ".join(eprof_command("report", tmp_path / "perf.txt", "-v").stdout.split())
+    named = re.search(r"--capability uses most of it: ([^.]*)\.", said)[1]
+    assert "neoverse" in named and "lake" in named
+
+
 def test_a_table_of_measured_runs_is_sent_to_fit(eprof_command, tmp_path):
     runs = tmp_path / "runs.csv"
     columns = "benchmark,cluster,ranks,sockets_seen,time_s_mean,core_cycles,instructions,pkg_j,fp64_scalar_inst"

@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -116,13 +117,15 @@ def document(
     old_s, new_s = (finite(grid.number[:, TIME].sum()) for _, grid in changes.sides)
     is_bound = any((grid.state[:, TIME] == LOWER).any() for _, grid in changes.sides)
     speedup = None if is_bound else ratio(old_s, new_s)  # of lower bounds no quotient is known
-    # Where constant energy is not in the comparison, the powers are not compared.
-    powerup = ratio(speedup, answer["greenup"]) if changes.compared[:, TIME].all() else None
+    # Of a part of the energy there is no power.
+    is_whole = changes.compared[:, TIME].all() and not changes.uncompared.any()
+    powerup = ratio(speedup, answer["greenup"]) if is_whole else None
     model = reading(old, new)
     same_inputs = bool(old.origins) and old.origins == new.origins
     same = ["OLD and NEW are made from the same logs."] * same_inputs
     left_out, lost = uncompared(changes), unknown(changes)
     old_j, new_j = (changes.known_j(grid) for _, grid in changes.sides)
+    folders = int(not same_inputs and _name(old) == _name(new))
 
     above_constant: schema.AboveConstant | UnsetType = UNSET
     if changes.has_energy and changes.is_modelled:
@@ -144,8 +147,8 @@ def document(
         created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         command_line=list(command_line),
         by=list(by) or UNSET,
-        old=side_of(old, old_j),
-        new=side_of(new, new_j),
+        old=side_of(old, old_j, _name(old, folders)),
+        new=side_of(new, new_j, _name(new, folders)),
         intervals=mapped(lambda refits: refits.document, spread.refits),
         change_time_s=less(new_s, old_s),
         speedup=speedup,
@@ -205,7 +208,7 @@ def _constant_ends(side: Variant) -> schema.Range:
     return [math.fsum(fastest.tolist()), math.fsum(joules.tolist())]
 
 
-def side_of(variant: Variant, compared_j: float | None) -> schema.Side:
+def side_of(variant: Variant, compared_j: float | None, name: str) -> schema.Side:
     """One side in the document of a difference. compared_j: its part of the energy that the change is of."""
     profile, mean = variant.first.profile, variant.mean
     measured_j = ratio(math.fsum(variant.measured), len(variant.measured))
@@ -234,7 +237,7 @@ def side_of(variant: Variant, compared_j: float | None) -> schema.Side:
     ]
     return schema.Side(
         title=profile.title,
-        name=_name(variant),
+        name=name,
         inputs=[
             schema.Log(path=log.path, format=log.format, sha256=log.sha256, command=log.command)
             for repeat in variant.energies
@@ -268,13 +271,16 @@ def side_of(variant: Variant, compared_j: float | None) -> schema.Side:
     )
 
 
-def _name(variant: Variant) -> str:
-    """What the document calls a side: its run directory or its log, with how many more there are."""
+def _name(variant: Variant, folders: int = 0) -> str:
+    """What the document calls a side: its run directory or its log, with how many more there are.
+
+    folders: how many of those that it lies in belong to the name.
+    """
     profile = variant.first.profile
     paths = [log.path for log in profile.logs]
     if profile.priced_as is not None and profile.priced_as.path.suffix == ".json":  # a report that was read back
         paths = [str(profile.priced_as.path)]
-    first = profile.run.path.name if profile.run is not None else paths[0].rstrip("/").rpartition("/")[2]
+    first = "/".join(Path(profile.run.path if profile.run is not None else paths[0]).parts[-1 - folders :])
     if len(variant.energies) > 1 or profile.run is not None:
         return few([first] * len(variant.energies), 1)
     return few([first, *paths[1:]], 1)

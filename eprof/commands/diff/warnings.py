@@ -4,6 +4,7 @@ import math
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePath
 
 import numpy as np
 
@@ -107,7 +108,7 @@ def unlike(changes: Changes) -> list[Unlike]:
     pairs = [
         ("repeats", *_repeats(changes)),
         ("counters", few(_other_formulas(changes), 2), ""),
-        ("arguments", *_apart(_words(old), _words(new))),
+        *_commands(_words(old), _words(new)),
         *((what, before[what], after[what]) for what in before if what in after),
         ("clocks", *_clocks(old, new)),
         ("environment", *_apart(_environment(old), _environment(new))),
@@ -159,17 +160,24 @@ def _other_formulas(changes: Changes) -> list[str]:
     return differ
 
 
-def _words(side: Side) -> list[str] | None:
-    """The arguments of a side's program; None where nothing tells, or its repeats had several."""
+def _commands(old: list[str], new: list[str]) -> Iterator[tuple[str, str, str]]:
+    """The programs and their arguments, where both sides tell theirs."""
+    if old and new:
+        yield "program", PurePath(old[0]).name, PurePath(new[0]).name
+        yield "arguments", *_apart(old[1:], new[1:])
+
+
+def _words(side: Side) -> list[str]:
+    """The command of a side's program, word by word; none where nothing tells, or its repeats had several."""
     commands = {log.command for energy in side.energies for log in energy.profile.logs}
     commands = {energy.profile.run.command for energy in side.energies if energy.profile.run} or commands
     command = commands.pop()
     if commands or not command:
-        return None
+        return []
     try:
-        return shlex.split(command)[1:]
+        return shlex.split(command)
     except ValueError:
-        return command.split()[1:]
+        return command.split()
 
 
 def _environment(side: Side) -> list[str] | None:

@@ -31,6 +31,7 @@ _SAME_WORK = 0.01
 _ALMOST = 5e-4  # rounds to 0.0 %
 _TENTH = 0.1  # from here on "12 times less" says more than "92 % less"
 _OTHER_WORK = 1.5  # times the flops, or fewer: a compiler alone changes less
+_BUSIER = 5.0  # times the core cycles a second, from which on the idler side tells what is drawn without work
 _WORTH_IT = 0.05  # of the kernels' time: copies that changed by so much
 _PRICES = {"setting": ", other setting", "cost": ", other price", "meter": ", by the meter"}
 _UNITS = {"clocks": " MHz", "setting": " MHz"}
@@ -90,10 +91,14 @@ def headline(document: Document) -> Headline:
     old_to_new = f"{_size(document, change_j)}, {_basis_of_difference(document)}: {_from_to(document)}"
     text = f"{scope}NEW uses {old_to_new}."
     if test is not None and not test.shown:
+        share = bracketed(mapped(percent, mapped(abs, document.change_share)) or "")
         text = (
             f"No difference can be shown: the means of {test.old.n} and {test.new.n} runs differ by "
-            f"{quantity(change_j, 'J')}{bracketed(_share(document))}, with a 95 % interval {_interval(test, 'J')}."
+            f"{quantity(change_j, 'J')}{share}, with a 95 % interval {_interval(test, 'J')}."
         )
+        counts = [change for change in _count_changes(document) if "the same" not in change]
+        if counts and not document.rests_on_time:
+            text += f" In counts NEW {listed(counts)}."
     elif document.rests_on_time:
         equal = "what both sides count is" if document.partial else "the counts are"
         text = (
@@ -134,11 +139,7 @@ def _without_prices(document: Document) -> Headline:
         doubt = when(test is not None and not test.shown, ", no more than repeats differ by chance")
         both = [f"{quantity(old_j, 'J')} → {quantity(new_j, 'J')}{doubt}", *_time_change(document, "")]
         text = f"NEW uses {_times(new_j / old_j, 'less', 'the same')} energy, measured: {', '.join(both)}."
-        if document.old.time_s and document.new.time_s:
-            text += (
-                f" That is {quantity(old_j / document.old.time_s, 'W')} → {quantity(new_j / document.new.time_s, 'W')}."
-            )
-        return Headline(text)
+        return Headline(" ".join(filter(None, [text, _idle_and_work(document, old_j, new_j)])))
     changes = [*_time_change(document, "takes "), *_count_changes(document)]
     text = "Energy is not compared"
     if document.old.prices and document.new.prices:
@@ -148,6 +149,31 @@ def _without_prices(document: Document) -> Headline:
     if changes:
         text += f"; NEW {listed(changes)}"
     return Headline(f"{text}.", _unpriced(document))
+
+
+def _idle_and_work(document: Document, old_j: float, new_j: float) -> str:
+    """What measured joules of one machine are at work and without, where one side's cores were hardly busy.
+
+    A line through the powers of both over their active cycles a second: its beginning is the power without any.
+    """
+    cycles, times = document.counts.get("core_active"), (document.old.time_s, document.new.time_s)
+    if cycles is None or not (cycles.old and cycles.new and times[0] and times[1]):
+        return ""
+    watts = old_j / times[0], new_j / times[1]
+    rates = cycles.old / times[0], cycles.new / times[1]
+    text = f"That is {quantity(watts[0], 'W')} → {quantity(watts[1], 'W')}"
+    idler, busier = sorted((0, 1), key=rates.__getitem__)
+    if rates[busier] < _BUSIER * rates[idler]:
+        return f"{text}."
+    each_j = (watts[busier] - watts[idler]) / (rates[busier] - rates[idler])
+    idle_w = watts[idler] - each_j * rates[idler]
+    if each_j <= 0 or idle_w <= 0:
+        return f"{text}."
+    share = percent(idle_w / watts[busier])
+    return (
+        f"{text}: on one machine {quantity(idle_w, 'W')} without work ({share} of the joules of "
+        f"{('OLD', 'NEW')[busier]}), and {quantity(each_j, 'J')} for each core cycle with all that goes with it."
+    )
 
 
 def _unpriced(document: Document) -> str:
@@ -322,10 +348,6 @@ def _basis_of_difference(document: Document) -> str:
 def above_constant(document: Document) -> str:
     """Which energy a sentence on the difference is about, where time is a model."""
     return when(document.above_constant, " above constant power")
-
-
-def _share(document: Document) -> str:
-    return mapped(percent, mapped(abs, document.change_share)) or ""
 
 
 def _interval(test: Test, unit: str) -> str:
@@ -531,21 +553,14 @@ def unlike(document: Document) -> str:
         del texts["launches"]
     work = _work_factor(document)
     if work is not None:
-        words, is_same = _work(*work), abs(work[1] - 1) < _SAME_WORK
+        is_same = abs(work[1] - 1) < _SAME_WORK
+        words = f"{'as many' if is_same else _times(work[1], 'fewer')} {work[0]}"
         is_other = work[1] * _OTHER_WORK <= 1 or work[1] >= _OTHER_WORK
         if "arguments" in texts:
             texts["arguments"] += bracketed(words + when(not is_same, ": not the same work"))
         elif document.nouns.is_of_cpu and is_other and work[0] == "flops":
             texts = {"work": f"{words} (other work, or another algorithm)"} | texts
     return phrase("Not the same: {}.", "; ".join(texts.values()))
-
-
-def _work(noun: str, factor: float) -> str:
-    if abs(factor - 1) < _SAME_WORK:
-        return f"as many {noun}"
-    if factor == 0:
-        return f"no {noun}"
-    return f"{plain(1 / factor)} times fewer {noun}" if factor < 1 else f"{plain(factor)} times the {noun}"
 
 
 def _work_factor(document: Document) -> tuple[str, float] | None:

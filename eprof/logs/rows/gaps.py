@@ -20,9 +20,11 @@ _LONGEST = 1000  # gaps of which a trace is asked what the CPU did meanwhile
 _COUNTER = pattern(r"(?<=[^\s#:_=-])[\s#:_=-]+\d{1,18}$")
 _MOST = 0.8  # of a gap, that what explains it covers
 _MOST_TOLD = 5
-_LAUNCH_NS = 10_000  # about what a launch takes: shorter gaps need no other cause
+_LAUNCH_NS = 10_000  # about what a launch takes, assumed: shorter gaps need no other cause
 _LONGEST_NS = 1 << 60
-_SHORT_NS = 100_000  # what the CPU's next launch takes at most, through a framework too: longer gaps have another cause
+_SHORT_NS = (
+    100_000  # what the CPU's next launch takes at most, through a framework too, assumed: longer gaps wait longer
+)
 _WAY = pattern(r"\b(?:([HDAP])to([HDAP])|(H|D)(?:ost|evice)-to-(H|D)(?:ost|evice)|(P)eer-to-(P)eer)\b")
 _MEMORY = pattern(r"\b(pageable|pinned|unified|managed)\b")
 

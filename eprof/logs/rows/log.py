@@ -226,16 +226,20 @@ def _mean(clocks: Iterable[tuple[float | None, float]]) -> float | None:
 class Calls(Struct, frozen=True, eq=False):
     """Calls between the kernels of a log, which are functions; all columns (n_calls,).
 
-    beneath: the instructions that ran in the callee, and in all that it called, for that caller.
+    beneath: the instructions that ran in the callee, and in all that it called, for that caller. places: the source
+    lines that called ("mm.c:12"; "": not told). libraries: of functions that are of a library, by their names.
     """
 
     caller: Names
     callee: Names
     beneath: Floats
+    places: Names
+    libraries: dict[str, str]
 
-    def each(self) -> Iterator[tuple[str, str, float]]:
-        """The calls in a log one by one: caller, callee and what ran beneath."""
-        return zip(self.caller.texts().tolist(), self.callee.texts().tolist(), self.beneath.tolist(), strict=True)
+    def each(self) -> Iterator[tuple[str, str, float, str]]:
+        """The calls in a log one by one: caller, callee, what ran beneath, and the line that called."""
+        callers, callees, places = (names.texts().tolist() for names in (self.caller, self.callee, self.places))
+        return zip(callers, callees, self.beneath.tolist(), places, strict=True)
 
 
 class Shape(Struct, frozen=True):

@@ -490,12 +490,16 @@ def _operations(file: str) -> dict[int, str]:
 
 @functools.cache
 def library(path: str) -> str:
-    """What the library of an object file is called: "OpenBLAS", "numpy", "C library"."""
+    """What the library of an object file is called: "OpenBLAS", "numpy", "C library"; else as the file is."""
     for known in Document.read(folder("counters") / "callgrind" / "libraries.toml").data["library"]:
-        match = re.search(known["match"], path)
-        if match:
+        if match := re.search(known["match"], path):
             return str(known.get("name") or match["name"])
     return Path(path).name
+
+
+def is_of_library(path: str) -> bool:
+    """Whether an object file is a library that is known by name, or one of the system's: not the user's own code."""
+    return library(path) != Path(path).name
 
 
 if __name__ == "__main__":

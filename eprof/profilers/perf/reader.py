@@ -29,6 +29,7 @@ from eprof.logs.rows.log import (
     COUNT,
     INTERVAL,
     JOULE,
+    ON_TOTALS,
     OTHER,
     PERCENT,
     SOCKETS,
@@ -325,6 +326,7 @@ _EXAMPLES = 3
 _INSTRUCTIONS = ("instructions", "inst_retired.any", "ex_ret_instr")
 # Of a socket or a node, where every unit counts; behind it stands how many CPUs the row is of.
 _SOCKET = pattern(r"((?:socket|node)?[SN][0-9]+)(?:[^\w-][0-9]*)*")
+_PLACE = pattern(r"CPU[0-9]|[SND][0-9]|(?:cpu|core|socket|die|node)[0-9]")
 _OF_ALL = 1e-4  # a clock this near to a whole number of CPUs runs on all of them
 _ALL, _RAN_OVER = 100.0, -1.0  # shares of the time, and what stands there where a counter ran over
 
@@ -442,7 +444,7 @@ def read(
             begin_s = seconds(time or "0")
     totals = [total for row in rows for total in (*row.events.values(), *row.joules.values())]
     if all(math.isnan(total.value) for total in totals):
-        raise LogError(f"{source.path}: {_nothing(rows)}")
+        raise LogError(f"{source.path}: {_nothing(runs, rows)}")
     commands = {run.command for run in runs} - {None, SYSTEM}
     return source.log(
         [_table(rows, keep, is_cut)],
@@ -467,6 +469,7 @@ def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> list[_
     # Where perf names no command: with `-a` its clock runs on all CPUs, idle or not.
     clocks = [run.number(row.cpus) for row in run.of(CPU_CLOCK) if row.cpus]
     is_of_all = any(cpus > 1.5 and abs(cpus / round(cpus) - 1) < _OF_ALL for cpus in clocks)
+    is_of_all |= any(_PLACE.match(row.place) for row in run.rows)  # perf splits nothing else by them
     unnamed = SYSTEM if is_of_all else WHOLE_PROGRAM
     time_s = run.time_s - begin_s
     intervals = len({row.time for row in run.rows})
@@ -540,18 +543,19 @@ def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) 
     return Table(KIND, table_rows, counters, units, events, lacks_rows=is_cut)
 
 
-def _nothing(rows: Sequence[_Counted]) -> str:
+def _nothing(runs: Sequence[Run], rows: Sequence[_Counted]) -> str:
     names = [f"`{name}`" for row in rows for name in row.events]
-    what = "no event is in it"
-    if names:
-        what = f"{few(list(dict.fromkeys(names)), _EXAMPLES)} could not be counted"
     program = next((row.kernel for row in rows if row.kernel not in (WHOLE_PROGRAM, SYSTEM)), "PROGRAM")
+    callgrind = f"`eprof run --profiler callgrind {program}`"
+    what = f"{few(list(dict.fromkeys(names)), _EXAMPLES)} could not be counted, as in virtual machines without counters"
+    remedy = f"{callgrind}, or on a machine with counters"
+    if not names:
+        events = dict.fromkeys(f"`{row.event}`" for run in runs for row in run.rows)
+        what = f"only {few(list(events), _EXAMPLES)} {when(len(events) == 1, 'was') or 'were'} asked for"
+        remedy = f"`perf stat -e cycles,instructions {program}`; where these cannot be counted, {callgrind}"
     times = [row.time_s for row in rows if not math.isnan(row.time_s)]
     told = when(times, f"; it tells only that the run took {sum(times):.6g} s")
-    return (
-        f"perf counted nothing of the processor ({what}), as in virtual machines without counters{told}; count with "
-        f"`eprof run --profiler callgrind {program}`, or on a machine with counters"
-    )
+    return f"perf counted nothing of the processor ({what}){told}; count with {remedy}"
 
 
 def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] | None) -> Iterator[str]:
@@ -560,6 +564,10 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
         known = dict.fromkeys(name for name, total, _ in events if not math.isnan(total.value))
         yield from filter(None, [unused_note(known, keep)])
     cells = [row for run in runs for row in run.rows]
+    # What counted on all CPUs, or of none, counted as long as the run took, each unit of it.
+    ran_ns = [float(row.runtime_ns) for row in cells if row.runtime_ns and row.running == _WHOLE]
+    if ran_ns and all(row.kernel == SYSTEM and math.isnan(row.time_s) for row in rows):
+        yield f"{ON_TOTALS}the run took at most {min(ran_ns) / 1e9:.3g} s, as long as its counters counted"
     scaled = [name for name, total, _ in events if 0 < total.running < _ALL]
     lost = [name for name, total, _ in events if math.isnan(total.value)]
     lacking = [name for name, total, row in events if row.lacks(total) and name not in lost]

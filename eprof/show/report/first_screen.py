@@ -124,9 +124,11 @@ def _number_shown(view: View, entries: Sequence[Entry], most: int) -> int:
 
 
 def _cause_text(view: View, entry: Entry) -> str:
-    """The cause of most of an entry's energy, behind the source line that has most of it, where one is told."""
+    """The cause of most of an entry's energy, behind the line that has most of it, or that calls it of a library."""
     place = ""
-    if isinstance(entry, schema.Kernel) and entry.lines:
+    if isinstance(entry, schema.Kernel) and entry.callers:
+        place = view.called_by(entry)
+    elif isinstance(entry, schema.Kernel) and entry.lines:
         hottest = entry.lines[0]
         is_hot = (hottest.above_constant_j or 0.0) >= _HOTTEST * above_of(entry).or_zero
         place = when(is_hot, hottest.place)

@@ -18,7 +18,7 @@ _MUCH = 0.2  # of all gaps: the longest, where it is worth a name
 _MOSTLY = 0.5  # of the gaps: what explains so much of them
 _NEARLY_ALL = 0.95  # of a time: what is so much of it needs no number of its own
 _LONGEST_NAME = 30  # of what the CPU did
-_GRAPH_S = 1.5e-6  # between kernels of a graph: 0.5 on a V100 (NVIDIA's "Getting Started with CUDA Graphs"), up to 2
+_GRAPH_S = 1.5e-6  # between kernels of a graph, assumed; 0.5 on a V100 (NVIDIA's "Getting Started with CUDA Graphs")
 _COPY_STARTS_S = 10e-6  # about what a copy takes before its first byte
 _LARGE_B = 1e6  # copies of so many bytes show how fast they can be
 _OF_HOST, _WITHIN = ("HtoD", "DtoH"), "DtoD"
@@ -197,7 +197,7 @@ def _waiting(view: View, gaps: schema.Gaps, waiting_s: float) -> Iterator[Closed
     reached_s = gaps.short_s - gaps.short_gaps * _GRAPH_S
     if reached_s > 0:
         each = quantity(gaps.short_s / gaps.short_gaps, "s")
-        told = f"{counted(gaps.short_gaps, 'gap')} between {view.nouns.kernels}, {each} each; theirs are some 1.5 µs"
+        told = f"{counted(gaps.short_gaps, 'gap')} between {view.nouns.kernels}, {each} each; theirs, assumed, 1.5 µs"
         yield Closed(f"launch in {graphs} ({told})", min(reached_s, waiting_s))
     doing = next((each for each in gaps.during if least_s <= each.time_s <= waiting_s), None)
     if doing is not None:

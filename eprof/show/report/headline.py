@@ -76,6 +76,11 @@ def _chosen(view: View) -> Headline:
     time = when(view.time.value, f" in {at_least(view.time, 's')}")
     of_counted = when(not view.to_meter and lacks_most(view), "of what was counted, ")
     text = f"{_joules(view, total)}{time}: {of_counted}{_parts(view)}.{phrase(' {}', _least_constant(view))}"
+    if _is_another_cpus(view) and constant.value:
+        low_w, high_w = constant_span_w()
+        text += (
+            f" Its {quantity(view.constant_w or 0.0, 'W')} are assumed: whole sockets draw {low_w:g} to {high_w:g} W."
+        )
     return Headline(text, lacks_time, total.marks)
 
 

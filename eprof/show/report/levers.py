@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from eprof.base.boards import data_sheet, example
 from eprof.base.gpus import capability_of_label
-from eprof.base.known import growth
+from eprof.base.known import growth, only
 from eprof.base.labels import library_of
 from eprof.base.text import bracketed, by_sign, counted, pattern, phrase, when
 from eprof.base.vocabulary import COUNTS, DATA, RANDOM, TENSOR_FLOPS
@@ -28,6 +28,7 @@ from eprof.show.report.gaps import Between, after_the_start, closed
 from eprof.show.report.loops import (
     OF_BLOCKS,
     better_loops,
+    fewer_calls,
     fewer_cycles,
     fewer_misses,
     flags,
@@ -64,6 +65,9 @@ _NARROWER = (
 )
 _SINCE = {"tensor_fp16": 7.0, "tensor_tf32": 8.0, "tensor_bf16": 8.0, "tensor_fp8": 8.9, "tensor_fp4": 10.0}
 _BEYOND_WMMA = 8.9  # compute capabilities whose newer types CUDA's fragments (nvcuda::wmma) do not have
+_MANY_LAUNCHES = 1000  # assumed: profilers replay each several times, so that more of them take minutes to days
+_LONGEST_COMMAND, _LONGEST_NAME = 60, 30  # of a command that is printed whole, and of a name that selects a kernel
+_FUNCTION = pattern(r"([A-Za-z_]\w*)\s*(?:[<(]|$)")
 _STREAMED = 1.0  # flops a byte, below which a kernel hardly reuses what it reads
 _REUSED = 2.0  # bytes of L1 or shared memory for each of DRAM: below, each is used about once
 _REMEDIES = {
@@ -156,6 +160,8 @@ def _how_to_count(view: View, has_advice: bool) -> str:
         more = "`eprof run PROGRAM` (all that this CPU counts, and its joules)"
         if formats == {"likwid"} and (groups := _groups_of_likwid(view)):
             more = " and ".join(f"`likwid-perfctr -g {group}`" for group in groups)
+        if (view.above.value or math.inf) < LITTLE * _everything(view)[0]:
+            return "nothing here, where hardly anything worked; `eprof run PROGRAM` counts a program at work"
         is_said = has_advice and not (formats <= {"likwid", "perf"} and lacks_most(view))
         return when(not is_said, f"count the rest: {more}")
     if view.nouns.is_of_cpu:
@@ -168,7 +174,29 @@ def _how_to_count(view: View, has_advice: bool) -> str:
         capabilities = (device.capability,)
     # Where several can do it on this GPU, the newest one; where nothing tells which GPU it is, each says for which.
     command, bracket, which = advice.commands(advice.COUNTS, capabilities).rpartition(" or ")[2].partition(" (")
-    return f"count{rest} with `{command} PROGRAM`{bracket}{which}"
+    complete = [log for log in view.document.inputs if log.format in signs_of(log.format.partition("-")[0]).complete]
+    launches = sum(kernel.launches for kernel in view.kernels)
+    of_which = ""
+    if complete or launches > _MANY_LAUNCHES:
+        command, bracket, which = "eprof run", "", ""  # which knows the fewest counters that price all
+    if launches > _MANY_LAUNCHES:
+        of_which = f" in what takes most (all {launches:,} launches would be replayed several times)"
+        command += phrase(" -k regex:{}", _plain_name(max(view.kernels, key=timed_j).name))
+    return f"count{rest}{of_which} with `{command} {_program(view)}`{bracket}{which}"
+
+
+def _plain_name(kernel: str) -> str:
+    """The name of a kernel's function, without its namespace, template and parameters; empty where it has none."""
+    name = _FUNCTION.search(kernel)
+    return name[1][:_LONGEST_NAME] if name else ""
+
+
+def _program(view: View) -> str:
+    """The command line of the only program, where the logs tell all of it and it is short; else a word for it."""
+    told = {log.command: log.format for log in view.document.inputs if log.command}
+    command = only(told) or ""
+    is_whole = " " in command or told.get(command, "").startswith("nvprof")  # others may tell the first word alone
+    return when(is_whole and len(command) <= _LONGEST_COMMAND, command) or "PROGRAM"
 
 
 def _groups_of_likwid(view: View) -> list[str]:
@@ -199,7 +227,7 @@ def _levers(view: View) -> Iterator[Try]:
         yield Try(loop.act, (loop.least_j + loop.most_j) / 2, (loop.least_j, loop.most_j))
     for levers in (
         *(_narrower_types, _fused, _asked_for, _read_again, _fewer_bytes, _fewer_uncounted_bytes),
-        *(_fewer_instructions, _fewer_conflicts, less_waiting, fewer_cycles, fewer_misses),
+        *(_fewer_instructions, _fewer_conflicts, less_waiting, fewer_cycles, fewer_misses, fewer_calls),
     ):
         yield from levers(view)
 
@@ -606,7 +634,8 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
     """Fewer instructions that are no arithmetic: addresses, loops, loads."""
     for group, kind in (("int", "integer "), ("other", "")):
         words = [word for word in view.words.values() if word.count.group == group and word.count.unit != "cycle"]
-        amount = sum(word.energy.or_zero for word in words)
+        own = [not kernel.callers for kernel in view.kernels]
+        amount = sum(float(np.nansum(view.column(word.count.name).joules[own])) for word in words)
         if amount and not _is_closed(view, group):
             saves, (told, *cycles_j) = TENTH * amount, of_retiring(view)
             remedies = [_REMEDIES[group]]
@@ -669,8 +698,11 @@ def _is_closed(view: View, group: str) -> bool:
 def _mostly_in(view: View, group: str) -> str:
     """The kernel that has most of a part, where there are several: "53 % in u_list"."""
     joules = view.joules_by_kernel(group)
+    if FAMILY_OF[group] != DATA:  # a library's instructions become fewer elsewhere
+        joules = [part * (not kernel.callers) for part, kernel in zip(joules, view.kernels, strict=True)]
     largest = max(range(len(joules)), key=joules.__getitem__)
     share = joules[largest] / (sum(joules) or 1.0)
     if len(joules) < 2 or share < _MOSTLY:
         return ""
-    return f"{percent(share)} in {view.label(view.kernels[largest])}"
+    kernel = view.kernels[largest]
+    return f"{percent(share)} in {view.label(kernel)}{phrase(', {}', view.called_by(kernel))}"

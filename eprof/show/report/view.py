@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from eprof.base.known import only
 from eprof.base.labels import DEVICE_WIDTH, WIDTH, labels
 from eprof.base.nouns import nouns_of
-from eprof.base.text import capital, pattern, when
+from eprof.base.text import capital, pattern, phrase, when
 from eprof.base.vocabulary import (
     COMPUTATION,
     CONSTANT,
@@ -30,6 +30,7 @@ from eprof.base.vocabulary import (
 from eprof.profile import schema
 from eprof.show.words.badges import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, bits, ratio, total
 from eprof.show.words.intervals import Ends, is_certain, known
+from eprof.show.words.numbers import percent
 
 Entry = schema.Profile | schema.Kernel | schema.Group
 Priced = Entry | schema.Operator
@@ -59,6 +60,7 @@ _OTHER = {
 }
 # Cycles that callgrind takes a line to cost that L1 lacks, and one more that the last level lacks; bytes of a line.
 _NEAR_CYCLES, _FAR_CYCLES, _LINE_B = 10.0, 100.0, 64.0
+_NEARLY_ALL = 0.95  # of a library's function, that one line calls
 _COUNTING = ESTIMATED | SIMULATED | ASSUMED
 
 
@@ -218,6 +220,18 @@ class View:
     def label(self, kernel: schema.Kernel) -> str:
         """What a kernel is called where there is little room, unlike any other of the document."""
         return self._labels[kernel.name]
+
+    def called_by(self, kernel: schema.Kernel) -> str:
+        """Which of the program's functions calls a library's most: "called by main at a.c:10"; "" of other kernels."""
+        if not kernel.callers:
+            return ""
+        caller = kernel.callers[0]
+        share = when(caller.share < _NEARLY_ALL, f"{percent(caller.share)} ")
+        return f"{share}called by {self.site(caller)}"
+
+    def site(self, caller: schema.Caller) -> str:
+        """A function of the program and its line that calls most: "main at a.c:10"."""
+        return self._labels.get(caller.name, caller.name) + phrase(" at {}", caller.place)
 
     @cached_property
     def _labels(self) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Differences: parts that add up to the last digit, nothing missing taken for zero, the model's bounds."""
 
 import math
+import re
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 import eprof
 from eprof.base.errors import UsageError
 from eprof.base.vocabulary import CONSTANT
+from eprof.commands.diff import terminal
 from eprof.commands.diff import words as diff_words
 from eprof.commands.diff.difference import compare
 from eprof.commands.diff.document import assess
@@ -338,6 +340,20 @@ def test_what_one_side_counts_in_no_kernel_is_no_change_of_a_kernel_that_came():
     assert "predicted: 2.01 J → 4.03 J of 8.79 J." in diff_words.headline(document).text.replace(NARROW, " ")
     nothing = compare([energy({"k": {}})], [energy({"other": kernel(), "more": kernel()})]).typed
     assert nothing.change_j is None and "Energy is not compared" in diff_words.headline(nothing).text
+
+
+def test_what_is_left_out_makes_a_change_no_lower_bound_and_no_power():
+    found = compare([energy({"k": kernel(integer=None)})], [energy({"k": kernel(dram_read=1e9, time=0.2)})]).typed
+    text = terminal.text(found, verbose=True)
+    assert "≥ 4.35 J" in text and not re.search("≥ [−+]", text.partition("≥ at least")[0])
+    assert found.powerup is None and found.speedup == pytest.approx(1.75)
+
+
+def test_counts_are_told_where_noise_hides_what_they_make():
+    sides = [[energy({"k": kernel(time=s, dram_read=b)}) for s in (0.1, 0.9)] for b in (4e9, 2e9)]
+    said = diff_words.headline(compare(*sides).typed).text.replace(NARROW, " ")
+    assert said.startswith("No difference can be shown")
+    assert said.endswith("In counts NEW moves 40 % fewer DRAM bytes.")
 
 
 def test_a_lower_bound_of_nothing_is_no_count():

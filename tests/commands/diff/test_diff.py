@@ -593,7 +593,9 @@ REAL_PAIRS = {
     "what meters saw is the answer where nothing is priced": (
         ["cpu/perf-csv-xeon-e5-2630v3-rapl-idle.csv", "cpu/perf-csv-xeon-e5-2630v3-rapl.csv"],
         [
-            "NEW uses 7.02 times the energy, measured: 464 J → 3.26 kJ, 2.80 times the time. That is 28.9 W → 72.2 W.",
+            "NEW uses 7.02 times the energy, measured: 464 J → 3.26 kJ, 2.80 times the time. That is 28.9 W → 72.2 W:",
+            # (3257.22 / 45.1021 - 464.3 / 16.0877) W / (1871.19 / 45.1021 - 24.6101 / 16.0877) G cycles a second
+            "27.2 W without work (38 % of the joules of NEW), and 1.09 nJ for each core cycle",
         ],
         ["not compared"],
     ),
