@@ -20,7 +20,7 @@ from eprof.collect import directory
 from eprof.costs import CostTable
 from eprof.lab.power import fuse
 from eprof.lab.power.activity import Activity, Causes, causes, mean_idle_w
-from eprof.lab.power.levels import Burst, levels
+from eprof.lab.power.levels import Burst, Levels, levels
 from eprof.lab.power.marks import Mark, Marks
 from eprof.lab.power.series import Series, added, shared, sharing_warnings
 from eprof.profile.schema import Document
@@ -198,7 +198,7 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
     components = []
     for series in fused.series:
         energy_j, known_s = series.seen(fused.begin_s, fused.end_s)
-        found = None if fused.marks else levels(series)
+        found = Levels() if fused.marks else levels(series.shifted(-fused.begin_s))
         component = Component(
             name=series.component,
             source=series.source,
@@ -212,11 +212,8 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
             offset_s=fused.offsets_s[series.component],
             moved_j_per_ms=fuse.moved_j_per_ms(series, fused.exclusive),
             part_of=fused.wholes.get(series.component),
-            base_w=None if found is None else found.base_w,
-            bursts=[
-                Burst(burst.begin_s - fused.begin_s, burst.end_s - fused.begin_s, burst.energy_j)
-                for burst in (found.bursts[:_CHART_SPANS] if found else [])
-            ],
+            base_w=found.base_w,
+            bursts=found.bursts[:_CHART_SPANS],
             watts=_chart(series, fused.begin_s),
         )
         components.append(component)

@@ -24,19 +24,19 @@ class Burst(Struct, frozen=True):
 
 
 class Levels(Struct, frozen=True):
-    """base_w: the mean power of the lower level. bursts: the stretches above it."""
+    """base_w: the mean power of the lower level; None: there are no two. bursts: the stretches above it."""
 
-    base_w: float
-    bursts: list[Burst]
+    base_w: float | None = None
+    bursts: list[Burst] = []
 
 
-def levels(series: Series) -> Levels | None:
-    """The two levels of a series of power; None: it has no two, or is too short to tell them."""
+def levels(series: Series) -> Levels:
+    """The two levels of a series of power; none where it has no two, or is too short to tell."""
     seconds, known = np.diff(series.edges), np.isfinite(series.watts)
     order = np.argsort(series.watts[known], kind="stable")
     watts, weights = series.watts[known][order], seconds[known][order]
     if len(watts) < _FEWEST or watts[0] == watts[-1]:
-        return None
+        return Levels()
     below_s, below_j = np.cumsum(weights)[:-1], np.cumsum(weights * watts)[:-1]
     total_s, total_j = weights.sum(), (weights * watts).sum()
     between = (total_j * below_s - total_s * below_j) ** 2 / (below_s * (total_s - below_s)) / total_s**2
@@ -44,12 +44,12 @@ def levels(series: Series) -> Levels | None:
     variance = (weights * (watts - total_j / total_s) ** 2).sum() / total_s
     base_w, upper_w = below_j[place] / below_s[place], (total_j - below_j[place]) / (total_s - below_s[place])
     if between[place] / variance <= _TWO_LEVELS or upper_w - base_w < _APART * base_w:
-        return None
+        return Levels()
     is_high = np.concatenate([[0], series.watts > watts[place], [0]]).astype(np.int8)
     begins_s = series.edges[np.flatnonzero(np.diff(is_high) > 0)]
     ends_s = series.edges[np.flatnonzero(np.diff(is_high) < 0)]
     if len(watts) < _RUNS * len(begins_s):
-        return None
+        return Levels()
     # What a short pause parts is one burst.
     apart = np.append(True, begins_s[1:] - ends_s[:-1] >= _BETWEEN * series.new_every_s)
     first: Ints = np.flatnonzero(apart)
