@@ -109,6 +109,9 @@ def test_instructions_are_those_retired(eprof_command, tmp_path):
     assert (
         "108 J counted (35.9 J to 1.08 kJ in all) above constant power in 18.0 s: of what was counted, 100 %" in priced
     ), "uncounted FP64 (475 J) and DRAM (285 J) are above the 323 J that another CPU may take for what was counted"
+    assert "▓ computing and caches 100 % █ DRAM not counted" in priced, (
+        "the price of cycles has caches in it, and no DRAM"
+    )
     assert "Constant power (2.70 W for 1 core, if others fill its socket) adds 48.5 J: about 31 % of the sum." in priced
     text = (tmp_path / "perf.txt").read_text()
     (tmp_path / "perf.txt").write_text(text.replace(" 93,000,000,000 cycles\n", ""))
