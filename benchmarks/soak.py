@@ -356,13 +356,10 @@ def main() -> None:
     parser.add_argument("--large-mb", type=float, default=24)
     parser.add_argument("--loads", type=int, default=200)
     parser.add_argument("--files", type=int, default=10_000)
-    parser.add_argument("--no-dask", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="eprof-soak-") as own:
         soak = Soak(Path(options.folder or own).absolute())
         engines: dict[str, dict[str, object]] = {"one process": {}, "two processes": {"workers": 2}}
-        if not options.no_dask:
-            engines["Dask, local"] = {"scheduler": "local"}
         soak.mixed(options.logs, engines)
         soak.memory(options.logs)
         soak.large(options.large_mb)

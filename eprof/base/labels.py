@@ -20,6 +20,7 @@ from msgspec import Struct
 from eprof.base import resources
 from eprof.base.arrays import numbered, numbers_of
 from eprof.base.kernels import ANONYMOUS, expression, own_name, readable, selector
+from eprof.base.known import gathered
 from eprof.base.text import cut, did_you_mean, few, pattern, when
 from eprof.base.toml import Document
 
@@ -151,7 +152,8 @@ class _Text(Struct, frozen=True):
         depth = start = 0
         opened = "<"
         for sign in _SIGNS.finditer(text):
-            is_remark = sign[0] == "(" and depth == 0 and text[: sign.start()][-1:] in ("", " ")
+            # Behind a blank: "main (a.out)", or "<" of an operation of Python or of a command.
+            is_remark = sign[0] in "(<" and depth == 0 and text[: sign.start()][-1:] in ("", " ")
             if sign[0] in "<(" and not is_remark:
                 if depth == 0:
                     opened = sign[0]
@@ -200,6 +202,12 @@ def made_for(kernels: Iterable[str]) -> tuple[float, float]:
     return least, below
 
 
+def remedy_of(function: str) -> str:
+    """What spares a program the work of a function of the C library or of C++'s; "" of others."""
+    rows = Document.read(resources.folder("counters") / "names.toml").root["spared"].entries()
+    return next((row["by"].text() for row in rows if re.search(row["pattern"].text(), function)), "")
+
+
 @lru_cache(maxsize=1 << 14)
 def library_of(name: str) -> str:
     """The library that a kernel is of, as its label names it ("cublas", "cutlass"); empty if it is of none."""
@@ -225,10 +233,7 @@ def _library_label(text: str) -> str:
 def _told_apart(texts: Sequence[_Text], deepest: int = _DEEPEST) -> list[str]:
     """Labels of the head of each name, and where several have the same one the fewest details that differ."""
     told = [text.head for text in texts]
-    places: dict[str, list[int]] = {}
-    for place, text in enumerate(texts):
-        places.setdefault(text.head, []).append(place)
-    for members in places.values():
+    for members in gathered((text.head, place) for place, text in enumerate(texts)).values():
         if len(members) > 1 and deepest:
             start, end, details = _details([texts[place] for place in members], deepest)
             for place, detail in zip(members, details, strict=True):
@@ -248,8 +253,8 @@ def _details(texts: Sequence[_Text], deepest: int) -> tuple[str, str, list[str]]
         rows = [[when(word in row, word) for word in words] for row in rows]
     else:
         rows = [_padded(row, min(max(widths), _MOST_DETAILS)) for row in rows]
-    kept = _telling(rows)
-    columns = [_short([row[place] for row in rows], deepest - 1) for place in kept]
+    kept = _columns_that_tell(rows)
+    columns = [_short_details([row[place] for row in rows], deepest - 1) for place in kept]
     start, between, end = "<", ", ", ">"
     if is_library:
         start, between, end = " ", " ", ""
@@ -262,7 +267,7 @@ def _padded(row: Sequence[str], width: int) -> list[str]:
     return [*row[:width], *[""] * (width - len(row))]
 
 
-def _short(details: Sequence[str], deepest: int) -> list[str]:
+def _short_details(details: Sequence[str], deepest: int) -> list[str]:
     """Labels of arguments or parameters, told apart in the same way: without what all have, without namespaces."""
     texts = [_Text.parsed(detail) for detail in details]
     if deepest and len({text.head for text in texts}) == 1:
@@ -283,7 +288,7 @@ def _unqualified(texts: Sequence[str]) -> list[str]:
     return [apart.get(text, text) for text in texts]
 
 
-def _telling(rows: Sequence[Sequence[str]]) -> list[int]:
+def _columns_that_tell(rows: Sequence[Sequence[str]]) -> list[int]:
     """A few columns that tell all names to label apart: in each step the one that tells most."""
     columns = [numbers_of(cells) for cells in zip(*rows, strict=True)]
     differ = [place for place, numbers in enumerate(columns) if numbers.any()]

@@ -74,7 +74,15 @@ def _write(name: str, begin_s: float, end_s: float | None) -> None:
             tell(when(end_s is None, "+") or "-", printable(name)[:LONGEST_NAME])
         return
     try:
-        append(path, row(begin_s, end_s, name, _rank()))
+        # Which rank, process and thread marks; none for the main thread of the only process.
+        own = str(os.getpid())
+        ranks = (f"rank {os.environ[name]}" for name in _RANK if name in os.environ)
+        words = [next(ranks, "")]
+        if os.environ.setdefault(_PROCESS, own) != own:
+            words.append(f"process {own}")
+        if threading.current_thread() is not threading.main_thread():
+            words.append(f"thread {threading.get_native_id()}")
+        append(path, row(begin_s, end_s, name, " ".join(filter(None, words))))
     except OSError as err:
         del os.environ[VARIABLE]
         warnings.warn(f"{path}: marks are lost from here on ({err.strerror}).", RuntimeWarning, stacklevel=2)
@@ -85,18 +93,6 @@ def append(path: str, line: str) -> None:
     with Path(path).open("ab", buffering=0) as table:
         header = when(not table.tell(), ",".join(COLUMNS) + "\n")
         table.write((header + line).encode("utf-8", "surrogateescape"))
-
-
-def _rank() -> str:
-    """Which rank, process and thread marks; "" for the main thread of the only process."""
-    own = str(os.getpid())
-    ranks = (f"rank {os.environ[name]}" for name in _RANK if name in os.environ)
-    words = [next(ranks, "")]
-    if os.environ.setdefault(_PROCESS, own) != own:
-        words.append(f"process {own}")
-    if threading.current_thread() is not threading.main_thread():
-        words.append(f"thread {threading.get_native_id()}")
-    return " ".join(filter(None, words))
 
 
 def _nvtx() -> Any:

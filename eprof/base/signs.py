@@ -39,6 +39,7 @@ class Signs(NamedTuple):
     lower_bounds: the marks of `Launches` of which some counters are known to lack something.
 
     unions: the kinds of tables that have the columns of all their runs, and whose spelling of kernels others take.
+    complete: the kinds that have all that was counted.
     timed: the kinds that have times only. aside: counters that are times and clocks, in no list of what was counted.
     takes_unsigned: the module that reads what has no sign of any profiler. strays: the one that reads its tables where
     they stand among lines of another's. frames: the one that takes data frames.
@@ -58,6 +59,7 @@ class Signs(NamedTuple):
     of_programs: bool = False
     lower_bounds: Callable[[Any], Columns] | None = None
     unions: frozenset[str] = frozenset()
+    complete: frozenset[str] = frozenset()
     timed: frozenset[str] = frozenset()
     aside: Callable[[], frozenset[str]] = frozenset
     takes_unsigned: str | None = None

@@ -27,21 +27,6 @@ def _load() -> Any:
     return pyopencl
 
 
-def _devices(cl: Any) -> list[tuple[str, Any]]:
-    """Every device of every platform, with both names."""
-    try:
-        platforms = cl.get_platforms()
-    except cl.Error as err:
-        raise CollectError(f"OpenCL finds no driver here (/etc/OpenCL/vendors names them): {err}.") from err
-    named = []
-    for platform in platforms:
-        try:
-            named += [(f"{_name(device)} ({platform.name.strip()})", device) for device in platform.get_devices()]
-        except cl.Error:
-            continue  # a platform without a device says so by an error
-    return named
-
-
 def _name(device: Any) -> str:
     """The name of the board where the driver tells it (AMD), else of the device."""
     return " ".join(str(_told(device, "board_name_amd") or device.name).replace("\0", " ").split())
@@ -60,7 +45,17 @@ def choose(cl: Any, wanted: str) -> Any:
 
     Raises CollectError with the list of all where it is not one.
     """
-    named = _devices(cl)
+    # Every device of every platform, with both names.
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error as err:
+        raise CollectError(f"OpenCL finds no driver here (/etc/OpenCL/vendors names them): {err}.") from err
+    named = []
+    for platform in platforms:
+        try:
+            named += [(f"{_name(device)} ({platform.name.strip()})", device) for device in platform.get_devices()]
+        except cl.Error:
+            continue  # a platform without a device says so by an error
     fitting = [device for name, device in named if wanted.lower() in name.lower()]
     if wanted.isdecimal():
         fitting = [device for number, (_, device) in enumerate(named) if number == int(wanted)]
@@ -148,7 +143,9 @@ class OpenClGpu(Gpu):
             try:
                 program = self._cl.Program(self._context, text).build(chosen)
             except self._cl.Error as err:
-                said.append(_first_error(str(err)))
+                # The line that says what is wrong.
+                lines = [line.strip() for line in str(err).splitlines() if line.strip()]
+                said.append(next((line for line in lines if "error" in line.lower()), lines[0])[:300].rstrip("."))
                 continue
             made = {kernel.function_name: kernel for kernel in program.all_kernels()}
             self._kernels |= made
@@ -214,9 +211,3 @@ def _bus(device: Any) -> str:
     if (place := _told(device, "topology_amd")) is not None:
         return f"0000:{place.bus & 0xFF:02x}:{place.device & 0xFF:02x}.{place.function}"
     return ""
-
-
-def _first_error(text: str) -> str:
-    """The line of a compiler's log that says what is wrong."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return next((line for line in lines if "error" in line.lower()), lines[0])[:300].rstrip(".")

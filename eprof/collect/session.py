@@ -15,18 +15,7 @@ from eprof.base.progress import Progress
 from eprof.base.text import counted
 from eprof.base.version import __version__
 from eprof.collect import process, tools
-from eprof.collect.collector import (
-    COUNTERS,
-    ENERGY,
-    TIME,
-    Collector,
-    Place,
-    Request,
-    Step,
-    Then,
-    Tool,
-    Verdict,
-)
+from eprof.collect.collector import COUNTERS, ENERGY, TIME, Collector, Place, Request, Step, Then, Tool, Verdict
 from eprof.collect.directory import COMPLETE, PARTIAL, SCHEMA, RunDirectory
 from eprof.collect.process import Ended, Streams, held
 from eprof.collect.streams import Input, Splitter

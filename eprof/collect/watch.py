@@ -13,7 +13,7 @@ from typing import NamedTuple
 from eprof.base import mark
 from eprof.base.text import visible, when
 from eprof.collect.directory import COMPONENTS, MARKS
-from eprof.collect.meters.source import Component
+from eprof.collect.meters.meter import Component
 from eprof.collect.process import Signals
 from eprof.collect.streams import write_all
 
@@ -210,7 +210,7 @@ class Watch:
         if not self.components:
             yield
             return
-        from eprof.collect.meters.components import sampling
+        from eprof.collect.meters.sensors import sampling
 
         with sampling(self.components, home / COMPONENTS, self._epoch_s):
             signals.rest(IDLE_S)

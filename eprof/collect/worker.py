@@ -213,7 +213,7 @@ def open_meter(device: Mapping[str, Any], is_needed: bool = True, root: Path = P
     Raises CollectError.
     """
     from eprof.collect.meters import hwmon, jetson, meter, nvml, rapl
-    from eprof.collect.meters.source import Nothing
+    from eprof.collect.meters.meter import Nothing
 
     bus, vendor = str(device["bus"]), str(device.get("vendor"))
     looks = [partial(rapl.find, root)]

@@ -207,12 +207,20 @@ def _text(
     of_prices = dict.fromkeys(prices.pj, origin.of_prices) | {CONSTANT_POWER: constant.source}
     if origin.of_tensor:
         of_prices[TENSOR_FLOP] = origin.of_tensor
+    # Of what the file says of a word, the first that can be.
+    charges = {}
+    for word, entry in Document.read(_PRIORS / "charges.toml").data["charge"].items():
+        if entry.get("formula", "").rpartition(" ")[2] in prices.pj:
+            charges[word] = f'{{ formula = "{entry["formula"]}", why = "{entry["why"]}", mark = "estimated" }}'
+            continue
+        kind = next(kind for kind in ("nothing", "unpriced") if kind in entry)
+        charges[word] = f'{{ {kind} = "{entry[kind]}" }}'
     sections = {
         "peak": peak,
         "pj": {price: _number(pj) for price, pj in prices.pj.items()},
         CONSTANT_POWER: {"w": _number(constant.watts), "why": quoted(constant.source), "mark": '"estimated"'},
         "sources": {price: quoted(source) for price, source in of_prices.items()},
-        "charge": _charges(prices),
+        "charge": charges,
         **_known(prices, constant),
     }
     texts = [
@@ -239,18 +247,6 @@ def _known(prices: Prices, constant: "_Constant") -> dict[str, dict[str, str]]:
     drawn = {**prices.replicas, "w": constants_w}
     numbers = {price: f"[{', '.join(map(_number, values))}]" for price, values in drawn.items()}
     return {"fit": fit, "fit.replicas": numbers}
-
-
-def _charges(prices: Prices) -> dict[str, str]:
-    """What each word pays: of what the file says, the first that can be."""
-    charges = {}
-    for word, entry in Document.read(_PRIORS / "charges.toml").data["charge"].items():
-        if entry.get("formula", "").rpartition(" ")[2] in prices.pj:
-            charges[word] = f'{{ formula = "{entry["formula"]}", why = "{entry["why"]}", mark = "estimated" }}'
-            continue
-        kind = next(kind for kind in ("nothing", "unpriced") if kind in entry)
-        charges[word] = f'{{ {kind} = "{entry[kind]}" }}'
-    return charges
 
 
 def _lines(entries: Mapping[str, str]) -> list[str]:

@@ -498,25 +498,21 @@ def _statement(word: str, entry: Node, known: Collection[str] | None) -> Stateme
         raise entry.error(f"`{word}` needs exactly one of: {', '.join(_STATEMENT_KINDS)}.")
     kind = kinds[0]
     if kind == "formula":
-        return Statement("pays", _formula(word, entry["formula"], known), _why(entry), _mark(entry))
+        node = entry["formula"]
+        if known is None:
+            known = re.findall(r"[A-Za-z_]\w*", str(node.value))
+        formula = node.formula(known)
+        unit = COUNTS[word].unit
+        for name in sorted(formula.names):
+            if unit not in _PRICED_THINGS.get(name.rpartition("_")[2], (unit,)):
+                raise node.error(f"`{word}` counts {unit}s, but `{name}` is not a price of one.")
+        if not formula.names or not _is_linear(formula):
+            raise node.error(f"`{formula.text}` must be a sum of prices, each times a number.")
+        return Statement("pays", formula, _why(entry), _mark(entry))
     for key in ("why", "mark"):
         if key in entry:
             raise entry[key].error(f"`{key}` goes with a formula; the reason stands in `{kind}` itself.")
     return Statement(_STATEMENT_KINDS[kind], None, _text(entry[kind]), NONE)
-
-
-def _formula(word: str, node: Node, known: Collection[str] | None) -> Formula:
-    """A formula of a cost table's file: a sum of prices times numbers, of things that `word` counts."""
-    if known is None:
-        known = re.findall(r"[A-Za-z_]\w*", str(node.value))
-    formula = node.formula(known)
-    unit = COUNTS[word].unit
-    for name in sorted(formula.names):
-        if unit not in _PRICED_THINGS.get(name.rpartition("_")[2], (unit,)):
-            raise node.error(f"`{word}` counts {unit}s, but `{name}` is not a price of one.")
-    if not formula.names or not _is_linear(formula):
-        raise node.error(f"`{formula.text}` must be a sum of prices, each times a number.")
-    return formula
 
 
 def _is_linear(formula: Formula) -> bool:

@@ -19,6 +19,7 @@ from msgspec import Struct
 from eprof.base import cpus, gpus, resources
 from eprof.base.errors import DefinitionError
 from eprof.base.gpus import may_be_same
+from eprof.base.known import gathered
 from eprof.base.text import bracketed, did_you_mean, pattern
 from eprof.base.toml import Document
 from eprof.counts.definition import ANY, SM_COUNT, Definition
@@ -187,7 +188,7 @@ def capabilities_like(device_name: str) -> frozenset[str]:
 def guess_capability(counter_names: Iterable[str], profiler: str) -> tuple[str, ...]:
     """The capabilities whose definitions know most of a profiler's counters: several if equally many, or none."""
     present = set(counter_names)
-    scores = {each: len(each.wanted & present) for each in _builtin(profiler)}
+    scores = {each: len(each.profiler_names & present) for each in _builtin(profiler)}
     best = max(scores.values(), default=0)
     if best == 0:
         return ()
@@ -244,11 +245,8 @@ def search(text: str, extra: Path | None = None) -> list[dict[str, Any]]:
     text = text.lower()
     rows = []
     for definition in definitions(extra):
-        words: dict[str, list[str]] = {}
-        for row in definition.explain():
-            for counter in row["counters"]:
-                if text in counter.lower():
-                    words.setdefault(counter, []).append(row["word"])
+        uses = ((counter, row["word"]) for row in definition.explain() for counter in row["counters"])
+        words = gathered((counter, word) for counter, word in uses if text in counter.lower())
         rows += [_usage_row(definition.name, definition.profiler, counter, words[counter]) for counter in sorted(words)]
     used = {row["counter"] for row in rows}
     for name in dict.fromkeys(name for pair in other_names() for name in pair.nvprof):

@@ -1,5 +1,6 @@
 """Counting: launches with their counters, read by a definition, become instructions by class and bytes by level."""
 
+from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
@@ -462,7 +463,7 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
         rows=launches.rows,
         amounts=Columns.of({word: counted.values for word, counted in cells.items()}, sheet.length),
         amount_marks=Columns.of({word: counted.marks for word, counted in cells.items()}, sheet.length),
-        how={word: ways for word, counted in cells.items() if (ways := _how(counted))},
+        how={word: ways for word, counted in cells.items() if (ways := _used_ways(counted))},
         books=books,
         warnings=tuple(dict.fromkeys(sheet.warnings)),
         in_flops=definition.in_flops,
@@ -509,7 +510,7 @@ def _silence(cells: Cells, where: Bools) -> Cells:
     )
 
 
-def _how(cells: Cells) -> tuple[Way, ...]:
+def _used_ways(cells: Cells) -> tuple[Way, ...]:
     """The ways that were used, with the marks and the number of their kernels, most first."""
     ways = []
     for number, way in enumerate(cells.ways):
@@ -526,13 +527,11 @@ def concat(parts: Sequence[Counts]) -> Counts:
         raise UsageError("Counts of different books, or none at all, cannot be put together.")
     if len(parts) == 1:
         return parts[0]
-    how: dict[str, dict[tuple[str, str, int], int]] = {}
+    how: dict[str, Tally[tuple[str, str, int]]] = {}
     for part in parts:
         for word, ways in part.how.items():
             for way in ways:
-                key = (way.formula, way.note, way.mark)
-                seen = how.setdefault(word, {})
-                seen[key] = seen.get(key, 0) + way.kernels
+                how.setdefault(word, Tally())[way.formula, way.note, way.mark] += way.kernels
     shapes = [part.shape for part in parts if part.shape is not None]
     return Counts(
         rows=KernelRows.below([part.rows for part in parts]),

@@ -1,6 +1,6 @@
 """What a counter definition says: how every word of the vocabulary is counted on some GPUs, and how it is explained.
 
-Counting (`counts.py`), the list of counters to collect (`Definition.wanted`) and the explanation (`Definition.explain`)
+Counting (`counts.py`), the list of counters to collect (`profiler_names`) and the explanation (`Definition.explain`)
 are all made from this. `docs/counters.md` has the form of the files.
 """
 
@@ -35,10 +35,11 @@ WORDS_OF = {books: (*_COMPUTATION, "bytes", books) for books in BOOKS}
 # What the time by component needs beside instructions and bytes (`energy/components.py`): first the launch shape.
 SHAPE = ("blocks", "threads", "registers", "shared_byte", "occupancy")
 COMPONENTS = (*SHAPE, "loads", "stores", "shared", "conflicts", "texture", "texture_misses")
-# Shares that tell why a kernel waits, what its launches allow, how busy units are; and what bounds instructions.
+# Shares that tell why a kernel waits, what its launches allow, how busy units are; how often registers are spilled; and
+# what bounds instructions.
 SHARES = (
     *("memory_stall", "lg_throttle", "excess", "bank_conflict"),
-    *("occupancy_limit", "registers_limit", "shared_limit", "block_limit"),
+    *("occupancy_limit", "registers_limit", "shared_limit", "block_limit", "spills"),
     *("sm_busy", "l1_busy", "l2_busy", "dram_busy"),
     *("retiring", "bad_speculation", "frontend_bound", "backend_bound", "unoptimised"),  # of a CPU's cores, and code
 )
@@ -62,7 +63,7 @@ class Counter(Struct, frozen=True):
     text: str = ""
 
     @property
-    def wanted(self) -> tuple[str, ...]:
+    def profiler_names(self) -> tuple[str, ...]:
         """Every name that it may have in a log."""
         return self.names or self.slices
 
@@ -153,9 +154,11 @@ class Definition(Brief, Struct, frozen=True, eq=False):
         return nouns_of(self.processor)
 
     @property
-    def wanted(self) -> frozenset[str]:
+    def profiler_names(self) -> frozenset[str]:
         """The profiler names that a log should have (slices: all that may exist); the rest of a log is not needed."""
-        return frozenset(name for used in self._used() if used in self.counters for name in self.counters[used].wanted)
+        return frozenset(
+            name for used in self._used() if used in self.counters for name in self.counters[used].profiler_names
+        )
 
     @property
     def counted(self) -> frozenset[str]:

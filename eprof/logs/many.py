@@ -21,7 +21,6 @@ from eprof import profilers
 from eprof.base.errors import LogError, ShortageError, UsageError, shortage
 from eprof.base.known import mapped
 from eprof.base.resources import cache_refusal
-from eprof.base.threads import cores
 from eprof.logs import read
 from eprof.logs.cache import Cache, Stamp
 from eprof.logs.rows.log import Log
@@ -30,9 +29,6 @@ from eprof.logs.rows.log import Log
 _MANY_BYTES, _MANY_FILES = 96 << 20, 400
 # Logs whose tables are put together, always the same ones; and at most so many are given to a process at a time.
 _AT_ONCE = 32
-# What a Dask cluster on this machine needs at least.
-_DASK_FILES, _DASK_BYTES = 256, 2 << 30
-_LOOPBACK = "127.0.0.1"
 Read = Log | LogError
 Progress = Callable[[int, int], None]
 Tell = Callable[[int], None]  # how many bytes more were read
@@ -72,7 +68,18 @@ class Reading(Struct, frozen=True, dict=True):
     def __call__(self, path: Path, progress: Tell | None = None) -> Log:
         """Read one log, or take it from the cache. Raises LogError. progress: called with the number of new bytes."""
         if is_pipe(path):
-            return self._pipe(path)
+            # Copied first, because readers look at a file's start more than once.
+            import shutil
+            import tempfile
+
+            with tempfile.NamedTemporaryFile(prefix="eprof-") as spool:
+                with path.open("rb") as pipe:
+                    shutil.copyfileobj(pipe, spool)
+                spool.flush()
+                try:
+                    return replace(self._read(Path(spool.name)), path=str(path))
+                except LogError as err:
+                    raise LogError(str(err).replace(spool.name, str(path))) from err
         before = _state(path)
         log = self._kept(path, progress)
         # Deleted meanwhile, it was still read to its end.
@@ -95,20 +102,6 @@ class Reading(Struct, frozen=True, dict=True):
     def _read(self, path: Path, progress: Tell | None = None) -> Log:
         return read(path, columns=self.columns, names=self.names, keep=self.keep, progress=progress, parts=self.parts)
 
-    def _pipe(self, path: Path) -> Log:
-        """A log from a pipe, which is copied first, because readers look at a file's start more than once."""
-        import shutil
-        import tempfile
-
-        with tempfile.NamedTemporaryFile(prefix="eprof-") as spool:
-            with path.open("rb") as pipe:
-                shutil.copyfileobj(pipe, spool)
-            spool.flush()
-            try:
-                return replace(self._read(Path(spool.name)), path=str(path))
-            except LogError as err:
-                raise LogError(str(err).replace(spool.name, str(path))) from err
-
 
 def read_all(
     paths: Sequence[Path],
@@ -120,9 +113,8 @@ def read_all(
 ) -> dict[Path, Read]:
     """Each of many logs, or the LogError that says why there is none, in the order of the paths.
 
-    scheduler: "tcp://HOST:PORT" of a Dask cluster that sees the same files, or "local" for one made here; None: this
-    machine. workers: processes that may be used on it, where that pays. progress: is told how many bytes were read, and
-    how many there are.
+    scheduler: "tcp://HOST:PORT" of a Dask cluster that sees the same files; None: this machine. workers: processes that
+    may be used on it, where that pays. progress: is told how many bytes were read, and how many there are.
     Raises UsageError if the scheduler cannot be used, ShortageError if there is too little memory or the like to read.
     """
     sizes = {path: (_state(path) or (0,))[0] for path in paths}
@@ -253,8 +245,6 @@ def _dask(paths: Sequence[Path], reading: Reading, scheduler: str) -> Iterator[R
             task.release()
     finally:
         client.close()
-        if scheduler == "local":
-            client.cluster.close()
 
 
 def _client(scheduler: str) -> Any:
@@ -262,32 +252,10 @@ def _client(scheduler: str) -> Any:
         from dask import distributed
     except ImportError as err:
         raise UsageError("--scheduler needs Dask; install it with: pip install dask distributed") from err
-    import logging
-    import resource
     import socket
 
     library: Any = distributed  # its classes have no types
     try:
-        if scheduler == "local":
-            # Processes of Dask that could not start or talk would try again for ever.
-            for limit, least, noun, remedy in (
-                (resource.RLIMIT_NOFILE, _DASK_FILES, "open files", f"`ulimit -n {_DASK_FILES}`"),
-                (resource.RLIMIT_AS, _DASK_BYTES, "bytes of memory", f"`ulimit -v {_DASK_BYTES >> 10}`"),
-            ):
-                allowed, _ = resource.getrlimit(limit)
-                if allowed != resource.RLIM_INFINITY and allowed < least:
-                    raise ShortageError(
-                        f"--scheduler local: a cluster needs more than the {allowed} {noun} that are allowed here; "
-                        f"allow {least} ({remedy}), or leave it to this command's own processes."
-                    )
-            # Whoever reaches a cluster needs no password: nothing of it is to be reached from outside, and Dask's
-            # pages, which otherwise listen on all addresses, are left out (what is left of them: its health). What
-            # goes wrong with a log is said by eprof; what Dask logs beside it is of its processes coming and going.
-            own = library.LocalCluster(
-                n_workers=cores(), threads_per_worker=1, host=_LOOPBACK, dashboard_address=None,
-                scheduler_kwargs={"dashboard_address": f"{_LOOPBACK}:0"}, silence_logs=logging.CRITICAL,
-            )  # fmt: skip
-            return library.Client(own)
         # Dask itself would try again and again where nobody listens.
         address = re.fullmatch(r"(?:tcp://)?\[?([^\[\]/]+?)\]?:(\d+)", scheduler)
         if address:
@@ -296,5 +264,5 @@ def _client(scheduler: str) -> Any:
     except (OSError, ValueError) as err:
         raise UsageError(
             f"--scheduler {scheduler}: no Dask scheduler answers there ({err}); start one with `dask scheduler`, or "
-            "use `--scheduler local`."
+            "leave the option out."
         ) from err

@@ -2,7 +2,8 @@
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from eprof import logs, profilers
 from eprof.base.arrays import finite
 from eprof.base.brief import Brief
 from eprof.base.errors import LogError
-from eprof.base.known import either, only, ratio
+from eprof.base.known import either, gathered, only, ratio
 from eprof.base.text import few, listed, pattern, when
 from eprof.collect import directory
 from eprof.logs.join import spelling
@@ -395,11 +396,8 @@ def settle(run: Run, launches: Launches, read: Reader) -> tuple[Launches, list[s
 
 def _median_times(launches: Launches, repetitions: Sequence[Launches]) -> Launches:
     """Each kernel's time as the median over the repetitions of a run that timed it."""
-    times: dict[Key, list[float]] = {}
-    for repetition in repetitions:
-        for key, seconds in _timed(repetition):
-            if not math.isnan(seconds):
-                times.setdefault(key, []).append(seconds)
+    timed = chain.from_iterable(map(_timed, repetitions))
+    times = gathered((key, seconds) for key, seconds in timed if not math.isnan(seconds))
     # nsys names no device, and may spell kernels otherwise than the log of counters.
     spellings, _ = spelling.match({str(key.kernel) for key in times}, set(launches.rows.kernel))
     for key in list(times):
@@ -417,10 +415,10 @@ def _kernel_time(totals: Sequence[float]) -> str:
     return f"kernel time {min(totals):.6g} to {max(totals):.6g} s (spread {100 * spread(totals):.2g} %)"
 
 
-def _timed(launches: Launches) -> Iterator[tuple[Key, float]]:
+def _timed(launches: Launches) -> Iterable[tuple[Key, float]]:
     rows = launches.rows
     keys = map(Key, rows.device, rows.kernel, either(rows.part, [None] * len(rows)))
-    yield from zip(keys, rows.time_s.tolist(), strict=True)
+    return zip(keys, rows.time_s.tolist(), strict=True)
 
 
 def _work_notes(kind: str, repetitions: Sequence[Launches]) -> list[str]:

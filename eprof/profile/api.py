@@ -66,7 +66,7 @@ def load(
     if its name does not show it. columns: a file with the column names of headerless rows. time: "SECONDS" or
     "KERNEL=SECONDS" for logs without times. kernels: names or "regex:..." to keep. strict: a log that cannot be read
     is an error; else it is left out, with a warning, if others can. scheduler: a Dask cluster that reads the logs,
-    "tcp://HOST:PORT" or "local". cache: large logs are kept as they were read, and not read again. workers: processes
+    "tcp://HOST:PORT". cache: large logs are kept as they were read, and not read again. workers: processes
     that may read; more than one needs a script with a guard (`if __name__ == "__main__"`), as multiprocessing does.
     progress: called with the bytes read so far, and all bytes. parts: "rank", "stream", "nvtx" or "mark": splits the
     rows of a kernel, for `Energy.grouped`. rank: a regular expression whose first group is the rank in a log's path,

@@ -41,7 +41,11 @@ def device_of(
         if everywhere is None:
             raise
         return alike
-    return alike if everywhere is not None and device.capability in (everywhere, None) else device
+    if everywhere is None or device.capability not in (everywhere, None):
+        return device
+    # What nothing counts alike on all devices may have names that only some have, as of Arm's events.
+    has_any = counters.find(profiler, everywhere).profiler_names.intersection(counter_names)
+    return alike if has_any or not device.may_be else device
 
 
 def identify(

@@ -19,7 +19,7 @@ from eprof.counts.definition import SHARES
 from eprof.logs.join.ranks import PARTS, RANK
 from eprof.profile import intervals, schema, totals, whatif
 from eprof.profile.components import of_energy
-from eprof.profile.functions import by_line, inclusive
+from eprof.profile.functions import by_line, callers, inclusive
 from eprof.profile.grouping import operators, shown, spread_of_ranks
 from eprof.profile.metering import is_priced_by_counts
 from eprof.profile.rooflines import described, machines, main_precision, place
@@ -229,6 +229,8 @@ def _gaps(energy: "Energy") -> schema.Gaps | UnsetType:
         idle.short_s,
         idle.before_s,
         copies,
+        idle.surely_s,
+        list(idle.calls),
     )
 
 
@@ -370,7 +372,10 @@ def _signs(counts: "Counts") -> list[dict[str, float] | UnsetType]:
 
 
 def _with_lines(kernels: list[schema.Kernel], energy: "Energy") -> list[schema.Kernel]:
-    """The kernels in the document with the lines of each that are told, largest energy first."""
+    """The kernels in the document with the lines of each that are told, largest energy first, and who called it."""
+    own_callers = callers(energy)
+    for made in kernels:
+        made.callers = own_callers.get(made.name, UNSET)
     lines = by_line(energy)
     if lines is None or lines.split is None or lines.counts.rows.part is None:
         return kernels

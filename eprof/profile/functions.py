@@ -6,7 +6,8 @@ do is an estimate, gprof's (Graham, Kessler, McKusick 1982). Functions that call
 of the whole circle each.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,11 +24,14 @@ from eprof.energy.limits import given_way
 from eprof.logs import combine
 from eprof.logs.rows.log import Log
 from eprof.logs.runs import Key
+from eprof.profile import schema
 
 if TYPE_CHECKING:
     from eprof.profile.priced import Energy
 
 
+_MOST_CALLED, _MOST_CALLERS, _DEEPEST = 100, 3, 16  # functions of libraries; lines that call each; calls above each
+_LEAST_SHARE = 0.01
 _Edges = Mapping[int, Mapping[int, float]]  # caller -> callee -> instructions beneath
 
 
@@ -50,7 +54,7 @@ def inclusive(energy: "Energy") -> Inclusive | None:
     beneath: dict[int, dict[int, float]] = {}
     for log in energy.profile.logs:
         places = _places(log, row_of)
-        for caller, callee, number in log.calls.each() if log.calls else ():
+        for caller, callee, number, _ in log.calls.each() if log.calls else ():
             if caller in places and callee in places and caller != callee:
                 of_caller = beneath.setdefault(places[caller], {})
                 of_caller[places[callee]] = of_caller.get(places[callee], 0.0) + number
@@ -132,6 +136,44 @@ def _circles(nodes: int, beneath: _Edges) -> Iterator[list[int]]:
                     circle.append(open_.pop())
                 is_open.difference_update(circle)
                 yield circle
+
+
+def callers(energy: "Energy") -> dict[str, list[schema.Caller]]:
+    """The program's own functions beneath which each of a library ran, the shares of it, and the lines with most.
+
+    Above other functions of libraries each of these has its callers' shares, as far up as is told.
+    """
+    called_by: dict[str, dict[tuple[str, str], float]] = {}
+    libraries: set[str] = set()
+    for log in energy.profile.logs:
+        if log.calls:
+            libraries.update(log.calls.libraries)
+            for caller, callee, number, place in log.calls.each():
+                if caller != callee and callee in log.calls.libraries:
+                    sites = called_by.setdefault(callee, {})
+                    sites[caller, place] = sites.get((caller, place), 0.0) + number
+    largest = sorted(called_by, key=lambda name: -sum(called_by[name].values()))[:_MOST_CALLED]
+    return {name: told for name in largest if (told := _own_callers(name, called_by, libraries))}
+
+
+def _own_callers(
+    function: str, called_by: Mapping[str, Mapping[tuple[str, str], float]], libraries: Container[str]
+) -> list[schema.Caller]:
+    below, own = {function: 1.0}, defaultdict[str, dict[str, float]](dict)
+    for _ in range(_DEEPEST):
+        above = defaultdict[str, float](float)
+        for name, share in below.items():
+            sites = called_by.get(name, {})
+            for (caller, place), number in sites.items():
+                of_site = share * number / (sum(sites.values()) or 1.0)
+                if caller in libraries:
+                    above[caller] += of_site
+                else:
+                    own[caller][place] = own[caller].get(place, 0.0) + of_site
+        below = above
+    told = [schema.Caller(name, max(of, key=of.__getitem__) or None, sum(of.values())) for name, of in own.items()]
+    told.sort(key=lambda caller: -caller.share)
+    return [caller for caller in told[:_MOST_CALLERS] if caller.share >= _LEAST_SHARE]
 
 
 def by_line(energy: "Energy") -> "Energy | None":

@@ -104,7 +104,7 @@ class _Planner(Struct, frozen=True):
             if self.offered is None:
                 return counter.slices[: counter.expect] or counter.names[:1]
             # A profiler lists `metric[OPCODE]` as `metric`.
-            known = tuple(name for name in counter.wanted if name.partition("[")[0] in self.offered)
+            known = tuple(name for name in counter.profiler_names if name.partition("[")[0] in self.offered)
             if not counter.slices:
                 return known[:1] or None
             needed = 1 if counter.partial else counter.expect

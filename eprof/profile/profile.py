@@ -35,12 +35,15 @@ from eprof.energy.clocks import Clocks, clocks_of, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
 from eprof.energy.metering import SAME
 from eprof.energy.simulated import Modelled, model_time
+from eprof.logs.rows.gaps import outside
 from eprof.logs.rows.log import CORES, SOCKETS, Copies, Idle, Launches, Log, TableRows
 from eprof.logs.runs import Measured, Run, metered_in
 from eprof.profile.components import time_by_component
 from eprof.profile.device import Device, device_of
 from eprof.profile.priced import Energy, beside, in_order
 from eprof.profilers import signs_of
+
+_NAMED = 4  # definitions that may be those of a CPU
 
 
 class Counted(Brief, Struct, frozen=True, eq=False):
@@ -59,7 +62,8 @@ class Profile(Result, Struct, frozen=True, eq=False):
     total_s: the time of all kernels together, where `--time SECONDS` tells it and nothing tells how they share it.
     whole: whether all kernels of the logs are looked at. timeline: the launches one by one, where a log tells when each
     ran. parts: what rows were split by ("rank", "stream", "nvtx"); None: nothing, or by operator, as the log has it.
-    idle: how long no kernel ran between the first and the last of the only trace; None: no log tells it of all.
+    idle: how long no kernel ran between the first and the last of the only trace, or beside the calls of CUDA in the
+    only summary of these; None: no log tells it of all.
     copies_s: how long copies took, of the only log that tells it (0: none does, or several); copies: their kinds.
     has_given_time: whether the user gave times, which tell nothing of clocks.
     """
@@ -483,8 +487,12 @@ def build(
     if len(counted) == 1 and (whole_s := times.total(time) or program_s):
         counted = [_by_share(counted[0], whole_s, launches if times.total(time) else everything or launches)]
     shared, total_s = _share(counted, times.total(time), time)
-    idle = [log.idle for log in logs if log.idle is not None and whole]
+    idle = only([log.idle for log in logs if log.idle is not None and whole])
     copied = [log for log in logs if log.copies_s and whole]
+    copies_s = only([log.copies_s for log in copied]) or 0.0
+    calls = only([log.calls_of_host for log in logs if log.calls_of_host and whole])
+    if idle is None and calls:
+        idle = outside(calls, float(launches.rows.time_s.sum()), copies_s)
     return Profile(
         title=_profile_title(logs),
         logs=tuple(logs),
@@ -499,8 +507,8 @@ def build(
         whole=whole,
         timeline=launches.timeline,
         parts=parts,
-        idle=only(idle),
-        copies_s=only([log.copies_s for log in copied]) or 0.0,
+        idle=idle,
+        copies_s=copies_s,
         copies=only([log.copies for log in copied]) or (),
     )
 
@@ -608,8 +616,11 @@ def _unused(definition: Definition, counter_names: Sequence[str], profiler: str)
     uses = {each.capabilities[0]: len(unused & each.counted) for each in of_profiler}
     most = max(uses.values())
     best = [capability for capability, number in uses.items() if number == most > 0]
+    # Of many those far apart come first, as of x86 and Arm.
+    step = -(-len(best) // _NAMED)
+    best = [each for start in range(step) for each in best[start::step]]
     names = few([f"`{name}`" for name in sorted(unused)], 3, "events")
-    remedy = phrase(" If this CPU is such a one, --capability uses most of it: {}.", few(best, 4))
+    remedy = phrase(" If this CPU is such a one, --capability uses most of it: {}.", few(best, _NAMED))
     yield f"Counted, and not used with {definition.name}: {names}.{remedy}"
 
 

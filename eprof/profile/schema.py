@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct, UnsetType, convert, field, to_builtins
 
 from eprof.base.text import pattern
 from eprof.base.version import __version__
-from eprof.logs.rows.log import Copies, During
+from eprof.logs.rows.log import Copies, During, HostCalls
 
 PROFILE, ROOFLINE = "eprof.profile/1", "eprof.roofline/1"
 Marks = list[str]
@@ -190,6 +190,14 @@ class Line(Struct):
     counts: dict[str, Count]
 
 
+class Caller(Struct):
+    """A function of the program beneath which a share of a library's function ran, most at a line ("mm.c:12")."""
+
+    name: str
+    place: str | None
+    share: float
+
+
 class Cause(Struct):
     """A part of the energy: groups of counts together, their share of what was counted, and its interval."""
 
@@ -213,10 +221,11 @@ class Kernel(Struct, kw_only=True):
     """One kernel on one device. interval_j: of its total energy; by_time_j: what metered energy, by time, would be.
 
     inclusive_j: with all that it calls, where the log tells who calls whom; an estimate (docs/running.md). lines: those
-    that take most, where the log tells lines. held: as `costs.held`, where its board's limit binds it. signs: what
-    tells why it waits, in shares: "occupancy", and what `counts.definition.SHARES` names. And the "blocks" of a launch,
-    the "threads" of a block, in the mean, and the GPU's "multiprocessors". launch_s: the mean time of a launch in the
-    run in which that is shortest, and longest, where runs differ much.
+    that take most, where the log tells lines. callers: of a library's function, the program's own. held: as
+    `costs.held`, where its board's limit binds it. signs: what tells why it waits, in shares: "occupancy", and what
+    `counts.definition.SHARES` names. And the "blocks" of a launch, the "threads" of a block, in the mean, and the GPU's
+    "multiprocessors". launch_s: the mean time of a launch in the run in which that is shortest, and longest, where runs
+    differ much.
     """
 
     name: str
@@ -236,6 +245,7 @@ class Kernel(Struct, kw_only=True):
     inclusive_j: float | None | UnsetType = UNSET
     inclusive_marks: Marks | UnsetType = UNSET
     lines: list[Line] | UnsetType = UNSET
+    callers: list[Caller] | UnsetType = UNSET
     causes: Causes | UnsetType = UNSET
     signs: dict[str, float] | UnsetType = UNSET
     launch_s: list[float] | UnsetType = UNSET
@@ -518,7 +528,8 @@ class Gaps(Struct):
     copies took; alone_s: how long copies ran while no kernel did, in gaps or not; first_s: of the gaps, what came
     before first launches of kernels that came again; during: what the CPU did in the longest gaps; short_gaps, short_s:
     those no longer than the CPU's next launch takes, and their time; before_s: what passed before the first kernel;
-    copies: of which kinds they are.
+    copies: of which kinds they are. calls: of CUDA, where a summary tells these: time_s is then what they took beside
+    kernels, if no two ran at a time; surely_s: what passed in any case.
     """
 
     time_s: float | None
@@ -533,6 +544,8 @@ class Gaps(Struct):
     short_s: float = 0.0
     before_s: float = 0.0
     copies: list[Copies] = []
+    surely_s: float | None = None
+    calls: list[HostCalls] = []
 
     @property
     def lasting_s(self) -> float:

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from run_support import STAND_INS
 
 from eprof import costs
-from eprof.collect.meters import jetson, meter, nvml, rapl
-from eprof.collect.meters.meter import Meter, counted_energy, integrated
+from eprof.collect.meters import jetson, nvml, rapl, sensors
+from eprof.collect.meters.meter import Meter, Sample, Source, counted_energy, integrated
 from eprof.collect.meters.nvml import visible
-from eprof.collect.meters.source import Sample, Source
 from eprof.counts import counters
 from eprof.profile.plan import plan
 
@@ -204,7 +203,7 @@ def test_a_board_that_does_not_tell_its_uuid_is_measured_all_the_same(stand_in):
 
 
 def test_the_host_is_measured_only_when_asked(monkeypatch):
-    _, reasons = meter.find()
+    _, reasons = sensors.meter()
     assert not any("RAPL" in one for one in reasons)
 
 
@@ -218,7 +217,7 @@ def test_the_host_is_measured_only_when_asked(monkeypatch):
 def test_what_is_planned_prices_what_can_be_counted(definition, table):
     priced = costs.load(table).at() if table else None
     found = plan(definition, priced)
-    assert set(found.counters) <= definition.wanted
+    assert set(found.counters) <= definition.profiler_names
     assert all(found.why(name) for name in found.counters)
     reasons = {word for word in found.missing}
     assert not reasons - (set(definition.uncountable) | {"fp16", "fp32", "fp64"})
@@ -227,8 +226,8 @@ def test_what_is_planned_prices_what_can_be_counted(definition, table):
 def test_the_plan_takes_what_is_offered_and_tells_what_is_not():
     definition = counters.named("3.5")
     priced = costs.load("jetson-tk1").at()
-    everything = plan(definition, priced, definition.wanted)
-    old_names = {name.replace("flop_count", "flops") for name in definition.wanted}
+    everything = plan(definition, priced, definition.profiler_names)
+    old_names = {name.replace("flop_count", "flops") for name in definition.profiler_names}
     assert "flops_dp_fma" in plan(definition, priced, old_names).counters
     less = plan(definition, priced, set(everything.counters) - {"inst_integer"})
     assert set(less.missing) == {"integer"}

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from eprof.collect.meters import components, nvml
-from eprof.collect.meters.source import Component
+from eprof.collect.meters import nvml, sensors
+from eprof.collect.meters.meter import Component
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def board(root, number, driver, **files):
 
 
 def found(root):
-    return {component.name: component for component in components.find(root)}
+    return {component.name: component for component in sensors.components(root)}
 
 
 def test_every_zone_of_rapl_is_a_component_and_wraps(tmp_path):
@@ -51,7 +51,7 @@ def test_zones_that_only_root_may_read_are_no_components(tmp_path):
     zones(tmp_path, z0="package-0", z1="package-1")
     (tmp_path / "sys/class/powercap/intel-rapl:1/energy_uj").unlink()
     assert list(found(tmp_path)) == ["package-0"]
-    assert components.find(tmp_path / "nothing") == []
+    assert sensors.components(tmp_path / "nothing") == []
 
 
 def test_boards_of_hwmon_and_the_platforms_counter_is_left_out_beside_them(tmp_path):
@@ -85,7 +85,7 @@ def test_sensors_are_read_while_a_program_runs_and_may_fail(tmp_path):
         return float(number)
 
     path = tmp_path / "components.csv"
-    with components.sampling([Component("gpu0", "W", faulty)], path, epoch_s=0.0):
+    with sensors.sampling([Component("gpu0", "W", faulty)], path, epoch_s=0.0):
         while next(readings) < 8:
             time.sleep(0.005)
     with path.open() as file:

@@ -77,7 +77,7 @@ def logs(draw):
     """A definition, counters of one kernel over some launches, and the launches whose cells are lost."""
     profiler, capability = draw(st.sampled_from(DEFINITIONS))
     definition = counters.find(profiler, capability)
-    names = draw(st.lists(st.sampled_from(sorted(definition.wanted)), min_size=1, max_size=40, unique=True))
+    names = draw(st.lists(st.sampled_from(sorted(definition.profiler_names)), min_size=1, max_size=40, unique=True))
     number = draw(st.integers(1, 3))
     whole = {name: draw(st.lists(st.integers(0, 10**6), min_size=number, max_size=number)) for name in names}
     lost = {name: draw(st.integers(0, number - 1)) for name in draw(st.sets(st.sampled_from(names)))}

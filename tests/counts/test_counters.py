@@ -43,7 +43,7 @@ ALONE += "\n" + "\n".join(f'{word} = "none"' for word in REST) + "\n"
 @pytest.mark.parametrize("path", counters.definition_files(), ids=str)
 def test_every_definition_file_loads(path):
     definition = counters.load(path)
-    assert definition.source and definition.wanted and definition.explain()
+    assert definition.source and definition.profiler_names and definition.explain()
     unspoken = {word for section in ("flop", "cycle", "access") for word in SECTIONS[section]}
     for word in set(COUNTS) - definition.not_here - set(LEVEL_PARTS) - unspoken:
         for books in ("served", "accessed"):
@@ -90,7 +90,7 @@ def test_named():
 def test_a_file_can_extend_a_whole_definition():
     definition = counters.load(GOOD)
     assert definition.capabilities == ("9.9",)
-    assert definition.wanted == counters.find("nvprof", "3.5").wanted
+    assert definition.profiler_names == counters.find("nvprof", "3.5").profiler_names
 
 
 def test_a_later_file_replaces_what_it_says_anew(tmp_path):
@@ -127,7 +127,7 @@ def test_the_toy_loads():
         "sub1_rest",
         "sub3_some",
         "efficiency",
-    } <= definition.wanted
+    } <= definition.profiler_names
     row = next(row for row in definition.explain() if row["word"] == "integer")
     assert (row["formula"], row["expanded"]) == ("twice * eff", "(2 * flop_count_dp_fma) * efficiency")
     assert row["counters"] == ["efficiency", "flop_count_dp_fma", "flops_dp_fma"]

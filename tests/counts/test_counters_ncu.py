@@ -74,7 +74,7 @@ def test_every_chip_from_volta_on_has_one():
 
 @pytest.mark.parametrize("capability", KNOWN)
 def test_names_that_a_chip_does_not_have_are_not_asked_for(capability):
-    wanted = counters.find("ncu", capability).wanted
+    wanted = counters.find("ncu", capability).profiler_names
     assert (DRAM_LD in wanted) == (capability in OWN_DRAM and capability != "12.0")
     assert ("dram__bytes_op_read.sum" in wanted) == (capability == "12.0")
     assert (op("uniform") in wanted) == (float(capability) >= 7.5)
@@ -96,7 +96,7 @@ def test_a_definition_tells_what_to_collect(capability):
     ncu lists a metric with a value for each opcode by its plain name. Where it does not, a pipe tells of the opcode.
     """
     definition = counters.find("ncu", capability)
-    offered = {name for name in definition.wanted if "[" not in name}
+    offered = {name for name in definition.profiler_names if "[" not in name}
     found = plan.plan(definition, None, offered)
     assert set(found.missing) <= {"system_read", "system_write"}
     mufu, pipe = f"{PER_OPCODE}[MUFU]", "smsp__thread_inst_executed_pipe_xu_pred_on.sum"
@@ -443,7 +443,7 @@ def test_the_table_of_names_is_tidy():
     assert len(set(old)) == len(old)
     assert all(re.fullmatch(r"[a-z0-9_*]+", name) for name in old)
     assert all(re.match(r"(smsp|sm|l1tex|lts|dram)__", metric) for pair in pairs for metric in pair.metrics)
-    known = frozenset().union(*(one.wanted for one in counters.definitions() if one.profiler == "ncu"))
+    known = frozenset().union(*(one.profiler_names for one in counters.definitions() if one.profiler == "ncu"))
     used = [metric for pair in pairs for metric in pair.metrics if metric in known]
     assert len(used) > 40, "most names of the table are those that the definitions use"
 

@@ -413,7 +413,7 @@ def test_counts_are_linear_in_the_counters(values, first, second):
 @pytest.mark.parametrize("definition", counters.definitions(), ids=lambda one: one.name)
 def test_twice_the_work_is_twice_the_counts(definition):
     """Every formula is of degree one in the counts (percentages and rates are no counts)."""
-    names = sorted(definition.wanted)
+    names = sorted(definition.profiler_names)
     random_values = np.random.default_rng(3).integers(1, 90, (len(names), 4)).astype(float)
     once = dict(zip(names, random_values, strict=True))
     twice = {name: value * (2 if UNITS[name] == "count" else 1) for name, value in once.items()}

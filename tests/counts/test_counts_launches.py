@@ -15,7 +15,7 @@ UNITS = {
     name: counter.unit
     for definition in counters.definitions()
     for counter in definition.counters.values()
-    for name in counter.wanted
+    for name in counter.profiler_names
 }
 
 

@@ -10,11 +10,14 @@ from hypothesis import strategies as st
 
 import eprof
 from eprof import logs
-from eprof.logs.rows.gaps import Gaps
-from eprof.logs.rows.log import Names
+from eprof.logs.rows.gaps import Gaps, outside
+from eprof.logs.rows.log import HostCalls, Names
+from eprof.show.report.first_screen import where
 from eprof.show.report.headline import headline
+from eprof.show.report.levers import _levers as levers
 from eprof.show.report.levers import what_to_try, worth_trying
 from eprof.show.report.view import View
+from eprof.show.words.numbers import quantity
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 LAUNCHES = st.lists(
@@ -145,7 +148,7 @@ def test_gaps_take_constant_power_and_closing_them_is_advised():
     assert document["gaps"]["energy_j"] == pytest.approx(profile.idle.time_s * energy.costs.constant_power_w)
     view = View(document)
     assert headline(view).text.startswith(
-        "No kernel ran for 12.8\u202fs (12.7\u202fs of it before first launches, 10.8\u202fs in aten::cudnn_convolution in "
+        "No kernel ran for 12.9\u202fs (12.7\u202fs of it before first launches, 10.8\u202fs in aten::cudnn_convolution in "
     )
     assert what_to_try(view).text.startswith("wait less for the host (86.7\u202fms in gaps of more than 100\u202fµs: ")
     assert "saves up to 5.76\u202fJ" in what_to_try(view).text
@@ -218,11 +221,11 @@ def test_what_the_cpu_did_is_told_and_what_a_start_takes_is_no_saving():
     assert "no kernel ran for 659\u202fms (644\u202fms in IO)" in headline(view).lead
     assert "644\u202fms in IO: do it less often, or beside kernels): saves up to 12.9" in what_to_try(view).text
     view = view_of("traces", "kineto", "tracelens-h100-bert-small.json.gz")
-    graphs = "launch in CUDA graphs (52 gaps between kernels, 47.6\u202fµs each; theirs are some 1.5 µs)"
+    graphs = "launch in CUDA graphs (52 gaps between kernels, 47.6\u202fµs each; theirs, assumed, 1.5 µs)"
     assert what_to_try(view).text.startswith(graphs)
-    for prices in ({}, {"metered_j": 60.0}):
+    for prices, still_ms in (({}, 192), ({"metered_j": 60.0}, 188)):  # with copies, or of gaps where a meter has them
         view = view_of("traces", "nsys", "flame-torch-ex.sqlite", **prices)
-        assert "no kernel ran for 188\u202fms (179\u202fms of it before first launches" in headline(view).lead
+        assert f"no kernel ran for {still_ms}\u202fms (179\u202fms of it before first launches" in headline(view).lead
         assert what_to_try(view).text.startswith("trace after the warm-up: 179\u202fms before first launches")
     view = view_of("traces", "kineto", "hta-mi250-rocm62.json.gz")
     assert "6.54\u202fms in hipLaunchKernel in aten::add_" in headline(view).text
@@ -231,6 +234,103 @@ def test_what_the_cpu_did_is_told_and_what_a_start_takes_is_no_saving():
 @needs_data
 def test_the_largest_leads_where_no_joules_are_known():
     view = view_of("nvprof", "k20c-gpu-summary-no-type-column.csv")
-    assert headline(view).text == "Copies took 245\u202fms. 6 kernels take 112\u202fms."
-    view = view_of("ncu", "nsys-text-stats-thousands.txt")
-    assert headline(view).text == "Copies took 11.8\u202fms. One kernel takes 1.05\u202fms."
+    assert headline(view).text == (
+        "No kernel ran for 345\u202fms if no calls of CUDA overlap; copies took 245\u202fms. 6 kernels take "
+        "112\u202fms."
+    )
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 20), st.sampled_from("ab")), max_size=5), max_size=3),
+    st.lists(st.tuples(st.integers(0, 60), st.integers(1, 30)), max_size=5),
+)
+def test_calls_of_cuda_bound_how_long_no_kernel_ran_however_many_threads_call(threads, kernels):
+    """threads: of each call the pause before it, its time and its function; kernels: starts and times."""
+    calls, ends = [], []
+    for thread in threads:
+        now = 0
+        for pause, took, name in thread:
+            calls.append(HostCalls.of_run(name, 1, took, None))
+            now += pause + took
+        ends.append(now)
+    running = {at for start, took in kernels for at in range(start, start + took)}
+    still_s = len(set(range(max(ends, default=0))) - running)
+    told = outside(calls, sum(took for _, took in kernels), 0.0)
+    if told is not None:
+        assert told.surely_s <= still_s and told.first_s <= told.time_s
+        assert len([thread for thread in threads if thread]) > 1 or told.time_s <= still_s
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("path", "calls_s", "surely_s", "least"),
+    [
+        ("traces/nsys/yktian-paddle-gcn-nsys-stats.txt", 1.743487, 1.062988, "1.06\u202fs (one cudaMalloc), 1.74"),
+        (
+            "nvprof/titan-xp-gpu-summary-type-column-api-unified-memory.csv",
+            1.532855,
+            1.064432,
+            "656\u202fms (one cudaMe",
+        ),
+        ("nvprof/gtx1070-gpu-summary-srad.csv", 0.133485, 0.126938, "125\u202fms (one cudaMalloc), 132\u202fms if"),
+        ("nvprof/text-summary-type-column.txt", 0.112670, 0.098831, "94.4\u202fms (one cudaEventCreate), 108\u202fms"),
+        (
+            "ncu/nsys-text-stats-thousands.txt",
+            0.995591,
+            0.791065,
+            "790\u202fms (one cudaMallocHost), 995\u202fms if no",
+        ),
+    ],
+)
+def test_calls_of_cuda_that_a_summary_tells_lead_where_they_take_more_than_kernels(path, calls_s, surely_s, least):
+    profile = eprof.load(SHARED / path)
+    kernels_s = float(profile.counts().rows.time_s.sum())
+    assert profile.idle.time_s == pytest.approx(calls_s - kernels_s, rel=1e-4)
+    assert profile.idle.surely_s == pytest.approx(surely_s - kernels_s, rel=1e-4)
+    view = View(profile.energy().document())
+    assert headline(view).text.startswith(f"No kernel ran for at least {least}")
+    assert what_to_try(view).text.startswith("do more in each run (")
+
+
+@needs_data
+def test_copies_within_the_gpu_are_told_and_summaries_tell_the_longest_launch():
+    view = view_of("nvprof", "titan-xp-gpu-summary-type-column-api-unified-memory.csv")
+    assert "copies took 20.1\u202fms (within the GPU: DRAM is read and written)" in headline(view).text
+    assert any(change.act.startswith("swap pointers for copies within the GPU (2,000 ") for change in levers(view))
+    path = SHARED / "nvprof" / "titan-xp-gpu-summary-type-column-api-unified-memory.csv"
+    assert eprof.load(path, kernels=["cuda_time_step"]).idle is None, "not of some kernels"
+    assert view.kernels[0].launch_s == pytest.approx([45.538e-6, 1.74375e-3])
+    assert where(view).rows[1].cells[-1] == "6,000 launches of 50.8\u202fµs (to 1.74\u202fms)"
+
+
+@needs_data
+@pytest.mark.parametrize("name", ["pipit-saxpy-mpi-rank0.sqlite", "pipit-cloverleaf-perlmutter.sqlite"])
+def test_shares_of_the_first_screen_are_of_kernels_and_of_the_time_without(name):
+    view = view_of("traces", "nsys", name)
+    gaps, kernels_j = view.document.gaps, view.energy("total").value
+    still_s = gaps.time_s + gaps.alone_s - gaps.copied_s
+    whole_j = kernels_j + still_s * view.constant_w
+    (still,) = [row.cells for row in where(view).rows if "no kernel" in str(row.cells[0])]
+    assert still[1].value + kernels_j == pytest.approx(whole_j) == pytest.approx(view.whole)
+    assert still[2].value == pytest.approx(1 - kernels_j / whole_j)
+    assert still[3] == f"of all {quantity(whole_j, 'J')}" and f"of {quantity(whole_j, 'J')})" in worth_trying(view)[0]
+    assert [row.cells[2].value for row in where(view).rows] == sorted(
+        (row.cells[2].value for row in where(view).rows), reverse=True
+    )
+
+
+@needs_data
+def test_captures_of_nsys_in_one_file_are_runs():
+    assert logs.read(FLAME / "ayushos-vectoradd-nsys-stats.md").runs == 5
+    assert logs.read(FLAME / "yktian-paddle-gcn-nsys-stats.txt").runs == 1
+
+
+@needs_data
+def test_the_command_that_counts_is_of_the_program_and_of_few_launches():
+    many = what_to_try(view_of("nvprof", "titan-xp-gpu-summary-type-column-api-unified-memory.csv")).text
+    assert many.endswith("`eprof run -k regex:cuda_compute_flux ./euler3d_adapt ../../data/cfd/fvcorr.domn.097K`")
+    assert "--log-file counts.csv ./jacobi`" in what_to_try(view_of("nvprof", "k20c-gpu-trace.csv")).text
+    report = what_to_try(view_of("ncu-modern", "rtx3070-scan.ncu-rep")).text
+    assert report.endswith("count the rest with `eprof run PROGRAM`"), "a report has all that was counted"
+    traced = what_to_try(view_of("traces", "nsys", "pipit-saxpy-mpi-rank0.sqlite")).text
+    assert traced.endswith("counts.csv PROGRAM`"), "a name alone may lack its arguments"

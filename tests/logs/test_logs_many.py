@@ -1,11 +1,9 @@
 """Many logs and large ones: packed, cached, over processes and over Dask; the same result to the last digit."""
 
-import contextlib
 import gzip
 import hashlib
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -18,7 +16,6 @@ import pytest
 from logs_support import EVENTS, METRICS, TRACE, TRACE_UNITS, event, launch, metric, profiled
 
 from eprof.base.errors import LogError, UsageError
-from eprof.collect import process
 from eprof.logs import cache, many
 from eprof.logs.rows import stream
 from eprof.profile import api
@@ -260,40 +257,6 @@ def test_progress_counts_every_byte(logs):
     assert told[-1] == (total, total) and [done for done, _ in told] == sorted(done for done, _ in told)
 
 
-def listening(pid):
-    """The addresses at which a process and those below it listen, as /proc tells: "0100007F:1F90", port last."""
-    sockets = set()
-    for one in (pid, *process.descendants(pid)):
-        with contextlib.suppress(OSError):
-            links = [str(place.readlink()) for place in Path(f"/proc/{one}/fd").iterdir()]
-            sockets |= {
-                link.removeprefix("socket:[").removesuffix("]") for link in links if link.startswith("socket:[")
-            }
-    rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
-    return {row[1] for row in rows if row[3] == "0A" and row[9] in sockets}
-
-
-@pytest.mark.skipif(not Path("/proc/net/tcp").is_file() or sys.byteorder != "little", reason="needs Linux's /proc")
-def test_a_local_cluster_is_reached_from_this_machine_only(logs):
-    """Its ports are without password: none of them on another address than the loopback, and no pages of Dask's own."""
-    pytest.importorskip("distributed")
-    with contextlib.ExitStack() as held:
-        # Another program has the port that Dask's pages would have: this one, or who has it already.
-        with contextlib.suppress(OSError):
-            held.enter_context(socket.create_server(("127.0.0.1", 8787)))
-        running = dask("eprof", "report", *map(str, logs), "--scheduler", "local", "--format", "json", errors=True)
-        seen = set()
-        while running.poll() is None:
-            seen |= listening(running.pid)
-            time.sleep(0.25)
-        assert running.returncode == 0
-        said = running.stderr.read()
-        assert b"8787" not in said and b"Traceback" not in said, said
-        # A scheduler, and a worker with its nanny at least.
-        assert len(seen) >= 3
-        assert {address.rpartition(":")[0] for address in seen} == {"0100007F"}
-
-
 def test_a_scheduler_that_is_not_there_is_one_sentence(logs):
     pytest.importorskip("distributed")
     with pytest.raises(UsageError, match="no Dask scheduler answers there"):
@@ -312,10 +275,10 @@ many.read = slowly
 """
 
 
-def dask(*words, errors=False):
+def dask(*words):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    said = subprocess.PIPE if errors else subprocess.DEVNULL
-    return subprocess.Popen([sys.executable, "-m", *words], stdout=subprocess.DEVNULL, stderr=said, env=environment)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen([sys.executable, "-m", *words], **quiet, env=environment)
 
 
 def test_a_killed_dask_worker_changes_nothing(logs, tmp_path):

@@ -36,6 +36,30 @@ def test_a_caller_has_the_marks_of_all_that_it_calls_and_no_other():
     assert functions._summed(np.ones(5), marks, beneath).marks.tolist() == [above, above, above, MISSING, NOTHING]
 
 
+def test_what_a_library_does_is_told_by_the_programs_own_function_above_it():
+    # main and sort call qsort, which calls memcpy; build calls memcpy on its own, from two lines.
+    called_by = {
+        "qsort": {("main", "a.c:1"): 30.0, ("sort", "a.c:2"): 90.0},
+        "memcpy": {("qsort", ""): 60.0, ("build", "a.c:3"): 15.0, ("build", "a.c:4"): 5.0, ("memcpy2", ""): 0.0},
+    }
+    told = functions._own_callers("memcpy", called_by, {"qsort", "memcpy"})
+    assert [(caller.name, caller.place, round(caller.share, 6)) for caller in told] == [
+        ("sort", "a.c:2", 0.5625),
+        ("build", "a.c:3", 0.25),
+        ("main", "a.c:1", 0.1875),
+    ]
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcd"), st.dictionaries(st.sampled_from("abcdxy"), st.integers(0, 9)), max_size=4)
+)
+def test_shares_of_callers_are_no_more_than_all_whoever_calls_whom(calls):
+    called_by = {name: {(caller, ""): float(number) for caller, number in of.items()} for name, of in calls.items()}
+    for name in called_by:
+        told = functions._own_callers(name, called_by, set("abcd"))
+        assert sum(caller.share for caller in told) <= 1 + 1e-9 and {caller.name for caller in told} <= set("xy")
+
+
 @given(
     joules=st.lists(st.floats(0, 1e3), min_size=2, max_size=12),
     edges=st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11), st.floats(1, 1e6)), max_size=30),

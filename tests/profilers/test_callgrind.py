@@ -481,6 +481,49 @@ def test_every_recorded_profile_gives_a_report(name):
 # ------------------------------------------------------------------------------------------------ the profiler
 
 
+OF_LIBRARIES = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static int by_value(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+__attribute__((noinline)) void sort_all(int *v, int n) {
+    qsort(v, n, sizeof *v, by_value);
+}
+__attribute__((noinline)) int append(char *s) {
+    for (int i = 0; i < 300; i++)
+        strcat(s, "some words ");
+    return strlen(s);
+}
+int main(void) {
+    static char s[10000];
+    static int v[3000];
+    for (int i = 0; i < 3000; i++) v[i] = i * 7919 % 3001;
+    sort_all(v, 3000);
+    return append(s) + v[0] == 0;
+}
+"""
+
+
+def test_work_in_the_c_library_is_told_by_who_calls_it_and_what_spares_it(compiled, tmp_path):
+    (tmp_path / "calls.c").write_text(OF_LIBRARIES)
+    program = compiled("calls", "-g", "-O1", "-fno-builtin", source=tmp_path / "calls.c")
+    words = [sys.executable, "-m", "eprof", "run", "--profiler", "callgrind", "-o", "run.eprof", str(program)]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    energy = api.load(tmp_path / "run.eprof").energy()
+    callers = {
+        kernel["name"]: [(caller["name"], caller["place"]) for caller in kernel["callers"]]
+        for kernel in energy.document()["kernels"]
+        if kernel.get("callers")
+    }
+    assert "by_value" not in callers and "main" not in callers
+    assert callers["qsort_r"] == [("sort_all", "calls.c:7")]
+    assert any(of[0] == ("append", "calls.c:11") for name, of in callers.items() if "str" in name), callers
+    shown = " ".join(done.stdout.split())
+    assert "called by sort_all at calls.c:7" in shown
+    assert "do less for sort_all at calls.c:7 (an inlined comparison (std::sort)," in shown
+    assert "saves up to" in shown and "if none is left" in shown
+
+
 UNKNOWN = """
 #include <stdio.h>
 #include <stdlib.h>

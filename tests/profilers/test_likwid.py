@@ -189,11 +189,11 @@ def test_what_lies_in_other_regions_counts_once(tmp_path, regions, total, said):
 
 
 @needs_data
-def test_memory_of_zen_2_is_a_lower_bound():
+def test_lines_that_likwid_hardly_sees_of_a_zen_2_are_no_count():
     profile = eprof.load(CPU / "likwid-text-epyc7702-mem.out")
-    assert counted(profile, "dram_read") == {"whole program": (64 * 918141, Mark.MISSING)}
-    number, mark = counted(profile, "fp64")["whole program"]
-    assert math.isnan(number) and mark == Mark.MISSING
+    for word in ("dram_read", "fp64"):  # of the 100 GB that the log says were moved 59 MB were seen
+        number, mark = counted(profile, word)["whole program"]
+        assert math.isnan(number) and mark == Mark.MISSING
 
 
 @needs_data

@@ -221,7 +221,7 @@ def test_every_name_of_the_definition_is_one_that_the_reader_can_give():
     from eprof.profilers.oclgrind.reader import _OWN
 
     (definition,) = (one for one in counters.definitions() if one.profiler == "oclgrind")
-    assert not [name for name in definition.wanted if not _OWN.fullmatch(name)]
+    assert not [name for name in definition.profiler_names if not _OWN.fullmatch(name)]
 
 
 # ------------------------------------------------------------------------------------------------- modelled time

@@ -244,12 +244,6 @@ def test_few_descriptors_are_enough_for_many_logs(tmp_path):
     assert [one["launches"] for one in told(tmp_path / "a.json")["kernels"]] == [802]
 
 
-def test_a_local_cluster_without_enough_descriptors_is_not_started(log, tmp_path):
-    pytest.importorskip("distributed")
-    done = report(log, "--scheduler", "local", cwd=tmp_path, limit=(resource.RLIMIT_NOFILE, 40))
-    says(done, 1, "--scheduler local: a cluster needs more than the 40 open files", "`ulimit -n 256`")
-
-
 @pytest.mark.skipif(not (IS_ROOT and shutil.which("setpriv")), reason="needs root and setpriv to become another user")
 def test_threads_and_processes_that_cannot_be_started(log, tmp_path):
     """Another user, who may still read everything: root is exempt from this limit."""

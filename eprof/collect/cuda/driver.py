@@ -4,6 +4,7 @@ Functions and constants are those of cuda.h; `_v2` names are what its macros sta
 """
 
 import ctypes
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -146,18 +147,14 @@ class CudaGpu(Gpu):
         self._modules.append(module)
 
     def _function(self, kernel: str) -> Any:
-        if kernel not in self._functions:
-            self._functions[kernel] = self._look_up(kernel)
-        return self._functions[kernel]
-
-    def _look_up(self, kernel: str) -> Any:
+        if kernel in self._functions:
+            return self._functions[kernel]
         for module in self._modules:
             function = ctypes.c_void_p()
-            try:
+            with suppress(CudaError):
                 self._driver.call("cuModuleGetFunction", ctypes.byref(function), module, kernel.encode())
-            except CudaError:
-                continue
-            return function
+                self._functions[kernel] = function
+                return function
         raise CollectError(f"The compiled kernels have no `{kernel}`.")
 
     def resident(self, kernel: str, block: int) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from eprof.base.text import phrase
-from eprof.collect.meters.source import METHODS, Component, Sample, Source
+from eprof.collect.meters.meter import METHODS, Component, Sample, Source
 
 _FOLDER = "sys/class/hwmon"
 _METRICS_OF_APU = 2  # the main number of the format of `gpu_metrics` where GPU and CPU share a package

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from eprof.base.text import pattern
-from eprof.collect.meters.source import Component, Sample, Source
+from eprof.collect.meters.meter import Component, Sample, Source
 
 _BUSES = ("sys/bus/i2c/drivers/ina3221x", "sys/bus/i2c/drivers/ina3221")
 _CLOCKS = (

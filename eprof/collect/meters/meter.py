@@ -1,13 +1,104 @@
-"""A power meter that is read in a thread while a program runs, and the energy that its samples add up to."""
+"""A power meter: any sensor, read in a thread while a program runs, and the energy that its samples add up to."""
 
+import csv
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from eprof.base.known import mapped, ratio
-from eprof.collect.meters.source import Sample, Source, recording
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What a meter reads, written into a table at once, row by row, by a thread that goes on while a program runs.
+
+
+@contextmanager
+def recording(path: Path, columns: Sequence[str], row: Callable[[], Iterable[str]], period_s: float) -> Iterator[None]:
+    """Write a row every `period_s` s inside the block, below those that the file has.
+
+    row: reads sensors; where it raises OSError, RuntimeError or ValueError, that row is left out.
+    """
+    stop = threading.Event()
+    fresh = not path.exists()
+    with path.open("a", newline="", buffering=1) as file:
+        rows = csv.writer(file, lineterminator="\n")
+        if fresh:
+            rows.writerow(columns)
+
+        def work() -> None:
+            while True:
+                with suppress(OSError, RuntimeError, ValueError):
+                    rows.writerow(row())
+                if stop.wait(period_s):
+                    return
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+
+class Sample(NamedTuple):
+    """One reading: s since sampling began, W, J of a running counter, MHz, degrees C; None where there is no sensor."""
+
+    time_s: float
+    power_w: float | None = None
+    energy_j: float | None = None
+    core_mhz: float | None = None
+    memory_mhz: float | None = None
+    temperature_c: float | None = None
+    slowed_by: tuple[str, ...] = ()
+
+
+PERIOD_S = 0.02
+METHODS = {"W": "sampled power", "J": "energy counter"}
+
+
+class Component(NamedTuple):
+    """A part of the machine with a sensor of its own: its power in W, or a counter of its joules.
+
+    Of a GPU also shares of time in which its units were busy, and its clock. read: may raise OSError, RuntimeError or
+    ValueError; None: it says nothing now. period_s: how often it is worth reading.
+    """
+
+    name: str
+    unit: Literal["W", "J", "share", "MHz"]
+    read: Callable[[], float | None]
+    period_s: float = PERIOD_S
+
+
+class Source(ABC):
+    """A sensor. `period_s`: how often it is worth reading."""
+
+    name: str
+    covers: str
+    period_s = PERIOD_S
+
+    @abstractmethod
+    def read(self, time_s: float) -> Sample:
+        """Read all sensors once. May raise OSError, RuntimeError or ValueError: that sample is then left out."""
+
+    def describe(self) -> dict[str, Any]:
+        """What the meter's sensors measured, for the run's record."""
+        return {"name": self.name, "covers": self.covers}
+
+
+class Nothing(Source):
+    """No sensor: the power is in a log that another program writes."""
+
+    name = "none"
+    covers = "nothing"
+
+    def read(self, time_s: float) -> Sample:
+        """A reading of the meter that says nothing."""
+        return Sample(time_s)
+
 
 COLUMNS = ("time_s", "power_w", "energy_j", "core_mhz", "memory_mhz", "temperature_c")
 # Energy counters and averaged power step about every 0.1 s: 5 s hold 50 steps.
@@ -120,14 +211,6 @@ def spread(values: Sequence[float | None]) -> float | None:
     """(largest - smallest) / median of a meter's samples."""
     known = [value for value in values if value is not None]
     return ratio(max(known, default=0.0) - min(known, default=0.0), middle(known))
-
-
-def find(host: bool = False) -> tuple[Meter | None, list[str]]:
-    """The meter of this machine, and a sentence on each one that is not there. host: RAPL, the processor's."""
-    from eprof.collect.meters import jetson, nvml, rapl
-
-    looks = {True: (rapl.find,), False: (nvml.find, jetson.find)}
-    return first(looks[host])
 
 
 def first(looks: Sequence[Callable[[], tuple[Source | None, str]]]) -> tuple[Meter | None, list[str]]:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from eprof.base.known import ratio
 from eprof.base.resources import folder
 from eprof.base.text import when
-from eprof.collect.meters.source import METHODS, Component, Sample, Source
+from eprof.collect.meters.meter import METHODS, Component, Sample, Source
 from eprof.collect.tools import has_gpu
 
 # ----------------------------------------------------------------------------------------------------------------------

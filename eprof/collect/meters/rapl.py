@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from eprof.collect.meters.source import Component, Sample, Source
+from eprof.collect.meters.meter import Component, Sample, Source
 from eprof.collect.tools import text_of
 
 _FOLDER = "sys/class/powercap"

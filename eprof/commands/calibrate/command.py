@@ -154,13 +154,13 @@ def _wrong(options: argparse.Namespace) -> Iterator[tuple[object, str]]:
 
 def _request(options: argparse.Namespace) -> "Request":
     from eprof.commands.calibrate.manifest import QUICK, Timing
-    from eprof.commands.calibrate.meter_log import Wanted
+    from eprof.commands.calibrate.meter_log import MeterLog
     from eprof.commands.calibrate.session import Request
 
     for is_wrong, sentence in _wrong(options):
         if is_wrong:
             raise UsageError(sentence)
-    log = Wanted(Path(options.meter_log), options.component or "") if options.meter_log else None
+    log = MeterLog(Path(options.meter_log), options.component or "") if options.meter_log else None
     timing = Timing(options.budget, options.window, min(_WARM_S, options.window), rounds=options.repeat)
     if options.quick:
         timing = QUICK

@@ -30,7 +30,7 @@ _OFF = 0.05  # of the power: counts that explain it better have the right times
 _BETTER, _GOOD = 0.5, 0.15  # times as far off, and at most so far: what another offset must come to
 
 
-class Wanted(NamedTuple):
+class MeterLog(NamedTuple):
     """A log of a meter, and which of its components the device is; "": the only one, or the only GPU."""
 
     path: Path
@@ -38,7 +38,7 @@ class Wanted(NamedTuple):
 
 
 def with_power(
-    events: Sequence[Event], wanted: Wanted, rates: Callable[[Event], Mapping[str, float]], say: Callable[[str], None]
+    events: Sequence[Event], log: MeterLog, rates: Callable[[Event], Mapping[str, float]], say: Callable[[str], None]
 ) -> list[Event]:
     """The worker's results with the power of their windows by the meter's log, or why there is none (`no_power`).
 
@@ -49,33 +49,9 @@ def with_power(
     if not measured:
         return list(events)
     notes: list[str] = []
-    series = _component(logs.read(str(wanted.path), notes), wanted)
+    series = _component(logs.read(str(log.path), notes), log)
     windows = np.array([event["utc_s"] for event in measured])
     counted_s = pd.DataFrame([rates(event) for event in measured]).fillna(0.0).assign(constant=1.0)
-    series = _in_time(series, windows, counted_s.to_numpy(dtype=np.float64), say)
-    for note in notes:
-        say(f"{note}.")
-    return [_with_power(event, series) for event in events]
-
-
-def _has_window(event: Event) -> bool:
-    """Whether a result says when its window was; those of eprof before `--meter-log` do not."""
-    return event["event"] == MEASURED and "utc_s" in event
-
-
-def _component(known: Sequence[Series], wanted: Wanted) -> Series:
-    names = [series.component for series in known]
-    if wanted.component and wanted.component not in names:
-        raise LogError(f"{wanted.path}: has no component `{wanted.component}`; it has {listed(names)}.")
-    gpus = [name for name in names if _GPU.fullmatch(name)]
-    for fitting in ([wanted.component] if wanted.component else names, gpus):
-        if len(fitting) == 1:
-            return known[names.index(fitting[0])]
-    raise LogError(f"{wanted.path}: say which of its components the device is, by --component: {listed(names)}.")
-
-
-def _in_time(series: Series, windows: Floats, rates: Floats, say: Callable[[str], None]) -> Series:
-    """The power of the log by the clock of the windows, (n, 2). Raises LogError where it has none of their time."""
     if not series.absolute:
         raise LogError(
             f"{series.source}: its times are no dates, so nothing tells what ran when; let the meter write dates or "
@@ -92,11 +68,29 @@ def _in_time(series: Series, windows: Floats, rates: Floats, say: Callable[[str]
             f"{clock.written(series.edges[-1])} UTC, but the benchmarks ran from {clock.written(first_s)} to "
             f"{clock.written(last_s)} UTC; give the log of that time."
         )
-    if offset_s := _offset_s(series, windows, rates):
+    if offset_s := _offset_s(series, windows, counted_s.to_numpy(dtype=np.float64)):
         way = {True: "behind", False: "ahead"}[offset_s > 0]
         say(f"{series.source}: its clock is {abs(offset_s):.1f} s {way}, by what its power would be; moved by that.")
         series = series.shifted(offset_s)
-    return series
+    for note in notes:
+        say(f"{note}.")
+    return [_with_power(event, series) for event in events]
+
+
+def _has_window(event: Event) -> bool:
+    """Whether a result says when its window was; those of eprof before `--meter-log` do not."""
+    return event["event"] == MEASURED and "utc_s" in event
+
+
+def _component(known: Sequence[Series], log: MeterLog) -> Series:
+    names = [series.component for series in known]
+    if log.component and log.component not in names:
+        raise LogError(f"{log.path}: has no component `{log.component}`; it has {listed(names)}.")
+    gpus = [name for name in names if _GPU.fullmatch(name)]
+    for fitting in ([log.component] if log.component else names, gpus):
+        if len(fitting) == 1:
+            return known[names.index(fitting[0])]
+    raise LogError(f"{log.path}: say which of its components the device is, by --component: {listed(names)}.")
 
 
 def _offset_s(series: Series, windows: Floats, rates: Floats) -> float:

@@ -173,15 +173,15 @@ def rows(
     benchmarks: Sequence[Benchmark],
     device: Mapping[str, Any],
     events: Sequence[Event],
-    wanted: tuple[int, int | None] | None,
+    held: tuple[int, int | None] | None,
     contradictions: Mapping[str, Sequence[str]],
 ) -> list[Row]:
     """The results of one setting as rows, in the order of the benchmarks.
 
-    wanted: the clocks that were held; None: those in force. contradictions: of machine code, by benchmark.
+    held: the clocks that were held; None: those in force. contradictions: of machine code, by benchmark.
     """
     measured = gathered((str(event["name"]), event) for event in events if event["event"] == MEASURED)
-    setting = _clocks(measured, wanted, device)
+    setting = _clocks(measured, held, device)
     made = {
         benchmark: _row(
             manifest, device, benchmark, measured[benchmark.name], setting, contradictions.get(benchmark.name, ())
@@ -240,16 +240,15 @@ def _bytes_s(row: Row) -> float:
 
 
 def _clocks(
-    measured: Mapping[str, Sequence[Event]], wanted: tuple[int, int | None] | None, device: Mapping[str, Any]
+    measured: Mapping[str, Sequence[Event]], held: tuple[int, int | None] | None, device: Mapping[str, Any]
 ) -> tuple[float, float]:
     """The setting of results: the clocks that were held, else those most benchmarks ran at, else the driver's.
 
     NaN for both where one is not known: a processor's, which nobody holds, or a GPU's that nobody tells.
     """
-    held = wanted or (None, None)
     seen = [event["seen"] for events in measured.values() for event in events]
     core, memory = (
-        held[place]
+        (held or (None, None))[place]
         or _commonest([clocks.get(f"{domain}_mhz") for clocks in seen])
         or float(device.get(f"{domain}_khz") or 0) / 1e3
         for place, domain in enumerate(("core", "memory"))
@@ -335,12 +334,12 @@ def _too_slow(manifest: Manifest, benchmark: Benchmark, reached: float | None, b
         yield f"it ran at {reached:.0%} of the peak of {bound}: it cannot have done what it claims"
 
 
-def _other_clock(core: float | None, wanted: float, seen: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    if core is None or not wanted > 0 or _near(core, wanted):
+def _other_clock(core: float | None, set_mhz: float, seen: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if core is None or not set_mhz > 0 or _near(core, set_mhz):
         return
     why = sorted({reason for clocks in seen for reason in clocks.get("slowed_by", ())})
     because = phrase(" ({})", ", ".join(why))
-    yield f"it ran at {core:.0f} MHz{because}, the setting is {wanted:.0f} MHz"
+    yield f"it ran at {core:.0f} MHz{because}, the setting is {set_mhz:.0f} MHz"
 
 
 def accessed(counts: Mapping[str, float], capability: Capability, has_l3: bool = False) -> dict[str, float]:
@@ -372,8 +371,8 @@ def untold(rows: Sequence[Row], device: Mapping[str, Any]) -> dict[str, str]:
     """Caches that bytes pass and by which no used result is served, with the level behind them whose price has both."""
     capability = capability_of(str(device["capability"]))
     used = [row.counts for row in rows if row.used]
-    served = _kinds(used)
-    passed = _kinds([accessed(counts, capability) for counts in used])
+    served = _resources(used)
+    passed = _resources([accessed(counts, capability) for counts in used])
     return {
         level: next(filter(served.__contains__, _LEVELS[place:]))
         for place, level in enumerate(_LEVELS)
@@ -381,7 +380,7 @@ def untold(rows: Sequence[Row], device: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _kinds(counts: Sequence[Mapping[str, float]]) -> set[str]:
+def _resources(counts: Sequence[Mapping[str, float]]) -> set[str]:
     return {resource(word) for of_row in counts for word, count in of_row.items() if count}
 
 
@@ -395,7 +394,7 @@ def measurements(rows: Sequence[Row], device: Mapping[str, Any]) -> pd.DataFrame
     capability = capability_of(str(device["capability"]))
     has_l3 = any("l3_read" in row.counts for row in used)
     counts = [accessed(row.counts, capability, has_l3) for row in used]
-    kinds = _kinds(counts) - set(untold(rows, device))
+    kinds = _resources(counts) - set(untold(rows, device))
     words = [word for word in _WORDS if resource(word) in kinds]
     described = pd.DataFrame([{name: getattr(row, name) for name in _DESCRIBED} for row in used])
     if mapping(rows, device) != "eprof" and used:

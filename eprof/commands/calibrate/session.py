@@ -199,7 +199,7 @@ class Request(Struct, frozen=True):
     only: tuple[str, ...] = ()
     quick: bool = False
     resume: bool = False
-    log: meter_log.Wanted | None = None
+    log: meter_log.MeterLog | None = None
 
 
 class Session(Struct):
@@ -235,7 +235,25 @@ class Session(Struct):
             self.backend.meter(self.device)
         if self.request.settings:
             cuda_clocks.check(self.request.settings, self.backend.clocks(str(self.device["bus"])))
-        self._open_directory()
+        place = self.request.directory
+        about = self.request.directory / "calibration.json"
+        measured = bool(results.read(self.events_file))
+        if measured and not self.request.resume:
+            raise EprofError(
+                f"{place}: holds a calibration already; go on with it by --resume, or name another --directory."
+            )
+        if measured and about.exists():
+            before = json.loads(about.read_text(encoding="utf-8"))["device"]
+            for key in ("name", "capability", "bus"):
+                if before.get(key) != self.device.get(key):
+                    raise EprofError(
+                        f"{place}: was measured on {before.get('name')} at {before.get('bus')}, but this is "
+                        f"{self.device.get('name')} at {self.device.get('bus')}; name another --directory."
+                    )
+        try:
+            (place / "build").mkdir(parents=True, exist_ok=True)
+        except OSError as err:
+            raise EprofError(f"{place}: cannot be made ({err.strerror or err}).") from err
         for name in sorted({benchmark.source for benchmark in self.benchmarks}):
             source = self.request.directory / "build" / name
             source.write_text(source_text(name), encoding="utf-8")
@@ -267,28 +285,6 @@ class Session(Struct):
         """The words that no benchmark of this calibration has, as the device or its driver lacks what they need."""
         here = {word for benchmark in self.benchmarks for word in benchmark.count}
         return sorted({word for benchmark in self.absent for word in benchmark.count} - here)
-
-    def _open_directory(self) -> None:
-        """Make the calibration's directory, or take up the one there is. Raises EprofError: it is of another GPU."""
-        place = self.request.directory
-        about = self.request.directory / "calibration.json"
-        measured = bool(results.read(self.events_file))
-        if measured and not self.request.resume:
-            raise EprofError(
-                f"{place}: holds a calibration already; go on with it by --resume, or name another --directory."
-            )
-        if measured and about.exists():
-            before = json.loads(about.read_text(encoding="utf-8"))["device"]
-            for key in ("name", "capability", "bus"):
-                if before.get(key) != self.device.get(key):
-                    raise EprofError(
-                        f"{place}: was measured on {before.get('name')} at {before.get('bus')}, but this is "
-                        f"{self.device.get('name')} at {self.device.get('bus')}; name another --directory."
-                    )
-        try:
-            (place / "build").mkdir(parents=True, exist_ok=True)
-        except OSError as err:
-            raise EprofError(f"{place}: cannot be made ({err.strerror or err}).") from err
 
     def _look_at_machine_code(self) -> None:
         """Check that each loop has the mix that the manifest says; where it cannot be looked at, say so."""

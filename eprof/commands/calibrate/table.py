@@ -82,7 +82,11 @@ def scaled(rows: Sequence[Row], capability: Capability, device_name: str) -> Sca
     scaled_draws = [_times_factors(prices, factors(prices, place)) for prices, place in zip(drawn, places, strict=True)]
     replicas = {name: [prices[name] for prices in scaled_draws] for name in pj}
     if _TENSOR in used and _TENSOR + ZEROS in used:
-        low_pj, high_pj = (_tensor_pj(used[name], idle_w) for name in (_TENSOR + ZEROS, _TENSOR))
+        # All power above idle: issue and registers are in the price of a flop.
+        runs = [used[name] for name in (_TENSOR + ZEROS, _TENSOR)]
+        low_pj, high_pj = (
+            max((run.power_w or 0.0) - idle_w, 0.0) * run.time_s / run.counts["tensor_fp16"] * 1e12 for run in runs
+        )
         pj[TENSOR_FLOP] = (low_pj + high_pj) / 2
         replicas[TENSOR_FLOP] = [low_pj + place * (high_pj - low_pj) for place in places]
     return Scaled(Prices(pj, replicas), factors(shared.pj, 0.0), factors(shared.pj, 1.0), idle_w)
@@ -117,12 +121,6 @@ def _factors(run: Sequence[Row], prices: Mapping[str, float], capability: Capabi
 def _times_factors(prices: Mapping[str, float], factors: Factors) -> dict[str, float]:
     scaled = {name: price * factors.core for name, price in prices.items()}
     return {**scaled, _DRAM: prices[_DRAM] * factors.memory}
-
-
-def _tensor_pj(row: Row, idle_w: float) -> float:
-    """The quick price of a flop of the tensor cores: all power above idle, so issue and registers are in it."""
-    assert row.power_w is not None
-    return max(row.power_w - idle_w, 0.0) * row.time_s / row.counts["tensor_fp16"] * 1e12
 
 
 _REPLICAS = 40
@@ -204,7 +202,7 @@ def make_quick(session: Session, rows: Sequence[Row], name: str) -> Made:
         f"{zeros.core:.2f} (zeros) to {random.core:.2f} (random operands) for the core, {zeros.memory:.2f} to "
         f"{random.memory:.2f} for memory; idle power is {factors.idle_w:.1f} W."
     )
-    origin = Origin(_plain(name), source, "the shared price, times the factor of this GPU", note)
+    origin = Origin(_table_name(name), source, "the shared price, times the factor of this GPU", note)
     return Made(scaled_text(gpu, factors.idle_w, factors.prices, origin), (note,))
 
 
@@ -219,7 +217,7 @@ def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
     heat = phrase(", at {:.0f} to {:.0f} degrees C", *span)
     log = phrase(", power by the log {}", session.request.log and session.request.log.path.name)
     return table_text.Head(
-        name=_plain(name),
+        name=_table_name(name),
         device=f"{gpu} ({kind_of(device)})",
         devices=tuple(dict.fromkeys([gpu, gpu.removeprefix("NVIDIA ")])),
         source=f"measured by eprof {__version__} calibrate on this machine{heat}{log}; "
@@ -232,7 +230,7 @@ def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
     )
 
 
-def _plain(name: str) -> str:
+def _table_name(name: str) -> str:
     """A table's name of small letters, digits, `-` and `.`."""
     kept = "".join(letter if letter.isalnum() or letter in "-." else "-" for letter in name.lower()).strip("-.")
     return kept or "calibrated"

@@ -1,4 +1,4 @@
 """`eprof completion`."""
 
-SUMMARY = "completion for bash, zsh and fish, and the man page"
+SUMMARY = "completion for bash, zsh and fish"
 PLACE = 17  # in `eprof --help`

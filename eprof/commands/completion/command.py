@@ -1,4 +1,4 @@
-"""`eprof completion`: what a shell completes, and the man page, both made from the parsers of the commands.
+"""`eprof completion`: what a shell completes, made from the parsers of the commands.
 
 The script of a shell is small: at each Tab it asks `eprof completion words` what may come next.
 So it never gets old.
@@ -7,7 +7,6 @@ So it never gets old.
 import argparse
 from collections.abc import Mapping, Sequence
 
-from eprof.base.version import __version__
 from eprof.cli.options import DEFINITION, GPU, MAPPING, SETTING, TABLE, Commands, Parser, command, split
 
 _BASH = """\
@@ -44,13 +43,12 @@ def add(commands: Commands) -> Parser:
     parser = command(
         commands,
         "completion",
-        "Print what makes a shell complete commands, options, cost tables, settings and GPUs; or a man page.",
+        "Print what makes a shell complete commands, options, cost tables, settings and GPUs.",
         "source <(eprof completion bash)                   in ~/.bashrc; zsh in ~/.zshrc, behind compinit",
         "eprof completion fish | source                     in ~/.config/fish/config.fish",
-        "eprof completion man > eprof.1                     man -l eprof.1 shows it",
     )
     parser.add_argument(
-        "form", choices=(*_SCRIPTS, "man", "words"), help="what to print; `words` is what the scripts ask at each Tab"
+        "form", choices=(*_SCRIPTS, "words"), help="what to print; `words` is what the scripts ask at each Tab"
     )
     parser.add_argument("words", nargs="*", metavar="WORD", help="of `words`: what is typed so far, behind --")
     return parser
@@ -60,9 +58,6 @@ def completion(options: argparse.Namespace) -> int:
     """Run `eprof completion`; 1 if no word fits, and the shell completes names of files."""
     if options.form in _SCRIPTS:
         print(_SCRIPTS[options.form], end="")
-        return 0
-    if options.form == "man":
-        print(_man_page(*options.parsers()), end="")
         return 0
     _, parsers = options.parsers(next(iter(options.words), ""))
     words = candidates(options.words, parsers)
@@ -125,51 +120,3 @@ def _values(action: argparse.Action, before: Sequence[str]) -> Sequence[str]:
 
         return [columns.name for columns in mapping.mappings()]
     return []
-
-
-def _man_page(parser: argparse.ArgumentParser, parsers: Parsers) -> str:
-    lines = [
-        f'.TH EPROF 1 "" "eprof {__version__}" "User Commands"',
-        ".SH NAME",
-        f"eprof \\- {_roff('energy of GPU kernels from performance counters')}",
-        ".SH SYNOPSIS",
-        ".B eprof",
-        ".I COMMAND",
-        "[options] ...",
-        ".SH DESCRIPTION",
-        _roff(parser.description),
-        "",
-        "Every command has --help.",
-        ".SH COMMANDS",
-    ]
-    for command_parser in parsers.values():
-        usage = " ".join(command_parser.format_usage().removeprefix("usage: ").split())
-        lines += [f'.SS "{command_parser.prog}"', _roff(usage), ".PP", _roff(command_parser.description)]
-        *own, _ = command_parser._action_groups
-        for group in own:
-            lines += _arguments(group)
-        if command_parser.epilog:
-            lines += [".PP", ".nf", *map(_roff, command_parser.epilog.splitlines()), ".fi"]
-    *_, common = next(iter(parsers.values()))._action_groups
-    lines += [".SH OPTIONS OF EVERY COMMAND", *_arguments(common)]
-    lines += [".SH EXIT STATUS", "0 done, 1 bad input, 2 wrong usage, 3 a gate failed; of run: the program's own."]
-    return "\n".join(lines) + "\n"
-
-
-def _arguments(group: argparse._ArgumentGroup) -> list[str]:
-    """A paragraph of the manual page with its tag for each option and argument."""
-    formatter = argparse.HelpFormatter("eprof")
-    lines = []
-    for action in group._group_actions:
-        if action.dest == "help":
-            continue
-        tag = formatter._format_action_invocation(action)
-        help_text = formatter._expand_help(action) if action.help else ""
-        lines += [".TP", f".B {_roff(tag)}", _roff(help_text)]
-    return lines
-
-
-def _roff(text: str | None) -> str:
-    """Text of the manual page as troff takes it: no escapes, no requests, minus signs that can be copied."""
-    escaped = (text or "").replace("\\", "\\e").replace("-", "\\-")
-    return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped

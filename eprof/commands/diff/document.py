@@ -1,17 +1,14 @@
 """The document of a difference, made from its changes; what its model reads in them; the rows of the CSV.
 
-The model says of a change that trades work for traffic: the case, bounds of the greenup, and more. The old variant does
-work W (flop) and moves traffic Q (B), the new one f W and Q/m. [T] 3.5; all intensities and balances are in flop/B.
-
-eta is the flop efficiency eps_flop/(eps_flop + pi0 tau_flop) ([R] II): with eta = 1 every equation here is the one for
-pi0 = 0. [T] 3.5.10 prints a greenup's upper bound for case 1 that the model itself exceeds (it lowers m in one place
-and raises it in another); the one here follows from [T] eq. 26 with f > 1 and f m I < B_tau, and docs/diff.md shows it.
+The model ([T] 3.5; [R] II): the old variant does work W (flop) and moves traffic Q (B), the new one f W and Q/m; all
+intensities and balances are in flop/B. eta is the flop efficiency eps_flop/(eps_flop + pi0 tau_flop).
 """
 
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +26,7 @@ from eprof.base.vocabulary import COUNTS
 from eprof.commands.diff import schema
 from eprof.commands.diff.changes import LOWER, TIME, WORDS, Changes, Grid, combined, known_sum, split
 from eprof.commands.diff.changes import Side as Variant
-from eprof.commands.diff.parts import MARK_WORDS, Spread, all_parts, causes, cells, of_side, parts_of, spread_of, steps
+from eprof.commands.diff.parts import MARK_WORDS, Spread, all_parts, causes, of_side, parts_of, spread_of, steps
 from eprof.commands.diff.warnings import uncompared, unknown, unlike, warnings
 from eprof.energy.attribution import FAMILIES
 from eprof.lab.welch import CONFIDENCE, welch
@@ -42,8 +39,6 @@ if TYPE_CHECKING:
 
 # If fewer of the flops than this are of one width, one balance cannot stand for all.
 _ONE_WIDTH = 0.9
-# Below this, a factor is 1: the bounds are those of a trade-off, f >= 1 and m >= 1.
-_SAME = 1e-9
 _OF_COSTS = ("name", "device", "source", "books", "setting_from", "constant_power_w", "basis")
 # The columns of the CSV.
 _NAMES = ("kernel_old", "kernel_new", "status", "match", "score")
@@ -55,108 +50,57 @@ _NUMBERS = ("score", "old", "new", "old_j", "new_j", "change_j")
 
 
 def reading(old: Variant, new: Variant) -> schema.Model:
-    """The model's reading: the change of all kernels together, where work, traffic, peaks and prices are known."""
-
-    def unread(why: str) -> schema.Model:
-        return schema.Model(case=None, missing=f"The model does not read this change: {why}.")
-
-    if old.costs is None or new.costs is None:
-        return unread("no cost table says what a flop and a byte cost")
-    if len(old.tables) > 1 or len(new.tables) > 1:
-        return unread("it is on several GPUs, each with prices of its own")
-    if old.costs.name != new.costs.name or old.costs.setting != new.costs.setting:
-        return unread("the two sides are priced differently, and the model compares two programs on one machine")
+    """The model's reading: the change of all kernels together, if it can read both sides."""
+    unread = schema.Model(
+        missing="The model reads flops of one width and bytes of DRAM, known of every kernel, at the prices and peaks "
+        "of one setting of one table."
+    )
     tables = [Columns(tuple(WORDS), side.mean.number) for side in (old, new)]
-    work = [float(flops_of(table).sum()) for table in tables]
-    moved = [float(traffic_of(table).sum()) for table in tables]
-    for quantity, amounts in (("flops", work), ("DRAM bytes", moved)):
-        for side, amount in zip((old, new), amounts, strict=True):
-            if math.isnan(amount):
-                return unread(f"the {quantity} of {side.label} are not known for every {side.nouns.kernel}")
-            if amount == 0:
-                return unread(f"{side.label} has no {quantity}")
-
+    work, moved = ([float(amounts(table).sum()) for table in tables] for amounts in (flops_of, traffic_of))
+    prices = {(costs.name, costs.setting) for costs in (*old.tables, *new.tables)}
+    if len(prices) != 1 or not (old.costs and new.costs) or not all(amount > 0 for amount in (*work, *moved)):
+        return unread
     precision = main_precision(tables[0])
     of_width = [float(np.nansum(flops_of(table, precision))) for table in tables]
-    is_mixed = any(part < _ONE_WIDTH * whole for part, whole in zip(of_width, work, strict=True))
-    if precision is None or is_mixed:
-        return unread("the flops are of several widths, and one balance does not stand for all")
+    if precision is None or any(part < _ONE_WIDTH * whole for part, whole in zip(of_width, work, strict=True)):
+        return unread
     try:
-        on = machine(old.costs, precision)
-    except CostError as err:
-        return unread(str(err).rstrip(".").partition(": no roofline")[0])
-
-    marks = on.marks
-    of_model = [column for column, word in enumerate(WORDS) if word.startswith(("fp32_", "fp64_", "fp16_", "dram_"))]
-    for side in (old, new):
-        read = [column for column in of_model if (side.mean.number[:, column] != 0).any()]
-        marks |= Mark(combined(side.mean.counted[:, read]))
-    # All flops count as those of the one width; where there are others, that is an approximation.
-    if of_width != work:
-        marks |= Mark.ESTIMATED
-    model = assess((work[0], moved[0]), (work[1], moved[1]), on)
-    return replace(model, marks=names(marks))
+        return assess((work[0], moved[0]), (work[1], moved[1]), machine(old.costs, precision))
+    except CostError:  # no roofline at this setting
+        return unread
 
 
 def assess(old: tuple[float, float], new: tuple[float, float], machine: Machine) -> schema.Model:
-    """Assess a change from one (work in flop, traffic in B) to another; all four are above 0."""
-    f = new[0] / old[0]
-    m = old[1] / new[1]
-    intensity = old[0] / old[1]
-    balance = machine.time_balance
-    cases = {(True, True): 1, (True, False): 2, (False, False): 3}
-    case = cases.get((intensity < balance, f * m * intensity < balance))
-    is_tradeoff = f >= 1 - _SAME and m >= 1 - _SAME
-    free, constant = (
-        _bounds(f, m, intensity, balance, machine.energy_balance, eta, case if is_tradeoff else None)
-        for eta in (1.0, machine.flop_efficiency)
-    )
-    return schema.Model(
-        case=case,
-        missing=None,
-        precision=machine.precision,
-        work_factor=f,
-        traffic_factor=m,
-        old_intensity_flop_per_byte=intensity,
-        new_intensity_flop_per_byte=f * m * intensity,
-        time_balance=balance,
-        energy_balance=machine.energy_balance,
-        is_tradeoff=is_tradeoff,
-        speedup=max(1.0, balance / intensity) / max(f, balance / (m * intensity)),
-        without_constant_power=free,
-        with_constant_power=constant,
-        marks=names(machine.marks),
-    )
-
-
-def effective_balance(intensity: float, balance: float, energy_balance: float, eta: float) -> float:
-    """Bhat(I) = eta B_eps + (1 - eta) max(0, B_tau - I) ([R] II)."""
-    return eta * energy_balance + (1 - eta) * max(0.0, balance - intensity)
-
-
-def _bounds(
-    f: float, m: float, intensity: float, balance: float, energy_balance: float, eta: float, case: int | None
-) -> schema.Bounds:
-    """The greenup ([T] eqs. 16, 26), its bounds in the case ([T] 3.5.4, 3.5.10 to 3.5.12), and the break-even f.
+    """Assess a change from one (work in flop, traffic in B) to another; all four are above 0.
 
     The break-even is the f with f + Bhat(f m I)/(m I) = 1 + Bhat(I)/I: below it the change saves energy ([T] eqs. 17,
     27). The left side rises with f, at slope 1 where the new variant is compute bound and eta where it is memory bound.
     """
-    before = 1 + effective_balance(intensity, balance, energy_balance, eta) / intensity
-    after = f + effective_balance(f * m * intensity, balance, energy_balance, eta) / (m * intensity)
-    scaled = eta * energy_balance
-    # Cases 1 and 2: I (1 + Bhat(I)/I) over B_tau + eta B_eps.
-    edge = intensity * before / (balance + scaled)
-    low, high = {
-        1: (edge, before / (1 + scaled / balance)),
-        2: (balance / (f * intensity) * edge, m * edge),
-        3: (before / (f + scaled / intensity), before / (1 + scaled / (m * intensity))),
-        None: (None, None),
-    }[case]
+    f, m, intensity = new[0] / old[0], old[1] / new[1], old[0] / old[1]
+    balance, eta = machine.time_balance, machine.flop_efficiency
+    scaled = eta * machine.energy_balance
+
+    def bytes_cost(intensity: float) -> float:
+        """Bhat(I) = eta B_eps + (1 - eta) max(0, B_tau - I) ([R] II)."""
+        return scaled + (1 - eta) * max(0.0, balance - intensity)
+
+    before = 1 + bytes_cost(intensity) / intensity
+    after = f + bytes_cost(f * m * intensity) / (m * intensity)
     break_even = before - scaled / (m * intensity)
     if break_even * m * intensity < balance:  # it is memory bound there
         break_even = (before - (scaled + (1 - eta) * balance) / (m * intensity)) / eta
-    return schema.Bounds(before / after, low, high, break_even)
+    return schema.Model(
+        missing=None,
+        precision=machine.precision,
+        work_factor=f,
+        traffic_factor=m,
+        intensity_flop_per_byte=intensity,
+        time_balance=balance,
+        energy_balance=machine.energy_balance,
+        speedup=max(1.0, balance / intensity) / max(f, balance / (m * intensity)),
+        greenup=before / after,
+        break_even_work_factor=break_even,
+    )
 
 
 # ---------------------------------------------------------------------------------------------------- the document
@@ -173,13 +117,15 @@ def document(
     old_s, new_s = (finite(grid.number[:, TIME].sum()) for _, grid in changes.sides)
     is_bound = any((grid.state[:, TIME] == LOWER).any() for _, grid in changes.sides)
     speedup = None if is_bound else ratio(old_s, new_s)  # of lower bounds no quotient is known
-    # Where constant energy is not in the comparison, the powers are not compared.
-    powerup = ratio(speedup, answer["greenup"]) if changes.compared[:, TIME].all() else None
+    # Of a part of the energy there is no power.
+    is_whole = changes.compared[:, TIME].all() and not changes.uncompared.any()
+    powerup = ratio(speedup, answer["greenup"]) if is_whole else None
     model = reading(old, new)
     same_inputs = bool(old.origins) and old.origins == new.origins
     same = ["OLD and NEW are made from the same logs."] * same_inputs
     left_out, lost = uncompared(changes), unknown(changes)
     old_j, new_j = (changes.known_j(grid) for _, grid in changes.sides)
+    folders = int(not same_inputs and _name(old) == _name(new))
 
     above_constant: schema.AboveConstant | UnsetType = UNSET
     if changes.has_energy and changes.is_modelled:
@@ -201,8 +147,8 @@ def document(
         created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         command_line=list(command_line),
         by=list(by) or UNSET,
-        old=side_of(old, old_j),
-        new=side_of(new, new_j),
+        old=side_of(old, old_j, _name(old, folders)),
+        new=side_of(new, new_j, _name(new, folders)),
         intervals=mapped(lambda refits: refits.document, spread.refits),
         change_time_s=less(new_s, old_s),
         speedup=speedup,
@@ -216,7 +162,6 @@ def document(
         uncompared=left_out,
         unknown=lost,
         counts=counts(changes),
-        case=model.case,
         model=model,
         tests=schema.Tests(
             confidence=CONFIDENCE,
@@ -263,7 +208,7 @@ def _constant_ends(side: Variant) -> schema.Range:
     return [math.fsum(fastest.tolist()), math.fsum(joules.tolist())]
 
 
-def side_of(variant: Variant, compared_j: float | None) -> schema.Side:
+def side_of(variant: Variant, compared_j: float | None, name: str) -> schema.Side:
     """One side in the document of a difference. compared_j: its part of the energy that the change is of."""
     profile, mean = variant.first.profile, variant.mean
     measured_j = ratio(math.fsum(variant.measured), len(variant.measured))
@@ -292,7 +237,7 @@ def side_of(variant: Variant, compared_j: float | None) -> schema.Side:
     ]
     return schema.Side(
         title=profile.title,
-        name=_name(variant),
+        name=name,
         inputs=[
             schema.Log(path=log.path, format=log.format, sha256=log.sha256, command=log.command)
             for repeat in variant.energies
@@ -326,13 +271,16 @@ def side_of(variant: Variant, compared_j: float | None) -> schema.Side:
     )
 
 
-def _name(variant: Variant) -> str:
-    """What the document calls a side: its run directory or its log, with how many more there are."""
+def _name(variant: Variant, folders: int = 0) -> str:
+    """What the document calls a side: its run directory or its log, with how many more there are.
+
+    folders: how many of those that it lies in belong to the name.
+    """
     profile = variant.first.profile
     paths = [log.path for log in profile.logs]
     if profile.priced_as is not None and profile.priced_as.path.suffix == ".json":  # a report that was read back
         paths = [str(profile.priced_as.path)]
-    first = profile.run.path.name if profile.run is not None else paths[0].rstrip("/").rpartition("/")[2]
+    first = "/".join(Path(profile.run.path if profile.run is not None else paths[0]).parts[-1 - folders :])
     if len(variant.energies) > 1 or profile.run is not None:
         return few([first] * len(variant.energies), 1)
     return few([first, *paths[1:]], 1)
@@ -367,12 +315,11 @@ def kernels(changes: Changes, spread: Spread, causes_of: Sequence[list[schema.Ca
 
     causes_of: those of each match.
     """
-    paid = cells(changes)
     kernels = []
     for row, (pair, status) in enumerate(zip(changes.matches, changes.statuses.tolist(), strict=True)):
         rows = slice(row, row + 1)
         name = changes.names(row)[-1]
-        parts = parts_of(paid[row], changes, name, status)
+        parts = parts_of(changes, [row], name, status)
         old, new = (
             _on_side(changes, side, grid, row, own)
             for own, (side, grid) in zip((pair.old, pair.new), changes.sides, strict=True)
@@ -394,7 +341,7 @@ def kernels(changes: Changes, spread: Spread, causes_of: Sequence[list[schema.Ca
                 marks=MARK_WORDS[changes.marks_of(rows)],
                 test=changes.test(partial(changes.known_j, rows=rows)),
                 parts=[
-                    schema.KernelPart(*(getattr(part, name) for name in schema.KernelPart.__struct_fields__))
+                    schema.KernelPart(**{name: getattr(part, name) for name in schema.KernelPart.__struct_fields__})
                     for part in parts
                 ],
                 causes=causes_of[row][:3],
@@ -436,11 +383,11 @@ def frame(changes: Changes) -> "pd.DataFrame":
     import pandas as pd
 
     rows: list[dict[str, Any]] = []
-    for row, (pair, paid) in enumerate(zip(changes.matches, cells(changes), strict=True)):
+    for row, pair in enumerate(changes.matches):
         status = str(changes.statuses[row])
         names_of_both = [kernel and kernel.name for kernel in changes.kernels[row]]
         head = dict(zip(_NAMES, (*names_of_both, status, pair.how, pair.score), strict=True))
-        parts = parts_of(paid, changes, None, status)
+        parts = parts_of(changes, [row], None, status)
         for part in parts:
             rows.append(head | {key: getattr(part, key) for key in _PART} | {"marks": " ".join(part.marks)})
         words = {part.what for part in parts}

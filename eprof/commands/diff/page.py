@@ -60,7 +60,9 @@ def _figures(document: Document) -> list[Figure]:
         if document.change_share is not None:
             note.insert(0, f"({signed_percent(document.change_share)})")
         name = f"Energy{diff_words.above_constant(document)}"
-        energy = Figure(name, signed_quantity(document.change_j, "J"), " ".join(note).strip(), bits(document.marks))
+        energy = Figure(
+            name, signed_quantity(document.change_j, "J"), " ".join(note).strip(), bits(document.marks) & ~MISSING
+        )
     elif (measured_j := less(document.new.energy_j.measured, document.old.energy_j.measured)) is not None:
         energy = Figure("Energy, measured", signed_quantity(measured_j, "J"))
     if document.change_time_s is not None:
@@ -183,6 +185,6 @@ def bars(document: Document) -> list[Bar]:
         picture = Markup('<svg class="bar" width="100%" height="18" role="img" aria-label="{}">{}</svg>').format(
             f"{name}: {', '.join(filter(None, spoken))}", Markup("").join(shapes)
         )
-        amount = drawn_change(Change(change_j, "J", marks))
+        amount = drawn_change(Change(change_j, "J", marks & ~MISSING))
         drawn.append(Bar(name, kind, picture, amount, share, interval, is_total=len(drawn) == len(steps)))
     return drawn

@@ -11,10 +11,9 @@ is added to theirs; else "time" is a cause of its own (docs/diff.md).
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from functools import cached_property
-from operator import add
+from functools import cached_property, reduce
+from operator import add, or_
 
 import numpy as np
 from msgspec import UNSET, Struct, UnsetType
@@ -64,89 +63,54 @@ _ROUNDING = 1e-9
 # ------------------------------------------------------------------------------------------------------------ parts
 
 
-class _Cell(Struct, frozen=True):
-    """What a kernel pays for a word. is_repriced: see `Changes`."""
-
-    column: int
-    old: float
-    new: float
-    old_j: float
-    new_j: float
-    marks: int
-    quantity_j: float
-    price_j: float
-    is_repriced: bool
-
-
-def cells(changes: Changes) -> list[list[_Cell]]:
-    """What each match pays, word by word."""
-    rows: list[list[_Cell]] = [[] for _ in changes.matches]
-    if not changes.has_energy:
-        return rows
-    paid = np.nonzero(changes.paid)
-    old, new = changes.old, changes.new
-    amounts = (changes.amounts(grid) for grid in (old, new))
-    tables = *amounts, old.joules, new.joules, changes.marks, changes.quantity_j, changes.price_j
-    columns = (table[paid].tolist() for table in (*tables, changes.is_repriced))
-    for row, *values in zip(paid[0].tolist(), paid[1].tolist(), *columns, strict=True):
-        rows[row].append(_Cell(*values))
-    return rows
-
-
 def all_parts(changes: Changes, spread: "Spread") -> list[Part]:
     """The parts of the change, largest first: by word, of all matched kernels and of each that came or went."""
-    rows = cells(changes)
-    statuses = changes.apart.tolist()
-    matched = [cell for row, status in zip(rows, statuses, strict=True) if status == MATCHED for cell in row]
     parts = [
         replace(part, interval_j=spread.of_words([part.what], part.because, part.change_j))
-        for part in parts_of(matched, changes, None, MATCHED)
+        for part in parts_of(changes, spread.rows_of(MATCHED).tolist(), None, MATCHED)
     ]
     for row in np.flatnonzero(changes.apart != MATCHED).tolist():
         parts += [
-            replace(part, interval_j=spread.of_one_side(row, part.what, part.change_j))
-            for part in parts_of(rows[row], changes, changes.names(row)[-1], statuses[row])
+            replace(part, interval_j=spread.of_rows([row], part.change_j, part.what))
+            for part in parts_of(changes, [row], changes.names(row)[-1], str(changes.apart[row]))
         ]
     return sorted(parts, key=lambda part: -abs(part.change_j))
 
 
-def parts_of(cells: Iterable[_Cell], changes: Changes, kernel: str | None, kernels: str) -> list[Part]:
+def parts_of(changes: Changes, rows: Sequence[int], kernel: str | None, kernels: str) -> list[Part]:
     """The parts of some kernels together: for each word one for counts or time, and one for prices if they differ.
 
     Largest change first. Sums are `math.fsum` of the cells: exact but for one rounding, so that turning OLD and NEW
     turns the sign alone.
     """
-    by_column: defaultdict[int, list[_Cell]] = defaultdict(list)
-    for cell in cells:
-        by_column[cell.column].append(cell)
-    of_price = price_because(changes)
+    cells = changes.cells
     parts = []
-    for column, paid in sorted(by_column.items()):
-        word = WORDS[column]
-        quantities_j, prices_j = [cell.quantity_j for cell in paid], [cell.price_j for cell in paid]
-        marks = 0
-        for cell in paid:
-            marks |= cell.marks
+    for column, word in enumerate(WORDS):
+        paid = [row for row in rows if cells["paid"][row][column]]
+        if not paid:
+            continue
+        of_word = {name: [table[row][column] for row in paid] for name, table in cells.items()}
         # Where the mix of kinds alone makes a mean price differ, that is a change of the counts.
-        reasons = {because_of(changes, word): math.fsum(quantities_j + prices_j)}
-        if any(cell.is_repriced for cell in paid):
-            reasons = dict.fromkeys(reasons, math.fsum(quantities_j)) | {of_price: math.fsum(prices_j)}
-        for because, change_j in reasons.items():
-            part = Part(
-                what=word,
-                kind=_FAMILIES[word],
-                unit=_UNITS[word],
-                old=finite(math.fsum(cell.old for cell in paid)),
-                new=finite(math.fsum(cell.new for cell in paid)),
-                old_j=math.fsum(cell.old_j for cell in paid),
-                new_j=math.fsum(cell.new_j for cell in paid),
-                marks=MARK_WORDS[marks],
-                because=because,
-                change_j=change_j,
-                kernel=kernel,
-                kernels=kernels,
-            )
-            parts.append(part)
+        reasons = {because_of(changes, word): math.fsum(of_word["quantity_j"] + of_word["price_j"])}
+        if any(of_word["is_repriced"]):
+            reasons = dict.fromkeys(reasons, math.fsum(of_word["quantity_j"]))
+            reasons[price_because(changes)] = math.fsum(of_word["price_j"])
+        sums = {name: math.fsum(of_word[name]) for name in ("old", "new", "old_j", "new_j")}
+        part = Part(
+            what=word,
+            kind=_FAMILIES[word],
+            unit=_UNITS[word],
+            old=finite(sums["old"]),
+            new=finite(sums["new"]),
+            old_j=sums["old_j"],
+            new_j=sums["new_j"],
+            marks=MARK_WORDS[reduce(or_, of_word["marks"])],
+            because="",
+            change_j=0.0,
+            kernel=kernel,
+            kernels=kernels,
+        )
+        parts += [replace(part, because=because, change_j=change_j) for because, change_j in reasons.items()]
     return sorted(parts, key=lambda part: -abs(part.change_j))
 
 
@@ -192,8 +156,6 @@ def steps(parts: Iterable[Part], spread: "Spread") -> list[Step]:
             kernels=kernels,
             words=words,
             names=len({part.kernel for part in members}),
-            old=math.fsum(part.old or 0.0 for part in members),
-            new=math.fsum(part.new or 0.0 for part in members),
             change_j=change_j,
             marks=[mark for mark in MARK_WORDS[15] if any(mark in part.marks for part in members)],
             interval_j=interval_j,
@@ -334,11 +296,12 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
         ends: Range = refits.old.interval(joules.sum(axis=0), change_j).tolist()
         return ends
 
-    def of_rows(self, rows: Ints, change_j: float) -> Range | None:
-        """The interval of the change of some kernels together."""
-        if self.refits is None or self.is_open[rows].any():
+    def of_rows(self, rows: Ints | list[int], change_j: float, word: str = "") -> Range | None:
+        """The interval of the change of some kernels together, of all words or one."""
+        chosen = np.array([word in ("", each) for each in WORDS])
+        if self.refits is None or self.is_open[rows][:, chosen].any():
             return None
-        old, new = (amounts[rows].sum(axis=0) for amounts in self.amounts)
+        old, new = (amounts[rows].sum(axis=0) * chosen for amounts in self.amounts)
         ends: Range = self.refits.old.interval(self.refits.change(old, new), change_j).tolist()
         return ends
 
@@ -361,16 +324,6 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
             for row in np.flatnonzero(self.is_open.any(axis=1)).tolist():
                 ends[row] = None
         return ends
-
-    def of_one_side(self, row: int, word: str, change_j: float) -> Range | None:
-        """The interval of a word of a kernel that only one side has: its count times the interval of the price."""
-        column = WORDS.index(word)
-        if self.refits is None or self.is_open[row, column]:
-            return None
-        old, new = (float(amounts[row, column]) for amounts in self.amounts)
-        low_old, high_old = self.refits.old.price_intervals[column].tolist()
-        low_new, high_new = self.refits.new.price_intervals[column].tolist()
-        return [min(new * low_new - old * high_old, change_j), max(new * high_new - old * low_old, change_j)]
 
 
 MODEL, LAUNCHES, PRICE = "model", "launches", "price"

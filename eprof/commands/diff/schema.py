@@ -19,38 +19,33 @@ Range = list[float]
 _ABSENT: Any = UNSET
 
 
-class Part(Struct, frozen=True):
-    """A part of the change: one word, by changed counts, time or price.
+class KernelPart(Struct, frozen=True, kw_only=True):
+    """A part of the change of one kernel: one word, by changed counts, time or price.
 
-    old, new: the counts, bytes or seconds; None: that side did not count it. kernel: None for all matched kernels,
-    else the one that came or went. interval_j: how far `change_j` is known; None: not known.
+    old, new: the counts, bytes or seconds; None: that side did not count it.
     """
 
     what: str
     kind: str
-    unit: str
+    because: str
     old: float | None
     new: float | None
+    change_j: float
+    marks: list[str]
+
+
+class Part(KernelPart, frozen=True, kw_only=True):
+    """A part of the whole change. kernel: None for all matched kernels, else the one that came or went.
+
+    interval_j: how far `change_j` is known; None: not known.
+    """
+
+    unit: str
     old_j: float
     new_j: float
-    marks: list[str]
-    because: str
-    change_j: float
     kernel: str | None
     kernels: str
     interval_j: Range | None = None
-
-
-class KernelPart(Struct, frozen=True):
-    """A part of the change of one kernel."""
-
-    what: str
-    kind: str
-    because: str
-    old: float | None
-    new: float | None
-    change_j: float
-    marks: list[str]
 
 
 class Step(Struct, frozen=True):
@@ -61,8 +56,6 @@ class Step(Struct, frozen=True):
     kernels: str
     words: list[str]
     names: int
-    old: float
-    new: float
     change_j: float
     marks: list[str]
     interval_j: Range | None = None
@@ -194,36 +187,22 @@ class Count(Struct, frozen=True):
     marks: list[str]
 
 
-class Bounds(Struct, frozen=True):
-    """The greenup of the model, its bounds, and the work factor at which nothing is saved any more."""
-
-    greenup: float
-    low: float | None
-    high: float | None
-    break_even_work_factor: float
-
-
 class Model(Struct, frozen=True):
     """The reading of the two-level model; where something is missing for it, nothing but that is in the JSON.
 
-    case: 1 both memory bound, 2 memory then compute bound, 3 both compute bound ([T] 3.5.3); None for what [T] leaves
-    out, compute then memory bound. is_tradeoff: work and traffic factors of 1 or more, for which the bounds hold.
+    break_even_work_factor: at so many times the work nothing is saved any more.
     """
 
-    case: int | None
     missing: str | None
     precision: str = _ABSENT
     work_factor: float = _ABSENT
     traffic_factor: float = _ABSENT
-    old_intensity_flop_per_byte: float = _ABSENT
-    new_intensity_flop_per_byte: float = _ABSENT
+    intensity_flop_per_byte: float = _ABSENT
     time_balance: float = _ABSENT
     energy_balance: float = _ABSENT
-    is_tradeoff: bool = _ABSENT
     speedup: float = _ABSENT
-    without_constant_power: Bounds = _ABSENT
-    with_constant_power: Bounds = _ABSENT
-    marks: list[str] = _ABSENT
+    greenup: float = _ABSENT
+    break_even_work_factor: float = _ABSENT
 
 
 class Tests(Struct, frozen=True):
@@ -359,7 +338,6 @@ class Document(Struct, frozen=True, kw_only=True):
     uncompared: list[LeftOut]
     unknown: list[LeftOut]
     counts: dict[str, Count]
-    case: int | None
     model: Model
     tests: Tests
     gates: list[Gate]

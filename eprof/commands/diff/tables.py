@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from eprof.base.known import less, mapped, ratio
+from eprof.base.known import gathered, less, mapped, ratio
 from eprof.base.labels import labels
 from eprof.base.vocabulary import CONSTANT
 from eprof.commands.diff import why
@@ -35,8 +35,7 @@ def sides(document: Document) -> Table:
         change = None if document.change_j is None else float(sum(part.change_j for part in parts))
         # Each word of each kernel once, though counts and price are two parts of it.
         compared_old_j = sum({(part.what, part.kernel): part.old_j for part in parts}.values())
-        lacks = (family == "total") * bits(document.marks) & MISSING
-        rows.append(_beside(label, before, after, change, compared_old_j, lacks))
+        rows.append(_beside(label, before, after, change, compared_old_j))
     note = ""
     if refits := document.intervals:
         note = intervals.of_change(document.nouns, refits.share, refits.replicas, refits.paired, refits.within)
@@ -50,19 +49,21 @@ def sides(document: Document) -> Table:
     powers = [Quantity(side.power_w, "W", bits(side.marks)) for side in both]
     metered = [Quantity(side.energy_j.measured, "J") for side in both]
     for label, (before, after) in (("Mean power", powers), ("Measured", metered)):
-        if before.value is not None and after.value is not None:
+        if before.value is not None and after.value is not None and not (before.marks | after.marks) & MISSING:
             change = (after.value - before.value) * (not math.isclose(after.value, before.value))  # no rounding
             rows.append(_beside(label, before, after, change, before.value))
     return Table([Column("", align="left"), *_SIDES, Column("of OLD")], rows, note=note)
 
 
-def _beside(label: str, old: Quantity, new: Quantity, change: float | None, whole: float | None, lacks: int = 0) -> Row:
-    """A number of both sides, and its change as a share of `whole`.
+def _beside(label: str, old: Quantity, new: Quantity, change: float | None, whole: float | None) -> Row:
+    """A number of both sides, and its change as a share of `whole`."""
+    cell = Change(change, old.unit, (old.marks | new.marks) & ~MISSING)
+    return Row([label, old, new, cell, Share(ratio(change, whole), signed=True)])
 
-    What only one side knows is not in a change, so that it is no lower bound. lacks: the mark of a total that says so.
-    """
-    marks = (old.marks | new.marks) & ~MISSING | lacks
-    return Row([label, old, new, Change(change, old.unit, marks), Share(ratio(change, whole), signed=True)])
+
+def changed(change_j: float | None, marks: Sequence[str]) -> Change:
+    """A change of energy. What one side alone knows is not in it, and makes it no lower bound."""
+    return Change(change_j, "J", bits(marks) & ~MISSING)
 
 
 def steps(document: Document) -> Table:
@@ -80,7 +81,7 @@ def steps(document: Document) -> Table:
         Row(
             [
                 step_label(step, document.nouns),
-                Change(step.change_j, "J", bits(step.marks)),
+                changed(step.change_j, step.marks),
                 _interval_cell(step.interval_j),
                 Share(ratio(step.change_j, change)),
                 Bar(step.change_j / largest),
@@ -88,7 +89,7 @@ def steps(document: Document) -> Table:
         )
         for step in moving(document)
     ]
-    total = Change(change, "J", bits(document.marks))
+    total = changed(change, document.marks)
     ends = _interval_cell(document.interval_j)
     rows.append(Row(["change", total, ends, Share(ratio(change, change)), ""], total=True))
     return Table(columns, rows, note=unchanged(document))
@@ -134,7 +135,7 @@ def kernels(document: Document, limit: int | None = None) -> Table:
             Name(name, kernel.name, "; ".join(filter(None, remarks))),
             _amount(kernel.old, has_energy),
             _amount(kernel.new, has_energy),
-            Change(change, unit, has_energy * bits(kernel.marks)),
+            Change(change, unit, has_energy * bits(kernel.marks) & ~MISSING),
             _interval_cell(kernel.interval_j),
             Bar((change or 0.0) / largest),
             Tag(_STATUSES[kernel.status]) if kernel.status in _STATUSES else Share(share, signed=True),
@@ -181,7 +182,7 @@ def counts(document: Document) -> Table:
             Quantity(part.new, unit, marks),
             "" if part.because in ("cost", "setting", "meter") else Change(less(part.new, part.old), unit),
             _REASONS[part.because],
-            Change(part.change_j, "J", bits(part.marks)),
+            changed(part.change_j, part.marks),
             _interval_cell(part.interval_j),
         ]
         rows.append(Row(cells))
@@ -197,10 +198,12 @@ def counts(document: Document) -> Table:
 def left_out(document: Document) -> Table | None:
     """Table of what is not in the difference: word, why, what OLD and NEW know of it; None if nothing is."""
     label = document.nouns.label
+    unknown = gathered((word.why, label(word.what)) for word in document.unknown)
     rows = [
         Row([label(word.what), word.why, Quantity(word.old_j, "J"), Quantity(word.new_j, "J")])
-        for word in (*document.uncompared, *document.unknown)
+        for word in document.uncompared
     ]
+    rows += [Row([", ".join(words), why, Quantity(None), Quantity(None)]) for why, words in unknown.items()]
     if not rows:
         return None
     return Table([*texts("count", "why"), *numbers("known of OLD", "known of NEW")], rows)

@@ -4,6 +4,7 @@ import math
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePath
 
 import numpy as np
 
@@ -107,7 +108,7 @@ def unlike(changes: Changes) -> list[Unlike]:
     pairs = [
         ("repeats", *_repeats(changes)),
         ("counters", few(_other_formulas(changes), 2), ""),
-        ("arguments", *_apart(_words(old), _words(new))),
+        *_commands(_words(old), _words(new)),
         *((what, before[what], after[what]) for what in before if what in after),
         ("clocks", *_clocks(old, new)),
         ("environment", *_apart(_environment(old), _environment(new))),
@@ -159,17 +160,24 @@ def _other_formulas(changes: Changes) -> list[str]:
     return differ
 
 
-def _words(side: Side) -> list[str] | None:
-    """The arguments of a side's program; None where nothing tells, or its repeats had several."""
+def _commands(old: list[str], new: list[str]) -> Iterator[tuple[str, str, str]]:
+    """The programs and their arguments, where both sides tell theirs."""
+    if old and new:
+        yield "program", PurePath(old[0]).name, PurePath(new[0]).name
+        yield "arguments", *_apart(old[1:], new[1:])
+
+
+def _words(side: Side) -> list[str]:
+    """The command of a side's program, word by word; none where nothing tells, or its repeats had several."""
     commands = {log.command for energy in side.energies for log in energy.profile.logs}
     commands = {energy.profile.run.command for energy in side.energies if energy.profile.run} or commands
     command = commands.pop()
     if commands or not command:
-        return None
+        return []
     try:
-        return shlex.split(command)[1:]
+        return shlex.split(command)
     except ValueError:
-        return command.split()[1:]
+        return command.split()
 
 
 def _environment(side: Side) -> list[str] | None:
@@ -215,12 +223,10 @@ def warnings(changes: Changes, left_out: Sequence[LeftOut], lost: Sequence[LeftO
     """Warnings of a comparison, what bears on every number first. notes: those of the matching."""
     sentences = [
         *_meters(changes.old_side, changes.new_side),
-        *_devices(changes),
         *_programs(changes),
         *_left_out(changes, left_out, lost),
         *_matches(changes),
         *notes,
-        *_noise(changes),
         *_of_sides(changes.old_side, changes.new_side),
     ]
     return list(dict.fromkeys(sentences))
@@ -242,29 +248,10 @@ def _meters(old: Side, new: Side) -> Iterator[str]:
         yield f"{lacking} is not scaled to a meter, so part of the change may be the error of its prices."
 
 
-def _devices(changes: Changes) -> Iterator[str]:
-    gpu = changes.old_side.nouns.processor
-    names = []
-    for side, _ in changes.sides:
-        unnamed = f"a {side.nouns.processor} that the log does not name"
-        names.append(sorted({counted.device.name or unnamed for counted in side.first.profile.counted}))
-    old_devices, new_devices = names
-    if old_devices != new_devices:
-        yield (
-            f"OLD ran on {listed(old_devices)}, NEW on {listed(new_devices)}: the change is that of program and "
-            f"{gpu} together. Counts of one kind can still be compared; --costs with one table prices both as if on "
-            f"one {gpu}."
-        )
-
-
 def _programs(changes: Changes) -> Iterator[str]:
-    statuses = changes.statuses.tolist()
-    nouns = changes.old_side.nouns
+    """Kernels that only one side has; where no kernel is matched, that alone is said."""
+    statuses, nouns = changes.statuses.tolist(), changes.old_side.nouns
     if MATCHED not in statuses:
-        yield (
-            f"No {nouns.kernel} of OLD was found in NEW: are these the same program? Only totals are compared; "
-            f"--match OLD=NEW says which {nouns.kernel} is which."
-        )
         return
     for status, side in ((VANISHED, changes.old_side), (APPEARED, changes.new_side)):
         names = [changes.names(row)[0] for row, here in enumerate(statuses) if here == status]
@@ -280,13 +267,11 @@ def _left_out(changes: Changes, left_out: Sequence[LeftOut], lost: Sequence[Left
     if changes.old_side.costs is None and changes.new_side.costs is None:
         yield "No cost table prices these logs, so energy is not compared; choose one with --costs (see `eprof costs`)."
         return
-    whole = len(changes.matches)
-    nouns = changes.old_side.nouns
-    for word in left_out:
-        kernels = when(whole != 1, f" of {word.kernels} of {whole} {nouns.kernels}")
-        yield f"Not in the change: {nouns.label(word.what)}{kernels}, because {word.why}."
-    for why, words in gathered((nothing.why, nouns.label(nothing.what)) for nothing in lost).items():
-        yield f"Not known on either side, and not in the change: {', '.join(words)} ({why})."
+    whole, nouns = len(changes.matches), changes.old_side.nouns
+    words = (((word.why, word.kernels), nouns.label(word.what)) for word in (*left_out, *lost))
+    for (why, kernels), labels_of in gathered(words).items():
+        of_some = when(kernels != whole, f" of {kernels} of {whole} {nouns.kernels}")
+        yield f"Not in the change: {', '.join(labels_of)}{of_some} ({why})."
 
 
 def _matches(changes: Changes) -> Iterator[str]:
@@ -307,22 +292,6 @@ def _matches(changes: Changes) -> Iterator[str]:
     if differ:
         launch = changes.old_side.nouns.launch.capitalize()
         yield f"{launch}ed another number of times: {few(differ, _FEW)}; the change holds that too."
-
-
-def _noise(changes: Changes) -> Iterator[str]:
-    old, new = (len(side.energies) for side, _ in changes.sides)
-    if min(old, new) >= 2:
-        return
-    start = f"{old} and {new} runs: a test of the difference needs two or more of each."
-    if max(old, new) == 1:
-        start = "One run of each: nothing is known of the noise between runs."
-    counts = "Counts of a deterministic program repeat almost to the digit"
-    end = "."
-    if all(energy.modelled for side, _ in changes.sides for energy in side.energies):
-        end = ", and time is modelled from them."
-    elif np.isfinite(changes.old.number[:, TIME]).any():
-        end = "; times do not."
-    yield f"{start} {counts}{end}"
 
 
 def _of_sides(*sides: Side) -> Iterator[str]:

@@ -11,6 +11,7 @@ from eprof.show.words.numbers import more_or_less, percent, percent_span, plain,
 
 _LEVELS = {"shared": "shared memory", "l1": "L1", "l2": "L2", "l3": "L3", "dram": "DRAM", "system": "host memory"}
 _PROSE = {"int": "integer instructions", "sfu": "special functions", "tensor": "tensor operations"}
+_PROSE |= {group: f"{GROUPS[group]} instructions" for group in FLOAT_PARTS}
 _PRICES = {
     "setting": "the other clocks",
     "cost": "the other cost table",
@@ -75,8 +76,7 @@ def sentences(document: Document) -> Iterator[str]:
     ends_j = next((step.interval_j for step in groups if step.interval_j is not None), None)
     if largest not in chosen and not largest.is_told and ends_j is not None:
         share = percent_span(*sorted(end / change_j for end in ends_j))
-        made_by = _phrase(largest, nouns) + when(largest.what in FLOAT_PARTS, " instructions")
-        answer += f"; {made_by} may be {share} of {whole}, which the prices leave open"
+        answer += f"; {_phrase(largest, nouns)} may be {share} of {whole}, which the prices leave open"
     yield f"{capital(answer)}."
 
 

@@ -91,10 +91,14 @@ def headline(document: Document) -> Headline:
     old_to_new = f"{_size(document, change_j)}, {_basis_of_difference(document)}: {_from_to(document)}"
     text = f"{scope}NEW uses {old_to_new}."
     if test is not None and not test.shown:
+        share = bracketed(mapped(percent, mapped(abs, document.change_share)) or "")
         text = (
             f"No difference can be shown: the means of {test.old.n} and {test.new.n} runs differ by "
-            f"{quantity(change_j, 'J')}{bracketed(_share(document))}, with a 95 % interval {_interval(test, 'J')}."
+            f"{quantity(change_j, 'J')}{share}, with a 95 % interval {_interval(test, 'J')}."
         )
+        counts = [change for change in _count_changes(document) if "the same" not in change]
+        if counts and not document.rests_on_time:
+            text += f" In counts NEW {listed(counts)}."
     elif document.rests_on_time:
         equal = "what both sides count is" if document.partial else "the counts are"
         text = (
@@ -346,10 +350,6 @@ def above_constant(document: Document) -> str:
     return when(document.above_constant, " above constant power")
 
 
-def _share(document: Document) -> str:
-    return mapped(percent, mapped(abs, document.change_share)) or ""
-
-
 def _interval(test: Test, unit: str) -> str:
     return f"from {quantity(test.low, unit)} to {quantity(test.high, unit)}"
 
@@ -493,7 +493,7 @@ def reading(model: Model) -> str:
     """
     if model.missing or (model.work_factor == 1 and model.traffic_factor == 1):
         return ""
-    greenup, limit = model.with_constant_power.greenup, model.with_constant_power.break_even_work_factor
+    greenup, limit = model.greenup, model.break_even_work_factor
     energy = f"{plain(greenup)} times less energy"
     if greenup < 1:
         energy = f"{plain(1 / greenup)} times the energy"
@@ -553,21 +553,14 @@ def unlike(document: Document) -> str:
         del texts["launches"]
     work = _work_factor(document)
     if work is not None:
-        words, is_same = _work(*work), abs(work[1] - 1) < _SAME_WORK
+        is_same = abs(work[1] - 1) < _SAME_WORK
+        words = f"{'as many' if is_same else _times(work[1], 'fewer')} {work[0]}"
         is_other = work[1] * _OTHER_WORK <= 1 or work[1] >= _OTHER_WORK
         if "arguments" in texts:
             texts["arguments"] += bracketed(words + when(not is_same, ": not the same work"))
         elif document.nouns.is_of_cpu and is_other and work[0] == "flops":
             texts = {"work": f"{words} (other work, or another algorithm)"} | texts
     return phrase("Not the same: {}.", "; ".join(texts.values()))
-
-
-def _work(noun: str, factor: float) -> str:
-    if abs(factor - 1) < _SAME_WORK:
-        return f"as many {noun}"
-    if factor == 0:
-        return f"no {noun}"
-    return f"{plain(1 / factor)} times fewer {noun}" if factor < 1 else f"{plain(factor)} times the {noun}"
 
 
 def _work_factor(document: Document) -> tuple[str, float] | None:
@@ -606,6 +599,7 @@ def trust(document: Document) -> str:
     shared = shared_by_changes(document)
     left_out = list(dict.fromkeys(nouns.label(lost.what) for lost in (*document.uncompared, *document.unknown)))
     similar = sum(kernel.match is not None and kernel.match.how == SIMILAR for kernel in document.kernels)
+    are_alone = document.old.repeats == 1, document.new.repeats == 1
     parts = [
         grade,
         prices,
@@ -614,7 +608,7 @@ def trust(document: Document) -> str:
         when("assumed" in shared, "all joules rest on assumptions"),
         phrase("not in it: {}", few(left_out, _MOST_NAMED)),
         when(similar, f"{counted(similar, nouns.kernel)} paired by similar names"),
-        when(document.old.repeats == document.new.repeats == 1, "one run of each"),
+        phrase("one run of {}", {(True, True): "each", (True, False): "OLD", (False, True): "NEW"}.get(are_alone, "")),
     ]
     return f"Trust: {'; '.join(filter(None, parts))}."
 

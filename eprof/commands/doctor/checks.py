@@ -11,7 +11,7 @@ from eprof.base.text import bracketed, listed
 from eprof.collect import mpi, tools
 from eprof.collect.collector import CLUSTER, CPU, GPU, PROGRAM, Collector, Tool
 from eprof.collect.messages import permission_remedy
-from eprof.collect.meters import jetson, meter
+from eprof.collect.meters import jetson
 from eprof.collect.tools import clocks, gpu
 
 _SIGNS = {True: "ok   ", False: "NO   ", None: "-    "}
@@ -154,7 +154,9 @@ def _permission(root: Path, has_gpu: bool) -> Check:
 
 
 def _meter() -> Check:
-    best, reasons = meter.find()
+    from eprof.collect.meters import sensors
+
+    best, reasons = sensors.meter()
     if best is None:
         remedies = [reason.partition("(")[2].rstrip(")") for reason in reasons if "pip install" in reason]
         return Check("power meter", False if remedies else None, "; ".join(reasons), *remedies[:1])
@@ -163,9 +165,9 @@ def _meter() -> Check:
 
 
 def _components(root: Path) -> Check:
-    from eprof.collect.meters import components, rapl
+    from eprof.collect.meters import rapl, sensors
 
-    names = [component.name for component in components.find(root)]
+    names = [component.name for component in sensors.components(root)]
     if not names:
         return Check("power over time", None, f"no sensor can be read here; {rapl.find(root)[1]}")
     return Check("power over time", True, f"{', '.join(names)}, for `eprof timeline`")

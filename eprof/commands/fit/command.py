@@ -18,7 +18,6 @@ from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
     from eprof.lab.fitting import Form
-    from eprof.lab.fitting.table_text import Head
     from eprof.lab.measurements import Measurements
 
 _SUFFIXES = {".toml": "toml", ".json": "json", ".txt": "txt"}
@@ -131,7 +130,32 @@ def fit(options: argparse.Namespace) -> int:
     made = document(measurements, fitted, quality)
 
     def table(path: Path | None) -> bytes:
-        head = _head(options, path, measurements)
+        from eprof import costs
+        from eprof.lab.fitting.table_text import Head
+        from eprof.lab.power import programs
+
+        first = Path(options.inputs[0])
+        name = re.sub(r"[^a-z0-9.-]+", "-", (path or first).stem.lower()).strip("-.") or "table"
+        # Bare names of files: nobody else has these directories.
+        words = [str(word) for word in options.command_line]
+        bare = [Path(word).name if word in options.inputs or word in options.output else word for word in words]
+        files = few([Path(file).name for file in options.inputs], 4)  # [fit] has all
+        of_gpu: dict[str, float] = {}
+        multiprocessors = None
+        if measurements.mapping == "sampled":  # by which activity became work, as it will again
+            of_gpu, multiprocessors = programs.peaks(costs.load(options.device[0]))
+        head = Head(
+            name=name,
+            device=options.title or _device_to_fit(options) or f"the {measurements.processor.upper()} of {first.name}",
+            devices=tuple(options.device),
+            source=options.source or f"measurements in {files}",
+            year=options.year,
+            notes=tuple(options.note),
+            peaks={**of_gpu, **_peaks(options.peak)},
+            multiprocessors=multiprocessors,
+            command=shlex.join(bare),
+            default=_clocks(options.default, "--default"),
+        )
         written = text(measurements, fitted, quality, head)
         # It is read back before anyone gets it: what is written must be right.
         _, errors = read(Document.parse(written, f"{head.name}.toml"))
@@ -256,35 +280,6 @@ def _deliver(
         drawing.show(blocks(made), options.verbose)
     if errors:
         raise errors[0]
-
-
-def _head(options: argparse.Namespace, path: Path | None, measurements: "Measurements") -> "Head":
-    from eprof import costs
-    from eprof.lab.fitting.table_text import Head
-    from eprof.lab.power import programs
-
-    first = Path(options.inputs[0])
-    name = re.sub(r"[^a-z0-9.-]+", "-", (path or first).stem.lower()).strip("-.") or "table"
-    # Bare names of files: nobody else has these directories.
-    words = [str(word) for word in options.command_line]
-    bare = [Path(word).name if word in options.inputs or word in options.output else word for word in words]
-    files = few([Path(file).name for file in options.inputs], 4)  # [fit] has all
-    of_gpu: dict[str, float] = {}
-    multiprocessors = None
-    if measurements.mapping == "sampled":  # by which activity became work, as it will again
-        of_gpu, multiprocessors = programs.peaks(costs.load(options.device[0]))
-    return Head(
-        name=name,
-        device=options.title or _device_to_fit(options) or f"the {measurements.processor.upper()} of {first.name}",
-        devices=tuple(options.device),
-        source=options.source or f"measurements in {files}",
-        year=options.year,
-        notes=tuple(options.note),
-        peaks={**of_gpu, **_peaks(options.peak)},
-        multiprocessors=multiprocessors,
-        command=shlex.join(bare),
-        default=_clocks(options.default, "--default"),
-    )
 
 
 def _peaks(texts: list[str]) -> dict[str, float]:

@@ -23,7 +23,6 @@ from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
     from eprof.profile.priced import Energy
-    from eprof.profile.profile import Profile as Loaded
     from eprof.profile.schema import Profile
 
 # Logs of runs by eprof do not tell when launches ran, so it has no traces.
@@ -80,9 +79,7 @@ def add(commands: Commands) -> Parser:
         r"with --group rank: where logs' paths tell it, e.g. 'rank(\d+)' (default: the one number that differs)",
     )
     parser.flag("--strict", "stop at a log that cannot be read (default: report on the others)")
-    parser.value(
-        "--scheduler", "ADDRESS", "read on a Dask cluster: tcp://HOST:PORT, or local (pip install dask distributed)"
-    )
+    parser.value("--scheduler", "ADDRESS", "read on a Dask cluster: tcp://HOST:PORT (pip install dask distributed)")
     parser.flag("--no-cache", "read large logs anew, and keep nothing of them")
     parser.add_kernels()
     parser.add_output(f"{WRITTEN}{ALSO_WRITTEN}", suffixes=REPORT_SUFFIXES)
@@ -96,7 +93,27 @@ def report(options: argparse.Namespace) -> int:
     # One report makes hundreds of thousands of objects and no garbage worth collecting before it ends.
     gc.disable()
     try:
-        profile = _loaded(options, has_trace(outputs, options))
+        from eprof.base.threads import cores
+        from eprof.profile import api
+        from eprof.profile.grouping import part_of
+
+        profile = api.load(
+            *options.inputs,
+            capability=options.capability,
+            gpu=options.costs,
+            columns=options.columns,
+            time=[given for given in options.time if given != COMPONENTS],
+            kernels=options.kernel_name,
+            command_line=options.command_line,
+            strict=options.strict,
+            scheduler=options.scheduler,
+            cache=not options.no_cache,
+            workers=cores(),
+            progress=Progress(options.quiet).reading,
+            parts=part_of(options.group),
+            rank=options.rank,
+            timeline=has_trace(outputs, options),
+        )
     except UnknownLogError as err:
         from eprof.lab.inputs import named
 
@@ -111,30 +128,6 @@ def report(options: argparse.Namespace) -> int:
     )
     _deliver_energy(energy.asking(*options.what_if).grouped(*options.group), outputs, options)
     return 0
-
-
-def _loaded(options: argparse.Namespace, has_starts: bool) -> "Loaded":
-    from eprof.base.threads import cores
-    from eprof.profile import api
-    from eprof.profile.grouping import part_of
-
-    return api.load(
-        *options.inputs,
-        capability=options.capability,
-        gpu=options.costs,
-        columns=options.columns,
-        time=[given for given in options.time if given != COMPONENTS],
-        kernels=options.kernel_name,
-        command_line=options.command_line,
-        strict=options.strict,
-        scheduler=options.scheduler,
-        cache=not options.no_cache,
-        workers=cores(),
-        progress=Progress(options.quiet).reading,
-        parts=part_of(options.group),
-        rank=options.rank,
-        timeline=has_starts,
-    )
 
 
 def deliver_run(home: str, outputs: list[Output], options: argparse.Namespace, page: Path) -> None:

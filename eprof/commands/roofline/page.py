@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 
 from eprof.base.nouns import nouns_of
 from eprof.commands.roofline.words import dot_table, headline, label, leads, machine_table, notes, sweep_table
@@ -24,29 +23,6 @@ def html(document: schema.Roofline | Mapping[str, Any]) -> str:
     """The page of `eprof roofline`: one self-contained HTML file."""
     document = unmasked(schema.typed(document, schema.Roofline))
     machines = document.machines
-    return frame.filled(
-        "roofline.html",
-        ["report.css"],
-        ["roofline.js"],
-        title=document.title or ", ".join(dict.fromkeys(machine.name for machine in machines)),
-        subtitle=f"{costs_words.all_named(machines)} · {utc(document.created_utc)}",
-        headline=headline(document),
-        leads=leads(document),
-        legend=[(kind % plot.STROKES, label(machine)) for kind, machine in enumerate(machines)],
-        panels=_panels(document),
-        numbers=machine_table(machines[:1] if document.cap_sweep else machines),
-        caps=sweep_table(document),
-        notes=notes(machines),
-        kernels=dot_table(document, LISTED),
-        warnings=Notes(document.warnings, "warning"),
-        nouns=nouns_of(document.processor),
-        command=shlex.join(document.command_line),
-        eprof=document.eprof,
-        schema=document.schema,
-    )
-
-
-def _panels(document: schema.Roofline) -> list[Markup]:
     dots = [
         panels.Dot(
             kernel.name,
@@ -61,7 +37,26 @@ def _panels(document: schema.Roofline) -> list[Markup]:
     span = points[0].intensity_flop_per_byte, points[-1].intensity_flop_per_byte
     curves = [panels.Curves(machine.time_balance, _lines(machine)) for machine in document.machines]
     drawable = [dot for dot in dots if dot.is_drawable]
-    return panels.drawn(curves, drawable[:DRAWN], nouns_of(document.processor), span=span)
+    return frame.filled(
+        "roofline.html",
+        ["report.css"],
+        ["roofline.js"],
+        title=document.title or ", ".join(dict.fromkeys(machine.name for machine in machines)),
+        subtitle=f"{costs_words.all_named(machines)} · {utc(document.created_utc)}",
+        headline=headline(document),
+        leads=leads(document),
+        legend=[(kind % plot.STROKES, label(machine)) for kind, machine in enumerate(machines)],
+        panels=panels.drawn(curves, drawable[:DRAWN], nouns_of(document.processor), span=span),
+        numbers=machine_table(machines[:1] if document.cap_sweep else machines),
+        caps=sweep_table(document),
+        notes=notes(machines),
+        kernels=dot_table(document, LISTED),
+        warnings=Notes(document.warnings, "warning"),
+        nouns=nouns_of(document.processor),
+        command=shlex.join(document.command_line),
+        eprof=document.eprof,
+        schema=document.schema,
+    )
 
 
 def _lines(machine: schema.Machine) -> panels.Lines:

@@ -104,24 +104,16 @@ def regions(ranges: Sequence[schema.Region]) -> str:
     """Whose roofline is higher where: "gtx680 below 3.76 flop/B (up to 1.07 times), jetson-tk1 from there on"."""
     texts = []
     for region in ranges:
-        times = when(region.winner, f" ({_times(region.least, region.most)} times)")
-        where = _where(plain_or("", region.low), plain_or("", region.high))
-        texts.append(f"{region.winner or 'both the same'} {where}{times}")
+        low, high = plain_or("", region.low), plain_or("", region.high)
+        where = phrase("below {} flop/B", high) or "everywhere"
+        if low:
+            where = f"from {low}{phrase(' to {}', high)} flop/B"
+        least, most = (f"{factor:.2f}" if factor < 10 else f"{factor:.3g}" for factor in (region.least, region.most))
+        times = most
+        if least != most:
+            times = {"1.00": f"up to {most}"}.get(least, f"{least} to {most}")
+        texts.append(f"{region.winner or 'both the same'} {where}{when(region.winner, f' ({times} times)')}")
     return "; ".join(texts)
-
-
-def _where(low: str, high: str) -> str:
-    if not low:
-        return phrase("below {} flop/B", high) or "everywhere"
-    return f"from {low}{phrase(' to {}', high)} flop/B"
-
-
-def _times(least: float, most: float) -> str:
-    """How many times higher a roofline is: "up to 1.07", "1.08 to 1.30"; one number where they read the same."""
-    low, high = (f"{factor:.2f}" if factor < 10 else f"{factor:.3g}" for factor in (least, most))
-    if low == high:
-        return high
-    return f"up to {high}" if low == "1.00" else f"{low} to {high}"
 
 
 def headline(document: schema.Roofline) -> str:

@@ -12,7 +12,7 @@ from eprof.base.progress import Progress
 from eprof.base.text import pattern, phrase
 from eprof.collect import directory, process
 from eprof.collect.collector import CPU, ENERGY, PLAIN, PROGRAM, TIME, Collector, Nodes, Place, Request, Step, Tool
-from eprof.collect.meters.source import Component
+from eprof.collect.meters.meter import Component
 from eprof.collect.session import Session
 from eprof.collect.tools import ask
 from eprof.collect.watch import Watch
@@ -311,12 +311,12 @@ def _sensors(setup: Setup) -> "tuple[Meter | None, list[Component]]":
     """The meter of a run's joules, and what its power over time is read from; neither where no energy is wanted."""
     if ENERGY not in setup.kinds:
         return None, []
-    from eprof.collect.meters import components, meter
+    from eprof.collect.meters import sensors
 
-    over_time = components.find(activity=setup.collector.samples_activity)
+    over_time = sensors.components(activity=setup.collector.samples_activity)
     if setup.collector.processor == PROGRAM:
         return None, over_time
-    return meter.find(host=setup.settings.host_energy or setup.collector.processor == CPU)[0], over_time
+    return sensors.meter(host=setup.settings.host_energy or setup.collector.processor == CPU)[0], over_time
 
 
 def run(

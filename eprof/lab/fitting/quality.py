@@ -84,7 +84,9 @@ def examine(
     again = bootstrap(measurements, fitted.form, replicas, seed, progress)
     values = [[*replica.prices_pj, *(replica.constants[name] for name in CONSTANTS)] for replica in again]
     table = pd.DataFrame(values, columns=[*measurements.terms, *CONSTANTS], dtype=np.float64)
-    intervals = pd.DataFrame([_middle(table[name]) for name in table], index=table.columns, columns=["low", "high"])
+    intervals = pd.DataFrame(
+        [_middle_90_percent(table[name]) for name in table], index=table.columns, columns=["low", "high"]
+    )
     condition, together = collinearity(measurements, fitted)
     errors = {"fit": error(fitted.predict(measurements), measurements.power_w)}
     plain: dict[str, dict[str, float]] = {}
@@ -126,7 +128,7 @@ def examine(
     return Quality(
         replicas=table,
         intervals=intervals,
-        constant_w=(fitted.constant_w((1.0, 1.0), fitted.reference), *_middle(watts)),
+        constant_w=(fitted.constant_w((1.0, 1.0), fitted.reference), *_middle_90_percent(watts)),
         status=told(intervals.loc[fitted.prices_pj.index]),
         condition=condition,
         collinear=together,
@@ -160,7 +162,7 @@ def told(intervals: pd.DataFrame) -> pd.Series:
     return status
 
 
-def _middle(values: pd.Series) -> tuple[float, float]:
+def _middle_90_percent(values: pd.Series) -> tuple[float, float]:
     """The ends of the middle 90 % of what is known of a coefficient; NaN where nothing is."""
     known = values.dropna()
     if not len(known):

@@ -180,14 +180,6 @@ def monotone(quartics: Floats, low: Floats, high: Floats) -> Floats:
     return np.concatenate([np.full(size, lowest) for _, size, lowest in blocks])
 
 
-def around(quartics: Floats, pinned: int) -> Floats:
-    """(l,) monotone voltages of a domain's levels; that of level `pinned` is 1."""
-    below, above = quartics[:pinned], quartics[pinned + 1 :]
-    lower = monotone(below, np.full(len(below), LOWEST), np.ones(len(below)))
-    higher = monotone(above, np.ones(len(above)), np.full(len(above), HIGHEST))
-    return np.concatenate([lower, [1.0], higher])
-
-
 _STOP = 1e-7
 _HELD = 4.0  # how strongly the common factor of the prior is held to 1, in terms
 _JITTER = 1e-12  # of a diagonal that is 1: keeps a matrix whole whose columns are collinear
@@ -269,7 +261,11 @@ class Search:
         quartics[:, 3] = 2 * (by_linear * rest).sum(axis=1) - 2 * (linear * self.vector).sum(axis=1)
         levels = np.zeros((len(volts[domain]), 5))
         np.add.at(levels, self.settings.level[:, domain], quartics)
-        return around(levels, self.pins[domain])
+        pinned = self.pins[domain]
+        below, above = levels[:pinned], levels[pinned + 1 :]
+        lower = monotone(below, np.full(len(below), LOWEST), np.ones(len(below)))
+        higher = monotone(above, np.ones(len(above)), np.full(len(above), HIGHEST))
+        return np.concatenate([lower, [1.0], higher])
 
     def _line_search(self, volts: Volts, unknowns: Floats, objective: float) -> tuple[Volts, Floats, float]:
         """Go along the Gauss-Newton step of the search as far as it helps."""

@@ -81,8 +81,7 @@ class Fit(Struct, frozen=True, eq=False):
 
     def predict(self, measurements: Measurements) -> Floats:
         """Power predicted by the fit, (n,), W; NaN where it saw nothing of a benchmark with energies of its own."""
-        watts: Floats = self.parts(measurements).to_numpy(dtype=np.float64).sum(axis=1)
-        return watts
+        return np.asarray(self.parts(measurements).to_numpy(dtype=np.float64).sum(axis=1))
 
     def voltages(self, measurements: Measurements) -> Floats:
         """The fit's core and memory voltage of each row, (n, 2); between its levels linear in MHz."""

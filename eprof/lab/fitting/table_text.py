@@ -19,7 +19,7 @@ from eprof.lab.fitting.solve import Fit
 from eprof.lab.measurements.values import COUNTED, DOMAINS, MeasurementError, Measurements
 
 _DIGITS = {TOLD: 4, LOOSE: 3}
-_REST = ("conversion", "control", "load_store", "communication", "misc")
+_IN_OTHER_PRICES = ("conversion", "control", "load_store", "communication", "misc")
 _LEVELS = ("shared", "l1", "l2", "l3", "dram")
 _TOTALS = tuple(FLOAT_PARTS)
 _CYCLES = "core_active_cycle"  # of every core in use: what runs there is in their price
@@ -287,7 +287,7 @@ class _Text(Struct, frozen=True, eq=False):
         if _CYCLES in self.fitted.prices_pj.index and not word.startswith(("fp32", "fp16", "tensor", "system", "dram")):
             # The regression spreads what was not counted over what was: totals hold, the split does not.
             return "nothing", "not told apart: in the prices of core cycles, instructions and DRAM bytes"
-        if word in _REST:
+        if word in _IN_OTHER_PRICES:
             if "warp_issue_instruction" in self.fitted.prices_pj.index:
                 return "nothing", "in the price of a warp instruction issued, and in the error of the fit"
             return "nothing", "in the prices of what goes with it, and in the error of the fit"

@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -76,17 +77,11 @@ def _csv(file: BinaryIO, suffix: str, rows: int | None) -> pd.DataFrame:
         unpacked = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), _PACKED[suffix])
     bounded = io.BufferedReader(_Bounded(unpacked, file), 1 << 18)
     separator, decimal = _written(bounded.peek(_LOOK_BYTES)[:_LOOK_BYTES])
-    return _aligned(pd.read_csv(bounded, skip_blank_lines=False, nrows=rows, sep=separator, decimal=decimal))
-
-
-def _aligned(frame: pd.DataFrame) -> pd.DataFrame:
-    """Measurements whose rows have more cells than the header, which pandas then takes for names of rows.
-
-    Cells too many that are all empty come of a separator at the end of lines; one more in front of every row is a name,
-    as R writes them. Raises ValueError: it is neither, and nothing says which cell is what.
-    """
+    frame = pd.read_csv(bounded, skip_blank_lines=False, nrows=rows, sep=separator, decimal=decimal)
     if isinstance(frame.index, pd.RangeIndex):
         return frame
+    # Pandas takes the first cells of rows that have more than the header for their names. If those at the end are all
+    # empty, they come of a separator there; one more in front of every row is a name, as R writes them.
     more = frame.index.nlevels
     last = frame.iloc[:, -more:]
     if last.isna().all(axis=None):
@@ -232,20 +227,6 @@ def _only(frame: pd.DataFrame, cells: Mapping[str, str], label: str) -> pd.DataF
     return frame
 
 
-def _wrapped(frame: pd.DataFrame, columns: Columns) -> pd.Series:
-    """Where a measured count is above the usual one of its program by a multiple of what a counter holds.
-
-    A row has the sum over threads, so no count is too high by itself; the same program does about the same work.
-    """
-    is_wrapped = pd.Series(False, index=frame.index)
-    program = [frame[name] for name in columns.wraps.get("same", ()) if name in frame]
-    for name in columns.wraps.get("counts", ()):
-        if program and name in frame:
-            count = numbers(frame[name])
-            is_wrapped |= wraps(count - count.groupby(program).transform("median")) > 0
-    return is_wrapped
-
-
 def _noted(measurements: Measurements) -> Measurements:
     """The same with what is to be known of all rows together, whatever file each is from."""
     return replace(measurements, notes=(*measurements.notes, *values.notes(measurements)))
@@ -261,10 +242,16 @@ def _of_frame(
     only: Mapping[str, str] = {},
 ) -> Measurements:
     columns = _mapping(mapping, frame, label, device)
-    # What is usual for a program is told by all of its rows.
-    wrapped = _wrapped(frame, columns)
+    # A row has the sum over threads, so no count is too high by itself; but the same program does about the same work,
+    # and a counter that wrapped is above what all of its rows tell is usual, by a multiple of what it holds.
+    is_wrapped = pd.Series(False, index=frame.index)
+    program = [frame[name] for name in columns.wraps.get("same", ()) if name in frame]
+    for name in columns.wraps.get("counts", ()):
+        if program and name in frame:
+            count = numbers(frame[name])
+            is_wrapped |= wraps(count - count.groupby(program).transform("median")) > 0
     frame = _only(frame, only, label)
-    sheet = _Sheet(frame, columns, label, wrapped.loc[frame.index])
+    sheet = _Sheet(frame, columns, label, is_wrapped.loc[frame.index])
     rows = sheet.rows(reference or values.NO_CLOCKS)
     rates, domains = sheet.rates(rows, without)
     kept = sheet.kept(rows, rates)
@@ -340,13 +327,6 @@ def _mapping(mapping: str | Columns | None, frame: pd.DataFrame, label: str, dev
             f"{', '.join(lacking)}."
         )
     return named
-
-
-def _formula(text: str) -> Cells | None:
-    try:
-        return Cells.parse(text)
-    except ValueError:
-        return None
 
 
 class _Sheet(Struct, eq=False):
@@ -520,7 +500,9 @@ class _Sheet(Struct, eq=False):
             sizes = {word: own_size / size for word, own_size in values.spelled(key).items()}
             if entry in self.frame:
                 return numbers(self.frame[entry], sizes) * size
-            formula = _formula(entry)
+            formula = None
+            with suppress(ValueError):
+                formula = Cells.parse(entry)
             if formula is not None and formula.names and formula.names <= set(self.frame.columns):
                 amounts = formula({name: self._numbers(name, sizes) for name in formula.names})
                 return pd.Series(amounts, index=self.frame.index).replace([np.inf, -np.inf], np.nan) * size

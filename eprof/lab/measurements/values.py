@@ -150,22 +150,22 @@ def numbers(column: pd.Series, units: Mapping[str, float] | None = None) -> pd.S
 
     units: words that may stand behind a number ("18.8 W"), each with what the number is then multiplied with.
     """
-    values = _plain(column)
+    values = _as_numbers(column)
     is_text = values.isna() & column.notna()
     if not is_text.any():
         return values
     words = column[is_text].astype(str).str.slice(0, _LONGEST)
     if units:
         parts = words.str.extract(_WITH_UNIT)
-        values = values.where(~is_text, _plain(parts[0]) * parts[1].map(dict(units)))
+        values = values.where(~is_text, _as_numbers(parts[0]) * parts[1].map(dict(units)))
     grouped = words.str.fullmatch(_GROUPED)
     # One comma alone may be a decimal one; with two in a number of the column, commas are known to be of thousands.
     if words[grouped].str.count(",").max() > 1:
-        values = values.where(~is_text, values.fillna(_plain(words[grouped].str.replace(",", ""))))
+        values = values.where(~is_text, values.fillna(_as_numbers(words[grouped].str.replace(",", ""))))
     return values
 
 
-def _plain(column: pd.Series) -> pd.Series:
+def _as_numbers(column: pd.Series) -> pd.Series:
     try:
         values = pd.to_numeric(column, errors="coerce")
     except OverflowError:  # pandas, for whole numbers of hundreds of digits

@@ -246,8 +246,8 @@ def causes(
     whole_j = _beyond_j(joules[:, :, np.newaxis], metered_j)[0]
     cycles = active[-1] * (table.sm_count or 0.0)
     unseen_pj = mapped(lambda joules: joules * 1e12, ratio(float(whole_j), float(cycles)))
-    split_j = _held(joules[:, :, np.newaxis], active, metered_j, bool(idle_w))[:-1, :, 0]
-    interval = middle(_held(drawn, active, metered_j, bool(idle_w))[:-1], split_j, table.interval_share)
+    split_j = _held_to_meter(joules[:, :, np.newaxis], active, metered_j, bool(idle_w))[:-1, :, 0]
+    interval = middle(_held_to_meter(drawn, active, metered_j, bool(idle_w))[:-1], split_j, table.interval_share)
     # Held to a meter, kernels that a table has not seen are still so far off, in either direction.
     within = max(table.within, WITHIN)
     factors = np.full(len(_WORDS), within)
@@ -274,11 +274,10 @@ def causes(
 
 def _beyond_j(joules: Floats, metered_j: Floats) -> Floats:
     """What the meter saw in the whole log, the last row, beyond constant power and prices: (n_replicas,)."""
-    beyond_j: Floats = np.maximum(metered_j[-1] - joules[-1].sum(axis=0), 0.0)
-    return beyond_j
+    return np.asarray(np.maximum(metered_j[-1] - joules[-1].sum(axis=0), 0.0))
 
 
-def _held(joules: Floats, active: Floats, metered_j: Floats, has_idle: bool) -> Floats:
+def _held_to_meter(joules: Floats, active: Floats, metered_j: Floats, has_idle: bool) -> Floats:
     """Joules of `_WORDS` held to the meter: (n, n_priced, n_replicas) -> (n, n_words, n_replicas).
 
     What the meter saw in the whole log, the last row, beyond constant power and prices goes with `active`, (n,). Then
@@ -409,8 +408,7 @@ def _pace(costs: Costs, core_mhz: Floats) -> Floats:
     priced_mhz = costs.setting.core_mhz
     if priced_mhz is None:
         return np.ones(len(core_mhz))
-    pace: Floats = np.nan_to_num(core_mhz, nan=priced_mhz) / priced_mhz
-    return pace
+    return np.asarray(np.nan_to_num(core_mhz, nan=priced_mhz) / priced_mhz)
 
 
 def _per_s(field: Field, table: CostTable, costs: Costs) -> float | None:

@@ -135,8 +135,7 @@ def spread(times: Floats) -> Floats:
     begin = times[first].copy()
     if each_s[0] > usual_s:  # the log began within the first stamp
         begin[0], each_s[0] = times[first[1]] - sizes[0] * usual_s, usual_s
-    moments: Floats = np.repeat(begin, sizes) + within * np.repeat(each_s, sizes)
-    return moments
+    return np.asarray(np.repeat(begin, sizes) + within * np.repeat(each_s, sizes))
 
 
 def written(epoch_s: float) -> str:

@@ -145,7 +145,7 @@ def what_it_is(path: str) -> str | None:
     meters, others = known()
     try:
         lines = _lines(path, _blocks(path, []))
-        if (other := _named(others, lines)) is not None:
+        if (other := _other_report(others, lines)) is not None:
             use = other.use or "it tells no kernels; give its joules with --energy, beside a profiler's log"
             return f"{other.what}; {use.replace('PATH', quote(path))}"
         meter = next((meter for meter in meters if _is_told(meter, list(rows_of(meter, path, lines)), lines)), None)
@@ -164,7 +164,7 @@ def _is_told(meter: Meter, rows: Sequence[Row], lines: Sequence[str]) -> bool:
     return bool(rows) and (not meter.generic or len(rows) >= _OF_REPORT * len(lines))
 
 
-def _named(others: Iterable[NoSeries], lines: Sequence[str]) -> NoSeries | None:
+def _other_report(others: Iterable[NoSeries], lines: Sequence[str]) -> NoSeries | None:
     return next((other for other in others if any(re.search(other.sign, line[:2000]) for line in lines[:50])), None)
 
 
@@ -207,9 +207,9 @@ def _of_long(
         if not has_times and not told_s and {JOULE, PACE} <= kinds.keys():
             told_s = _pace_s(path, kinds[JOULE], kinds[PACE], log.of_each, notes)
         if log.of_each > 1 and log.layout.device_at is None and (own.begin_s == own.end_s).mean() > _MOSTLY:
-            raise _several(path, "power")
+            raise _several_rows_error(path, "power")
     if not has_times and not told_s:
-        raise _without_times(path, meter)
+        raise _no_times_error(path, meter)
     if log.of_each > 1:
         notes.append(f"{path}: is long; {log.of_each} samples of a device are one, their mean")
     if log.turned:
@@ -235,11 +235,11 @@ def _of_long(
     return tracks, _Clock(*log.times[1:], told_s, asked_s is not None)
 
 
-def _without_times(path: str, meter: Meter) -> LogError:
+def _no_times_error(path: str, meter: Meter) -> LogError:
     usual = when(meter.usual, f" ({meter.meter}: {meter.usual})")
     return LogError(
         f"{path}: {meter.meter} wrote no times, and nothing in the log says how often it read; say so with "
-        f"`eprof timeline --interval 1s`{usual}."
+        f"`eprof timeline {quote(path)} --interval 1s`{usual}."
     )
 
 
@@ -248,7 +248,7 @@ def _recognised(path: str, lines: Sequence[str]) -> tuple[Meter, list[Row]]:
     meters, others = known()
     empty: tuple[Meter, list[Row]] | None = None
     for meter in meters:
-        other = _named(others, lines) if meter.generic else None
+        other = _other_report(others, lines) if meter.generic else None
         if other is not None and empty is None:
             use = other.use.replace("PATH", quote(path)) or "log samples instead (docs/timeline.md)"
             raise LogError(f"{path}: is {other.what}, and no power over time; {use}.")
@@ -331,7 +331,7 @@ def _moments(
         )
     if lost == len(rows):
         if not told_s:
-            raise _without_times(path, meter)
+            raise _no_times_error(path, meter)
         return times, _Clock(False, False, False, told_s, True)
     if lost:
         notes.append(f"{path}: {counted(lost, 'reading')} without a time were left out")
@@ -382,7 +382,7 @@ def _of_devices(path: str, meter: Meter, track: _Track, its: _Clock, notes: list
     Raises LogError: nobody knows whether rows of one moment are of several devices or of one that is read more often.
     """
     times, values = track.times, track.values
-    near, sizes = _together(times, True), _together(times, False)
+    near, sizes = _rows_at_each_moment(times, True), _rows_at_each_moment(times, False)
     most = int(np.median(near))
     is_several = meter.devices == "rows" and most > 1 and float((near == most).mean()) > _MOSTLY
     first = np.cumsum(sizes) - sizes
@@ -401,10 +401,10 @@ def _of_devices(path: str, meter: Meter, track: _Track, its: _Clock, notes: list
     elif its.is_asked and not is_several:
         yield track
     else:
-        raise _several(path, track.component)
+        raise _several_rows_error(path, track.component)
 
 
-def _several(path: str, component: str) -> LogError:
+def _several_rows_error(path: str, component: str) -> LogError:
     return LogError(
         f"{path}: several rows of {component} have one time: of several devices, or of one that is read more "
         "often than its clock moves? Add a column that tells devices apart (`index`), or say how often one is "
@@ -412,7 +412,7 @@ def _several(path: str, component: str) -> LogError:
     )
 
 
-def _together(times: Floats, is_near: bool) -> Ints:
+def _rows_at_each_moment(times: Floats, is_near: bool) -> Ints:
     """How many rows each moment has, in their order; `is_near`: also those that come right behind each other."""
     steps = np.diff(times)
     if not len(steps) or np.isnan(steps).any():
@@ -433,7 +433,7 @@ def _series(path: str, meter: Meter, track: _Track, its: _Clock, holds: bool, no
     """
     name = track.component
     is_mean = track.is_mean(meter)
-    times, values, turned_s = _in_order(path, name, *_drawn(path, track, its, is_mean, notes), its, notes)
+    times, values, turned_s = _in_order(path, name, *_known_samples(path, track, its, is_mean, notes), its, notes)
     if len(times) < 2 and not (is_mean and its.interval_s and len(times)):
         raise LogError(f"{path}: {name} has fewer than two samples, so nothing is known between them.")
     start_s = None if its.absolute else meter.start_s
@@ -462,7 +462,7 @@ def _series(path: str, meter: Meter, track: _Track, its: _Clock, holds: bool, no
     return made
 
 
-def _drawn(path: str, track: _Track, its: _Clock, is_mean: bool, notes: list[str]) -> tuple[Floats, Floats]:
+def _known_samples(path: str, track: _Track, its: _Clock, is_mean: bool, notes: list[str]) -> tuple[Floats, Floats]:
     """The times and values of a component's samples; what is below 0 W is not known. Raises LogError: much of it is."""
     times, values = track.times, track.values
     if track.kind == JOULE and not track.is_step:  # a counter goes on where it was not read

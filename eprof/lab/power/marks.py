@@ -195,7 +195,7 @@ def _of_caliper(path: str, content: bytes) -> Marks:
             rank = " ".join(str(record[name]) for name in _RANKS if name in record)
             time_s = float(record[offset]) * _OFFSETS[offset]
             steps.append((rank, key.startswith(_BEGINS), str(record[key]), time_s))
-    ended, endless = _nested(steps)
+    ended, endless = _ended_and_endless(steps)
     marks = [mark for mark in [*ended, *endless] if mark.end_s >= mark.begin_s]
     return _checked(path, sorted(marks, key=attrgetter("begin_s")), False)
 
@@ -206,7 +206,7 @@ def _of_otf2(path: str, lines: Sequence[str]) -> Marks:
     tick_s = either(ratio(1.0, per_s), 1e-9)
     first = next((float(match[3]) for match in map(_OTF2.match, lines) if match), 0.0)
     steps = (match.groups() for match in map(_OTF2.match, lines) if match)
-    marks, endless = _nested(
+    marks, endless = _ended_and_endless(
         (location, kind == "ENTER", region, (float(ticks) - first) * tick_s) for kind, location, ticks, region in steps
     )
     notes = ["times of otf2-print are ticks, taken for ns; with -A it prints how long a tick is"] * (per_s is None)
@@ -215,7 +215,7 @@ def _of_otf2(path: str, lines: Sequence[str]) -> Marks:
     return _checked(path, sorted(marks, key=attrgetter("begin_s")), False, notes)
 
 
-def _nested(steps: Iterable[tuple[str, bool, str, float]]) -> tuple[list[Mark], list[Mark]]:
+def _ended_and_endless(steps: Iterable[tuple[str, bool, str, float]]) -> tuple[list[Mark], list[Mark]]:
     """Marks of what begins (True) and ends, by rank, name and time in s; and of what never ends."""
     open_: dict[str, list[tuple[str, float]]] = {}
     marks = []

@@ -194,7 +194,7 @@ def rows(meter: Meter, path: str, lines: Sequence[str]) -> Iterator[Row]:
 # ---- cells
 
 
-def _written(text: str) -> str:
+def _unit_in_header(text: str) -> str:
     """The unit in a header: "W" in "power.draw [W]"; "?" for one in brackets that is no unit of power or time."""
     match = _HEADER.fullmatch(text[:_LONGEST])
     if match is None:
@@ -373,8 +373,10 @@ def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
         times = _times(form, header, behind)
         if form.header or times:
             device_at = _device(form, header, behind)
-            unit_s = next((_SECONDS.get(_written(names[at]).lower()) for at in times), None)
-            fits = [(at, re.compile(text)) for name, text in form.rows.items() if (at := _at(names, name)) is not None]
+            unit_s = next((_SECONDS.get(_unit_in_header(names[at]).lower()) for at in times), None)
+            fits = [
+                (at, re.compile(text)) for name, text in form.rows.items() if (at := _place_of(names, name)) is not None
+            ]
             return Layout(form, header, list(powers.values()), times, device_at, fits, unit_s)
     return None
 
@@ -467,16 +469,16 @@ def _of_threads(form: Table, header: _Header, number: int, line: str) -> list[st
     return [*cells[:first], *map(str, sums)]
 
 
-def _at(names: Sequence[str], text: str) -> int | None:
+def _place_of(names: Sequence[str], text: str) -> int | None:
     """The place of the first column whose name matches a pattern, with its unit or without."""
-    fits = (any(re.fullmatch(text, form, re.I) for form in (name, _bare(name))) for name in names)
+    fits = (any(re.fullmatch(text, form, re.I) for form in (name, _name_without_unit(name))) for name in names)
     return next((at for at, does_fit in enumerate(fits) if does_fit), None)
 
 
-def _bare(name: str) -> str:
+def _name_without_unit(name: str) -> str:
     """A column's name without a unit behind it."""
     match = _HEADER.fullmatch(name[:_LONGEST])
-    return match["name"] if match and match["name"] and _written(name) != "?" else name
+    return match["name"] if match and match["name"] and _unit_in_header(name) != "?" else name
 
 
 def _times(form: Table, header: _Header, lines: Sequence[str]) -> list[int]:
@@ -486,7 +488,7 @@ def _times(form: Table, header: _Header, lines: Sequence[str]) -> list[int]:
     )
     found: list[int] = []
     for text in form.time:
-        at = [_at(header.names, part) for part in text.split(r" \+ ")]
+        at = [_place_of(header.names, part) for part in text.split(r" \+ ")]
         if any(place is None or place >= len(first) for place in at):
             continue
         places = [place for place in at if place is not None]
@@ -511,7 +513,7 @@ def _device(form: Table, header: _Header, lines: Sequence[str]) -> int | None:
 def _described(form: Table, names: Sequence[str]) -> Iterator[_Power]:
     for column, (at, name) in product(form.columns, enumerate(names)):
         match = re.fullmatch(column.name, name, re.I)
-        unit = unit_of(_written(name)) or unit_of(column.unit)
+        unit = unit_of(_unit_in_header(name)) or unit_of(column.unit)
         if column.unit in SAMPLED:
             unit = column.unit, 1.0
         if match and unit:
@@ -520,10 +522,10 @@ def _described(form: Table, names: Sequence[str]) -> Iterator[_Power]:
 
 def _undescribed(form: Table, names: Sequence[str], path: str) -> Iterator[_Power]:
     """Columns of power of a table that nobody described, by their names and units. Raises LogError: MW may be mW."""
-    times = [at for text in form.time if (at := _at(names, text)) is not None]
+    times = [at for text in form.time if (at := _place_of(names, text)) is not None]
     # Likely ones first. What is no table may have 100,000 cells in a line.
     for at in sorted(range(len(names)), key=lambda at: re.fullmatch(form.later, names[at], re.I) is not None):
-        name, written = names[at], _written(names[at])
+        name, written = names[at], _unit_in_header(names[at])
         if re.fullmatch(form.never, name, re.I) or (at in times and not unit_of(written)):
             continue
         if written in ("MW", "MJ"):
@@ -534,7 +536,9 @@ def _undescribed(form: Table, names: Sequence[str], path: str) -> Iterator[_Powe
         if unit is not None and names.count(name) > 1:
             raise LogError(f"two columns are called `{name}`; rename one.")
         if unit is not None or (written == "" and _POWER.fullmatch(name)):
-            yield _Power(at, _component(_bare(name) if unit else name), *(unit or (WATT, 1.0)), unit is not None)
+            yield _Power(
+                at, _component(_name_without_unit(name) if unit else name), *(unit or (WATT, 1.0)), unit is not None
+            )
         elif name.lower() == "value" and "power" in Path(path).name.lower():
             yield _Power(at, _component(Path(path).name.partition(".")[0]), WATT, 1.0, False)
 

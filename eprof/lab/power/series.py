@@ -109,13 +109,11 @@ class Series(Struct, frozen=True, eq=False, dict=True):
 
     def energy_j(self, begin_s: Floats, end_s: Floats) -> Floats:
         """The known energy of a series from each beginning to each end, J: the integral of the steps."""
-        joules: Floats = np.interp(end_s, self.edges, self._joules) - np.interp(begin_s, self.edges, self._joules)
-        return joules
+        return np.asarray(np.interp(end_s, self.edges, self._joules) - np.interp(begin_s, self.edges, self._joules))
 
     def known_s(self, begin_s: Floats, end_s: Floats) -> Floats:
         """For how long of each stretch the power is known."""
-        known: Floats = np.interp(end_s, self.edges, self._known) - np.interp(begin_s, self.edges, self._known)
-        return known
+        return np.asarray(np.interp(end_s, self.edges, self._known) - np.interp(begin_s, self.edges, self._known))
 
     def seen(self, begin_s: float, end_s: float) -> tuple[float, float]:
         """The known energy of one stretch, J, and for how long of it the power is known, s."""
@@ -141,8 +139,7 @@ def added(series: Sequence[Series]) -> Series:
 def _gaps(times: Floats) -> Bools:
     """Between which samples of power others are missing: no meter says what happened there."""
     seconds = np.diff(times)
-    gaps: Bools = seconds > _GAP * np.median(seconds)
-    return gaps
+    return np.asarray(seconds > _GAP * np.median(seconds))
 
 
 _NUMBER = r"[-_ ]?(\d[\w-]*)?"  # which of several

@@ -16,15 +16,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations, compress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
 
 from eprof import profilers
-from eprof.base.arrays import Columns, alike, numbered
+from eprof.base.arrays import Array, Columns, alike, numbered
 from eprof.base.gpus import UNNAMED, normal_label, unnumbered
-from eprof.base.known import either, mapped, only
+from eprof.base.known import either, gathered, mapped, only
 from eprof.base.marks import Mark
 from eprof.base.text import counted, cut, few, pattern, phrase, when
 from eprof.logs.join import spelling
@@ -33,7 +33,6 @@ from eprof.logs.join.sums import Rows, Sums, blocks, timeline, together
 from eprof.logs.rows.log import COUNT, KernelRows, Launches, Log, Table, of_several_programs
 from eprof.profilers import advice
 
-Array = np.ndarray[Any, Any]
 # Of tables that time the same kernels, the best kinds first. Others come after them, and those of slowed launches last.
 _BEST_TIMES = (
     "nvprof-gpu-trace", "nvprof-sqlite", "nsys-sqlite", "nsys-trace", "nsys-summary", "kineto-trace",
@@ -95,8 +94,13 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None, name
         codes, first = alike(row, table.rows.run)
         of_run = [np.bincount(codes, column, len(first)) for column in (table.rows.time_s, table.rows.launches)]
         each_s = of_run[0] / np.maximum(of_run[1], 1)
-        np.fmin.at(least_s, row[first], each_s)
-        np.fmax.at(most_s, row[first], each_s)
+        for ends_s, of_launches_s, extreme in (
+            (least_s, table.rows.least_s, np.fmin),
+            (most_s, table.rows.most_s, np.fmax),
+        ):
+            extreme.at(ends_s, row[first], each_s)
+            if of_launches_s is not None:
+                extreme.at(ends_s, row, of_launches_s)
     part = None
     if kernels.has_parts:
         part = np.array([part for *_, part in kernels.rows], dtype=object)
@@ -352,10 +356,8 @@ def _settle_parts(
     untold = {(device, kernel) for device, kernel, part in kernels.rows if part is None}
     if not kernels.has_parts or not untold:
         return placed
-    parts: dict[tuple[str | None, str], list[str]] = {}
-    for device, kernel, part in kernels.rows:
-        if part is not None and (device, kernel) in untold:
-            parts.setdefault((device, kernel), []).append(part)
+    told = (row for row in kernels.rows if row[2] is not None and row[:2] in untold)
+    parts = gathered(((device, kernel), part) for device, kernel, part in told)
     rows: dict[_Row, int] = {}
     moved = np.empty(len(kernels.rows), dtype=np.int64)
     for (device, kernel, part), number in kernels.rows.items():

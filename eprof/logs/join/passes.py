@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import compress
-from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
 
 from eprof import profilers
-from eprof.base.arrays import Columns, alike, numbered
+from eprof.base.arrays import Array, Columns, alike, numbered
 from eprof.base.known import either
 from eprof.base.text import phrase, when
 from eprof.logs.join.sums import blocks
@@ -30,7 +29,6 @@ _EVENTS, _METRICS = "nvprof-events-summary", "nvprof-metrics-summary"
 _OPPOSITE = {_EVENTS: _METRICS, _METRICS: _EVENTS}
 _SHAPES = ("launch__", "achieved_occupancy", "sm__warps_active")
 _Signature = tuple[str, frozenset[str]]
-Array = np.ndarray[Any, Any]
 _ODD = tuple(np.uint64(odd) for odd in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 _SHIFT = np.uint64(29)
 _EXAMPLES = 3

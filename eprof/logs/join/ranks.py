@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from eprof.base.errors import UsageError
-from eprof.base.known import only
+from eprof.base.known import gathered, only
 from eprof.base.text import pattern, when
 from eprof.logs.rows.log import Log, Names
 
@@ -38,9 +38,7 @@ def ranks(paths: Sequence[Path], pattern: str | None, each: bool = False) -> dic
     names = [os.path.relpath(path, folder) for path in paths]
     if pattern is not None:
         return dict(zip(paths, _matched(paths, names, pattern), strict=True))
-    alike: dict[str, list[int]] = {}
-    for place, name in enumerate(names):
-        alike.setdefault(_NUMBER.sub("#", name), []).append(place)
+    alike = gathered((_NUMBER.sub("#", name), place) for place, name in enumerate(names))
     rank_of: dict[Path, str] = {}
     for places in alike.values():
         of_names = [_NUMBER.findall(names[place]) for place in places]

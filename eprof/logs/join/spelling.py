@@ -7,13 +7,14 @@ to stand for both: a kernel is never timed twice.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from msgspec.structs import replace
 
 from eprof import profilers
 from eprof.base.kernels import core
+from eprof.base.known import gathered
 from eprof.base.text import pattern, when
 from eprof.logs.rows.log import Log
 
@@ -59,13 +60,13 @@ def match(timed: Collection[str], counted: Collection[str]) -> tuple[dict[str, s
     counted_only = sorted(set(counted) - set(timed))
     names: dict[str, str] = {}
     for key in (_spelled, _without_parameters, function):
-        groups = _by(key, counted_only)
-        for name, timed_names in _by(key, timed_only).items():
+        groups = gathered((key(name), name) for name in counted_only)
+        for name, timed_names in gathered((key(name), name) for name in timed_only).items():
             if len(timed_names) == 1 == len(groups.get(name, ())):
                 names[timed_names[0]] = groups[name][0]
         timed_only = [name for name in timed_only if name not in names]
         counted_only = [name for name in counted_only if name not in names.values()]
-    left = _by(function, counted_only)
+    left = set(map(function, counted_only))
     return names, [name for name in timed_only if function(name) in left]
 
 
@@ -88,13 +89,6 @@ def _without_parameters(kernel: str) -> str:
     """The kernel's name and template arguments: ncu spells parameters as "T1", other tools as their types."""
     start, end = core(kernel)
     return _spelled(kernel[start:end])
-
-
-def _by(key: Callable[[str], str], names: Iterable[str]) -> dict[str, list[str]]:
-    groups: dict[str, list[str]] = {}
-    for name in names:
-        groups.setdefault(key(name), []).append(name)
-    return groups
 
 
 def _kernels(logs: Sequence[Log], kinds: Collection[str]) -> set[str]:

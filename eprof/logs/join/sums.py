@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from eprof.base.arrays import Columns
+from eprof.base.arrays import Array, Columns
 from eprof.base.known import only
 from eprof.base.marks import Mark
 from eprof.logs.rows.log import TOTALS, Log, Names, Table, TableRows
 
-Array = np.ndarray[Any, Any]
 # Rows beyond which a table is no longer short, and copying it would take room for nothing.
 _LONG = 1 << 13
 _CELLS = 1 << 20  # that are worked on at once

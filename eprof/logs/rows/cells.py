@@ -44,10 +44,7 @@ OLD_RATES = {"B/s": 1.0, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
 Rates = Mapping[str, float]
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _TIME = pattern(rf"({_NUMBER})(ns|us|ms|s)?")
-_MISSING = dict.fromkeys(("", "-", "n/a", "nan", "-nan", "inf"), EMPTY) | {
-    "<OVERFLOW>": OVERFLOW,
-    "<INVALID>": INVALID,
-}
+_MISSING = dict.fromkeys(("", "-", "n/a", "nan", "-nan", "inf"), EMPTY) | {"<OVERFLOW>": OVERFLOW, "<INVALID>": INVALID}
 
 
 def is_wrapped(event: str, count: float, instructions: float = math.nan) -> bool:

@@ -58,7 +58,7 @@ class Piece(Struct):
 
     run: a number for each run. device, kernel, part: numbers of names; -1: not told. counters: label -> values (NaN =
     none) and what each cell is (see `cells.UNITS`). part: None where it was not asked for, or is not told. rows: how
-    many rows of the log each row stands for.
+    many rows of the log each row stands for. ends_s: of a summary's rows the shortest and the longest launch, (2, n).
     """
 
     run: Ints
@@ -69,6 +69,7 @@ class Piece(Struct):
     counters: dict[str, Cells] = field(default_factory=dict)
     part: Array | None = None
     rows: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    ends_s: Floats | None = None
 
     def __post_init__(self) -> None:
         if not len(self.rows):
@@ -164,6 +165,14 @@ def _added_up(piece: Piece) -> Piece:
     return replace(piece.chosen(first), launches=launches, rows=rows, counters=counters, time_s=time_s)
 
 
+def _ends(pieces: Sequence[Piece]) -> Iterable[Floats | None]:
+    """The shortest and the longest launch of each row of a summary, where all its pieces tell them."""
+    told = [piece.ends_s for piece in pieces if piece.ends_s is not None]
+    if len(told) < len(pieces):
+        return None, None
+    return np.hstack(told)
+
+
 class Store(Struct, dict=True):
     """What was read of a log so far: its rows by kind of table, and the names that these have numbers of.
 
@@ -203,6 +212,7 @@ class Store(Struct, dict=True):
                 part = None
                 if any(piece.part is not None for piece in pieces):
                     part = self.parts.column(np.concatenate([piece.parts() for piece in pieces]))
+                least_s, most_s = _ends(pieces)
                 rows = TableRows(
                     device=self.devices.column(np.concatenate([piece.device for piece in pieces])),
                     kernel=self.kernels.column(np.concatenate([piece.kernel for piece in pieces])),
@@ -211,6 +221,8 @@ class Store(Struct, dict=True):
                     time_s=np.concatenate([piece.times() for piece in pieces]),
                     process=np.array(process_of, dtype=np.int64)[runs],
                     part=part,
+                    least_s=least_s,
+                    most_s=most_s,
                 )
                 units = dict.fromkeys((label for piece in pieces for label in piece.counters), "")
                 values = np.empty((len(units), len(rows)))

@@ -1,25 +1,30 @@
 """How long no kernel ran: the gaps between the launches of a trace, on each GPU, from its first launch to its last.
 
 With them the copies of the trace, for these often fill gaps: how many bytes which way, and which of them came again.
+Where a summary tells no launches, its calls of CUDA tell how long none ran at least.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import numpy as np
 from msgspec import Struct, field
 
 from eprof.base.arrays import Array, Bools, Floats, Ints, alike
 from eprof.base.text import pattern
-from eprof.logs.rows.log import BETWEEN, Copies, During, Idle, Names
+from eprof.logs.rows.log import BETWEEN, Copies, During, HostCalls, Idle, Names
 
 _LONGEST = 1000  # gaps of which a trace is asked what the CPU did meanwhile
 # What loops put behind a name: "IO 190", "ProfilerStep#1".
 _COUNTER = pattern(r"(?<=[^\s#:_=-])[\s#:_=-]+\d{1,18}$")
 _MOST = 0.8  # of a gap, that what explains it covers
 _MOST_TOLD = 5
-_LAUNCH_NS = 10_000  # about what a launch takes: shorter gaps need no other cause
+_LAUNCH_NS = 10_000  # about what a launch takes, assumed: shorter gaps need no other cause
 _LONGEST_NS = 1 << 60
-_SHORT_NS = 100_000  # what the CPU's next launch takes at most, through a framework too: longer gaps have another cause
+_SHORT_NS = (
+    100_000  # what the CPU's next launch takes at most, through a framework too, assumed: longer gaps wait longer
+)
 _WAY = pattern(r"\b(?:([HDAP])to([HDAP])|(H|D)(?:ost|evice)-to-(H|D)(?:ost|evice)|(P)eer-to-(P)eer)\b")
 _MEMORY = pattern(r"\b(pageable|pinned|unified|managed)\b")
 
@@ -75,15 +80,6 @@ class _Device(Struct):
     again: set[str] = field(default_factory=set)
     launches: int = 0
     copied: dict[tuple[str, float], int] = field(default_factory=dict)
-
-    def meet(self, kernels: Names, still_ns: Ints) -> None:
-        """Take launches of kernels. still_ns: how long nothing ran before each, since the one before."""
-        codes, places, numbers = np.unique(kernels.codes, return_index=True, return_counts=True)
-        for code, place, number in zip(codes.tolist(), places.tolist(), numbers.tolist(), strict=True):
-            name = kernels.names[code]
-            if name in self.first_ns or number > 1:
-                self.again.add(name)
-            self.first_ns.setdefault(name, int(still_ns[place]))
 
 
 class Gaps(Struct):
@@ -175,7 +171,13 @@ class Gaps(Struct):
             device.latest, device.still = int(starts[0]), (int(still[0]), int(still[0]))
         self.is_known = self.is_known and int(starts[0]) >= device.latest
         waits = np.diff(still, prepend=device.still[1])
-        device.meet(names[is_kernel], waits)
+        kernels = names[is_kernel]
+        codes, places, numbers = np.unique(kernels.codes, return_index=True, return_counts=True)
+        for code, place, number in zip(codes.tolist(), places.tolist(), numbers.tolist(), strict=True):
+            name = kernels.names[code]
+            if name in device.first_ns or number > 1:
+                device.again.add(name)
+            device.first_ns.setdefault(name, int(waits[place]))
         short = waits[(waits > 0) & (waits <= _SHORT_NS)]
         self.short += (len(short), int(short.sum()))
         device.latest, device.still = int(starts[-1]), (device.still[0], int(still[-1]))
@@ -232,6 +234,25 @@ class Gaps(Struct):
             float(self.short[1]) * 1e-9,
             sum(first_ns.values()) * self.is_from_start * 1e-9,
         )
+
+
+def outside(calls: Iterable[HostCalls], kernels_s: float, copies_s: float) -> Idle | None:
+    """How long no kernel ran in a program whose calls of CUDA are told in sums, beside kernels and copies, in s.
+
+    In a thread calls follow each other, and kernels may run meanwhile: all that is left of the calls passed without.
+    Calls of several threads may run beside each other: the longest call alone took as long as it did.
+    """
+    longest_first = sorted(calls, key=lambda call: -call.time_s)
+    time_s = sum(call.time_s for call in longest_first) - kernels_s
+    if not time_s > 0:
+        return None
+    copied_s = min(copies_s, time_s)
+    once_s = min(sum(call.once_s for call in longest_first), time_s - copied_s)
+    again = (During(call.name, call.number, call.time_s - call.once_s) for call in longest_first)
+    during = tuple(sorted(again, key=lambda each: -each.time_s)[:_MOST_TOLD])
+    surely_s = max(max(call.longest_s for call in longest_first) - kernels_s, 0.0)
+    told = tuple(longest_first)
+    return Idle(time_s, 0.0, copied_s, copies_s, None, once_s, during, surely_s=surely_s, calls=told)
 
 
 def _innermost(gaps: Ints, starts: Ints, ends: Ints) -> Array:

@@ -128,7 +128,8 @@ class TableRows(_Rows, frozen=True, eq=False):
     operator of the row, where rows are split.
 
     Of launches one by one that tell when they ran: start_ns, since the epoch or on a clock of the log (-1: not known);
-    stream; operator: the path of what launched it (`BETWEEN`).
+    stream; operator: the path of what launched it (`BETWEEN`). Of launches added up by the profiler: least_s, most_s,
+    the shortest and the longest of them (NaN: not told).
     """
 
     device: Names
@@ -141,6 +142,8 @@ class TableRows(_Rows, frozen=True, eq=False):
     start_ns: Ints | None = None
     stream: Names | None = None
     operator: Names | None = None
+    least_s: Floats | None = None
+    most_s: Floats | None = None
 
     @classmethod
     def of(
@@ -223,16 +226,20 @@ def _mean(clocks: Iterable[tuple[float | None, float]]) -> float | None:
 class Calls(Struct, frozen=True, eq=False):
     """Calls between the kernels of a log, which are functions; all columns (n_calls,).
 
-    beneath: the instructions that ran in the callee, and in all that it called, for that caller.
+    beneath: the instructions that ran in the callee, and in all that it called, for that caller. places: the source
+    lines that called ("mm.c:12"; "": not told). libraries: of functions that are of a library, by their names.
     """
 
     caller: Names
     callee: Names
     beneath: Floats
+    places: Names
+    libraries: dict[str, str]
 
-    def each(self) -> Iterator[tuple[str, str, float]]:
-        """The calls in a log one by one: caller, callee and what ran beneath."""
-        return zip(self.caller.texts().tolist(), self.callee.texts().tolist(), self.beneath.tolist(), strict=True)
+    def each(self) -> Iterator[tuple[str, str, float, str]]:
+        """The calls in a log one by one: caller, callee, what ran beneath, and the line that called."""
+        callers, callees, places = (names.texts().tolist() for names in (self.caller, self.callee, self.places))
+        return zip(callers, callees, self.beneath.tolist(), places, strict=True)
 
 
 class Shape(Struct, frozen=True):
@@ -269,6 +276,32 @@ class Copies(Struct, frozen=True):
     again_s: float | None = None
 
 
+class HostCalls(Struct, frozen=True):
+    """Calls of a function of CUDA by the program: how many, how long together, and the longest of them, in s.
+
+    longest_s: 0 where the log does not tell. once_s: what a run pays once: the longest call, where it takes at least
+    half of what all calls of the function take; of all runs of the log.
+    """
+
+    name: str
+    number: int
+    time_s: float
+    longest_s: float = 0.0
+    once_s: float = 0.0
+
+    @classmethod
+    def of_run(cls, name: str, number: int, time_s: float, longest_s: float | None) -> Self:
+        """The calls of one run, of which the log may not tell the longest."""
+        longest_s = {1: time_s}.get(number, longest_s or 0.0)
+        return cls(name, number, time_s, longest_s, longest_s * (2 * longest_s >= time_s))
+
+    def __add__(self, other: Self) -> Self:
+        """The calls of two runs together."""
+        number, time_s = self.number + other.number, self.time_s + other.time_s
+        longest_s, once_s = max(self.longest_s, other.longest_s), self.once_s + other.once_s
+        return type(self)(self.name, number, time_s, longest_s, once_s)
+
+
 class Idle(Struct, frozen=True):
     """How long no kernel of a trace ran between its first and its last, in all and at a stretch, in s.
 
@@ -276,7 +309,8 @@ class Idle(Struct, frozen=True):
     once; alone_s: how long of it no kernel ran. first_s: how much of time_s nothing ran before the first launch of a
     kernel that came again: what a start takes. during: what the CPU did in the longest gaps, as far as the trace tells.
     short_gaps: how many gaps are no longer than the CPU's next launch takes; short_s: their time. before_s: from the
-    start of the program to its first kernel, in all runs; 0: not told.
+    start of the program to its first kernel, in all runs; 0: not told. calls: of CUDA, where a summary tells these
+    instead (see `gaps.outside`); surely_s: how much of time_s passed, however they ran.
     """
 
     time_s: float
@@ -289,6 +323,8 @@ class Idle(Struct, frozen=True):
     short_gaps: int = 0
     short_s: float = 0.0
     before_s: float = 0.0
+    surely_s: float | None = None
+    calls: tuple[HostCalls, ...] = ()
 
 
 class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
@@ -299,7 +335,7 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     of it. calls: who called whom, where the log tells it. shapes: of launches, where a log has them beside its
     counters. by_line: rows of `tables` again, a source line each as `part`. idle: how long no kernel ran between the
     launches of a trace, where each tells its start. copies_s: how long copies and memsets took, which are no kernels;
-    copies: the copies of these, by their kinds.
+    copies: the copies of these, by their kinds. calls_of_host: of CUDA's functions, where a summary tells them.
     """
 
     path: str
@@ -322,6 +358,7 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     idle: Idle | None = None
     copies_s: float = 0.0
     copies: tuple[Copies, ...] = ()
+    calls_of_host: tuple[HostCalls, ...] = ()
 
     def of_bounds(self, lacks_rows: bool) -> Log:
         """The same log, all of whose sums are lower bounds where it is known to lack rows."""
@@ -333,8 +370,8 @@ class KernelRows(_Rows, frozen=True, eq=False):
     """The rows of `Launches` and `Counts`: a device, a kernel and, if split, a part. All columns (n_kernels,).
 
     device: None where no log names it. time_s: total, NaN = not known. time_marks: `Mark` bits. part: a rank, a stream
-    or an NVTX range; None where no log has it. least_s, most_s: the mean time of a launch in the run in which that is
-    shortest, and in which it is longest; NaN = not known, None: no log.
+    or an NVTX range; None where no log has it. least_s, most_s: the shortest and the longest launch where a log tells
+    them, else the mean of a launch in the run in which that is shortest, and longest; NaN = not known, None: no log.
     """
 
     device: Texts

@@ -57,13 +57,13 @@ class Spot(NamedTuple):
 
 
 class Call(NamedTuple):
-    """Calls of one function by another: how many, and what they took with all that they called, an event each."""
+    """Calls of one function by another from a spot: how many, and what all beneath them took, an event each."""
 
     caller: int
     callee: int
     number: int
     costs: list[int]
-    mark: str = OUTSIDE
+    spot: Spot
 
 
 class Costs(Struct, frozen=True, eq=False):
@@ -125,7 +125,7 @@ class Costs(Struct, frozen=True, eq=False):
         return replace(
             self,
             spots=tuple(spot._replace(mark=OUTSIDE) for spot in self.spots),
-            calls=tuple(call._replace(mark=OUTSIDE) for call in self.calls),
+            calls=tuple(call._replace(spot=call.spot._replace(mark=OUTSIDE)) for call in self.calls),
         )
 
     def added(self) -> Self:
@@ -134,9 +134,9 @@ class Costs(Struct, frozen=True, eq=False):
         numbers = np.array([number_of.setdefault(spot, len(number_of)) for spot in self.spots], dtype=np.int64)
         rows = np.column_stack([self.places, numbers[self.spot_of]])
         used, codes = np.unique(rows, axis=0, return_inverse=True)
-        calls: dict[tuple[int, int, str], list[int]] = {}
+        calls: dict[tuple[int, int, Spot], list[int]] = {}
         for call in self.calls:
-            key = (call.caller, call.callee, call.mark)
+            key = (call.caller, call.callee, call.spot)
             calls[key] = [
                 sum(pair) for pair in zip_longest(calls.get(key, ()), [call.number, *call.costs], fillvalue=0)
             ]
@@ -148,7 +148,7 @@ class Costs(Struct, frozen=True, eq=False):
             addresses=np.array([spot.line for spot in number_of])[used[:, 1]],
             own=Columns(self.own.names, group_sums(self.own.values, codes.ravel())),
             calls=tuple(
-                Call(caller, callee, number, costs, mark) for (caller, callee, mark), (number, *costs) in calls.items()
+                Call(caller, callee, number, costs, spot) for (caller, callee, spot), (number, *costs) in calls.items()
             ),
             has_addresses=False,
         )
@@ -161,7 +161,7 @@ class Costs(Struct, frozen=True, eq=False):
         yield f"positions: line\nevents: {' '.join(self.own.names)}"
         calls: dict[tuple[str, int], list[Call]] = {}
         for call in self.calls:
-            calls.setdefault((call.mark, call.caller), []).append(call)
+            calls.setdefault((call.spot.mark, call.caller), []).append(call)
         spots = [self.spots[spot] for spot in self.spot_of.tolist()]
         keys = [(spot.mark, place) for spot, place in zip(spots, self.places.tolist(), strict=True)]
         rows = sorted(zip(keys, spots, self.own.values.tolist(), strict=True), key=itemgetter(0, 1))
@@ -177,8 +177,9 @@ class Costs(Struct, frozen=True, eq=False):
                 yield from filter(None, [spot.file and names.line("fi", spot.file), _cost(own, spot.line)])
             for call in calls.pop((mark, place), ()):
                 object_name, name = self.functions[call.callee]
+                yield from filter(None, [call.spot.file and names.line("fi", call.spot.file)])
                 yield f"c{names.line('ob', object_name)}\nc{names.line('fn', name)}"
-                yield f"calls={call.number} 0\n{_cost(call.costs)}"
+                yield f"calls={call.number} 0\n{_cost(call.costs, call.spot.line)}"
         if self.totals is not None:
             yield f"\ntotals:{_cost(self.totals.tolist())[1:]}"
 
@@ -273,14 +274,15 @@ class _Walk(Struct):
         costs = list(map(_number, words[self.positions :]))
         if self.place < 0 or len(costs) > len(self.events):
             raise ValueError(words)
+        spot = Spot("", 0, self.frame, self.mark)
+        if self.has_lines and self.line and self.file not in _NO_FILE:
+            spot = spot._replace(file=self.file, line=self.line)
         if called is not None:
             callee = self._function(self.now.pop("cob", None), self.now.get("cfn", ""))
             # Callgrind takes a loop to a function's beginning for calls; those leave a return address.
             if callee != self.place or self._stored():
-                self.calls.append(Call(self.place, callee, called, costs, self.mark))
+                self.calls.append(Call(self.place, callee, called, costs, spot))
             return
-        line = self.line if self.has_lines and self.file not in _NO_FILE else 0
-        spot = Spot(self.file if line else "", line, self.frame, self.mark)
         self.places.append(self.place)
         self.spot_of.append(self.spots.setdefault(spot, len(self.spots)))
         self.addresses.append(self.address)
@@ -289,16 +291,16 @@ class _Walk(Struct):
 
     def _stored(self) -> bool:
         """Whether the line before, the instruction that calls, wrote to memory; also where callgrind did not look."""
-        place = self.events.index("Dw") if "Dw" in self.events else None
         is_near = bool(self.sizes) and (self.places[-1], self.addresses[-1]) == (self.place, self.address)
-        if place is None or not is_near:
+        if "Dw" not in self.events or not is_near:
             return True
+        place = self.events.index("Dw")
         return place < self.sizes[-1] and self.own[len(self.own) - self.sizes[-1] + place] > 0
 
     def _name(self, key: str, kind: str, number: str | None, text: str) -> None:
         """Take a line that names a function, a file or an object, or gives its number again."""
         if number is not None:
-            of_kind = kind if kind in ("ob", "fn") else "file"
+            of_kind = {"ob": "object", "fn": "function"}.get(kind, "file")
             text = self.names.setdefault((of_kind, number), text or f"({number})")
         self.now[key] = text
         if key in ("fl", "fi", "fe"):
@@ -348,7 +350,7 @@ class _Walk(Struct):
         Where callgrind keeps threads apart, what a thread does without a mark of its own counts to those of the others.
         """
         own = self.open_marks.get(self.thread)
-        innermost = {names[-1] for names in ([own] if own else self.open_marks.values()) if names}
+        innermost = {names[-1] for names in ([own] * bool(own) or self.open_marks.values()) if names}
         self.mark = _AND.join(sorted(innermost)) or OUTSIDE
         if not self.are_marks_told:
             self.mark = _UNTOLD
@@ -356,7 +358,9 @@ class _Walk(Struct):
         about = _SAID.fullmatch(event)
         if about is None:
             self.samples += said == SAMPLE
-            self.frame = f"{SAMPLE} {self.samples}" if said in (SAMPLE, _RESUMED) else said
+            self.frame = said
+            if said in (SAMPLE, _RESUMED):
+                self.frame = f"{SAMPLE} {self.samples}"
             return
         thread = self.thread or about["thread"]
         if self.marked_by.get(thread) != about["thread"]:  # valgrind gives the number of an ended thread to a new one

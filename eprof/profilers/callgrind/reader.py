@@ -10,16 +10,18 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Columns, group_sums, numbers_of
 from eprof.base.errors import LogError
-from eprof.base.text import few, listed, pattern
+from eprof.base.text import few, listed, pattern, when
 from eprof.logs.join.ranks import MARK, OUTSIDE
 from eprof.logs.rows.log import COUNT, Calls, Log, Names, Table, TableRows
 from eprof.logs.rows.stream import Source
-from eprof.profilers.callgrind.decode import decoded
-from eprof.profilers.callgrind.file_format import Costs, Function, parse
+from eprof.profilers.callgrind.decode import decoded, is_of_library, library
+from eprof.profilers.callgrind.file_format import Costs, Function, Spot, parse
 from eprof.profilers.callgrind.signs import KIND, MACHINE, SIMULATED, UNDECODED
 
 _FEW = 3
 _LEAST, _MOST_LINES = 1e-3, 100  # of all instructions, that a line shown executes; and how many there may be
+# Of one function for several processors: "__memmove_avx_unaligned_erms".
+_VARIANT = pattern(r"^__(\w+?)_((?:avx|sse|evex|erms|fma)\w*)$")
 _ADDRESS = pattern(r"0x[0-9a-fA-F]+")
 
 
@@ -75,7 +77,7 @@ def _by_line(costs: Costs, names: Mapping[int, str], keep: Container[str] | None
     if not len(rows):
         return None
     some = replace(costs, places=costs.places[rows], spot_of=costs.spot_of[rows], own=costs.own.chosen(rows))
-    return _table(some, names, keep, [f"{Path(spot.file).name}:{spot.line}" for spot in costs.spots])
+    return _table(some, names, keep, list(map(_place, costs.spots)))
 
 
 def _table(costs: Costs, names: Mapping[int, str], keep: Container[str] | None, parts: Sequence[str] | None) -> Table:
@@ -86,7 +88,7 @@ def _table(costs: Costs, names: Mapping[int, str], keep: Container[str] | None, 
     keys = list(dict.fromkeys(of_rows))
     called = Counter[tuple[int, str]]()
     for call in costs.calls:
-        called[call.callee, call.mark] += call.number
+        called[call.callee, call.spot.mark] += call.number
     rows = TableRows.of(
         Names.of([costs.descriptions.get(MACHINE)] * len(keys)),
         Names.of(names[place] for place, _ in keys),
@@ -111,16 +113,37 @@ def _calls(costs: Costs, name_of: Mapping[int, str]) -> Calls | None:
         caller=Names.of(name_of[call.caller] for call in calls),
         callee=Names.of(name_of[call.callee] for call in calls),
         beneath=np.array([float(call.costs[0]) for call in calls]),
+        # What stands in a header of the system's was inlined: no line to change.
+        places=Names.of(_place(call.spot) * (not call.spot.file.startswith("/usr/")) for call in calls),
+        libraries={
+            name: library(costs.functions[place].object)
+            for place, name in name_of.items()
+            if is_of_library(costs.functions[place].object)
+        },
     )
 
 
+def _place(spot: Spot) -> str:
+    """A line of source as reports have it: "mm.c:12"; "" where it is not told."""
+    return f"{Path(spot.file).name}:{spot.line}" * (spot.line > 0)
+
+
 def _names(functions: list[Function]) -> list[str]:
-    """What functions are called: with their object where names are the same, or no more than an address."""
-    times = Counter(function.name for function in functions)
+    """What functions are called: with their object where names are the same, or no more than an address.
+
+    What the C library has for several processors goes by its plain name, where no other function has it.
+    """
+    plain = [_VARIANT.sub(r"\1", name) * is_of_library(home) or name for home, name in functions]
+    homes = [function.object for function in functions]
+    taken = Counter(zip(homes, plain, strict=True))
+    called = [
+        short if taken[home, short] == 1 else _VARIANT.sub(r"\1 (\2)", name)
+        for short, (home, name) in zip(plain, functions, strict=True)
+    ]
+    times = Counter(called)
     names = []
-    for home, name in functions:
+    for name, (home, _) in zip(called, functions, strict=True):
         is_address = _ADDRESS.fullmatch(name) is not None
-        is_unclear = is_address or times[name] > 1
-        name = hex(int(name, 16)) if is_address else name
-        names.append(f"{name} ({Path(home).name})" if is_unclear and home else name)
+        shown = hex(int(name, 16)) if is_address else name
+        names.append(shown + when(home and (is_address or times[name] > 1), f" ({Path(home).name})"))
     return names

@@ -313,10 +313,10 @@ class _Reader(Struct):
             # The program that the first rows are of, with its path if ncu gives it.
             command=next(programs, None),
             example_skipped=self.example or None,
-            runs=max(1, len(processes)),
+            runs=max(1, len(processes), self.nsys.captures),
             clocks=derived.joined(self.collected.clocks),
             idle=self.nsys.idle,
-            **self.nsys.of_copies,
+            **self.nsys.beside,
         )
 
     def _piece(self, table: _Table, launches: Long | Wide) -> folding.Piece:

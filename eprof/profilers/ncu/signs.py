@@ -52,6 +52,7 @@ SIGNS = Signs(
     slowed=frozenset(KINDS),
     slowed_note=SLOWED,
     unions=frozenset(KINDS),
+    complete=frozenset(("ncu-raw", "ncu-report")),
     aside=_aside,
     strays="reader",
     frames="handed_on",

@@ -14,14 +14,14 @@ from msgspec import Struct
 from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED
 from eprof.base.known import mapped, only
-from eprof.base.text import counted, pattern
+from eprof.base.text import counted
 from eprof.logs.join.ranks import NO_RANGE, RANGES
 from eprof.logs.rows.cells import no_kernels
 from eprof.logs.rows.gaps import Gaps
 from eprof.logs.rows.log import LAUNCH, Log, Names
 from eprof.logs.rows.stream import Source
 from eprof.profilers.nsys.signs import KIND
-from eprof.profilers.nsys.tables import DATABASE, Timed, table_of
+from eprof.profilers.nsys.tables import DATABASE, VERSION, Timed, table_of
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 _STRINGS, _GPUS, _ORDINALS = "StringIds", "TARGET_INFO_GPU", "TARGET_INFO_CUDA_DEVICE"
@@ -33,7 +33,6 @@ _MEMORIES = {0: "pageable", 1: "pinned", 4: "managed", 6: "managed"}
 _RANGES, _CALLS = "NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_RUNTIME"
 _OF_THE_CPU = {_RANGES: "textId", _CALLS: "nameId"}
 _PUSH_POP = 59  # an event type of NVTX
-_VERSION = pattern(r"_v\d{1,9}(?:_pt[sd][sz])?$")  # "cudaLaunchKernel_v7000"
 _ROWS = 1 << 16  # that are held as Python's numbers
 _GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 _NAMES = ("demangledName", "shortName", "mangledName")  # the best first
@@ -147,7 +146,7 @@ def _gaps(database: _Database) -> Gaps:
                 [gaps.shortest_ns],
             ).fetchall()
             names, starts, ends = zip(*rows, strict=True) if rows else ((), (), ())
-            shown = Names.of(_VERSION.sub("", _text(name)) or None for name in names)
+            shown = Names.of(VERSION.sub("", _text(name)) or None for name in names)
             gaps.explain(shown, np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64))
     return gaps
 

@@ -11,12 +11,14 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 from msgspec import Struct, convert, field
+from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns, alike
 from eprof.base.errors import LogError
@@ -26,7 +28,7 @@ from eprof.base.text import counted, pattern, phrase, when
 from eprof.base.toml import Document
 from eprof.logs.rows.cells import no_kernels
 from eprof.logs.rows.gaps import Gaps, kind_of_copy
-from eprof.logs.rows.log import LAUNCH, Copies, Idle, Log, Names, Table, TableRows, part_of, told_apart
+from eprof.logs.rows.log import LAUNCH, Copies, HostCalls, Idle, Log, Names, Table, TableRows, part_of, told_apart
 from eprof.logs.rows.numbers import ENGLISH, values
 from eprof.logs.rows.sections import Piece, Section, below, names_of, split, together
 from eprof.logs.rows.stream import Source
@@ -66,6 +68,8 @@ _GROUP = 3  # digits of the last group of a whole number
 _OBJECT = pattern(r'\{\s*"')  # never inside of a string: quotes are escaped there
 _LONGEST = 4 << 20  # characters of an object
 _DECODER = json.JSONDecoder()
+_CALL = pattern(r"cu(?:da)?[A-Z]\w*")
+VERSION = pattern(r"_v\d{1,9}(?:_pt[sd][sz])?$")  # "cudaLaunchKernel_v7000"
 _COPY = "["  # as in "[CUDA memcpy HtoD]": no kernel begins so, and a last line may be cut off
 _MEMORIES = ("SrcMemKd", "DstMemKd")
 _HELD = 1 << 13  # rows of a trace
@@ -142,6 +146,7 @@ class Report(Struct, frozen=True, forbid_unknown_fields=True):
     others: list[str] = []
     is_mean: bool = False
     is_size: bool = False
+    is_of_host: bool = False
 
     @property
     def columns(self) -> set[str]:
@@ -169,6 +174,7 @@ class Shape(Struct, frozen=True):
     spans: tuple[tuple[int, int], ...] | None = None
     start: str = ""
     rate: str = ""
+    ends: tuple[str, ...] = ("", "")
 
     @property
     def is_trace(self) -> bool:
@@ -206,13 +212,28 @@ def _unit_of(column: str) -> str:
 
 
 class Timed(Struct, frozen=True):
-    """Launches of a kernel and the seconds that they took together (NaN: not known). part: their stream, if asked."""
+    """Launches of a kernel and the seconds that they took together (NaN: not known). part: their stream, if asked.
+
+    least_s, most_s: of the shortest launch, and of the longest; NaN where they are not told.
+    """
 
     name: str
     device: str | None
     launches: int
     time_s: float
     part: str | None = None
+    least_s: float = math.nan
+    most_s: float = math.nan
+
+    def __add__(self, other: Timed) -> Timed:
+        """The launches of both."""
+        return replace(
+            self,
+            launches=self.launches + other.launches,
+            time_s=self.time_s + other.time_s,
+            least_s=float(np.fmin(self.least_s, other.least_s)),
+            most_s=float(np.fmax(self.most_s, other.most_s)),
+        )
 
 
 def shape_of(names: Sequence[str], spans: Sequence[tuple[int, int]] | None = None) -> Shape | None:
@@ -223,17 +244,23 @@ def shape_of(names: Sequence[str], spans: Sequence[tuple[int, int]] | None = Non
         return None
     report = max(known, key=lambda each: len(each.columns))
     rate = next((name for name in names if name.startswith("Throughput (")), "")
-    return Shape(report, tuple(names), timed[report.time], mapped(tuple, spans), timed.get(report.start, ""), rate)
+    ends = tuple(timed.get(end) or timed.get(f"{end}imum", "") for end in ("Min", "Max"))
+    return Shape(
+        report, tuple(names), timed[report.time], mapped(tuple, spans), timed.get(report.start, ""), rate, ends
+    )
 
 
 class Nsys(Struct):
-    """The tables of `nsys stats` as lines come. sums: kind of table -> (kernel, device, part) -> launches, seconds.
+    """The tables of `nsys stats` as lines come. sums: kind of table -> (kernel, device, part) -> launches.
 
-    parts: "stream" or LAUNCH, by which the launches of a trace are split; None: by nothing.
+    parts: "stream" or LAUNCH, by which the launches of a trace are split; None: by nothing. begun: how many tables of
+    each kind there were: as many as captures. calls: of CUDA's functions.
     """
 
     parts: str | None = None
-    sums: dict[str, dict[tuple[str, str | None, str | None], list[float]]] = field(default_factory=dict)
+    sums: dict[str, dict[tuple[str, str | None, str | None], Timed]] = field(default_factory=dict)
+    begun: Counter[str] = field(default_factory=Counter)
+    calls: dict[str, HostCalls] = field(default_factory=dict)
     shape: Shape | None = None
     heading: str | None = None
     numbers: Numbers = field(default_factory=Numbers)
@@ -250,11 +277,8 @@ class Nsys(Struct):
             self.shape = self.heading = None
             return True
         if _PERHAPS.match(line):
-            self.shape = shape_of([name.strip() for name in split(line)])
-            self.heading = None
-            if self.shape is None:
-                self.foreign = self.foreign or number
-                self.heading = ""
+            self._begin(number, shape_of([name.strip() for name in split(line)]))
+            self.heading = {True: ""}.get(self.shape is None)
             return True
         if _TEXT.match(line) or (self.shape is None and _OTHERS.match(line)):
             self.heading = line
@@ -266,10 +290,8 @@ class Nsys(Struct):
             spans = [dashes.span() for dashes in _COLUMN.finditer(line)]
             ends = [*(start for start, _ in spans[1:]), max(len(self.heading), spans[-1][1])]
             columns = [self.heading[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)]
-            self.shape = shape_of(columns, spans)
-            if self.shape is None:
-                self.foreign = self.foreign or number
-            else:
+            self._begin(number, shape_of(columns, spans))
+            if self.shape is not None:
                 self.heading = None
             return True
         if self.shape is None:
@@ -280,6 +302,13 @@ class Nsys(Struct):
         if fields is None and self.numbers.has_blanks:
             return False  # where numbers hold blanks, words do not tell the columns
         return self.row(self.shape, fields or _WORDS.split(line.strip(" \t"), len(self.shape.spans) - 1))
+
+    def _begin(self, number: int, shape: Shape | None) -> None:
+        self.shape = shape
+        if shape is None:
+            self.foreign = self.foreign or number
+        else:
+            self.begun[shape.report.report] += 1
 
     def row(self, shape: Shape, fields: Sequence[str]) -> bool:
         """Take a row of an nsys table; whether its time and its launches are numbers."""
@@ -298,6 +327,10 @@ class Nsys(Struct):
         if shape.report.is_size:
             self.sizes[name] = self.sizes.get(name, 0.0) + time * shape.scale
             return True
+        least, most = (numbers.value(row.get(end, ""), is_text and shape.is_whole) for end in shape.ends)
+        if shape.report.is_of_host:
+            self._add_calls(name, int(launches), time * shape.scale, (most or 0.0) * shape.scale)
+            return True
         is_kernel = row.get("Category", "CUDA_KERNEL") == "CUDA_KERNEL" and not name.startswith(_COPY)
         start = numbers.value(row.get(shape.start, ""), is_text)
         start_ns = round((start or 0.0) * shape.start_scale)
@@ -314,7 +347,10 @@ class Nsys(Struct):
             part = row.get(STREAM) if self.parts else None
             if self.parts == LAUNCH and start is not None:
                 part = part_of(start_ns, part or None)
-            self.add(shape, name, row.get("Device"), int(launches), time * shape.scale * many, part or None)
+            ends_s = (math.nan if end is None else end * shape.scale for end in (least, most))
+            device = row.get("Device") or None
+            launched = Timed(name, device, int(launches), time * shape.scale * many, part or None, *ends_s)
+            self.add(shape, launched)
         else:
             self.add_copies(shape, name, int(launches), time * shape.scale)
         return True
@@ -332,13 +368,17 @@ class Nsys(Struct):
         self._add_gaps()
         return self.gaps.idle
 
-    def add(
-        self, shape: Shape, name: str, device: str | None, launches: int, seconds: float, part: str | None = None
-    ) -> None:
+    def add(self, shape: Shape, launched: Timed) -> None:
         """Launches of a kernel in nsys's tables and the time that they took together."""
-        own = self.sums.setdefault(shape.report.report, {}).setdefault((name, device or None, part), [0, 0.0])
-        own[0] += launches
-        own[1] += seconds
+        own = self.sums.setdefault(shape.report.report, {})
+        key = launched.name, launched.device, launched.part
+        own[key] = launched + own[key] if key in own else launched
+
+    def _add_calls(self, name: str, number: int, time_s: float, longest_s: float) -> None:
+        if _CALL.fullmatch(name):
+            name = VERSION.sub("", name)
+            calls = HostCalls.of_run(name, number, time_s, longest_s)
+            self.calls[name] = calls + self.calls[name] if name in self.calls else calls
 
     def add_copies(self, shape: Shape, name: str, number: int, seconds: float) -> None:
         """Copies and memsets in nsys's tables, each of which may tell them all."""
@@ -347,18 +387,22 @@ class Nsys(Struct):
         before[1] += seconds
 
     @property
-    def of_copies(self) -> dict[str, Any]:
-        """How long copies and memsets took, by the best of nsys's tables, and of which kinds the copies are."""
+    def beside(self) -> dict[str, Any]:
+        """What nsys's tables tell beside kernels: copies and memsets, by the best of the tables, and calls."""
         best = next((self.copied[kind] for kind in reports() if kind in self.copied), {})
         kinds = [(kind, sums, self.sizes.get(name, 0.0)) for name, sums in best.items() if (kind := kind_of_copy(name))]
         told = tuple(Copies(*kind, int(number), time_s, size_b) for kind, (number, time_s), size_b in kinds)
-        return {"copies_s": sum(time_s for _, time_s in best.values()), "copies": self.gaps.copies or told}
+        return {
+            "copies_s": sum(time_s for _, time_s in best.values()),
+            "copies": self.gaps.copies or told,
+            "calls_of_host": tuple(self.calls.values()),
+        }
 
     @property
     def kernels(self) -> list[Timed]:
         """The kernels of nsys's output, from the best table that there is."""
         best = next((self.sums[kind] for kind in reports() if kind in self.sums), {})
-        return [Timed(name, device, int(many), time_s, part) for (name, device, part), (many, time_s) in best.items()]
+        return list(best.values())
 
     def table(self) -> Table:
         """The times of kernels that nsys printed; there must be some."""
@@ -380,9 +424,14 @@ class Nsys(Struct):
             number, seconds = map(sum, zip(*best.values(), strict=True))
             yield no_kernels([("copies and memsets", int(number), seconds)])
 
+    @property
+    def captures(self) -> int:
+        """How many times nsys was run: a table of one kind is printed once for each."""
+        return max((self.begun[kind] for kind in self.sums), default=0)
+
     def why_no_table(self) -> str | None:
         """One sentence if the log is of nsys; None if it is not."""
-        if self.foreign is not None or self.copied or self.sizes:
+        if self.foreign is not None or self.begun or self.copied or self.sizes:
             return f"the log has tables of nsys but none of kernels; make one with `{COMMAND} > times.csv`"
         if self.text is not None:
             return f"the tables of nsys are printed as text (line {self.text}); write them with `{COMMAND} > times.csv`"
@@ -401,6 +450,8 @@ def table_of(kernels: Sequence[Timed], kind: str, parts_by: str | None = None) -
         launches=[kernel.launches for kernel in kernels],
         time_s=[kernel.time_s for kernel in kernels],
         part=Names.of(parts) if any(part is not None for part in parts) else None,
+        least_s=np.array([kernel.least_s for kernel in kernels]),
+        most_s=np.array([kernel.most_s for kernel in kernels]),
     )
     return Table(kind, told_apart(rows) if parts_by == LAUNCH else rows, Columns.of({}, len(kernels)), {})
 
@@ -439,7 +490,7 @@ def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str |
         rows_have = counted(skipped, "row has", "rows have")
         notes.append(f"{rows_have} no readable time or number of launches and is skipped, for example: {example}")
     about = {"lines": lines, "skipped_lines": skipped, "example_skipped": example or None}
-    return source.log([nsys.table()], notes, format_=KIND, idle=nsys.idle, **nsys.of_copies, **about)
+    return source.log([nsys.table()], notes, format_=KIND, idle=nsys.idle, **nsys.beside, **about)
 
 
 def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
@@ -515,7 +566,7 @@ def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
     launches = np.bincount(kernel, minlength=len(first)).tolist()
     texts = (column.chosen(first).texts() for column in (names, devices, parts))
     for name, device, part, many, time_s in zip(*texts, launches, sums, strict=True):
-        nsys.add(shape, name.strip(), device.strip(), many, time_s, part)
+        nsys.add(shape, Timed(name.strip(), device.strip() or None, many, time_s, part))
     return int(is_stray.sum())
 
 

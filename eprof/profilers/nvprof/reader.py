@@ -378,6 +378,7 @@ class Walk:
             idle=store.gaps.idle,
             copies_s=store.copies_s,
             copies=store.copies,
+            calls_of_host=tuple(store.calls.values()),
         )
         lacks_rows = seen.cut_off or seen.ends_in_row or seen.lost_rows or seen.broken_rows or seen.unquoted
         return log.of_bounds(bool(lacks_rows))
@@ -428,8 +429,10 @@ class Walk:
                 self.seen.foreign = header.kind, self.seen.lines
                 return
             self.seen.tables += 1
-            if header.kind == IGNORED or (header.kind == SUMMARY and self._of_api()):
+            if header.kind == IGNORED:
                 self._section = Section(header, 0, self.store)
+            elif header.kind == SUMMARY and self._of_api():
+                self._section = UsageSection(header, 0, self.store, of_api=True)
             else:
                 self._section = _SECTIONS[header.kind](header, self._run(header), self.store)
         elif self._row(line):

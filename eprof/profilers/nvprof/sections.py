@@ -29,7 +29,7 @@ from eprof.logs.rows.cells import (
 )
 from eprof.logs.rows.columns import LAUNCH_ID, Answers, Form, Rows
 from eprof.logs.rows.folding import Cells, Numbers, Piece, Sums
-from eprof.logs.rows.log import COUNT, LAUNCH, OTHER, part_of
+from eprof.logs.rows.log import COUNT, LAUNCH, OTHER, HostCalls, part_of
 from eprof.profilers.nvprof.tables import (
     DEVICE,
     EVENTS,
@@ -331,6 +331,7 @@ class CutOffSection(WideSection):
         return bool(device and kernel and context.isdecimal() and stream.isdecimal())
 
 
+_ON_GPU, _OF_API = "GPU activities", "API calls"
 _LIKE_A_CALL = pattern(r"cu(?:da)?[A-Z]\w*")
 _NOT_A_KERNEL = ("[CUDA ", "[Unified Memory")
 _SAME_SIZE = 0.01  # of a size, by which it may differ from its rate times its time
@@ -475,20 +476,24 @@ class TraceSection(ColumnSection):
 
 
 class UsageSection(Section):
-    """`["Type",]"Time(%)","Time","Calls","Avg","Min","Max","Name"`, GPU activities only. It does not tell the device.
+    """`["Type",]"Time(%)","Time","Calls","Avg","Min","Max","Name"`: what ran on the GPU, and the program's API calls.
 
-    A table that was saved without quotes is read too where that is exact: Name is the last column, so whatever comes
-    after the columns before it is the name.
+    It does not tell the device. of_api: the log says that it is of API calls alone. A table that was saved
+    without quotes is read too where that is exact: Name is the last column, so whatever comes after the columns before
+    it is the name.
     """
 
     has_units = True
 
-    def __init__(self, header: Header, run: int, store: Store) -> None:
+    def __init__(self, header: Header, run: int, store: Store, of_api: bool = False) -> None:
         super().__init__(header, run, store)
         self.time, self.calls, self.name = map(header.at, ("Time", "Calls", "Name"))
         self.type = header.position("Type")
+        self._kind = (_ON_GPU, _OF_API)[of_api]
+        self._ends = [header.position(name) for name in ("Min", "Max")]
         self.unit: float | None = None
-        self._activities: list[tuple[str, int, float]] = []
+        self._end_units: list[float | None] = [None, None]
+        self._activities: list[tuple[str, int, float, list[float]]] = []
         self._of_range = False
 
     def accepts(self, fields: list[str]) -> bool:
@@ -504,6 +509,7 @@ class UsageSection(Section):
         if time not in SECONDS or fields[self.calls].strip():
             return False
         self.unit = SECONDS[time]
+        self._end_units = [None if place is None else SECONDS.get(fields[place].strip()) for place in self._ends]
         return True
 
     def fits(self, fields: list[str]) -> bool:
@@ -515,14 +521,21 @@ class UsageSection(Section):
         )
 
     def take(self, fields: list[str]) -> None:
-        """Keep what ran on the GPU. A row of type "Range:" says that the table is of an NVTX range."""
-        # A header that lost its beginning has no type, but the rows still tell.
-        kind = fields[self.type] if self.type is not None else ("GPU activities", "API calls")["API calls" in fields]
-        self.is_in_kernels = kind == "GPU activities" and is_kernel(fields[self.name].strip())
+        """Keep what ran on the GPU, and calls. A row of type "Range:" says that the table is of an NVTX range."""
+        kind = self._kind
+        if self.type is not None:
+            kind = fields[self.type]
+        elif _OF_API in fields:  # a header that lost its beginning has no type, but the rows still tell
+            kind = _OF_API
+        name, calls, time_s = fields[self.name].strip(), int(fields[self.calls]), seconds(fields[self.time], self.unit)
+        told = zip(self._ends, self._end_units, strict=True)
+        ends_s = [np.nan if place is None else seconds(fields[place], unit) for place, unit in told]
+        self.is_in_kernels = kind == _ON_GPU and is_kernel(name)
         self._of_range |= kind.startswith("Range")
-        if kind == "GPU activities":
-            time_s = seconds(fields[self.time], self.unit)
-            self._activities.append((fields[self.name].strip(), int(fields[self.calls]), time_s))
+        if kind == _OF_API:
+            self.store.call(HostCalls.of_run(name, calls, time_s, ends_s[1]))
+        elif kind == _ON_GPU:
+            self._activities.append((name, calls, time_s, ends_s))
             if self.unit is None:
                 self.store.note(
                     "the times of a GPU summary have their unit glued to them, so they are rounded to 4-5 digits"
@@ -534,19 +547,20 @@ class UsageSection(Section):
             self.store.ranges += 1
             return
         kernels = []
-        for name, calls, time_s in self._activities:
+        for name, calls, time_s, ends_s in self._activities:
             if not is_kernel(name):
                 self.store.count_other(name, calls, time_s)
                 continue
-            kernels.append((self.store.kernels.of(name), calls, time_s))
+            kernels.append((self.store.kernels.of(name), calls, time_s, ends_s))
             if _LIKE_A_CALL.fullmatch(name):
                 self.store.note(
                     f"`{name}` is named like a call of CUDA and was taken for a kernel; if it is none, the log lost "
                     "the line that says so"
                 )
         if kernels:
-            kernel, launches, times_s = zip(*kernels, strict=True)
+            kernel, launches, times_s, ends = zip(*kernels, strict=True)
             device = np.full(len(kernels), NO_DEVICE, dtype=np.int32)
             kernel_numbers, launch_numbers = np.array(kernel, dtype=np.int32), np.array(launches, dtype=np.int64)
             piece = Piece.of_run(self.run, device, kernel_numbers, launch_numbers, np.array(times_s, dtype=np.float64))
+            piece.ends_s = np.array(ends).T
             self.store.add(SUMMARY, piece)

@@ -18,7 +18,7 @@ from eprof.logs.rows.cells import REASONS, Rates, no_kernels
 from eprof.logs.rows.columns import Answers, Form, LineRows, ParsedRows, Rows, codes_that_stay
 from eprof.logs.rows.folding import Piece
 from eprof.logs.rows.gaps import kind_of_copy
-from eprof.logs.rows.log import Copies
+from eprof.logs.rows.log import Copies, HostCalls
 from eprof.logs.rows.sections import split
 
 if TYPE_CHECKING:
@@ -106,8 +106,9 @@ class Store(folding.Store, dict=True):
 
     rates: how many B/s the units of rates are from here on; None: the log did not tell. ranges: how many tables of NVTX
     ranges were left out. unused: names of counters of tables that have none that is wanted. others: what ran and is no
-    kernel -> calls and seconds. shapes: number of a kernel -> launches, and the numbers of a `Shape` added up.
-    cut_off: what tables left of names of GPUs, where they cut the number off. lacks_units: a trace has no row of them.
+    kernel -> calls and seconds. calls: of functions of CUDA. shapes: number of a kernel -> launches, and the numbers
+    of a `Shape` added up. cut_off: what tables left of names of GPUs, where they cut the number off. lacks_units: a
+    trace has no row of them.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -117,6 +118,7 @@ class Store(folding.Store, dict=True):
     ranges: int = 0
     unused: dict[str, None] = field(default_factory=dict)
     others: dict[str, list[float]] = field(default_factory=dict)
+    calls: dict[str, HostCalls] = field(default_factory=dict)
     shapes: dict[int, Floats] = field(default_factory=dict)
     cut_off: dict[str, None] = field(default_factory=dict)
     lacks_units: bool = False
@@ -180,6 +182,11 @@ class Store(folding.Store, dict=True):
         kinds = [(kind_of_copy(name), calls, time_s) for name, (calls, time_s) in self.others.items()]
         return self.gaps.copies or tuple(Copies(*kind, int(calls), time_s) for kind, calls, time_s in kinds if kind)
 
+    def call(self, calls: HostCalls) -> None:
+        """Count in the store calls of a function of CUDA by the program."""
+        before = self.calls.get(calls.name)
+        self.calls[calls.name] = calls + before if before else calls
+
     def count_other(self, name: str, calls: float, time_s: float) -> None:
         """Count in the store something that took time on the GPU but is no kernel, such as a copy."""
         before = self.others.setdefault(name, [0.0, 0.0])
@@ -237,7 +244,8 @@ def _squash(label: str) -> str:
 class Section:
     """One open table, from its header line on; takes the lines that are its rows.
 
-    This one keeps nothing: of API calls, and of totals of Unified Memory, every line with as many fields is a row.
+    This one keeps nothing: of traces of API calls, and of totals of Unified Memory, every line with as many fields is a
+    row.
     """
 
     has_units = False

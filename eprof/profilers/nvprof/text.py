@@ -2,6 +2,7 @@
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -39,14 +40,14 @@ _LEVEL = (pattern(r"[A-Z][a-z]+"), pattern(r"\(\d+\)"))
 # A row of a summary up to its calls; then come as many values as the header has columns, and the name.
 _USAGE_ROW = (
     r"(?:\s*+(?P<type>[A-Z][A-Za-z ()]*+):)?\s++[\d.]++%?\s++(?P<time>\S++)\s++(?P<calls>\d{{1,12}}+)"
-    r"(?:\s++\S++){{{values}}}\s++(?P<name>\S.*)"
+    r"(?P<values>(?:\s++\S++){{{values}}})\s++(?P<name>\S.*)"
 )
 _BARE_ROW = pattern(r"\s*+GPU activities:\s++[\d.]++%\s.*")
 _NO_NAME = (
     "a trace made without --csv cuts off the names of devices; the device is that of other logs, else the only one "
     "whose name begins so"
 )
-_UNITS_ROW = pattern(r"\s*%\s+(ns|us|ms|s)\s+(?:ns|us|ms|s)\s+.*")
+_UNITS_ROW = pattern(r"\s*%\s+(ns|us|ms|s)\s+(ns|us|ms|s)\s+.*")  # the second is that of Avg, and so of the others
 _TRACE_UNITS = pattern(r"\s*(ns|us|ms|s)\s+(ns|us|ms|s)(?:\s(?:[KMGT]?B(?:/s)?|\s)++)?")
 
 
@@ -136,29 +137,31 @@ class TextCounters(TextSection):
 
 
 class TextUsage(TextSection):
-    """A GPU summary."""
+    """A summary of the GPU's work, or of API calls. columns: those of values, between the calls and the name."""
 
-    def __init__(self, run: int, store: Store, of_api: bool, values: int) -> None:
-        self._row = re.compile(_USAGE_ROW.format(values=values))
+    def __init__(self, run: int, store: Store, of_api: bool, columns: Sequence[str]) -> None:
+        self._row = re.compile(_USAGE_ROW.format(values=len(columns)))
         self._type = "API calls" if of_api else "GPU activities"
-        self._usage = UsageSection(Header(SUMMARY, ("Type", "Time", "Calls", "Name")), run, store)
-        self._usage.takes_units(["", "s", "", ""])
+        header = Header(SUMMARY, ("Type", "Time", "Calls", *columns, "Name"))
+        self._usage = UsageSection(header, run, store)
+        self._usage.takes_units(["", "s", "", *["s"] * len(columns), ""])
         super().__init__(self._usage)
-        self._unit: float | None = None
+        self._units: tuple[float | None, float | None] = None, None
 
     def accepts(self, line: str) -> bool:
         """Take a row of the GPU summary in nvprof's text, whose type is the last one printed; or the units."""
         units = _UNITS_ROW.fullmatch(line)
         if units:
-            self._unit = SECONDS[units[1]]
+            self._units = SECONDS[units[1]], SECONDS[units[2]]
             return True
         row = self._row.fullmatch(line)
-        if row is None or np.isnan(time_s := seconds(row["time"], self._unit)):
+        if row is None or np.isnan(time_s := seconds(row["time"], self._units[0])):
             return False
         self._type = row["type"] or self._type
         if self._type == "GPU activities":
             self.store.note("a table is text made without --csv: times are rounded to 4 to 7 digits")
-        return self._usage.accepts([self._type, repr(time_s), row["calls"], row["name"]])
+        values = [repr(seconds(value, self._units[1])) for value in row["values"].split()]
+        return self._usage.accepts([self._type, repr(time_s), row["calls"], *values, row["name"]])
 
 
 class _RoundedTrace(TraceSection):
@@ -274,7 +277,8 @@ def open_table(line: str, run: int, store: Store, of_api: bool) -> TextSection:
         return TextCounters(run, store, counters)
     usage = _USAGE.fullmatch(line)
     if usage or is_bare_row(line):
-        return TextUsage(run, store, of_api, len(usage[1].split()) if usage else 3)
+        columns = usage[1].split() if usage else ["Avg", "Min", "Max"]
+        return TextUsage(run, store, of_api, columns)
     if _TRACE.fullmatch(line):
         return TextTrace(run, store, line)
     if _WIDE.fullmatch(line):

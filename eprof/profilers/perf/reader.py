@@ -29,6 +29,7 @@ from eprof.logs.rows.log import (
     COUNT,
     INTERVAL,
     JOULE,
+    ON_TOTALS,
     OTHER,
     PERCENT,
     SOCKETS,
@@ -118,7 +119,9 @@ class Run(Struct):
 
     def number(self, text: str) -> float:
         """The number in a cell; NaN if it holds none. CSV and JSON have no groups of digits, so a comma is a point."""
-        number = value(ungrouped(text), self.style) if self.is_text else value(text.replace(",", "."), ENGLISH)
+        number = value(text.replace(",", "."), ENGLISH)
+        if self.is_text:
+            number = value(ungrouped(text), self.style)
         return number if number < LARGEST else math.nan
 
     def of(self, *events: str) -> Iterator[Row]:
@@ -264,7 +267,7 @@ class Lines:
         return self._add(
             Row(
                 time, sep.join(before), text, row["unit"], row["event"], sep.join(cgroup), row["running"],
-                row["runtime"], metric[1] if utilized else "", is_mean=len(more) > len(cgroup),
+                row["runtime"], "".join(metric[1:2]) * utilized, is_mean=len(more) > len(cgroup),
             )
         )  # fmt: skip
 
@@ -290,12 +293,12 @@ class Lines:
         if row is None:
             return False
         self._locale.look([ungrouped(row["value"])], [not row["unit"]])
-        utilized = _UTILIZED.search(row["rest"])
+        utilized = "".join(_UTILIZED.findall(row["rest"])[:1])
         running = share[1] if share else _WHOLE
         return self._add(
             Row(
                 row["time"] or "", row["id"] or "", row["value"], row["unit"] or "", row["event"], row["cgroup"] or "",
-                running, cpus=utilized[1] if utilized else "", is_mean="+-" in row["rest"],
+                running, cpus=utilized, is_mean="+-" in row["rest"],
             )
         )  # fmt: skip
 
@@ -325,6 +328,7 @@ _EXAMPLES = 3
 _INSTRUCTIONS = ("instructions", "inst_retired.any", "ex_ret_instr")
 # Of a socket or a node, where every unit counts; behind it stands how many CPUs the row is of.
 _SOCKET = pattern(r"((?:socket|node)?[SN][0-9]+)(?:[^\w-][0-9]*)*")
+_PLACE = pattern(r"CPU[0-9]|[SND][0-9]|(?:cpu|core|socket|die|node)[0-9]")
 _OF_ALL = 1e-4  # a clock this near to a whole number of CPUs runs on all of them
 _ALL, _RAN_OVER = 100.0, -1.0  # shares of the time, and what stands there where a counter ran over
 
@@ -347,7 +351,9 @@ class _Sum(Struct):
     def value(self) -> float:
         """The sum of what perf knows of a counter; NaN if nothing is."""
         known = [value for value, _ in self.parts.values() if not math.isnan(value)]
-        return sum(known) if known else math.nan
+        if not known:
+            return math.nan
+        return sum(known)
 
     @property
     def running(self) -> float:
@@ -378,7 +384,7 @@ class _Counted(Struct):
         """Each counter's value and unit; NaN where perf did not count it."""
         amounts = {name: (total.value, COUNT) for name, total in self.events.items()}
         shares = {
-            name: 0.0 if self.lacks(total) else total.running
+            name: total.running * (not self.lacks(total))
             for name, total in self.events.items()
             if not math.isnan(total.value)
         }
@@ -440,12 +446,13 @@ def read(
         for time, of_interval in groupby(run.rows, key=attrgetter("time")):
             rows += _rows(replace(run, rows=list(of_interval), elapsed="", cpu=[]), begin_s, time or None)
             begin_s = seconds(time or "0")
+    table = _table(rows, keep, is_cut)
     totals = [total for row in rows for total in (*row.events.values(), *row.joules.values())]
-    if all(math.isnan(total.value) for total in totals):
-        raise LogError(f"{source.path}: {_nothing(rows)}")
+    if np.isnan(table.counters.values).all() or all(math.isnan(total.value) for total in totals):
+        raise LogError(f"{source.path}: {_nothing(runs, rows)}")
     commands = {run.command for run in runs} - {None, SYSTEM}
     return source.log(
-        [_table(rows, keep, is_cut)],
+        [table],
         [*source.notes, *_notes(runs, rows, keep)],
         lines=lines.number,
         skipped_lines=lines.others,
@@ -467,12 +474,15 @@ def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> list[_
     # Where perf names no command: with `-a` its clock runs on all CPUs, idle or not.
     clocks = [run.number(row.cpus) for row in run.of(CPU_CLOCK) if row.cpus]
     is_of_all = any(cpus > 1.5 and abs(cpus / round(cpus) - 1) < _OF_ALL for cpus in clocks)
-    unnamed = SYSTEM if is_of_all else WHOLE_PROGRAM
+    is_of_all |= any(_PLACE.match(row.place) for row in run.rows)  # perf splits nothing else by them
+    unnamed = (WHOLE_PROGRAM, SYSTEM)[is_of_all]
     time_s = run.time_s - begin_s
     intervals = len({row.time for row in run.rows})
+    own_s = time_s
+    if len(inner) > 1:
+        own_s = math.nan
     rows_of = {}
     for cgroup in inner or [""]:
-        own_s = time_s if len(inner) < 2 else math.nan
         rows_of[cgroup] = _Counted(cgroup or run.command or unnamed, own_s, interval, intervals=intervals)
     for row in run.rows:
         if row.cgroup in rows_of:
@@ -540,18 +550,19 @@ def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) 
     return Table(KIND, table_rows, counters, units, events, lacks_rows=is_cut)
 
 
-def _nothing(rows: Sequence[_Counted]) -> str:
-    names = [f"`{name}`" for row in rows for name in row.events]
-    what = "no event is in it"
-    if names:
-        what = f"{few(list(dict.fromkeys(names)), _EXAMPLES)} could not be counted"
+def _nothing(runs: Sequence[Run], rows: Sequence[_Counted]) -> str:
+    names = [f"`{name}`" for row in rows for name, total in row.events.items() if math.isnan(total.value)]
     program = next((row.kernel for row in rows if row.kernel not in (WHOLE_PROGRAM, SYSTEM)), "PROGRAM")
+    callgrind = f"`eprof run --profiler callgrind {program}`"
+    what = f"{few(list(dict.fromkeys(names)), _EXAMPLES)} could not be counted, as in virtual machines without counters"
+    remedy = f"{callgrind}, or on a machine with counters"
+    if not names:
+        events = dict.fromkeys(f"`{row.event}`" for run in runs for row in run.rows)
+        what = f"only {few(list(events), _EXAMPLES)} {when(len(events) == 1, 'was') or 'were'} asked for"
+        remedy = f"`perf stat -e cycles,instructions {program}`; where these cannot be counted, {callgrind}"
     times = [row.time_s for row in rows if not math.isnan(row.time_s)]
     told = when(times, f"; it tells only that the run took {sum(times):.6g} s")
-    return (
-        f"perf counted nothing of the processor ({what}), as in virtual machines without counters{told}; count with "
-        f"`eprof run --profiler callgrind {program}`, or on a machine with counters"
-    )
+    return f"perf counted nothing of the processor ({what}){told}; count with {remedy}"
 
 
 def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] | None) -> Iterator[str]:
@@ -560,6 +571,10 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
         known = dict.fromkeys(name for name, total, _ in events if not math.isnan(total.value))
         yield from filter(None, [unused_note(known, keep)])
     cells = [row for run in runs for row in run.rows]
+    # What counted on all CPUs, or of none, counted as long as the run took, each unit of it.
+    ran_ns = [float(row.runtime_ns) for row in cells if row.runtime_ns and row.running == _WHOLE]
+    if ran_ns and all(row.kernel == SYSTEM and math.isnan(row.time_s) for row in rows):
+        yield f"{ON_TOTALS}the run took at most {min(ran_ns) / 1e9:.3g} s, as long as its counters counted"
     scaled = [name for name, total, _ in events if 0 < total.running < _ALL]
     lost = [name for name, total, _ in events if math.isnan(total.value)]
     lacking = [name for name, total, row in events if row.lacks(total) and name not in lost]

@@ -15,15 +15,13 @@ class Try(Struct, frozen=True):
     """A change, and the J that it saves, at least and at most where that is known; beside: its price.
 
     In s where no joules are known. each: what shrinks by degrees, "less time": `saves` is then for each tenth of it.
-    most: what can be saved, however far it shrinks, and why no more. of_all: what shares are of, if not what the
-    kernels take.
+    most: what can be saved, however far it shrinks, and why no more.
     """
 
     act: str
     saves: float
     ends: tuple[float, float] | None = None
     beside: str = ""
-    of_all: float | None = None
     each: str = ""
     most: float | None = None
     why: str = ""
@@ -46,16 +44,20 @@ class Try(Struct, frozen=True):
         """What a change is ranked by: what may be hoped for, at the middle of its ends."""
         return self._hoped * self.saves / (self._high or math.inf)
 
+    @property
+    def reach(self) -> float:
+        """The most that a change may save, as far as that is known."""
+        return max(self._hoped, self.most or 0.0)
+
     def is_worth_it(self, everything: float) -> bool:
         """Whether it may save as much as is worth a try: half of what can be saved at most."""
-        return max(self._hoped, (self.most or 0.0) / 2) >= LITTLE * (self.of_all or everything)
+        return max(self._hoped, (self.most or 0.0) / 2) >= LITTLE * everything
 
-    def text(self, everything: float, unit: str) -> str:
+    def text(self, whole: float, unit: str) -> str:
         """What to try, as in "... saves 1.74 mJ (15 % of 11.6 mJ), 14 % less time"; in s where no joules are known.
 
         By degrees: "... saves up to 5.20 mJ (45 % of 11.6 mJ) at the roofline's speed; 581 µJ for each 10 % less time".
         """
-        whole = self.of_all or everything
         low, high = self.ends or (self.saves, self.saves)
         saved, share = span(low, high, unit), percent_span(low / whole, high / whole)
         of, tenth = f"of {quantity(whole, unit)}", phrase(f"each 10{NARROW}% {{}}", self.each)

@@ -27,6 +27,7 @@ AGAIN = 8.0  # bytes of L1 for each of DRAM, from which on a kernel mostly reads
 SHORT_S = 10e-6  # launches that take less than this wait for their start
 _NO_WORK = 1e-3  # flops for each byte: fewer are not what it is moved for
 MOSTLY_INTEGER = 30.0  # instructions for each flop, from which on arithmetic is not what a kernel is for
+_MUCH = 2.0  # times the shortest launch: the mean of a kernel whose launches are mostly like that
 _HOTTEST = 0.3  # of a function's energy, that its line with most has: worth naming it
 _WAITS = 0.5  # of a function's cycles: what waits so long is told of it, and not how many instructions it has
 REQUESTED = ("global_read", "global_write")
@@ -49,7 +50,7 @@ def where(view: View, most: int = _MOST) -> Table:
     entries = sorted(entries, key=lambda entry: -view.ranked(entry).or_zero)
     shown = entries[: _number_shown(view, entries, most)]
     amounts = [view.ranked(entry) for entry in shown]
-    everything = view.ranked(view.document)
+    everything = Amount(view.whole or None, view.ranked(view.document).marks)
     # Marks that all rows have are said once. A headline with an interval tells what was not counted, where it matters;
     # without one, lower bounds are called so.
     common = reduce(and_, (amount.marks for amount in amounts), ~MISSING)
@@ -78,6 +79,9 @@ def where(view: View, most: int = _MOST) -> Table:
             cause,
         ]
         rows.append(Row(cells))
+    if view.still_s and unit:
+        rows.append(_still(view, unit, everything, tells_calls))
+        rows.sort(key=lambda row: -_share_in(row))
     amount_label = {"total": "energy"}.get(view.measure, view.measure)
     why = when(view.has_energy, "largest cause")
     counts = numbers(*[view.nouns.launches] * tells_calls, amount_label, "share")
@@ -89,13 +93,26 @@ def where(view: View, most: int = _MOST) -> Table:
     return Table([*texts(noun), *counts, *texts(why)], rows, left_out=left_out, headless=True)
 
 
+def _still(view: View, unit: str, everything: Amount, tells_calls: bool) -> Row:
+    """The row of what passes while no kernel runs, whether a trace tells it or calls of CUDA do."""
+    amount = Amount({"J": view.idle_j, "s": view.still_s}[unit])
+    gaps = view.document.gaps or None
+    why = when(gaps is not None and gaps.calls, ", if no calls overlap")
+    cells: list[Cell] = [f"(no {view.nouns.kernel} runs)", *[""] * tells_calls, Quantity(amount.value, unit)]
+    return Row([*cells, Share(ratio(amount, everything).value), f"of all {quantity(everything.or_zero, unit)}{why}"])
+
+
+def _share_in(row: Row) -> float:
+    return next(cell.value or 0.0 for cell in row.cells if isinstance(cell, Share))
+
+
 def _number_shown(view: View, entries: Sequence[Entry], most: int) -> int:
     """How many kernels the first screen shows: as many as take nine tenths: three at least, five at most.
 
     What takes less than a hundredth is not among them, but alone.
     """
-    whole_amount = view.ranked(view.document).or_zero
-    reached_so_far = 0.0
+    whole_amount = view.whole
+    reached_so_far = whole_amount - view.ranked(view.document).or_zero
     for number, entry in enumerate(entries[:most], start=1):
         amount = view.ranked(entry).or_zero
         if number > 1 and amount < _SPECK * whole_amount:
@@ -107,9 +124,11 @@ def _number_shown(view: View, entries: Sequence[Entry], most: int) -> int:
 
 
 def _cause_text(view: View, entry: Entry) -> str:
-    """The cause of most of an entry's energy, behind the source line that has most of it, where one is told."""
+    """The cause of most of an entry's energy, behind the line that has most of it, or that calls it of a library."""
     place = ""
-    if isinstance(entry, schema.Kernel) and entry.lines:
+    if isinstance(entry, schema.Kernel) and entry.callers:
+        place = view.called_by(entry)
+    elif isinstance(entry, schema.Kernel) and entry.lines:
         hottest = entry.lines[0]
         is_hot = (hottest.above_constant_j or 0.0) >= _HOTTEST * above_of(entry).or_zero
         place = when(is_hot, hottest.place)
@@ -146,7 +165,8 @@ def _calls(view: View, entry: Entry) -> str:
     each = quantity(seconds / entry.launches, "s")
     if isinstance(entry, schema.Kernel) and entry.launch_s:
         least_s, most_s = entry.launch_s
-        each = span(least_s, most_s, "s")
+        few = f"{each} (to {quantity(most_s, 's')})"  # most are about as short as the shortest
+        each = when(seconds < _MUCH * least_s * entry.launches, few) or span(least_s, most_s, "s")
     return f"{launches} of {each}"
 
 

@@ -11,18 +11,20 @@ from eprof.base.text import bracketed, capital, counted, cut, pattern, phrase, w
 from eprof.logs.rows.log import BETWEEN, Copies, During
 from eprof.profile import schema
 from eprof.show.report.view import WORTH_IT, View
-from eprof.show.words.numbers import NARROW, plain, quantity
+from eprof.show.words.numbers import NARROW, plain, quantity, span
 
 NOTHING_TOLD = schema.Gaps(None, None, 0.0)
 _MUCH = 0.2  # of all gaps: the longest, where it is worth a name
 _MOSTLY = 0.5  # of the gaps: what explains so much of them
+_NEARLY_ALL = 0.95  # of a time: what is so much of it needs no number of its own
 _LONGEST_NAME = 30  # of what the CPU did
-_GRAPH_S = 1.5e-6  # between kernels of a graph: 0.5 on a V100 (NVIDIA's "Getting Started with CUDA Graphs"), up to 2
+_GRAPH_S = 1.5e-6  # between kernels of a graph, assumed; 0.5 on a V100 (NVIDIA's "Getting Started with CUDA Graphs")
 _COPY_STARTS_S = 10e-6  # about what a copy takes before its first byte
 _LARGE_B = 1e6  # copies of so many bytes show how fast they can be
-_OF_HOST = ("HtoD", "DtoH")
+_OF_HOST, _WITHIN = ("HtoD", "DtoH"), "DtoD"
 _NOT_PINNED = {"pageable": "pageable memory", "": "maybe pageable memory"}
 _ALLOCATED = {False: "cudaMallocHost", True: "hipHostMalloc"}
+_WAITS = "Synchronize"  # a part of the names of calls that last as long as kernels do
 _CALL = pattern(r"cu(?:da)?[A-Z]|hip[A-Z]")
 _CALLS = {  # of CUDA and HIP, that take long between kernels: a part of the name, and what to do
     "Launch": "CUDA graphs, or more work in each",
@@ -49,19 +51,32 @@ def gaps_sentence(view: View) -> str:
     gaps = view.document.gaps or NOTHING_TOLD
     parts = []
     least_s = WORTH_IT * (view.time.value or math.inf)
-    idle_s = gaps.time_s or 0.0
-    if idle_s >= least_s:
-        joules = phrase(": {} of constant power", gaps.energy_j and quantity(gaps.energy_j, "J"))
-        about = bracketed(", ".join(_of_gaps(gaps, idle_s)))
-        parts.append(f"no {view.nouns.kernel} ran for {quantity(idle_s, 's')}{about}{joules}")
+    has_gaps = (gaps.time_s or 0.0) >= least_s
+    if has_gaps:
+        parts.append(f"no {view.nouns.kernel} ran for {_how_long(view, gaps)}")
     if gaps.copies_s >= least_s:
-        parts.append(_of_copies(view, gaps, idle_s >= least_s))
+        parts.append(_of_copies(view, gaps, has_gaps))
     if gaps.before_s >= view.time.or_zero > 0:
         parts.append(f"before the first {view.nouns.kernel} {quantity(gaps.before_s, 's')} passed, once")
     text = "; ".join(parts)
     if not text or gaps_lead(view):
         return phrase("{}.", capital(text))
     return f"Besides, {text}."
+
+
+def _how_long(view: View, gaps: schema.Gaps) -> str:
+    """How long no kernel ran, and the joules of that time: by a trace, or at least and at most by calls of CUDA."""
+    still_s, most_j = view.still_s or gaps.time_s or 0.0, view.idle_j or gaps.energy_j or 0.0
+    joules = when(most_j, f": {span(most_j * (gaps.surely_s or still_s) / still_s, most_j, 'J')} of constant power")
+    if gaps.surely_s is None:
+        return f"{quantity(still_s, 's')}{bracketed(', '.join(_of_gaps(gaps, still_s)))}{joules}"
+    most = f"{quantity(still_s, 's')} if no calls of CUDA overlap"
+    longest = max(gaps.calls, key=lambda calls: calls.longest_s)
+    beside = when(
+        longest.longest_s > gaps.surely_s / _NEARLY_ALL, f" of {quantity(longest.longest_s, 's')}, less kernels"
+    )
+    least = f"at least {quantity(gaps.surely_s, 's')} (one {longest.name}{beside}), "
+    return f"{when(gaps.surely_s, least)}{most}{joules}"
 
 
 def _of_gaps(gaps: schema.Gaps, idle_s: float) -> Iterator[str]:
@@ -82,16 +97,19 @@ def _briefly(doing: During) -> str:
 
 def _of_copies(view: View, gaps: schema.Gaps, has_gaps: bool) -> str:
     """How long copies took, alone, and in gaps that were told; what constant power that is, where no gap has it."""
-    took = f"copies took {quantity(gaps.copies_s, 's')}"
+    within_s = sum(copies.time_s for copies in gaps.copies if copies.way == _WITHIN)
+    some = when(within_s < _NEARLY_ALL * gaps.copies_s, f"{quantity(within_s, 's')} ")
+    told = when(within_s >= _MOSTLY * gaps.copies_s, f"{some}within the GPU: DRAM is read and written")
+    took = f"copies took {quantity(gaps.copies_s, 's')}{bracketed(told)}"
     copies_j = gaps.lasting_s * (view.constant_w or 0.0)
     joules = phrase(": {} of constant power", when(copies_j and view.has_energy, quantity(copies_j, "J")))
     if gaps.alone_s is None:
         is_most = gaps.copies_s > view.time.or_zero
         return took + when(is_most, joules and f"{joules} where no {view.nouns.kernel} ran meanwhile")
+    if has_gaps and gaps.alone_s >= _NEARLY_ALL * gaps.copies_s:
+        return f"{took} of it"
     if has_gaps:
-        return took + when(
-            gaps.copied_s >= WORTH_IT * gaps.copies_s, f", {quantity(gaps.copied_s, 's')} of it in these gaps"
-        )
+        return took + when(gaps.alone_s >= WORTH_IT * gaps.copies_s, f", {quantity(gaps.alone_s, 's')} of it then")
     if gaps.alone_s < (1 - WORTH_IT) * gaps.copies_s:
         took += f", {quantity(gaps.alone_s, 's')} of it while no {view.nouns.kernel} ran"
     return took + joules
@@ -100,7 +118,7 @@ def _of_copies(view: View, gaps: schema.Gaps, has_gaps: bool) -> str:
 def after_the_start(view: View, little: float) -> str:
     """Where most time between kernels is what a start takes: that a later trace shows what comes again."""
     gaps = view.document.gaps or NOTHING_TOLD
-    if not gaps.first_s or gaps.first_s < max((gaps.time_s or 0.0) / 2, little * view.time.or_zero):
+    if not gaps.first_s or gaps.calls or gaps.first_s < max((gaps.time_s or 0.0) / 2, little * view.time.or_zero):
         return ""
     return f"trace after the warm-up: {quantity(gaps.first_s, 's')} before first launches is paid once"
 
@@ -118,13 +136,15 @@ class Closed(NamedTuple):
 
 
 class Between(NamedTuple):
-    """The time between kernels that comes again: gaps in which nothing ran, and copies while no kernel did, in s.
+    """The time between kernels: gaps that come again, in which nothing ran, and copies while no kernel did, in s.
 
-    power: in W, at which it passes; 1 where no joules are known, for what is saved is s then.
+    starting_s: what calls of CUDA take once a run. power: in W, at which it passes; 1 where no joules are known, for
+    what is saved is s then.
     """
 
     waiting_s: float
     copying_s: float
+    starting_s: float
     power: float
 
     @classmethod
@@ -138,21 +158,36 @@ class Between(NamedTuple):
             power = idle_j / idle_s
         if not view.has_energy:
             power = 1.0
-        return cls(max(idle_s - gaps.first_s - gaps.copied_s, 0.0), gaps.lasting_s, power)
-
-    @property
-    def whole(self) -> float:
-        """All of it, in J or s."""
-        return (self.waiting_s + self.copying_s) * self.power
+        starting_s = gaps.first_s * bool(gaps.calls)
+        return cls(max(idle_s - gaps.first_s - gaps.copied_s, 0.0), gaps.lasting_s, starting_s, power)
 
 
 def closed(view: View, between: Between) -> Iterator[Closed]:
     """What closes gaps between kernels, and what copies less or faster, as far as the trace tells what is reachable."""
     gaps = view.document.gaps or NOTHING_TOLD
-    left_out = when(gaps.first_s > WORTH_IT * (gaps.time_s or 0.0), ", first launches left out")
-    yield from (each._replace(beside=left_out) for each in _waiting(view, gaps, between.waiting_s))
+    starts = "first launches"
+    if gaps.calls:
+        starts = "what is paid once"
+    left_out = when(gaps.first_s > WORTH_IT * (gaps.time_s or 0.0), f", {starts} left out")
+    if between.waiting_s:
+        yield from (each._replace(beside=left_out) for each in _waiting(view, gaps, between.waiting_s))
+    if between.starting_s:
+        yield _starting(gaps, between.starting_s)
     if between.copying_s:
         yield from _copying(view, gaps, between.copying_s)
+
+
+def _starting(gaps: schema.Gaps, starting_s: float) -> Closed:
+    """More work in each run, for calls of CUDA that take their time once, and what makes the first one shorter.
+
+    It starts CUDA: a GPU that no process holds takes 1 to 3 s (NVIDIA, "Driver Persistence"); modules are loaded when
+    they are used (CUDA Programming Guide, "Lazy Loading": from CUDA 11.7 on if asked for, by itself from 12.2 on).
+    """
+    longest = max(gaps.calls, key=lambda calls: calls.once_s * (_WAITS not in calls.name))
+    share = when(longest.once_s < _NEARLY_ALL * starting_s, f"{quantity(longest.once_s, 's')} of it ")
+    told = f"{quantity(starting_s, 's')} is paid once a run, {share}in {longest.name}"
+    quicker = "the first call starts CUDA: nvidia-persistenced and CUDA_MODULE_LOADING=LAZY speed it up"
+    return Closed(f"do more in each run ({told}; {quicker})", starting_s)
 
 
 def _waiting(view: View, gaps: schema.Gaps, waiting_s: float) -> Iterator[Closed]:
@@ -162,7 +197,7 @@ def _waiting(view: View, gaps: schema.Gaps, waiting_s: float) -> Iterator[Closed
     reached_s = gaps.short_s - gaps.short_gaps * _GRAPH_S
     if reached_s > 0:
         each = quantity(gaps.short_s / gaps.short_gaps, "s")
-        told = f"{counted(gaps.short_gaps, 'gap')} between {view.nouns.kernels}, {each} each; theirs are some 1.5 µs"
+        told = f"{counted(gaps.short_gaps, 'gap')} between {view.nouns.kernels}, {each} each; theirs, assumed, 1.5 µs"
         yield Closed(f"launch in {graphs} ({told})", min(reached_s, waiting_s))
     doing = next((each for each in gaps.during if least_s <= each.time_s <= waiting_s), None)
     if doing is not None:
@@ -208,6 +243,10 @@ def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Closed
         pages_s, pages_b = (sum(getattr(copies, name) for copies in pages) for name in ("time_s", "size_b"))
         told = f"pages came {sum(copies.number for copies in pages):,} times, at {_rate(pages_b / pages_s)}"
         yield Closed(f"prefetch managed memory, cudaMemPrefetchAsync ({told})", pages_s * alone)
+    if within := [copies for copies in gaps.copies if copies.way == _WITHIN]:
+        within_s = sum(copies.time_s for copies in within) * together
+        told = f"{counted(sum(copies.number for copies in within), 'copy', 'copies')} in {quantity(within_s, 's')}"
+        yield Closed(f"swap pointers for copies within the GPU ({told}: DRAM is read and written)", within_s * alone)
     if gaps.alone_s is not None:
         hidden_s = min(sum(copies.time_s for copies in explicit) * alone, view.time.or_zero)
         yield Closed(f"copy while {view.nouns.kernels} run, in pieces on streams", hidden_s)

@@ -76,6 +76,11 @@ def _chosen(view: View) -> Headline:
     time = when(view.time.value, f" in {at_least(view.time, 's')}")
     of_counted = when(not view.to_meter and lacks_most(view), "of what was counted, ")
     text = f"{_joules(view, total)}{time}: {of_counted}{_parts(view)}.{phrase(' {}', _least_constant(view))}"
+    if _is_another_cpus(view) and constant.value:
+        low_w, high_w = constant_span_w()
+        text += (
+            f" Its {quantity(view.constant_w or 0.0, 'W')} are assumed: whole sockets draw {low_w:g} to {high_w:g} W."
+        )
     return Headline(text, lacks_time, total.marks)
 
 
@@ -132,15 +137,15 @@ def _constant_alone(view: View) -> Headline:
         is_bound = not (view.is_estimated or constant.marks & ASSUMED)
         least = capital(at_least(constant, "J")) if is_bound else drawn
         parts = f"{least} of constant power{_drawn(view)}{how}{phrase(', {} of work that was counted', work)}"
-        shares = when(work, "what was counted") or "time"
-        return Headline(
-            f"{parts}, and work that was not counted. Shares are of {shares}.", "", constant.marks | MISSING
-        )
+        shares = when(not view.still_s, f" Shares are of {when(work, 'what was counted') or 'time'}.")
+        return Headline(f"{parts}, and work that was not counted.{shares}", "", constant.marks | MISSING)
     # How well another CPU's constant power is known says nothing of this one's.
     ends = None if _is_another_cpus(view) else view.interval(CONSTANT)
     parts = f"{drawn}{in_brackets(ends, 'J')} of constant power{_drawn(view)}"
     most, limit = f"at most {quantity(pair[1], 'J')}", _by_limit(view)
-    text = f"{parts}{how}; with work that was not counted, {most}{limit}. Shares are of time."
+    text = (
+        f"{parts}{how}; with work that was not counted, {most}{limit}.{when(not view.still_s, ' Shares are of time.')}"
+    )
     if work:
         total = quantity(view.energy("total").or_zero, "J")
         text = f"{total} counted{how}, {most} in all{limit}: {parts} and {work} of work."
@@ -204,8 +209,14 @@ def _above_constant(view: View) -> Headline:
     joules = capital(at_least(above, "J"))
     if (interval := view.document.interval_j) and interval.apart:
         # Another CPU's prices: what was counted is no lower bound.
-        room = span(above.or_zero / interval.apart, above.or_zero * interval.apart, "J")
-        joules = f"About {quantity(above.or_zero, 'J')} ({room})"
+        low, high = above.or_zero / interval.apart, above.or_zero * interval.apart
+        joules = f"About {quantity(above.or_zero, 'J')} ({span(low, high, 'J')})"
+        if lacks_some(view):
+            most = interval.uncounted.get("total", 0.0)
+            room = f"{quantity(low, 'J')} or more"
+            if most is not None:
+                room = f"{span(low, high + most, 'J')} in all"
+            joules = f"{quantity(above.or_zero, 'J')} counted ({room})"
     text = f"{joules} above constant power{time}: {of_counted}{_parts(view)}."
     if view.costs and view.costs.cores:
         return Headline(text + _of_busy_cores(view, view.costs.cores), "", above.marks)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from eprof.base.boards import data_sheet, example
 from eprof.base.gpus import capability_of_label
-from eprof.base.known import growth
+from eprof.base.known import growth, only
 from eprof.base.labels import library_of
 from eprof.base.text import bracketed, by_sign, counted, pattern, phrase, when
 from eprof.base.vocabulary import COUNTS, DATA, RANDOM, TENSOR_FLOPS
@@ -28,6 +28,7 @@ from eprof.show.report.gaps import Between, after_the_start, closed
 from eprof.show.report.loops import (
     OF_BLOCKS,
     better_loops,
+    fewer_calls,
     fewer_cycles,
     fewer_misses,
     flags,
@@ -38,7 +39,7 @@ from eprof.show.report.loops import (
     without_interpreter,
 )
 from eprof.show.report.products import cheaper_kernels, least_bytes
-from eprof.show.report.trust import counted_alone, lacks_some
+from eprof.show.report.trust import counted_alone, lacks_most, lacks_some
 from eprof.show.report.view import DRAM, FAMILY_OF, FLOPS, View, time_of
 from eprof.show.report.waiting import CLOSED, EXCESS, NEAR, busy, less_waiting, sooner, timed_j
 from eprof.show.words.badges import Amount
@@ -64,6 +65,10 @@ _NARROWER = (
 )
 _SINCE = {"tensor_fp16": 7.0, "tensor_tf32": 8.0, "tensor_bf16": 8.0, "tensor_fp8": 8.9, "tensor_fp4": 10.0}
 _BEYOND_WMMA = 8.9  # compute capabilities whose newer types CUDA's fragments (nvcuda::wmma) do not have
+_MEMORY_B = 288e9  # of a B300, the most that a GPU holds: a launch that moves more moves the same bytes again
+_MANY_LAUNCHES = 1000  # assumed: profilers replay each several times, so that more of them take minutes to days
+_LONGEST_COMMAND, _LONGEST_NAME = 60, 30  # of a command that is printed whole, and of a name that selects a kernel
+_FUNCTION = pattern(r"([A-Za-z_]\w*)\s*(?:[<(]|$)")
 _STREAMED = 1.0  # flops a byte, below which a kernel hardly reuses what it reads
 _REUSED = 2.0  # bytes of L1 or shared memory for each of DRAM: below, each is used about once
 _REMEDIES = {
@@ -78,22 +83,29 @@ _REMEDIES = {
 
 def worth_trying(view: View) -> list[str]:
     """All changes that are worth it, with what each saves, the largest first."""
-    everything, unit = _everything(view)
-    return [change.text(everything, unit) for change in _sorted(view) if change.is_worth_it(everything)]
+    _, unit = _everything(view)
+    return [change.text(view.whole, unit) for change in _sorted(view) if change.is_worth_it(view.comes_again)]
 
 
 def _sorted(view: View) -> list[Try]:
-    """The largest first; what may not be accurate enough must hope for twice as much as what changes no result."""
-    return sorted(_levers(view), key=lambda change: -change.likely / (1 + (_IF_ACCURATE in change.act)))
+    """Those that are worth it first, by size; what costs accuracy last, if it saves less than twice what others may."""
+    changes = list(_levers(view))
+    exact = [change.reach for change in changes if _IF_ACCURATE not in change.act]
+
+    def rank(change: Try) -> tuple[bool, bool, float]:
+        is_last = _IF_ACCURATE in change.act and change.likely < 2 * max(exact, default=0.0)
+        return not change.is_worth_it(view.comes_again), is_last, -change.likely
+
+    return sorted(changes, key=rank)
 
 
 def what_to_try(view: View) -> Point:
     """What to try: the change that saves most, and what to collect where too little was counted to tell."""
-    changes, (everything, unit) = _sorted(view), _everything(view)
-    is_worth_it = bool(changes) and changes[0].is_worth_it(everything)
+    changes, (_, unit) = _sorted(view), _everything(view)
+    is_worth_it = bool(changes) and changes[0].is_worth_it(view.comes_again)
     texts = [of_loops(view)]
     if is_worth_it:
-        texts = [changes[0].text(everything, unit)]
+        texts = [changes[0].text(view.whole, unit)]
     texts.append(after_the_start(view, LITTLE))
     if not view.has_energy and view.costs is None:
         texts.append(_how_to_price(view))
@@ -105,11 +117,11 @@ def what_to_try(view: View) -> Point:
         return Point("Try", "; ".join(filter(None, texts)))
     if not changes:
         return Point("Try", "nothing: no change that eprof knows saves energy here")
-    return Point("Try", f"nothing: the best change saves {percent(changes[0].likely / everything)} ({changes[0].act})")
+    return Point("Try", f"nothing: the best change saves {percent(changes[0].likely / view.whole)} ({changes[0].act})")
 
 
 def _everything(view: View) -> tuple[float, str]:
-    """What changes save a share of: the counted energy, or the time where none is known; and its unit."""
+    """What kernels take: the counted energy, or the time where none is known; and its unit."""
     if view.has_energy:
         return view.counted_energy(view.document).or_zero, "J"
     return view.time.or_zero, "s"
@@ -144,18 +156,22 @@ def _how_to_tell_work(document: schema.Profile) -> str:
     names = [log.path.rpartition("/")[2] for log in document.inputs]
     if len(names) == 2:
         return f"tell work from idle power, if one of the two is of the idle machine: `eprof diff {' '.join(names)}`"
-    count = "perf stat -a -x, -o idle.csv -e power/energy-pkg/,cycles,instructions sleep 20"
-    return f"tell work from idle power: `{count}` on the idle machine, then `eprof diff idle.csv {names[0]}`"
+    count = "perf stat -a -o idle.txt -e power/energy-pkg/,cycles,instructions sleep 20"
+    return f"tell work from idle power: `{count}` on the idle machine, then `eprof diff idle.txt {names[0]}`"
 
 
 def _how_to_count(view: View, has_advice: bool) -> str:
     """The one command that counts what decides where the joules go. has_advice: a change is offered already."""
     rest = when(view.above.value is not None, " the rest")
     if view.nouns.is_of_cpu and "retired" in view.words:
+        formats = {log.format.partition("-")[0] for log in view.document.inputs}
         more = "`eprof run PROGRAM` (all that this CPU counts, and its joules)"
-        if any(log.format.startswith("likwid") for log in view.document.inputs):
-            more = "likwid-perfctr -g MEM, and -g FLOPS_DP"
-        return when(not has_advice, f"count the rest: {more}")
+        if formats == {"likwid"} and (groups := _groups_of_likwid(view)):
+            more = " and ".join(f"`likwid-perfctr -g {group}`" for group in groups)
+        if (view.above.value or math.inf) < LITTLE * _everything(view)[0]:
+            return "nothing here, where hardly anything worked; `eprof run PROGRAM` counts a program at work"
+        is_said = has_advice and not (formats <= {"likwid", "perf"} and lacks_most(view))
+        return when(not is_said, f"count the rest: {more}")
     if view.nouns.is_of_cpu:
         return f"count{rest} with `eprof run PROGRAM`"
     device = view.document.device
@@ -166,7 +182,39 @@ def _how_to_count(view: View, has_advice: bool) -> str:
         capabilities = (device.capability,)
     # Where several can do it on this GPU, the newest one; where nothing tells which GPU it is, each says for which.
     command, bracket, which = advice.commands(advice.COUNTS, capabilities).rpartition(" or ")[2].partition(" (")
-    return f"count{rest} with `{command} PROGRAM`{bracket}{which}"
+    complete = [log for log in view.document.inputs if log.format in signs_of(log.format.partition("-")[0]).complete]
+    launches = sum(kernel.launches for kernel in view.kernels)
+    of_which = ""
+    if complete or launches > _MANY_LAUNCHES:
+        command, bracket, which = "eprof run", "", ""  # which knows the fewest counters that price all
+    if launches > _MANY_LAUNCHES:
+        of_which = f" in what takes most (all {launches:,} launches would be replayed several times)"
+        command += phrase(" -k regex:{}", _plain_name(max(view.kernels, key=timed_j).name))
+    return f"count{rest}{of_which} with `{command} {_program(view)}`{bracket}{which}"
+
+
+def _plain_name(kernel: str) -> str:
+    """The name of a kernel's function, without its namespace, template and parameters; empty where it has none."""
+    name = _FUNCTION.search(kernel)
+    return name[1][:_LONGEST_NAME] if name else ""
+
+
+def _program(view: View) -> str:
+    """The command line of the only program, where the logs tell all of it and it is short; else a word for it."""
+    told = {log.command: log.format for log in view.document.inputs if log.command}
+    command = only(told) or ""
+    is_whole = " " in command or told.get(command, "").startswith("nvprof")  # others may tell the first word alone
+    return when(is_whole and len(command) <= _LONGEST_COMMAND, command) or "PROGRAM"
+
+
+def _groups_of_likwid(view: View) -> list[str]:
+    """The groups of LIKWID that count what a log lacks and the CPU has an event for."""
+    lacks = {
+        group: any(way.formula for way in word.how) or not word.how
+        for group, name in (("MEM", "dram_read"), ("FLOPS_DP", "fp64"))
+        if (word := view.words.get(name)) and word.value.value is None
+    }
+    return [group for group, can_be in lacks.items() if can_be]
 
 
 def _levers(view: View) -> Iterator[Try]:
@@ -177,7 +225,7 @@ def _levers(view: View) -> Iterator[Try]:
     for change in closed(view, between):
         saved = change.saved_s * between.power
         ends = (saved * (not change.is_most), saved)
-        yield Try(change.act, saved, ends, change.beside, _everything(view)[0] + between.whole)
+        yield Try(change.act, saved, ends, change.beside)
     yield from _longer_launches(view)
     if view.above.value is None or counted_alone(view):
         return
@@ -187,7 +235,7 @@ def _levers(view: View) -> Iterator[Try]:
         yield Try(loop.act, (loop.least_j + loop.most_j) / 2, (loop.least_j, loop.most_j))
     for levers in (
         *(_narrower_types, _fused, _asked_for, _read_again, _fewer_bytes, _fewer_uncounted_bytes),
-        *(_fewer_instructions, _fewer_conflicts, less_waiting, fewer_cycles, fewer_misses),
+        *(_fewer_instructions, _fewer_conflicts, less_waiting, fewer_cycles, fewer_misses, fewer_calls),
     ):
         yield from levers(view)
 
@@ -217,7 +265,7 @@ def _longer_launches(view: View) -> Iterator[Try]:
     act = f"{how} {view.label(view.kernels[largest])} (now {now}){more}"
     change = Try(act, TENTH * sum(taken.values()), each="less time")
     if most < _NEARLY_ALL * sum(taken.values()):
-        why = f"without their starts, of {quantity(start_s, 's')} at most (all that one of {name} takes)"
+        why = f"if each start takes {quantity(start_s, 's')}, as a whole {view.nouns.launch} of {name} does"
         change = replace(change, most=most, why=why)
     yield change
 
@@ -509,11 +557,14 @@ def _least_left(view: View, group: str) -> tuple[list[float], str]:
     left = [0.0] * len(moved)
     if not _is_closed(view, group):  # how the tiles of a library follow each other is its own
         left = [least_bytes(view, kernel) / of for kernel, of in zip(view.kernels, moved, strict=True)]
+    held = [_MEMORY_B * kernel.launches / of for kernel, of in zip(view.kernels, moved, strict=True)]
     joules = view.joules_by_kernel(group)
-    why = _NARROWER_TYPES
-    if left[max(range(len(joules)), key=joules.__getitem__)]:
+    most, why = max(range(len(joules)), key=joules.__getitem__), _NARROWER_TYPES
+    if left[most]:
         why = "with each operand moved once"
-    return [min(share or _NARROWED, 1.0) for share in left], why
+    elif held[most] < _NARROWED:
+        why = f"with each byte of {quantity(_MEMORY_B, 'B')} moved once"
+    return [min(share or _NARROWED, bound, 1.0) for share, bound in zip(left, held, strict=True)], why
 
 
 def _is_near_the_roofline(view: View) -> bool:
@@ -575,6 +626,10 @@ def _remedy(view: View, group: str) -> str:
         return "store narrower types, or fuse what comes before and after it"
     if least_bytes(view, kernel):
         return "larger tiles, or blocks in an order that reuses what L2 holds"
+    each_b = view.summed(kernel, DRAM).or_zero / kernel.launches
+    if each_b > _MEMORY_B:
+        told = f"a {view.nouns.launch} moves {quantity(each_b, 'B')}, more than any GPU's memory holds"
+        return f"larger tiles in shared memory and registers: {told}"
     fused = f"fuse the {view.nouns.kernel} with its neighbour"
     if len(view.kernels) > 1:
         fused = f"fuse {view.nouns.kernels} that pass arrays on"
@@ -594,7 +649,8 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
     """Fewer instructions that are no arithmetic: addresses, loops, loads."""
     for group, kind in (("int", "integer "), ("other", "")):
         words = [word for word in view.words.values() if word.count.group == group and word.count.unit != "cycle"]
-        amount = sum(word.energy.or_zero for word in words)
+        own = [not kernel.callers for kernel in view.kernels]
+        amount = sum(float(np.nansum(view.column(word.count.name).joules[own])) for word in words)
         if amount and not _is_closed(view, group):
             saves, (told, *cycles_j) = TENTH * amount, of_retiring(view)
             remedies = [_REMEDIES[group]]
@@ -657,8 +713,11 @@ def _is_closed(view: View, group: str) -> bool:
 def _mostly_in(view: View, group: str) -> str:
     """The kernel that has most of a part, where there are several: "53 % in u_list"."""
     joules = view.joules_by_kernel(group)
+    if FAMILY_OF[group] != DATA:  # a library's instructions become fewer elsewhere
+        joules = [part * (not kernel.callers) for part, kernel in zip(joules, view.kernels, strict=True)]
     largest = max(range(len(joules)), key=joules.__getitem__)
     share = joules[largest] / (sum(joules) or 1.0)
     if len(joules) < 2 or share < _MOSTLY:
         return ""
-    return f"{percent(share)} in {view.label(view.kernels[largest])}"
+    kernel = view.kernels[largest]
+    return f"{percent(share)} in {view.label(kernel)}{phrase(', {}', view.called_by(kernel))}"

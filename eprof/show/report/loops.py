@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from eprof.base import cpus
-from eprof.base.text import pattern, phrase, when
+from eprof.base.labels import remedy_of
+from eprof.base.text import bracketed, pattern, phrase, when
 from eprof.base.vocabulary import CPU
 from eprof.profile import schema
 from eprof.show.report.change import TENTH, Try
-from eprof.show.report.first_screen import MOSTLY_INTEGER
-from eprof.show.report.view import View
+from eprof.show.report.view import PAST_L2, View
 from eprof.show.report.waiting import NEAR
-from eprof.show.words.badges import ASSUMED, SIMULATED
+from eprof.show.words.badges import ASSUMED
 from eprof.show.words.numbers import percent, plain, quantity
 
 # Instructions a cycle, of cores that can issue four to eight: what executes fewer mostly waits for memory or branches.
@@ -30,8 +30,6 @@ Counts = Mapping[str, schema.Count]
 _UNKNOWN = schema.Count(value=None, unit="", energy_j=None, marks=[])
 _LITTLE = 0.03  # of what the first function saves: others that save less are not told
 _WAIT = 100 / 64  # instructions that callgrind takes to last as long as a byte from DRAM: 100 cycles for a line of 64 B
-# Instructions for each flop, a vector's once a lane: a[i] = s b[i] + c[i] takes 4 if scalar, 2.5 or less if in vectors.
-_SCALAR = 3.0
 _PYTHON_LINE = pattern(r"\.pyw?:[0-9]+$")
 _CARGO = pattern(r"\btarget/(release|debug)/")  # where Rust's Cargo has programs
 _INTERPRETER = "Python"  # its name in `counters/callgrind/libraries.toml`
@@ -71,24 +69,12 @@ _ONCE = ("retired", "core_active", "integer", "control", "load_store", "misc")
 
 
 def of_loops(view: View) -> str:
-    """What to try by the counts of a CPU's largest function: its loops wait for DRAM, or are not vectorised.
-
-    Of a library that a Python program calls only how much it is given can change.
-    """
-    if not view.nouns.is_of_cpu or not view.kernels:
+    """What to try of a CPU's largest function where it is of a library that a Python program calls: give it less."""
+    kernel = max(view.kernels, key=lambda kernel: view.ranked(kernel).or_zero, default=None)
+    if not view.nouns.is_of_cpu or kernel is None or kernel.callers or not is_of_library(kernel):
         return ""
-    kernel = max(view.kernels, key=lambda kernel: view.ranked(kernel).or_zero)
-    executed, flops = view.instructions(kernel).or_zero, view.flops(kernel).or_zero
-    missed = view.summed(kernel, ("dram_read", "dram"))
-    name = view.label(kernel)
-    if is_of_library(kernel):
-        share = percent(view.ranked(kernel).or_zero / (view.ranked(view.document).value or math.inf))
-        return f"give {name} less to do ({share}): fewer elements, or narrower ones (float32)"
-    if missed.marks & SIMULATED and _WAIT * missed.or_zero > executed:
-        return f"{name} mostly waits for DRAM: work on blocks that stay in the last-level cache"
-    if not flops or not _SCALAR <= executed / flops < MOSTLY_INTEGER or "fp64_scalar" in view.words:
-        return ""
-    return f"{name} takes {plain(executed / flops)} instructions for each flop: vectorise its loops (-O3 -march=native)"
+    share = percent(view.ranked(kernel).or_zero / (view.ranked(view.document).value or math.inf))
+    return f"give {view.label(kernel)} less to do ({share}): fewer elements, or narrower ones (float32)"
 
 
 class Better(NamedTuple):
@@ -108,8 +94,8 @@ def better_loops(view: View) -> Iterator[Better]:
         return
     changes: dict[str, list[tuple[str, Better]]] = {}
     for kernel in sorted(view.kernels, key=lambda kernel: -view.ranked(kernel).or_zero):
-        if _is_called_by_python(kernel):
-            continue  # what a library does there, who calls it cannot compile otherwise
+        if _is_called_by_python(kernel) or kernel.callers:
+            continue  # what a library does, who calls it cannot compile otherwise
         unoptimised = (kernel.signs or {}).get("unoptimised")
         if unoptimised:
             joules = [share * unoptimised * view.ranked(kernel).or_zero for share in _OPTIMISED_SAVES]
@@ -154,7 +140,8 @@ def of_retiring(view: View) -> tuple[str, float, float]:
     The J are the least and the most: of cycles that a time was taken for nobody knows how many were waits.
     """
     if view.amount(view.document, "core_active").marks & ASSUMED:
-        return "", 0.0, sum((1 - view.waits(kernel.counts)) * _cycles_j(kernel) for kernel in view.kernels)
+        own = [kernel for kernel in view.kernels if not kernel.callers]
+        return "", 0.0, sum((1 - view.waits(kernel.counts)) * _cycles_j(kernel) for kernel in own)
     busy = [kernel for kernel in view.kernels if _working(view, kernel) >= _RETIRES]
     joules = sum(_working(view, kernel) * _cycles_j(kernel) for kernel in busy)
     if not joules or view.amount(view.document, "core_active").lower:
@@ -207,7 +194,8 @@ def fewer_misses(view: View) -> Iterator[Try]:
             line = max(lines, key=lambda line: _waited(view, line.counts))
             dram_j = kernel.counts.get("dram_read", _UNKNOWN).energy_j or 0.0
             how, told = _use_of_lines(line.counts)
-            name = view.label(kernel) + phrase(" at {}", getattr(line, "place", ""))
+            name = view.label(kernel)
+            name += phrase(", {}", view.called_by(kernel)) or phrase(" at {}", getattr(line, "place", ""))
             waiting.setdefault(how, []).append((name, Better(told, dram_j, dram_j + waits_j)))
     for how, alike in waiting.items():
         name, change = _together(sorted(alike, key=lambda each: -each[1].most_j))
@@ -215,6 +203,19 @@ def fewer_misses(view: View) -> Iterator[Try]:
         why = "if none waited (callgrind's 10 and 100 cycles a miss)"
         act = how.format(name, change.act)
         yield Try(act, sum(ends) / 2, ends, each="fewer misses", most=change.most_j, why=why)
+
+
+def fewer_calls(view: View) -> Iterator[Try]:
+    """Less work for libraries, from each function that has them do it: what spares it the one that does most."""
+    called: dict[str, list[tuple[str, Better]]] = {}
+    for kernel in sorted(view.kernels, key=lambda kernel: -view.ranked(kernel).or_zero):
+        for caller in kernel.callers or ():
+            change = Better(remedy_of(kernel.name), 0.0, caller.share * view.ranked(kernel).or_zero)
+            called.setdefault(view.site(caller), []).append((view.label(kernel), change))
+    for site, alike in called.items():
+        name, change = _together(sorted(alike, key=lambda each: -each[1].most_j))
+        act = f"have {name} do less for {site}{bracketed(change.act)}"
+        yield Try(act, TENTH * change.most_j, each="fewer calls or bytes", most=change.most_j, why="if none is left")
 
 
 def _waited(view: View, counts: Counts) -> float:
@@ -250,7 +251,7 @@ def _at_the_peak(view: View, kernels: Sequence[schema.Kernel], first: schema.Ker
 def _waits(view: View, kernels: Sequence[schema.Kernel], joules: float) -> Try:
     """What functions with few instructions a cycle may do, whose cycles take `joules`: by the bytes that leave L2."""
     told = f"{plain(_a_cycle(kernels))} instructions a cycle"
-    passed = sum(view.summed(kernel, ("l3", "l3_read", "l3_write")).or_zero for kernel in kernels)
+    passed = sum(view.summed(kernel, PAST_L2).or_zero for kernel in kernels)
     if _WAIT * passed < _HELD * sum(_number(kernel.counts, "core_active") for kernel in kernels):
         return Try(f"wait less for memory and branches ({told})", TENTH * joules, each="fewer cycles")
     where = when(len(view.kernels) > 1, f", most in {view.label(max(kernels, key=_cycles_j))}")
@@ -308,13 +309,14 @@ def is_interpreted(kernel: schema.Kernel) -> bool:
 
 
 def is_of_library(kernel: schema.Kernel) -> bool:
-    """Whether a kernel of a CPU is what a Python program has a known library do, which comes compiled.
+    """Whether a kernel of a CPU is what a program has a known library do, which comes compiled.
 
-    Such a kernel is called "a.dot, OpenBLAS". The interpreter's own work is the program's, and a library that goes by
-    the name of its file may be the user's.
+    Of Python such a kernel is called "a.dot, OpenBLAS". The interpreter's own work is the program's, and a library that
+    goes by the name of its file may be the user's.
     """
     library = kernel.name.rpartition(", ")[2]
-    return _is_called_by_python(kernel) and library != _INTERPRETER and ".so" not in library
+    of_python = _is_called_by_python(kernel) and library != _INTERPRETER and ".so" not in library
+    return of_python or bool(kernel.callers)
 
 
 def _is_called_by_python(kernel: schema.Kernel) -> bool:

@@ -1,5 +1,6 @@
 """How far to trust a report: how far off its joules may be, whose prices they have, what was not counted or metered."""
 
+import math
 from collections.abc import Iterator, Mapping
 
 from eprof.base.boards import data_sheet
@@ -9,7 +10,7 @@ from eprof.base.vocabulary import CONSTANT, GROUPS
 from eprof.logs.rows.log import ON_TOTALS
 from eprof.profile import schema
 from eprof.profile.metering import BY_TIME
-from eprof.show.report.view import View, Word, by_time_of, energy_of
+from eprof.show.report.view import PAST_L2, View, Word, by_time_of, energy_of
 from eprof.show.words import costs as costs_words
 from eprof.show.words.badges import ASSUMED, MISSING, SIMULATED
 from eprof.show.words.blocks import Point
@@ -212,7 +213,8 @@ def _lacking(view: View) -> str:
     if view.above.value is None:
         if view.time.value is None:
             return "Neither work nor time was counted."
-        return "Nothing but time was counted."
+        is_used = not any("ounted, and not used" in warning for warning in view.document.warnings)
+        return when(is_used, "Nothing but time was counted.") or "Of what was counted, only time was used."
     total = view.energy("total").or_zero
     capped = bounds.get("total")
     # The largest first; those that nothing bounds but the board, which then all have the same room, before them.
@@ -226,17 +228,29 @@ def _lacking(view: View) -> str:
         is_open = most is None or capped is not None and most >= capped
         name = _lost_name(view, group)
         is_rest = name == view.in_prose(group) and view.joules_of(group)
-        joules = when(not is_open, quantity(most or 0.0, "J"))
-        names.append(when(is_rest, "the rest of ") + name + bracketed(joules))
+        joules = [
+            when(not is_open, quantity(most or 0.0, "J")),
+            when(group == "dram" and not is_rest, _if_past_l2(view)),
+        ]
+        names.append(when(is_rest, "the rest of ") + name + bracketed("; ".join(filter(None, joules))))
     together = ""
     if capped:
         why = ""
         if view.document.interval_j and view.document.interval_j.limit_w:
-            why = f" (what the {view.nouns.board} may draw)"
+            number = math.ceil(view.costs.cores.busy / view.costs.cores.of) if view.costs and view.costs.cores else 1
+            why = f" (what {when(number > 1, f'{number} {view.nouns.board}s') or f'the {view.nouns.board}'} may draw)"
         elif sum(bounds[group] or 0.0 for group in groups) > capped:
             why = " (they share the cycles)"
         together = f", {when(len(names) > 1, 'together ')}at most {quantity(capped, 'J')}{why}"
     return f"Not counted{together}: {few(names, _NAMED)}."
+
+
+def _if_past_l2(view: View) -> str:
+    """What DRAM takes if it moved all bytes that left a CPU's L2: less where L3 had them, more where stores pass by."""
+    passed, price = view.summed(view.document, PAST_L2).value, view.charges.get("dram_read")
+    if not passed or not price:
+        return ""
+    return f"{quantity(passed * price.pj * 1e-12, 'J')} if all {quantity(passed, 'B')} past L2 reach it"
 
 
 def _bounds(view: View) -> dict[str, float | None] | None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from eprof.base.known import only
 from eprof.base.labels import DEVICE_WIDTH, WIDTH, labels
 from eprof.base.nouns import nouns_of
-from eprof.base.text import capital, pattern, when
+from eprof.base.text import capital, pattern, phrase, when
 from eprof.base.vocabulary import (
     COMPUTATION,
     CONSTANT,
@@ -30,12 +30,14 @@ from eprof.base.vocabulary import (
 from eprof.profile import schema
 from eprof.show.words.badges import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, bits, ratio, total
 from eprof.show.words.intervals import Ends, is_certain, known
+from eprof.show.words.numbers import percent
 
 Entry = schema.Profile | schema.Kernel | schema.Group
 Priced = Entry | schema.Operator
 FLOPS = {name: count.flops for name, count in COUNTS.items() if count.flops}
 FAMILY_OF = {count.group: count.family for count in COUNTS.values()} | {CONSTANT: CONSTANT}
 DRAM = ("dram_read", "dram_write", "dram")
+PAST_L2 = ("l3_read", "l3_write", "l3")
 _PROSE = {
     "constant": "constant power",
     "tensor": "tensor cores",
@@ -48,7 +50,7 @@ _PROSE = {
 }
 _ALIKE = 1.1  # without intervals, one part is surely the larger from here on
 _OF_AMD = pattern(r"\b(AMD|Radeon|Instinct)\b")
-WORTH_IT = 0.05  # of the kernels' time: gaps between them, or copies, that take so much
+WORTH_IT = 0.03  # of the kernels' time: gaps between them, or copies, that take so much
 _ONCE_EACH = {"retired": "instructions", "core_active": "core cycles"}
 # Of the group of other instructions, where no class of them but these is priced.
 _OTHER = {
@@ -58,6 +60,7 @@ _OTHER = {
 }
 # Cycles that callgrind takes a line to cost that L1 lacks, and one more that the last level lacks; bytes of a line.
 _NEAR_CYCLES, _FAR_CYCLES, _LINE_B = 10.0, 100.0, 64.0
+_NEARLY_ALL = 0.95  # of a library's function, that one line calls
 _COUNTING = ESTIMATED | SIMULATED | ASSUMED
 
 
@@ -156,15 +159,41 @@ class View:
         return above_of(self.document)
 
     @cached_property
-    def idle_j(self) -> float:
-        """What the GPU takes while no kernel of a trace runs, where a report tells it; no total of the profile has it.
+    def still_s(self) -> float:
+        """How long no kernel ran, in gaps and while copies did before and after; 0 where that is not worth a word.
 
-        A meter's total has it already.
+        Nor where a meter gave the total, which has it already.
         """
         gaps = self.document.gaps or None
-        if gaps is None or self.to_meter or (gaps.time_s or 0.0) < WORTH_IT * (self.time.value or math.inf):
+        if gaps is None or self.to_meter:
             return 0.0
-        return gaps.energy_j or 0.0
+        still_s = (gaps.time_s or 0.0) + max(gaps.lasting_s - gaps.copied_s, 0.0)
+        return still_s * (still_s >= WORTH_IT * (self.time.value or math.inf))
+
+    @cached_property
+    def idle_j(self) -> float:
+        """What the GPU takes in `still_s`, where a report tells it; no total of the profile has it."""
+        gaps, power = self.document.gaps or None, self.constant_w
+        if gaps is not None and gaps.time_s:
+            power = (gaps.energy_j or 0.0) / gaps.time_s
+        return self.still_s * (power or 0.0)
+
+    @cached_property
+    def whole(self) -> float:
+        """What shares of the first screen are of: what kernels take, and what passes while none runs; in J, else s."""
+        beside = {"total": self.idle_j, "time": self.still_s}.get(self.measure, 0.0)
+        if self.to_meter is not None:
+            beside = self.to_meter.idle_j
+        return self.ranked(self.document).or_zero + beside
+
+    @property
+    def comes_again(self) -> float:
+        """The whole of the profile without what a trace tells to pass before first launches, which is paid once."""
+        gaps = self.document.gaps or None
+        if gaps is None or gaps.calls or not self.still_s:
+            return self.whole
+        beside = self.whole - self.ranked(self.document).or_zero
+        return self.whole - beside * gaps.first_s / self.still_s
 
     @property
     def is_of_amd(self) -> bool:
@@ -191,6 +220,18 @@ class View:
     def label(self, kernel: schema.Kernel) -> str:
         """What a kernel is called where there is little room, unlike any other of the document."""
         return self._labels[kernel.name]
+
+    def called_by(self, kernel: schema.Kernel) -> str:
+        """Which of the program's functions calls a library's most: "called by main at a.c:10"; "" of other kernels."""
+        if not kernel.callers:
+            return ""
+        caller = kernel.callers[0]
+        share = when(caller.share < _NEARLY_ALL, f"{percent(caller.share)} ")
+        return f"{share}called by {self.site(caller)}"
+
+    def site(self, caller: schema.Caller) -> str:
+        """A function of the program and its line that calls most: "main at a.c:10"."""
+        return self._labels.get(caller.name, caller.name) + phrase(" at {}", caller.place)
 
     @cached_property
     def _labels(self) -> dict[str, str]:
@@ -342,6 +383,13 @@ class View:
     def group_label(self, group: str) -> str:
         """What a group of counts is called in a legend: as within a sentence where that tells its parts."""
         return capital(self._own_name(group)) or self.nouns.group(group)
+
+    @cached_property
+    def caches_are_in_cycles(self) -> bool:
+        """Whether the price of a CPU's cycles holds what its caches take, which have none of their own."""
+        cycles = self.charges.get("core_active")
+        own = [charge.pays for word, charge in self.charges.items() if COUNTS[word].group in ("l1", "l2", "l3")]
+        return cycles is not None and cycles.pays and not any(own)
 
     def _own_name(self, group: str) -> str:
         """What the only priced counts of a group are called together; empty where it has others."""

@@ -15,13 +15,12 @@ from eprof.base.errors import CollectError, LogError
 from eprof.collect import opencl
 from eprof.collect.device import DriverError
 from eprof.collect.meters import hwmon
-from eprof.collect.meters.meter import Meter
-from eprof.collect.meters.source import Nothing
+from eprof.collect.meters.meter import Meter, Nothing
 from eprof.collect.opencl import OpenClGpu, choose
 from eprof.collect.tools import Compiled
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate import meter_log, results, table
-from eprof.commands.calibrate.meter_log import Wanted
+from eprof.commands.calibrate.meter_log import MeterLog
 from eprof.commands.calibrate.session import Request, Session, on_opencl
 from eprof.lab import measurements
 from eprof.lab.fitting.solve import form_for
@@ -53,7 +52,7 @@ def session(tmp_path, kernels=KERNELS, rates=TOLD, log=None, only=(), run=None, 
         compile=lambda source, capability, target: Compiled(source, "nothing", kernels),
     )
     said = []
-    log = log or Wanted(tmp_path / "power.csv")
+    log = log or MeterLog(tmp_path / "power.csv")
     request = Request(tmp_path / "kept", timing=manifests.Timing(rounds=1), log=log, only=only, resume=True)
     made = Session(request, said.append, run(hand) if run else hand)
     made.prepare()
@@ -169,7 +168,7 @@ def measured(tmp_path_factory):
 
 def powers(made, path, said, component=""):
     events = results.read(made.events_file)
-    read = meter_log.with_power(events, Wanted(path, component), made._rates, said.append)
+    read = meter_log.with_power(events, MeterLog(path, component), made._rates, said.append)
     return [event["power_w"] for event in read if event["event"] == "measured"]
 
 

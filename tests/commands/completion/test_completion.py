@@ -1,4 +1,4 @@
-"""Completion and the man page: what shells themselves complete, and what groff says of the page."""
+"""Completion: what shells themselves complete."""
 
 import os
 import shutil
@@ -115,17 +115,3 @@ def test_names_of_gpus_without_spaces_mean_the_same_gpus():
     for name in (sheet.name for sheet in boards.sheets()):
         sheet = boards.data_sheet(name.replace(" ", "-"))
         assert sheet is not None and name.startswith(sheet.name), name
-
-
-def test_the_man_page_has_every_command_and_option_and_troff_no_complaint():
-    page = completion._man_page(*commands._parser())
-    plain = page.replace("\\-", "-")
-    for name, parser in commands._parser()[1].items():
-        assert f'.SS "eprof {name}"' in page
-        for action in parser._actions:
-            assert all(option in plain for option in action.option_strings)
-    if shutil.which("groff"):
-        command = ["groff", "-ww", "-man", "-Tutf8", "-K", "utf8"]
-        done = subprocess.run(command, input=page, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0 and done.stderr == ""
-        assert "Where do this kernel's joules go" in done.stdout

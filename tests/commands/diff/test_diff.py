@@ -73,7 +73,7 @@ def adds_up(found):
 def test_the_two_gemm_variants(diff_command):
     found = document(diff_command("diff", *GEMM, *TK1, "--format", "json"))
     adds_up(found)
-    assert found["schema"] == "eprof.diff/1" and found["case"] == 1
+    assert found["schema"] == "eprof.diff/1"
     # samples/gemm counts: n^3 fma both; 2 n^3 loads of 4 B against 2 n^3 / 16; n = 64.
     assert found["counts"]["fp32_fma"]["change"] == 0
     assert found["counts"]["dram_read"]["old"] == 2 * 64**3 * 4
@@ -267,15 +267,15 @@ def test_other_gpus(diff_command, real_log):
     assert "estimated" in guessed["marks"], "no table is made for the K20c"
     plain = document(diff_command("diff", *logs, "--costs", "none", "--format", "json"))
     assert plain["change_j"] is None and plain["counts"]["dram_read"]["change"] is not None
-    assert any("OLD ran on Tesla K20c, NEW on GeForce GTX 1080 Ti" in one for one in plain["warnings"])
+    assert {"what": "gpu", "old": "Tesla K20c", "new": "GeForce GTX 1080 Ti"} in plain["unlike"]
     # Whether one of the two GPUs has a table or none, K20c has none.
     assert any(
-        "No cost table prices these logs" in one or "because OLD has no cost table" in one for one in plain["warnings"]
+        "No cost table prices these logs" in one or "(OLD has no cost table)" in one for one in plain["warnings"]
     )
     assert "Energy is not compared; NEW" in diff_command("diff", *logs, "--costs", "none").stdout
     priced = document(diff_command("diff", *logs, *TK1, "--format", "json"))
     adds_up(priced)
-    assert "assumed" in priced["marks"] and any("same program" in one for one in priced["warnings"])
+    assert "assumed" in priced["marks"]
 
 
 def test_other_counters(diff_command, real_log):

@@ -228,10 +228,13 @@ def test_a_part_that_is_not_told_is_never_the_first_cause():
     assert re.search(r"FP64 instructions may be 0 to 120 % of the saving, which the prices leave open\.$", lead)
 
 
-def test_where_no_part_is_told_none_is_named():
+def test_where_no_part_is_told_each_is_named():
     parts = {"fp64": (-0.6, [-1.2, 0.0], False), "dram": (-0.4, [-0.9, 0.3], False)}
     _, lead = said(made([-1.2, -0.5], [-0.3, -0.1], parts))
-    assert lead == "Undecided: the prices do not tell which part is the largest."
+    assert lead == (
+        "4.00 times fewer FP64 instructions (60 %) or 4.00 times fewer DRAM bytes (40 %): the prices do not tell which "
+        "part is the largest."
+    )
 
 
 def test_an_interval_around_zero_says_that_nothing_is_told():

@@ -125,7 +125,7 @@ def test_every_metric_of_a_definition_is_one_of_the_chip(capability):
     listed = ask([path, "--query-metrics", "--chips", chip])
     kinds = dict(line.split()[:2] for line in listed.splitlines() if "__" in line)
     definition = counters.find("ncu", capability)
-    names = {one.partition("[")[0] for counter in definition.counters.values() for one in counter.wanted}
+    names = {one.partition("[")[0] for counter in definition.counters.values() for one in counter.profiler_names}
     names = {one for one in names if not one.startswith(("device__", "sass__"))}
     assert len(names) > 50
     unknown = {one for one in names if one.partition(".")[0] not in kinds}

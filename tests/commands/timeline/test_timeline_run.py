@@ -16,8 +16,8 @@ from run_support import STAND_INS
 from eprof.base.text import visible
 from eprof.cli import main
 from eprof.collect import watch
-from eprof.collect.meters import components
-from eprof.collect.meters.source import Component
+from eprof.collect.meters import sensors
+from eprof.collect.meters.meter import Component
 from eprof.collect.watch import Marker, passing
 from eprof.commands.timeline import document as timeline_document
 from eprof.commands.timeline import trace as power_trace
@@ -105,7 +105,7 @@ def hundred_watts(monkeypatch, tmp_path):
     """A machine whose package always draws 100 W, of which its cores 60 W, beside a board that does 300 W."""
     parts = [("package-0", 100.0), ("core-0", 60.0), ("gpu0", 300.0)]
     found = [Component(name, "J", lambda watts=watts: watts * time.monotonic()) for name, watts in parts]
-    monkeypatch.setattr(components, "find", lambda activity: found)
+    monkeypatch.setattr(sensors, "components", lambda activity: found)
     monkeypatch.setattr(watch, "IDLE_S", 0.2)
     monkeypatch.chdir(tmp_path)
 

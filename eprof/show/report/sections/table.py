@@ -57,7 +57,7 @@ _TIME = Column(
     "time", "Time", "quantity", "s", "time of all calls, without counter collection", lambda _, kernel: time_of(kernel)
 )
 _INTENSITY = Column("intensity", "flop/B", "plain", "", "flops per DRAM byte", View.intensity, bound=False)
-_SHARE = Column("share", "Share", "share", title="share of all")
+_SHARE = Column("share", "Share", "share", title="share of the sum of all rows")
 _SUM = Column("sum", "Sum", "sum", title="running sum of the shares, in the order shown")
 
 _ENERGY_COLUMNS = (

@@ -1,4 +1,4 @@
-"""Power by component: every sensor of this machine, read in a thread into one table while a program runs.
+"""The sensors of this machine: its meter, and power by component, read in a thread into one table while a program runs.
 
 The table has a column of time (s since the epoch) and one a component: its power (`gpu0_w`) or a counter of its joules
 (`package-0_j`). A cell is empty where a sensor gave no answer.
@@ -11,10 +11,15 @@ from pathlib import Path
 
 from eprof.base.known import mapped
 from eprof.collect.meters import hwmon, jetson, nvml, rapl
-from eprof.collect.meters.source import PERIOD_S, Component, recording
+from eprof.collect.meters.meter import PERIOD_S, Component, Meter, first, recording
 
 
-def find(root: Path = Path("/"), activity: bool = False) -> list[Component]:
+def meter(host: bool = False) -> tuple[Meter | None, list[str]]:
+    """The meter of this machine, and a sentence on each one that is not there. host: RAPL, the processor's."""
+    return first((rapl.find,) if host else (nvml.find, jetson.find))
+
+
+def components(root: Path = Path("/"), activity: bool = False) -> list[Component]:
     """The components of this machine that have a sensor; none where there is none. root: where /sys stands.
 
     activity: also how busy the units of GPUs are that say so.
@@ -30,22 +35,21 @@ def find(root: Path = Path("/"), activity: bool = False) -> list[Component]:
     return [part for part in parts if not (boards and part.name == rapl.PLATFORM)] + boards
 
 
-def sampling(components: Sequence[Component], path: Path, epoch_s: float) -> AbstractContextManager[None]:
+def sampling(parts: Sequence[Component], path: Path, epoch_s: float) -> AbstractContextManager[None]:
     """Read the power of all components inside the block; each row goes to `path` at once, below those there.
 
     epoch_s: when the monotonic clock was 0, in s since the epoch.
     """
 
     def row() -> list[str]:
-        return [f"{epoch_s + time.monotonic():.6f}", *map(_cell, components)]
+        return [f"{epoch_s + time.monotonic():.6f}", *map(_cell, parts)]
 
-    columns = ["time_s", *(f"{component.name}_{component.unit.lower()}" for component in components)]
-    return recording(path, columns, row, max((component.period_s for component in components), default=PERIOD_S))
+    columns = ["time_s", *(f"{component.name}_{component.unit.lower()}" for component in parts)]
+    return recording(path, columns, row, max((component.period_s for component in parts), default=PERIOD_S))
 
 
 def _cell(component: Component) -> str:
     try:
-        value = component.read()
+        return mapped("{:.6f}".format, component.read()) or ""
     except (OSError, RuntimeError, ValueError):
         return ""
-    return mapped("{:.6f}".format, value) or ""
