@@ -152,7 +152,8 @@ class _Text(Struct, frozen=True):
         depth = start = 0
         opened = "<"
         for sign in _SIGNS.finditer(text):
-            is_remark = sign[0] == "(" and depth == 0 and text[: sign.start()][-1:] in ("", " ")
+            # Behind a blank: "main (a.out)", or "<" of an operation of Python or of a command.
+            is_remark = sign[0] in "(<" and depth == 0 and text[: sign.start()][-1:] in ("", " ")
             if sign[0] in "<(" and not is_remark:
                 if depth == 0:
                     opened = sign[0]

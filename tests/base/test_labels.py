@@ -120,6 +120,11 @@ def test_the_label_of_a_report_names_its_kernel(names):
         assert name in named_by(label, names)
 
 
+def test_operations_of_python_and_commands_are_no_templates():
+    names = ["c[c < 0], numpy", "(a + b) / 2 < c, numpy", "./sort -n < in.txt > out.txt", "fill<int>"]
+    assert labels(names) == [*names[:3], "fill"]
+
+
 def test_a_label_that_a_terminal_cut_names_its_kernel():
     shown = dict(zip(REAL, fitted(labels(REAL, WIDTH), 24), strict=True))
     assert all(name in named_by(label, REAL) for name, label in shown.items())

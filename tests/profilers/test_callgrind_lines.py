@@ -415,7 +415,7 @@ def test_an_operator_has_what_ran_in_it_though_python_looks_at_the_next_call_onl
     for place, executed in zip(costs.places, costs.own["Ir"], strict=True):
         told[costs.functions[place].name] += executed
     assert told == {
-        "a@a, numpy": 110, "c += (c - 1), numpy": 10**3, "c[c ‹ 0], numpy": 10**4, "print, numpy": 10**5 + 10**6,
+        "a @ a, numpy": 110, "c += c - 1, numpy": 10**3, "c[c < 0], numpy": 10**4, "print, numpy": 10**5 + 10**6,
         "line not told, numpy": 10**7, "a.dot, numpy": 10**8, "a.py, Python": 4,
         "print, Python": 2, "a.dot, Python": 1, "line not told, Python": 1,
     }  # fmt: skip

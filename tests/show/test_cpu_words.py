@@ -109,6 +109,9 @@ def test_instructions_are_those_retired(eprof_command, tmp_path):
     assert (
         "108 J counted (35.9 J to 1.08 kJ in all) above constant power in 18.0 s: of what was counted, 100 %" in priced
     ), "uncounted FP64 (475 J) and DRAM (285 J) are above the 323 J that another CPU may take for what was counted"
+    assert "▓ computing and caches 100 % █ DRAM not counted" in priced, (
+        "the price of cycles has caches in it, and no DRAM"
+    )
     assert "Constant power (2.70 W for 1 core, if others fill its socket) adds 48.5 J: about 31 % of the sum." in priced
     text = (tmp_path / "perf.txt").read_text()
     (tmp_path / "perf.txt").write_text(text.replace(" 93,000,000,000 cycles\n", ""))
@@ -257,13 +260,15 @@ def test_joules_alone_stand_in_their_row_and_no_table_is_named_for_them(eprof_co
 
 
 def test_the_idle_log_that_is_advised_tells_the_power_without_work(eprof_command, tmp_path):
-    rows = ("  40.0 Joules power/energy-pkg/", "  9,000,000,000 cycles", "  9,000,000 instructions")
+    rows = ("  40.00 Joules power/energy-pkg/", "  9,000,000,000 cycles", "  9,000,000 instructions")
     busy = of_perf(eprof_command, tmp_path, *rows)
-    values = ("20000000000,ns", "200.0,Joules", "2000000000,", "900000000,")
-    events = dict(zip(("duration_time", "power/energy-pkg/", "cycles", "instructions"), values, strict=True))
-    advised = re.search(r"-o (\S+) -e (\S+) sleep 20` on the idle machine, then `(eprof diff \S+ \S+)`", busy)
-    rows = [f"{events[event]},{event},20000000000,100.00,," for event in advised[2].split(",")]
-    (tmp_path / advised[1]).write_text("# started on Sun Apr 28 19:46:48 2024\n\n" + "\n".join(rows) + "\n")
+    advised = re.search(
+        r"perf stat -a -o (\S+) -e (\S+) sleep 20` on the idle machine, then `(eprof \S+ \S+ \S+)`", busy
+    )
+    counts = {"power/energy-pkg/": "200.00 Joules", "cycles": "2,000,000,000", "instructions": "900,000,000"}
+    counted = "".join(f" {counts[event]} {event}\n" for event in advised[2].split(","))
+    end = "\n 20.000000000 seconds time elapsed\n"
+    (tmp_path / advised[1]).write_text(f" Performance counter stats for 'system wide':\n\n{counted}{end}")
     assert "10.0 W → 80.0 W" in (said := " ".join(eprof_command(*advised[3].split()[1:]).stdout.split()))
     assert "on one machine 9.61 W without work" in said
 

@@ -269,9 +269,24 @@ def test_where_no_joules_are_known_time_is_saved(screens):
     told = {name: what_to_try(view).text for name, _, view in screens}
     (view,) = [view for name, _, view in screens if name == "gtx1070-gpu-summary-srad.csv"]
     texts = [change.text(view.time.value, "s") for change in _levers(view)]
-    (starts,) = [text.replace("\u202f", " ") for text in texts if "without their starts" in text]  # 502 of 1.23 µs
-    assert re.search(r"of 5 more kernels: saves up to 617 µs .* of 1.23 µs at most \(all that one of prepare", starts)
+    (starts,) = [text.replace("\u202f", " ") for text in texts if "if each start takes" in text]  # 502 of 1.23 µs
+    assert re.search(r"saves up to 617 µs .* if each start takes 1.23 µs, as a whole launch of prepare does", starts)
     assert re.search(r"\(6 copies in 245\sms.*saves up to 163\sms", told["k20c-gpu-summary-no-type-column.csv"])
+
+
+def test_a_unit_that_is_busy_is_relieved_before_accuracy_is_lost(screens):
+    told = {name: what_to_try(view).text.replace("\u202f", " ") for name, _, view in screens}
+    assert told["rtxpro6000-text-cublas-fp16.txt"].startswith("move fewer L2 bytes (L2 is 89 % busy; larger tiles")
+
+
+def test_what_a_kernel_waits_for_is_told_where_a_log_tells_it(screens):
+    told = {name: (what_to_try(view).text.replace("\u202f", " "), view) for name, _, view in screens}
+    text, view = told["l4-text-fp16-mma-16384-seconds.txt"]  # no stalls were counted
+    assert text.startswith("move fewer DRAM bytes (larger tiles in shared memory and registers: a launch moves 2.20 TB")
+    text, view = told["sm120-cutlass-basic-rules-body-items.csv"]
+    assert text.startswith("build cutlass gemm fp16 128x256x32 for this GPU")
+    simt = [structs.replace(kernel, name="Gemm<MmaPipelined<MmaSimtPolicy>>") for kernel in view.kernels]
+    assert "for this GPU" not in " ".join(worth_trying(View(structs.replace(view.document, kernels=simt))))
 
 
 STRANGE = ("SM overhead", "its default", "recovered from", "operands", "campaigns", "nor its time")
@@ -427,7 +442,7 @@ def test_multiprocessors_tell_the_board_of_a_log_that_names_none(screens):
         ),
         (
             "cc80-details-page-rules-estimated-speedup.csv",
-            r"more blocks .*, with fewer registers a thread \(108 for 108 multiprocessors, occupancy 12 %\)",
+            r"more blocks .*, with less work .* it spills registers, so split it \(108 for 108 multiprocessors, occupancy 12 %\)",
             "with multiprocessors always busy",  # 32 % so; and a block's registers are all that one holds
         ),
         ("h100-sxm-text-cublas-tf32.txt", r"FP16 for TF32 on tensor cores and in memory", "22 to 50 % less time"),

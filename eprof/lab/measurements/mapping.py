@@ -40,13 +40,13 @@ _VERSION = pattern(r"(\d{1,3})\.(\d{1,3})")
 _LARGEST = 1e100
 ENERGIES_ONLY = "energies"
 # What tables of others call the columns that tuning needs.
-_NO_TIME = "stamp|start|end_|compile|benchmark_|strategy|framework|verification"
+_NO_TIME = "stamp|start|end_|compile|benchmark_|strategy|framework|verification|cuda_|iqr|std|dev"
 _LIKE = {
     "benchmark": pattern(r"(?i)(kernel|benchmark|workload|program)(?!.*time)"),
     "core_mhz": pattern(r"(?i)(core|sm|gr|graphics|gpu)[\W_]*(freq|clo?c?k|mhz)|^freq"),
     "memory_mhz": pattern(r"(?i)mem\w*[\W_]*(freq|clo?c?k|mhz)"),
-    "time_s": pattern(rf"(?i)^(?!.*({_NO_TIME})).*(time|latency|duration|elapsed)"),
-    "energy_j": pattern("(?i)energy|joule"),
+    "time_s": pattern(rf"(?i)^(?!.*({_NO_TIME})).*(time|latency|duration|elapsed|_[mun]?s$)"),
+    "energy_j": pattern("(?i)(energy|joule)(?!.*_(bit|flop|op)$)"),
     "power_w": pattern(r"(?i)power(?!.*limit)|watt"),
 }
 KINDS = (COUNTED, USED, ENERGIES_ONLY)
@@ -190,8 +190,10 @@ def choose(frame: pd.DataFrame, label: str, device: str | None = None) -> Column
     suitable = [mapping for mapping in mappings() if mapping.suits(frame, capabilities)]
     if not suitable:
         shown = brief(", ".join(sorted(header)[:12]), 300)
-        way = suggestion(frame) or (
-            f"{_nearest(set(header))} Write a mapping (docs/fit.md has one to begin with) and name it with --mapping; "
+        nearest, lacking = _nearest(set(header))
+        way = suggestion(frame) if lacking > 1 else ""
+        way = way or (
+            f"{nearest} Write a mapping (docs/fit.md has one to begin with) and name it with --mapping; "
             f"those that come with eprof are {', '.join(mapping.name for mapping in mappings())}."
         )
         raise MeasurementError(f"{label}: no column mapping suits these columns ({shown}...). {way}")
@@ -206,16 +208,18 @@ def choose(frame: pd.DataFrame, label: str, device: str | None = None) -> Column
     return best
 
 
-def _nearest(header: Collection[str]) -> str:
-    """A sentence on the mapping that lacks least: which columns it would need besides."""
+def _nearest(header: Collection[str]) -> tuple[str, int]:
+    """A sentence on the mapping that lacks least: which columns it would need besides; and how many."""
     lacking = [([name for name in mapping.needs if name not in header], mapping) for mapping in mappings()]
     fewest, nearest = min(lacking, key=lambda pair: len(pair[0]) / len(pair[1].needs))
     if len(fewest) == len(nearest.needs):
         plainest = next(mapping for mapping in mappings() if mapping.name == _PLAINEST)
-        return f"They share none with those that eprof knows; {_PLAINEST} wants {', '.join(plainest.needs)}."
-    if not fewest:
-        return f"{nearest.name} would have its columns, but they do not hold what it takes them for."
-    return f"Nearest is {nearest.name}, which needs {', '.join(fewest)} besides."
+        said = f"They share none with those that eprof knows; {_PLAINEST} wants {', '.join(plainest.needs)}."
+    elif not fewest:
+        said = f"{nearest.name} would have its columns, but they do not hold what it takes them for."
+    else:
+        said = f"Nearest is {nearest.name}, which needs {', '.join(fewest)} besides."
+    return said, len(fewest)
 
 
 def suggestion(frame: pd.DataFrame) -> str:

@@ -111,9 +111,10 @@ class Callgrind(Collector):
         """
         hook = _hook(request.program)
         if what == TIME:
-            times = {_PYTHON_TIMES: str(place.log("python", ".txt").absolute())} if hook else {}
+            if hook:
+                hook[_PYTHON_TIMES] = str(place.log("python", ".txt").absolute())
             why = "the program alone: its output, and the time of the whole program"
-            return Step(what, request.program, why, environment={**hook, **times})
+            return Step(what, request.program, why, environment=hook)
         if what == ENERGY:
             return Step(what, request.program, "the program alone, while the processor's energy counters are read")
         raw, log = place.log(what, "-*.out"), place.log(what, "")
@@ -177,9 +178,8 @@ class Callgrind(Collector):
 
 def _sets_marks(word: str) -> bool:
     """Whether a word of a command is a program that was built with `eprof_mark.h`."""
-    path = shutil.which(word)
     with contextlib.suppress(OSError):
-        code = Path(path).read_bytes() if path else b""
+        code = Path(shutil.which(word) or "").read_bytes()
         return code.startswith(b"\x7fELF") and mark.VARIABLE.encode() in code
     return False
 

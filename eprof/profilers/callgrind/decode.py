@@ -130,15 +130,17 @@ _COMPRESSED = 0x800  # SHF_COMPRESSED: 24 bytes in front of the data
 
 def _section(data: mmap.mmap, name: bytes) -> bytes:
     """The bytes of a section of an ELF file; none where it has no such section, or is damaged."""
-    with contextlib.suppress(struct.error, zlib.error):
+    with contextlib.suppress(struct.error, zlib.error, IndexError):
         (table,) = struct.unpack_from("<Q", data, 40)
         size, number, of_names = struct.unpack_from("<HHH", data, 58)
         headers = [struct.unpack_from("<IIQQQQ", data, table + size * place) for place in range(number)]
-        names = headers[of_names][4] if of_names < number else 0
+        names = headers[of_names][4]
         for place, _, flags, _, offset, length in headers:
             if data[names + place : names + place + len(name) + 1] == name + b"\0":
                 found = data[offset : offset + length]
-                return zlib.decompress(found[24:]) if flags & _COMPRESSED else found
+                if flags & _COMPRESSED:
+                    return zlib.decompress(found[24:])
+                return found
     return b""
 
 
@@ -162,12 +164,12 @@ def _known(mnemonic: str, width: int, size: str, has_operand: bool, is_first: bo
         plain = "cmpsq"  # of strings: of numbers it names registers
     access_bytes = _SIZES.get(size, _STACK) if has_operand or plain.startswith(_IMPLICIT) else 0
     known: dict[str, Any] = next((rule for rule in _rules() if rule["match"].fullmatch(plain)), {"count": MISC})
-    lanes = max(width // known["lane"], 1) if "lane" in known else 1
+    lanes = max(width // known.get("lane", width or 1), 1)
     parts = known.get("access", 0)  # bytes of each access
     return Instruction(
         known["count"],
         lanes,
-        parts or (known.get("bytes", access_bytes) if access_bytes else 0),
+        parts or known.get("bytes", access_bytes) * bool(access_bytes),
         each=parts > 0 or known.get("steps") == 2,
         steps=known.get("steps", 0) * repeat.startswith("rep"),
         masked=("Dr", "Dw")[is_first] * known.get("masked", False),
@@ -254,7 +256,7 @@ def _found(costs: Costs, beside: Path, written_s: float) -> tuple[list[Instructi
                 for row in rows.tolist():
                     found[row] = _STUB
                 continue
-            reason = err.strerror if isinstance(err, OSError) else err
+            reason = getattr(err, "strerror", None) or err
             notes.append(f"{name}: {reason}, so its {len(rows):,} instructions have no class")
             continue
         for row, address in zip(rows.tolist(), costs.addresses[rows].tolist(), strict=True):
@@ -426,10 +428,10 @@ def _sampled(text: str) -> Iterator[str]:
         stack = [(str(Path(home, file)), *rest) for file, *rest in _OF_STACK.findall(sample) if file[:1] != "<"]
         own = [frame for frame in stack if not _is_of_library(frame[0], tuple(libraries))]
         frame = ""
-        if stack:
-            file, line, function = (own or stack)[0]
-            is_call = looked.startswith(f"{file}:{line}:") and looked.endswith(f" {function}")
-            frame = looked if is_call else f"{file}:{line}:: {function}"
+        for file, line, function in (own or stack)[:1]:
+            frame = f"{file}:{line}:: {function}"
+            if looked.startswith(f"{file}:{line}:") and looked.endswith(f" {function}"):
+                frame = looked
         frames.append(frame)
     yield from reversed(frames)
 
@@ -481,8 +483,7 @@ def _operations(file: str) -> dict[int, str]:
     nodes.sort(key=lambda node: isinstance(getattr(node, "ctx", None), ast.Store))
     for node in nodes:
         if isinstance(node, ast.AugAssign | ast.BinOp | ast.Compare | ast.UnaryOp | ast.Subscript):
-            # With "<" a name would be taken for a template's of C++.
-            words = " ".join((ast.get_source_segment(text, node) or "").split()).replace("<", "‹")
+            words = " ".join(ast.unparse(node).split())
             for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
                 operations.setdefault(line, cut(words, _MOST_CHARACTERS))
     return operations

@@ -291,16 +291,16 @@ class _Walk(Struct):
 
     def _stored(self) -> bool:
         """Whether the line before, the instruction that calls, wrote to memory; also where callgrind did not look."""
-        place = self.events.index("Dw") if "Dw" in self.events else None
         is_near = bool(self.sizes) and (self.places[-1], self.addresses[-1]) == (self.place, self.address)
-        if place is None or not is_near:
+        if "Dw" not in self.events or not is_near:
             return True
+        place = self.events.index("Dw")
         return place < self.sizes[-1] and self.own[len(self.own) - self.sizes[-1] + place] > 0
 
     def _name(self, key: str, kind: str, number: str | None, text: str) -> None:
         """Take a line that names a function, a file or an object, or gives its number again."""
         if number is not None:
-            of_kind = kind if kind in ("ob", "fn") else "file"
+            of_kind = {"ob": "object", "fn": "function"}.get(kind, "file")
             text = self.names.setdefault((of_kind, number), text or f"({number})")
         self.now[key] = text
         if key in ("fl", "fi", "fe"):
@@ -350,7 +350,7 @@ class _Walk(Struct):
         Where callgrind keeps threads apart, what a thread does without a mark of its own counts to those of the others.
         """
         own = self.open_marks.get(self.thread)
-        innermost = {names[-1] for names in ([own] if own else self.open_marks.values()) if names}
+        innermost = {names[-1] for names in ([own] * bool(own) or self.open_marks.values()) if names}
         self.mark = _AND.join(sorted(innermost)) or OUTSIDE
         if not self.are_marks_told:
             self.mark = _UNTOLD
@@ -358,7 +358,9 @@ class _Walk(Struct):
         about = _SAID.fullmatch(event)
         if about is None:
             self.samples += said == SAMPLE
-            self.frame = f"{SAMPLE} {self.samples}" if said in (SAMPLE, _RESUMED) else said
+            self.frame = said
+            if said in (SAMPLE, _RESUMED):
+                self.frame = f"{SAMPLE} {self.samples}"
             return
         thread = self.thread or about["thread"]
         if self.marked_by.get(thread) != about["thread"]:  # valgrind gives the number of an ended thread to a new one

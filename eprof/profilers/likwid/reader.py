@@ -133,7 +133,7 @@ class _Block(Struct):
             wrapped = sum(not math.isnan(number) for number in numbers) - len(known)
             if wrapped:
                 self.lost[event] = self.lost.get(event, 0) + wrapped
-            self.counts[event] = self.counts.get(event, 0.0) + (sum(known) if known else math.nan)
+            self.counts[event] = self.counts.get(event, 0.0) + sum(known or [math.nan])
 
     @property
     def time_s(self) -> float:
@@ -177,7 +177,7 @@ class _Block(Struct):
         dram = _known_sum(self.counts, _EVENTS.dram)
         if not packages or not self.lost.keys().isdisjoint(_EVENTS.joules):
             return counted
-        covers = "processor packages and DRAM" if dram else "processor packages"
+        covers = "processor packages" + when(dram, " and DRAM")
         return counted | {covers: packages + dram, SOCKETS: float(self.sockets)}
 
 
@@ -247,7 +247,7 @@ class _Walk(Struct):
             return False
         self.threads = sum(_THREAD.fullmatch(column) is not None for column in columns)
         self.is_damaged |= bool(table == "Event" and self.threads and (not self.blocks or self.blocks[-1].cells))
-        self.table = table if self.threads else None
+        self.table = (table * bool(self.threads)) or None
         return True
 
     def _row(self, cells: Sequence[str]) -> bool:
@@ -303,7 +303,9 @@ class _Walk(Struct):
 
 def _number(text: str) -> float:
     """A number that LIKWID printed; NaN for what is none, or damage."""
-    return number if _NUMBER.fullmatch(text) and (number := float(text)) < LARGEST else math.nan
+    if _NUMBER.fullmatch(text) and (number := float(text)) < LARGEST:
+        return number
+    return math.nan
 
 
 def _cells(line: str) -> list[str]:
@@ -387,9 +389,7 @@ def _unnest(blocks: Sequence[_Block]) -> Iterator[str]:
             series.setdefault((group, seen[group, block.region]), []).append(block)
     inside = [_holders(of_run) or _holders(of_run[::-1]) for of_run in series.values()]
     names = [{holder.region: [block.region for block in held] for holder, held in each} for each in inside]
-    proven = [
-        region for region in (names[0] if names else ()) if all(each.get(region) == names[0][region] for each in names)
-    ]
+    proven = [region for region in next(iter(names), ()) if all(each.get(region) == names[0][region] for each in names)]
     for holder, held in chain.from_iterable(map(reversed, inside)):  # outermost first, while what they hold is whole
         if holder.region in proven:
             whole_cells = _cells_of(holder)

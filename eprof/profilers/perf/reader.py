@@ -119,7 +119,9 @@ class Run(Struct):
 
     def number(self, text: str) -> float:
         """The number in a cell; NaN if it holds none. CSV and JSON have no groups of digits, so a comma is a point."""
-        number = value(ungrouped(text), self.style) if self.is_text else value(text.replace(",", "."), ENGLISH)
+        number = value(text.replace(",", "."), ENGLISH)
+        if self.is_text:
+            number = value(ungrouped(text), self.style)
         return number if number < LARGEST else math.nan
 
     def of(self, *events: str) -> Iterator[Row]:
@@ -265,7 +267,7 @@ class Lines:
         return self._add(
             Row(
                 time, sep.join(before), text, row["unit"], row["event"], sep.join(cgroup), row["running"],
-                row["runtime"], metric[1] if utilized else "", is_mean=len(more) > len(cgroup),
+                row["runtime"], "".join(metric[1:2]) * utilized, is_mean=len(more) > len(cgroup),
             )
         )  # fmt: skip
 
@@ -291,12 +293,12 @@ class Lines:
         if row is None:
             return False
         self._locale.look([ungrouped(row["value"])], [not row["unit"]])
-        utilized = _UTILIZED.search(row["rest"])
+        utilized = "".join(_UTILIZED.findall(row["rest"])[:1])
         running = share[1] if share else _WHOLE
         return self._add(
             Row(
                 row["time"] or "", row["id"] or "", row["value"], row["unit"] or "", row["event"], row["cgroup"] or "",
-                running, cpus=utilized[1] if utilized else "", is_mean="+-" in row["rest"],
+                running, cpus=utilized, is_mean="+-" in row["rest"],
             )
         )  # fmt: skip
 
@@ -349,7 +351,9 @@ class _Sum(Struct):
     def value(self) -> float:
         """The sum of what perf knows of a counter; NaN if nothing is."""
         known = [value for value, _ in self.parts.values() if not math.isnan(value)]
-        return sum(known) if known else math.nan
+        if not known:
+            return math.nan
+        return sum(known)
 
     @property
     def running(self) -> float:
@@ -380,7 +384,7 @@ class _Counted(Struct):
         """Each counter's value and unit; NaN where perf did not count it."""
         amounts = {name: (total.value, COUNT) for name, total in self.events.items()}
         shares = {
-            name: 0.0 if self.lacks(total) else total.running
+            name: total.running * (not self.lacks(total))
             for name, total in self.events.items()
             if not math.isnan(total.value)
         }
@@ -442,12 +446,13 @@ def read(
         for time, of_interval in groupby(run.rows, key=attrgetter("time")):
             rows += _rows(replace(run, rows=list(of_interval), elapsed="", cpu=[]), begin_s, time or None)
             begin_s = seconds(time or "0")
+    table = _table(rows, keep, is_cut)
     totals = [total for row in rows for total in (*row.events.values(), *row.joules.values())]
-    if all(math.isnan(total.value) for total in totals):
+    if np.isnan(table.counters.values).all() or all(math.isnan(total.value) for total in totals):
         raise LogError(f"{source.path}: {_nothing(runs, rows)}")
     commands = {run.command for run in runs} - {None, SYSTEM}
     return source.log(
-        [_table(rows, keep, is_cut)],
+        [table],
         [*source.notes, *_notes(runs, rows, keep)],
         lines=lines.number,
         skipped_lines=lines.others,
@@ -470,12 +475,14 @@ def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> list[_
     clocks = [run.number(row.cpus) for row in run.of(CPU_CLOCK) if row.cpus]
     is_of_all = any(cpus > 1.5 and abs(cpus / round(cpus) - 1) < _OF_ALL for cpus in clocks)
     is_of_all |= any(_PLACE.match(row.place) for row in run.rows)  # perf splits nothing else by them
-    unnamed = SYSTEM if is_of_all else WHOLE_PROGRAM
+    unnamed = (WHOLE_PROGRAM, SYSTEM)[is_of_all]
     time_s = run.time_s - begin_s
     intervals = len({row.time for row in run.rows})
+    own_s = time_s
+    if len(inner) > 1:
+        own_s = math.nan
     rows_of = {}
     for cgroup in inner or [""]:
-        own_s = time_s if len(inner) < 2 else math.nan
         rows_of[cgroup] = _Counted(cgroup or run.command or unnamed, own_s, interval, intervals=intervals)
     for row in run.rows:
         if row.cgroup in rows_of:
@@ -544,7 +551,7 @@ def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) 
 
 
 def _nothing(runs: Sequence[Run], rows: Sequence[_Counted]) -> str:
-    names = [f"`{name}`" for row in rows for name in row.events]
+    names = [f"`{name}`" for row in rows for name, total in row.events.items() if math.isnan(total.value)]
     program = next((row.kernel for row in rows if row.kernel not in (WHOLE_PROGRAM, SYSTEM)), "PROGRAM")
     callgrind = f"`eprof run --profiler callgrind {program}`"
     what = f"{few(list(dict.fromkeys(names)), _EXAMPLES)} could not be counted, as in virtual machines without counters"

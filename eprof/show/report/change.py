@@ -44,6 +44,11 @@ class Try(Struct, frozen=True):
         """What a change is ranked by: what may be hoped for, at the middle of its ends."""
         return self._hoped * self.saves / (self._high or math.inf)
 
+    @property
+    def reach(self) -> float:
+        """The most that a change may save, as far as that is known."""
+        return max(self._hoped, self.most or 0.0)
+
     def is_worth_it(self, everything: float) -> bool:
         """Whether it may save as much as is worth a try: half of what can be saved at most."""
         return max(self._hoped, (self.most or 0.0) / 2) >= LITTLE * everything

@@ -65,6 +65,7 @@ _NARROWER = (
 )
 _SINCE = {"tensor_fp16": 7.0, "tensor_tf32": 8.0, "tensor_bf16": 8.0, "tensor_fp8": 8.9, "tensor_fp4": 10.0}
 _BEYOND_WMMA = 8.9  # compute capabilities whose newer types CUDA's fragments (nvcuda::wmma) do not have
+_MEMORY_B = 288e9  # of a B300, the most that a GPU holds: a launch that moves more moves the same bytes again
 _MANY_LAUNCHES = 1000  # assumed: profilers replay each several times, so that more of them take minutes to days
 _LONGEST_COMMAND, _LONGEST_NAME = 60, 30  # of a command that is printed whole, and of a name that selects a kernel
 _FUNCTION = pattern(r"([A-Za-z_]\w*)\s*(?:[<(]|$)")
@@ -87,8 +88,15 @@ def worth_trying(view: View) -> list[str]:
 
 
 def _sorted(view: View) -> list[Try]:
-    """The largest first; what may not be accurate enough must hope for twice as much as what changes no result."""
-    return sorted(_levers(view), key=lambda change: -change.likely / (1 + (_IF_ACCURATE in change.act)))
+    """Those that are worth it first, by size; what costs accuracy last, if it saves less than twice what others may."""
+    changes = list(_levers(view))
+    exact = [change.reach for change in changes if _IF_ACCURATE not in change.act]
+
+    def rank(change: Try) -> tuple[bool, bool, float]:
+        is_last = _IF_ACCURATE in change.act and change.likely < 2 * max(exact, default=0.0)
+        return not change.is_worth_it(view.comes_again), is_last, -change.likely
+
+    return sorted(changes, key=rank)
 
 
 def what_to_try(view: View) -> Point:
@@ -148,8 +156,8 @@ def _how_to_tell_work(document: schema.Profile) -> str:
     names = [log.path.rpartition("/")[2] for log in document.inputs]
     if len(names) == 2:
         return f"tell work from idle power, if one of the two is of the idle machine: `eprof diff {' '.join(names)}`"
-    count = "perf stat -a -x, -o idle.csv -e duration_time,power/energy-pkg/,cycles,instructions sleep 20"
-    return f"tell work from idle power: `{count}` on the idle machine, then `eprof diff idle.csv {names[0]}`"
+    count = "perf stat -a -o idle.txt -e power/energy-pkg/,cycles,instructions sleep 20"
+    return f"tell work from idle power: `{count}` on the idle machine, then `eprof diff idle.txt {names[0]}`"
 
 
 def _how_to_count(view: View, has_advice: bool) -> str:
@@ -257,7 +265,7 @@ def _longer_launches(view: View) -> Iterator[Try]:
     act = f"{how} {view.label(view.kernels[largest])} (now {now}){more}"
     change = Try(act, TENTH * sum(taken.values()), each="less time")
     if most < _NEARLY_ALL * sum(taken.values()):
-        why = f"without their starts, of {quantity(start_s, 's')} at most (all that one of {name} takes)"
+        why = f"if each start takes {quantity(start_s, 's')}, as a whole {view.nouns.launch} of {name} does"
         change = replace(change, most=most, why=why)
     yield change
 
@@ -549,11 +557,14 @@ def _least_left(view: View, group: str) -> tuple[list[float], str]:
     left = [0.0] * len(moved)
     if not _is_closed(view, group):  # how the tiles of a library follow each other is its own
         left = [least_bytes(view, kernel) / of for kernel, of in zip(view.kernels, moved, strict=True)]
+    held = [_MEMORY_B * kernel.launches / of for kernel, of in zip(view.kernels, moved, strict=True)]
     joules = view.joules_by_kernel(group)
-    why = _NARROWER_TYPES
-    if left[max(range(len(joules)), key=joules.__getitem__)]:
+    most, why = max(range(len(joules)), key=joules.__getitem__), _NARROWER_TYPES
+    if left[most]:
         why = "with each operand moved once"
-    return [min(share or _NARROWED, 1.0) for share in left], why
+    elif held[most] < _NARROWED:
+        why = f"with each byte of {quantity(_MEMORY_B, 'B')} moved once"
+    return [min(share or _NARROWED, bound, 1.0) for share, bound in zip(left, held, strict=True)], why
 
 
 def _is_near_the_roofline(view: View) -> bool:
@@ -615,6 +626,10 @@ def _remedy(view: View, group: str) -> str:
         return "store narrower types, or fuse what comes before and after it"
     if least_bytes(view, kernel):
         return "larger tiles, or blocks in an order that reuses what L2 holds"
+    each_b = view.summed(kernel, DRAM).or_zero / kernel.launches
+    if each_b > _MEMORY_B:
+        told = f"a {view.nouns.launch} moves {quantity(each_b, 'B')}, more than any GPU's memory holds"
+        return f"larger tiles in shared memory and registers: {told}"
     fused = f"fuse the {view.nouns.kernel} with its neighbour"
     if len(view.kernels) > 1:
         fused = f"fuse {view.nouns.kernels} that pass arrays on"

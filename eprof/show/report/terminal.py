@@ -30,7 +30,7 @@ from eprof.show.report.tables import (
 )
 from eprof.show.report.trust import counted_alone, metered_briefly, trust
 from eprof.show.report.trust import notes as trust_notes
-from eprof.show.report.view import FAMILY_OF, View
+from eprof.show.report.view import DRAM, FAMILY_OF, View
 from eprof.show.report.whatif import answer_words, clock_words
 from eprof.show.terminal import drawing
 from eprof.show.terminal.drawing import terminal
@@ -115,7 +115,7 @@ def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
         parts.pop(CONSTANT, None)
     is_told = view.above.value is not None and not counted_alone(view) and not is_constant_alone(view)
     if is_told and sum(parts.values()) > 0:
-        families = _family_legend(parts)
+        families = _family_legend(view, parts)
         yield _filled(parts, min(_SHORT_BAR, _LINE - len(families))).append(families, style="dim")
     yield answer.where(view, kernels)
     if view.document.ranks:
@@ -214,10 +214,14 @@ def _filled(parts: Mapping[str, float], cells: int) -> Text:
     return bar
 
 
-def _family_legend(parts: Mapping[str, float]) -> str:
+def _family_legend(view: View, parts: Mapping[str, float]) -> str:
+    """The families of a bar with their shares; of a CPU whose cycles pay for its caches too, the rest is DRAM."""
     total_j = sum(parts.values())
-    legend = ""
-    for family, name in _NAMES.items():
+    names, legend = _NAMES, ""
+    if view.caches_are_in_cycles:
+        names = {**_NAMES, COMPUTATION: "computing and caches", DATA: "DRAM"}
+    for family, name in names.items():
         joules = sum(value for group, value in parts.items() if FAMILY_OF[group] == family)
         legend += when(joules, f"  {_FILLS[family]} {name} {percent(joules / total_j)}")
-    return legend
+    is_lost = view.caches_are_in_cycles and view.summed(view.document, DRAM).value is None
+    return legend + when(is_lost, f"  {_FILLS[DATA]} DRAM not counted")

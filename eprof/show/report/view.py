@@ -384,6 +384,13 @@ class View:
         """What a group of counts is called in a legend: as within a sentence where that tells its parts."""
         return capital(self._own_name(group)) or self.nouns.group(group)
 
+    @cached_property
+    def caches_are_in_cycles(self) -> bool:
+        """Whether the price of a CPU's cycles holds what its caches take, which have none of their own."""
+        cycles = self.charges.get("core_active")
+        own = [charge.pays for word, charge in self.charges.items() if COUNTS[word].group in ("l1", "l2", "l3")]
+        return cycles is not None and cycles.pays and not any(own)
+
     def _own_name(self, group: str) -> str:
         """What the only priced counts of a group are called together; empty where it has others."""
         priced = tuple(name for name, word in self.words.items() if word.count.group == group and word.energy.value)

@@ -4,11 +4,13 @@ import math
 from collections.abc import Iterator, Mapping
 
 from eprof.base.labels import library_of
-from eprof.base.text import when
+from eprof.base.text import pattern, when
+from eprof.base.vocabulary import TENSOR_PARTS
 from eprof.profile import schema
 from eprof.show.report.change import LITTLE, TENTH, Try
 from eprof.show.report.first_screen import AGAIN, SHORT_S
-from eprof.show.report.view import View, time_of
+from eprof.show.report.products import least_bytes
+from eprof.show.report.view import DRAM, View, time_of
 from eprof.show.words.numbers import percent, plain
 
 CLOSED = ("cublas", "cudnn", "tensile")  # libraries that come compiled
@@ -19,6 +21,7 @@ _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more doe
 _STALLED = 0.3  # of stalls, below which data of memory are not what a kernel waits for
 _EMPTY = 0.5  # of the most warps, below which more of them would hide what it waits for
 EXCESS = 1 / 3  # of sectors, from which on a kernel should ask for fewer, not sooner
+_ON_TENSOR_CORES = pattern(r"(?i)tensor_?op|wmma|(?<![a-z])[hdiq]?mma(?![a-z])")  # as names of kernels tell it
 _UNITS = {"sm": "multiprocessors", "l1": "L1", "l2": "L2", "dram": "DRAM"}
 _FEWER = {
     "registers_limit": "fewer registers a thread",
@@ -62,9 +65,11 @@ def less_waiting(view: View) -> Iterator[Try]:
         of_roofline = [limit.speed_share for limit in view.document.limits.kernels]
     everything_j = view.counted_energy(view.document).or_zero
     for kernel, share, of_l1_j in zip(view.kernels, of_roofline, view.joules_by_kernel("l1"), strict=False):
-        reached = {"at the roofline's speed": share or 0.0}
+        reached, now = {"at the roofline's speed": share or 0.0}, busy(kernel)
+        if rebuilt := _rebuilt(view, kernel):
+            now.pop("sm", None)
         # What is counted of multiprocessors holds the way to L1 too; alone it does not tell what holds them back.
-        if "l1" in (now := busy(kernel)):
+        if "l1" in now:
             reached |= {f"with {_UNITS[unit]} always busy": each for unit, each in now.items()}
         best = max(reached, key=reached.__getitem__)
         speed, waits_j = reached[best], timed_j(kernel)
@@ -72,11 +77,11 @@ def less_waiting(view: View) -> Iterator[Try]:
         if is_short or not 0 < speed < NEAR or library_of(kernel.name) in CLOSED or waits_j < LITTLE * everything_j:
             continue
         again, more_blocks = view.times_from_l1(kernel), _few_blocks(view, kernel)
-        if again >= AGAIN and not more_blocks:
+        if again >= AGAIN and not more_blocks and not rebuilt:
             saves, most = TENTH * (waits_j + of_l1_j), (1 - speed) * waits_j + (1 - 1 / again) * of_l1_j
             why = f"with one for one, {best}"
             yield Try(_tiled(view, kernel), saves, each="less of both", most=most, why=why)
-        elif act := more_blocks or _waits(view, kernel, speed):
+        elif act := rebuilt or more_blocks or _waits(view, kernel, speed):
             # Warps that hide what others wait for do no more than run side by side.
             warps = (kernel.signs or {}).get("occupancy", 1.0)
             if speed < warps < _EMPTY:
@@ -92,17 +97,34 @@ def _tiled(view: View, kernel: schema.Kernel) -> str:
     return f"{how} (L1 moves {plain(again)} bytes for each one of DRAM)"
 
 
+def _rebuilt(view: View, kernel: schema.Kernel) -> str:
+    """To build a kernel for the GPU that it runs on, where its name asks for tensor cores, which counted nothing."""
+    tensor = view.summed(kernel, [word for word in ("tensor", *TENSOR_PARTS["tensor"]) if word in view.words])
+    if tensor.value != 0 or tensor.lower or not _ON_TENSOR_CORES.search(kernel.name):
+        return ""
+    return f"build {view.label(kernel)} for this GPU (its name asks for tensor cores, which did nothing)"
+
+
 def _few_blocks(view: View, kernel: schema.Kernel) -> str:
     """To launch more blocks, where there is one at most for each multiprocessor; and what lets it hold more."""
     signs = kernel.signs or {}
     blocks, sms, occupancy = (signs.get(name, math.inf) for name in ("blocks", "multiprocessors", "occupancy"))
     if not blocks <= sms < math.inf or occupancy >= _EMPTY:
         return ""
-    told = f"{blocks:,.0f} for {sms:.0f} multiprocessors, occupancy {percent(occupancy)}"
-    limit = min(_FEWER, key=lambda name: signs.get(name, 1.0))
+    name, told = view.label(kernel), f"{blocks:,.0f} for {sms:.0f} multiprocessors, occupancy {percent(occupancy)}"
+    limit, fewer = _limit(signs)
     # Where one block fills a multiprocessor, a second would wait for the first to end.
-    is_full = blocks == sms and signs.get(limit, 1.0) < 2 * occupancy
-    return f"launch more blocks of {view.label(kernel)}{when(is_full, f', with {_FEWER[limit]}')} ({told})"
+    is_full = blocks == sms and limit < 2 * occupancy
+    return f"launch more blocks of {name}{when(is_full, f', with {fewer}')} ({told})"
+
+
+def _limit(signs: Mapping[str, float]) -> tuple[float, str]:
+    """The share of the most warps that a kernel's shape allows, and what lets more run."""
+    limit = min(_FEWER, key=lambda name: signs.get(name, 1.0))
+    fewer = _FEWER[limit]
+    if limit == "registers_limit" and signs.get("spills"):
+        fewer = "less work in each thread: it spills registers, so split it"
+    return signs.get(limit, 1.0), fewer
 
 
 def _waits(view: View, kernel: schema.Kernel, speed: float) -> str:
@@ -113,16 +135,17 @@ def _waits(view: View, kernel: schema.Kernel, speed: float) -> str:
     # Where nothing tells how busy multiprocessors are, those that issue an instruction in most cycles do not wait.
     is_issuing = "sm" not in busy(kernel) and (issued or 0.0) / (cycles or math.inf) >= _ISSUING
     asks_too_much = max(signs.get("excess", 0.0), signs.get("lg_throttle", 0.0)) >= EXCESS
+    asks_too_much |= 0 < AGAIN * least_bytes(view, kernel) < view.summed(kernel, DRAM).or_zero
     if is_issuing or asks_too_much or occupancy >= _EMPTY and stalled < _STALLED:
         return ""
-    how, told = "loads", f"it runs at {percent(speed)} of the roofline's speed"
-    if busy(kernel):
-        told = f"no unit is more than {percent(speed)} busy"
+    how, told = "loads", f"{percent(stalled)} of its stalls are for memory"
+    if occupancy >= _EMPTY and "memory_stall" not in signs:
+        reached = "of the roofline's speed"
+        if busy(kernel):
+            reached = "of its peak, the busiest unit"
+        told = f"it runs at {percent(speed)} {reached}, and its stalls were not counted"
+        return f"find what {view.label(kernel)} waits for ({told})"
     if occupancy < _EMPTY:
-        limit = min(_FEWER, key=lambda name: signs.get(name, 1.0))
-        how, told = "warps", f"occupancy {percent(occupancy)}"
-        if signs.get(limit, 1.0) < _EMPTY:
-            told += f": {_FEWER[limit]}"
-    elif "memory_stall" in signs:
-        told = f"{percent(stalled)} of its stalls are for memory"
+        limit, fewer = _limit(signs)
+        how, told = "warps", f"occupancy {percent(occupancy)}{when(limit < _EMPTY, f': {fewer}')}"
     return f"keep more {how} in flight in {view.label(kernel)} ({told})"

@@ -51,7 +51,7 @@ def section(view: View) -> Section | None:
     if _is_alone(view, known):
         counted = Amount(None, counted.marks)  # 100 % of what is known would be no share of anything
     pieces = []
-    parts = {COMPUTATION: "Computation", DATA: "data movement", CONSTANT: "constant power"}
+    parts = {COMPUTATION: _computation(view), DATA: "data movement", CONSTANT: "constant power"}
     if view.is_above:
         del parts[CONSTANT]
     for part, name in parts.items():
@@ -59,7 +59,7 @@ def section(view: View) -> Section | None:
         if amount.value is None:
             pieces.append(Markup("{} is not known").format(name))
         else:
-            verb = when(part == COMPUTATION, " takes")
+            verb = when(part == COMPUTATION, " take" + when(not view.caches_are_in_cycles, "s"))
             interval = in_brackets(view.interval(part), "J")
             pieces.append(Markup("{}{} {}{}").format(name, verb, quantity_of(amount, "J"), interval))
     if constant := constant_range(view):
@@ -130,7 +130,7 @@ def _above(view: View, total: Amount, known: dict[str, Amount]) -> dict[str, str
             segments, f"{at_least(above, 'J')} above constant power: {_spoken(view, segments)}", open_end=above.lower
         ),
         "braces": svg.braces(boundary),
-        "computation": _brace(view, COMPUTATION, "Computation"),
+        "computation": _brace(view, COMPUTATION, _computation(view)),
         "data": _brace(view, DATA, "Data movement"),
     }
 
@@ -216,3 +216,7 @@ def of_operators(view: View) -> Section | None:
         return None
     content = {"sentence": operator_words(view), "ranks": None, "how": None, "table": operator_table(view, _OPERATORS)}
     return Section("operators", "Operators", "Operators", "phases.html", content)
+
+
+def _computation(view: View) -> str:
+    return "Computation" + when(view.caches_are_in_cycles, " and caches")
