@@ -1,7 +1,7 @@
 """Arithmetic with numbers that may not be known: None in, None out; and values by their keys."""
 
 from collections.abc import Callable, Collection, Iterable
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -36,6 +36,11 @@ def growth(now: float | None, before: float | None) -> float | None:
 def only(values: Collection[T]) -> T | None:
     """The only one of some values; None if there are several, or none."""
     return next(iter(values)) if len(values) == 1 else None
+
+
+def added(sums: dict[T, Any], key: T, more: Any) -> None:
+    """Add to the sum of a key, which may have none yet."""
+    sums[key] = more + sums[key] if key in sums else more
 
 
 def gathered(pairs: Iterable[tuple[T, U]]) -> dict[T, list[U]]:

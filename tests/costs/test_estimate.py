@@ -193,7 +193,7 @@ def test_every_board_has_a_compute_capability():
     from eprof.base.boards import _listed
 
     unknown = [sheet.name for sheet in _listed().values() if not capability_of(normal_name(sheet.name))]
-    assert unknown == []
+    assert all(name.startswith("AMD ") for name in unknown), "AMD's have none"
 
 
 def test_intervals_of_an_estimated_table_are_no_refits():

@@ -234,7 +234,9 @@ def test_a_graph_says_that_it_hides_operators():
 def test_a_trace_of_the_gpu_alone_says_that_it_has_no_operators():
     path = real("tracelens-mi210-gpuonly.json.gz")
     assert any("tells no operators" in note for note in logs.read(path).notes)
-    assert "operators" not in eprof.load(path).energy().document()
+    energy = eprof.load(path).energy()
+    assert "operators" not in energy.document()
+    assert energy.costs.basis == "estimated" and 30 < energy.energy_j / energy.time_s < 100, "an MI210's data sheet"
 
 
 def test_cupti_counters_in_a_trace_need_no_other_log():

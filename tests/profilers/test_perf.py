@@ -86,7 +86,7 @@ def test_a_log_of_joules_alone_is_a_report_of_measured_joules(capsys):
         cli.main(["report", str(CPU / "perf-csv-xeon-e5-2630v3-rapl.csv")])
     out = " ".join(capsys.readouterr().out.split())
     assert "3.26 kJ measured in 45.1 s, 72.2 W, for 838 G instructions (0.448 a cycle)." in out
-    assert "then `eprof diff idle.csv perf-csv-xeon-e5-2630v3-rapl.csv`" in out
+    assert "then `eprof diff idle.txt perf-csv-xeon-e5-2630v3-rapl.csv`" in out
     assert "The logs do not name the CPU, so no energy is predicted" in out
 
 

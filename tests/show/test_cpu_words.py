@@ -260,13 +260,15 @@ def test_joules_alone_stand_in_their_row_and_no_table_is_named_for_them(eprof_co
 
 
 def test_the_idle_log_that_is_advised_tells_the_power_without_work(eprof_command, tmp_path):
-    rows = ("  40.0 Joules power/energy-pkg/", "  9,000,000,000 cycles", "  9,000,000 instructions")
+    rows = ("  40.00 Joules power/energy-pkg/", "  9,000,000,000 cycles", "  9,000,000 instructions")
     busy = of_perf(eprof_command, tmp_path, *rows)
-    values = ("20000000000,ns", "200.0,Joules", "2000000000,", "900000000,")
-    events = dict(zip(("duration_time", "power/energy-pkg/", "cycles", "instructions"), values, strict=True))
-    advised = re.search(r"-o (\S+) -e (\S+) sleep 20` on the idle machine, then `(eprof diff \S+ \S+)`", busy)
-    rows = [f"{events[event]},{event},20000000000,100.00,," for event in advised[2].split(",")]
-    (tmp_path / advised[1]).write_text("# started on Sun Apr 28 19:46:48 2024\n\n" + "\n".join(rows) + "\n")
+    advised = re.search(
+        r"perf stat -a -o (\S+) -e (\S+) sleep 20` on the idle machine, then `(eprof \S+ \S+ \S+)`", busy
+    )
+    counts = {"power/energy-pkg/": "200.00 Joules", "cycles": "2,000,000,000", "instructions": "900,000,000"}
+    counted = "".join(f" {counts[event]} {event}\n" for event in advised[2].split(","))
+    end = "\n 20.000000000 seconds time elapsed\n"
+    (tmp_path / advised[1]).write_text(f" Performance counter stats for 'system wide':\n\n{counted}{end}")
     assert "10.0 W → 80.0 W" in (said := " ".join(eprof_command(*advised[3].split()[1:]).stdout.split()))
     assert "on one machine 9.61 W without work" in said
 

@@ -29,9 +29,9 @@ def _figures(document: Comm) -> Iterator[Figure]:
     if document.totals:
         first = document.totals[0]
         least = min(document.totals, key=lambda total: total.energy_j)
-        way = words.way(document, least.waiting, least.core_mhz)
-        yield Figure("All messages", quantity(first.energy_j, "J"), "as they are waited for first", bits(first.marks))
-        yield Figure("Least", quantity(least.energy_j, "J"), way, bits(least.marks))
+        for title, total in (("All messages", first), ("Least", least)):
+            way = words.way(document, total.waiting, total.core_mhz)
+            yield Figure(title, quantity(total.energy_j, "J"), way, bits(total.marks))
     if document.break_even_s is not None:
         yield Figure("Blocking takes fewer joules", quantity(document.break_even_s, "s"), "a message, and longer ones")
     if document.limits and not document.totals:

@@ -24,7 +24,7 @@ from eprof.show.words.blocks import (
 )
 from eprof.show.words.blocks import Row as Cells
 from eprof.show.words.cells import Cell, Quantity, Share, Written, plain_text
-from eprof.show.words.numbers import more_or_less, quantity, signed_percent, whole
+from eprof.show.words.numbers import more_or_less, quantity, whole
 
 TITLE = "Waiting for messages"
 BLOCKING = "blocking"
@@ -90,15 +90,14 @@ def _of_totals(document: Comm) -> Headline:
     marks = bits(first.marks)
     at_least = when(marks & MISSING, "at least ")
     sent = capital(f"{at_least}{whole(first.messages)} messages, {quantity(first.bytes, 'B')}.")
-    joules, time = quantity(least.energy_j, "J"), quantity(least.time_s, "s")
-    took = f"{at_least}{joules}, {time}"
-    text = f"{capital(way(document, least.waiting, least.core_mhz))} takes the least energy: {took}."
+    joules, waiting = quantity(least.energy_j, "J"), capital(way(document, least.waiting, least.core_mhz))
     if least is first or not first.energy_j:
-        return Headline(text, f"{sent} No other way to wait takes less.", marks)
-    saved, later = least.energy_j / first.energy_j - 1, least.time_s / first.time_s - 1
+        took = f"{at_least}{joules}, {quantity(least.time_s, 's')}"
+        return Headline(f"{waiting} takes the least energy: {took}.", f"{sent} No other way to wait takes less.", marks)
+    saved, later = (more_or_less(share - 1) for share in (least.energy_j / first.energy_j, least.time_s / first.time_s))
     before = way(document, first.waiting, first.core_mhz)
-    changes = f"{signed_percent(saved)} energy, {signed_percent(later)} time against {before}"
-    return Headline(text, f"{sent} {capital(changes)}.", marks)
+    change = f"{at_least}{quantity(first.energy_j, 'J')} become {joules}"
+    return Headline(f"{waiting} takes {saved} energy and {later} time than {before}: {change}.", sent, marks)
 
 
 def blocks(document: Comm, verbose: bool) -> Iterator[Block]:

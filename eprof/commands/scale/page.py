@@ -45,7 +45,7 @@ def html(document: Scale) -> str:
 
 
 def _figures(document: Scale) -> Iterator[Figure]:
-    if len({(best.program, best.size) for best in document.best}) != 1:
+    if len({(best.program, best.size) for best in document.best}) != 1 or len(document.rows) == 1:
         return
     for best in document.best:
         label = words.OBJECTIVES.get(best.objective, best.objective).capitalize()
@@ -57,7 +57,8 @@ def _figures(document: Scale) -> Iterator[Figure]:
 
 
 def _sections(document: Scale) -> Iterator[Section]:
-    yield card("best", "Best", "Best node counts and clocks", *words.points(document), words.best(document))
+    if len(document.rows) > 1:
+        yield card("best", "Best", "Best node counts and clocks", *words.points(document), words.best(document))
     if charts := _charts(document):
         legend = (
             "One line for each program, size and clock; of lines that are alike within 2 % one is drawn. Axes are "

@@ -86,10 +86,14 @@ def headline(document: Scale) -> Headline:
     row = _leading(document)
     if row is None:
         in_limits = when(any(run.energy_j for run in document.rows), "No run is within the limits.")
-        return Headline(document.title, in_limits or "No run has an energy, so no node count is best.")
+        lead = when(not in_limits, "Joules are in sacct's ConsumedEnergyRaw, or a column energy_j.")
+        return Headline(in_limits or "No run has an energy, so no node count is best.", lead)
     if len({(run.program, run.size) for run in document.rows}) > 1:
         return _of_several(document)
     took = f"{quantity(row.energy_j or 0.0, 'J')}, {quantity(row.time_s, 's')}"
+    if len(document.rows) == 1 and not row.parts:
+        lead = "Which is best is told from runs of the same program on other node counts, or at other clocks."
+        return Headline(f"One run alone, on {place(document, row)}: {took}.", lead)
     # What it is best for, energy x time before others.
     names = [best.objective for best in document.best if _is_best(best, row)]
     least = f"take{when(row.processors == 1, 's')} the {_objective(min(names, key=lambda name: name != 'edp'))}"
@@ -211,7 +215,8 @@ def blocks(document: Scale, verbose: bool) -> Iterator[Block]:
     yield Sentence(f"{document.title} · {subject(document)}", Tone.QUIET)
     yield headline(document)
     if not document.rows[0].parts:
-        yield best(document)
+        # Of one run there is nothing to choose.
+        yield from [best(document)] * (len(document.rows) > 1)
     elif verbose:
         yield from (best(document), parts(document))
     else:

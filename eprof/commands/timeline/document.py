@@ -20,6 +20,7 @@ from eprof.collect import directory
 from eprof.costs import CostTable
 from eprof.lab.power import fuse
 from eprof.lab.power.activity import Activity, Causes, causes, mean_idle_w
+from eprof.lab.power.levels import Burst, Levels, levels
 from eprof.lab.power.marks import Mark, Marks
 from eprof.lab.power.series import Series, added, shared, sharing_warnings
 from eprof.profile.schema import Document
@@ -31,6 +32,8 @@ class Component(Struct, frozen=True, kw_only=True):
     """Something that a meter saw. energy_j: its integral over the window; a lower bound where unknown_s is more than 0.
 
     part_of: the component that has its joules, too. idle_w: its power outside of all functions, before and after them.
+    base_w, bursts: without functions, its lower level, and the stretches above it (the first hundreds), by time in s
+    from the start of the window; None and none: its power has no two levels.
     new_every_s: how often its meter has a new value, which may be more seldom than it is read (period_s). busy_s: for
     how long something ran on a GPU that was sampled.
     offset_s: by how much its clock was moved. moved_j_per_ms: the joules that another ms would move between functions.
@@ -49,6 +52,8 @@ class Component(Struct, frozen=True, kw_only=True):
     new_every_s: float
     busy_s: float | None = None
     part_of: str | None = None
+    base_w: float | None = None
+    bursts: list[Burst] = field(default_factory=list)
     watts: list[tuple[float, float | None]] = field(default_factory=list)
 
 
@@ -193,6 +198,7 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
     components = []
     for series in fused.series:
         energy_j, known_s = series.seen(fused.begin_s, fused.end_s)
+        found = Levels() if fused.marks else levels(series.shifted(-fused.begin_s))
         component = Component(
             name=series.component,
             source=series.source,
@@ -206,6 +212,8 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
             offset_s=fused.offsets_s[series.component],
             moved_j_per_ms=fuse.moved_j_per_ms(series, fused.exclusive),
             part_of=fused.wholes.get(series.component),
+            base_w=found.base_w,
+            bursts=found.bursts[:_CHART_SPANS],
             watts=_chart(series, fused.begin_s),
         )
         components.append(component)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from markupsafe import Markup
 
 from eprof.base.known import gathered, mapped
-from eprof.base.text import when
+from eprof.base.text import counted, when
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline import words
 from eprof.commands.timeline.document import Component, Function, Split, Timeline
@@ -35,7 +35,12 @@ def _figures(document: Timeline) -> Iterator[Figure]:
     if len(document.components) == 1:
         (component,) = document.components
         yield Figure("Mean power", quantity_or("not known", component.mean_w, "W"))
-        yield Figure("Idle power", quantity_or("not seen", component.idle_w, "W"))
+        if component.idle_w is not None:
+            yield Figure("Idle power", quantity(component.idle_w, "W"))
+        if component.base_w is not None:
+            yield Figure(
+                "Base power", quantity(component.base_w, "W"), counted(len(component.bursts), "burst") + " above"
+            )
         return
     for component in document.components[:4]:
         energy = plain_text(Quantity(component.energy_j, "J", words.missing(component)))
@@ -43,10 +48,9 @@ def _figures(document: Timeline) -> Iterator[Figure]:
 
 
 def _sections(document: Timeline) -> Iterator[Section]:
-    legend = (
-        "Power of each component as its meter saw it, from zero; dashed: idle power. Below, when functions ran, the "
-        "outer ones first, each with the joules of all that ran in it."
-    )
+    legend = "Power of each component as its meter saw it, from zero; dashed: idle or base power."
+    if document.functions:
+        legend += " Below, when functions ran, the outer ones first, each with the joules of all that ran in it."
     colours: list[Markup] = []
     if document.splits:
         named = Markup('<li><i class="swatch s-{}"></i>{}</li>')
@@ -102,7 +106,7 @@ def _chart(document: Timeline) -> Markup:
 
 
 def _panel(document: Timeline, component: Component, height: int) -> Markup:
-    """The power of a component over time as steps, from zero; a hole where nothing is known. Dashed: idle power."""
+    """The power of a component over time as steps, from zero; a hole where nothing is known. Dashed: idle or base."""
     split = next((split for split in document.splits if split.component == component.name), None)
     drawn_w = [watts for _, watts in component.watts if watts is not None]
     if split is not None:
@@ -121,8 +125,8 @@ def _panel(document: Timeline, component: Component, height: int) -> Markup:
         body = Markup('<path class="c-dram" d="{}V{}"/>').format("".join(outline), height)
     else:
         body = _stacked(document, split, height, most)
-    if component.idle_w is not None:
-        y = f"{height - (height - _TOP) * min(component.idle_w / most, 1.0):.1f}"
+    for lower_w in [watts for watts in (component.idle_w, component.base_w) if watts is not None][:1]:
+        y = f"{height - (height - _TOP) * min(lower_w / most, 1.0):.1f}"
         body += Markup('<line class="idle" x1="0" x2="{0}" y1="{1}" y2="{1}"/>').format(_WIDE, y)
     drawing = Markup(
         '<svg width="100%" height="{1}" role="img" aria-label="power of {2} over time, up to {3}">'

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from operator import or_
+from operator import mul, or_
 
 from eprof.base.known import gathered, mapped, ratio
 from eprof.base.text import counted, few, listed, phrase, when
@@ -22,6 +22,7 @@ from eprof.show.words.blocks import (
     Table,
     Tone,
     at_most,
+    everywhere_if,
     table_of,
 )
 from eprof.show.words.cells import Cell, Name, Quantity, Share
@@ -50,13 +51,44 @@ def subject(document: Timeline) -> str:
 
 
 def headline(document: Timeline) -> Headline:
-    """The headline of a timeline: the total, what takes most of it, and what idle power is of it."""
+    """The headline of a timeline: the total, what takes most of it, and what idle or base power is of it."""
     bound = when(missing(*added(document)), "At least ")
     total = f"{bound}{quantity(document.total_j, 'J')} in {quantity(document.duration_s, 's')}"
-    return Headline(
-        f"{total}: {listed(_largest(document))}.",
-        " ".join(filter(None, [_by_cause(document), _busy(document), _idle(document)])),
-    )
+    largest = _largest(document)
+    lead = [_by_cause(document), _bursts(document), _busy(document), _idle(document)]
+    if document.functions and largest:
+        return Headline(f"{total}: {listed(largest)}.", " ".join(filter(None, lead)))
+    if largest:
+        lead.insert(0, f"In parts: {listed(largest)}.")
+    mean = quantity(document.total_j / document.duration_s, "W")
+    return Headline(f"{total}: {mean} on average{_base(document)}.", " ".join(filter(None, lead)))
+
+
+def _base(document: Timeline) -> str:
+    """Which part of the joules base power is, and what is above it; "" where power has no two levels."""
+    base_j = [mapped(mul, each.base_w, document.duration_s - each.unknown_s) for each in added(document)]
+    share = ratio(sum(joules or 0.0 for joules in base_j), document.total_j)
+    if None in base_j or not share:
+        return ""
+    base_w = sum(each.base_w or 0.0 for each in added(document))
+    above = quantity((1 - share) * document.total_j, "J")
+    return f"; base power, {quantity(base_w, 'W')}, takes {percent(share)} of it and {above} are above"
+
+
+def _bursts(document: Timeline) -> str:
+    """When power was above its base, where one component shows it best, with the joules of that time."""
+    component = max(added(document), key=lambda each: sum(burst.energy_j for burst in each.bursts))
+    bursts = component.bursts
+    if not bursts:
+        return ""
+    where = when(len(added(document)) > 1, f" of {component.name}")
+    largest = max(bursts, key=lambda burst: burst.energy_j)
+    span = f"from {quantity(largest.begin_s, 's')} to {quantity(largest.end_s, 's')}: {quantity(largest.energy_j, 'J')}"
+    mean = quantity(largest.energy_j / (largest.end_s - largest.begin_s), "W")
+    if len(bursts) == 1:
+        return f"One burst{where}, {span}, {mean}."
+    total = quantity(sum(burst.energy_j for burst in bursts), "J")
+    return f"{len(bursts)} bursts{where}, {total} in all; the largest {span}, {mean}."
 
 
 def _busy(document: Timeline) -> str:
@@ -139,16 +171,16 @@ def added(document: Timeline) -> list[Component]:
 
 
 def _largest(document: Timeline) -> list[str]:
-    """The functions that take most of a timeline's joules; where none is known, the components; of one, its power."""
+    """The functions that take most of a timeline's joules; where none is known, the components, if several."""
     joules = {function.name: total_of(document, function.energy_j) for function in document.functions}
     if joules:
         joules[OUTSIDE] = total_of(document, document.outside_j)
     elif len(document.components) > 1:
-        joules = {each.name: each.energy_j for each in added(document) if len(added(document)) > 1}
-        joules = joules or {each.name: each.energy_j for each in document.components if each.part_of is not None}
+        several = added(document)
+        if len(several) == 1:
+            several = [each for each in document.components if each.part_of is not None]
+        joules = {each.name: each.energy_j for each in several if len(several) > 1}
     known = [(share, name) for name, energy_j in joules.items() if (share := ratio(energy_j, document.total_j))]
-    if not known:
-        return [f"{quantity(document.total_j / document.duration_s, 'W')} on average"]
     largest = sorted(known, reverse=True)[:2]  # functions or components in the headline
     return [f"{percent(share)} {name if name == OUTSIDE else f'in {name}'}" for share, name in largest]
 
@@ -291,12 +323,15 @@ def _most(document: Timeline, function: str) -> str:
 
 def components(document: Timeline) -> Table:
     """What each meter of a timeline saw."""
+    of_idle = everywhere_if(bool(document.functions) or any(each.idle_w is not None for each in document.components))
+    of_base = everywhere_if(any(each.base_w is not None for each in document.components))
     return table_of(
         document.components,
         (Column("component", "left"), lambda component: component.name),
         (Column("energy"), lambda component: Quantity(component.energy_j, "J", missing(component))),
         (Column("mean"), lambda component: Quantity(component.mean_w, "W")),
-        (Column("idle"), lambda each: mapped(Quantity, each.idle_w, "W") or "not seen"),
+        (Column("idle", media=of_idle), lambda each: mapped(Quantity, each.idle_w, "W") or "not seen"),
+        (Column("base", media=of_base), lambda each: mapped(Quantity, each.base_w, "W") or "–"),
         (Column("new value every"), lambda component: Quantity(component.new_every_s, "s")),
         (Column("", "left"), lambda component: phrase("part of {}", component.part_of)),
     )

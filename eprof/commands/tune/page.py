@@ -18,6 +18,7 @@ from eprof.show.words.numbers import MINUS, NARROW, quantity, quantity_or
 from eprof.show.words.numbers import error_percent as percent
 
 _NAMED_DOTS = 12
+_CLOCKS = 24  # columns of a heat map, about
 _ROOM, _LEAST = 1.1, 1.5  # around the dots; how long an axis is at least, as factors
 _FAR = 3  # times the time or the energy that others are held against
 
@@ -94,11 +95,11 @@ def _clocks(document: Tune, heat: words.Heat) -> Section:
         f"{heat.legend.replace('*', '★')}{framed}. From light to dark in equal ratios, from the least to the most "
         f"energy.{faint}"
     )
-    answer = Sentence(f"{heat.caption} Core clock across, memory clock down, in MHz.")
+    cells = words.thinned(heat.cells, _CLOCKS)
+    some = when(len(cells) < len(heat.cells), " some of the clocks")
+    answer = Sentence(f"{heat.caption} Core clock across{some}, memory clock down, in MHz.")
     maps = when(len(document.kernels) > 1, _kernel_maps(document))
-    return card(
-        "clocks", "Clocks", "Energy at every clock setting", answer, energy_map(heat.cells), quiet(legend), maps
-    )
+    return card("clocks", "Clocks", "Energy at every clock setting", answer, energy_map(cells), quiet(legend), maps)
 
 
 def _kernels(document: Tune) -> Section:
@@ -162,7 +163,7 @@ def _kernel_maps(document: Tune) -> Markup:
             "full": kernel.name,
             "name": name,
             "words": f"best at {label(document.answer(kernel))} MHz",
-            "heat": energy_map(words.kernel_heat(document, kernel)),
+            "heat": energy_map(words.thinned(words.kernel_heat(document, kernel), _CLOCKS)),
         }
         for kernel, name in zip(kernels, labels([kernel.name for kernel in kernels], 70), strict=True)
     ]

@@ -1,6 +1,6 @@
 """Clocks in a terminal: the blocks of `commands/tune/words.py`, and a heat map of core by memory clock."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -25,27 +25,19 @@ def blocks(document: Tune, verbose: bool) -> Iterator[Block | RenderableType]:
         yield block
         if isinstance(block, Headline) and heat is not None:
             yield ""
-            cores = _shown(heat.cells)
-            some = when(len(cores) < len({core for core, _ in heat.cells}), " some of the clocks")
+            room = (_WIDE - 6) // (2 + max(len(cell.text + cell.sign) for cell in heat.cells.values()))
+            cells = words.thinned(heat.cells, room)
+            cores = sorted({core for core, _ in cells})
+            some = when(len(cells) < len(heat.cells), " some of the clocks")
             yield Sentence(f"{heat.caption} Core MHz across{some}, memory MHz down.", Tone.QUIET)
             table = Table("", *(f"{core:g}" for core in cores), box=None, pad_edge=False)
             for column in table.columns:
                 column.justify = "right"
-            for memory in sorted({memory for _, memory in heat.cells}, reverse=True):
-                table.add_row(f"{memory:g}", *(_drawn(heat.cells.get((core, memory))) for core in cores))
+            for memory in sorted({memory for _, memory in cells}, reverse=True):
+                table.add_row(f"{memory:g}", *(_drawn(cells.get((core, memory))) for core in cores))
             yield table
             now = phrase(", now at {}", getattr(document.now, "label", None))
             yield Sentence(f"{heat.legend}{now}", Tone.QUIET)
-
-
-def _shown(cells: Mapping[tuple[float, float], HeatCell]) -> list[float]:
-    """Core clocks of the columns of a heat map: as many as 80 columns hold, those with a sign and others between."""
-    room = (_WIDE - 6) // (2 + max(len(cell.text + cell.sign) for cell in cells.values()))
-    cores = sorted({core for core, _ in cells})
-    told = {core for (core, _), cell in cells.items() if cell.is_now or set(cell.sign) - {"?"}}
-    others = [core for core in cores if core not in told]
-    step = len(others) // max(1, room - len(told)) + 1
-    return sorted({*told, *others[::step]})
 
 
 def _drawn(cell: HeatCell | None) -> Text:

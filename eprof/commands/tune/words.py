@@ -1,5 +1,6 @@
 """Clocks in plain words and tables, and the heat map's cells: for the page, the terminal and Markdown alike."""
 
+import math
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
@@ -268,6 +269,15 @@ def heat(document: Tune) -> Heat | None:
             setting.allowed,
         )
     return Heat(cells, caption, ", ".join(signs))
+
+
+def thinned(cells: Mapping[tuple[float, float], HeatCell], most: int) -> Mapping[tuple[float, float], HeatCell]:
+    """The heat map's cells of about `most` core clocks: those with a sign, and others evenly between."""
+    cores = sorted({core for core, _ in cells})
+    told = {core for (core, _), cell in cells.items() if cell.is_now or set(cell.sign) - {"?"}}
+    others = [core for core in cores if core not in told]
+    shown = {*told, *others[:: max(1, math.ceil(len(others) / max(1, most - len(told))))]}
+    return {clocks: cell for clocks, cell in cells.items() if clocks[0] in shown}
 
 
 def kernel_heat(document: Tune, kernel: Kernel) -> Mapping[tuple[float, float], HeatCell]:

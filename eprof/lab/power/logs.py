@@ -239,7 +239,7 @@ def _no_times_error(path: str, meter: Meter) -> LogError:
     usual = when(meter.usual, f" ({meter.meter}: {meter.usual})")
     return LogError(
         f"{path}: {meter.meter} wrote no times, and nothing in the log says how often it read; say so with "
-        f"`eprof timeline --interval 1s`{usual}."
+        f"`eprof timeline {quote(path)} --interval 1s`{usual}."
     )
 
 

@@ -99,7 +99,7 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
         _devices(links, trace.gpus),
         _kernel_names(kernels),
         time_s=np.where(time_s < 0, np.nan, time_s),
-        part=streams if parts == "stream" else None,
+        part={"stream": streams}.get(parts or ""),
         start_ns=start_ns[: len(kernels)] + trace.base_ns,
         stream=streams,
         operator=_operators(events, [call_of.get(each.correlation) for each in links], notes),
@@ -156,8 +156,8 @@ def _operators(events: Sequence[Event], calls: Sequence[Event | None], notes: li
     if not any(event.cat == _OPERATOR for event in events):
         notes.append(f"the trace is of the GPU alone, so it tells no operators; {_RECORD}")
         return None
-    path_of = _paths(events, [call for call in calls if call is not None])
-    texts = [NOT_TOLD if call is None else path_of[id(call)] for call in calls]
+    path_of = {id(None): NOT_TOLD} | _paths(events, [call for call in calls if call is not None])
+    texts = [path_of[id(call)] for call in calls]
     replayed = sum(text.endswith(GRAPH) for text in texts)
     if replayed:
         notes.append(

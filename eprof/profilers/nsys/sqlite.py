@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED
-from eprof.base.known import mapped, only
-from eprof.base.text import counted
+from eprof.base.known import either, mapped, only
+from eprof.base.text import counted, when
 from eprof.logs.join.ranks import NO_RANGE, RANGES
 from eprof.logs.rows.cells import no_kernels
 from eprof.logs.rows.gaps import Gaps
@@ -53,6 +53,10 @@ class _Database(Struct):
     def has(self, table: str, *columns: str) -> bool:
         """Whether nsys's database has a table with these columns."""
         return table in self.columns and self.columns[table] >= set(columns)
+
+    def column(self, table: str, name: str, of: str) -> str:
+        """SQL of a column that a table of nsys's may not have. of: what the table is called there."""
+        return when(self.has(table, name), f"{of}.{name}") or "null"
 
 
 def is_export(tables: Iterable[str]) -> bool:
@@ -139,13 +143,13 @@ def _gaps(database: _Database) -> Gaps:
     gaps = gaps_of(database.connection, kernels, _COPIES.keys() & database.columns, _MEMORIES)
     for table, column in _OF_THE_CPU.items():
         if database.has(table, "start", "end", column) and database.has(_STRINGS, "id", "value"):
-            own = "t.text" if database.has(table, "text") else "null"
+            own = database.column(table, "text", "t")
             rows = database.connection.execute(
                 f"select coalesce({own}, s.value), t.start, t.end from {table} t left join {_STRINGS} s "
                 f"on s.id = t.{column} where {_TIMED.format('t')} and t.end - t.start >= ?",
                 [gaps.shortest_ns],
             ).fetchall()
-            names, starts, ends = zip(*rows, strict=True) if rows else ((), (), ())
+            names, starts, ends = list(zip(*rows, strict=True)) or ((), (), ())
             shown = Names.of(VERSION.sub("", _text(name)) or None for name in names)
             gaps.explain(shown, np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64))
     return gaps
@@ -155,7 +159,7 @@ def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
     """The launches of each kernel, device and stream in nsys's database; those without a time apart."""
     has_pid = database.has(KERNELS, "globalPid")
     pid = _PID.replace("globalPid", "k.globalPid") if has_pid else "0"
-    stream = "k.streamId" if database.has(KERNELS, "streamId") else "null"
+    stream = database.column(KERNELS, "streamId", "k")
     timed = _TIMED.format("k")
     launch = f"case when {timed} then k.start || coalesce(' ' || {stream}, '') end"
     part = {"stream": stream, LAUNCH: launch}.get(parts or "", "null")
@@ -179,14 +183,14 @@ def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
         f"from {KERNELS} k group by {groups}) order by first"
     ).fetchall()
     device_of = _devices(database, [(number, process) for _, number, process, *_ in rows])
-    added: dict[tuple[str, str | None, str | None, int], list[int]] = {}
+    added: dict[tuple[str, str | None, str | None, int], list[float]] = {}
     for text, number, process, place, is_timed, launches, ns in rows:
         key = (_text(text) or _NO_NAME, device_of[number, process], mapped(str, place), is_timed)
         sums = added.setdefault(key, [0, 0])
         sums[0] += launches
-        sums[1] += ns or 0
-    for (kernel, device, place, is_timed), (launches, ns) in added.items():
-        yield Timed(kernel, device, launches, ns * 1e-9 if is_timed else float("nan"), place)
+        sums[1] += either(ns, math.nan)
+    for (kernel, device, place, _), (launches, ns) in added.items():
+        yield Timed(kernel, device, int(launches), ns * 1e-9, place)
 
 
 def _range_of_launches(database: _Database) -> dict[tuple[int, int], str]:
@@ -194,16 +198,17 @@ def _range_of_launches(database: _Database) -> dict[tuple[int, int], str]:
 
     By the process and the correlation number of the kernel; empty: it tells no ranges, or no calls.
     """
-    has_text, has_id = (database.has(_RANGES, column) for column in ("text", "textId"))
+    has_id = database.has(_RANGES, "textId")
     if not (
         database.has(_RANGES, "start", "end", "eventType", "globalTid")
         and database.has(_CALLS, "start", "globalTid", "correlationId")
         and database.has(KERNELS, "globalPid", "correlationId")
     ):
         return {}
-    of_strings = f"(select value from {_STRINGS} where id = textId)" if has_id else "null"
+    own = database.column(_RANGES, "text", "t")
+    of_strings = when(has_id, f"(select value from {_STRINGS} where id = textId)") or "null"
     rows = database.connection.execute(
-        f"select globalTid, start, 0, end, coalesce({'text' if has_text else 'null'}, {of_strings}) from {_RANGES} t "
+        f"select globalTid, start, 0, end, coalesce({own}, {of_strings}) from {_RANGES} t "
         f"where eventType = {_PUSH_POP} and {_TIMED.format('t')} union all "
         # Of a launch that has two rows, the outer one.
         f"select globalTid, min(start), 1, correlationId, null from {_CALLS} "

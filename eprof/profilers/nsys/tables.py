@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns, alike
 from eprof.base.errors import LogError
-from eprof.base.known import mapped
+from eprof.base.known import added, mapped
 from eprof.base.resources import folder
 from eprof.base.text import counted, pattern, phrase, when
 from eprof.base.toml import Document
@@ -277,7 +277,7 @@ class Nsys(Struct):
             self.shape = self.heading = None
             return True
         if _PERHAPS.match(line):
-            self._begin(number, shape_of([name.strip() for name in split(line)]))
+            self.begin(number, shape_of([name.strip() for name in split(line)]))
             self.heading = {True: ""}.get(self.shape is None)
             return True
         if _TEXT.match(line) or (self.shape is None and _OTHERS.match(line)):
@@ -290,7 +290,7 @@ class Nsys(Struct):
             spans = [dashes.span() for dashes in _COLUMN.finditer(line)]
             ends = [*(start for start, _ in spans[1:]), max(len(self.heading), spans[-1][1])]
             columns = [self.heading[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)]
-            self._begin(number, shape_of(columns, spans))
+            self.begin(number, shape_of(columns, spans))
             if self.shape is not None:
                 self.heading = None
             return True
@@ -303,7 +303,8 @@ class Nsys(Struct):
             return False  # where numbers hold blanks, words do not tell the columns
         return self.row(self.shape, fields or _WORDS.split(line.strip(" \t"), len(self.shape.spans) - 1))
 
-    def _begin(self, number: int, shape: Shape | None) -> None:
+    def begin(self, number: int, shape: Shape | None) -> None:
+        """Begin a table of nsys's at a line of the log. shape: None if it tells nothing of kernels."""
         self.shape = shape
         if shape is None:
             self.foreign = self.foreign or number
@@ -316,7 +317,7 @@ class Nsys(Struct):
             return False
         row = dict(zip(shape.columns, (cell.strip() for cell in fields), strict=True))
         is_text = shape.spans is not None
-        numbers = self.numbers if is_text else _ENGLISH
+        numbers = (_ENGLISH, self.numbers)[is_text]
         if is_text:
             numbers.look(cell for column, cell in row.items() if column != shape.report.name)
         time = numbers.value(row[shape.time], is_text and shape.is_whole)
@@ -335,7 +336,9 @@ class Nsys(Struct):
         start = numbers.value(row.get(shape.start, ""), is_text)
         start_ns = round((start or 0.0) * shape.start_scale)
         if shape.is_trace:
-            time_ns = -1 if start is None else round(1e9 * time * shape.scale)
+            time_ns = round(1e9 * time * shape.scale)
+            if start is None:
+                time_ns = -1
             rate = numbers.value(row.get(shape.rate, ""), False) or math.nan
             shown = " ".join([name, *(row.get(end, "") for end in _MEMORIES if not is_kernel)])
             size_b = rate * shape.rate_scale * time * shape.scale
@@ -344,7 +347,7 @@ class Nsys(Struct):
                 self._add_gaps()
         if name and is_kernel:
             many = launches if shape.report.is_mean else 1.0
-            part = row.get(STREAM) if self.parts else None
+            part = row.get(when(self.parts, STREAM))
             if self.parts == LAUNCH and start is not None:
                 part = part_of(start_ns, part or None)
             ends_s = (math.nan if end is None else end * shape.scale for end in (least, most))
@@ -370,15 +373,13 @@ class Nsys(Struct):
 
     def add(self, shape: Shape, launched: Timed) -> None:
         """Launches of a kernel in nsys's tables and the time that they took together."""
-        own = self.sums.setdefault(shape.report.report, {})
         key = launched.name, launched.device, launched.part
-        own[key] = launched + own[key] if key in own else launched
+        added(self.sums.setdefault(shape.report.report, {}), key, launched)
 
     def _add_calls(self, name: str, number: int, time_s: float, longest_s: float) -> None:
         if _CALL.fullmatch(name):
             name = VERSION.sub("", name)
-            calls = HostCalls.of_run(name, number, time_s, longest_s)
-            self.calls[name] = calls + self.calls[name] if name in self.calls else calls
+            added(self.calls, name, HostCalls.of_run(name, number, time_s, longest_s))
 
     def add_copies(self, shape: Shape, name: str, number: int, seconds: float) -> None:
         """Copies and memsets in nsys's tables, each of which may tell them all."""
@@ -453,7 +454,9 @@ def table_of(kernels: Sequence[Timed], kind: str, parts_by: str | None = None) -
         least_s=np.array([kernel.least_s for kernel in kernels]),
         most_s=np.array([kernel.most_s for kernel in kernels]),
     )
-    return Table(kind, told_apart(rows) if parts_by == LAUNCH else rows, Columns.of({}, len(kernels)), {})
+    if parts_by == LAUNCH:
+        rows = told_apart(rows)
+    return Table(kind, rows, Columns.of({}, len(kernels)), {})
 
 
 def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str | None = None, *__: object) -> Log:
@@ -474,10 +477,9 @@ def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str |
             columns = tuple(row)
             if columns not in shapes:
                 shapes[columns] = shape_of(columns)
+                nsys.begin(lines, shapes[columns])
             shape = shapes[columns]
-            if shape is None:
-                nsys.foreign = nsys.foreign or lines
-            elif not nsys.row(shape, [phrase("{}", value) for value in row.values()]):
+            if shape is not None and not nsys.row(shape, [phrase("{}", value) for value in row.values()]):
                 skipped += 1
                 example = example or json.dumps(row)[:80]
     if not is_closed:

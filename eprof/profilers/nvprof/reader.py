@@ -18,7 +18,7 @@ from eprof.base.arrays import Array
 from eprof.base.errors import LogError, UnknownLogError
 from eprof.base.gpus import completed, told_in
 from eprof.base.known import only
-from eprof.base.text import counted, pattern, phrase
+from eprof.base.text import counted, pattern, phrase, when
 from eprof.base.threads import ahead, is_memory_scarce
 from eprof.collect.messages import Findings
 from eprof.logs.rows.cells import OLD_RATES, RATES
@@ -345,7 +345,7 @@ class Walk:
         source, store, seen = self.source, self.store, self.seen
         tables = store.tables()
         if not tables:
-            damaged = f" ({source.notes[0]})" if source.notes and not seen.lines else ""
+            damaged = when(not seen.lines, phrase(" ({})", next(iter(source.notes), "")))
             reason = _why_nothing(seen, store, has_columns)
             if reason is not None:
                 raise LogError(f"{source.path}: {reason}{damaged}")
@@ -409,7 +409,7 @@ class Walk:
             if words.strip().endswith(("result:", "calls:")):
                 self._topic = words.strip()
             if _REPLAY in words:
-                self.store.rates = OLD_RATES if words.startswith("Warning: ") else RATES
+                self.store.rates = (RATES, OLD_RATES)[words.startswith("Warning: ")]
             self.seen.messages.hear(self.seen.lines, words)
         elif _CHATTER.fullmatch(line):
             self._name_device(line)

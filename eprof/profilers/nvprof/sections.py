@@ -475,6 +475,11 @@ class TraceSection(ColumnSection):
         self.store.add(self.header.kind, self._sums.take())
 
 
+def _at(fields: list[str], place: int | None) -> str:
+    """The cell of a column that nvprof's summary may not have."""
+    return "" if place is None else fields[place]
+
+
 class UsageSection(Section):
     """`["Type",]"Time(%)","Time","Calls","Avg","Min","Max","Name"`: what ran on the GPU, and the program's API calls.
 
@@ -509,7 +514,7 @@ class UsageSection(Section):
         if time not in SECONDS or fields[self.calls].strip():
             return False
         self.unit = SECONDS[time]
-        self._end_units = [None if place is None else SECONDS.get(fields[place].strip()) for place in self._ends]
+        self._end_units = [SECONDS.get(_at(fields, place).strip()) for place in self._ends]
         return True
 
     def fits(self, fields: list[str]) -> bool:
@@ -529,7 +534,7 @@ class UsageSection(Section):
             kind = _OF_API
         name, calls, time_s = fields[self.name].strip(), int(fields[self.calls]), seconds(fields[self.time], self.unit)
         told = zip(self._ends, self._end_units, strict=True)
-        ends_s = [np.nan if place is None else seconds(fields[place], unit) for place, unit in told]
+        ends_s = [seconds(_at(fields, place), unit) for place, unit in told]
         self.is_in_kernels = kind == _ON_GPU and is_kernel(name)
         self._of_range |= kind.startswith("Range")
         if kind == _OF_API:

@@ -11,6 +11,7 @@ import numpy as np
 
 from eprof.base import resources
 from eprof.base.errors import LogError
+from eprof.base.text import when
 from eprof.base.toml import Document
 from eprof.logs.rows.cells import ABSENT, INVALID, LARGEST, OVERFLOW, UNITS, UNREADABLE, WRONG, as_cell, is_wrong
 from eprof.logs.rows.folding import Cells, Piece, Sums
@@ -68,7 +69,7 @@ def _read(source: Source, path: Path, keep: Container[str] | None, parts: str | 
             ]
             metrics = _Metrics(base, store) if _METRICS in counted else None
             for table in (name for name in _KERNEL_TABLES if name in tables):
-                _kernels(base, table, store, COUNTED if counted else _KIND, metrics)
+                _kernels(base, table, store, (_KIND, COUNTED)[bool(counted)], metrics)
             if not counted:  # counters make kernels run one after another
                 kernels = dict.fromkeys(tables.intersection(_KERNEL_TABLES), "name")
                 store.gaps = nsys_sqlite.gaps_of(base, kernels, tables.intersection(_COPY_TABLES), _MEMORIES)
@@ -145,7 +146,7 @@ def _numbers() -> dict[object, tuple[str, int]]:
     """The number of a metric in nvprof's database -> its name and what its values are, an index into UNITS."""
     document = Document.read(resources.folder("counters") / "nvprof" / "numbers.toml")
     return {
-        number: (name, as_cell(OTHER if unit == "ratio" else unit))
+        number: (name, as_cell({"ratio": OTHER}.get(unit, unit)))
         for unit, metrics in document.data.items()
         for name, numbers in metrics.items()
         for number in numbers
@@ -156,8 +157,8 @@ def _kernels(base: sqlite3.Connection, table: str, store: Store, kind: str, metr
     """Launches in nvprof's database in the order they started; start and end in ns, start 0: the time is not known."""
     named = base.execute("select d.id, s.value from CUPTI_ACTIVITY_KIND_DEVICE d join StringTable s on s._id_ = d.name")
     device_of = {number: f"{name} ({number})" for number, name in named.fetchall()}  # as nvprof prints them
-    stream = "k.streamId" if store.by == LAUNCH else "null"
-    launch = "k.correlationId" if metrics else "0"
+    stream = when(store.by == LAUNCH, "k.streamId") or "null"
+    launch = when(metrics, "k.correlationId") or "0"
     cursor = base.execute(
         f"select s.value, k.deviceId, k.start, k.end, {launch}, {stream} from {table} k "
         "left join StringTable s on s._id_ = k.name order by k.start"

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from eprof.base.arrays import Array, Floats
+from eprof.base.known import added
 from eprof.base.text import pattern, when
 from eprof.logs.rows import folding
 from eprof.logs.rows.cells import REASONS, Rates, no_kernels
@@ -160,7 +161,9 @@ class Store(folding.Store, dict=True):
 
     def part_of(self, text: str) -> int:
         """The number of a part; -1 for an empty cell."""
-        return self.parts.of(text.strip()) if text.strip() else -1
+        if not text.strip():
+            return -1
+        return self.parts.of(text.strip())
 
     def each(self, ask: Callable[[str], Any], dtype: npt.DTypeLike = np.bool_) -> Answers:
         """What a function says of texts: the same for all tables of the log, so that no text is asked about again."""
@@ -184,8 +187,7 @@ class Store(folding.Store, dict=True):
 
     def call(self, calls: HostCalls) -> None:
         """Count in the store calls of a function of CUDA by the program."""
-        before = self.calls.get(calls.name)
-        self.calls[calls.name] = calls + before if before else calls
+        added(self.calls, calls.name, calls)
 
     def count_other(self, name: str, calls: float, time_s: float) -> None:
         """Count in the store something that took time on the GPU but is no kernel, such as a copy."""

@@ -446,12 +446,13 @@ def read(
         for time, of_interval in groupby(run.rows, key=attrgetter("time")):
             rows += _rows(replace(run, rows=list(of_interval), elapsed="", cpu=[]), begin_s, time or None)
             begin_s = seconds(time or "0")
+    table = _table(rows, keep, is_cut)
     totals = [total for row in rows for total in (*row.events.values(), *row.joules.values())]
-    if all(math.isnan(total.value) for total in totals):
+    if np.isnan(table.counters.values).all() or all(math.isnan(total.value) for total in totals):
         raise LogError(f"{source.path}: {_nothing(runs, rows)}")
     commands = {run.command for run in runs} - {None, SYSTEM}
     return source.log(
-        [_table(rows, keep, is_cut)],
+        [table],
         [*source.notes, *_notes(runs, rows, keep)],
         lines=lines.number,
         skipped_lines=lines.others,
@@ -550,7 +551,7 @@ def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) 
 
 
 def _nothing(runs: Sequence[Run], rows: Sequence[_Counted]) -> str:
-    names = [f"`{name}`" for row in rows for name in row.events]
+    names = [f"`{name}`" for row in rows for name, total in row.events.items() if math.isnan(total.value)]
     program = next((row.kernel for row in rows if row.kernel not in (WHOLE_PROGRAM, SYSTEM)), "PROGRAM")
     callgrind = f"`eprof run --profiler callgrind {program}`"
     what = f"{few(list(dict.fromkeys(names)), _EXAMPLES)} could not be counted, as in virtual machines without counters"

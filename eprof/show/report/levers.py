@@ -156,8 +156,8 @@ def _how_to_tell_work(document: schema.Profile) -> str:
     names = [log.path.rpartition("/")[2] for log in document.inputs]
     if len(names) == 2:
         return f"tell work from idle power, if one of the two is of the idle machine: `eprof diff {' '.join(names)}`"
-    count = "perf stat -a -x, -o idle.csv -e duration_time,power/energy-pkg/,cycles,instructions sleep 20"
-    return f"tell work from idle power: `{count}` on the idle machine, then `eprof diff idle.csv {names[0]}`"
+    count = "perf stat -a -o idle.txt -e power/energy-pkg/,cycles,instructions sleep 20"
+    return f"tell work from idle power: `{count}` on the idle machine, then `eprof diff idle.txt {names[0]}`"
 
 
 def _how_to_count(view: View, has_advice: bool) -> str:

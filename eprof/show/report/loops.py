@@ -10,10 +10,9 @@ from eprof.base.text import bracketed, pattern, phrase, when
 from eprof.base.vocabulary import CPU
 from eprof.profile import schema
 from eprof.show.report.change import TENTH, Try
-from eprof.show.report.first_screen import MOSTLY_INTEGER
 from eprof.show.report.view import PAST_L2, View
 from eprof.show.report.waiting import NEAR
-from eprof.show.words.badges import ASSUMED, SIMULATED
+from eprof.show.words.badges import ASSUMED
 from eprof.show.words.numbers import percent, plain, quantity
 
 # Instructions a cycle, of cores that can issue four to eight: what executes fewer mostly waits for memory or branches.
@@ -31,8 +30,6 @@ Counts = Mapping[str, schema.Count]
 _UNKNOWN = schema.Count(value=None, unit="", energy_j=None, marks=[])
 _LITTLE = 0.03  # of what the first function saves: others that save less are not told
 _WAIT = 100 / 64  # instructions that callgrind takes to last as long as a byte from DRAM: 100 cycles for a line of 64 B
-# Instructions for each flop, a vector's once a lane: a[i] = s b[i] + c[i] takes 4 if scalar, 2.5 or less if in vectors.
-_SCALAR = 3.0
 _PYTHON_LINE = pattern(r"\.pyw?:[0-9]+$")
 _CARGO = pattern(r"\btarget/(release|debug)/")  # where Rust's Cargo has programs
 _INTERPRETER = "Python"  # its name in `counters/callgrind/libraries.toml`
@@ -72,24 +69,12 @@ _ONCE = ("retired", "core_active", "integer", "control", "load_store", "misc")
 
 
 def of_loops(view: View) -> str:
-    """What to try by the counts of a CPU's largest function: its loops wait for DRAM, or are not vectorised.
-
-    Of a library that a Python program calls only how much it is given can change.
-    """
-    if not view.nouns.is_of_cpu or not view.kernels:
+    """What to try of a CPU's largest function where it is of a library that a Python program calls: give it less."""
+    kernel = max(view.kernels, key=lambda kernel: view.ranked(kernel).or_zero, default=None)
+    if not view.nouns.is_of_cpu or kernel is None or kernel.callers or not is_of_library(kernel):
         return ""
-    kernel = max(view.kernels, key=lambda kernel: view.ranked(kernel).or_zero)
-    executed, flops = view.instructions(kernel).or_zero, view.flops(kernel).or_zero
-    missed = view.summed(kernel, ("dram_read", "dram"))
-    name = view.label(kernel)
-    if is_of_library(kernel) and not kernel.callers:
-        share = percent(view.ranked(kernel).or_zero / (view.ranked(view.document).value or math.inf))
-        return f"give {name} less to do ({share}): fewer elements, or narrower ones (float32)"
-    if missed.marks & SIMULATED and _WAIT * missed.or_zero > executed:
-        return f"{name} mostly waits for DRAM: work on blocks that stay in the last-level cache"
-    if not flops or not _SCALAR <= executed / flops < MOSTLY_INTEGER or "fp64_scalar" in view.words:
-        return ""
-    return f"{name} takes {plain(executed / flops)} instructions for each flop: vectorise its loops (-O3 -march=native)"
+    share = percent(view.ranked(kernel).or_zero / (view.ranked(view.document).value or math.inf))
+    return f"give {view.label(kernel)} less to do ({share}): fewer elements, or narrower ones (float32)"
 
 
 class Better(NamedTuple):

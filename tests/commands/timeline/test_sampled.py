@@ -163,7 +163,11 @@ def test_percent_is_told_from_shares():
 @pytest.mark.parametrize(
     ("text", "arguments", "said"),
     [
-        (dmon(IDLE).replace("TOTEC", "OTHER"), ["--costs", COSTS], "say so with `eprof timeline --interval 1s`"),
+        (
+            dmon(IDLE).replace("TOTEC", "OTHER"),
+            ["--costs", COSTS],
+            "nothing in the log says how often it read; say so with `eprof timeline ",
+        ),
         ("time_s,gpu_w\n0,1\n1,2\n2,3\n", ["--costs", COSTS], "--costs prices sampled activity"),
         (dmon(IDLE), ["--costs", "nonsense"], "There is no cost table `nonsense`"),
         (dmon(IDLE).replace("GPU 0", "GPU-I 0"), [], "no power over time"),
@@ -299,7 +303,7 @@ def test_metrics_of_prometheus_are_samples_with_times(form, tmp_path):
 
 def test_scrapes_without_times_ask_for_their_interval_and_name_a_line(tmp_path):
     (tmp_path / "log").write_text(re.sub(r"(?m)^\d+\n", "", scrapes("exporter", WORK[:4])))
-    with pytest.raises(LogError, match=r"say so with `eprof timeline --interval 1s` \(DCGM's exporter: 30 s"):
+    with pytest.raises(LogError, match=r"say so with `eprof timeline \S+ --interval 1s` \(DCGM's exporter: 30 s"):
         logs.sampled(str(tmp_path / "log"), [])
     powers, _ = logs.sampled(str(tmp_path / "log"), [], 30.0)
     assert [each.component for each in powers] == ["gpu 0", "gpu 1"] and powers[0].edges[-1] == 120

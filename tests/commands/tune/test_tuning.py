@@ -523,3 +523,12 @@ def test_pairs_begin_at_the_reference_wherever_it_stands_else_at_the_nearest_set
     assert list(begins.loc["b"]) == [500.0, 900.0, 10.0]
     assert len(pairs) == 4 + 3
     assert not ((pairs.core_mhz == pairs.core_mhz_0) & (pairs.memory_mhz == pairs.memory_mhz_0)).any()
+
+
+def test_a_heat_map_of_many_clocks_keeps_those_that_are_spoken_of():
+    cells = {(float(core), 877.0): words.HeatCell("1 J", 0) for core in range(100, 287)}
+    cells[155.0, 877.0] = words.HeatCell("1 J", 0, "*")
+    cells[156.0, 877.0] = words.HeatCell("1 J", 0, is_now=True)
+    shown = words.thinned(cells, 8)
+    assert len(shown) <= 8 and {(155.0, 877.0), (156.0, 877.0)} <= set(shown)
+    assert words.thinned(cells, 187) == cells
