@@ -235,7 +235,7 @@ class Collector(ABC):
 
     @abstractmethod
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """The profiler's measurement `what`; `counters` are its names of what to collect."""
+        """How the measurement `what` is taken, as a command; runs nothing. counters: the profiler's names."""
 
     @abstractmethod
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
@@ -267,7 +267,7 @@ class ProgramAlone(Collector):
     meanwhile: str
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """One run without a profiler."""
+        """The command of one run without a profiler."""
         return Step(what, request.program, f"the program alone, while {self.meanwhile}")
 
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:

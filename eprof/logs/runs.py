@@ -328,9 +328,10 @@ def open_run(path: Path) -> Run:
 
 
 def open_all(paths: Sequence[Path], alone: bool) -> tuple[list[Run], list[str]]:
-    """The run directories that hold something, and a sentence on each that does not. alone: nothing else is read.
+    """The run directories that hold something, and a sentence on each that does not.
 
-    Raises LogError if the only one holds nothing, or none does; CollectError if a `run.json` is damaged.
+    alone: the user gave nothing else to read. Raises LogError if the only one then holds nothing, or none does;
+    CollectError if a `run.json` is damaged.
     """
     opened: list[Run] = []
     errors: list[LogError] = []

@@ -363,6 +363,18 @@ def test_the_house_is_drawn_with_every_room():
         assert f"`{folder.name}/`" in drawing, f"docs/architecture.md does not mention {folder}"
 
 
+def test_every_file_that_the_drawing_names_is_there():
+    drawing = (ROOT / "docs" / "architecture.md").read_text()
+    rows = re.findall(r"^\| `([a-z]+)/` \|([^|]*)\|([^|]*)\|", drawing, re.MULTILINE)
+    assert len(rows) >= 12
+    folders = {path.name for path in [*ROOT.iterdir(), *PACKAGE.rglob("*")] if path.is_dir()}
+    for room, inside, beside in rows:
+        files = {path.stem for path in (PACKAGE / room).rglob("*.*")}
+        for name in re.findall(r"`([a-z_/]+)(?:\.py)?`", inside + beside * (room in WINGS)):
+            named = {part for part in name.split("/") if part}
+            assert named <= files | folders | {"repr"}, f"docs/architecture.md names {name}: not in eprof/{room}"
+
+
 def test_importing_eprof_is_light():
     code = "import sys, eprof, eprof.cli; print([m for m in ('pandas','numpy','pyarrow','rich','jinja2') if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)

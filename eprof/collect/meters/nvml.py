@@ -175,7 +175,7 @@ class SampledBoard:
         return self._shares.get(name)
 
     def _take(self) -> None:
-        """Sample the board, and ask what happened since the sample before."""
+        """Sample the board; keep the share of the time since the last sample in which each unit was busy, 0 to 1."""
         nvml = self._nvml
         self._before, self._now = self._now, self._before
         if _try(nvml, nvml.nvmlGpmSampleGet, self._handle, self._now) is None:
@@ -247,7 +247,7 @@ def board(bus: str) -> tuple[Source | None, str]:
 
 
 def _try(nvml: Any, call: Any, *arguments: Any) -> Any:
-    """What the library answers; None where it does not, which keeps nobody from asking it for more."""
+    """What the library answers; None on any of its errors, after which other calls go on."""
     try:
         return call(*arguments)
     except nvml.NVMLError:

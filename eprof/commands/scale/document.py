@@ -129,7 +129,7 @@ def _document(kind: str, title: str, rows: Sequence[Row], asked: Asked) -> Scale
 
 
 def _run(case: Case, point: Point, is_alone: bool = False) -> Run:
-    """A run as it is modelled in the document. is_alone: without anything that several processors need."""
+    """A point of the model as a `Run`. is_alone: of the same problem on one processor."""
     processors, time_s, energy_j = point.processors, point.time_s, point.energy_j
     if is_alone:
         processors, time_s, energy_j = 1, point.base_s, point.base_j

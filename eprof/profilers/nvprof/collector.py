@@ -51,7 +51,7 @@ class Nvprof(GpuCollector):
         return Offer(device, frozenset(names)) if names else None
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """Run nvprof: a GPU trace for time, the bare program for energy, a summary of replayed kernels for counters."""
+        """Its command: nvprof's GPU trace for time, the bare program for energy, a summary of replayed kernels else."""
         if what == ENERGY:
             return Step(what, request.program, "the program alone, while the meter is read")
         log = place.log(what, "-%p.csv")

@@ -306,7 +306,7 @@ _ByBoth = tuple[schema.Kernel, float, float]
 
 
 def metered_sentences(view: View) -> Iterator[str]:
-    """How metered energy was split, in sentences; None where no meter was used."""
+    """Sentences on how metered joules were split over kernels, by counts or by time alone; none without a meter."""
     if view.to_meter is None:
         return
     to_meter = view.to_meter
