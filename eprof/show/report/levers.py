@@ -36,6 +36,7 @@ from eprof.show.report.loops import (
     is_of_library,
     of_loops,
     of_retiring,
+    seems_to_wait,
     without_interpreter,
 )
 from eprof.show.report.products import cheaper_kernels, cycles_on_tensor_cores, issued_for, least_bytes
@@ -52,6 +53,7 @@ _MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
 _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on much of these follows from them
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it.
 _OF_A_DIVISION = (5, 8)
+_COUNT_STALLS = "perf stat -e cycles,instructions,stalled-cycles-backend,stalled-cycles-frontend"
 _NEARLY_ALL = 0.9  # of short launches: a start that may take so much of them ends nothing
 _NARROWED = 0.5  # of the bytes are left where types are half as wide
 _PASSES = pattern(r"(?i)(?:layer|rms|group|batch|instance|l2)_?norm|normali[sz]|soft_?max")
@@ -170,6 +172,8 @@ def _how_to_count(view: View, has_advice: bool) -> str:
             more = " and ".join(f"`likwid-perfctr -g {group}`" for group in groups)
         if (view.above.value or math.inf) < LITTLE * _everything(view)[0]:
             return "nothing here, where hardly anything worked; `eprof run PROGRAM` counts a program at work"
+        if why := seems_to_wait(view):
+            return f"count cycles and stalls, for cores seem to wait ({why}): `{_COUNT_STALLS} {_program(view)}`"
         is_said = has_advice and not (formats <= {"likwid", "perf"} and lacks_most(view))
         return when(not is_said, f"count the rest: {more}")
     if view.nouns.is_of_cpu:
