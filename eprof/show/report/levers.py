@@ -189,11 +189,18 @@ def _how_to_count(view: View, has_advice: bool) -> str:
     complete = [log for log in view.document.inputs if log.format in signs_of(log.format.partition("-")[0]).complete]
     launches = sum(kernel.launches for kernel in view.kernels)
     of_which = ""
+    is_nvprof = command.startswith("nvprof")
     if complete or launches > _MANY_LAUNCHES:
         command, bracket, which = "eprof run", "", ""  # which knows the fewest counters that price all
     if launches > _MANY_LAUNCHES:
+        most = max(view.kernels, key=lambda kernel: (timed_j(kernel), kernel.launches))
         of_which = f" in what takes most (all {launches:,} launches would be replayed several times)"
-        command += phrase(" -k regex:{}", _plain_name(max(view.kernels, key=timed_j).name))
+        command += phrase(" -k regex:{}", _plain_name(most.name))
+        if most.launches > _MANY_LAUNCHES:
+            of_which = f" in a few of {most.launches:,} launches"
+            command += " --launch-count 100"
+            if is_nvprof:  # it counts launches by their number alone
+                command = f'nvprof --kernels "::{_plain_name(most.name)}:1" --metrics all --csv --log-file counts.csv'
     return f"count{rest}{of_which} with `{command} {_program(view)}`{bracket}{which}"
 
 
