@@ -14,11 +14,12 @@ from msgspec.structs import replace
 
 from eprof.base.boards import data_sheet, example
 from eprof.base.gpus import capability_of_label
-from eprof.base.known import growth, only
-from eprof.base.labels import library_of
+from eprof.base.known import gathered, growth, only
+from eprof.base.labels import library_of, remedy_of
 from eprof.base.text import bracketed, by_sign, counted, pattern, phrase, when
 from eprof.base.vocabulary import COUNTS, DATA, RANDOM, TENSOR_FLOPS
 from eprof.energy.bounds import is_plain_product
+from eprof.logs.rows.log import HARDLY_WORKED
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of
@@ -36,6 +37,7 @@ from eprof.show.report.loops import (
     is_of_library,
     of_loops,
     of_retiring,
+    seems_to_wait,
     without_interpreter,
 )
 from eprof.show.report.products import cheaper_kernels, cycles_on_tensor_cores, issued_for, least_bytes
@@ -52,6 +54,8 @@ _MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
 _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on much of these follows from them
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it.
 _OF_A_DIVISION = (5, 8)
+_NOTHING = "nothing here, where hardly anything worked"
+_COUNT_STALLS = "perf stat -e cycles,instructions,stalled-cycles-backend,stalled-cycles-frontend"
 _NEARLY_ALL = 0.9  # of short launches: a start that may take so much of them ends nothing
 _NARROWED = 0.5  # of the bytes are left where types are half as wide
 _PASSES = pattern(r"(?i)(?:layer|rms|group|batch|instance|l2)_?norm|normali[sz]|soft_?max")
@@ -156,8 +160,16 @@ def _how_to_tell_work(document: schema.Profile) -> str:
     names = [log.path.rpartition("/")[2] for log in document.inputs]
     if len(names) == 2:
         return f"tell work from idle power, if one of the two is of the idle machine: `eprof diff {' '.join(names)}`"
-    count = "perf stat -a -o idle.txt -e power/energy-pkg/,cycles,instructions sleep 20"
+    count = "perf stat -a -o {} -e power/energy-pkg/,cycles,instructions {}"
+    if _is_idle(document):
+        count = count.format("work.txt", "PROGRAM")
+        return f"{_NOTHING}; tell work from idle power: `{count}`, then `eprof diff {names[0]} work.txt`"
+    count = count.format("idle.txt", "sleep 20")
     return f"tell work from idle power: `{count}` on the idle machine, then `eprof diff idle.txt {names[0]}`"
+
+
+def _is_idle(document: schema.Profile) -> bool:
+    return any(HARDLY_WORKED in note for note in document.warnings)
 
 
 def _how_to_count(view: View, has_advice: bool) -> str:
@@ -168,8 +180,10 @@ def _how_to_count(view: View, has_advice: bool) -> str:
         more = "`eprof run PROGRAM` (all that this CPU counts, and its joules)"
         if formats == {"likwid"} and (groups := _groups_of_likwid(view)):
             more = " and ".join(f"`likwid-perfctr -g {group}`" for group in groups)
-        if (view.above.value or math.inf) < LITTLE * _everything(view)[0]:
-            return "nothing here, where hardly anything worked; `eprof run PROGRAM` counts a program at work"
+        if (view.above.value or math.inf) < LITTLE * _everything(view)[0] or _is_idle(view.document) and not has_advice:
+            return f"{_NOTHING}; `eprof run PROGRAM` counts a program at work"
+        if why := seems_to_wait(view):
+            return f"count cycles and stalls, for cores seem to wait ({why}): `{_COUNT_STALLS} {_program(view)}`"
         is_said = has_advice and not (formats <= {"likwid", "perf"} and lacks_most(view))
         return when(not is_said, f"count the rest: {more}")
     if view.nouns.is_of_cpu:
@@ -234,6 +248,7 @@ def _levers(view: View) -> Iterator[Try]:
         ends = (saved * (not change.is_most), saved)
         yield Try(change.act, saved, ends, change.beside)
     yield from _longer_launches(view)
+    yield from _spared_kernels(view)
     if view.above.value is None or counted_alone(view):
         return
     yield from _other_clocks(view)
@@ -275,6 +290,18 @@ def _longer_launches(view: View) -> Iterator[Try]:
         why = f"if each start takes {quantity(start_s, 's')}, as a whole {view.nouns.launch} of {name} does"
         change = replace(change, most=most, why=why)
     yield change
+
+
+def _spared_kernels(view: View) -> Iterator[Try]:
+    """Kernels that need not run, as their names tell; at most, for what spares them may make others slower."""
+    spared = gathered((remedy_of(kernel.name, "spared_kernel"), kernel) for kernel in view.kernels)
+    for how, kernels in spared.items():
+        most, *rest = sorted(kernels, key=lambda kernel: -view.ranked(kernel).or_zero)
+        saved, names = sum(view.ranked(kernel).or_zero for kernel in kernels), view.label(most)
+        names += phrase(" and {}", when(rest, counted(len(rest), f"more {view.nouns.kernel}")))
+        if how:
+            act = how.format(f"{sum(kernel.launches for kernel in kernels):,}", names)
+            yield Try(act, saved, (0.0, saved))
 
 
 # --------------------------------------------------------------------------------------------------- clocks
