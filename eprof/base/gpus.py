@@ -14,7 +14,7 @@ _VARIANT = pattern(r"([ -]\d+ ?gb|[ -](max-q|with max-q design|laptop gpu|hbm\w*
 _TOLD = pattern(rb"[:=] *[\"']?((?:NVIDIA|GeForce|Tesla|Quadro|TITAN|RTX)(?: [\w-]{1,24}){1,7})")
 _CAPABILITY = pattern(rb"(?i)(?:compute capability|capability major/minor version number) *[:=] *(\d{1,2}\.\d)\b")
 _INDEX = pattern(r"(?<!\s)\s*\(\d+\)\s*$")
-_MAKERS = pattern(r"^(nvidia |amd instinct )+")
+_MAKERS = pattern(r"^(nvidia[ -]|amd[ -]instinct[ -])+")
 UNNAMED = "GPU without name"  # what a trace's devices are labelled where it does not name them
 _LABEL = pattern(r"ncu device \d+ \(CC (\d+\.\d+)\)")
 

@@ -13,7 +13,7 @@ import eprof
 from eprof import costs
 from eprof.base.errors import MeterError
 from eprof.cli import main
-from eprof.collect.meters import meter, rapl
+from eprof.collect.meters import meter, rapl, sensors
 from eprof.commands.fit.programs import from_profiles
 
 PJ = {"fp64": 55.0, "fp32": 26.0, "dram": 140.0}
@@ -137,7 +137,7 @@ def test_eprof_run_reads_rapl_beside_callgrind_and_the_run_is_a_row_of_a_fit(tmp
         asked.append(host)
         return meter.Meter(Steady([package], []), window_s=0.3), []
 
-    monkeypatch.setattr(meter, "find", find)
+    monkeypatch.setattr(sensors, "meter", find)
     program = tmp_path / "adds"
     subprocess.run(["gcc", "-O1", "-x", "c", "-", "-o", str(program)], input=PROGRAM, text=True, check=True)
     home = tmp_path / "run.eprof"
