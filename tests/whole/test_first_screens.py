@@ -202,7 +202,9 @@ def test_divisions_in_fp64_are_known_by_their_special_functions(screens):
     path = SHARED / "ncu" / "v100-miniweather-baseline.ncu-rep"
     text = what_to_try(View(document(api.load(path, cache=False).energy()))).text
     # 1.278 G less 83.88 M conversions / 2, and 593.5 M less 604.0 M / 2: the other kernels divide indices alone.
-    assert text.startswith("call fewer special functions in FP64 code (1.53\u202fG, most in compute_tendencies_x_279_gpu")
+    assert text.startswith(
+        "call fewer special functions in FP64 code (1.53\u202fG, most in compute_tendencies_x_279_gpu"
+    )
     # Its own after-version takes 261 mJ less of FP64 for 1.016 of the 1.236 G of that kernel: 5 to 8 instructions each.
     assert re.search(r"saves 258 to 413\smJ .* of FP64 instructions alone, if they are divisions", text), text
 
