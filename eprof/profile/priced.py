@@ -298,13 +298,13 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
             )
         devices = [counted.device for counted in self.profile.counted]
         known = [(device.capability,) if device.capability else capabilities_of(device.label) for device in devices]
-        ways = "perf stat -e duration_time, or LIKWID"
+        ways, bound = "perf stat -e duration_time, or LIKWID", ""  # whose logs may tell the longest time
         if not self.profile.is_of_cpu:
+            bound = when(self.split is not None, ", and nothing bounds the total")
             ways = advice.commands(advice.TIMES, chain.from_iterable(known))
         whose = f"{unknown} of {rows.n_kernels} {kernels} is not known, nor is their"
         if rows.n_kernels == 1:
             whose = f"the {self.counts.nouns.kernel} is not known, nor is its"
-        bound = when(self.split is not None, ", and nothing bounds the total")
         return f"The time of {whose} constant energy{bound}; give times along with the log ({ways}), or --time."
 
     def _time_in_part(self) -> list[str]:

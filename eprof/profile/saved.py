@@ -65,8 +65,9 @@ def _check(profile: schema.Profile) -> None:
     numbers += [profile.time_s, *(kernel.time_s for kernel in profile.kernels)]
     numbers += [costs.constant_power_w for costs in profile.prices]
     if profile.gaps:
-        *gaps, during, short_gaps, short_s, before_s, copies = astuple(profile.gaps)
-        numbers += [*gaps, short_gaps, short_s, before_s, *(each.time_s for each in (*during, *copies))]
+        told = astuple(profile.gaps)
+        numbers += [each.time_s for several in told if isinstance(several, list) for each in several]
+        numbers += [number for number in told if not isinstance(number, list)]
     if profile.ranks:
         numbers += [profile.ranks.number - 1, profile.ranks.time_s.max]
     wrong = [number for number in numbers if number is not None and not (0 <= number < _MOST and math.isfinite(number))]

@@ -168,7 +168,11 @@ def test_instructions_save_cycles_unless_these_wait_or_are_full_of_flops(eprof_c
 def test_one_program_is_named_with_what_is_its_own(eprof_command, tmp_path):
     tried(eprof_command, tmp_path, {"cycles": 10, "instructions": 20}, "target/release/small")
     said = tried(eprof_command, tmp_path, {"cycles": 30, "instructions": 120}, "target/release/large")
-    assert said.startswith("execute fewer instructions (75 % in target/release/large; 4.00 a cycle; -C opt-level=3 ")
+    assert said.startswith(
+        "execute fewer instructions (86 % in target/release/large; 4.00 a cycle; -C target-cpu=native;"
+    )
+    debug = tried(eprof_command, tmp_path, {"cycles": 300, "instructions": 1200}, "target/debug/large")
+    assert "(90 % in target/debug/large; 4.00 a cycle; --release;" in debug
 
 
 @pytest.mark.parametrize(
@@ -297,6 +301,19 @@ def test_instructions_that_an_arm_executed_speculatively_are_an_estimate_beside_
     )
     assert "100 % instructions and assumed core cycles" in named and "803 M instructions" in named
     assert named.partition("-v:")[0] == said.partition("-v:")[0], "names that only Arm's have tell it"
+    assert "Try count cycles and stalls, for cores seem to wait (0.257 instructions for each assumed cycle;" in said
+    log.write_text(log.read_text().replace("803,044", "3,803,044"))
+    assert "Try execute fewer instructions" in " ".join(eprof_command("report", log).stdout.split())
+
+
+def test_fp32_vectors_have_no_price_so_that_half_of_fp64s_goes_at_most(eprof_command, tmp_path):
+    wide = {"cycles": 80, "instructions": 140, "fp_arith_inst_retired.512b_packed_double": 300}
+    narrower = [f"fp_arith_inst_retired.{bits}_double" for bits in ("scalar", "128b_packed", "256b_packed")]
+    said = tried(eprof_command, tmp_path, wide | dict.fromkeys(narrower, 0))
+    low, high, whole = map(float, re.search(r"saves ([\d.]+) to (\d+) J \(.* of (\d+) J\)", said).groups())
+    assert (
+        high > 2 * low and high == pytest.approx(whole / 2, abs=1) and "costs what one of FP64 does (assumed)" in said
+    )
 
 
 def test_what_was_counted_and_not_used_is_not_called_uncounted(eprof_command, tmp_path):
@@ -311,6 +328,7 @@ def test_a_run_without_a_time_took_no_longer_than_its_counters_of_all_cpus(eprof
     (tmp_path / "nodes.csv").write_text("\n".join(rows) + "\n")
     said = " ".join(eprof_command("report", "nodes.csv").stdout.split())
     assert "system wide" in said and "The run took at most 12.1 s, as long as its counters counted." in said
+    assert "nothing bounds" not in said
 
 
 def test_a_machine_that_hardly_works_has_nothing_to_change_and_its_power_is_assumed(eprof_command, tmp_path):

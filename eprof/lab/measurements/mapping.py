@@ -233,7 +233,8 @@ def suggestion(frame: pd.DataFrame) -> str:
     # One of both is enough, and joules need no other time than that of their row.
     if "?" in (said.get("power_w"), said.get("energy_j")):
         said.pop("energy_j" if said.get("energy_j") == "?" else "power_w")
-    if "?" in (said.get("power_w"), said.get("energy_j")):
+    lacks_time = all(said.get(time, "?") == "?" for time in TIMES)
+    if "?" in (said.get("power_w"), said.get("energy_j")) or (lacks_time and "energy_j" not in said):
         return ""
     columns = ", ".join(f"{key}={column}" for key, column in said.items())
     return (

@@ -23,7 +23,7 @@ from msgspec import Struct, field
 
 from eprof import profilers
 from eprof.base.arrays import Array, Columns, alike, numbered
-from eprof.base.gpus import UNNAMED, normal_label, unnumbered
+from eprof.base.gpus import UNNAMED, capability_of_label, normal_label, unnumbered
 from eprof.base.known import either, gathered, mapped, only
 from eprof.base.marks import Mark
 from eprof.base.text import counted, cut, few, pattern, phrase, when
@@ -327,7 +327,8 @@ def _place(
         all_devices = [kernels.device(named.device)]
         if not named.by_user:
             name = unnumbered(named.device)
-            warnings.append(f"no table names the GPU in full; it is taken to be {name}, by what the logs say beside it")
+            told = phrase("of compute capability {}", capability_of_label(name)) or name
+            warnings.append(f"no table names the GPU; by what the logs say beside them it is {told}")
     # Where a rank has one GPU, its rows without a device are of it.
     of_rank: dict[str, list[str]] = {}
     for table in tables:

@@ -30,7 +30,7 @@ from eprof.profilers.ncu import derived
 from eprof.profilers.ncu.headers import SUMMARY
 from eprof.profilers.ncu.signs import SLOWED
 
-CSV = "ncu --csv --page raw --print-units base --log-file FILE.csv PROGRAM"
+CSV = "ncu --set full --csv --page raw --print-units base --log-file FILE.csv PROGRAM"
 IMPORT = "ncu --import FILE.ncu-rep --csv --page raw --print-units base > out.csv"
 IMPORTED = f"the report as a CSV: `{IMPORT}`"
 _LINE = pattern(r"\s*==(PROF|WARNING|ERROR|INFO)== ?(.*)")

@@ -36,6 +36,7 @@ from eprof.show.report.loops import (
     is_of_library,
     of_loops,
     of_retiring,
+    seems_to_wait,
     without_interpreter,
 )
 from eprof.show.report.products import cheaper_kernels, cycles_on_tensor_cores, issued_for, least_bytes
@@ -53,6 +54,7 @@ _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on mu
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it.
 _OF_A_DIVISION = (5, 8)
 _DIVIDING = ("special", "conversion", "fp64_mul")
+_COUNT_STALLS = "perf stat -e cycles,instructions,stalled-cycles-backend,stalled-cycles-frontend"
 _NEARLY_ALL = 0.9  # of short launches: a start that may take so much of them ends nothing
 _NARROWED = 0.5  # of the bytes are left where types are half as wide
 _PASSES = pattern(r"(?i)(?:layer|rms|group|batch|instance|l2)_?norm|normali[sz]|soft_?max")
@@ -171,6 +173,8 @@ def _how_to_count(view: View, has_advice: bool) -> str:
             more = " and ".join(f"`likwid-perfctr -g {group}`" for group in groups)
         if (view.above.value or math.inf) < LITTLE * _everything(view)[0]:
             return "nothing here, where hardly anything worked; `eprof run PROGRAM` counts a program at work"
+        if why := seems_to_wait(view):
+            return f"count cycles and stalls, for cores seem to wait ({why}): `{_COUNT_STALLS} {_program(view)}`"
         is_said = has_advice and not (formats <= {"likwid", "perf"} and lacks_most(view))
         return when(not is_said, f"count the rest: {more}")
     if view.nouns.is_of_cpu:
@@ -186,11 +190,18 @@ def _how_to_count(view: View, has_advice: bool) -> str:
     complete = [log for log in view.document.inputs if log.format in signs_of(log.format.partition("-")[0]).complete]
     launches = sum(kernel.launches for kernel in view.kernels)
     of_which = ""
+    is_nvprof = command.startswith("nvprof")
     if complete or launches > _MANY_LAUNCHES:
         command, bracket, which = "eprof run", "", ""  # which knows the fewest counters that price all
     if launches > _MANY_LAUNCHES:
+        most = max(view.kernels, key=lambda kernel: (timed_j(kernel), kernel.launches))
         of_which = f" in what takes most (all {launches:,} launches would be replayed several times)"
-        command += phrase(" -k regex:{}", _plain_name(max(view.kernels, key=timed_j).name))
+        command += phrase(" -k regex:{}", _plain_name(most.name))
+        if most.launches > _MANY_LAUNCHES:
+            of_which = f" in a few of {most.launches:,} launches"
+            command += " --launch-count 100"
+            if is_nvprof:  # it counts launches by their number alone
+                command = f'nvprof --kernels "::{_plain_name(most.name)}:1" --metrics all --csv --log-file counts.csv'
     return f"count{rest}{of_which} with `{command} {_program(view)}`{bracket}{which}"
 
 

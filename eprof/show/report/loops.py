@@ -18,6 +18,7 @@ from eprof.show.words.numbers import percent, plain, quantity
 # Instructions a cycle, of cores that can issue four to eight: what executes fewer mostly waits for memory or branches.
 _WAITING = 1.5
 _STALLED = 1 / 3  # of cycles: where more issue nothing, those that issue something lose slots as well (assumed)
+_SEEMS_TO_WAIT = 0.5  # instructions for each cycle that a time was taken for (assumed)
 _RETIRES, _HELD = 0.5, 0.2  # of a core's slots: instructions are what it mostly does; worth naming what holds it back
 _HOLDS = {
     "backend_bound": "let {} wait less for data, or for busy units (backend bound {}; blocks that stay in the caches)",
@@ -31,7 +32,7 @@ _UNKNOWN = schema.Count(value=None, unit="", energy_j=None, marks=[])
 _LITTLE = 0.03  # of what the first function saves: others that save less are not told
 _WAIT = 100 / 64  # instructions that callgrind takes to last as long as a byte from DRAM: 100 cycles for a line of 64 B
 _PYTHON_LINE = pattern(r"\.pyw?:[0-9]+$")
-_CARGO = pattern(r"\btarget/(release|debug)/")  # where Rust's Cargo has programs
+_CARGO = pattern(r"\btarget/(release|debug)/")  # where Rust's Cargo has programs; its releases are optimised
 _INTERPRETER = "Python"  # its name in `counters/callgrind/libraries.toml`
 _VECTOR_BITS = 256
 _NARROW_BITS = 128
@@ -141,15 +142,26 @@ def of_retiring(view: View) -> tuple[str, float, float]:
     """
     if view.amount(view.document, "core_active").marks & ASSUMED:
         own = [kernel for kernel in view.kernels if not kernel.callers]
-        return "", 0.0, sum((1 - view.waits(kernel.counts)) * _cycles_j(kernel) for kernel in own)
+        working_j = sum((1 - view.waits(kernel.counts)) * _cycles_j(kernel) for kernel in own)
+        return "", 0.0, working_j * (not seems_to_wait(view))
     busy = [kernel for kernel in view.kernels if _working(view, kernel) >= _RETIRES]
     joules = sum(_working(view, kernel) * _cycles_j(kernel) for kernel in busy)
     if not joules or view.amount(view.document, "core_active").lower:
         return "", joules, joules
-    first = max(busy, key=_cycles_j)
-    share = _cycles_j(first) / (sum(map(_cycles_j, view.kernels)) or math.inf)
+    executed = [_number(kernel.counts, "retired") for kernel in view.kernels]
+    first = max(busy, key=lambda kernel: _number(kernel.counts, "retired"))
+    share = _number(first.counts, "retired") / sum(executed)
     where = when(len(view.kernels) > 1, f"{percent(share)} in {view.label(first)}; ")
     return f"{where}{plain(_a_cycle([first]))} a cycle", joules, joules
+
+
+def seems_to_wait(view: View) -> str:
+    """Why cores seem to wait whose cycles and stalls nobody counted or simulated; empty where they do not."""
+    cycles, per_cycle = view.amount(view.document, "core_active"), _a_cycle(view.kernels)
+    is_told = not cycles.marks & ASSUMED or any(view.waits(kernel.counts) for kernel in view.kernels)
+    if is_told or not 0 < per_cycle < _SEEMS_TO_WAIT:
+        return ""
+    return f"{plain(per_cycle)} instructions for each assumed cycle; fewer than {_SEEMS_TO_WAIT:g} are taken for waits"
 
 
 def fewer_cycles(view: View) -> Iterator[Try]:
@@ -245,7 +257,9 @@ def _at_the_peak(view: View, kernels: Sequence[schema.Kernel], first: schema.Ker
     if _operations(first.counts, "fp32") > _operations(first.counts, "fp64"):
         return Try(f"do fewer flops ({told})", TENTH * joules, each="fewer")
     act = f"use FP32 for FP64, if accurate enough, or do fewer flops ({told})"
-    return Try(act, joules / 2, beside=", in half the cycles")
+    ends = joules / 2, (joules + sum(view.groups_of(kernel)["fp64"].or_zero for kernel in kernels)) / 2
+    beside = ", the most where a vector of FP32 costs what one of FP64 does (assumed), in half the cycles"
+    return Try(act, sum(ends) / 2, ends, beside)
 
 
 def _waits(view: View, kernels: Sequence[schema.Kernel], joules: float) -> Try:
@@ -299,8 +313,8 @@ def flags(view: View) -> str:
     narrow = sum(_number(each, "fp64_narrow") for each in counts)
     if narrow < _MOSTLY_NARROW * sum(_operations(each, "fp64") for each in counts):
         return ""
-    is_rust = any(_CARGO.search(kernel.name) for kernel in view.kernels)
-    return when(is_rust, "-C opt-level=3 -C target-cpu=native") or "-O3 -march=native"
+    built = {cargo[1] for kernel in view.kernels if (cargo := _CARGO.search(kernel.name))}
+    return when("debug" in built, "--release") or when(built, "-C target-cpu=native") or "-O3 -march=native"
 
 
 def is_interpreted(kernel: schema.Kernel) -> bool:

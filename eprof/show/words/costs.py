@@ -8,6 +8,7 @@ from typing import Protocol
 from msgspec import UnsetType
 
 from eprof.base.clocks import label
+from eprof.base.gpus import capability_of_label
 from eprof.base.nouns import nouns_of
 from eprof.base.text import bracketed, phrase, when
 from eprof.profile import schema
@@ -112,13 +113,16 @@ class Device(Protocol):
 
 
 def name_of(device: Device) -> str:
-    """What a device is called; "GPU not named" where no log names it."""
-    return device.name or f"{nouns_of(device.processor).processor} not named"
+    """What a device is called; "GPU not named" where no log names it, with the capability that is all ncu tells."""
+    told = capability_of_label(device.name or "")
+    if told is not None or not device.name:
+        return f"{nouns_of(device.processor).processor} not named{phrase(' (CC {})', told)}"
+    return device.name
 
 
 def with_capability(device: Device) -> str:
     """What a device is called, with its compute capability, or microarchitecture, where that is known."""
-    if not device.capability:
+    if not device.capability or capability_of_label(device.name or ""):
         return name_of(device)
     kind = nouns_of(device.processor).capability.removeprefix("compute ")
     return f"{name_of(device)} ({kind} {device.capability})"
