@@ -337,6 +337,18 @@ def test_a_machine_that_hardly_works_has_nothing_to_change_and_its_power_is_assu
     assert "Its 97.1 W are assumed: whole sockets draw 14 to 176 W." in said
 
 
+def test_an_idle_machines_log_is_to_be_compared_with_work(eprof_command, tmp_path):
+    rows = ["  464.30 Joules power/energy-pkg/", "  16,000.00 msec cpu-clock # 32.000 CPUs utilized"]
+    said = of_perf(eprof_command, tmp_path, *rows, "  769,000,000 cycles", "  263,000,000 instructions")
+    assert "the CPUs hardly worked (48 MHz each, idle time and all): most joules are idle." in said.replace(
+        "The", "the"
+    )
+    assert "Try nothing here, where hardly anything worked;" in said and "`eprof diff stat.txt work.txt`" in said
+    assert "idle.txt" not in said
+    busy = of_perf(eprof_command, tmp_path, *rows, "  16,000,000,000 cycles", "  9,000,000,000 instructions")
+    assert "hardly" not in busy and "`eprof diff idle.txt stat.txt`" in busy
+
+
 def test_what_only_the_kernel_counted_was_asked_for_alone(eprof_command, tmp_path):
     (tmp_path / "stat.csv").write_text("9972,,page-faults,203129220,100.00,,\n32,,cs,203129220,100.00,,\n")
     said = eprof_command("report", "stat.csv").stderr

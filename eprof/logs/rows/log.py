@@ -40,6 +40,7 @@ LAUNCH = "launch"
 # How rows are told apart by what a profiler counted in each stretch of time; a part is named by its end in s.
 INTERVAL = "interval"
 UNKNOWN = -1  # a start
+HARDLY_WORKED = "the CPUs hardly worked"  # in such a note, of a log that is as good as one of an idle machine
 ON_TOTALS = "Totals: "  # begins a note of a reader that bears on all numbers, and so is for the first screen
 
 

@@ -27,6 +27,7 @@ from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_note
 from eprof.logs.rows.log import (
     CORES,
     COUNT,
+    HARDLY_WORKED,
     INTERVAL,
     JOULE,
     ON_TOTALS,
@@ -325,10 +326,12 @@ BYTES = {"B": 1, "Bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _DOMAINS = {"pkg": "packages", "psys": "the whole platform", "cores": "processor cores", "gpu": "the graphics unit"}
 _ENERGY = pattern(r"power/energy-([^/]*)/*")
 _EXAMPLES = 3
+_CYCLES = ("cycles", "cpu-cycles", "cpu_clk_unhalted.thread")
 _INSTRUCTIONS = ("instructions", "inst_retired.any", "ex_ret_instr")
 # Of a socket or a node, where every unit counts; behind it stands how many CPUs the row is of.
 _SOCKET = pattern(r"((?:socket|node)?[SN][0-9]+)(?:[^\w-][0-9]*)*")
 _PLACE = pattern(r"CPU[0-9]|[SND][0-9]|(?:cpu|core|socket|die|node)[0-9]")
+_IDLE_HZ = 2e8  # a CPU's cycles in each second, idle or not: fewer are a tenth of the time or less, at 2 GHz (assumed)
 _OF_ALL = 1e-4  # a clock this near to a whole number of CPUs runs on all of them
 _ALL, _RAN_OVER = 100.0, -1.0  # shares of the time, and what stands there where a counter ran over
 
@@ -575,6 +578,10 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
     ran_ns = [float(row.runtime_ns) for row in cells if row.runtime_ns and row.running == _WHOLE]
     if ran_ns and all(row.kernel == SYSTEM and math.isnan(row.time_s) for row in rows):
         yield f"{ON_TOTALS}the run took at most {min(ran_ns) / 1e9:.3g} s, as long as its counters counted"
+    clock_s = sum(run.number(row.value) for run in runs for row in run.of(CPU_CLOCK)) / 1e3
+    mean_hz = sum(total.value for name, total, _ in events if name in _CYCLES) / (clock_s or math.nan)
+    if 0 < mean_hz < _IDLE_HZ and all(row.kernel == SYSTEM for row in rows):
+        yield f"{ON_TOTALS}{HARDLY_WORKED} ({mean_hz / 1e6:.0f} MHz each, idle time and all): most joules are idle"
     scaled = [name for name, total, _ in events if 0 < total.running < _ALL]
     lost = [name for name, total, _ in events if math.isnan(total.value)]
     lacking = [name for name, total, row in events if row.lacks(total) and name not in lost]

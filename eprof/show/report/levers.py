@@ -19,6 +19,7 @@ from eprof.base.labels import library_of
 from eprof.base.text import bracketed, by_sign, counted, pattern, phrase, when
 from eprof.base.vocabulary import COUNTS, DATA, RANDOM, TENSOR_FLOPS
 from eprof.energy.bounds import is_plain_product
+from eprof.logs.rows.log import HARDLY_WORKED
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of
@@ -53,7 +54,7 @@ _MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
 _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on much of these follows from them
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it.
 _OF_A_DIVISION = (5, 8)
-_DIVIDING = ("special", "conversion", "fp64_mul")
+_NOTHING = "nothing here, where hardly anything worked"
 _COUNT_STALLS = "perf stat -e cycles,instructions,stalled-cycles-backend,stalled-cycles-frontend"
 _NEARLY_ALL = 0.9  # of short launches: a start that may take so much of them ends nothing
 _NARROWED = 0.5  # of the bytes are left where types are half as wide
@@ -159,8 +160,16 @@ def _how_to_tell_work(document: schema.Profile) -> str:
     names = [log.path.rpartition("/")[2] for log in document.inputs]
     if len(names) == 2:
         return f"tell work from idle power, if one of the two is of the idle machine: `eprof diff {' '.join(names)}`"
-    count = "perf stat -a -o idle.txt -e power/energy-pkg/,cycles,instructions sleep 20"
+    count = "perf stat -a -o {} -e power/energy-pkg/,cycles,instructions {}"
+    if _is_idle(document):
+        count = count.format("work.txt", "PROGRAM")
+        return f"{_NOTHING}; tell work from idle power: `{count}`, then `eprof diff {names[0]} work.txt`"
+    count = count.format("idle.txt", "sleep 20")
     return f"tell work from idle power: `{count}` on the idle machine, then `eprof diff idle.txt {names[0]}`"
+
+
+def _is_idle(document: schema.Profile) -> bool:
+    return any(HARDLY_WORKED in note for note in document.warnings)
 
 
 def _how_to_count(view: View, has_advice: bool) -> str:
@@ -171,8 +180,8 @@ def _how_to_count(view: View, has_advice: bool) -> str:
         more = "`eprof run PROGRAM` (all that this CPU counts, and its joules)"
         if formats == {"likwid"} and (groups := _groups_of_likwid(view)):
             more = " and ".join(f"`likwid-perfctr -g {group}`" for group in groups)
-        if (view.above.value or math.inf) < LITTLE * _everything(view)[0]:
-            return "nothing here, where hardly anything worked; `eprof run PROGRAM` counts a program at work"
+        if (view.above.value or math.inf) < LITTLE * _everything(view)[0] or _is_idle(view.document) and not has_advice:
+            return f"{_NOTHING}; `eprof run PROGRAM` counts a program at work"
         if why := seems_to_wait(view):
             return f"count cycles and stalls, for cores seem to wait ({why}): `{_COUNT_STALLS} {_program(view)}`"
         is_said = has_advice and not (formats <= {"likwid", "perf"} and lacks_most(view))
@@ -405,7 +414,9 @@ def _fewer_divisions(view: View) -> Iterator[Try]:
     """
     called, least_j, most_j = [0.0] * len(view.kernels), 0.0, 0.0
     for place, (kernel, joules) in enumerate(zip(view.kernels, view.joules_by_kernel("fp64"), strict=True)):
-        special, converted, multiplied = (view.amount(kernel, name).or_zero for name in _DIVIDING)
+        special, converted, multiplied = (
+            view.amount(kernel, name).or_zero for name in ("special", "conversion", "fp64_mul")
+        )
         doubles, singles = (
             sum(view.amount(kernel, f"fp{bits}_{kind}").or_zero for kind in ("fma", "add", "mul")) for bits in (64, 32)
         )
