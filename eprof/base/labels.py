@@ -202,9 +202,9 @@ def made_for(kernels: Iterable[str]) -> tuple[float, float]:
     return least, below
 
 
-def remedy_of(function: str) -> str:
-    """What spares a program the work of a function of the C library or of C++'s; "" of others."""
-    rows = Document.read(resources.folder("counters") / "names.toml").root["spared"].entries()
+def remedy_of(function: str, table: str = "spared") -> str:
+    """What spares a program the work of a function of the C library, or of C++'s, or a kernel's; "" of others."""
+    rows = Document.read(resources.folder("counters") / "names.toml").root[table].entries()
     return next((row["by"].text() for row in rows if re.search(row["pattern"].text(), function)), "")
 
 

@@ -231,6 +231,7 @@ def _gaps(energy: "Energy") -> schema.Gaps | UnsetType:
         copies,
         idle.surely_s,
         list(idle.calls),
+        idle.runs,
     )
 
 

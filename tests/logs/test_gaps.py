@@ -225,10 +225,48 @@ def test_what_the_cpu_did_is_told_and_what_a_start_takes_is_no_saving():
     assert what_to_try(view).text.startswith(graphs)
     for prices, still_ms in (({}, 192), ({"metered_j": 60.0}, 188)):  # with copies, or of gaps where a meter has them
         view = view_of("traces", "nsys", "flame-torch-ex.sqlite", **prices)
-        assert f"no kernel ran for {still_ms}\u202fms (179\u202fms of it before first launches" in headline(view).lead
-        assert what_to_try(view).text.startswith("trace after the warm-up: 179\u202fms before first launches")
+        assert f"no kernel ran for {still_ms}\u202fms (185\u202fms of it before first launches" in headline(view).lead
+        assert "trace after the warm-up: 185\u202fms before first launches is paid once" in what_to_try(view).text
+    gaps = view_of("traces", "nsys", "flame-torch-ex_cuda_gpu_trace_base.csv").document.gaps
+    assert gaps.first_s == pytest.approx(view.document.gaps.first_s), "whichever names kernels have"
+    assert gaps.time_s - gaps.first_s - gaps.copied_s - gaps.short_s < 1e-3, "all long gaps are in the first iteration"
     view = view_of("traces", "kineto", "hta-mi250-rocm62.json.gz")
     assert "6.54\u202fms in hipLaunchKernel in aten::add_" in headline(view).text
+
+
+@needs_data
+@pytest.mark.parametrize("end", [".sqlite", "_cuda_gpu_trace_base.csv"])
+@pytest.mark.parametrize("estimate", [True, False])  # without prices, time is saved
+def test_kernels_that_convert_layouts_are_spared(end, estimate):
+    view = view_of("traces", "nsys", f"flame-torch-ex{end}", estimate=estimate)
+    assert view.has_energy == estimate
+    (change,) = (change for change in levers(view) if "channels_last" in change.act)
+    (kernel,) = (kernel for kernel in view.kernels if "nchwToNhwc" in kernel.name)
+    assert "converted 640 times, by nchwToNhwcKernel" in change.act and kernel.launches == 640
+    assert change.ends == (0.0, view.ranked(kernel).value) and change.saves > 0.05 * view.ranked(view.document).value
+    assert what_to_try(view).text.startswith("keep tensors in channels_last")
+
+
+@needs_data
+def test_what_is_paid_once_is_told_of_each_run():
+    lead = headline(view_of("nvprof", "k40c-gpu-trace-many-runs-repeated-headers-prefixed.csv")).text
+    assert "before the first kernels of 69 runs 298\u202fs passed (4.31\u202fs a run)" in lead
+    view = view_of("nvprof", "text-v100-nbody-several-runs.txt")  # three of them without a kernel
+    paid = "(163\u202fms is paid once in each of 7 runs, 161\u202fms of it in cudaMallocManaged; "
+    assert paid in what_to_try(view).text and any("holds 7 runs" in note for note in view.document.warnings)
+    view = view_of("nvprof", "titan-xp-gpu-summary-type-column-api-unified-memory.csv")
+    assert "(1.09\u202fs is paid once a run, 1.06\u202fs of it in cudaMemcpyToSymbol; " in what_to_try(view).text
+
+
+@needs_data
+def test_page_faults_are_no_copies():
+    view = view_of("nvprof", "titan-xp-gpu-trace-unified-memory-columns.csv")
+    told = {copies.way: copies for copies in view.document.gaps.copies}
+    assert told["GPU page faults"].time_s == pytest.approx(3.2073e-3, rel=1e-5) and told["GPU page faults"].number == 20
+    assert "copies and GPU page faults (3.21\u202fms) took 5.49\u202fms, 2.72" in headline(view).lead
+    assert logs.read(SHARED / "nvprof" / "titan-xp-gpu-trace-unified-memory-columns.csv").copies_s == pytest.approx(
+        (0.003776 + 0.001312 + 2.55053 + 0.71792) * 1e-3, rel=1e-5
+    )
 
 
 @needs_data

@@ -20,6 +20,7 @@ _LONGEST = 1000  # gaps of which a trace is asked what the CPU did meanwhile
 _COUNTER = pattern(r"(?<=[^\s#:_=-])[\s#:_=-]+\d{1,18}$")
 _MOST = 0.8  # of a gap, that what explains it covers
 _MOST_TOLD = 5
+_START = 0.1  # of the launches, assumed: a kernel that begins among them, and comes again, is of the first iteration
 _LAUNCH_NS = 10_000  # about what a launch takes, assumed: shorter gaps need no other cause
 _LONGEST_NS = 1 << 60
 _SHORT_NS = (
@@ -27,13 +28,16 @@ _SHORT_NS = (
 )
 _WAY = pattern(r"\b(?:([HDAP])to([HDAP])|(H|D)(?:ost|evice)-to-(H|D)(?:ost|evice)|(P)eer-to-(P)eer)\b")
 _MEMORY = pattern(r"\b(pageable|pinned|unified|managed)\b")
+FAULTS = "GPU page faults"  # of managed memory: no copies, though traces have them among these
 
 
 def kind_of_copy(name: str) -> tuple[str, str] | None:
     """The way of a copy by its name in a log ("HtoD"), and the host's memory: "pageable", "pinned", "unified" or "".
 
-    None: it is none, but a memset or page faults.
+    Page faults of the GPU are a way of their own. None: it is none, but a memset or page faults of the CPU.
     """
+    if FAULTS in name:
+        return FAULTS, "unified"
     way, memories = _WAY.search(name), _MEMORY.findall(name.lower())
     if way is None:
         return None
@@ -66,9 +70,9 @@ class _Cover(Struct):
 class _Device(Struct):
     """A GPU so far, in ns. latest: when its latest kernel started.
 
-    still: how long nothing at all ran before its first kernel, and before its latest. first_ns: how long so before the
-    first launch of each kernel; again: the kernels that were launched again. launches: of kernels. copied: how many
-    there were before the first copy of a name and a size.
+    still: how long nothing at all ran before its first kernel, and before its latest. firsts: of the first launch of
+    each kernel, its number, `still` there, and how long so just before; again: the kernels that were launched again.
+    launches: of kernels. copied: how many there were before the first copy of a name and a size.
     """
 
     kernels: _Cover = field(default_factory=_Cover)
@@ -76,10 +80,17 @@ class _Device(Struct):
     anything: _Cover = field(default_factory=_Cover)
     latest: int | None = None
     still: tuple[int, int] = 0, 0
-    first_ns: dict[str, int] = field(default_factory=dict)
+    firsts: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     again: set[str] = field(default_factory=set)
     launches: int = 0
     copied: dict[tuple[str, float], int] = field(default_factory=dict)
+
+    @property
+    def start_ns(self) -> int:
+        """How long nothing ran in the first iteration, and before later first launches of what came again."""
+        firsts, last = [self.firsts[name] for name in self.again], _START * self.launches
+        began = max((still for number, still, _ in firsts if number <= last), default=self.still[0])
+        return began - self.still[0] + sum(wait for number, _, wait in firsts if number > last)
 
 
 class Gaps(Struct):
@@ -175,9 +186,10 @@ class Gaps(Struct):
         codes, places, numbers = np.unique(kernels.codes, return_index=True, return_counts=True)
         for code, place, number in zip(codes.tolist(), places.tolist(), numbers.tolist(), strict=True):
             name = kernels.names[code]
-            if name in device.first_ns or number > 1:
+            if name in device.firsts or number > 1:
                 device.again.add(name)
-            device.first_ns.setdefault(name, int(waits[place]))
+            first = device.launches - len(starts) + place, int(still[place]), int(waits[place])
+            device.firsts.setdefault(name, first)
         short = waits[(waits > 0) & (waits <= _SHORT_NS)]
         self.short += (len(short), int(short.sum()))
         device.latest, device.still = int(starts[-1]), (device.still[0], int(still[-1]))
@@ -228,11 +240,12 @@ class Gaps(Struct):
             (gaps_ns - sum(device.still[1] - device.still[0] for device in devices)) * 1e-9,
             sum(device.copies.ns for device in self.devices.values()) * 1e-9,
             sum(device.anything.ns - device.kernels.ns for device in self.devices.values()) * 1e-9,
-            sum(device.first_ns[name] for device in devices for name in device.again) * 1e-9,
+            sum(device.start_ns for device in devices) * 1e-9,
             tuple(sorted(told, key=lambda each: -each.time_s)[:_MOST_TOLD]),
             int(self.short[0]),
             float(self.short[1]) * 1e-9,
             sum(first_ns.values()) * self.is_from_start * 1e-9,
+            runs=len(first_ns),
         )
 
 
@@ -252,7 +265,8 @@ def outside(calls: Iterable[HostCalls], kernels_s: float, copies_s: float) -> Id
     during = tuple(sorted(again, key=lambda each: -each.time_s)[:_MOST_TOLD])
     surely_s = max(max(call.longest_s for call in longest_first) - kernels_s, 0.0)
     told = tuple(longest_first)
-    return Idle(time_s, 0.0, copied_s, copies_s, None, once_s, during, surely_s=surely_s, calls=told)
+    runs = max(call.runs for call in told)
+    return Idle(time_s, 0.0, copied_s, copies_s, None, once_s, during, surely_s=surely_s, calls=told, runs=runs)
 
 
 def _innermost(gaps: Ints, starts: Ints, ends: Ints) -> Array:

@@ -281,7 +281,7 @@ class HostCalls(Struct, frozen=True):
     """Calls of a function of CUDA by the program: how many, how long together, and the longest of them, in s.
 
     longest_s: 0 where the log does not tell. once_s: what a run pays once: the longest call, where it takes at least
-    half of what all calls of the function take; of all runs of the log.
+    half of what all calls of the function take; of all `runs` of the log that call it.
     """
 
     name: str
@@ -289,6 +289,7 @@ class HostCalls(Struct, frozen=True):
     time_s: float
     longest_s: float = 0.0
     once_s: float = 0.0
+    runs: int = 1
 
     @classmethod
     def of_run(cls, name: str, number: int, time_s: float, longest_s: float | None) -> Self:
@@ -300,17 +301,17 @@ class HostCalls(Struct, frozen=True):
         """The calls of two runs together."""
         number, time_s = self.number + other.number, self.time_s + other.time_s
         longest_s, once_s = max(self.longest_s, other.longest_s), self.once_s + other.once_s
-        return type(self)(self.name, number, time_s, longest_s, once_s)
+        return type(self)(self.name, number, time_s, longest_s, once_s, self.runs + other.runs)
 
 
 class Idle(Struct, frozen=True):
     """How long no kernel of a trace ran between its first and its last, in all and at a stretch, in s.
 
     copied_s: how much of it copies took. copies_s: how long copies and memsets ran at all, those beside each other
-    once; alone_s: how long of it no kernel ran. first_s: how much of time_s nothing ran before the first launch of a
-    kernel that came again: what a start takes. during: what the CPU did in the longest gaps, as far as the trace tells.
+    once; alone_s: how long of it no kernel ran. first_s: how much of time_s nothing ran before first launches of
+    kernels that came again: what a start takes. during: what the CPU did in the longest gaps, as far as told.
     short_gaps: how many gaps are no longer than the CPU's next launch takes; short_s: their time. before_s: from the
-    start of the program to its first kernel, in all runs; 0: not told. calls: of CUDA, where a summary tells these
+    start of the program to its first kernel, in all `runs`; 0: not told. calls: of CUDA, where a summary tells these
     instead (see `gaps.outside`); surely_s: how much of time_s passed, however they ran.
     """
 
@@ -326,6 +327,7 @@ class Idle(Struct, frozen=True):
     before_s: float = 0.0
     surely_s: float | None = None
     calls: tuple[HostCalls, ...] = ()
+    runs: int = 1
 
 
 class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):

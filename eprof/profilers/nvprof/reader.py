@@ -364,6 +364,7 @@ class Walk:
         device = only(seen.devices)
         if not seen.devices:  # two that lines beside the tables name are none
             device = told_in(source.head) or completed(only(store.cut_off) or "")
+        of_kernels = {run for table in tables for run in table.rows.run.tolist()}
         log = source.log(
             tables,
             [*seen.messages.notes(), *source.notes, *store.notes, *store.closing_notes(), *_line_notes(seen, source)],
@@ -371,7 +372,7 @@ class Walk:
             skipped_lines=seen.skipped_lines,
             command=seen.messages.command,
             example_skipped=seen.example_skipped,
-            runs=len({run for table in tables for run in table.rows.run.tolist()}),
+            runs=max([len(of_kernels), *(calls.runs for calls in store.calls.values())]),
             device=device,
             several_devices=len(seen.devices) > 1,
             shapes=tuple(shapes),

@@ -18,7 +18,7 @@ from eprof.logs.rows import folding
 from eprof.logs.rows.cells import REASONS, Rates, no_kernels
 from eprof.logs.rows.columns import Answers, Form, LineRows, ParsedRows, Rows, codes_that_stay
 from eprof.logs.rows.folding import Piece
-from eprof.logs.rows.gaps import kind_of_copy
+from eprof.logs.rows.gaps import FAULTS, kind_of_copy
 from eprof.logs.rows.log import Copies, HostCalls
 from eprof.logs.rows.sections import split
 
@@ -177,7 +177,7 @@ class Store(folding.Store, dict=True):
     @property
     def copies_s(self) -> float:
         """How long copies and memsets took; page faults are none."""
-        return sum(time_s for name, (_, time_s) in self.others.items() if kind_of_copy(name) or "memset" in name)
+        return sum(time_s for name, (_, time_s) in self.others.items() if FAULTS not in name)
 
     @property
     def copies(self) -> tuple[Copies, ...]:

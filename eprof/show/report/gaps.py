@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from eprof.base.boards import host_link
 from eprof.base.text import bracketed, capital, counted, cut, pattern, phrase, when
+from eprof.logs.rows.gaps import FAULTS
 from eprof.logs.rows.log import BETWEEN, Copies, During
 from eprof.profile import schema
 from eprof.show.report.view import WORTH_IT, View
@@ -16,7 +17,7 @@ from eprof.show.words.numbers import NARROW, plain, quantity, span
 NOTHING_TOLD = schema.Gaps(None, None, 0.0)
 _MUCH = 0.2  # of all gaps: the longest, where it is worth a name
 _MOSTLY = 0.5  # of the gaps: what explains so much of them
-_NEARLY_ALL = 0.95  # of a time: what is so much of it needs no number of its own
+_NEARLY_ALL, _ALL = 0.95, 0.99  # of a time: what is so much of it needs no number of its own; of what is saved
 _LONGEST_NAME = 30  # of what the CPU did
 _GRAPH_S = 1.5e-6  # between kernels of a graph, assumed; 0.5 on a V100 (NVIDIA's "Getting Started with CUDA Graphs")
 _COPY_STARTS_S = 10e-6  # about what a copy takes before its first byte
@@ -57,11 +58,20 @@ def gaps_sentence(view: View) -> str:
     if gaps.copies_s >= least_s:
         parts.append(_of_copies(view, gaps, has_gaps))
     if gaps.before_s >= view.time.or_zero > 0:
-        parts.append(f"before the first {view.nouns.kernel} {quantity(gaps.before_s, 's')} passed, once")
+        parts.append(_before(view, gaps))
     text = "; ".join(parts)
     if not text or gaps_lead(view):
         return phrase("{}.", capital(text))
     return f"Besides, {text}."
+
+
+def _before(view: View, gaps: schema.Gaps) -> str:
+    """What passed before the first kernel of each run."""
+    passed = f"{quantity(gaps.before_s, 's')} passed"
+    if gaps.runs == 1:
+        return f"before the first {view.nouns.kernel} {passed}, once"
+    each = quantity(gaps.before_s / gaps.runs, "s")
+    return f"before the first {view.nouns.kernels} of {gaps.runs:,} runs {passed} ({each} a run)"
 
 
 def _how_long(view: View, gaps: schema.Gaps) -> str:
@@ -97,10 +107,11 @@ def _briefly(doing: During) -> str:
 
 def _of_copies(view: View, gaps: schema.Gaps, has_gaps: bool) -> str:
     """How long copies took, alone, and in gaps that were told; what constant power that is, where no gap has it."""
-    within_s = sum(copies.time_s for copies in gaps.copies if copies.way == _WITHIN)
+    within_s, faults_s = (sum(each.time_s for each in gaps.copies if each.way == way) for way in (_WITHIN, FAULTS))
     some = when(within_s < _NEARLY_ALL * gaps.copies_s, f"{quantity(within_s, 's')} ")
     told = when(within_s >= _MOSTLY * gaps.copies_s, f"{some}within the GPU: DRAM is read and written")
-    took = f"copies took {quantity(gaps.copies_s, 's')}{bracketed(told)}"
+    faults = when(faults_s, f" and GPU page faults ({quantity(faults_s, 's')})")
+    took = f"copies{faults} took {quantity(gaps.copies_s, 's')}{bracketed(told)}"
     copies_j = gaps.lasting_s * (view.constant_w or 0.0)
     joules = phrase(": {} of constant power", when(copies_j and view.has_energy, quantity(copies_j, "J")))
     if gaps.alone_s is None:
@@ -184,8 +195,10 @@ def _starting(gaps: schema.Gaps, starting_s: float) -> Closed:
     they are used (CUDA Programming Guide, "Lazy Loading": from CUDA 11.7 on if asked for, by itself from 12.2 on).
     """
     longest = max(gaps.calls, key=lambda calls: calls.once_s * (_WAITS not in calls.name))
-    share = when(longest.once_s < _NEARLY_ALL * starting_s, f"{quantity(longest.once_s, 's')} of it ")
-    told = f"{quantity(starting_s, 's')} is paid once a run, {share}in {longest.name}"
+    once, of_it = (quantity(time_s / gaps.runs, "s") for time_s in (starting_s, longest.once_s))
+    each = when(gaps.runs > 1, f"in each of {gaps.runs:,} runs") or "a run"
+    share = when(longest.once_s < _ALL * starting_s, f"{of_it} of it ")
+    told = f"{once} is paid once {each}, {share}in {longest.name}"
     quicker = "the first call starts CUDA: nvidia-persistenced and CUDA_MODULE_LOADING=LAZY speed it up"
     return Closed(f"do more in each run ({told}; {quicker})", starting_s)
 

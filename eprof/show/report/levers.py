@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from eprof.base.boards import Traits, data_sheet, example, sheets_of
 from eprof.base.gpus import capability_of_label
-from eprof.base.known import growth, only
-from eprof.base.labels import library_of
+from eprof.base.known import gathered, growth, only
+from eprof.base.labels import library_of, remedy_of
 from eprof.base.text import bracketed, by_sign, counted, pattern, phrase, when
 from eprof.base.vocabulary import COUNTS, DATA, RANDOM, TENSOR_FLOPS
 from eprof.energy.bounds import is_plain_product
@@ -248,6 +248,7 @@ def _levers(view: View) -> Iterator[Try]:
         ends = (saved * (not change.is_most), saved)
         yield Try(change.act, saved, ends, change.beside)
     yield from _longer_launches(view)
+    yield from _spared_kernels(view)
     if view.above.value is None or counted_alone(view):
         return
     yield from _other_clocks(view)
@@ -289,6 +290,18 @@ def _longer_launches(view: View) -> Iterator[Try]:
         why = f"if each start takes {quantity(start_s, 's')}, as a whole {view.nouns.launch} of {name} does"
         change = replace(change, most=most, why=why)
     yield change
+
+
+def _spared_kernels(view: View) -> Iterator[Try]:
+    """Kernels that need not run, as their names tell; at most, for what spares them may make others slower."""
+    spared = gathered((remedy_of(kernel.name, "spared_kernel"), kernel) for kernel in view.kernels)
+    for how, kernels in spared.items():
+        most, *rest = sorted(kernels, key=lambda kernel: -view.ranked(kernel).or_zero)
+        saved, names = sum(view.ranked(kernel).or_zero for kernel in kernels), view.label(most)
+        names += phrase(" and {}", when(rest, counted(len(rest), f"more {view.nouns.kernel}")))
+        if how:
+            act = how.format(f"{sum(kernel.launches for kernel in kernels):,}", names)
+            yield Try(act, saved, (0.0, saved))
 
 
 # --------------------------------------------------------------------------------------------------- clocks
