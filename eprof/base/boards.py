@@ -26,7 +26,7 @@ class DataSheet(Struct, frozen=True):
 
     limit_w: its power limit in W. beyond_power, beyond_clock: how many times its limit and its boost clock it may
     reach, as partners and owners set it. peaks: sp_gflops, dp_gflops, dram_gb_per_s, as cost tables have them; may be
-    empty. sms: multiprocessors. None: not known.
+    empty. sms: multiprocessors. memory_b: bytes that it holds. None: not known.
     """
 
     name: str
@@ -36,6 +36,7 @@ class DataSheet(Struct, frozen=True):
     beyond_power: float = 1.0
     beyond_clock: float = 1.0
     sms: int | None = None
+    memory_b: float | None = None
 
     @property
     def most_w(self) -> float | None:
@@ -177,9 +178,10 @@ def _listed() -> Mapping[str, DataSheet]:
         if memory in ("beyond", "pcie"):
             continue
         for name, numbers in boards.items():
-            peaks = {key: number for key, number in numbers.items() if key not in ("w", "most_w", "sms")}
+            peaks = {key: number for key, number in numbers.items() if key in PEAKS}
             beyond_power = numbers.get("most_w", numbers["w"]) / numbers["w"]
-            sheet = DataSheet(name, memory, numbers["w"], peaks, beyond_power, sms=numbers.get("sms"))
+            held_b = numbers.get("gb", 0) * 2.0**30 or None
+            sheet = DataSheet(name, memory, numbers["w"], peaks, beyond_power, 1.0, numbers.get("sms"), held_b)
             if memory in beyond["memory"] or name.split()[0] in beyond["names"]:
                 sheet = replace(sheet, beyond_power=beyond["power"], beyond_clock=beyond["clock"])
             listed[normal_name(name)] = sheet

@@ -40,7 +40,7 @@ COMPONENTS = (*SHAPE, "loads", "stores", "shared", "conflicts", "texture", "text
 SHARES = (
     *("memory_stall", "lg_throttle", "excess", "bank_conflict"),
     *("occupancy_limit", "registers_limit", "shared_limit", "block_limit", "spills"),
-    *("sm_busy", "l1_busy", "l2_busy", "dram_busy"),
+    *("sm_busy", "l1_busy", "l2_busy", "dram_busy", "issue_busy"),
     *("retiring", "bad_speculation", "frontend_bound", "backend_bound", "unoptimised"),  # of a CPU's cores, and code
 )
 SIGNS = (*SHARES, "multiprocessors", "fp32_room", "fp64_most", "l1_room", "l2_room")

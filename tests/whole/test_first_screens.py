@@ -16,11 +16,11 @@ from eprof.profile.totals import board_limit_w
 from eprof.show.report.first_screen import where
 from eprof.show.report.gaps import Between, closed, gaps_lead
 from eprof.show.report.headline import headline, name_of
-from eprof.show.report.levers import _levers, what_to_try, worth_trying
+from eprof.show.report.levers import _least_left, _levers, what_to_try, worth_trying
 from eprof.show.report.products import cycles_on_tensor_cores, least_bytes
 from eprof.show.report.trust import notes, trust
 from eprof.show.report.view import View
-from eprof.show.report.waiting import busy, sooner
+from eprof.show.report.waiting import busy, issuing, sooner
 from eprof.show.words.cells import Share
 from eprof.show.words.numbers import quantity
 
@@ -180,6 +180,7 @@ def test_without_a_time_constant_power_lasts_as_long_as_flops_take_at_their_peak
     view = next(view for name, _, view in screens if name == "titanx-pascal-wide-trace-two-flop-metrics.csv")
     least_j = 71.5 * 10756893856 / 10.97e12 / 1.15  # W, flops of the log, a second at the sheet's clock, beyond it
     assert headline(view).text.endswith(f"Constant power adds at least {quantity(least_j, 'J')} (FP32 at its peak).")
+    assert "FP32 was counted (at least 5.38" in headline(view).text, "10.76 G of flops over 2"
     assert "the rest of FP32" in trust(view).text, "what was counted of it is no part of what was not"
 
 
@@ -200,7 +201,12 @@ def test_what_was_counted_alone_is_no_share_and_saves_nothing(screens):
 def test_divisions_in_fp64_are_known_by_their_special_functions(screens):
     path = SHARED / "ncu" / "v100-miniweather-baseline.ncu-rep"
     text = what_to_try(View(document(api.load(path, cache=False).energy()))).text
-    assert text.startswith("call fewer special functions in FP64 code (2.17") and text.endswith("if they are divisions")
+    # 1.278 G less 83.88 M conversions / 2, and 593.5 M less 604.0 M / 2: the other kernels divide indices alone.
+    assert text.startswith(
+        "call fewer special functions in FP64 code (1.53\u202fG, most in compute_tendencies_x_279_gpu"
+    )
+    # Its own after-version takes 261 mJ less of FP64 for 1.016 of the 1.236 G of that kernel: 5 to 8 instructions each.
+    assert re.search(r"saves 258 to 413\smJ .* of FP64 instructions alone, if they are divisions", text), text
 
 
 def test_fp32_for_fp64_saves_time_where_fp64_is_what_takes_it(screens):
@@ -283,16 +289,24 @@ def test_what_a_kernel_waits_for_is_told_where_a_log_tells_it(screens):
     told = {name: (what_to_try(view).text.replace("\u202f", " "), view) for name, _, view in screens}
     text, view = told["l4-text-fp16-mma-16384-seconds.txt"]  # no stalls were counted
     assert text.startswith("move fewer DRAM bytes (larger tiles in shared memory and registers: a launch moves 2.20 TB")
+    left, why = _least_left(view, "dram")  # an L4 has 24 GB
+    assert left[0] == pytest.approx(24 * 2**30 / 2.202259e12, rel=1e-3) and "288" not in why
     text, view = told["sm120-cutlass-basic-rules-body-items.csv"]
-    assert text.startswith("build cutlass gemm fp16 128x256x32 for this GPU")
+    assert text.startswith("choose a kernel for tensor cores of this GPU instead of cutlass gemm fp16 128x256x32")
+    assert "Volta" in text and "up to" not in text.partition(";")[0], "units that the emulation keeps busy end nothing"
     simt = [structs.replace(kernel, name="Gemm<MmaPipelined<MmaSimtPolicy>>") for kernel in view.kernels]
-    assert "for this GPU" not in " ".join(worth_trying(View(structs.replace(view.document, kernels=simt))))
+    assert "cores of this GPU" not in " ".join(worth_trying(View(structs.replace(view.document, kernels=simt))))
 
 
 def test_what_takes_the_time_is_asked_before_a_change_is_picked(screens):
     found = {name: view for name, _, view in screens}
-    # A Kepler that issues 3.06 instructions a cycle, with DRAM at 30 % of its peak.
-    assert what_to_try(found["k20c-events-summary-no-total.csv"]).text.startswith("execute fewer instructions (")
+    # A Kepler fills 783275386 + 304717453 slots, of four in each of its cycles: a pair takes one.
+    assert "fills 60\u202f% of its issue slots" in what_to_try(found["k20c-events-summary-no-total.csv"]).text
+    paired = found["k20c-metrics-summary.csv"]
+    assert issuing(paired.kernels[0]) == pytest.approx(0.49000666), "issue_slot_utilization of the log"
+    assert "issue slots" not in " ".join(worth_trying(paired))
+    uncounted = [view for name, view in found.items() if name.startswith("titan") and view.document.device.capability]
+    assert uncounted and not any("issue" in busy(kernel) for view in uncounted for kernel in view.kernels)
     assert "15\u202f% of roofline" in str(
         where(found["cc80-details-page-rules-estimated-speedup.csv"]).rows[0].cells[-1]
     )

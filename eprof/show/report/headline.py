@@ -68,7 +68,7 @@ def _chosen(view: View) -> Headline:
         words = [name for name, word in view.words.items() if word.count.group == alone and word.energy.value]
         symbols, size = {view.words[name].count.symbol for name in words}, ""
         if len(symbols) == 1:
-            size = quantity(view.summed(view.document, words).or_zero, symbols.pop())
+            size = at_least(view.summed(view.document, words), symbols.pop())
         joules = f"{quantity(total.value, 'J')}{_known_how(view)}"
         text = f"Little but {view.in_prose(alone)} was counted{bracketed(size)}: {joules}"
         constant_too = phrase(" {}", _least_constant(view))

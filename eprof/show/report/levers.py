@@ -12,7 +12,7 @@ from itertools import cycle
 import numpy as np
 from msgspec.structs import replace
 
-from eprof.base.boards import data_sheet, example
+from eprof.base.boards import Traits, data_sheet, example, sheets_of
 from eprof.base.gpus import capability_of_label
 from eprof.base.known import gathered, growth, only
 from eprof.base.labels import library_of, remedy_of
@@ -69,7 +69,7 @@ _NARROWER = (
 )
 _SINCE = {"tensor_fp16": 7.0, "tensor_tf32": 8.0, "tensor_bf16": 8.0, "tensor_fp8": 8.9, "tensor_fp4": 10.0}
 _BEYOND_WMMA = 8.9  # compute capabilities whose newer types CUDA's fragments (nvcuda::wmma) do not have
-_MEMORY_B = 288e9  # of a B300, the most that a GPU holds: a launch that moves more moves the same bytes again
+_MEMORY_B = 288e9  # of a B300, the most that a GPU holds
 _MANY_LAUNCHES = 1000  # assumed: profilers replay each several times, so that more of them take minutes to days
 _LONGEST_COMMAND, _LONGEST_NAME = 60, 30  # of a command that is printed whole, and of a name that selects a kernel
 _FUNCTION = pattern(r"([A-Za-z_]\w*)\s*(?:[<(]|$)")
@@ -421,21 +421,29 @@ def _faster_in_fp32_s(view: View, left: float) -> float:
 
 
 def _fewer_divisions(view: View) -> Iterator[Try]:
-    """Special functions beside FP64, and hardly any FP32: each begins a division, or more work than one has."""
-    reciprocals = view.amount(view.document, "special").or_zero
-    doubles, singles = (
-        sum(view.amount(view.document, f"fp{bits}_{kind}").or_zero for kind in ("fma", "add", "mul"))
-        for bits in (64, 32)
-    )
-    joules = view.joules_of("fp64")
-    if not doubles or reciprocals < _DIVIDES * doubles or singles > reciprocals:
-        return
-    least, most = (min(number * reciprocals / doubles, 1.0) * joules for number in _OF_A_DIVISION)
-    act = (
-        f"call fewer special functions in FP64 code ({quantity(reciprocals, '')}: divisions, roots, exp, sin, ...): "
-        "multiply by a reciprocal, take them out of loops"
-    )
-    yield Try(act, (least + most) / 2, (least, most), ", if they are divisions")
+    """Special functions beside FP64, and hardly any FP32: each begins a division, or more work than one has.
+
+    Without those of integer divisions, each of which is between two conversions.
+    """
+    called, least_j, most_j = [0.0] * len(view.kernels), 0.0, 0.0
+    for place, (kernel, joules) in enumerate(zip(view.kernels, view.joules_by_kernel("fp64"), strict=True)):
+        special, converted, multiplied = (
+            view.amount(kernel, name).or_zero for name in ("special", "conversion", "fp64_mul")
+        )
+        doubles, singles = (
+            sum(view.amount(kernel, f"fp{bits}_{kind}").or_zero for kind in ("fma", "add", "mul")) for bits in (64, 32)
+        )
+        reciprocals = special - converted / 2
+        if multiplied and reciprocals >= max(_DIVIDES * doubles, singles):
+            called[place] = reciprocals
+            least, most = (min(number * reciprocals / doubles, 1.0) for number in _OF_A_DIVISION)
+            least_j, most_j = least_j + least * joules, most_j + most * joules
+    if any(called):
+        name = view.label(view.kernels[max(range(len(called)), key=called.__getitem__)])
+        told = f"{quantity(sum(called), '')}{when(len(called) > 1, f', most in {name}')}: divisions, roots, exp, ..."
+        act = f"call fewer special functions in FP64 code ({told}): multiply by a reciprocal, take them out of loops"
+        beside = " of FP64 instructions alone, if they are divisions"
+        yield Try(act, (least_j + most_j) / 2, (least_j, most_j), beside)
 
 
 def _onto_tensor_cores(view: View, has: set[str]) -> Iterator[Try]:
@@ -612,14 +620,20 @@ def _least_left(view: View, group: str) -> tuple[list[float], str]:
     left = [0.0] * len(moved)
     if not _is_closed(view, group):  # how the tiles of a library follow each other is its own
         left = [least_bytes(view, kernel) / of for kernel, of in zip(view.kernels, moved, strict=True)]
-    held = [_MEMORY_B * kernel.launches / of for kernel, of in zip(view.kernels, moved, strict=True)]
+    held = [_memory_b(kernel) * kernel.launches / of for kernel, of in zip(view.kernels, moved, strict=True)]
     joules = view.joules_by_kernel(group)
     most, why = max(range(len(joules)), key=joules.__getitem__), _NARROWER_TYPES
     if left[most]:
         why = "with each operand moved once"
     elif held[most] < _NARROWED:
-        why = f"with each byte of {quantity(_MEMORY_B, 'B')} moved once"
+        why = "with each byte of its memory moved once"
     return [min(share or _NARROWED, bound, 1.0) for share, bound in zip(left, held, strict=True)], why
+
+
+def _memory_b(kernel: schema.Kernel) -> float:
+    """The most that the GPU of a kernel holds, of all boards that it may be: who moves more, moves bytes again."""
+    traits = Traits(int((kernel.signs or {}).get("multiprocessors", 0)) or None)
+    return max((sheet.memory_b or _MEMORY_B for sheet in sheets_of(kernel.device, traits)), default=_MEMORY_B)
 
 
 def _is_near_the_roofline(view: View) -> bool:
@@ -685,8 +699,8 @@ def _remedy(view: View, group: str) -> str:
     if least_bytes(view, kernel):
         return "larger tiles, or blocks in an order that reuses what L2 holds"
     each_b = view.summed(kernel, DRAM).or_zero / kernel.launches
-    if each_b > _MEMORY_B:
-        told = f"a {view.nouns.launch} moves {quantity(each_b, 'B')}, more than any GPU's memory holds"
+    if each_b > _memory_b(kernel):
+        told = f"a {view.nouns.launch} moves {quantity(each_b, 'B')}, more than its GPU's memory holds"
         return f"larger tiles in shared memory and registers: {told}"
     fused = f"fuse the {view.nouns.kernel} with its neighbour"
     if len(view.kernels) > 1:
@@ -717,7 +731,7 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
             sooner_j, time = _by_time(view, view.kernels, {"issue": 1 - TENTH * (group == "other")})
             if time:
                 most = max(view.kernels, key=lambda kernel: sooner(kernel, {"issue": 0.0}) * timed_j(kernel))
-                told = f"{view.label(most)} issues {percent(issuing(most))} of the most that is possible"
+                told = f"{view.label(most)} fills {percent(issuing(most))} of its issue slots"
             how = "; ".join(filter(None, [told or _mostly_in(view, group), *remedies]))
             act = f"execute fewer {kind}instructions{bracketed(how)}"
             if any(cycles_j) and group == "other":

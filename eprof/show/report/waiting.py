@@ -18,11 +18,11 @@ NEAR = 0.6  # its peak, or the roofline's speed: what is slower waits
 _ONE_UNIT = 0.02  # of the peak: what is counted of multiprocessors holds the pipes to L1 too
 _SAME = 256.0  # bytes of L1 for each of DRAM, from which on they are a thread's own, which no tile shares
 _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
-_ISSUED_A_CYCLE = 4.0  # at most, by four schedulers; older GPUs than a V100 have more at times
 _STALLED = 0.3  # of stalls, below which data of memory are not what a kernel waits for
 _EMPTY = 0.5  # of the most warps, below which more of them would hide what it waits for
 EXCESS = 1 / 3  # of sectors, from which on a kernel should ask for fewer, not sooner
 _ON_TENSOR_CORES = pattern(r"(?i)tensor_?op|wmma|(?<![a-z])[hdiq]?mma(?![a-z])")  # as names of kernels tell it
+_OF_VOLTA = pattern(r"(?i)volta|(?<!\d)884(?!\d)|sm_?70(?!\d)")  # whose matrix instructions later GPUs emulate
 _UNITS = {"sm": "multiprocessors", "l1": "L1", "l2": "L2", "dram": "DRAM"}
 _FEWER = {
     "registers_limit": "fewer registers a thread",
@@ -38,17 +38,14 @@ def busy(kernel: schema.Kernel) -> dict[str, float]:
     """
     signs = kernel.signs or {}
     units = {name.removesuffix("_busy"): share for name, share in signs.items() if name.endswith("_busy")}
-    if "sm" not in units and issuing(kernel) >= NEAR:
-        units["issue"] = issuing(kernel)
+    if "sm" in units or issuing(kernel) < NEAR:
+        units.pop("issue", None)
     return units
 
 
 def issuing(kernel: schema.Kernel) -> float:
-    """The share of the instructions that a kernel's multiprocessors can issue in their cycles; 0: not counted."""
-    issued, cycles = (kernel.counts.get(word) for word in ("warp_issue", "sm_active_cycle"))
-    if not issued or not issued.value or not cycles or not cycles.value:
-        return 0.0
-    return min(issued.value / cycles.value / _ISSUED_A_CYCLE, 1.0)
+    """The share of the slots for instructions that a kernel's multiprocessors issue in; 0: not counted."""
+    return min((kernel.signs or {}).get("issue_busy", 0.0), 1.0)
 
 
 def sooner(kernel: schema.Kernel, left: Mapping[str, float]) -> float:
@@ -98,7 +95,9 @@ def less_waiting(view: View) -> Iterator[Try]:
             saves, most = TENTH * (waits_j + of_l1_j), (1 - speed) * waits_j + (1 - 1 / again) * of_l1_j
             why = f"with one for one, {best}"
             yield Try(_tiled(view, kernel), saves, each="less of both", most=most, why=why)
-        elif act := rebuilt or more_blocks or _waits(view, kernel, speed):
+        elif rebuilt:  # another kernel asks other units for other work: how busy these were ends nothing
+            yield Try(rebuilt, TENTH * waits_j, each="less time")
+        elif act := more_blocks or _waits(view, kernel, speed):
             # Warps that hide what others wait for do no more than run side by side.
             warps = (kernel.signs or {}).get("occupancy", 1.0)
             if speed < warps < _EMPTY:
@@ -119,7 +118,9 @@ def _rebuilt(view: View, kernel: schema.Kernel) -> str:
     tensor = view.summed(kernel, [word for word in ("tensor", *TENSOR_PARTS["tensor"]) if word in view.words])
     if tensor.value != 0 or tensor.lower or not _ON_TENSOR_CORES.search(kernel.name):
         return ""
-    return f"build {view.label(kernel)} for this GPU (its name asks for tensor cores, which did nothing)"
+    whose = when(_OF_VOLTA.search(kernel.name), "Volta's") or "them"
+    asked = f"its name asks for {whose}, which did nothing"
+    return f"choose a kernel for tensor cores of this GPU instead of {view.label(kernel)} ({asked})"
 
 
 def _few_blocks(view: View, kernel: schema.Kernel) -> str:
