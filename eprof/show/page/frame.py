@@ -33,7 +33,7 @@ from eprof.show.words.numbers import NARROW, utc
 _TEMPLATES = "templates"
 # What is no running text.
 _SILENT = {"script", "style", "title", "svg", "code", "pre", "button", "nav", "a", "textarea", "summary", "abbr"}
-_TAG = re.compile(r"(<[^>]*>)")
+_TAG = re.compile(r"(<[^<>]*>)")
 Masked = TypeVar("Masked", bound=Mapping[str, Any] | msgspec.Struct)
 _ASCII = bytes(range(128))
 
