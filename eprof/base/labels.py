@@ -204,8 +204,13 @@ def made_for(kernels: Iterable[str]) -> tuple[float, float]:
 
 def remedy_of(function: str, table: str = "spared") -> str:
     """What spares a program the work of a function of the C library, or of C++'s, or a kernel's; "" of others."""
+    return next((remedy for sign, remedy in _remedies(table) if sign.search(function)), "")
+
+
+@lru_cache
+def _remedies(table: str) -> list[tuple[re.Pattern[str], str]]:
     rows = Document.read(resources.folder("counters") / "names.toml").root[table].entries()
-    return next((row["by"].text() for row in rows if re.search(row["pattern"].text(), function)), "")
+    return [(re.compile(row["pattern"].text()), row["by"].text()) for row in rows]
 
 
 @lru_cache(maxsize=1 << 14)

@@ -19,7 +19,7 @@ from eprof.base.gpus import capability_of_label
 from eprof.base.known import mapped, only
 from eprof.base.marks import Mark
 from eprof.base.nouns import Nouns
-from eprof.base.text import few, listed, phrase, when
+from eprof.base.text import capital, few, listed, phrase, when
 from eprof.base.vocabulary import CPU
 from eprof.costs import ESTIMATED, NONE, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
@@ -36,7 +36,7 @@ from eprof.energy.clocks import priced as priced_at
 from eprof.energy.metering import SAME
 from eprof.energy.simulated import Modelled, model_time
 from eprof.logs.rows.gaps import outside
-from eprof.logs.rows.log import CORES, SOCKETS, Copies, Idle, Launches, Log, TableRows
+from eprof.logs.rows.log import CORES, SOCKETS, UNUSED, Copies, Idle, Launches, Log, TableRows
 from eprof.logs.runs import Measured, Run, metered_in
 from eprof.profile.components import time_by_component
 from eprof.profile.device import Device, device_of
@@ -491,7 +491,9 @@ def build(
     copied = [log for log in logs if log.copies_s and whole]
     copies_s = only([log.copies_s for log in copied]) or 0.0
     calls = only([log.calls_of_host for log in logs if log.calls_of_host and whole])
-    if idle is None and calls:
+    # Where kernels are missing, others may have run during the calls.
+    lacks_kernels = (launches.rows.time_marks & int(Mark.MISSING)).any()
+    if idle is None and calls and not lacks_kernels:
         idle = outside(calls, float(launches.rows.time_s.sum()), copies_s)
     return Profile(
         title=_profile_title(logs),
@@ -621,7 +623,7 @@ def _unused(definition: Definition, counter_names: Sequence[str], profiler: str)
     best = [each for start in range(step) for each in best[start::step]]
     names = few([f"`{name}`" for name in sorted(unused)], 3, "events")
     remedy = phrase(" If this CPU is such a one, --capability uses most of it: {}.", few(best, _NAMED))
-    yield f"Counted, and not used with {definition.name}: {names}.{remedy}"
+    yield f"{capital(UNUSED)} with {definition.name}: {names}.{remedy}"
 
 
 def _open(device: Device, of_cpu: bool) -> Iterator[str]:

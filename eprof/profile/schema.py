@@ -224,8 +224,8 @@ class Kernel(Struct, kw_only=True):
     that take most, where the log tells lines. callers: of a library's function, the program's own. held: as
     `costs.held`, where its board's limit binds it. signs: what tells why it waits, in shares: "occupancy", and what
     `counts.definition.SHARES` names. And the "blocks" of a launch, the "threads" of a block, in the mean, and the GPU's
-    "multiprocessors". launch_s: the mean time of a launch in the run in which that is shortest, and longest, where runs
-    differ much.
+    "multiprocessors". launch_s: the shortest launch and the longest where a log tells them, else the mean of a launch
+    in the run in which that is shortest, and longest; where they differ much.
     """
 
     name: str
@@ -528,9 +528,8 @@ class Gaps(Struct):
     copies took; alone_s: how long copies ran while no kernel did, in gaps or not; first_s: of the gaps, what came
     before first launches of kernels that came again; during: what the CPU did in the longest gaps; short_gaps, short_s:
     those no longer than the CPU's next launch takes, and their time; before_s: what passed before the first kernel
-    of all `runs`;
-    copies: of which kinds they are. calls: of CUDA, where a summary tells these: time_s is then what they took beside
-    kernels, if no two ran at a time; surely_s: what passed in any case.
+    of all `runs`; copies: of which kinds they are. calls: of CUDA, where a summary tells these: time_s is then what
+    they took beside kernels, if no two ran at a time; surely_s: what passed in any case.
     """
 
     time_s: float | None

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import eprof
 from eprof import logs
+from eprof.base.marks import Mark
 from eprof.logs.rows.gaps import Gaps, outside
 from eprof.logs.rows.log import HostCalls, Names
 from eprof.show.report.first_screen import where
@@ -373,3 +374,19 @@ def test_the_command_that_counts_is_of_the_program_and_of_few_launches():
     assert report.endswith("count the rest with `eprof run PROGRAM`"), "a report has all that was counted"
     traced = what_to_try(view_of("traces", "nsys", "pipit-saxpy-mpi-rank0.sqlite")).text
     assert traced.endswith("counts.csv PROGRAM`"), "a name alone may lack its arguments"
+
+
+@pytest.mark.parametrize(("before", "after"), [("", ""), ("6.0,1,", "6x0,1,"), (',6.0,"big(int)"', "")])
+def test_calls_of_a_log_that_lost_kernels_tell_nothing_sure(tmp_path, before, after):
+    rows = '"GPU activities",60.0,6.0,1,6.0,6.0,6.0,"big(int)"\n"GPU activities",40.0,4.0,1,4.0,4.0,4.0,"k(int)"\n'
+    path = tmp_path / "summary.csv"
+    path.write_text(
+        '==1== Profiling result:\n"Type","Time(%)","Time","Calls","Avg","Min","Max","Name"\n,%,ms,,ms,ms,ms,\n'
+        + rows.replace(before, after, 1)
+        + '"API calls",99.0,100.0,1,100.0,100.0,100.0,"cudaMalloc"\n'
+    )
+    energy = eprof.load(path, cache=False).energy("p100")
+    idle = energy.profile.idle
+    assert (idle is None) == bool(before), "others may have run meanwhile"
+    assert idle is None or idle.surely_s == pytest.approx(0.09)
+    assert bool(energy.counts.rows.time_marks[0] & int(Mark.MISSING)) == bool(before), "what is left is a lower bound"

@@ -216,7 +216,8 @@ def blocks(document: Scale, verbose: bool) -> Iterator[Block]:
     yield headline(document)
     if not document.rows[0].parts:
         # Of one run there is nothing to choose.
-        yield from [best(document)] * (len(document.rows) > 1)
+        if len(document.rows) > 1:
+            yield best(document)
     elif verbose:
         yield from (best(document), parts(document))
     else:

@@ -8,7 +8,7 @@ import numpy as np
 
 from eprof.base.arrays import HOLDS, Array, Floats
 from eprof.base.text import few, pattern, phrase
-from eprof.logs.rows.log import BYTES_PER_S, COUNT, LEVEL, OTHER, PERCENT
+from eprof.logs.rows.log import BYTES_PER_S, COUNT, LEVEL, OTHER, PERCENT, UNUSED
 
 # What a cell is: an index into UNITS, or a negative reason for there being no value.
 UNITS = (COUNT, PERCENT, BYTES_PER_S, LEVEL, OTHER)
@@ -62,7 +62,7 @@ def is_wrapped(event: str, count: float, instructions: float = math.nan) -> bool
 def unused_note(events: Iterable[str], keep: Container[str]) -> str:
     """A note on events that a CPU counted, and of which eprof makes no count; "" where there are none."""
     unused = [f"`{event}`" for event in events if event not in keep]
-    return phrase("{}: counted, and not used, for eprof knows no use of such", few(unused, _NAMED, "events"))
+    return phrase(f"{{}}: {UNUSED}, for eprof knows no use of such", few(unused, _NAMED, "events"))
 
 
 def no_kernels(others: Iterable[tuple[str, int, float]]) -> str:

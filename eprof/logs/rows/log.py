@@ -40,6 +40,7 @@ LAUNCH = "launch"
 # How rows are told apart by what a profiler counted in each stretch of time; a part is named by its end in s.
 INTERVAL = "interval"
 UNKNOWN = -1  # a start
+UNUSED = "counted, and not used"  # in such a note, of counters that eprof knows no use of
 HARDLY_WORKED = "the CPUs hardly worked"  # in such a note, of a log that is as good as one of an idle machine
 ON_TOTALS = "Totals: "  # begins a note of a reader that bears on all numbers, and so is for the first screen
 
@@ -294,8 +295,9 @@ class HostCalls(Struct, frozen=True):
     @classmethod
     def of_run(cls, name: str, number: int, time_s: float, longest_s: float | None) -> Self:
         """The calls of one run, of which the log may not tell the longest."""
-        longest_s = {1: time_s}.get(number, longest_s or 0.0)
-        return cls(name, number, time_s, longest_s, longest_s * (2 * longest_s >= time_s))
+        longest_s = time_s if number == 1 else longest_s or 0.0
+        once_s = longest_s if 2 * longest_s >= time_s else 0.0
+        return cls(name, number, time_s, longest_s, once_s)
 
     def __add__(self, other: Self) -> Self:
         """The calls of two runs together."""

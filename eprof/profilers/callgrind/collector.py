@@ -227,7 +227,7 @@ def _alone(step: Step, ended: Ended) -> Verdict:
 def _no_instruction(said: str) -> Iterator[str]:
     """A sentence on the instruction that ended the program, as Valgrind does not know it: which, where, what to do."""
     if unknown := _UNKNOWN.search(said):
-        kind = list(_REMEDIES)[unknown[1] is None]
+        kind = "an instruction" if unknown[1] is None else "AVX-512"
         place = "".join(f" in {ended[1]}" for ended in _ENDED_AT.finditer(said))
         yield (
             f"Valgrind cannot run {kind} that the program has{place}, and ended it there: build it with "

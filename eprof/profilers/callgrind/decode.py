@@ -169,7 +169,7 @@ def _known(mnemonic: str, width: int, size: str, has_operand: bool, is_first: bo
     return Instruction(
         known["count"],
         lanes,
-        parts or known.get("bytes", access_bytes) * bool(access_bytes),
+        parts or (known.get("bytes", access_bytes) if access_bytes else 0),
         each=parts > 0 or known.get("steps") == 2,
         steps=known.get("steps", 0) * repeat.startswith("rep"),
         masked=("Dr", "Dw")[is_first] * known.get("masked", False),

@@ -350,7 +350,7 @@ class _Walk(Struct):
         Where callgrind keeps threads apart, what a thread does without a mark of its own counts to those of the others.
         """
         own = self.open_marks.get(self.thread)
-        innermost = {names[-1] for names in ([own] * bool(own) or self.open_marks.values()) if names}
+        innermost = {names[-1] for names in ([own] if own else self.open_marks.values()) if names}
         self.mark = _AND.join(sorted(innermost)) or OUTSIDE
         if not self.are_marks_told:
             self.mark = _UNTOLD

@@ -114,7 +114,7 @@ def _calls(costs: Costs, name_of: Mapping[int, str]) -> Calls | None:
         callee=Names.of(name_of[call.callee] for call in calls),
         beneath=np.array([float(call.costs[0]) for call in calls]),
         # What stands in a header of the system's was inlined: no line to change.
-        places=Names.of(_place(call.spot) * (not call.spot.file.startswith("/usr/")) for call in calls),
+        places=Names.of("" if call.spot.file.startswith("/usr/") else _place(call.spot) for call in calls),
         libraries={
             name: library(costs.functions[place].object)
             for place, name in name_of.items()
@@ -125,7 +125,7 @@ def _calls(costs: Costs, name_of: Mapping[int, str]) -> Calls | None:
 
 def _place(spot: Spot) -> str:
     """A line of source as reports have it: "mm.c:12"; "" where it is not told."""
-    return f"{Path(spot.file).name}:{spot.line}" * (spot.line > 0)
+    return f"{Path(spot.file).name}:{spot.line}" if spot.line > 0 else ""
 
 
 def _names(functions: list[Function]) -> list[str]:

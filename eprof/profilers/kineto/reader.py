@@ -99,7 +99,7 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
         _devices(links, trace.gpus),
         _kernel_names(kernels),
         time_s=np.where(time_s < 0, np.nan, time_s),
-        part={"stream": streams}.get(parts or ""),
+        part=streams if parts == "stream" else None,
         start_ns=start_ns[: len(kernels)] + trace.base_ns,
         stream=streams,
         operator=_operators(events, [call_of.get(each.correlation) for each in links], notes),

@@ -247,7 +247,7 @@ class _Walk(Struct):
             return False
         self.threads = sum(_THREAD.fullmatch(column) is not None for column in columns)
         self.is_damaged |= bool(table == "Event" and self.threads and (not self.blocks or self.blocks[-1].cells))
-        self.table = (table * bool(self.threads)) or None
+        self.table = table if self.threads else None
         return True
 
     def _row(self, cells: Sequence[str]) -> bool:

@@ -278,7 +278,7 @@ class Nsys(Struct):
             return True
         if _PERHAPS.match(line):
             self.begin(number, shape_of([name.strip() for name in split(line)]))
-            self.heading = {True: ""}.get(self.shape is None)
+            self.heading = "" if self.shape is None else None
             return True
         if _TEXT.match(line) or (self.shape is None and _OTHERS.match(line)):
             self.heading = line
@@ -317,7 +317,7 @@ class Nsys(Struct):
             return False
         row = dict(zip(shape.columns, (cell.strip() for cell in fields), strict=True))
         is_text = shape.spans is not None
-        numbers = (_ENGLISH, self.numbers)[is_text]
+        numbers = self.numbers if is_text else _ENGLISH
         if is_text:
             numbers.look(cell for column, cell in row.items() if column != shape.report.name)
         time = numbers.value(row[shape.time], is_text and shape.is_whole)
@@ -347,7 +347,7 @@ class Nsys(Struct):
                 self._add_gaps()
         if name and is_kernel:
             many = launches if shape.report.is_mean else 1.0
-            part = row.get(when(self.parts, STREAM))
+            part = row.get(STREAM) if self.parts else None
             if self.parts == LAUNCH and start is not None:
                 part = part_of(start_ns, part or None)
             ends_s = (math.nan if end is None else end * shape.scale for end in (least, most))

@@ -122,4 +122,4 @@ def judge(then: Then, ended: Ended, errors: str = "") -> Verdict:
         )
     seen = launches(then.log)
     warning = f"nsys saw no kernel (what it said is in logs/{then.log.name}), {then.lost}."
-    return Verdict((warning,) * (not seen), kernels=seen, tells_status=tells, goes_on=True)
+    return Verdict(() if seen else (warning,), kernels=seen, tells_status=tells, goes_on=True)

@@ -115,7 +115,7 @@ _NEWLINE, _COMMA, _QUOTE, _ZERO, _NINE = b'\n,"09'
 _STEP = 1 << 18  # bytes that stay in the processor's cache
 _FOUR_BYTES = "<u4"
 _HEADER_STARTS = np.frombuffer(b'"Dev"Sta"Tim"Typ', _FOUR_BYTES)
-_LIKE_A_ROW = pattern(r'(?:[^,]*,){0,3}"?[\w ()./-]+ \(\d+\)"?,(?:[^,]*,){3}')
+_LIKE_A_ROW = pattern(r'(?:[^,]*,){0,3}"?[\w ()./-]+ \(\d+\)"?,(?:[^,]*,){3}|"GPU activities",')
 _COMMENT = pattern(r"[ \t]{0,40}(?://+|\*+|#+|>+)(?=[ \t]+\S)")  # what a log stands behind in source code, in a mail
 _NAMES_DEVICE = pattern(
     r'[ \t]{0,9}Device "(?P<whole>[^"]{1,200} \(\d{1,6}\))"'
@@ -410,7 +410,7 @@ class Walk:
             if words.strip().endswith(("result:", "calls:")):
                 self._topic = words.strip()
             if _REPLAY in words:
-                self.store.rates = (RATES, OLD_RATES)[words.startswith("Warning: ")]
+                self.store.rates = OLD_RATES if words.startswith("Warning: ") else RATES
             self.seen.messages.hear(self.seen.lines, words)
         elif _CHATTER.fullmatch(line):
             self._name_device(line)

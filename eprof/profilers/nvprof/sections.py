@@ -494,7 +494,7 @@ class UsageSection(Section):
         super().__init__(header, run, store)
         self.time, self.calls, self.name = map(header.at, ("Time", "Calls", "Name"))
         self.type = header.position("Type")
-        self._kind = (_ON_GPU, _OF_API)[of_api]
+        self._kind = _OF_API if of_api else _ON_GPU
         self._ends = [header.position(name) for name in ("Min", "Max")]
         self.unit: float | None = None
         self._end_units: list[float | None] = [None, None]

@@ -69,7 +69,7 @@ def _read(source: Source, path: Path, keep: Container[str] | None, parts: str | 
             ]
             metrics = _Metrics(base, store) if _METRICS in counted else None
             for table in (name for name in _KERNEL_TABLES if name in tables):
-                _kernels(base, table, store, (_KIND, COUNTED)[bool(counted)], metrics)
+                _kernels(base, table, store, COUNTED if counted else _KIND, metrics)
             if not counted:  # counters make kernels run one after another
                 kernels = dict.fromkeys(tables.intersection(_KERNEL_TABLES), "name")
                 store.gaps = nsys_sqlite.gaps_of(base, kernels, tables.intersection(_COPY_TABLES), _MEMORIES)
@@ -146,7 +146,7 @@ def _numbers() -> dict[object, tuple[str, int]]:
     """The number of a metric in nvprof's database -> its name and what its values are, an index into UNITS."""
     document = Document.read(resources.folder("counters") / "nvprof" / "numbers.toml")
     return {
-        number: (name, as_cell({"ratio": OTHER}.get(unit, unit)))
+        number: (name, as_cell(OTHER if unit == "ratio" else unit))
         for unit, metrics in document.data.items()
         for name, numbers in metrics.items()
         for number in numbers

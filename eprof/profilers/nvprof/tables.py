@@ -177,7 +177,8 @@ class Store(folding.Store, dict=True):
     @property
     def copies_s(self) -> float:
         """How long copies and memsets took; page faults are none."""
-        return sum(time_s for name, (_, time_s) in self.others.items() if FAULTS not in name)
+        copied = {name: time_s for name, (_, time_s) in self.others.items() if kind_of_copy(name) or "memset" in name}
+        return sum(time_s for name, time_s in copied.items() if FAULTS not in name)
 
     @property
     def copies(self) -> tuple[Copies, ...]:

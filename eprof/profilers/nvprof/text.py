@@ -141,7 +141,7 @@ class TextUsage(TextSection):
 
     def __init__(self, run: int, store: Store, of_api: bool, columns: Sequence[str]) -> None:
         self._row = re.compile(_USAGE_ROW.format(values=len(columns)))
-        self._type = ("GPU activities", "API calls")[of_api]
+        self._type = "API calls" if of_api else "GPU activities"
         header = Header(SUMMARY, ("Type", "Time", "Calls", *columns, "Name"))
         self._usage = UsageSection(header, run, store)
         self._usage.takes_units(["", "s", "", *["s"] * len(columns), ""])

@@ -268,7 +268,7 @@ class Lines:
         return self._add(
             Row(
                 time, sep.join(before), text, row["unit"], row["event"], sep.join(cgroup), row["running"],
-                row["runtime"], "".join(metric[1:2]) * utilized, is_mean=len(more) > len(cgroup),
+                row["runtime"], metric[1] if utilized else "", is_mean=len(more) > len(cgroup),
             )
         )  # fmt: skip
 
@@ -387,7 +387,7 @@ class _Counted(Struct):
         """Each counter's value and unit; NaN where perf did not count it."""
         amounts = {name: (total.value, COUNT) for name, total in self.events.items()}
         shares = {
-            name: total.running * (not self.lacks(total))
+            name: 0.0 if self.lacks(total) else total.running
             for name, total in self.events.items()
             if not math.isnan(total.value)
         }
@@ -478,7 +478,7 @@ def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> list[_
     clocks = [run.number(row.cpus) for row in run.of(CPU_CLOCK) if row.cpus]
     is_of_all = any(cpus > 1.5 and abs(cpus / round(cpus) - 1) < _OF_ALL for cpus in clocks)
     is_of_all |= any(_PLACE.match(row.place) for row in run.rows)  # perf splits nothing else by them
-    unnamed = (WHOLE_PROGRAM, SYSTEM)[is_of_all]
+    unnamed = SYSTEM if is_of_all else WHOLE_PROGRAM
     time_s = run.time_s - begin_s
     intervals = len({row.time for row in run.rows})
     own_s = time_s

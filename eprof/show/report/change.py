@@ -15,7 +15,7 @@ class Try(Struct, frozen=True):
     """A change, and the J that it saves, at least and at most where that is known; beside: its price.
 
     In s where no joules are known. each: what shrinks by degrees, "less time": `saves` is then for each tenth of it.
-    most: what can be saved, however far it shrinks, and why no more.
+    most: what can be saved, however far it shrinks, and why no more. is_exact: results stay the same.
     """
 
     act: str
@@ -25,6 +25,7 @@ class Try(Struct, frozen=True):
     each: str = ""
     most: float | None = None
     why: str = ""
+    is_exact: bool = True
 
     @property
     def _high(self) -> float:

@@ -58,8 +58,9 @@ def where(view: View, most: int = _MOST) -> Table:
         common |= MISSING
     unit = {"total": "J", "time": "s"}.get(view.measure, "")
     measured_j = view.document.energy_j.measured
+    still = {"J": view.idle_j, "s": view.still_s}.get(unit, 0.0)
     if len(entries) == 1 and unit != "J" and measured_j is not None:  # they are the only row's
-        unit, amounts, everything = "J", [Amount(measured_j)], Amount(measured_j)
+        unit, amounts, everything, still = "J", [Amount(measured_j)], Amount(measured_j), 0.0
     causes = [_cause_text(view, entry) for entry in shown]
     # A cause may tell them already: "12 launches of 1.76 s".
     tells_calls = any(
@@ -79,8 +80,8 @@ def where(view: View, most: int = _MOST) -> Table:
             cause,
         ]
         rows.append(Row(cells))
-    if view.still_s and unit:
-        rows.append(_still(view, unit, everything, tells_calls))
+    if still:
+        rows.append(_still(view, Quantity(still, unit), everything, tells_calls))
         rows.sort(key=lambda row: -_share_in(row))
     amount_label = {"total": "energy"}.get(view.measure, view.measure)
     why = when(view.has_energy, "largest cause")
@@ -93,13 +94,13 @@ def where(view: View, most: int = _MOST) -> Table:
     return Table([*texts(noun), *counts, *texts(why)], rows, left_out=left_out, headless=True)
 
 
-def _still(view: View, unit: str, everything: Amount, tells_calls: bool) -> Row:
+def _still(view: View, still: Quantity, everything: Amount, tells_calls: bool) -> Row:
     """The row of what passes while no kernel runs, whether a trace tells it or calls of CUDA do."""
-    amount = Amount({"J": view.idle_j, "s": view.still_s}[unit])
     gaps = view.document.gaps or None
     why = when(gaps is not None and gaps.calls, ", if no calls overlap")
-    cells: list[Cell] = [f"(no {view.nouns.kernel} runs)", *[""] * tells_calls, Quantity(amount.value, unit)]
-    return Row([*cells, Share(ratio(amount, everything).value), f"of all {quantity(everything.or_zero, unit)}{why}"])
+    share = ratio(Amount(still.value), everything).value
+    cells: list[Cell] = [f"(no {view.nouns.kernel} runs)", *[""] * tells_calls, still, Share(share)]
+    return Row([*cells, f"of all {quantity(everything.or_zero, still.unit)}{why}"])
 
 
 def _share_in(row: Row) -> float:

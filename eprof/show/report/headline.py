@@ -212,7 +212,7 @@ def _above_constant(view: View) -> Headline:
         low, high = above.or_zero / interval.apart, above.or_zero * interval.apart
         joules = f"About {quantity(above.or_zero, 'J')} ({span(low, high, 'J')})"
         if lacks_some(view):
-            most = interval.uncounted.get("total", 0.0)
+            most = interval.uncounted.get("total")
             room = f"{quantity(low, 'J')} or more"
             if most is not None:
                 room = f"{span(low, high + most, 'J')} in all"

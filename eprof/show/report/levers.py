@@ -94,10 +94,10 @@ def worth_trying(view: View) -> list[str]:
 def _sorted(view: View) -> list[Try]:
     """Those that are worth it first, by size; what costs accuracy last, if it saves less than twice what others may."""
     changes = list(_levers(view))
-    exact = [change.reach for change in changes if _IF_ACCURATE not in change.act]
+    exact = [change.reach for change in changes if change.is_exact]
 
     def rank(change: Try) -> tuple[bool, bool, float]:
-        is_last = _IF_ACCURATE in change.act and change.likely < 2 * max(exact, default=0.0)
+        is_last = not change.is_exact and change.likely < 2 * max(exact, default=0.0)
         return not change.is_worth_it(view.comes_again), is_last, -change.likely
 
     return sorted(changes, key=rank)
@@ -376,7 +376,7 @@ def _narrower_types(view: View) -> Iterator[Try]:
             )
             ends = saves + least_j, saves + most_j + _of_narrower_bytes_j(kernels)
             act = f"use {' for '.join(names)} on tensor cores and in memory{_IF_ACCURATE}"
-            yield Try(act, ends[0], ends, _less_time(view, least_s, most_s))
+            yield Try(act, ends[0], ends, _less_time(view, least_s, most_s), is_exact=False)
     single, double = (view.charges.get(f"fp{bits}_fma") for bits in (32, 64))
     doubles_j = view.joules_of("fp64")
     if doubles_j and single and double and 0 < single.pj < double.pj:
@@ -387,7 +387,7 @@ def _narrower_types(view: View) -> Iterator[Try]:
         least_j, most_j = ((view.constant_w or 0.0) * sooner_s for sooner_s in (least_s, most_s))
         ends = low + least_j, min(high + most_j + _of_narrower_bytes_j(kernels), _everything(view)[0])
         act = f"use FP32 for FP64{_IF_ACCURATE}{bracketed(_mostly_in(view, 'fp64'))}"
-        yield Try(act, saves + least_j, ends, _less_time(view, least_s, most_s))
+        yield Try(act, saves + least_j, ends, _less_time(view, least_s, most_s), is_exact=False)
         yield from _fewer_divisions(view)
     yield from _onto_tensor_cores(view, has)
 
@@ -469,7 +469,7 @@ def _onto_tensor_cores(view: View, has: set[str]) -> Iterator[Try]:
         (least_j, least_s), (most_j, most_s) = (_ended_sooner(view, products, *left) for left in lefts)
         act = f"multiply on tensor cores, in {COUNTS[word].label.removeprefix('Tensor ')}{_IF_ACCURATE}"
         time = _less_time(view, least_s, most_s)
-        yield Try(act, saves + least_j, (saves + least_j, saves + most_j), time)
+        yield Try(act, saves + least_j, (saves + least_j, saves + most_j), time, is_exact=False)
 
 
 def _fused(view: View) -> Iterator[Try]:

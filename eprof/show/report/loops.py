@@ -10,7 +10,7 @@ from eprof.base.text import bracketed, pattern, phrase, when
 from eprof.base.vocabulary import CPU
 from eprof.profile import schema
 from eprof.show.report.change import TENTH, Try
-from eprof.show.report.view import PAST_L2, View
+from eprof.show.report.view import FAR_CYCLES, LINE_B, PAST_L2, View
 from eprof.show.report.waiting import NEAR
 from eprof.show.words.badges import ASSUMED
 from eprof.show.words.numbers import percent, plain, quantity
@@ -30,7 +30,7 @@ OF_BLOCKS = "work on blocks that stay in the caches, or in one loop on what seve
 Counts = Mapping[str, schema.Count]
 _UNKNOWN = schema.Count(value=None, unit="", energy_j=None, marks=[])
 _LITTLE = 0.03  # of what the first function saves: others that save less are not told
-_WAIT = 100 / 64  # instructions that callgrind takes to last as long as a byte from DRAM: 100 cycles for a line of 64 B
+_WAIT = FAR_CYCLES / LINE_B  # instructions that callgrind takes to last as long as a byte from DRAM
 _PYTHON_LINE = pattern(r"\.pyw?:[0-9]+$")
 _CARGO = pattern(r"\btarget/(release|debug)/")  # where Rust's Cargo has programs; its releases are optimised
 _INTERPRETER = "Python"  # its name in `counters/callgrind/libraries.toml`
@@ -63,7 +63,6 @@ _SPARSE = (
     "let {} fetch fewer lines ({} bytes of each are asked for: smaller keys, what is read together side by side, "
     "look-ups in batches that prefetch, huge pages)"
 )
-_LINE_B = 64.0
 _WHOLE = 0.9  # of its bytes: what asks for so many uses a line whole
 # Counts of a loop that runs once for all lanes of a vector. Bytes stay, and so does what is counted once a lane.
 _ONCE = ("retired", "core_active", "integer", "control", "load_store", "misc")
@@ -247,7 +246,7 @@ def _use_of_lines(counts: Counts) -> tuple[str, str]:
         how = _LEFT
     if asked >= _WHOLE * fetched:
         how = _STREAM
-    return how, f"{_LINE_B * asked / (fetched or math.inf):.0f} of {_LINE_B:.0f}"
+    return how, f"{LINE_B * asked / (fetched or math.inf):.0f} of {LINE_B:.0f}"
 
 
 def _at_the_peak(view: View, kernels: Sequence[schema.Kernel], first: schema.Kernel) -> Try:
@@ -259,7 +258,7 @@ def _at_the_peak(view: View, kernels: Sequence[schema.Kernel], first: schema.Ker
     act = f"use FP32 for FP64, if accurate enough, or do fewer flops ({told})"
     ends = joules / 2, (joules + sum(view.groups_of(kernel)["fp64"].or_zero for kernel in kernels)) / 2
     beside = ", the most where a vector of FP32 costs what one of FP64 does (assumed), in half the cycles"
-    return Try(act, sum(ends) / 2, ends, beside)
+    return Try(act, sum(ends) / 2, ends, beside, is_exact=False)
 
 
 def _waits(view: View, kernels: Sequence[schema.Kernel], joules: float) -> Try:

@@ -7,7 +7,7 @@ from eprof.base.boards import data_sheet
 from eprof.base.gpus import capability_of_label
 from eprof.base.text import bracketed, capital, few, phrase, uncapital, when
 from eprof.base.vocabulary import CONSTANT, GROUPS
-from eprof.logs.rows.log import ON_TOTALS
+from eprof.logs.rows.log import ON_TOTALS, UNUSED
 from eprof.profile import schema
 from eprof.profile.metering import BY_TIME
 from eprof.show.report.view import PAST_L2, View, Word, by_time_of, energy_of
@@ -213,7 +213,7 @@ def _lacking(view: View) -> str:
     if view.above.value is None:
         if view.time.value is None:
             return "Neither work nor time was counted."
-        is_used = not any("ounted, and not used" in warning for warning in view.document.warnings)
+        is_used = not any(UNUSED in warning.lower() for warning in view.document.warnings)
         return when(is_used, "Nothing but time was counted.") or "Of what was counted, only time was used."
     total = view.energy("total").or_zero
     capped = bounds.get("total")

@@ -59,7 +59,7 @@ _OTHER = {
     ("warp_issue", "sm_active_cycle"): "running multiprocessors",
 }
 # Cycles that callgrind takes a line to cost that L1 lacks, and one more that the last level lacks; bytes of a line.
-_NEAR_CYCLES, _FAR_CYCLES, _LINE_B = 10.0, 100.0, 64.0
+_NEAR_CYCLES, FAR_CYCLES, LINE_B = 10.0, 100.0, 64.0
 _NEARLY_ALL = 0.95  # of a library's function, that one line calls
 _COUNTING = ESTIMATED | SIMULATED | ASSUMED
 
@@ -510,7 +510,7 @@ class View:
             getattr(counts.get(word), "value", None) or 0.0 for word in ("retired", "l3_read", "dram_read")
         )
         is_simulated = self.amount(self.document, "dram_read").marks & SIMULATED
-        waited = (_NEAR_CYCLES * (near + far) + _FAR_CYCLES * far) / _LINE_B * bool(is_simulated)
+        waited = (_NEAR_CYCLES * (near + far) + FAR_CYCLES * far) / LINE_B * bool(is_simulated)
         return waited / (executed + waited or math.inf)
 
     def flops(self, entry: Entry) -> Amount:
