@@ -168,7 +168,7 @@ def test_prefixed_runs_and_a_failed_one():
     assert log.tables[0].rows.frame()["run"].tolist() == [0, 1, 2, 3, 4] and log.skipped_lines == 0
     seconds = [1.015436e-03, 9.946846e-03, 0.098359, 0.952754, 7.741216]
     assert log.tables[0].rows.frame()["time_s"].tolist() == pytest.approx(seconds)
-    assert any("stopped by signal 134" in note for note in log.notes)
+    assert any("aborted itself (signal 134)" in note for note in log.notes)
     assert log.runs == 5, "not the two that launched nothing"
 
 

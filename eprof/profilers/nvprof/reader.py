@@ -16,11 +16,11 @@ from msgspec import Struct, field
 
 from eprof.base.arrays import Array
 from eprof.base.errors import LogError, UnknownLogError
-from eprof.base.gpus import completed, told_in
+from eprof.base.gpus import alike, beginning, told_in
 from eprof.base.known import only
-from eprof.base.text import counted, pattern, phrase, when
+from eprof.base.text import counted, few, pattern, phrase, when
 from eprof.base.threads import ahead, is_memory_scarce
-from eprof.collect.messages import Findings
+from eprof.collect.messages import ASSERTION, Findings
 from eprof.logs.rows.cells import OLD_RATES, RATES
 from eprof.logs.rows.columns import Form, ParsedRows, parse
 from eprof.logs.rows.log import Log, Shape, of_several_programs
@@ -123,6 +123,7 @@ _NAMES_DEVICE = pattern(
 )
 _REPLAY = "Some kernel(s) will be replayed"  # versions whose rates are decimal say "Warning: " before it
 _EXAMPLE = 120
+_SOME = 4  # GPUs that a name may be of
 _PID_DIGITS = 18  # that fit in 64 bits
 
 
@@ -363,7 +364,14 @@ class Walk:
         )
         device = only(seen.devices)
         if not seen.devices:  # two that lines beside the tables name are none
-            device = told_in(source.head) or completed(only(store.cut_off) or "")
+            cut_off = only(store.cut_off) or ""
+            may_be = beginning(cut_off)
+            device = told_in(source.head) or alike(may_be)
+            if len(may_be) > 1:
+                store.notes.append(
+                    f'the table cuts the name of the GPU off after "{cut_off}"; it may be {few(may_be, _SOME)}: say '
+                    "which with --costs"
+                )
         of_kernels = {run for table in tables for run in table.rows.run.tolist()}
         log = source.log(
             tables,
@@ -475,6 +483,8 @@ class Walk:
     def _skip(self, line: str) -> None:
         """Program output in nvprof's log: counted, one example kept. Rows that lost their header are counted too."""
         self._name_device(line)
+        if ASSERTION in line:
+            self.seen.messages.hear(self.seen.lines, line)
         self.seen.skipped_lines += 1
         self._last_skipped = True
         # A ruler ("=====") is an example only where all are such.
