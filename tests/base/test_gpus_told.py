@@ -71,7 +71,9 @@ def test_a_trace_as_text_is_of_the_gpu_whose_name_it_cuts_off(tmp_path):
     log.write_text(log.read_text().replace("Tesla P100-PCIE", "GeForce GTX 108"))
     several = eprof.load(log)
     assert [part.device.name for part in several.counted] == ["ncu device 0 (CC 6.1)"]
-    assert any("it may be GeForce GTX 1080, GeForce GTX 1080 Ti: say which" in note for note in several.energy().warnings)
+    assert any(
+        "it may be GeForce GTX 1080, GeForce GTX 1080 Ti: say which" in note for note in several.energy().warnings
+    )
 
 
 @pytest.mark.parametrize(
