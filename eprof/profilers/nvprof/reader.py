@@ -407,10 +407,9 @@ class Walk:
                     times_s[commands.get(str(process), "")] += time_s
         command = max(commands.values(), key=times_s.__getitem__, default="")
         if len(set(commands.values())) > 1 and times_s[command]:
-            self.store.notes.append(
-                f"`{command[:_EXAMPLE]}` takes {100 * times_s[command] / times_s.total():.3g} % of the time of kernels; "
-                "calls of CUDA are told of it alone"
-            )
+            percent = 100 * times_s[command] / times_s.total()
+            told = f"`{command[:_EXAMPLE]}` takes {percent:.3g} % of the time of kernels"
+            self.store.notes.append(f"{told}; calls of CUDA are told of it alone")
         calls: dict[str, HostCalls] = {}
         for (process, name), of_process in self.store.calls.items():
             if commands.get(process, command) == command:
