@@ -17,6 +17,7 @@ from eprof.show.report.first_screen import where
 from eprof.show.report.headline import headline
 from eprof.show.report.levers import _levers as levers
 from eprof.show.report.levers import what_to_try, worth_trying
+from eprof.show.report.trust import trust
 from eprof.show.report.view import View
 from eprof.show.words.numbers import quantity
 
@@ -268,7 +269,7 @@ def test_what_is_paid_once_is_told_of_each_run():
     assert "before the first kernels of 69 runs 298\u202fs passed (4.31\u202fs a run)" in lead
     view = view_of("nvprof", "text-v100-nbody-several-runs.txt")  # three of them without a kernel
     paid = "(163\u202fms is paid once in each of 7 runs, 161\u202fms of it in cudaMallocManaged; "
-    assert paid in what_to_try(view).text and any("holds 7 runs" in note for note in view.document.warnings)
+    assert paid in what_to_try(view).text and "7 runs or processes are added up; " in trust(view).text
     view = view_of("nvprof", "titan-xp-gpu-summary-type-column-api-unified-memory.csv")
     assert "(1.09\u202fs is paid once a run, 1.06\u202fs of it in cudaMemcpyToSymbol; " in what_to_try(view).text
 
