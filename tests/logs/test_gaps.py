@@ -17,9 +17,10 @@ from eprof.show.report.first_screen import where
 from eprof.show.report.headline import headline
 from eprof.show.report.levers import _levers as levers
 from eprof.show.report.levers import what_to_try, worth_trying
+from eprof.show.report.sections import table
 from eprof.show.report.trust import trust
 from eprof.show.report.view import View
-from eprof.show.words.numbers import quantity
+from eprof.show.words.numbers import percent, quantity
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 LAUNCHES = st.lists(
@@ -375,6 +376,8 @@ def test_shares_of_the_first_screen_are_of_kernels_and_of_the_time_without(name)
     assert [row.cells[2].value for row in where(view).rows] == sorted(
         (row.cells[2].value for row in where(view).rows), reverse=True
     )
+    largest = next(row.cells for row in where(view).rows if row.cells != still)
+    assert percent(largest[2].value) in table.section(view).content["rows"][0].cells[1][1], "one number, one meaning"
 
 
 @needs_data

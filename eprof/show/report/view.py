@@ -180,11 +180,15 @@ class View:
 
     @cached_property
     def whole(self) -> float:
-        """What shares of the first screen are of: what kernels take, and what passes while none runs; in J, else s."""
+        """What shares are of: what kernels take, and what passes while none runs; in J, else s."""
+        return self.with_rest(self.ranked(self.document)).or_zero
+
+    def with_rest(self, kernels: Amount) -> Amount:
+        """What all kernels take with what passes while none runs."""
         beside = {"total": self.idle_j, "time": self.still_s}.get(self.measure, 0.0)
         if self.to_meter is not None:
             beside = self.to_meter.idle_j
-        return self.ranked(self.document).or_zero + beside
+        return Amount((kernels.or_zero + beside) or None, kernels.marks)
 
     @property
     def comes_again(self) -> float:
