@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 SCHEMA = 1
-UNITS = ("count", "percent", "byte_per_s", "other")
+UNITS = ("count", "percent", "byte_per_s", "level", "other")
 MOST_SLICES = 16  # slices looked for in a log, well above the 8 of any GPU that nvprof knows
 _DECLARED = ("counter", "parameter", "quantity", "told")
 _REASONS = ("absent", "uncountable")

@@ -63,8 +63,8 @@ def load(
     """Read saved profiler logs, of one run or of several, and count what their kernels did.
 
     inputs: files or glob patterns, or data frames of nsight-python (`to_dataframe()`). capability: of the GPU, "3.5",
-    if its name does not show it. columns: a file with the column names of headerless rows. time: "SECONDS" or
-    "KERNEL=SECONDS" for logs without times. kernels: names or "regex:..." to keep. strict: a log that cannot be read
+    if its name does not show it. columns: a file with the column names of headerless rows. time: "TIME" or
+    "KERNEL=TIME" for logs without times. kernels: names or "regex:..." to keep. strict: a log that cannot be read
     is an error; else it is left out, with a warning, if others can. scheduler: a Dask cluster that reads the logs,
     "tcp://HOST:PORT". cache: large logs are kept as they were read, and not read again. workers: processes
     that may read; more than one needs a script with a guard (`if __name__ == "__main__"`), as multiprocessing does.

@@ -265,14 +265,29 @@ def test_kernels_that_convert_layouts_are_spared(end, estimate):
 
 
 @needs_data
-def test_what_is_paid_once_is_told_of_each_run():
+def test_what_is_paid_once_is_told_of_each_run(tmp_path):
     lead = headline(view_of("nvprof", "k40c-gpu-trace-many-runs-repeated-headers-prefixed.csv")).text
     assert "before the first kernels of 69 runs 298\u202fs passed (4.31\u202fs a run)" in lead
-    view = view_of("nvprof", "text-v100-nbody-several-runs.txt")  # three of them without a kernel
+    of_nbody = SHARED / "nvprof" / "text-v100-nbody-several-runs.txt"  # three of them without a kernel
+    alike = tmp_path / "alike.txt"
+    alike.write_text(of_nbody.read_text().replace("./nbody 15", "./nbody"))
     paid = "(163\u202fms is paid once in each of 7 runs, 161\u202fms of it in cudaMallocManaged; "
-    assert paid in what_to_try(view).text and "7 runs or processes are added up; " in trust(view).text
+    assert paid in what_to_try(view_of(alike)).text
+    view = view_of("nvprof", of_nbody.name)
+    assert "(162\u202fms is paid once a run, in cudaMallocManaged; " in what_to_try(view).text, "of the longest alone"
+    assert "counts.csv ./nbody 15`" in what_to_try(view).text
+    assert "7 runs or processes are added up; " in trust(view).text
     view = view_of("nvprof", "titan-xp-gpu-summary-type-column-api-unified-memory.csv")
     assert "(1.09\u202fs is paid once a run, 1.06\u202fs of it in cudaMemcpyToSymbol; " in what_to_try(view).text
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("log", "is_told"),
+    [("traces/nsys/yktian-paddle-gcn-nsys-stats.txt", True), ("nvprof/gtx1070-gpu-summary-srad.csv", False)],
+)
+def test_modules_are_loaded_lazily_only_where_cuda_may_be_new_enough(log, is_told):
+    assert ("since CUDA 11.7, CUDA_MODULE_LOADING=LAZY" in what_to_try(view_of(log)).text) == is_told
 
 
 @needs_data

@@ -27,6 +27,7 @@ _NOT_PINNED = {"pageable": "pageable memory", "": "maybe pageable memory"}
 _ALLOCATED = {False: "cudaMallocHost", True: "hipHostMalloc"}
 _WAITS = "Synchronize"  # a part of the names of calls that last as long as kernels do
 _CALL = pattern(r"cu(?:da)?[A-Z]|hip[A-Z]")
+_OLD_CALLS = frozenset({"cudaLaunch", "cudaConfigureCall", "cudaSetupArgument"})  # that CUDA 10.1 has no longer
 _CALLS = {  # of CUDA and HIP, that take long between kernels: a part of the name, and what to do
     "Launch": "CUDA graphs, or more work in each",
     "alloc": "allocate memory once",
@@ -200,7 +201,9 @@ def _starting(gaps: schema.Gaps, starting_s: float) -> Closed:
     each = when(gaps.runs > 1, f"in each of {gaps.runs:,} runs") or "a run"
     share = when(longest.once_s < _ALL * starting_s, f"{of_it} of it ")
     told = f"{once} is paid once {each}, {share}in {longest.name}"
-    quicker = "the first call starts CUDA: nvidia-persistenced and CUDA_MODULE_LOADING=LAZY speed it up"
+    is_old = any(calls.name in _OLD_CALLS for calls in gaps.calls)
+    lazy = when(not is_old, " and, since CUDA 11.7, CUDA_MODULE_LOADING=LAZY")
+    quicker = f"the first call starts CUDA; quicker with nvidia-persistenced{lazy}"
     return Closed(f"do more in each run ({told}; {quicker})", starting_s)
 
 

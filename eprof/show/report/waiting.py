@@ -2,9 +2,14 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
+from msgspec import Struct
+
+from eprof.base import resources
 from eprof.base.labels import library_of
 from eprof.base.text import pattern, when
+from eprof.base.toml import Document
 from eprof.base.vocabulary import TENSOR_PARTS
 from eprof.profile import schema
 from eprof.show.report.change import LITTLE, TENTH, Try
@@ -18,7 +23,7 @@ NEAR = 0.6  # its peak, or the roofline's speed: what is slower waits
 _ONE_UNIT = 0.02  # of the peak: what is counted of multiprocessors holds the pipes to L1 too
 _SAME = 256.0  # bytes of L1 for each of DRAM, from which on they are a thread's own, which no tile shares
 _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
-_STALLED = 0.3  # of stalls, below which data of memory are not what a kernel waits for
+_STALLED = 0.2  # of stalls: of one reason fewer are not what holds a kernel back
 _EMPTY = 0.5  # of the most warps, below which more of them would hide what it waits for
 EXCESS = 1 / 3  # of sectors, from which on a kernel should ask for fewer, not sooner
 _ON_TENSOR_CORES = pattern(r"(?i)tensor_?op|wmma|(?<![a-z])[hdiq]?mma(?![a-z])")  # as names of kernels tell it
@@ -29,6 +34,24 @@ _FEWER = {
     "shared_limit": "less shared memory a block",
     "block_limit": "larger blocks",
 }
+
+
+class _Stall(Struct, frozen=True):
+    """A reason for which warps wait, as a kernel's sign: what they wait for, and what lets them wait less.
+
+    is_hidden: whether other warps can work meanwhile, if there are more of them.
+    """
+
+    sign: str
+    waits: str
+    act: str
+    is_hidden: bool
+
+
+@lru_cache(maxsize=1)
+def _stalls() -> list[_Stall]:
+    root = Document.read(resources.folder("counters") / "stalls.toml").root
+    return [_Stall(sign, row["for"].text(), row["act"].text(), "hidden" in row) for sign, row in root.items()]
 
 
 def busy(kernel: schema.Kernel) -> dict[str, float]:
@@ -97,12 +120,18 @@ def less_waiting(view: View) -> Iterator[Try]:
             yield Try(_tiled(view, kernel), saves, each="less of both", most=most, why=why)
         elif rebuilt:  # another kernel asks other units for other work: how busy these were ends nothing
             yield Try(rebuilt, TENTH * waits_j, each="less time")
-        elif act := more_blocks or _waits(view, kernel, speed):
-            # Warps that hide what others wait for do no more than run side by side.
-            warps = (kernel.signs or {}).get("occupancy", 1.0)
-            if speed < warps < _EMPTY:
-                speed, best = warps, "at full occupancy"
-            yield Try(act, TENTH * waits_j, each="less time", most=(1 - speed) * waits_j, why=best)
+        elif more_blocks:
+            yield _with_more_warps(kernel, more_blocks, speed, best, waits_j)
+        else:
+            yield from _waits(view, kernel, speed, best, waits_j)
+
+
+def _with_more_warps(kernel: schema.Kernel, act: str, speed: float, best: str, waits_j: float) -> Try:
+    """Warps that hide what others wait for do no more than run side by side."""
+    warps = (kernel.signs or {}).get("occupancy", 1.0)
+    if speed < warps < _EMPTY:
+        speed, best = warps, "at full occupancy"
+    return Try(act, TENTH * waits_j, each="less time", most=(1 - speed) * waits_j, why=best)
 
 
 def _tiled(view: View, kernel: schema.Kernel) -> str:
@@ -145,25 +174,29 @@ def _limit(signs: Mapping[str, float]) -> tuple[float, str]:
     return signs.get(limit, 1.0), fewer
 
 
-def _waits(view: View, kernel: schema.Kernel, speed: float) -> str:
-    """What would let a kernel wait less; empty where nothing tells what it waits for, or it asks for too much."""
-    signs = kernel.signs or {}
-    occupancy, stalled = signs.get("occupancy", 1.0), signs.get("memory_stall", 1.0)
+def _waits(view: View, kernel: schema.Kernel, speed: float, best: str, waits_j: float) -> Iterator[Try]:
+    """What would let a kernel wait less; nothing where nothing tells what it waits for, or it asks for too much."""
+    signs, name = kernel.signs or {}, view.label(kernel)
+    stall = max(_stalls(), key=lambda stall: signs.get(stall.sign, 0.0))
+    occupancy, stalled = signs.get("occupancy", 1.0), signs.get(stall.sign, 0.0)
     issued, cycles = (view.amount(kernel, word).value for word in ("warp_issue", "sm_active_cycle"))
     # Where nothing tells how busy multiprocessors are, those that issue an instruction in most cycles do not wait.
     is_issuing = "sm" not in busy(kernel) and (issued or 0.0) / (cycles or math.inf) >= _ISSUING
     asks_too_much = max(signs.get("excess", 0.0), signs.get("lg_throttle", 0.0)) >= EXCESS
     asks_too_much |= 0 < AGAIN * least_bytes(view, kernel) < view.summed(kernel, DRAM).or_zero
-    if is_issuing or asks_too_much or occupancy >= _EMPTY and stalled < _STALLED:
-        return ""
-    how, told = "loads", f"{percent(stalled)} of its stalls are for memory"
-    if occupancy >= _EMPTY and "memory_stall" not in signs:
-        reached = "of the roofline's speed"
-        if busy(kernel):
-            reached = "of its peak, the busiest unit"
-        told = f"{percent(speed)} {reached}; stalls were not counted"
-        return f"find what {view.label(kernel)} waits for ({told})"
-    if occupancy < _EMPTY:
+    if is_issuing or asks_too_much and (stall.is_hidden or not stalled):
+        return
+    if occupancy < _EMPTY and (stall.is_hidden or stalled < _STALLED):
         limit, fewer = _limit(signs)
-        how, told = "warps", f"occupancy {percent(occupancy)}{when(limit < _EMPTY, f': {fewer}')}"
-    return f"keep more {how} in flight in {view.label(kernel)} ({told})"
+        told = f"occupancy {percent(occupancy)}{when(limit < _EMPTY, f': {fewer}')}"
+        yield _with_more_warps(kernel, f"keep more warps in flight in {name} ({told})", speed, best, waits_j)
+    elif stalled >= _STALLED:
+        told = f"{name} ({percent(stalled)} of its stalls are {stall.waits})"
+        why = when(stalled < 1 - speed, "without them") or best
+        yield Try(
+            stall.act.format(told), TENTH * waits_j, each="less time", most=min(stalled, 1 - speed) * waits_j, why=why
+        )
+    elif not stalled:
+        reached = when(busy(kernel), "of its peak, the busiest unit") or "of the roofline's speed"
+        act = f"find what {name} waits for ({percent(speed)} {reached}; stalls were not counted)"
+        yield Try(act, TENTH * waits_j, each="less time", most=(1 - speed) * waits_j, why=best)
