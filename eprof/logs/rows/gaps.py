@@ -105,7 +105,7 @@ class _Device(Struct):
         loop = again[: bisect_left(launches, most) + 1]
         end = max((kernel.first for kernel in loop), default=0)
         comes_again = sum(kernel.launches for kernel in loop if kernel.last > end) >= _LOOP * most
-        end = max(end * comes_again, _START * self.launches)  # else one phase follows another
+        end = max(end * comes_again, int(_START * self.launches))  # else one phase follows another
         began = max((kernel.still_ns for kernel in again if kernel.first <= end), default=self.still[0])
         return began - self.still[0] + sum(kernel.wait_ns for kernel in again if kernel.first > end)
 

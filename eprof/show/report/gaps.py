@@ -54,7 +54,7 @@ def gaps_sentence(view: View) -> str:
     parts = []
     least_s = WORTH_IT * (view.time.value or math.inf)
     # With a meter's total gaps are no row, but a word.
-    has_gaps = bool(gaps.time_s) and max(view.still_s, gaps.time_s * bool(view.to_meter)) >= least_s
+    has_gaps = bool(gaps.time_s) and max(view.still_s, gaps.time_s or 0.0) >= least_s
     if has_gaps:
         parts.append(f"no {view.nouns.kernel} ran for {_how_long(view, gaps)}")
     if gaps.copies_s >= least_s:
