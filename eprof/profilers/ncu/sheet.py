@@ -21,7 +21,7 @@ from eprof.base.resources import folder
 from eprof.base.signs import TOTAL
 from eprof.base.text import counted, few, pattern, phrase, when
 from eprof.base.toml import Document
-from eprof.collect.messages import Findings, shortened
+from eprof.collect.messages import ASSERTION, Findings, shortened
 from eprof.counts import counters as definitions
 from eprof.logs.rows.cells import ABSENT, as_cell, is_wrong
 from eprof.logs.rows.folding import Cells, Piece, Store
@@ -72,6 +72,8 @@ class Messages:
             elif kind in ("ERROR", "WARNING") or words.startswith("Report:"):
                 self._note(number, kind, words.strip())
             return True
+        if ASSERTION in text:
+            self._findings.look(number, text)
         if text[:1] not in _FIRST:  # nearly all of what a program says
             return False
         if _BARE.fullmatch(text.rstrip()):
