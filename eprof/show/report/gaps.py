@@ -53,7 +53,8 @@ def gaps_sentence(view: View) -> str:
     gaps = view.document.gaps or NOTHING_TOLD
     parts = []
     least_s = WORTH_IT * (view.time.value or math.inf)
-    has_gaps = (gaps.time_s or 0.0) >= least_s
+    # With a meter's total gaps are no row, but a word.
+    has_gaps = bool(gaps.time_s) and max(view.still_s, gaps.time_s or 0.0) >= least_s
     if has_gaps:
         parts.append(f"no {view.nouns.kernel} ran for {_how_long(view, gaps)}")
     if gaps.copies_s >= least_s:
@@ -185,7 +186,7 @@ def closed(view: View, between: Between) -> Iterator[Closed]:
         yield from (each._replace(beside=left_out) for each in _waiting(view, gaps, between.waiting_s))
     if between.starting_s:
         yield _starting(gaps, between.starting_s)
-    if between.copying_s:
+    if gaps.copies_s:
         yield from _copying(view, gaps, between.copying_s)
 
 
@@ -257,8 +258,12 @@ def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Closed
     yield from (each._replace(saved_s=each.saved_s * alone) for each in faster)
     if pages:
         pages_s, pages_b = (sum(getattr(copies, name) for copies in pages) for name in ("time_s", "size_b"))
-        told = f"pages came {sum(copies.number for copies in pages):,} times, at {_rate(pages_b / pages_s)}"
-        yield Closed(f"prefetch managed memory, cudaMemPrefetchAsync ({told})", pages_s * alone)
+        faults_s = sum(copies.time_s for copies in gaps.copies if copies.way == FAULTS)
+        faulted = when(faults_s, f", after {quantity(faults_s, 's')} of page faults")
+        told = f"pages came {sum(copies.number for copies in pages):,} times, at {_rate(pages_b / pages_s)}{faulted}"
+        # Kernels wait for pages that they fault on; those that come beside them without a fault delay none.
+        waited_s = faults_s * together + pages_s * max(alone, bool(faults_s))
+        yield Closed(f"prefetch managed memory, cudaMemPrefetchAsync ({told})", waited_s)
     if within := [copies for copies in gaps.copies if copies.way == _WITHIN]:
         within_s = sum(copies.time_s for copies in within) * together
         told = f"{counted(sum(copies.number for copies in within), 'copy', 'copies')} in {quantity(within_s, 's')}"
