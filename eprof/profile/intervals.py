@@ -403,8 +403,8 @@ def _with_error(energy: "Energy", draws: _Draws, places: np.ndarray, joules: Flo
 def _chosen(groups: Sequence[str], joules: Floats, draws: Floats, share: float) -> schema.Causes:
     """The finest partition with a part that is surely the largest; else that with the most certain one.
 
-    What is the largest only since others are told apart more finely does not count: it is at least as large as what is
-    longest in the bar of a report, or some of that. groups: of counts, (n_groups,) joules and (n_groups, n_draws) draws.
+    Nothing is the largest only since others are told apart more finely: it is some of what is longest in the bar of a
+    report, or larger. groups: of counts, (n_groups,) joules and (n_groups, n_draws) draws.
     """
     rows = {group: row for row, group in enumerate(groups)}
     in_bar = [sum(joules[rows[group]] for group in groups if group in part) for part in _IN_BAR]
