@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eprof.base import units
 from eprof.base.errors import EprofError, UsageError
 
 if TYPE_CHECKING:
@@ -236,13 +237,27 @@ def clocks(text: str | None, example: str) -> list[float]:
 
 
 def seconds(text: str) -> float:
-    """An option's time in seconds, above 0, for argparse."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
+    """An option's time above 0, in s, for argparse."""
+    number = signed_seconds(text)
     if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time above 0")
+    return number
+
+
+def signed_seconds(text: str) -> float:
+    """An option's time, in s, for argparse."""
+    return _quantity(text, units.TIME, "time, such as 5, 100ms or 2min")
+
+
+def watts(text: str) -> float:
+    """An option's power, in W, for argparse."""
+    return _quantity(text, units.POWER, "power, such as 250 or 1.2kW")
+
+
+def _quantity(text: str, sizes: Mapping[str, float], noun: str) -> float:
+    number = units.amount(text, sizes)
+    if number != number:
+        raise argparse.ArgumentTypeError(f"{text!r} is no {noun}")
     return number
 
 

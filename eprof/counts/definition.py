@@ -35,10 +35,16 @@ WORDS_OF = {books: (*_COMPUTATION, "bytes", books) for books in BOOKS}
 # What the time by component needs beside instructions and bytes (`energy/components.py`): first the launch shape.
 SHAPE = ("blocks", "threads", "registers", "shared_byte", "occupancy")
 COMPONENTS = (*SHAPE, "loads", "stores", "shared", "conflicts", "texture", "texture_misses")
+# What keeps warps from issuing, and may become less (`counters/stalls.toml`).
+STALLS = (
+    *("memory_stall", "lg_throttle", "barrier_stall", "shared_stall", "math_stall"),
+    *("wait_stall", "fetch_stall", "branch_stall", "constant_stall", "fence_stall"),
+)
 # Shares that tell why a kernel waits, what its launches allow, how busy units are; how often registers are spilled; and
 # what bounds instructions.
 SHARES = (
-    *("memory_stall", "lg_throttle", "excess", "bank_conflict"),
+    *STALLS,
+    *("excess", "bank_conflict", "older_tensor"),
     *("occupancy_limit", "registers_limit", "shared_limit", "block_limit", "spills"),
     *("sm_busy", "l1_busy", "l2_busy", "dram_busy", "issue_busy"),
     *("retiring", "bad_speculation", "frontend_bound", "backend_bound", "unoptimised"),  # of a CPU's cores, and code

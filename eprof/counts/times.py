@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec.structs import replace
 
+from eprof.base import units
 from eprof.base.arrays import Bools, Floats, Ints, Texts
 from eprof.base.errors import UsageError
 from eprof.base.kernels import selector, short
@@ -145,10 +146,10 @@ def by_share(
 
 
 def given(launches: Launches, specs: Sequence[str]) -> Launches:
-    """Put in the kernels' times that a user gave with `--time KERNEL=SECONDS` (a name or "regex:...").
+    """Put in the kernels' times that a user gave with `--time KERNEL=TIME` (a name or "regex:...").
 
     Seconds are the total over a kernel's launches, without counter collection; they replace what the log says and are
-    exact. Totals ("SECONDS" alone) are for `total` and `share`. Raises UsageError: no number, no such kernel, or two
+    exact. Totals ("TIME" alone) are for `total` and `share`. Raises UsageError: no number, no such kernel, or two
     times for one kernel.
     """
     rows = launches.rows
@@ -158,7 +159,7 @@ def given(launches: Launches, specs: Sequence[str]) -> Launches:
 
 
 def total(specs: Sequence[str]) -> float | None:
-    """The total time of all kernels that `--time SECONDS` gives, if one does. Raises UsageError: no number, or two."""
+    """The total time of all kernels that `--time TIME` gives, if one does. Raises UsageError: no number, or two."""
     totals = [_seconds(spec, spec) for spec in specs if "=" not in spec]
     if len(set(totals)) > 1:
         raise UsageError(f"--time gives two total times, {totals[0]:g} s and {totals[1]:g} s; give one.")
@@ -203,7 +204,7 @@ def share(
         if known_s >= left_s:
             raise UsageError(
                 f"--time: the kernels whose times are known take {known_s - left_s:.3g} s longer than the total "
-                "given. Give --time KERNEL=SECONDS for the others, or a trace."
+                "given. Give --time KERNEL=TIME for the others, or a trace."
             )
         return launches, None
     shared = replace(launches, rows=scaled_to(rows, others, left_s))
@@ -221,7 +222,7 @@ def scaled_to(rows: KernelRows, chosen: Bools, seconds: float) -> KernelRows:
 
 
 def _parsed(names: Texts, specs: Sequence[str]) -> list[tuple[Bools, float]]:
-    """The kernels and the seconds of each `KERNEL=SECONDS`. Raises UsageError if two contradict each other."""
+    """The kernels and the seconds of each `KERNEL=TIME`. Raises UsageError if two contradict each other."""
     times: dict[str, tuple[Bools, float]] = {}
     for spec in specs:
         name, equals, number = spec.rpartition("=")
@@ -241,12 +242,9 @@ def _parsed(names: Texts, specs: Sequence[str]) -> list[tuple[Bools, float]]:
 
 
 def _seconds(text: str, spec: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = float("nan")
+    seconds = units.amount(text, units.TIME)
     if not 0 < seconds < float("inf"):
-        raise UsageError(f"--time {spec}: `{text}` is not a number of seconds; write SECONDS or KERNEL=SECONDS.")
+        raise UsageError(f"--time {spec}: `{text}` is no time; write it or KERNEL=TIME, in s, ms, us or min: 7ms.")
     return seconds
 
 

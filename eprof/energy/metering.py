@@ -13,11 +13,12 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eprof.base import units
 from eprof.base.arrays import Floats, known_or_zero
 from eprof.base.errors import MeterError, UsageError
 from eprof.base.known import less, mapped
 from eprof.base.marks import Mark
-from eprof.base.text import pattern, when
+from eprof.base.text import when
 from eprof.costs import Costs
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute
@@ -36,8 +37,6 @@ WITHIN = 1.33
 WITHIN_BY_TIME, WITHIN_AT_LIMIT = 1.57, 1.1
 _AT_LIMIT = 0.97
 ESTIMATED = "estimated"
-_JOULES = {"": 1.0, "mj": 1e-3, "j": 1.0, "kj": 1e3, "wh": 3600.0}
-_AMOUNT = pattern(r"(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)\s*(m[jJ]|[jJ]|[kK][jJ]|[wW][hH]|)")
 _MOST_J = 1e15
 # What is assumed of a table that was made for another GPU, before and after a meter gave the factor.
 SAME, PROPORTIONAL = "the two cost the same", "the two cost the same but for one factor, which the meter gives"
@@ -84,10 +83,10 @@ class Metered(Struct, frozen=True):
 
 def joules(text: str) -> float:
     """The joules of "812J", "812 mJ", "0.8kJ", "2Wh" or "812". Raises UsageError."""
-    amount = _AMOUNT.fullmatch(text.strip())
-    if amount is None:
+    number = units.amount(text, units.ENERGY)
+    if math.isnan(number):
         raise UsageError(f"--energy {text}: write a number above 0 with J, mJ, kJ or Wh, such as 812J.")
-    return checked(float(amount[1]) * _JOULES[amount[2].lower()])
+    return checked(number)
 
 
 def checked(number: float) -> float:
@@ -121,7 +120,7 @@ def metered(
         unknown = f"{rows.chosen(~rows.is_timed).n_kernels} of {rows.n_kernels} {counts.nouns.kernels}"
         raise MeterError(
             f"Metered energy cannot be split: the time of {unknown} is not known; give a trace along with the log, or "
-            "--time KERNEL=SECONDS."
+            "--time KERNEL=TIME."
         )
     if not rows.time_s.sum() > 0:
         raise MeterError(f"Metered energy cannot be split: the {counts.nouns.kernels} take no time.")

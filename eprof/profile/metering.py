@@ -123,7 +123,7 @@ def held_to(energy: "Energy", meter: Meter) -> "Energy":
     if energy.total_s is not None:
         raise MeterError(
             f"Metered energy cannot be split: only the time of all {energy.counts.nouns.kernels} together is known; "
-            "give a trace along with the log, or --time KERNEL=SECONDS."
+            "give a trace along with the log, or --time KERNEL=TIME."
         )
     if not is_priced_by_counts(energy):
         return _split_by_time(energy, meter)

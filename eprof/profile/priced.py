@@ -293,7 +293,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         if self.total_s is not None:
             return (
                 f"--time {self.total_s:g} is the time of all {kernels} together, and nothing tells how {unknown} of "
-                "them share it: their own time and constant energy are not known; give --time KERNEL=SECONDS, or a "
+                "them share it: their own time and constant energy are not known; give --time KERNEL=TIME, or a "
                 "trace."
             )
         devices = [counted.device for counted in self.profile.counted]

@@ -59,7 +59,7 @@ class Counted(Brief, Struct, frozen=True, eq=False):
 class Profile(Result, Struct, frozen=True, eq=False):
     """Counts and times of one program, from one or more logs. `energy` puts prices on it.
 
-    total_s: the time of all kernels together, where `--time SECONDS` tells it and nothing tells how they share it.
+    total_s: the time of all kernels together, where `--time TIME` tells it and nothing tells how they share it.
     whole: whether all kernels of the logs are looked at. timeline: the launches one by one, where a log tells when each
     ran. parts: what rows were split by ("rank", "stream", "nvtx"); None: nothing, or by operator, as the log has it.
     idle: how long no kernel ran between the first and the last of the only trace, or beside the calls of CUDA in the
@@ -473,7 +473,7 @@ def build(
     """Make a profile: count what the launches did, device by device.
 
     capability: overrides what the device names say ("3.5"). profiler: whose counters they are; None: as their names
-    tell, device by device. time: `--time` values, "SECONDS" or "KERNEL=SECONDS". whole: whether these are all kernels.
+    tell, device by device. time: `--time` values, "TIME" or "KERNEL=TIME". whole: whether these are all kernels.
     program_s: the time of the program without a profiler, which did `everything`: of these launches, if it is None.
     Raises DefinitionError if a device's capability is not known or has no definition, LogError if there is no kernel.
     """
@@ -534,7 +534,7 @@ def _share(
     if total_s is None:
         return tuple(counted), None
     if len(counted) > 1:
-        raise UsageError("--time SECONDS: the logs are of several devices; give --time KERNEL=SECONDS, or a trace.")
+        raise UsageError("--time TIME: the logs are of several devices; give --time KERNEL=TIME, or a trace.")
     only = counted[0]
     launches, how = times.share(only.launches, total_s, specs, only.time_from)
     if how:

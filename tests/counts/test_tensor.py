@@ -454,7 +454,7 @@ def test_active_cycles_are_instructions_over_those_in_each_of_them():
     assert made.amounts["sm_active_cycle"] == pytest.approx(told, rel=0.03)  # of other passes
     assert {way.formula for way in made.how["sm_active_cycle"]} == {"inst_executed / ipc"}
     # What has no unit was added up over launches.
-    of_two = make({"inst_executed": 6000, "ipc": 3.0}, launches=2, device=None)
+    of_two = make({"inst_executed": 6000, "ipc": 3.0}, launches=2, device=None, units={"ipc": "count"})
     assert row(counts.count(of_two, definition, "served"))["sm_active_cycle"] == 4000
     ncu = {"smsp__inst_executed.sum": 6000, "sm__inst_executed.avg.per_cycle_active": 1.5}
     units = {"sm__inst_executed.avg.per_cycle_active": "other"}

@@ -193,6 +193,14 @@ def test_rows_that_a_name_fits_share_by_their_known_times_and_else_by_their_laun
     assert times.given(half, ["k=8"]).rows.time_s.tolist() == [2.0, 6.0]
 
 
+@pytest.mark.parametrize(
+    ("written", "time_s"), [("7ms", 0.007), ("2 min", 120), ("5 µs", 5e-6), ("1.5S", 1.5), (".5", 0.5)]
+)
+def test_times_have_the_units_that_people_type(written, time_s):
+    assert times.given(make({}, names=["a"]), [f"a={written}"]).rows.time_s.tolist() == [pytest.approx(time_s)]
+    assert times.total([written]) == pytest.approx(time_s)
+
+
 def test_a_total_is_shared_in_proportion():
     launches = make({}, names=["a", "b"], time_s=[1.0, 3.0])
     timed, how = times.share(launches, 8)
@@ -305,11 +313,11 @@ def simulated(name):
 @pytest.mark.parametrize(
     ("specs", "message"),
     [
-        (["fast"], "--time fast: `fast` is not a number of seconds"),
-        (["a=soon"], "--time a=soon: `soon` is not a number of seconds"),
-        (["a=-1"], "`-1` is not a number of seconds"),
-        (["a=nan"], "`nan` is not a number of seconds"),
-        (["a=inf"], "`inf` is not a number of seconds"),
+        (["fast"], "--time fast: `fast` is no time"),
+        (["a=soon"], "--time a=soon: `soon` is no time"),
+        (["a=-1"], "`-1` is no time"),
+        (["a=nan"], "`nan` is no time"),
+        (["a=inf"], "`inf` is no time"),
         (["c=1"], "no kernel is called `c`; the log has a, b."),
         (["regex:(=1"], "not a regular expression"),
         (["a=1", "b=1", "1", "2"], "gives two total times, 1 s and 2 s; give one"),

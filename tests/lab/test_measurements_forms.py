@@ -8,7 +8,7 @@ import pytest
 
 from eprof.base.errors import DefinitionError
 from eprof.lab.fitting import Form, fit
-from eprof.lab.fitting.predictions import CONSTANT, LINEAR, ClockPower, ConstantPower
+from eprof.lab.fitting.predictions import CONSTANT, LINEAR, clock_power, constant_power
 from eprof.lab.fitting.quality import examine, sentence
 from eprof.lab.fitting.solve import form_without_prior
 from eprof.lab.measurements import MeasurementError, read
@@ -235,11 +235,11 @@ def test_a_kernel_of_which_nothing_is_left_is_not_predicted(tmp_path):
 def test_plain_means_by_hand_and_what_is_said_of_them(tmp_path):
     measured = own(tmp_path, [500, 600, 700, 800, 900])
     watts = measured.power_w
-    assert ConstantPower.of(measured).watts == pytest.approx((1 / watts).sum() / (1 / watts**2).sum())
+    assert constant_power(measured, measured) == pytest.approx((1 / watts).sum() / (1 / watts**2).sum())
     line = measured.take(np.arange(5))
-    assert ClockPower.of(line).predict(line) == pytest.approx(line.power_w)
-    held = ClockPower.of(line).predict(measured)
-    assert held[5:] == pytest.approx(ConstantPower.of(line).watts * held[:5] / ClockPower.of(line).watts["a"])
+    assert clock_power(line, line) == pytest.approx(line.power_w)
+    held = clock_power(line, measured)
+    assert held[5:] == pytest.approx(constant_power(line, line)[0] * held[:5] / line.power_w.mean())
     assert sentence("for kernels that were left out", 5.0, {CONSTANT: 5.1, LINEAR: 6.0}) is None
     said = sentence("at settings that were left out", 5.0, {CONSTANT: 9.0, LINEAR: 2.5})
     assert said is not None and re.match(

@@ -94,6 +94,30 @@ def test_the_sentence_on_the_roofline_prints_both_shares_and_their_ratio(advice)
     ]
 
 
+@pytest.mark.parametrize(
+    ("waiting", "sign"),
+    [
+        ("for sibling warps at a CTA barrier. A high number", "barrier_stall"),
+        ("for a scoreboard dependency on a MIO (memory input/output) operation (not to L1TEX). The", "shared_stall"),
+        ("for the MIO (memory input/output) instruction queue to be not full. This", "shared_stall"),
+        ("for the execution pipe to be available. This", "math_stall"),
+        ("on a fixed latency execution dependency. Typically", "wait_stall"),
+        ("for a branch target to be computed, and", "branch_stall"),
+        ("for an immediate constant cache (IMC) miss. A read", "constant_stall"),
+        ("on a memory barrier. Avoid", "fence_stall"),
+        ("to be selected to fetch an instruction or waiting on an instruction cache miss. Many", "fetch_stall"),
+    ],
+)
+def test_the_sentence_on_stalls_tells_what_warps_wait_for(waiting, sign):
+    said = (
+        f"On average, each warp of this kernel spends 20.4 cycles being stalled waiting {waiting} so. This stall type "
+    )
+    (metric, unit, value), *others = of_advice(f"{said} represents about 58.2% of the total average of 35.0 cycles.")
+    assert (unit, value, others) == ("‰", "582", [])
+    ways = counters.find("ncu", "8.6").components[sign]
+    assert any(metric in counters.find("ncu", "8.6").counters_of(way.formula) for way in ways)
+
+
 CONFLICTS = (
     "The memory access pattern for shared loads might not be optimal and causes on average a 8.0 - way bank conflict across "
     "all 65536 shared load requests.This results in 262144 bank conflicts,  which represent 49.98% of the overall 524502 "

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from eprof.base.errors import UsageError
 from eprof.cli import config
-from eprof.cli.options import GPU, SETTING, TABLE, Commands, Parser, command
+from eprof.cli.options import GPU, SETTING, TABLE, Commands, Parser, command, watts
 from eprof.cli.output import listed, say, write
 
 
@@ -21,9 +21,9 @@ def add(commands: Commands) -> Parser:
         "--idle-w",
         "WATTS",
         "with --estimate: power of the idle GPU at the clocks of a load, as nvidia-smi prints it right after one",
-        type=float,
+        type=watts,
     )
-    parser.value("--tdp-w", "WATTS", "with --estimate: its power limit (default: of its data sheet)", type=float)
+    parser.value("--tdp-w", "WATTS", "with --estimate: its power limit (default: of its data sheet)", type=watts)
     parser.repeatable("--output", "FILE", "with --estimate: the table's file (default: show it)", short="-o")
     parser.flag("--force", "overwrite FILE", short="-f")
     parser.add_listing()

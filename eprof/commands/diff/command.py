@@ -8,7 +8,7 @@ from eprof.cli.options import JOULES, SETTING, TABLE, Commands, Parser, command,
 from eprof.cli.output import deliver, drawn, planned, say
 from eprof.cli.progress import Progress
 
-_TIME = "[KERNEL=]SECONDS"
+_TIME = "[KERNEL=]TIME"
 _OF_SIDE = ("costs", "setting", "time", "energy")
 
 

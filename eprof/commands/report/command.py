@@ -56,7 +56,7 @@ def add(commands: Commands) -> Parser:
     )
     parser.repeatable(
         "--time",
-        "[KERNEL=]SECONDS|components",
+        "[KERNEL=]TIME|components",
         "time without counters, for logs that have none; total, or of one kernel (repeatable); `components`: also "
         "model what each kernel's time goes to: loads, computation, shared memory, bank conflicts...",
     )

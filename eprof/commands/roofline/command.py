@@ -3,6 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
+from eprof.base import units
 from eprof.base.errors import CostError, UsageError
 from eprof.base.known import mapped
 from eprof.cli.config import is_given
@@ -182,13 +183,10 @@ def _caps(texts: list[str], names: set[str]) -> dict[str, float]:
     """The power caps of `eprof roofline`: table name (or "" for all) -> W. Raises UsageError."""
     caps = {}
     for text in texts:
-        name, _, watts = text.rpartition("=")
-        try:
-            caps[name] = float(watts.strip().removesuffix("W"))
-        except ValueError:
-            raise UsageError(f"--power-cap {text}: say watts, such as 244, or NAME=244.") from None
+        name, _, power = text.rpartition("=")
+        caps[name] = units.amount(power, units.POWER)
         if name and name not in names:
             raise UsageError(f"--power-cap {text}: no table {name} is drawn; there are {', '.join(sorted(names))}.")
         if not caps[name] > 0:
-            raise UsageError(f"--power-cap {text}: say more than 0 W.")
+            raise UsageError(f"--power-cap {text}: say a power above 0, such as 244W, or NAME=244W.")
     return caps

@@ -23,7 +23,6 @@ _STYLES = ("color(33)", "color(208)", "color(71)", "color(170)", "color(214)", "
 _PLOTS = (("flop_per_s", "Speed", "flop/s"), ("flop_per_j", "Energy efficiency", "flop/J"), ("power_w", "Power", "W"))
 
 Document = schema.Roofline | Mapping[str, Any]
-Points = Sequence[tuple[float, float]]
 
 
 def show(document: Document, verbose: bool = False) -> None:
@@ -86,53 +85,37 @@ class _Plot(Struct, frozen=True):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         lines = [
-            [(point.intensity_flop_per_byte, getattr(point, self.key)) for point in machine.lines or []]
-            for machine in self.document.machines
+            (point.intensity_flop_per_byte, getattr(point, self.key), *_style(kind))
+            for kind, machine in enumerate(self.document.machines)
+            for point in machine.lines or ()
         ]
-        dots = []
-        for letter, dot in zip(_LETTERS, self.document.kernels, strict=False):
-            intensity, height = dot.intensity_flop_per_byte.dram, getattr(dot, self.key)
-            if intensity and height:
-                dots.append((letter, intensity, height))
-        yield _Grid(lines, dots, max(30, min(options.max_width, _WIDEST) - _MARGIN)).drawn()
-
-
-class _Grid:
-    """Characters with their styles, and the axes around them."""
-
-    def __init__(self, lines: Sequence[Points], dots: Sequence[tuple[str, float, float]], width: int) -> None:
-        heights = [y for line in lines for _, y in line] + [y for _, _, y in dots]
-        self.left, self.right = lines[0][0][0], lines[0][-1][0]
-        self.high = math.ceil(math.log10(max(heights)) * 3) / 3
-        self.low = max(math.floor(math.log10(min(heights)) * 3) / 3, self.high - 4)
-        self.rows = [[(" ", "")] * width for _ in range(_ROWS)]
+        dots = [
+            (dot.intensity_flop_per_byte.dram, getattr(dot, self.key), letter, "bold")
+            for letter, dot in zip(_LETTERS, self.document.kernels, strict=False)
+            if dot.intensity_flop_per_byte.dram and getattr(dot, self.key)
+        ]
+        width = max(30, min(options.max_width, _WIDEST) - _MARGIN)
+        intensities = [x for x, *_ in lines]
+        left, right = min(intensities), max(intensities)
+        heights = [y for _, y, *_ in (*lines, *dots)]
+        high = math.ceil(math.log10(max(heights)) * 3) / 3
+        low = max(math.floor(math.log10(min(heights)) * 3) / 3, high - 4)
+        rows = [[(" ", "")] * width for _ in range(_ROWS)]
         # What comes first in the document is drawn last, above the others.
-        for kind, line in reversed(list(enumerate(lines))):
-            for x, y in line:
-                self._put(x, y, *_style(kind))
-        for letter, x, y in reversed(dots):
-            self._put(x, y, letter, "bold")
-
-    def _put(self, x: float, y: float, sign: str, style: str) -> None:
-        width = len(self.rows[0])
-        column = round((width - 1) * math.log(x / self.left) / math.log(self.right / self.left))
-        row = round((_ROWS - 1) * (self.high - math.log10(y)) / (self.high - self.low))
-        if 0 <= row < _ROWS and 0 <= column < width:
-            self.rows[row][column] = (sign, style)
-
-    def drawn(self) -> Text:
-        """The roofline plot in characters, with its ticks."""
+        for x, y, sign, style in (*reversed(lines), *reversed(dots)):
+            column = round((width - 1) * math.log(x / left) / math.log(right / left))
+            row = round((_ROWS - 1) * (high - math.log10(y)) / (high - low))
+            if 0 <= row < _ROWS and 0 <= column < width:
+                rows[row][column] = (sign, style)
         text = Text()
-        for place, row in enumerate(self.rows):
-            value = 10 ** (self.high - (self.high - self.low) * place / (_ROWS - 1))
-            has_tick = place % 4 == 0 or place == _ROWS - 1
-            tick = when(has_tick, printable(quantity(value, "")))
+        for place, signs in enumerate(rows):
+            value = 10 ** (high - (high - low) * place / (_ROWS - 1))
+            tick = when(place % 4 == 0 or place == _ROWS - 1, printable(quantity(value, "")))
             text.append(f"{tick:>9} │", style="dim")
-            for sign, style in row:
+            for sign, style in signs:
                 text.append(sign, style=style)
             text.append("\n")
-        width = len(self.rows[0])
-        middle = plain(math.sqrt(self.left * self.right))
-        labels = f"{plain(self.left):<{width // 2}}{middle}".ljust(width - 6)
-        text.append(f"{' ' * 10}└{'─' * width}\n{' ' * 11}{labels}{plain(self.right):>6}", style="dim")
-        return text
+        middle = plain(math.sqrt(left * right))
+        labels = f"{plain(left):<{width // 2}}{middle}".ljust(width - 6)
+        text.append(f"{' ' * 10}└{'─' * width}\n{' ' * 11}{labels}{plain(right):>6}", style="dim")
+        yield text

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from eprof.base.errors import UsageError
 from eprof.base.known import mapped
 from eprof.base.text import few, pattern
-from eprof.cli.options import Commands, Parser, clocks, command, matching, problem_size
+from eprof.cli.options import Commands, Parser, clocks, command, matching, problem_size, seconds, watts
 from eprof.cli.output import Output, deliver, of_document, planned
 from eprof.clusters.cluster import DEFAULT
 
@@ -55,12 +55,12 @@ def add(commands: Commands) -> Parser:
     ranks = parser.group("ranks on GPUs")
     parser.add_pricing("the one made for the GPU")
     ranks.value("--rank", "REGEX", r"where paths tell the rank, e.g. 'rank(\d+)'")
-    ranks.value("--host-power", "W", "of a node without its GPUs", dest="host_w", type=float)
-    ranks.value("--network-power", "W", "of its share of the network", dest="network_w", type=float)
+    ranks.value("--host-power", "W", "of a node without its GPUs", dest="host_w", type=watts)
+    ranks.value("--network-power", "W", "of its share of the network", dest="network_w", type=watts)
     best = parser.group("what is best")
     best.value("--objective", "NAME", "energy, edp, e2d, ed2p, time, ed0.5p... (the first four)")
-    best.value("--deadline", "S", "the longest time that is allowed", type=float)
-    best.value("--power-limit", "W", "the highest mean power that is allowed", type=float)
+    best.value("--deadline", "S", "the longest time that is allowed", type=seconds)
+    best.value("--power-limit", "W", "the highest mean power that is allowed", type=watts)
     parser.add_output()
     return parser
 
@@ -73,8 +73,6 @@ def scale(options: argparse.Namespace) -> int:
     names = [*filter(None, [options.objective])] or _OBJECTIVES
     if options.keep is not None and not 0 < options.keep < 1:
         raise UsageError(f"--keep {options.keep:g}: an energy efficiency is between 0 and 1.")
-    if options.deadline is not None and not 0 < options.deadline < float("inf"):
-        raise UsageError(f"--deadline {options.deadline:g}: must be a time in s above 0.")
     asked = scale_document.Asked(
         objectives=[parse(name, None, options.power_limit) for name in names],
         keep=options.keep,
@@ -110,11 +108,11 @@ def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
     paths = matching(options.inputs)
     beside = mapped(cluster.beside, options.cluster or None) or cluster.Beside()
     for name in ("host_w", "network_w"):
-        watts = getattr(options, name)
-        if watts is not None and not 0 <= watts < _MOST:
-            raise UsageError(f"--{name.removesuffix('_w')}-power {watts:g}: must be a power in W from 0 on.")
-        if watts is not None:
-            beside = replace(beside, **{name: watts}, marks=beside.marks | Mark.ASSUMED)
+        power = getattr(options, name)
+        if power is not None and not 0 <= power < _MOST:
+            raise UsageError(f"--{name.removesuffix('_w')}-power {power:g}: must be a power in W from 0 on.")
+        if power is not None:
+            beside = replace(beside, **{name: power}, marks=beside.marks | Mark.ASSUMED)
     load = partial(api.load, capability=options.capability, workers=cores(), progress=Progress(options.quiet).reading)
     pricing = {name: getattr(options, name) for name in ("costs", "setting", "efficiency")}
     reading = Reading(beside, options.rank, load, partial(Profile.energy, **pricing, to_meter=False, estimate=False))

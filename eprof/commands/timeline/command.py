@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING
 
 from eprof.base.errors import UsageError
 from eprof.base.known import mapped
-from eprof.cli.options import TABLE, TIMELINE_SUFFIXES, WRITTEN, Commands, Parser, command, matching
+from eprof.cli.options import (
+    TABLE,
+    TIMELINE_SUFFIXES,
+    WRITTEN,
+    Commands,
+    Parser,
+    command,
+    matching,
+    seconds,
+    signed_seconds,
+    watts,
+)
 from eprof.cli.output import Output, Result, deliver, of_document, planned
 
 if TYPE_CHECKING:
@@ -37,10 +48,10 @@ def add(commands: Commands) -> Parser:
         "what ran when: begin_s,end_s,name in CSV, an nsys database (NVTX), a PyTorch or Caliper trace, "
         "otf2-print, a run directory",
     )
-    parser.value("--interval", "T", "how often a meter was read whose log does not tell: 60s, 100ms")
-    parser.value("--sync", "S", "look for the offset between the clocks, up to S either way", type=float)
-    parser.value("--offset", "S", "move the power by S (default: trust the time stamps)", type=float)
-    parser.value("--idle", "W", "idle power of each component (default: as seen before and after)", type=float)
+    parser.value("--interval", "T", "how often a meter was read whose log does not tell: 60s, 100ms", type=seconds)
+    parser.value("--sync", "S", "look for the offset between the clocks, up to S either way", type=seconds)
+    parser.value("--offset", "S", "move the power by S (default: trust the time stamps)", type=signed_seconds)
+    parser.value("--idle", "W", "idle power of each component (default: as seen before and after)", type=watts)
     parser.value("--costs", TABLE, "split the joules of GPUs whose activity was sampled (DCGM) by cause, by this table")
     parser.add_output(f"{WRITTEN}; trace.json for Perfetto", suffixes=TIMELINE_SUFFIXES)
     return parser
@@ -50,13 +61,11 @@ def timeline(options: argparse.Namespace) -> int:
     """Run `eprof timeline`."""
     from eprof import costs
     from eprof.commands.timeline.document import Asked
-    from eprof.lab.power.clock import seconds
 
-    interval_s = mapped(seconds, options.interval)
-    if interval_s is not None and not 0 < interval_s <= 86400.0:
-        raise UsageError(f"--interval {options.interval}: must be a time with its unit, such as 60s or 100ms.")
-    if options.sync is not None and not 0 < options.sync <= _LONGEST_SYNC_S:
-        raise UsageError(f"--sync {options.sync:g}: must be more than 0 and at most {_LONGEST_SYNC_S:g} s.")
+    if options.interval is not None and options.interval > _LONGEST_INTERVAL_S:
+        raise UsageError(f"--interval {options.interval:g}: is a day at most.")
+    if options.sync is not None and options.sync > _LONGEST_SYNC_S:
+        raise UsageError(f"--sync {options.sync:g}: must be at most {_LONGEST_SYNC_S:g} s.")
     if options.sync is not None and options.offset is not None:
         raise UsageError("--offset says what --sync looks for; give one of them.")
     if options.idle is not None and not 0 <= options.idle < float("inf"):
@@ -65,7 +74,7 @@ def timeline(options: argparse.Namespace) -> int:
     outputs = planned(options, TIMELINE_SUFFIXES)
     table = mapped(costs.load, options.costs)
     asked = Asked(options.sync, options.offset, options.idle, options.command_line, table)
-    deliver(_made(paths, options.marks, asked, options.verbose, interval_s), outputs, options)
+    deliver(_made(paths, options.marks, asked, options.verbose, options.interval), outputs, options)
     return 0
 
 
@@ -114,4 +123,4 @@ def _made(
     return Result(render, drawn.show)
 
 
-_LONGEST_SYNC_S = 3600.0
+_LONGEST_SYNC_S, _LONGEST_INTERVAL_S = 3600.0, 86400.0

@@ -181,7 +181,7 @@ def from_profile(
     if energy.total_s is not None:
         raise EprofError(
             f"Only the time of all {nouns.kernels} together is known, and how it follows the clocks differs from "
-            f"{nouns.kernel} to {nouns.kernel}; give --time KERNEL=SECONDS, or a trace."
+            f"{nouns.kernel} to {nouns.kernel}; give --time KERNEL=TIME, or a trace."
         )
     if np.isnan(energy.counts.rows.time_s).all():
         raise EprofError(f"No {nouns.kernel} has a time, so nothing is known of its energy; give a trace, or --time.")

@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import EprofError, UnknownLogError, UsageError
-from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, matching, only
+from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, matching, only, watts
 from eprof.cli.output import deliver, of_document, planned
 from eprof.cli.progress import Progress
 
@@ -36,12 +36,12 @@ def add(commands: Commands) -> Parser:
     parser.value(
         "--max-slowdown", "PERCENT", "at most this much more time than the run (of measurements: the fastest), e.g. 5%%"
     )
-    parser.value("--power-limit", "W", "mean power at most; with --objective time: a cap", type=float)
+    parser.value("--power-limit", "W", "mean power at most; with --objective time: a cap", type=watts)
     parser.choice("--times", ("measured", "modelled"), "of measurements (default: measured)", default="measured")
     parser.mapping()
     parser.add_efficiency("of its peak, on a simulated device")
     parser.add_capability()
-    parser.repeatable("--time", "[KERNEL=]SECONDS", "for logs without times")
+    parser.repeatable("--time", "[KERNEL=]TIME", "for logs without times")
     parser.add_jobs()
     parser.add_kernels()
     parser.add_output()

@@ -6,11 +6,11 @@ others without their power.
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ import pandas as pd
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.arrays import Floats, Ints
+from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
 from eprof.base.known import gathered, mapped
 from eprof.base.text import when
@@ -165,22 +165,15 @@ _WORTH_PROCESSES_S = 3.0
 Report = Callable[[str, int, int], None]
 
 
-class Predictor(Protocol):
-    """What training gives. `predict` sees rows whose power is NaN."""
-
-    def predict(self, measurements: Measurements) -> Floats:
-        """Predict power of rows that the training did not see, in W, (n,)."""
-        ...
-
-
 class Model(Struct, frozen=True):
     """Anything that can be trained on measurements: our form, or a baseline to hold it against.
 
-    train: learns from these rows alone; a function of a module, as processes are given it.
+    predict: (training rows, other rows, whose power is NaN) -> power of the others in W, (n,); a function of a module,
+    as processes are given it.
     """
 
     name: str
-    train: Callable[[Measurements], Predictor]
+    predict: Callable[[Measurements, Measurements], Floats]
 
 
 def cross_validate(
@@ -211,8 +204,8 @@ def cross_validate(
 
 def train_and_test(model: Model, train: Measurements, test: Measurements) -> Floats:
     """Train on one set of measurements, predict another, in W, (n_test,)."""
-    blind = replace(test, rows=test.rows.assign(power_w=np.nan))  # all that a predictor may know
-    return np.asarray(model.train(train).predict(blind), dtype=float)
+    blind = replace(test, rows=test.rows.assign(power_w=np.nan))  # all that a model may know
+    return np.asarray(model.predict(train, blind), dtype=float)
 
 
 def one_fold(model: Model, measurements: Measurements, fold: Fold, tested: Measurements | None = None) -> Floats:
@@ -299,80 +292,47 @@ _EXTRA = ("l1_", "l2_", "shared_", "texture_")
 
 def of_form(form: Form, name: str = "eprof", seed: int = _SEED) -> Model:
     """Our form as a model beside the baselines: voltages and coefficients are estimated anew from each fold's rows."""
-    return Model(name, partial(fit, form=form, seed=seed))
+    return Model(name, partial(_by_form, form=form, seed=seed))
 
 
-def level(power_w: Floats) -> float:
-    """The mean power c in W with the least sum of ((c - P)/P)^2: the sum of 1/P over the sum of 1/P^2."""
-    return float((1 / power_w).sum() / (1 / power_w**2).sum())
+def _by_form(train: Measurements, test: Measurements, *, form: Form, seed: int) -> Floats:
+    return fit(train, form, seed).predict(test)
 
 
-class ConstantPower(Struct, frozen=True, eq=False):
-    """One number of watts for everything."""
-
-    watts: float
-
-    @classmethod
-    def of(cls, measurements: Measurements) -> "ConstantPower":
-        """A mean power, trained on these rows."""
-        return cls(level(measurements.power_w))
-
-    def predict(self, measurements: Measurements) -> Floats:
-        """The mean power for each row, (n,), W."""
-        return np.full(len(measurements), self.watts)
+def constant_power(train: Measurements, test: Measurements) -> Floats:
+    """One power c for all rows, with the least sum of ((c - P)/P)^2: the sum of 1/P over the sum of 1/P^2."""
+    return np.full(len(test), (1 / train.power_w).sum() / (1 / train.power_w**2).sum())
 
 
-class ClockPower(Struct, frozen=True, eq=False):
+def clock_power(train: Measurements, test: Measurements) -> Floats:
     """P = P_k (1 + a (f_core - f_core0) + b (f_mem - f_mem0)), P_k the mean of kernel k, or of all if k is new.
 
-    watts: P_k by benchmark. clocks: f0 and slope of each clock, (2, 2), MHz and 1/MHz; slope 0 for one level alone.
+    f0 is the mean clock, in MHz; the slope is 0 for one level alone.
     """
-
-    everything: float
-    watts: Mapping[str, float]
-    clocks: Floats
-
-    @classmethod
-    def of(cls, measurements: Measurements) -> "ClockPower":
-        """A power linear in the clocks, trained on these rows."""
-        rows = measurements.rows
-        power = measurements.power_w
-        means = pd.Series(power).groupby(rows["benchmark"].to_numpy()).mean()
-        watts = {str(name): float(value) for name, value in means.items()}
-        own = rows["benchmark"].map(watts).to_numpy(dtype=np.float64)
-        clocks = rows[_CLOCKS].to_numpy(dtype=np.float64)
-        middle = clocks.mean(axis=0)
-        slopes, *_ = np.linalg.lstsq(clocks - middle, power / own - 1, rcond=None)
-        return cls(level(power), watts, np.stack([middle, slopes]))
-
-    def predict(self, measurements: Measurements) -> Floats:
-        """Power of each row by its clocks alone, (n,), W."""
-        rows = measurements.rows
-        own = rows["benchmark"].map(dict(self.watts)).fillna(self.everything).to_numpy(dtype=np.float64)
-        clocks = rows[_CLOCKS].to_numpy(dtype=np.float64)
-        return np.asarray(own * (1 + (clocks - self.clocks[0]) @ self.clocks[1]), dtype=np.float64)
+    power = train.power_w
+    means = pd.Series(power).groupby(train.rows["benchmark"].to_numpy()).mean()
+    clocks, others = (rows[_CLOCKS].to_numpy(dtype=np.float64) for rows in (train.rows, test.rows))
+    middle = clocks.mean(axis=0)
+    own = train.rows["benchmark"].map(means).to_numpy(dtype=np.float64)
+    slopes, *_ = np.linalg.lstsq(clocks - middle, power / own - 1, rcond=None)
+    of_all = constant_power(train, test)
+    of_kernels = test.rows["benchmark"].map(means).to_numpy(dtype=np.float64)
+    return np.asarray(np.where(np.isnan(of_kernels), of_all, of_kernels) * (1 + (others - middle) @ slopes))
 
 
-class _Linear(Struct, frozen=True, eq=False):
-    weights: Floats
-    terms: tuple[str, ...]
-
-    def predict(self, measurements: Measurements) -> Floats:
-        return np.asarray(_inputs(measurements, self.terms) @ self.weights[1:] + self.weights[0])
-
-
-def _regression(measurements: Measurements, *, extra: bool) -> _Linear:
+def _regression(train: Measurements, test: Measurements, *, extra: bool) -> Floats:
     """The baseline of least squares: power on event rates and both clocks, with an intercept, signs free ([S] 5).
 
     extra: also with the rates of L1, L2 and shared memory (MLR+); without, only instructions and DRAM (MLR). Weights
     are of least norm, so that columns that say the same are no error.
     """
-    terms = _terms(measurements, extra)
-    inputs = np.column_stack([np.ones(len(measurements.rows)), _inputs(measurements, terms)])
+    terms = _terms(train, extra)
+    inputs = np.column_stack([np.ones(len(train)), _inputs(train, terms)])
     scale = np.abs(inputs).max(axis=0)
     scale[scale == 0] = 1.0
-    weights, *_ = np.linalg.lstsq(inputs / scale, measurements.power_w, rcond=None)
-    return _Linear(weights / scale, terms)
+    weights, *_ = np.linalg.lstsq(inputs / scale, train.power_w, rcond=None)
+    weights /= scale
+    return np.asarray(_inputs(test, terms) @ weights[1:] + weights[0])
 
 
 def _terms(measurements: Measurements, extra: bool) -> tuple[str, ...]:
@@ -385,54 +345,26 @@ def _inputs(measurements: Measurements, terms: Sequence[str]) -> Floats:
     return np.column_stack([measurements.rates[list(terms)].to_numpy(dtype=float), clocks])
 
 
-class _Scale(Struct, frozen=True, eq=False):
-    """Mean and spread of columns, to bring them to mean 0 and spread 1."""
-
-    middle: Floats
-    spread: Floats
-
-    @classmethod
-    def of(cls, values: Floats) -> "_Scale":
-        spread = values.std(axis=0)
-        return cls(values.mean(axis=0), np.where(spread == 0, 1.0, spread))
-
-    def apply(self, values: Floats) -> Floats:
-        return (values - self.middle) / self.spread
-
-    def undo(self, values: Floats) -> Floats:
-        return np.asarray(values * self.spread + self.middle)
-
-
-class _Network(Struct, frozen=True, eq=False):
-    network: Any
-    columns: Ints
-    inputs: _Scale
-    power: _Scale
-    terms: tuple[str, ...]
-
-    def predict(self, measurements: Measurements) -> Floats:
-        inputs = _inputs(measurements, self.terms)[:, self.columns]
-        return self.power.undo(self.network.predict(self.inputs.apply(inputs)))
-
-
-def _network(measurements: Measurements) -> _Network:
+def _network(train: Measurements, test: Measurements) -> Floats:
     """The network, a baseline: Song's BP-ANN, 10 inputs, two hidden layers of 4 sigmoid neurons, 1 output ([S] 5).
 
-    Its inputs are the ten rates and clocks that correlate best with the power of the training rows, standardised as the
-    power is. The best of a few starts, by the error on the training rows, is kept.
+    Its inputs are the ten rates and clocks that correlate best with the power of the training rows, brought to mean 0
+    and spread 1 as the power is. The best of a few starts, by the error on the training rows, is kept.
     """
     from sklearn.neural_network import MLPRegressor
     from threadpoolctl import threadpool_limits
 
-    terms = _terms(measurements, extra=True)
-    inputs = _inputs(measurements, terms)
+    terms = _terms(train, extra=True)
+    inputs, power_w = _inputs(train, terms), train.power_w
+    spread = inputs.std(axis=0)
     # Ten at most, whose correlation with power is strongest; they vary.
-    varying = np.flatnonzero(inputs.std(axis=0) > 0)
-    strength = [abs(float(np.corrcoef(inputs[:, column], measurements.power_w)[0, 1])) for column in varying]
-    strongest = varying[np.argsort(strength)[::-1][:10]]
-    columns = np.sort(strongest)
-    inputs = inputs[:, columns]
-    scales = _Scale.of(inputs), _Scale.of(measurements.power_w)
+    varying = np.flatnonzero(spread > 0)
+    strength = [abs(float(np.corrcoef(inputs[:, column], power_w)[0, 1])) for column in varying]
+    columns = np.sort(varying[np.argsort(strength)[::-1][:10]])
+    scaled, others = (
+        (each - inputs.mean(axis=0))[:, columns] / spread[columns] for each in (inputs, _inputs(test, terms))
+    )
+    middle_w, spread_w = power_w.mean(), power_w.std() or 1.0
     networks = []
     for start in range(2):
         network = MLPRegressor(
@@ -446,12 +378,12 @@ def _network(measurements: Measurements) -> _Network:
         # Matrices are so small that one thread is quickest; that it could be trained longer need not be said.
         with np.errstate(all="ignore"), threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            networks.append(network.fit(scales[0].apply(inputs), scales[1].apply(measurements.power_w)))
+            networks.append(network.fit(scaled, (power_w - middle_w) / spread_w))
     best = min(networks, key=lambda network: network.loss_)
-    return _Network(best, columns, *scales, terms)
+    return np.asarray(best.predict(others) * spread_w + middle_w)
 
 
-PLAIN = (Model(CONSTANT, ConstantPower.of), Model(LINEAR, ClockPower.of))
+PLAIN = (Model(CONSTANT, constant_power), Model(LINEAR, clock_power))
 REGRESSION = Model("linear regression (MLR)", partial(_regression, extra=False))
 EXTRA_REGRESSION = Model("linear regression, extra counters (MLR+)", partial(_regression, extra=True))
 NETWORK = Model("neural network (BP-ANN 10-4-4-1)", _network)

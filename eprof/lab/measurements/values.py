@@ -14,16 +14,11 @@ from eprof.base.arrays import Floats
 from eprof.base.errors import EprofError
 from eprof.base.known import mapped
 from eprof.base.text import brief, by_sign, counted, few, pattern, when
+from eprof.base.units import CLOCK, ENERGY, POWER, TIME, VOLT, with_micro
 from eprof.base.vocabulary import CPU, GPU
 
-# Words to SI units, clocks to MHz. Micro is u, or either of the two characters that look like it.
 CORE, MEMORY = "core", "memory"
 DOMAINS = (CORE, MEMORY)
-_POWER = {"W": 1.0, "mW": 1e-3, "uW": 1e-6, "kW": 1e3}
-_ENERGY = {"J": 1.0, "mJ": 1e-3, "uJ": 1e-6, "kJ": 1e3, "Wh": 3600.0, "kWh": 3.6e6}
-_TIME = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}
-_CLOCK = {"MHz": 1.0, "GHz": 1e3, "kHz": 1e-3, "Hz": 1e-6, "mhz": 1.0, "Mhz": 1.0}
-_VOLT = {"V": 1.0, "mV": 1e-3, "uV": 1e-6}
 
 
 def _keys(words: Mapping[str, float], *names: str) -> dict[str, float]:
@@ -31,17 +26,15 @@ def _keys(words: Mapping[str, float], *names: str) -> dict[str, float]:
 
 
 # What columns may hold, by key, in SI units; clocks in MHz, as all clocks of measurements are.
-POWERS, ENERGIES, TIMES = _keys(_POWER, "power"), _keys(_ENERGY, "energy"), _keys(_TIME, "time")
-CLOCKS, VOLTS = _keys(_CLOCK, *DOMAINS), _keys(_VOLT, *DOMAINS)
-_KINDS = ((POWERS, _POWER), (ENERGIES, _ENERGY), (TIMES, _TIME), (CLOCKS, _CLOCK), (VOLTS, _VOLT))
+POWERS, ENERGIES, TIMES = _keys(POWER, "power"), _keys(ENERGY, "energy"), _keys(TIME, "time")
+CLOCKS, VOLTS = _keys(CLOCK, *DOMAINS), _keys(VOLT, *DOMAINS)
+_KINDS = ((POWERS, POWER), (ENERGIES, ENERGY), (TIMES, TIME), (CLOCKS, CLOCK), (VOLTS, VOLT))
 BEHIND = pattern(r"(?:[\s_./-]|[(\[])([a-zA-Z\u00b5\u03bc]+)[)\]]?$")
 
 
 def spelled(key: str) -> Mapping[str, float]:
     """The units that a cell of `key` may be written in, each in SI units (clocks: MHz)."""
-    words = next((words for keys, words in _KINDS if key in keys), {})
-    micro = {f"{sign}{word[1:]}": size for word, size in words.items() if word[0] == "u" for sign in "\u00b5\u03bc"}
-    return {**words, **micro}
+    return with_micro(next((words for keys, words in _KINDS if key in keys), {}))
 
 
 def contradicted(columns: Mapping[str, Any], header: Collection[str]) -> list[str]:

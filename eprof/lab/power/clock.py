@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -11,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from eprof.base.arrays import Floats
-from eprof.base.known import mapped
 from eprof.base.text import pattern
 
 DAY_S, _HOUR_S = 86400.0, 3600.0
@@ -141,10 +139,3 @@ def spread(times: Floats) -> Floats:
 def written(epoch_s: float) -> str:
     """A moment in UTC, to the second: "2026-01-31 12:00:00"."""
     return (datetime(1970, 1, 1) + timedelta(seconds=float(epoch_s))).isoformat(" ", "seconds")
-
-
-def seconds(text: str) -> float:
-    """An interval as users write it: "60s", "100ms", "5". NaN for none."""
-    match = re.fullmatch(r"(\d+\.?\d*|\.\d+) *(ms|us|s|min|h|)", text.strip())
-    size = {"us": 1e-6, "ms": 1e-3, "min": 60.0, "h": _HOUR_S}
-    return mapped(lambda match: float(match[1]) * size.get(match[2], 1.0), match) or math.nan

@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from eprof.base.toml import Document
 from eprof.logs.rows.cells import no_kernels
 from eprof.logs.rows.gaps import Gaps, kind_of_copy
 from eprof.logs.rows.log import LAUNCH, Copies, HostCalls, Idle, Log, Names, Table, TableRows, part_of, told_apart
-from eprof.logs.rows.numbers import ENGLISH, values
+from eprof.logs.rows.numbers import CONTINENTAL, ENGLISH, Locale, Style, ungrouped, value, values
 from eprof.logs.rows.sections import Piece, Section, below, names_of, split, together
 from eprof.logs.rows.stream import Source
 from eprof.profilers.nsys.signs import KIND
@@ -39,6 +40,10 @@ STREAM = "Strm"
 DATABASE = "nsys-sqlite"
 COMMAND = "nsys stats --report cuda_gpu_kern_sum --format csv FILE.nsys-rep"
 _WITH_UNIT = pattern(r"(.+?) ?\((?:ns|nsec|us|usec|ms|msec|s|sec|[KMGT]?i?B)\)")
+_IN_GROUPS = {
+    style: pattern(rf"\d{{1,4}}(?:[{style.group}]\d{{2,4}})*[{style.group}]\d{{3,4}}")
+    for style in (ENGLISH, CONTINENTAL)
+}
 _SCALE = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _SCALE |= {f"{prefix}B": 1e3**power for power, prefix in enumerate(("", "K", "M", "G", "T"))}
 _SCALE |= {f"{prefix}iB": 1024.0**power for power, prefix in enumerate(("", "K", "M", "G", "T"))}
@@ -57,14 +62,7 @@ _ASIDE = pattern(
 _WORDS = pattern(r"[ \t]+")
 _MOST_LAUNCHES = 10**12
 _CUT = "…"
-_POINTS = ".,"
-_BLANKS = " \u00a0\u2009\u202f"
-_QUOTES = "'\u2019\ufffd"
-_NUMBER = pattern(rf"\d{{1,30}}(?:[{_POINTS}{_BLANKS}{_QUOTES}]\d+)*[{_POINTS}]?", re.ASCII)
-_SIGNS = pattern(rf"[{_POINTS}]")
-_GROUPED = pattern(rf"\d{{1,4}}(?:[{_BLANKS}{_QUOTES}{_POINTS}]\d{{2,4}})*", re.ASCII)
-_NOT_DIGITS = pattern(r"\D", re.ASCII)
-_GROUP = 3  # digits of the last group of a whole number
+_NUMBER = pattern(r"\d{1,30}(?:[., \u00a0\u2009\u202f'\u2019\ufffd]\d+)*[.,]?", re.ASCII)
 _OBJECT = pattern(r'\{\s*"')  # never inside of a string: quotes are escaped there
 _LONGEST = 4 << 20  # characters of an object
 _DECODER = json.JSONDecoder()
@@ -76,63 +74,37 @@ _HELD = 1 << 13  # rows of a trace
 
 
 class Numbers:
-    """What the cells of a log showed so far of how it writes numbers."""
+    """What the rows of a log showed so far of how nsys writes numbers. style: None where nothing tells."""
 
-    def __init__(self, point: str | None = None) -> None:
-        self.point = point
+    def __init__(self, style: Style | None = None) -> None:
+        self.style = style
         self.has_blanks = False
 
     def look(self, cells: Iterable[str]) -> None:
-        """Look at how nsys writes numbers: one that can have decimals in one way only shows it for all of them."""
+        """Look at the cells of a row: one that can have decimals in one way only shows it for all rows behind it."""
         numbers = [cell for cell in cells if _NUMBER.fullmatch(cell)]
-        self.has_blanks = self.has_blanks or any(" " in cell for cell in numbers)
-        points = {point for point in map(_point, numbers) if point}
-        if len(points) == 1:
-            self.point = points.pop()
+        self.has_blanks |= any(" " in cell for cell in numbers)
+        shown = Locale()
+        shown.look(map(ungrouped, numbers), repeat(False, len(numbers)))
+        if len(shown.proof) == 1:
+            (self.style,) = shown.proof
 
     def value(self, cell: str, is_whole: bool) -> float | None:
         """The number in a cell of nsys's; None without, or with two ways to read it. is_whole: it has no decimals."""
         if not _NUMBER.fullmatch(cell):
             return None
-        signs = _SIGNS.findall(cell)
-        point = _point(cell)
-        if len(signs) == 1 and is_whole and len(cell.rpartition(signs[0])[2]) >= _GROUP:
-            point = None
-        elif len(signs) == 1 and point is None:
-            if self.point is None:
-                return None
-            point = self.point
-        before = cell
-        decimals = ""
-        if point is not None and point in cell:
-            before, _, decimals = cell.rpartition(point)
-        if not (before.isdigit() or _is_grouped(before)) or _NOT_DIGITS.search(decimals):
+        plain = ungrouped(cell)
+        if plain.isdigit() or (is_whole and any(form.fullmatch(plain) for form in _IN_GROUPS.values())):
+            return float(re.sub("[.,]", "", plain))
+        shown = Locale()
+        shown.look([plain], [False])
+        style = next(iter(shown.proof), self.style)
+        if style is None or not re.fullmatch(rf"(\d+|{_IN_GROUPS[style].pattern})([{style.point}]\d*)?", plain):
             return None
-        return float(f"{_NOT_DIGITS.sub('', before)}.{decimals}")
+        return value(plain, style)
 
 
-def _point(cell: str) -> str | None:
-    """The sign before decimals in nsys's numbers, as far as a cell shows it, maybe without any (`1.234.567`: ",")."""
-    signs: list[str] = _SIGNS.findall(cell)
-    if not signs:
-        return None
-    last = signs[-1]
-    before, _, after = cell.rpartition(last)
-    if signs.count(last) > 1:
-        return _POINTS.replace(last, "")
-    if len(signs) > 1 or len(after) != _GROUP or before.startswith("0") or len(before) > _GROUP and before.isdigit():
-        return last
-    return None
-
-
-def _is_grouped(text: str) -> bool:
-    """Whether nsys writes a whole number in groups, all with one sign between them, the last of three digits or so."""
-    signs = set(_NOT_DIGITS.findall(text))
-    last = _NOT_DIGITS.split(text)[-1]
-    return len(signs) == 1 and len(last) >= _GROUP and _GROUPED.fullmatch(text) is not None
-
-
-_ENGLISH = Numbers(".")  # of CSV and JSON, whatever the locale
+_ENGLISH = Numbers(ENGLISH)  # of CSV and JSON, whatever the locale
 
 
 class Report(Struct, frozen=True, forbid_unknown_fields=True):

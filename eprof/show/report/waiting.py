@@ -2,9 +2,15 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eprof.base import resources
 from eprof.base.labels import library_of
 from eprof.base.text import pattern, when
+from eprof.base.toml import Document
 from eprof.base.vocabulary import TENSOR_PARTS
 from eprof.profile import schema
 from eprof.show.report.change import LITTLE, TENTH, Try
@@ -18,17 +24,38 @@ NEAR = 0.6  # its peak, or the roofline's speed: what is slower waits
 _ONE_UNIT = 0.02  # of the peak: what is counted of multiprocessors holds the pipes to L1 too
 _SAME = 256.0  # bytes of L1 for each of DRAM, from which on they are a thread's own, which no tile shares
 _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
-_STALLED = 0.3  # of stalls, below which data of memory are not what a kernel waits for
+_STALLED = 0.2  # of stalls: of one reason fewer are not what holds a kernel back
 _EMPTY = 0.5  # of the most warps, below which more of them would hide what it waits for
 EXCESS = 1 / 3  # of sectors, from which on a kernel should ask for fewer, not sooner
 _ON_TENSOR_CORES = pattern(r"(?i)tensor_?op|wmma|(?<![a-z])[hdiq]?mma(?![a-z])")  # as names of kernels tell it
 _OF_VOLTA = pattern(r"(?i)volta|(?<!\d)884(?!\d)|sm_?70(?!\d)")  # whose matrix instructions later GPUs emulate
-_UNITS = {"sm": "multiprocessors", "l1": "L1", "l2": "L2", "dram": "DRAM"}
+_FASTER = (
+    4.0  # times the flops a cycle of the older pipe: tc_rate and fp16_rate of counters/ncu/parts/tensor-fifth.toml
+)
+_UNITS = {"sm": "multiprocessors", "l1": "L1", "l2": "L2", "dram": "DRAM", "tensor": "these"}
 _FEWER = {
     "registers_limit": "fewer registers a thread",
     "shared_limit": "less shared memory a block",
     "block_limit": "larger blocks",
 }
+
+
+class _Stall(Struct, frozen=True):
+    """A reason for which warps wait, as a kernel's sign: what they wait for, and what lets them wait less.
+
+    is_hidden: whether other warps can work meanwhile, if there are more of them.
+    """
+
+    sign: str
+    waits: str
+    act: str
+    is_hidden: bool
+
+
+@lru_cache(maxsize=1)
+def _stalls() -> list[_Stall]:
+    root = Document.read(resources.folder("counters") / "stalls.toml").root
+    return [_Stall(sign, row["for"].text(), row["act"].text(), "hidden" in row) for sign, row in root.items()]
 
 
 def busy(kernel: schema.Kernel) -> dict[str, float]:
@@ -78,31 +105,40 @@ def less_waiting(view: View) -> Iterator[Try]:
     if view.document.limits:
         of_roofline = [limit.speed_share for limit in view.document.limits.kernels]
     everything_j = view.counted_energy(view.document).or_zero
-    for kernel, share, of_l1_j in zip(view.kernels, of_roofline, view.joules_by_kernel("l1"), strict=False):
+    of_level, of_fp32 = view.joules_by_kernel("l1"), view.joules_by_kernel("fp32")
+    for kernel, share, of_l1_j, of_fp32_j in zip(view.kernels, of_roofline, of_level, of_fp32, strict=False):
+        waits_j = timed_j(kernel)
+        is_short = time_of(kernel).or_zero < SHORT_S * kernel.launches
+        if is_short or library_of(kernel.name) in CLOSED or waits_j < LITTLE * everything_j:
+            continue
+        if rebuilt := _rebuilt(view, kernel, of_fp32_j):
+            yield rebuilt
+            continue
         reached, now = {"at the roofline's speed": share or 0.0}, busy(kernel)
-        if rebuilt := _rebuilt(view, kernel):
-            now.pop("sm", None)
         # What is counted of multiprocessors holds the way to L1 too; alone it does not tell what holds them back.
         if "l1" in now:
             reached |= {f"with {_UNITS[unit]} always busy": each for unit, each in now.items()}
         best = max(reached, key=reached.__getitem__)
-        speed, waits_j = reached[best], timed_j(kernel)
-        is_short = time_of(kernel).or_zero < SHORT_S * kernel.launches
-        if is_short or not 0 < speed < NEAR or library_of(kernel.name) in CLOSED or waits_j < LITTLE * everything_j:
+        speed = reached[best]
+        if not 0 < speed < NEAR:
             continue
         again, more_blocks = view.times_from_l1(kernel), _few_blocks(view, kernel)
-        if again >= AGAIN and not more_blocks and not rebuilt:
+        if again >= AGAIN and not more_blocks:
             saves, most = TENTH * (waits_j + of_l1_j), (1 - speed) * waits_j + (1 - 1 / again) * of_l1_j
             why = f"with one for one, {best}"
             yield Try(_tiled(view, kernel), saves, each="less of both", most=most, why=why)
-        elif rebuilt:  # another kernel asks other units for other work: how busy these were ends nothing
-            yield Try(rebuilt, TENTH * waits_j, each="less time")
-        elif act := more_blocks or _waits(view, kernel, speed):
-            # Warps that hide what others wait for do no more than run side by side.
-            warps = (kernel.signs or {}).get("occupancy", 1.0)
-            if speed < warps < _EMPTY:
-                speed, best = warps, "at full occupancy"
-            yield Try(act, TENTH * waits_j, each="less time", most=(1 - speed) * waits_j, why=best)
+        elif more_blocks:
+            yield _with_more_warps(kernel, more_blocks, speed, best, waits_j)
+        else:
+            yield from _waits(view, kernel, speed, best, waits_j)
+
+
+def _with_more_warps(kernel: schema.Kernel, act: str, speed: float, best: str, waits_j: float) -> Try:
+    """Warps that hide what others wait for do no more than run side by side."""
+    warps = (kernel.signs or {}).get("occupancy", 1.0)
+    if speed < warps < _EMPTY:
+        speed, best = warps, "at full occupancy"
+    return Try(act, TENTH * waits_j, each="less time", most=(1 - speed) * waits_j, why=best)
 
 
 def _tiled(view: View, kernel: schema.Kernel) -> str:
@@ -113,14 +149,27 @@ def _tiled(view: View, kernel: schema.Kernel) -> str:
     return f"{how} (L1 moves {plain(again)} bytes for each one of DRAM)"
 
 
-def _rebuilt(view: View, kernel: schema.Kernel) -> str:
-    """To build a kernel for the GPU that it runs on, where its name asks for tensor cores, which counted nothing."""
+def _rebuilt(view: View, kernel: schema.Kernel, of_fp32_j: float) -> Try | None:
+    """To build a kernel for the GPU that it runs on: for tensor cores that its name asks for, or newer than it uses.
+
+    How busy the units are that it no longer needs ends nothing; those that move its operands do, and tensor cores.
+    """
     tensor = view.summed(kernel, [word for word in ("tensor", *TENSOR_PARTS["tensor"]) if word in view.words])
-    if tensor.value != 0 or tensor.lower or not _ON_TENSOR_CORES.search(kernel.name):
-        return ""
-    whose = when(_OF_VOLTA.search(kernel.name), "Volta's") or "them"
-    asked = f"its name asks for {whose}, which did nothing"
-    return f"choose a kernel for tensor cores of this GPU instead of {view.label(kernel)} ({asked})"
+    older, name, waits_j = (kernel.signs or {}).get("older_tensor", 0.0), view.label(kernel), timed_j(kernel)
+    left = {unit: share for unit, share in busy(kernel).items() if unit in ("l2", "dram")}
+    if older >= TENTH:
+        told = f"for tcgen05, this GPU's tensor cores, instead of {name} (it keeps the older {percent(older)} busy)"
+        left, of_fp32_j = {"tensor": older / _FASTER, **left}, 0.0
+    elif tensor.value == 0 and not tensor.lower and _ON_TENSOR_CORES.search(kernel.name):
+        whose = when(_OF_VOLTA.search(kernel.name), "Volta's") or "them"
+        told = f"for tensor cores of this GPU instead of {name} (its name asks for {whose}, which did nothing)"
+    else:
+        return None
+    change = Try(f"choose a kernel {told}", TENTH * waits_j, each="less time")
+    if not left:
+        return change
+    unit = max(left, key=left.__getitem__)
+    return replace(change, most=(1 - left[unit]) * waits_j + of_fp32_j, why=f"with {_UNITS[unit]} always busy")
 
 
 def _few_blocks(view: View, kernel: schema.Kernel) -> str:
@@ -145,25 +194,29 @@ def _limit(signs: Mapping[str, float]) -> tuple[float, str]:
     return signs.get(limit, 1.0), fewer
 
 
-def _waits(view: View, kernel: schema.Kernel, speed: float) -> str:
-    """What would let a kernel wait less; empty where nothing tells what it waits for, or it asks for too much."""
-    signs = kernel.signs or {}
-    occupancy, stalled = signs.get("occupancy", 1.0), signs.get("memory_stall", 1.0)
+def _waits(view: View, kernel: schema.Kernel, speed: float, best: str, waits_j: float) -> Iterator[Try]:
+    """What would let a kernel wait less; nothing where nothing tells what it waits for, or it asks for too much."""
+    signs, name = kernel.signs or {}, view.label(kernel)
+    stall = max(_stalls(), key=lambda stall: signs.get(stall.sign, 0.0))
+    occupancy, stalled = signs.get("occupancy", 1.0), signs.get(stall.sign, 0.0)
     issued, cycles = (view.amount(kernel, word).value for word in ("warp_issue", "sm_active_cycle"))
     # Where nothing tells how busy multiprocessors are, those that issue an instruction in most cycles do not wait.
     is_issuing = "sm" not in busy(kernel) and (issued or 0.0) / (cycles or math.inf) >= _ISSUING
     asks_too_much = max(signs.get("excess", 0.0), signs.get("lg_throttle", 0.0)) >= EXCESS
     asks_too_much |= 0 < AGAIN * least_bytes(view, kernel) < view.summed(kernel, DRAM).or_zero
-    if is_issuing or asks_too_much or occupancy >= _EMPTY and stalled < _STALLED:
-        return ""
-    how, told = "loads", f"{percent(stalled)} of its stalls are for memory"
-    if occupancy >= _EMPTY and "memory_stall" not in signs:
-        reached = "of the roofline's speed"
-        if busy(kernel):
-            reached = "of its peak, the busiest unit"
-        told = f"{percent(speed)} {reached}; stalls were not counted"
-        return f"find what {view.label(kernel)} waits for ({told})"
-    if occupancy < _EMPTY:
+    if is_issuing or asks_too_much and (stall.is_hidden or not stalled):
+        return
+    if occupancy < _EMPTY and (stall.is_hidden or stalled < _STALLED):
         limit, fewer = _limit(signs)
-        how, told = "warps", f"occupancy {percent(occupancy)}{when(limit < _EMPTY, f': {fewer}')}"
-    return f"keep more {how} in flight in {view.label(kernel)} ({told})"
+        told = f"occupancy {percent(occupancy)}{when(limit < _EMPTY, f': {fewer}')}"
+        yield _with_more_warps(kernel, f"keep more warps in flight in {name} ({told})", speed, best, waits_j)
+    elif stalled >= _STALLED:
+        told = f"{name} ({percent(stalled)} of its stalls are {stall.waits})"
+        why = when(stalled < 1 - speed, "without them") or best
+        yield Try(
+            stall.act.format(told), TENTH * waits_j, each="less time", most=min(stalled, 1 - speed) * waits_j, why=why
+        )
+    elif not stalled:
+        reached = when(busy(kernel), "of its peak, the busiest unit") or "of the roofline's speed"
+        act = f"find what {name} waits for ({percent(speed)} {reached}; stalls were not counted)"
+        yield Try(act, TENTH * waits_j, each="less time", most=(1 - speed) * waits_j, why=best)

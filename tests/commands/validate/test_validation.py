@@ -167,13 +167,10 @@ class Watching:
     def __post_init__(self):
         self.trained, self.asked = [], []
 
-    def train(self, measurements):
-        self.trained.append(measurements)
-        return self
-
-    def predict(self, measurements):
-        self.asked.append(measurements)
-        return np.full(len(measurements), 1.0)
+    def predict(self, train, test):
+        self.trained.append(train)
+        self.asked.append(test)
+        return np.full(len(test), 1.0)
 
 
 @pytest.mark.parametrize("name", ["holdout", "leave_one_setting_out", "leave_one_benchmark_out", "k_fold"])
@@ -220,24 +217,13 @@ class VoltagesOfAllRows:
     everything: object
     name: str = "leaks"
 
-    def train(self, measurements):
+    def predict(self, train, test):
         own = fit(self.everything, QUICK)
-        at = own.voltages(measurements)
-        known = replace(measurements, rows=measurements.rows.assign(core_v=at[:, 0], memory_v=at[:, 1]))
-        honest = fit(known, replace(QUICK, voltages="given"))
-        return _WithVoltages(honest, own)
-
-
-@dataclass
-class _WithVoltages:
-    honest: object
-    own: object
-
-    def predict(self, measurements):
-        at = self.own.voltages(measurements)
-        return self.honest.predict(
-            replace(measurements, rows=measurements.rows.assign(core_v=at[:, 0], memory_v=at[:, 1]))
-        )
+        known = []
+        for measured in (train, test):
+            at = own.voltages(measured)
+            known.append(replace(measured, rows=measured.rows.assign(core_v=at[:, 0], memory_v=at[:, 1])))
+        return fit(known[0], replace(QUICK, voltages="given")).predict(known[1])
 
 
 def test_a_planted_leak_is_found_and_shows_as_an_error_that_is_too_low():
@@ -265,7 +251,7 @@ def test_processes_give_what_one_process_gives(monkeypatch):
 
 def test_an_error_in_a_fold_says_which(monkeypatch):
     class Refuses(Watching):
-        def train(self, measurements):
+        def predict(self, train, test):
             raise EprofError("too few.")
 
     measured = made(benchmarks=2)
@@ -308,7 +294,7 @@ def test_joules_of_a_word_are_dealt_out_to_all_prices_that_it_pays():
 
 def test_constant_power_is_the_least_relative_error():
     measured = made(benchmarks=4)
-    watts = float(PLAIN[0].train(measured).predict(measured)[0])
+    watts = float(PLAIN[0].predict(measured, measured)[0])
 
     def lost(value):
         return float(((value / measured.power_w - 1) ** 2).sum())
@@ -318,17 +304,31 @@ def test_constant_power_is_the_least_relative_error():
 
 def test_extra_counters_are_caches_and_shared_memory():
     measured = made(benchmarks=4)
-    assert REGRESSION.train(measured).terms == ("fp32_instruction", "integer_instruction", "dram_byte")
-    assert "l2_byte" in EXTRA_REGRESSION.train(measured).terms
+    others = replace(measured, rates=measured.rates.assign(l2_byte=2 * measured.rates["l2_byte"]))
+    for model, looks in ((REGRESSION, False), (EXTRA_REGRESSION, True)):
+        assert np.array_equal(model.predict(measured, others), model.predict(measured, measured)) is not looks
+    others = replace(measured, rates=measured.rates.assign(dram_byte=2 * measured.rates["dram_byte"]))
+    assert not np.array_equal(REGRESSION.predict(measured, others), REGRESSION.predict(measured, measured))
 
 
-def test_the_network_is_ten_four_four_one():
-    pytest.importorskip("sklearn")
+def test_the_network_is_ten_four_four_one(monkeypatch):
+    neural = pytest.importorskip("sklearn.neural_network")
+    made_of, seen = [], []
+
+    class Network(neural.MLPRegressor):
+        def fit(self, inputs, power):
+            made_of.append((self.hidden_layer_sizes, self.activation))
+            seen.append(inputs)
+            return super().fit(inputs, power)
+
+    monkeypatch.setattr(neural, "MLPRegressor", Network)
     measured = made(benchmarks=6)
-    found = NETWORK.train(measured)
-    assert found.network.hidden_layer_sizes == (4, 4) and found.network.activation == "logistic"
-    assert len(found.columns) <= 10
-    assert score(measured.power_w, found.predict(measured)).mean_percent < 10
+    watts = NETWORK.predict(measured, measured)
+    assert set(made_of) == {((4, 4), "logistic")}
+    assert seen[0].shape[1] <= 10
+    assert seen[0].mean(axis=0) == pytest.approx(0, abs=1e-9)
+    assert seen[0].std(axis=0) == pytest.approx(1)
+    assert score(measured.power_w, watts).mean_percent < 10
 
 
 def test_a_baseline_that_cannot_run_is_named(monkeypatch):

@@ -1,0 +1,31 @@
+"""Units of quantities, in SI units (clocks: MHz), and quantities as people write them: "7ms", "2 min", "0.8 kJ"."""
+
+import math
+from collections.abc import Mapping
+
+from eprof.base.text import pattern
+
+POWER = {"W": 1.0, "mW": 1e-3, "uW": 1e-6, "kW": 1e3}
+ENERGY = {"J": 1.0, "mJ": 1e-3, "uJ": 1e-6, "kJ": 1e3, "Wh": 3600.0, "kWh": 3.6e6}
+TIME = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}
+CLOCK = {"MHz": 1.0, "GHz": 1e3, "kHz": 1e-3, "Hz": 1e-6, "mhz": 1.0, "Mhz": 1.0}
+VOLT = {"V": 1.0, "mV": 1e-3, "uV": 1e-6}
+_QUANTITY = pattern(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([a-zA-Z\u00b5\u03bc]*)")
+
+
+def with_micro(units: Mapping[str, float]) -> dict[str, float]:
+    """Units with micro as u and as either of the two characters that look like it."""
+    micro = {f"{sign}{word[1:]}": size for word, size in units.items() if word[0] == "u" for sign in "\u00b5\u03bc"}
+    return {**units, **micro}
+
+
+def amount(text: str, units: Mapping[str, float]) -> float:
+    """What a user wrote, in the SI unit, which a number without a unit has too; NaN if it is no such quantity."""
+    written = _QUANTITY.fullmatch(text.strip())
+    if written is None:
+        return math.nan
+    number, unit = written.groups()
+    sizes = {"": 1.0, **with_micro(units)}
+    if unit not in sizes and not unit.startswith("M"):  # mega is no milli
+        sizes, unit = {word.lower(): size for word, size in sizes.items()}, unit.lower()
+    return float(number) * sizes.get(unit, math.nan)
