@@ -230,7 +230,7 @@
     node.textContent = grouped(String(shown.length)) + " of " + grouped(String(count)) + " " + D.columns[0].label.toLowerCase() + "s";
     if (all[0] === null) return;
     let bits = shown.reduce((bits, k) => bits | mark(main(), k), 0);
-    if (shown.length === count) { sum = all[0]; bits |= all[1]; }
+    if (shown.length === count) bits |= all[1];
     node.append(", ");
     fill(node, quantity(sum, unit), bits, true);
     node.append((measure === "instructions" ? " instructions" : "") + " (" + percent(over(sum, all[0]) || 0) + ")");

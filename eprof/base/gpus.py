@@ -1,6 +1,7 @@
 """Names of GPUs: drivers and profilers write the name of one GPU in several ways."""
 
 import itertools
+from collections.abc import Sequence
 from functools import cache
 
 from eprof.base import resources
@@ -16,6 +17,7 @@ _CAPABILITY = pattern(rb"(?i)(?:compute capability|capability major/minor versio
 _INDEX = pattern(r"(?<!\s)\s*\(\d+\)\s*$")
 _MAKERS = pattern(r"^(nvidia[ -]|amd[ -]instinct[ -])+")
 UNNAMED = "GPU without name"  # what a trace's devices are labelled where it does not name them
+_NUMBERED = "ncu device 0 (CC {})"
 _LABEL = pattern(r"ncu device \d+ \(CC (\d+\.\d+)\)")
 
 
@@ -80,14 +82,21 @@ def capabilities_by_name() -> dict[str, tuple[str, ...]]:
     return by_name
 
 
-def completed(start: str) -> str | None:
-    """The one GPU of `counters/devices.toml` whose name starts so; None: none, or several.
+def beginning(start: str) -> list[str]:
+    """The GPUs of `counters/devices.toml` whose names start so; none where nothing is left of a name.
 
     Text tables cut names off ("GeForce GTX 108"). Variants of one GPU ("-16GB") have one name there.
     """
     document = Document.read(resources.folder("counters") / "devices.toml")
     names = {device for devices in document.data["device"].values() for device in devices}
-    return only([name for name in names if normal_name(name).startswith(normal_name(start))])
+    known = normal_name(start)
+    return sorted(name for name in names if known and normal_name(name).startswith(known))
+
+
+def alike(names: Sequence[str]) -> str | None:
+    """The only GPU of `names`, or the label of ncu for their one compute capability; None: they have several."""
+    capability = only({capability for name in names for capability in capabilities(name)})
+    return only(names) or mapped(_NUMBERED.format, capability)
 
 
 def told_in(output: bytes) -> str | None:
@@ -102,8 +111,7 @@ def told_in(output: bytes) -> str | None:
         found.update(itertools.islice((name for name in names if capabilities(name)), 1))
     if found:
         return only(found)
-    capability = only({match[1].decode() for match in _CAPABILITY.finditer(output)})
-    return mapped("ncu device 0 (CC {})".format, capability)
+    return mapped(_NUMBERED.format, only({match[1].decode() for match in _CAPABILITY.finditer(output)}))
 
 
 # What `nvidia-smi -q`, its first page (42W / 250W) and its columns (`--query-gpu=enforced.power.limit`) say of a board.

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from eprof.base.text import phrase
 
+ASSERTION = "Assertion"  # in a line of a program that is worth a look: it may say why the program ended
 _TEXTS = ("pattern", "cause", "remedy", "note")
 _LONGEST_LOG = 8 << 20
 _LONGEST_QUOTE = 160
@@ -28,6 +29,9 @@ class Effect(Enum):
     NO_KERNELS = "the program ran no kernel that was profiled"
     EXIT_CODE = "the program's exit code is the detail"
     SIGNAL = "the signal that ended the program is the detail"
+
+
+_NOTHING_COLLECTED = (Effect.FAILED, Effect.NOT_STARTED)
 
 
 class Message(NamedTuple):
@@ -58,7 +62,7 @@ def catalogue(profiler: str) -> tuple[Message, ...]:
         pattern, cause, remedy, note = (entry[key].text("").replace("{profiler}", profiler) for key in _TEXTS)
         effect = Effect[entry["effect"].text("nothing").upper()]
         messages.append(Message(pattern, cause, remedy, note, effect))
-    return tuple(messages)
+    return tuple(sorted(messages, key=lambda message: message.effect not in _NOTHING_COLLECTED))
 
 
 def permission_remedy() -> str:
@@ -126,12 +130,12 @@ def understand(profiler: str, texts: Iterable[str]) -> Outcome:
             findings.look(0, line)
     sentences = []
     for message, quote in findings.quotes.items():
-        if message.effect in (Effect.FAILED, Effect.NOT_STARTED):
+        if message.effect in _NOTHING_COLLECTED:
             sentences.append(f"{quote.explain(message, profiler)}.")
         elif message.effect is Effect.INCOMPLETE:
             sentences.append(f"{message.note.format(detail=quote.detail)}.")
     # As a shell reports it; a signal is the cause of a code.
-    codes = [128 + int(quote.detail) for quote in findings.of(Effect.SIGNAL) if quote.detail]
+    codes = [128 + int(quote.detail) % 128 for quote in findings.of(Effect.SIGNAL) if quote.detail]
     codes += [int(quote.detail) & 0xFF for quote in findings.of(Effect.EXIT_CODE)]
     started = not findings.of(Effect.NOT_STARTED)
     return Outcome(

@@ -28,7 +28,7 @@ from eprof.logs import runs
 from eprof.logs.cache import Stamp
 from eprof.logs.join.ranks import MARK, NVTX, OUTSIDE, PARTS, RANGES, RANK, STREAM, labelled, ranks
 from eprof.logs.many import Progress, Reading, attempt, is_pipe, read_all
-from eprof.logs.rows.log import LAUNCH, Launches, Log
+from eprof.logs.rows.log import LAUNCH, ON_TOTALS, Launches, Log
 from eprof.logs.runs import COUNTERS, TIME, Run
 from eprof.profile.device import capabilities_of
 from eprof.profile.priced import Energy
@@ -142,10 +142,8 @@ def _said_of(read: Sequence[Log]) -> Iterator[str]:
     """What is to be known of single logs."""
     for log in read:
         if log.runs > 1:
-            yield (
-                f"{Path(log.path).name} holds {log.runs} runs or processes, whose launches are added up; give the "
-                "parts of each to tell them apart."
-            )
+            runs = f"{log.runs} runs or processes are added up; give the parts of each to tell them apart"
+            yield f"{Path(log.path).name}: {ON_TOTALS}{runs}"
     yield from (f"{Path(log.path).name}: {note}" for log in read for note in log.notes)
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from eprof.base.boards import Traits, example, sheets_with
-from eprof.base.gpus import completed, limit_told_in, told_in
+from eprof.base.gpus import beginning, limit_told_in, told_in
 
 
 @pytest.mark.parametrize(
@@ -44,17 +44,17 @@ def test_a_log_of_ncu_has_the_name_that_the_program_printed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("start", "gpu"),
+    ("start", "gpus"),
     [
-        ("Tesla P100-PCIE", "Tesla P100-PCIE"),  # of 12 or 16 GB
-        ("tesla k20x", None),  # K20X and K20Xm
-        ("Quadro RTX 500", "Quadro RTX 5000"),
-        ("GeForce GTX 980", None),  # the GTX 980 Ti begins so too
-        ("", None),
+        ("Tesla P100-PCIE", ["Tesla P100-PCIE"]),  # of 12 or 16 GB
+        ("tesla k20x", ["Tesla K20X", "Tesla K20Xm"]),
+        ("Quadro RTX 500", ["Quadro RTX 5000"]),
+        ("GeForce GTX 98", [*(f"GeForce GTX 980{more}" for more in ("", " Ti", "M", "MX"))]),
+        ("", []),
     ],
 )
-def test_a_name_that_was_cut_off_is_the_one_that_begins_so(start, gpu):
-    assert completed(start) == gpu
+def test_a_name_that_was_cut_off_is_of_those_that_begin_so(start, gpus):
+    assert beginning(start) == gpus
 
 
 def test_a_trace_as_text_is_of_the_gpu_whose_name_it_cuts_off(tmp_path):
@@ -68,6 +68,12 @@ def test_a_trace_as_text_is_of_the_gpu_whose_name_it_cuts_off(tmp_path):
     profile = eprof.load(log)
     assert [part.device.name for part in profile.counted] == ["Tesla P100-PCIE"]
     assert profile.energy().costs.name == "p100"
+    log.write_text(log.read_text().replace("Tesla P100-PCIE", "GeForce GTX 108"))
+    several = eprof.load(log)
+    assert [part.device.name for part in several.counted] == ["ncu device 0 (CC 6.1)"]
+    assert any(
+        "it may be GeForce GTX 1080, GeForce GTX 1080 Ti: say which" in note for note in several.energy().warnings
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,7 +93,7 @@ def test_a_name_beside_the_tables_is_told_without_its_number(tmp_path):
         '"GPU activities",100.0,7.0,1,7.0,7.0,7.0,"k(int)"\n'
     )
     told = [note for note in eprof.load(log).energy().warnings if "no table" in note]
-    assert told == ["no table names the GPU; by what the logs say beside them it is Tesla V100-SXM2-16GB"]
+    assert told == ["no table has the GPU's whole name; by what the logs tell it is Tesla V100-SXM2-16GB"]
 
 
 def test_an_estimate_for_no_named_gpu_says_of_how_many_boards_it_is_the_mean(tmp_path):

@@ -17,8 +17,10 @@ from eprof.show.report.first_screen import where
 from eprof.show.report.headline import headline
 from eprof.show.report.levers import _levers as levers
 from eprof.show.report.levers import what_to_try, worth_trying
+from eprof.show.report.sections import table
+from eprof.show.report.trust import trust
 from eprof.show.report.view import View
-from eprof.show.words.numbers import quantity
+from eprof.show.words.numbers import percent, quantity
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 LAUNCHES = st.lists(
@@ -80,9 +82,10 @@ def test_gaps_are_the_nanoseconds_without_a_kernel_and_copies_lie_in_them(launch
         assert gaps.idle is None
     else:
         told = gaps.idle
-        times_s = (told.time_s, told.longest_s, told.copied_s, told.copies_s, told.alone_s, told.first_s, told.short_s)
-        expected = (idle, longest, copied, copies, alone, firsts, idle - copied)  # all of these gaps are short
+        times_s = (told.time_s, told.longest_s, told.copied_s, told.copies_s, told.alone_s, told.short_s)
+        expected = (idle, longest, copied, copies, alone, idle - copied)  # all of these gaps are short
         assert times_s == pytest.approx([at * 1e-9 for at in expected])
+        assert firsts <= round(told.first_s * 1e9) <= idle - copied
     again = 0
     for place, (device, _, time, is_copy, name) in enumerate(launches):
         likes = [at for at, (on, _, took, _, _) in enumerate(launches[:place]) if (on, took) == (device, time)]
@@ -151,8 +154,9 @@ def test_gaps_take_constant_power_and_closing_them_is_advised():
     assert headline(view).text.startswith(
         "No kernel ran for 12.9\u202fs (12.7\u202fs of it before first launches, 10.8\u202fs in aten::cudnn_convolution in "
     )
-    assert what_to_try(view).text.startswith("wait less for the host (86.7\u202fms in gaps of more than 100\u202fµs: ")
-    assert "saves up to 5.76\u202fJ" in what_to_try(view).text
+    assert what_to_try(view).text.startswith("copy with pinned memory, cudaMallocHost (now 4.40\u202fGB/s, pageable")
+    assert "saves 3.00\u202fJ" in what_to_try(view).text
+    assert any("43.1\u202fms in [param|clear_cache]" in act for act in worth_trying(view))
     assert "trace after the warm-up: 12.7\u202fs before first launches is paid once" in what_to_try(view).text
     metered = profile.energy(metered_j=1.0).document()["gaps"]
     assert metered["time_s"] == document["gaps"]["time_s"] and metered["energy_j"] is None, "by time alone"
@@ -216,6 +220,18 @@ def test_copies_beside_each_other_count_once_and_those_beside_kernels_save_nothi
     assert rounded.alone_s == pytest.approx(50.2e-3, rel=1e-3) and rounded.time_s == 0
 
 
+@given(st.integers(2, 30), st.lists(st.sampled_from("abc"), min_size=1, max_size=8), st.integers(1, 50))
+def test_waits_of_the_first_iteration_are_no_saving_however_few_iterations_there_are(iterations, loop, wait):
+    """Kernels of 1 us; in the first iteration each waits as long, and later all follow 1 us behind the last."""
+    names = [*loop, "z"] * iterations
+    waits = np.where(np.arange(len(names)) <= len(loop), 1000 * wait, 1)
+    starts = np.cumsum(waits + 1000)
+    gaps = Gaps()
+    gaps.add(Names.of(["a"] * len(names)), Names.of(names), starts, np.full(len(names), 1000))
+    least_ns = 1000 * wait * len(loop)  # the first kernel ends no gap
+    assert least_ns <= round(gaps.idle.first_s * 1e9) <= round(gaps.idle.time_s * 1e9)
+
+
 @needs_data
 def test_what_the_cpu_did_is_told_and_what_a_start_takes_is_no_saving():
     view = view_of("traces", "nsys", "nsightful-power_iteration.sqlite")
@@ -249,14 +265,29 @@ def test_kernels_that_convert_layouts_are_spared(end, estimate):
 
 
 @needs_data
-def test_what_is_paid_once_is_told_of_each_run():
+def test_what_is_paid_once_is_told_of_each_run(tmp_path):
     lead = headline(view_of("nvprof", "k40c-gpu-trace-many-runs-repeated-headers-prefixed.csv")).text
     assert "before the first kernels of 69 runs 298\u202fs passed (4.31\u202fs a run)" in lead
-    view = view_of("nvprof", "text-v100-nbody-several-runs.txt")  # three of them without a kernel
+    of_nbody = SHARED / "nvprof" / "text-v100-nbody-several-runs.txt"  # three of them without a kernel
+    alike = tmp_path / "alike.txt"
+    alike.write_text(of_nbody.read_text().replace("./nbody 15", "./nbody"))
     paid = "(163\u202fms is paid once in each of 7 runs, 161\u202fms of it in cudaMallocManaged; "
-    assert paid in what_to_try(view).text and any("holds 7 runs" in note for note in view.document.warnings)
+    assert paid in what_to_try(view_of(alike)).text
+    view = view_of("nvprof", of_nbody.name)
+    assert "(162\u202fms is paid once a run, in cudaMallocManaged; " in what_to_try(view).text, "of the longest alone"
+    assert "counts.csv ./nbody 15`" in what_to_try(view).text
+    assert "7 runs or processes are added up; " in trust(view).text
     view = view_of("nvprof", "titan-xp-gpu-summary-type-column-api-unified-memory.csv")
     assert "(1.09\u202fs is paid once a run, 1.06\u202fs of it in cudaMemcpyToSymbol; " in what_to_try(view).text
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("log", "is_told"),
+    [("traces/nsys/yktian-paddle-gcn-nsys-stats.txt", True), ("nvprof/gtx1070-gpu-summary-srad.csv", False)],
+)
+def test_modules_are_loaded_lazily_only_where_cuda_may_be_new_enough(log, is_told):
+    assert ("since CUDA 11.7, CUDA_MODULE_LOADING=LAZY" in what_to_try(view_of(log)).text) == is_told
 
 
 @needs_data
@@ -268,6 +299,10 @@ def test_page_faults_are_no_copies():
     assert logs.read(SHARED / "nvprof" / "titan-xp-gpu-trace-unified-memory-columns.csv").copies_s == pytest.approx(
         (0.003776 + 0.001312 + 2.55053 + 0.71792) * 1e-3, rel=1e-5
     )
+    prefetched = "cudaMemPrefetchAsync (pages came 160 times, at 10.9\u202fGB/s, after 3.21\u202fms of page faults)"
+    assert prefetched in what_to_try(view).text, "kernels wait for the faults too"
+    (spared,) = (change for change in levers(view) if "cudaMemPrefetchAsync" in change.act)
+    assert spared.saves > (3.2073e-3 * 0.8 + view.document.gaps.alone_s * 0.1) * view.constant_w
 
 
 @needs_data
@@ -356,6 +391,8 @@ def test_shares_of_the_first_screen_are_of_kernels_and_of_the_time_without(name)
     assert [row.cells[2].value for row in where(view).rows] == sorted(
         (row.cells[2].value for row in where(view).rows), reverse=True
     )
+    largest = next(row.cells for row in where(view).rows if row.cells != still)
+    assert percent(largest[2].value) in table.section(view).content["rows"][0].cells[1][1], "one number, one meaning"
 
 
 @needs_data

@@ -27,7 +27,7 @@ from logs_support import (
 )
 
 from eprof.base.errors import LogError
-from eprof.collect.messages import permission_remedy
+from eprof.collect.messages import permission_remedy, understand
 from eprof.logs import read_columns
 from eprof.profile import api
 
@@ -257,7 +257,28 @@ SAID = [
     ),
     (
         "======== Error: Application received signal 11",
-        "the program was stopped by signal 11 (line 4 says: Error: Application received signal 11); mend the program so that "
+        "the program ended in a segmentation fault (line 4 says: Error: Application received signal 11); run it without "
+        "nvprof: if it ends well, profile with another version of nvprof; else find the access with gdb, mend it, and "
+        "profile again",
+    ),
+    (
+        "======== Error: Application received signal 2",
+        "Ctrl-C or a batch system (at a time limit, say) interrupted the program (line 4 says: Error: Application received "
+        "signal 2); let it run to its end, or give it less work, and profile again",
+    ),
+    (
+        "x: x.cu:240: void f(int*): Assertion `t == 964' failed.\n======== Error: Application received signal 134",
+        "an assertion of the program failed (line 4 says: x: x.cu:240: void f(int*): Assertion `t == 964' failed.); mend the "
+        "program, and profile again",
+    ),
+    (
+        "==1== Generated result file: /home/me/run.nvvp",
+        "the log holds no table, because nvprof wrote its result to /home/me/run.nvvp (line 4 says: Generated result file: "
+        "/home/me/run.nvvp); give eprof that file: `eprof report /home/me/run.nvvp`",
+    ),
+    (
+        "======== Error: Application received signal 7",
+        "the program was stopped by signal 7 (line 4 says: Error: Application received signal 7); mend the program so that "
         "it ends by itself, and profile again",
     ),
     (
@@ -283,14 +304,15 @@ SAID = [
     (
         "======== Warning: nvprof is not supported on devices with compute capability 8.0 and higher.",
         "nvprof does not support GPUs of compute capability 8.0 and higher (line 4 says: Warning: nvprof is not supported on "
-        "devices with compute capability 8.0 and higher.); use ncu (Nsight Compute) there",
+        "devices with compute capability 8.0 and higher.); use ncu (Nsight Compute) there: `ncu --set full -o log "
+        "PROGRAM`, then `eprof report log.ncu-rep`",
     ),
     (
         "==1== Warning: Skipping profiling on device 0 since profiling is not supported on devices with compute capability 7.5"
         " and higher",
         "nvprof collects no counters on GPUs of this compute capability (line 4 says: Warning: Skipping profiling on device 0 "
         "since profiling is not supported on devices with compute capability 7.5 and higher); use ncu (Nsight "
-        "Compute) there",
+        "Compute) there: `ncu --set full -o log PROGRAM`, then `eprof report log.ncu-rep`",
     ),
     (
         "Internal profiler error 4:999",
@@ -308,6 +330,13 @@ SAID = [
 @pytest.mark.parametrize(("line", "sentence"), SAID, ids=[line[:40] for line, _ in SAID])
 def test_a_log_without_table_says_why(tmp_path, line, sentence):
     assert refused(tmp_path, profiled(1, line)) == sentence
+
+
+@pytest.mark.parametrize(
+    ("said", "status"), [("received signal 6", 134), ("received signal 134", 134), ("returned non-zero code 137", 137)]
+)
+def test_a_signal_is_told_as_a_shell_does(said, status):
+    assert understand("nvprof", [f"======== Error: Application {said}\n"]).status == status
 
 
 def test_a_log_that_stops_early(tmp_path):

@@ -168,7 +168,7 @@ def test_prefixed_runs_and_a_failed_one():
     assert log.tables[0].rows.frame()["run"].tolist() == [0, 1, 2, 3, 4] and log.skipped_lines == 0
     seconds = [1.015436e-03, 9.946846e-03, 0.098359, 0.952754, 7.741216]
     assert log.tables[0].rows.frame()["time_s"].tolist() == pytest.approx(seconds)
-    assert any("stopped by signal 134" in note for note in log.notes)
+    assert any("aborted itself (signal 134)" in note for note in log.notes)
     assert log.runs == 5, "not the two that launched nothing"
 
 
@@ -263,6 +263,9 @@ def test_text_summaries():
     many = read(real("text-v100-nbody-several-runs.txt"))
     joined = combine([many]).kernels.set_index("kernel")
     assert many.runs == 7 and not many.tables[0].lacks_rows
+    assert many.command == "./nbody 15", "of its two kernels' runs the one that takes 99.6 % of the time"
+    (start,) = (calls for calls in many.calls_of_host if calls.name == "cudaMallocManaged")
+    assert (start.runs, start.time_s) == (1, pytest.approx(0.16574)), "of that command alone"
     forces = api.load(real("text-v100-nbody-several-runs.txt")).energy().document()["kernels"][0]
     assert forces["launch_s"] == pytest.approx([461.91e-6, 124.52e-3]), "Min of one run, Max of another"
     assert joined.loc["bodyForce(Body*, float, int)", "launches"] == 20

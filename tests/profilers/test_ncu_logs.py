@@ -481,10 +481,23 @@ def test_only_wanted_counters_are_kept_and_the_log_says_what_it_has(tmp_path):
         ("==PROF== Connected to process 5 (/x)", "ncu watched 1 process but wrote no table"),
         ("==ERROR== ERR_NVGPUCTRPERM - The user does not", "ncu had no permission to read the GPU's counters"),
         ("==ERROR== The application returned an error code (7).", "the program ended with an error"),
+        ("==ERROR== The application returned an error code (11).", "the program ended with an error"),
+        (
+            "==ERROR== The application returned an error code (137).",
+            "the program was killed, as a rule because memory ran",
+        ),
+        (
+            "x.cu:3: f(): Assertion `a' failed.\n==ERROR== The application was killed",
+            "an assertion of the program failed",
+        ),
         ("==WARNING== No kernels were profiled.", "ncu profiled no kernel"),
         ("==ERROR== Profiling failed because a driver resource was unavailable.", "another profiler holds"),
         ("==ERROR== Something new", "ncu failed (line 1 says: Something new)"),
-        ("==PROF== Report: /tmp/x.ncu-rep", "ncu wrote its result to a report file"),
+        (
+            "==PROF== Report: /tmp/x.ncu-rep",
+            "ncu wrote its result to a report file (line 1 says: Report: /tmp/x.ncu-rep); give eprof that file: `eprof "
+            "report /tmp/x.ncu-rep`",
+        ),
         ("[1] a@b\n    Metric Name    Metric Unit Metric Value\n", "the tables of ncu's page for reading (line 2)"),
         (NEW, "a table begins (line 1) but has no rows"),
         (RULES + "\n" + row(0, "", "", "") + ',"r","OPT","do this","",""', "the log holds no values of metrics"),

@@ -328,7 +328,7 @@ def _place(
         if not named.by_user:
             name = unnumbered(named.device)
             told = phrase("of compute capability {}", capability_of_label(name)) or name
-            warnings.append(f"no table names the GPU; by what the logs say beside them it is {told}")
+            warnings.append(f"no table has the GPU's whole name; by what the logs tell it is {told}")
     # Where a rank has one GPU, its rows without a device are of it.
     of_rank: dict[str, list[str]] = {}
     for table in tables:

@@ -6,7 +6,9 @@ Where a summary tells no launches, its calls of CUDA tell how long none ran at l
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
+from itertools import accumulate
 
 import numpy as np
 from msgspec import Struct, field
@@ -21,6 +23,7 @@ _COUNTER = pattern(r"(?<=[^\s#:_=-])[\s#:_=-]+\d{1,18}$")
 _MOST = 0.8  # of a gap, that what explains it covers
 _MOST_TOLD = 5
 _START = 0.1  # of the launches, assumed: a kernel that begins among them, and comes again, is of the first iteration
+_LOOP = 0.95  # of the launches, assumed: kernels that have so much of them, and come again, are all those of a loop
 _LAUNCH_NS = 10_000  # about what a launch takes, assumed: shorter gaps need no other cause
 _LONGEST_NS = 1 << 60
 _SHORT_NS = (
@@ -67,11 +70,20 @@ class _Cover(Struct):
         return (self.end or 0) - self.first - self.open_ns
 
 
+class _Kernel(Struct, order=True):
+    """A kernel's launches: numbers of the first and last. still_ns, wait_ns: how long nothing ran before the first."""
+
+    first: int
+    still_ns: int
+    wait_ns: int
+    last: int = 0
+    launches: int = 0
+
+
 class _Device(Struct):
     """A GPU so far, in ns. latest: when its latest kernel started.
 
-    still: how long nothing at all ran before its first kernel, and before its latest. firsts: of the first launch of
-    each kernel, its number, `still` there, and how long so just before; again: the kernels that were launched again.
+    still: how long nothing at all ran before its first kernel, and before its latest. seen: its kernels by name.
     launches: of kernels. copied: how many there were before the first copy of a name and a size.
     """
 
@@ -80,17 +92,22 @@ class _Device(Struct):
     anything: _Cover = field(default_factory=_Cover)
     latest: int | None = None
     still: tuple[int, int] = 0, 0
-    firsts: dict[str, tuple[int, int, int]] = field(default_factory=dict)
-    again: set[str] = field(default_factory=set)
+    seen: dict[str, _Kernel] = field(default_factory=dict)
     launches: int = 0
     copied: dict[tuple[str, float], int] = field(default_factory=dict)
 
     @property
     def start_ns(self) -> int:
         """How long nothing ran in the first iteration, and before later first launches of what came again."""
-        firsts, last = [self.firsts[name] for name in self.again], _START * self.launches
-        began = max((still for number, still, _ in firsts if number <= last), default=self.still[0])
-        return began - self.still[0] + sum(wait for number, _, wait in firsts if number > last)
+        again = sorted(kernel for kernel in self.seen.values() if kernel.launches > 1)
+        launches = list(accumulate(kernel.launches for kernel in again))
+        most = _LOOP * sum(launches[-1:])
+        loop = again[: bisect_left(launches, most) + 1]
+        end = max((kernel.first for kernel in loop), default=0)
+        comes_again = sum(kernel.launches for kernel in loop if kernel.last > end) >= _LOOP * most
+        end = max(end * comes_again, int(_START * self.launches))  # else one phase follows another
+        began = max((kernel.still_ns for kernel in again if kernel.first <= end), default=self.still[0])
+        return began - self.still[0] + sum(kernel.wait_ns for kernel in again if kernel.first > end)
 
 
 class Gaps(Struct):
@@ -183,13 +200,12 @@ class Gaps(Struct):
         self.is_known = self.is_known and int(starts[0]) >= device.latest
         waits = np.diff(still, prepend=device.still[1])
         kernels = names[is_kernel]
-        codes, places, numbers = np.unique(kernels.codes, return_index=True, return_counts=True)
-        for code, place, number in zip(codes.tolist(), places.tolist(), numbers.tolist(), strict=True):
-            name = kernels.names[code]
-            if name in device.firsts or number > 1:
-                device.again.add(name)
-            first = device.launches - len(starts) + place, int(still[place]), int(waits[place])
-            device.firsts.setdefault(name, first)
+        numbers = device.launches - len(starts) + np.arange(len(starts))
+        for code in np.unique(kernels.codes).tolist():
+            own = np.flatnonzero(kernels.codes == code)
+            first = _Kernel(int(numbers[own[0]]), int(still[own[0]]), int(waits[own[0]]))
+            kernel = device.seen.setdefault(kernels.names[code], first)
+            kernel.last, kernel.launches = int(numbers[own[-1]]), kernel.launches + len(own)
         short = waits[(waits > 0) & (waits <= _SHORT_NS)]
         self.short += (len(short), int(short.sum()))
         device.latest, device.still = int(starts[-1]), (device.still[0], int(still[-1]))

@@ -6,6 +6,7 @@ table, what belongs to it, what ends it, what is output of the program.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -16,14 +17,14 @@ from msgspec import Struct, field
 
 from eprof.base.arrays import Array
 from eprof.base.errors import LogError, UnknownLogError
-from eprof.base.gpus import completed, told_in
-from eprof.base.known import only
-from eprof.base.text import counted, pattern, phrase, when
+from eprof.base.gpus import alike, beginning, told_in
+from eprof.base.known import added, only
+from eprof.base.text import counted, few, pattern, phrase, when
 from eprof.base.threads import ahead, is_memory_scarce
-from eprof.collect.messages import Findings
+from eprof.collect.messages import ASSERTION, Findings
 from eprof.logs.rows.cells import OLD_RATES, RATES
 from eprof.logs.rows.columns import Form, ParsedRows, parse
-from eprof.logs.rows.log import Log, Shape, of_several_programs
+from eprof.logs.rows.log import HostCalls, Log, Shape, Table, of_several_programs
 from eprof.logs.rows.sections import split
 from eprof.logs.rows.stream import Source, Tuning
 from eprof.profilers import signs
@@ -75,8 +76,7 @@ class Messages:
 
     def __init__(self) -> None:
         self._findings = Findings("nvprof")
-        self.command: str | None = None
-        self.commands: dict[str, None] = {}
+        self.commands: dict[str, str] = {}  # by the number of the process
         self.profiled = False
 
     def hear(self, number: int, text: str) -> None:
@@ -84,14 +84,13 @@ class Messages:
         command = _COMMAND.match(text)
         if command:
             self.profiled = True
-            self.command = self.command or command[2].strip() or None
-            self.commands.setdefault(command[2].strip()[:_LONGEST])
+            self.commands.setdefault(command[1], command[2].strip()[:_LONGEST])
         elif not text.startswith(_ROUTINE):
             self._findings.look(number, text[:_LONGEST])
 
     def notes(self) -> Iterator[str]:
         """Sentences for a log that has nvprof's tables, by its messages."""
-        several = of_several_programs(self.commands)
+        several = of_several_programs(self.commands.values())
         if several is not None:
             yield f"the log is of {several}"
         for message, quote in self._findings.quotes.items():
@@ -123,6 +122,7 @@ _NAMES_DEVICE = pattern(
 )
 _REPLAY = "Some kernel(s) will be replayed"  # versions whose rates are decimal say "Warning: " before it
 _EXAMPLE = 120
+_SOME = 4  # GPUs that a name may be of
 _PID_DIGITS = 18  # that fit in 64 bits
 
 
@@ -363,26 +363,58 @@ class Walk:
         )
         device = only(seen.devices)
         if not seen.devices:  # two that lines beside the tables name are none
-            device = told_in(source.head) or completed(only(store.cut_off) or "")
+            cut_off = only(store.cut_off) or ""
+            may_be = beginning(cut_off)
+            device = told_in(source.head) or alike(may_be)
+            if len(may_be) > 1:
+                store.notes.append(
+                    f'the table cuts the name of the GPU off after "{cut_off}"; it may be {few(may_be, _SOME)}: say '
+                    "which with --costs"
+                )
         of_kernels = {run for table in tables for run in table.rows.run.tolist()}
+        calls_runs = Counter[str]()
+        for (_, name), of_process in store.calls.items():
+            calls_runs[name] += of_process.runs
+        command, calls = self._longest(tables)
         log = source.log(
             tables,
             [*seen.messages.notes(), *source.notes, *store.notes, *store.closing_notes(), *_line_notes(seen, source)],
             lines=seen.lines,
             skipped_lines=seen.skipped_lines,
-            command=seen.messages.command,
+            command=command,
             example_skipped=seen.example_skipped,
-            runs=max([len(of_kernels), *(calls.runs for calls in store.calls.values())]),
+            runs=max([len(of_kernels), *calls_runs.values()]),
             device=device,
             several_devices=len(seen.devices) > 1,
             shapes=tuple(shapes),
             idle=store.gaps.idle,
             copies_s=store.copies_s,
             copies=store.copies,
-            calls_of_host=tuple(store.calls.values()),
+            calls_of_host=calls,
         )
         lacks_rows = seen.cut_off or seen.ends_in_row or seen.lost_rows or seen.broken_rows or seen.unquoted
         return log.of_bounds(bool(lacks_rows))
+
+    def _longest(self, tables: Sequence[Table]) -> tuple[str | None, tuple[HostCalls, ...]]:
+        """The command whose kernels take most time, the first where none is told, and the calls of its processes."""
+        commands = self.seen.messages.commands
+        times_s: Counter[str] = Counter()
+        for rows in (table.rows for table in tables):
+            if rows.process is not None:
+                processes, place = np.unique(rows.process, return_inverse=True)
+                of_process_s = np.bincount(place, np.nan_to_num(rows.time_s))
+                for process, time_s in zip(processes.tolist(), of_process_s.tolist(), strict=True):
+                    times_s[commands.get(str(process), "")] += time_s
+        command = max(commands.values(), key=times_s.__getitem__, default="")
+        if len(set(commands.values())) > 1 and times_s[command]:
+            percent = 100 * times_s[command] / times_s.total()
+            told = f"`{command[:_EXAMPLE]}` takes {percent:.3g} % of the time of kernels"
+            self.store.notes.append(f"{told}; calls of CUDA are told of it alone")
+        calls: dict[str, HostCalls] = {}
+        for (process, name), of_process in self.store.calls.items():
+            if commands.get(process, command) == command:
+                added(calls, name, of_process)
+        return command or None, tuple(calls.values())
 
     def _line(self, line: str) -> None:
         """Take a line: a row or a header, the end of a table, a message of nvprof, or output of the program."""
@@ -406,7 +438,7 @@ class Walk:
             if pid in ("PROF", "WARNING", "ERROR"):
                 self.seen.foreign = self.seen.foreign or (FOREIGN_NCU, self.seen.lines)
             elif pid:
-                self._pid = pid
+                self._pid = self.store.process = pid
             if words.strip().endswith(("result:", "calls:")):
                 self._topic = words.strip()
             if _REPLAY in words:
@@ -475,6 +507,8 @@ class Walk:
     def _skip(self, line: str) -> None:
         """Program output in nvprof's log: counted, one example kept. Rows that lost their header are counted too."""
         self._name_device(line)
+        if ASSERTION in line:
+            self.seen.messages.hear(self.seen.lines, line)
         self.seen.skipped_lines += 1
         self._last_skipped = True
         # A ruler ("=====") is an example only where all are such.

@@ -50,7 +50,7 @@ def where(view: View, most: int = _MOST) -> Table:
     entries = sorted(entries, key=lambda entry: -view.ranked(entry).or_zero)
     shown = entries[: _number_shown(view, entries, most)]
     amounts = [view.ranked(entry) for entry in shown]
-    everything = Amount(view.whole or None, view.ranked(view.document).marks)
+    everything = view.with_rest(view.ranked(view.document))
     # Marks that all rows have are said once. A headline with an interval tells what was not counted, where it matters;
     # without one, lower bounds are called so.
     common = reduce(and_, (amount.marks for amount in amounts), ~MISSING)

@@ -27,6 +27,7 @@ _NOT_PINNED = {"pageable": "pageable memory", "": "maybe pageable memory"}
 _ALLOCATED = {False: "cudaMallocHost", True: "hipHostMalloc"}
 _WAITS = "Synchronize"  # a part of the names of calls that last as long as kernels do
 _CALL = pattern(r"cu(?:da)?[A-Z]|hip[A-Z]")
+_OLD_CALLS = frozenset({"cudaLaunch", "cudaConfigureCall", "cudaSetupArgument"})  # that CUDA 10.1 has no longer
 _CALLS = {  # of CUDA and HIP, that take long between kernels: a part of the name, and what to do
     "Launch": "CUDA graphs, or more work in each",
     "alloc": "allocate memory once",
@@ -52,7 +53,8 @@ def gaps_sentence(view: View) -> str:
     gaps = view.document.gaps or NOTHING_TOLD
     parts = []
     least_s = WORTH_IT * (view.time.value or math.inf)
-    has_gaps = (gaps.time_s or 0.0) >= least_s
+    # With a meter's total gaps are no row, but a word.
+    has_gaps = bool(gaps.time_s) and max(view.still_s, gaps.time_s or 0.0) >= least_s
     if has_gaps:
         parts.append(f"no {view.nouns.kernel} ran for {_how_long(view, gaps)}")
     if gaps.copies_s >= least_s:
@@ -184,7 +186,7 @@ def closed(view: View, between: Between) -> Iterator[Closed]:
         yield from (each._replace(beside=left_out) for each in _waiting(view, gaps, between.waiting_s))
     if between.starting_s:
         yield _starting(gaps, between.starting_s)
-    if between.copying_s:
+    if gaps.copies_s:
         yield from _copying(view, gaps, between.copying_s)
 
 
@@ -199,7 +201,9 @@ def _starting(gaps: schema.Gaps, starting_s: float) -> Closed:
     each = when(gaps.runs > 1, f"in each of {gaps.runs:,} runs") or "a run"
     share = when(longest.once_s < _ALL * starting_s, f"{of_it} of it ")
     told = f"{once} is paid once {each}, {share}in {longest.name}"
-    quicker = "the first call starts CUDA: nvidia-persistenced and CUDA_MODULE_LOADING=LAZY speed it up"
+    is_old = any(calls.name in _OLD_CALLS for calls in gaps.calls)
+    lazy = when(not is_old, " and, since CUDA 11.7, CUDA_MODULE_LOADING=LAZY")
+    quicker = f"the first call starts CUDA; quicker with nvidia-persistenced{lazy}"
     return Closed(f"do more in each run ({told}; {quicker})", starting_s)
 
 
@@ -254,8 +258,12 @@ def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Closed
     yield from (each._replace(saved_s=each.saved_s * alone) for each in faster)
     if pages:
         pages_s, pages_b = (sum(getattr(copies, name) for copies in pages) for name in ("time_s", "size_b"))
-        told = f"pages came {sum(copies.number for copies in pages):,} times, at {_rate(pages_b / pages_s)}"
-        yield Closed(f"prefetch managed memory, cudaMemPrefetchAsync ({told})", pages_s * alone)
+        faults_s = sum(copies.time_s for copies in gaps.copies if copies.way == FAULTS)
+        faulted = when(faults_s, f", after {quantity(faults_s, 's')} of page faults")
+        told = f"pages came {sum(copies.number for copies in pages):,} times, at {_rate(pages_b / pages_s)}{faulted}"
+        # Kernels wait for pages that they fault on; those that come beside them without a fault delay none.
+        waited_s = faults_s * together + pages_s * max(alone, bool(faults_s))
+        yield Closed(f"prefetch managed memory, cudaMemPrefetchAsync ({told})", waited_s)
     if within := [copies for copies in gaps.copies if copies.way == _WITHIN]:
         within_s = sum(copies.time_s for copies in within) * together
         told = f"{counted(sum(copies.number for copies in within), 'copy', 'copies')} in {quantity(within_s, 's')}"

@@ -97,7 +97,7 @@ def group_table(view: View, groups: Sequence[schema.Group]) -> Table:
         (Column(view.nouns.launches), lambda group: whole(group.launches)),
         _TIME,
         *_energy_fields(view, Medium.ALL),
-        (Column(_of_all(view), media=on_page), partial(_share_of_all, view)),
+        (Column("of all", media=on_page), partial(_share_of_all, view)),
         (Column("flop/B", media=Medium.PAGE), lambda group: plain_or(UNKNOWN, group.intensity_flop_per_byte)),
         (
             Column(_interval_label(view), media=_intervals_of(groups), from_width=_WIDEST),
@@ -117,7 +117,7 @@ def operator_table(view: View, limit: int | None) -> Table:
         (Column(view.nouns.launches), lambda operator: whole(operator.launches)),
         _TIME,
         *_energy_fields(view, Medium.PAGE),
-        (Column(_of_all(view)), partial(_share_of_all, view)),
+        (Column("of all"), partial(_share_of_all, view)),
         note=_HOW_SHARED,
         left_out=and_more(len(operators) - len(shown), "operator"),
     )
@@ -165,12 +165,8 @@ def _part_share(part: str, entry: Priced) -> Share:
     return _share(energy_of(entry, part), energy_of(entry, "total"))
 
 
-def _of_all(view: View) -> str:
-    return when(view.still_s, f"of {view.nouns.kernels}") or "of all"
-
-
 def _share_of_all(view: View, entry: Priced) -> Share:
-    return _share(energy_of(entry, "total"), view.energy("total"))
+    return _share(energy_of(entry, "total"), view.with_rest(view.energy("total")))
 
 
 def count_table(view: View, verbose: bool) -> Table:

@@ -50,7 +50,7 @@ _PROSE = {
 }
 _ALIKE = 1.1  # without intervals, one part is surely the larger from here on
 _OF_AMD = pattern(r"\b(AMD|Radeon|Instinct)\b")
-WORTH_IT = 0.03  # of the kernels' time: gaps between them, or copies, that take so much
+WORTH_IT = 0.01  # of the kernels' time: gaps between them, or copies, that take so much
 _ONCE_EACH = {"retired": "instructions", "core_active": "core cycles"}
 # Of the group of other instructions, where no class of them but these is priced.
 _OTHER = {
@@ -180,11 +180,15 @@ class View:
 
     @cached_property
     def whole(self) -> float:
-        """What shares of the first screen are of: what kernels take, and what passes while none runs; in J, else s."""
+        """What shares are of: what kernels take, and what passes while none runs; in J, else s."""
+        return self.with_rest(self.ranked(self.document)).or_zero
+
+    def with_rest(self, kernels: Amount) -> Amount:
+        """What all kernels take with what passes while none runs."""
         beside = {"total": self.idle_j, "time": self.still_s}.get(self.measure, 0.0)
         if self.to_meter is not None:
             beside = self.to_meter.idle_j
-        return self.ranked(self.document).or_zero + beside
+        return Amount((kernels.or_zero + beside) or None, kernels.marks)
 
     @property
     def comes_again(self) -> float:

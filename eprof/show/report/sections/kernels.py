@@ -111,10 +111,10 @@ def _interval(view: View, place: int) -> tuple[float, float] | None:
 
 
 def _sentence(view: View, bunches: list[Bunch]) -> Markup:
-    all_kernels = view.ranked(view.document)
+    all_kernels, everything = view.ranked(view.document), view.with_rest(view.ranked(view.document))
     running = list(accumulate(bunch.amount.or_zero for bunch in bunches))
     needed = min(bisect_left(running, _MOST * all_kernels.or_zero) + 1, len(bunches))
-    share = written(percent(running[needed - 1] / (all_kernels.value or 1.0)), all_kernels.marks, bound=False)
+    share = written(percent(running[needed - 1] / (everything.value or 1.0)), all_kernels.marks, bound=False)
     is_grouped = len(bunches) != len(view.kernels)
     noun = "names" if is_grouped else view.nouns.kernels
     subject = f"{whole(needed)} of {whole(len(bunches))} {noun} take"
@@ -122,7 +122,7 @@ def _sentence(view: View, bunches: list[Bunch]) -> Markup:
         subject = f"One of {whole(len(bunches))} {noun} takes"
     known = when(all_kernels.lower, " of what is known")
     if view.idle_j:
-        known = f" of the {quantity(all_kernels.or_zero, 'J')} that are not idle"
+        known = f" of all {quantity(everything.or_zero, 'J')}"
     grouped = when(is_grouped, " Template instances of one name stand together; open a name to see them.")
     return Markup("{} {}{}. Bar length is {}. Choose a {} to see it below.{}").format(
         subject, share, known, _LENGTHS[view.measure], view.nouns.kernel, grouped
@@ -170,7 +170,7 @@ def _kernel_row(view: View, place: int, scale: float) -> Row:
 
 
 def _numbers(view: View, amount: Amount) -> tuple[Markup, Markup]:
-    return quantity_of(amount, UNITS[view.measure]), share_of(amount, view.ranked(view.document))
+    return quantity_of(amount, UNITS[view.measure]), share_of(amount, view.with_rest(view.ranked(view.document)))
 
 
 def _bar(

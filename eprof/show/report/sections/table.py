@@ -57,7 +57,7 @@ _TIME = Column(
     "time", "Time", "quantity", "s", "time of all calls, without counter collection", lambda _, kernel: time_of(kernel)
 )
 _INTENSITY = Column("intensity", "flop/B", "plain", "", "flops per DRAM byte", View.intensity, bound=False)
-_SHARE = Column("share", "Share", "share", title="share of the sum of all rows")
+_SHARE = Column("share", "Share", "share", title="share of all, with what passes while none of them runs")
 _SUM = Column("sum", "Sum", "sum", title="running sum of the shares, in the order shown")
 
 _ENERGY_COLUMNS = (
@@ -104,7 +104,8 @@ class _Table:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        self.all = _ranked(view, view.document)
+        self.kernels = _ranked(view, view.document)
+        self.all = view.with_rest(self.kernels)
         self.amounts: dict[str, list[Amount]] = {}
         self.columns = []
         for column in columns(view):
@@ -126,9 +127,9 @@ def section(view: View) -> Section | None:
     # How many kernels the table shows, and how much of all they take; the script keeps it up to date.
     status = Markup("{} of {} {}").format(count, count, view.nouns.kernels)
     if table.all.value is not None:
-        share = percent(float(table.all.value > 0))
+        share = percent(table.kernels.or_zero / table.all.value)
         noun = when(view.measure == "instructions", " instructions")
-        status += Markup(", {}{} ({})").format(quantity_of(table.all, UNITS[view.measure]), noun, share)
+        status += Markup(", {}{} ({})").format(quantity_of(table.kernels, UNITS[view.measure]), noun, share)
     content = {
         "columns": table.columns,
         "rows": _rows(table),
