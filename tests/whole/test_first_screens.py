@@ -9,7 +9,8 @@ import pytest
 from msgspec import convert, structs, to_builtins
 
 from eprof.base.errors import EprofError
-from eprof.base.vocabulary import CONSTANT
+from eprof.base.known import only
+from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.counts import counters
 from eprof.counts.definition import STALLS
 from eprof.profile import api, schema
@@ -30,6 +31,7 @@ SHARED = Path(__file__).parents[3] / "shared" / "data"
 FOLDERS = ("nvprof", "ncu", "ncu-modern", "traces/nsys", "traces/kineto", "rocprof", "cpu")
 MOST_BYTES = 1 << 20
 ENDINGS = {".csv", ".txt", ".log", ".json", ".sqlite", ".ncu-rep"}
+FAMILY_OF = {count.group: count.family for count in COUNTS.values()} | {CONSTANT: CONSTANT}
 STILL = ("(no kernel runs)",)
 EFFECTS = ("shorten", "fewer FP", "FP32 operations", "FP64 operations")
 
@@ -115,6 +117,36 @@ def test_the_headline_names_the_largest_part(screens):
             assert part.interval is None or 0 <= part.interval[0] <= part.share <= part.interval[1] <= 1, (name, part)
         told = [float(share) for share in re.findall(r"([\d.]+)\s%", text)]
         assert all(share <= 100 for share in told), (name, text)
+
+
+def test_what_is_named_first_is_some_of_the_longest_in_the_bar_or_longer(screens):
+    checked = 0
+    for name, _, view in screens:
+        for entry in (view.document, *view.kernels):
+            causes = view.causes_of(entry)
+            bar = {family: getattr(entry.energy_j, family) or 0.0 for family in ("computation", "data", CONSTANT)}
+            if causes is None or view.is_modelled or not sum(bar.values()):
+                continue
+            longest = max(bar, key=bar.__getitem__)
+            families = {FAMILY_OF[group] for group in causes.parts[0].groups}
+            is_longer = causes.parts[0].share >= max(bar.values()) / sum(bar.values()) * (1 - 1e-9)
+            assert longest in families or is_longer, (name, causes)
+            checked += longest not in families
+    assert checked, "some part of two is longer than what is longest alone"
+
+
+def test_a_kernel_that_did_not_change_has_the_cause_that_it_had():
+    told = []
+    for what in ("baseline", "div-to-mult"):
+        path = SHARED / "ncu" / f"v100-miniweather-{what}.ncu-rep"
+        if not path.exists():
+            pytest.skip("no log")
+        kernels = document(api.load(path, cache=False).energy()).kernels
+        told.append(only([kernel for kernel in kernels if "tendencies_x_309" in kernel.name]))
+    before, after = told
+    assert before.energy_j.total == pytest.approx(after.energy_j.total, rel=1e-3)
+    assert before.causes.largest == after.causes.largest
+    assert before.causes.parts[0].groups == after.causes.parts[0].groups
 
 
 def test_no_screen_says_both(screens):
