@@ -89,7 +89,11 @@ def energy(kernels, prices=PRICES, **more):
         time_from=None,
         warnings=(),
     )
-    logs = (SimpleNamespace(path=f"{name}.csv", format="made", sha256=sha256 or str(id(found)), command=None),)
+    logs = (
+        SimpleNamespace(
+            path=f"{name}.csv", format="made", sha256=sha256 or str(id(found)), command=None, caches="", tables=()
+        ),
+    )
     profile = Profile(name, logs, (one,), _books={"served": found})
     split = attribute(found, priced) if priced is not None else None
     return Energy(profile, priced, found, split)

@@ -153,6 +153,12 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
         return [(run.started_utc or "", str(run.path)) if run else ("", str(place)) for place, run in enumerate(runs)]
 
     @property
+    def lacks_rows(self) -> bool:
+        """Whether a log of a side is cut off or damaged, so that launches may be missing."""
+        logs = (log for energy in self.energies for log in energy.profile.logs)
+        return any(table.lacks_rows for log in logs for table in log.tables)
+
+    @property
     def measured(self) -> list[float]:
         """What a meter saw in each repeat of a side, J."""
         return [energy.measured_j for energy in self.energies if energy.measured_j is not None]

@@ -3,7 +3,7 @@
 import argparse
 from functools import partial
 
-from eprof.base.errors import EprofError
+from eprof.base.errors import EprofError, UnknownLogError
 from eprof.cli.options import JOULES, SETTING, TABLE, Commands, Parser, command, joules
 from eprof.cli.output import deliver, drawn, planned, say
 from eprof.cli.progress import Progress
@@ -99,7 +99,12 @@ def _diff(options: argparse.Namespace) -> int:
             estimate=not options.fail_above,  # no gate is judged by a guess that nobody asked for
         )
         inputs = [getattr(options, side), *getattr(options, f"more_{side}")]
-        sides.append([energy.by(*options.by) for energy in energies(inputs, read, price)])
+        try:
+            sides.append([energy.by(*options.by) for energy in energies(inputs, read, price)])
+        except UnknownLogError as err:
+            from eprof.lab.inputs import named
+
+            raise named(inputs, err) from err
     difference = compare(
         *sides,
         match_by_hand=options.match,

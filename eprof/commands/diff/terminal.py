@@ -67,11 +67,12 @@ def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableTyp
         last = [Verdict(passed == len(last), f"{passed} of {len(last)} gates passed.")]
     more = when(document.warnings, counted(len(document.warnings), "note")) or "every number"
     last.append(Sentence(f"{diff_words.trust(document)} -v: {more}.", Tone.QUIET))
-    if not document.is_zero and len(document.kernels) > 1:
+    is_same = document.is_zero or diff_words.is_one_run(document)
+    if not is_same and len(document.kernels) > 1:
         texts = [text for block in (*answer, *last) for text in (block.text, getattr(block, "lead", ""))]
         used = sum(math.ceil(len(text) / _USED) for text in texts)  # on a terminal of 80 columns
         yield from _kernels(document, max(2, _LINES - 1 - used))
-    elif not document.is_zero and (parts := diff_words.bar(document)):
+    elif not is_same and (parts := diff_words.bar(document)):
         yield _line(Text(_bar(parts)))
     yield from last
 

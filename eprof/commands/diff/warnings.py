@@ -106,6 +106,7 @@ def unlike(changes: Changes) -> list[Unlike]:
     before, after = _facts(old), _facts(new)
     is_on_both = np.all(np.array(changes.launches) > 0, axis=0)
     pairs = [
+        ("damage", *(when(side.lacks_rows, side.label) for side in (old, new))),
         ("repeats", *_repeats(changes)),
         ("counters", few(_other_formulas(changes), 2), ""),
         *_commands(_words(old), _words(new)),
@@ -208,6 +209,8 @@ def _facts(side: Side) -> dict[str, str]:
     if side.tables:
         facts["costs"] = listed([costs.name for costs in side.tables])
         facts["setting"] = listed([costs.setting.label for costs in side.tables])
+    if caches := {log.caches for energy in side.energies for log in energy.profile.logs if log.caches}:
+        facts["caches"] = listed(sorted(caches))
     if side.efficiency is not None:
         facts["efficiency"] = f"{side.efficiency:g}"
     facts["eprof"] = __version__

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from eprof.base.nouns import Nouns
-from eprof.base.text import bracketed, by_sign, capital, listed, uncapital, when
+from eprof.base.text import bracketed, by_sign, capital, listed, phrase, uncapital, when
 from eprof.base.vocabulary import COUNTS, FLOAT_PARTS, GROUPS
 from eprof.commands.diff.schema import Cause, Document, Kernel
 from eprof.show.words.numbers import more_or_less, percent, percent_span, plain, quantity
@@ -63,7 +63,13 @@ def sentences(document: Document) -> Iterator[str]:
             quantity(abs(cause.change_j), "J") if cancels else percent(cause.change_j / change_j) for cause in worth
         ]
         parts = [f"{_phrase(cause, nouns)} ({size})" for cause, size in zip(worth, sizes, strict=True)]
-        yield f"{capital(listed(parts, 'or'))}: the prices do not tell which part is the largest."
+        answer = f"{capital(listed(parts, 'or'))}: the prices do not tell which part is the largest"
+        if cancels:
+            least_j = _WORTH * abs(along[0].change_j)
+            against = [cause for cause in document.causes if cause.change_j * change_j < -least_j * abs(change_j)]
+            backs = [f"{_name(cause.what, nouns)} ({quantity(abs(cause.change_j), 'J')})" for cause in against[:_MOST]]
+            answer += phrase("; against it {}", ", ".join(backs))
+        yield f"{answer}."
         return
     chosen = _together(clear)
     answer = f"{_all(chosen, nouns)}: {_shares(chosen, change_j, whole, nouns)}"

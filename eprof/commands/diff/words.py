@@ -1,6 +1,7 @@
 """A difference in sentences: which variant uses less energy, by how much, and why. From the document `eprof.diff/1`."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import isclose
 from operator import not_
 
 from msgspec.structs import replace
@@ -12,7 +13,7 @@ from eprof.base.nouns import Nouns
 from eprof.base.text import bracketed, by_sign, capital, counted, cut, few, listed, phrase, uncapital, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS, INSTRUCTIONS, ISSUED
 from eprof.commands.diff import why
-from eprof.commands.diff.matching import ALONE, SIMILAR
+from eprof.commands.diff.matching import ALONE, BARE, SIMILAR
 from eprof.commands.diff.schema import Document, Gate, KernelSide, Model, Step
 from eprof.lab.welch import Test
 from eprof.show.report.view import without
@@ -80,6 +81,9 @@ def headline(document: Document) -> Headline:
         total = quantity_or("", document.old.energy_j.total, "J")
         both = phrase("; both use {}, {}", total, _basis_of_difference(document))
         return Headline(f"No change: every count and time is the same{both}.")
+    if is_one_run(document):
+        both = f"{document.old.launches:,g} {document.nouns.launches} and {quantity(document.old.time_s or 0.0, 's')}"
+        return Headline(f"No change: both have {both}, so they seem to be one run, told in two forms.")
     kernels = launched_otherwise(document)
     if kernels and is_shown(document):
         return _per_launch(document, kernels, scope)
@@ -123,6 +127,8 @@ def headline(document: Document) -> Headline:
 
 def _scope(document: Document) -> str:
     """What the headline is not about, time before all else; empty where it is about all energy."""
+    if not document.counts:
+        return "Of constant power, for nothing but time was counted, "
     timeless = [lost for lost in (*document.uncompared, *document.unknown) if lost.what == CONSTANT]
     if sum(lost.kernels for lost in timeless) == len(document.kernels):
         return f"{capital(timeless[0].why)}, so constant power is not compared. In the rest "
@@ -139,7 +145,9 @@ def _without_prices(document: Document) -> Headline:
         doubt = when(test is not None and not test.shown, ", no more than repeats differ by chance")
         both = [f"{quantity(old_j, 'J')} → {quantity(new_j, 'J')}{doubt}", *_time_change(document, "")]
         text = f"NEW uses {_times(new_j / old_j, 'less', 'the same')} energy, measured: {', '.join(both)}."
-        return Headline(" ".join(filter(None, [text, _idle_and_work(document, old_j, new_j)])))
+        counts = ", ".join(count for count in _count_changes(document) if "the same" not in count)
+        sentences = [text, _idle_and_work(document, old_j, new_j), phrase("NEW {}.", counts)]
+        return Headline(" ".join(filter(None, sentences)))
     changes = [*_time_change(document, "takes "), *_count_changes(document)]
     text = "Energy is not compared"
     if document.old.prices and document.new.prices:
@@ -204,6 +212,18 @@ def launched_otherwise(document: Document) -> list[tuple[KernelSide, KernelSide]
     return [
         (kernel.old, kernel.new) for kernel in document.kernels if kernel.old is not None and kernel.new is not None
     ]
+
+
+def is_one_run(document: Document) -> bool:
+    """Whether both sides launch as often, for the same measured time to nine digits, and differ in kernels' names."""
+    old, new = document.old, document.new
+    if old.time_s is None or new.time_s is None or document.above_constant or old.launches != new.launches:
+        return False
+    if not isclose(old.time_s, new.time_s) or any(count.change for count in document.counts.values()):
+        return False
+    return any(
+        kernel.old is None or kernel.new is None or kernel.old.name != kernel.new.name for kernel in document.kernels
+    )
 
 
 def _per_launch(document: Document, kernels: Sequence[tuple[KernelSide, KernelSide]], scope: str) -> Headline:
@@ -355,8 +375,14 @@ def _interval(test: Test, unit: str) -> str:
 
 
 def _time_change(document: Document, verb: str) -> Iterator[str]:
-    if document.speedup is not None:
+    if document.speedup == 1 and document.same_inputs and _is_at_other_clocks(document):
+        yield "if it took the same time"
+    elif document.speedup is not None:
         yield f"{verb}{_times(1 / document.speedup, 'less', 'the same')} time"
+
+
+def _is_at_other_clocks(document: Document) -> bool:
+    return any(step.because == "setting" for step in document.steps)
 
 
 def _count_changes(document: Document) -> Iterator[str]:
@@ -393,7 +419,7 @@ def _lead(document: Document) -> Iterator[str]:
     if document.change_j and is_shown(document):
         sentences = " ".join(why.sentences(document))
         yield sentences
-        if document.same_inputs and any(step.because == "setting" for step in document.steps):
+        if document.same_inputs and _is_at_other_clocks(document):
             yield "Both have the time of one log: `eprof tune` predicts that at other clocks."
         # How a CPU's counts differ says why its time does, also where they have no price.
         if document.nouns.is_of_cpu:
@@ -472,7 +498,8 @@ def ratios(document: Document) -> str:
 def noise(document: Document) -> str:
     """What repeats say of a difference; empty without them."""
     tests = document.tests
-    test, unit = (tests.energy, "J") if tests.energy else (tests.time, "s")
+    told = [(tests.energy, "", "J"), (tests.measured, " of measured joules", "J"), (tests.time, " of time", "s")]
+    test, of_what, unit = next((each for each in told if each[0] is not None), told[0])
     if test is None:
         return ""
     repeats = f"{test.old.n} and {test.new.n} repeats"
@@ -481,7 +508,7 @@ def noise(document: Document) -> str:
     p = "below 0.001" if test.p < 0.001 else f"{test.p:.3f}"
     verdict = "a difference is shown" if test.shown else "no difference is shown"
     return (
-        f"Over {repeats} the mean changes by {quantity(test.change, unit)}, with a 95 % interval "
+        f"Over {repeats} the mean{of_what} changes by {quantity(test.change, unit)}, with a 95 % interval "
         f"{_interval(test, unit)} and p = {p} (Welch's t test): {verdict}."
     )
 
@@ -528,14 +555,15 @@ def head(document: Document) -> str:
 def unlike(document: Document) -> str:
     """What is not the same in OLD and NEW, and whether the work is; empty where all is."""
     labels = {"gpu": document.nouns.processor, "costs": "cost table", "launches": document.nouns.launches}
-    labels |= {"profiler": "counted by", "setting": "clocks of the prices"}
+    labels |= {"profiler": "counted by", "setting": "clocks of the prices", "caches": "simulated caches"}
     texts: dict[str, str] = {}
     matches = [kernel.match for kernel in document.kernels]
     if not any(matches):
         texts["kernels"] = f"no {document.nouns.kernel} of OLD is in NEW (one program? --match OLD=NEW pairs them)"
-    if matches and matches[0] is not None and matches[0].how == ALONE:
+    if len(matches) == 1 and matches[0] is not None and matches[0].how in (ALONE, BARE):
         names = [side.name for side in (document.kernels[0].old, document.kernels[0].new) if side is not None]
-        texts["kernels"] = f"{document.nouns.kernel} {' → '.join(names_of(names, _LONGEST))}"
+        if names_of(names[:1], _LONGEST) != names_of(names[1:], _LONGEST):
+            texts["kernels"] = f"{document.nouns.kernel} {' → '.join(names_of(names, _LONGEST))}"
     for fact in document.unlike:
         old, new = (cut(text, _LONGEST) for text in (fact.old, fact.new))
         label = labels.get(fact.what, fact.what)
@@ -543,6 +571,8 @@ def unlike(document: Document) -> str:
         if fact.what == "repeats":
             apart = [f"{side} in {text}" for side, text in (("OLD", old), ("NEW", new)) if text]
             texts["repeats"] = f"repeats among themselves{bracketed(', '.join(apart))}"
+        elif fact.what == "damage":
+            texts["damage"] = f"{fact.old or fact.new} is cut off or damaged, so what it counts is at least so much"
         elif fact.what == "counters":
             texts["counters"] = f"counted from other counters: {old}"
         elif not old or not new:
@@ -606,7 +636,7 @@ def trust(document: Document) -> str:
         " and ".join(filter(None, simulated)),
         when("estimated" in shared, "all joules estimated"),
         when("assumed" in shared, "all joules rest on assumptions"),
-        phrase("not in it: {}", few(left_out, _MOST_NAMED)),
+        phrase("not in it: {}", few(left_out, _MOST_NAMED) if document.counts else ""),
         when(similar, f"{counted(similar, nouns.kernel)} paired by similar names"),
         phrase("one run of {}", {(True, True): "each", (True, False): "OLD", (False, True): "NEW"}.get(are_alone, "")),
     ]

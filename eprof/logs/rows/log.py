@@ -341,6 +341,7 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     counters. by_line: rows of `tables` again, a source line each as `part`. idle: how long no kernel ran between the
     launches of a trace, where each tells its start. copies_s: how long copies and memsets took, which are no kernels;
     copies: the copies of these, by their kinds. calls_of_host: of CUDA's functions, where a summary tells them.
+    caches: those that were simulated.
     """
 
     path: str
@@ -364,6 +365,7 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     copies_s: float = 0.0
     copies: tuple[Copies, ...] = ()
     calls_of_host: tuple[HostCalls, ...] = ()
+    caches: str = ""
 
     def of_bounds(self, lacks_rows: bool) -> Log:
         """The same log, all of whose sums are lower bounds where it is known to lack rows."""

@@ -46,7 +46,8 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, p
         notes.append(f"{len(functions.notes) - _FEW} more objects likewise")
     notes += filter(None, [damage])
     sizes = [(cache, costs.descriptions.get(f"{cache} cache", "").partition(" B,")[0]) for cache in ("D1", "LL")]
-    if caches := [f"{cache} of {int(size) // 1024:,} KiB" for cache, size in sizes if size.isdecimal()]:
+    caches = [f"{cache} of {int(size) // 1024:,} KiB" for cache, size in sizes if size.isdecimal()]
+    if caches:
         notes.append(f"caches were simulated: {listed(caches)}")
     marks = {spot.mark for spot in functions.spots} - {OUTSIDE}
     if parts != MARK and marks:
@@ -65,6 +66,7 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, p
         command=command,
         calls=_calls(functions, names),
         by_line=_by_line(functions, names, keep),
+        caches=", ".join(caches),
     )
 
 

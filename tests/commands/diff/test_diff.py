@@ -292,6 +292,39 @@ def test_other_counters(diff_command, real_log):
     assert partial["change_j"] is None, "nothing that has a price is known on both sides: no energy, not 0 J"
 
 
+@pytest.mark.skipif(not (SHARED / "sampled").exists(), reason="needs real logs, which are not part of this project")
+def test_what_decides_between_two_real_logs_stands_first(diff_command):
+    """The test is of what the sentence is about; damage, other caches, other kernels and forms are no change of code."""
+
+    def said(*words):
+        return without_layout(diff_command("diff", *words).stdout)
+
+    served = str(SHARED / "sampled/perfstat_handong/c220g1_linux_mcd_PerfStat.linux_mcd_qps{}_iter*")
+    metered = said(served.format(200000), served.format(400000))
+    assert "15 % more energy, measured" in metered and "NEW executes 78 % more instructions." in metered
+    assert "the mean of measured joules changes by 356 J" in metered and "no difference" not in metered
+
+    trace = SHARED / "traces/nsys/flame-torch-ex"
+    forms = said(f"{trace}.sqlite", f"{trace}_cuda_gpu_trace_base.csv")
+    assert "No change: both have 2,482 launches and 339 ms" in forms and "only in" not in forms
+
+    products = SHARED / "ncu-modern"
+    fell_back = said(products / "rtxpro6000-text-cublas-fp16.txt", products / "rtxpro6000-text-cublaslt-fp8.txt")
+    assert "kernel cutlass s16816gemm f16 128x64 nn → cutlass sgemm 256x128 nn" in fell_back
+    cancels = said(products / "rtxpro6000-text-mma-warptile.txt", products / "rtxpro6000-text-cublas-fp16.txt")
+    assert "is the largest; against it constant power (55.8 mJ), SM active cycles (39.0 mJ)." in cancels
+
+    binary = SHARED / "cpu/simulated"
+    caches = said(binary / "cachegrind-small-sse2.out.gz", binary / "callgrind-small-sse2.out.gz")
+    assert "simulated caches D1 of 32 KiB, LL of 8,192 KiB → D1 of 48 KiB, LL of 32,768 KiB" in caches
+    assert "NEW is cut off or damaged" in said(*(SHARED / f"repro/{name}-trace.csv.gz" for name in ("whole", "cut")))
+    titan = SHARED / "nvprof/titan-xp-gpu-"
+    times = said(f"{titan}summary-type-column-api-unified-memory.csv", f"{titan}trace-unified-memory-columns.csv")
+    assert "Of constant power, for nothing but time was counted, per launch" in times and "not in it" not in times
+    meter = SHARED / "sampled/dcgm_a100_spec/GA100-fft-1410-0.txt.gz"
+    assert "`eprof timeline" in diff_command("diff", meter, meter).stderr
+
+
 @pytest.mark.skipif(not (SHARED / "repro").exists(), reason="needs real logs, which are not part of this project")
 def test_real_logs_that_have_little_in_common(diff_command, real_log):
     """Nothing that was not counted is said to have changed; what the two reports have beside it is told in the line."""
