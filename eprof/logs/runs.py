@@ -103,6 +103,12 @@ class Run(Brief, Struct, frozen=True):
         return self.manifest.get("command") or None
 
     @property
+    def is_at_own_clocks(self) -> bool:
+        """Whether `eprof run` told the profiler to leave the clocks alone, as it does unless asked to lock them."""
+        words = self.manifest.get("command_line", ())
+        return bool(words) and "--lock-clocks" not in words
+
+    @property
     def commit(self) -> str | None:
         """The git commit of the folder that it ran in, "-dirty" behind it where files differed; None: not known."""
         return self.manifest.get("commit")

@@ -25,6 +25,7 @@ from eprof.energy.attribution import attribute
 from eprof.energy.clocks import at_clock
 from eprof.energy.clocks import setting_of as setting_at
 from eprof.energy.limits import given_way
+from eprof.energy.replicas import amounts_of, middle, prices_of
 from eprof.energy.simulated import has_modelled_time, roofline_s
 from eprof.energy.time_model import TimeModel, of_table
 from eprof.lab.fitting import protocols
@@ -38,6 +39,8 @@ from eprof.lab.measurements.values import COUNTED
 from eprof.logs.runs import Run
 from eprof.profile.priced import Energy
 from eprof.profile.rooflines import traffic_of
+from eprof.profile.schema import Range
+from eprof.profilers import signs_of
 
 _CLOCKS = ["core_mhz", "memory_mhz"]
 _KNOWN = [*_CLOCKS, "time_s", "dram_byte"]
@@ -148,7 +151,9 @@ _BEYOND = 1.05
 class Tuning(Struct, frozen=True, eq=False):
     """Kernels at every setting. whole: what they are together, in words. time_from: MEASURED or MODELLED.
 
-    of_simulated: even the time of the run came from a model. is_now_assumed: where the run was is not known.
+    of_simulated: even the time of the run came from a model. is_now_assumed: where the program runs is not known.
+    held_by, ran: the profiler that may have held the clocks, and the place of the setting that it saw. readings: what
+    else prices and times may make of the program. capability: of its GPU.
     """
 
     title: str
@@ -163,6 +168,10 @@ class Tuning(Struct, frozen=True, eq=False):
     of_simulated: bool = False
     is_now_assumed: bool = False
     processor: str | UnsetType = UNSET
+    held_by: str = ""
+    ran: int | None = None
+    readings: "Readings | None" = None
+    capability: str | None = None
 
 
 def from_profile(
@@ -172,7 +181,7 @@ def from_profile(
 
     energy: priced at the setting in force. settings: labels ("852/924") in place of those that the table lists.
     now: the setting that the profile was taken at; None: the one that it is priced at. Raises CostError: a table with
-    one setting only, or no setting that it knows; EprofError: no kernel has a time.
+    one setting only, or no setting that it knows; EprofError: no kernel has a time, here or at other clocks.
     """
     if table.default.core_mhz is None or max(len(table.settings), len(settings)) < 2:
         raise CostError(f"{table.name} holds at one setting only, so there is nothing to choose from.")
@@ -187,8 +196,14 @@ def from_profile(
     assert energy.costs is not None
     now = now or InForce(energy.costs.setting.label)
     here = Point(*parse(now.label))
-    costs_at, refused = _places(table, settings, here.label)
-    grids = _grids(energy, of_table(table), here, costs_at)
+    costs_at, refused = _places(table, settings, (here.label, now.runs_at))
+    grids = _grids(energy, of_table(table), now, costs_at)
+    if len(costs_at) > 1 and not any(grid.known > 1 for grid in grids):
+        raise EprofError(
+            f"Cannot tell which clocks are best: {_uncounted(energy)}, so energy and time at other clocks are not "
+            "known. To count: eprof run PROGRAM."
+        )
+    places = [point.label for point in costs_at]
     notes = list(dict.fromkeys(note for costs in (energy.costs, *costs_at.values()) for note in costs.notes))
     notes += refused
     simulated = has_modelled_time(energy.counts)
@@ -211,20 +226,32 @@ def from_profile(
         model=power_model(table),
         notes=tuple(notes),
         processor=in_document(energy.profile.counted[0].definition.processor),
+        held_by=now.held_by,
+        ran=places.index(here.label) if now.held_by and here.label in places else None,
+        readings=Readings(energy, table, here, list(costs_at), np.stack([grid.time_s for grid in grids], axis=-1)),
+        capability=energy.profile.counted[0].device.capability,
     )
 
 
-def _places(table: CostTable, settings: Sequence[str], here: str) -> tuple[dict[Point, Costs], list[str]]:
+def _uncounted(energy: Energy) -> str:
+    """What keeps the times of all kernels at other clocks unknown."""
+    assert energy.costs is not None
+    paying = [word for word, charge in energy.costs.charges.items() if charge.pays and word in energy.counts.amounts]
+    is_timed_only = np.isnan(energy.counts.amounts.only(paying)).all()
+    return "only time was counted" if is_timed_only else "DRAM bytes were not counted"
+
+
+def _places(table: CostTable, settings: Sequence[str], ran: Sequence[str]) -> tuple[dict[Point, Costs], list[str]]:
     """The settings of the grids with the costs at each, and a sentence for each that the table cannot price.
 
-    The one that ran, and `settings`, or without any those that the table lists.
+    Those of the run, and `settings`, or without any those that the table lists.
     """
     seen_mhz = table.fit.data.get("range", {}).get("core_mhz")
     listed = [setting.label for setting in table.settings if setting.core_mhz is not None]
     costs_at: dict[Point, Costs] = {}
     refused: list[str] = []
     beyond: list[str] = []
-    for name in dict.fromkeys([*(settings or listed), here]):
+    for name in dict.fromkeys([*(settings or listed), *ran]):
         try:
             costs = table.at(name)
         except CostError as err:
@@ -253,13 +280,13 @@ def _places(table: CostTable, settings: Sequence[str], here: str) -> tuple[dict[
     return {point: costs_at[point] for point in by_memory}, refused
 
 
-def _grids(energy: Energy, model: TimeModel, here: Point, costs_at: Mapping[Point, Costs]) -> list[Grid]:
+def _grids(energy: Energy, model: TimeModel, ran: "InForce", costs_at: Mapping[Point, Costs]) -> list[Grid]:
     """A grid a kernel: its joules by the costs at each setting, over the time that is modelled there.
 
-    Times at the setting `here` stay as they are; that of a simulated kernel is the roofline's at every setting.
+    Times at the setting that ran stay as they are; that of a simulated kernel is the roofline's at every setting.
     """
     assert energy.costs is not None and energy.split is not None
-    counts, known_s = energy.counts, energy.counts.rows.time_s
+    counts, known_s, here = energy.counts, energy.counts.rows.time_s, Point(*parse(ran.label))
     is_simulated = has_modelled_time(counts)
     joules = np.full((len(costs_at), len(counts.rows)), np.nan)
     seconds = np.full_like(joules, np.nan)
@@ -281,9 +308,9 @@ def _grids(energy: Energy, model: TimeModel, here: Point, costs_at: Mapping[Poin
         joules[row] = split.total_j + (constant_w * seconds[row] - split.constant_j)
         marks |= split.row_marks
 
-    now = {point.label: place for place, point in enumerate(costs_at)}.get(here.label)
-    # To stay where the run was is no change that a fit would have to vouch for.
-    offered = np.array([not point.is_beyond or point.label == here.label for point in costs_at])
+    now = {point.label: place for place, point in enumerate(costs_at)}.get(ran.runs_at)
+    # To stay where the program runs is no change that a fit would have to vouch for.
+    offered = np.array([not point.is_beyond or point.label == ran.runs_at for point in costs_at])
     unmeasured = np.full(len(costs_at), np.nan)
     return [
         Grid(
@@ -300,6 +327,43 @@ def _grids(energy: Energy, model: TimeModel, here: Point, costs_at: Mapping[Poin
         )
         for kernel, (name, launches) in enumerate(zip(counts.rows.kernel, counts.rows.launches, strict=True))
     ]
+
+
+class Readings(Struct, frozen=True, eq=False):
+    """What other prices, and other times, make of a program: how far a gain by other clocks is known.
+
+    time_s: (n_settings, n_kernels), as modelled from the setting `here`.
+    """
+
+    energy: Energy
+    table: CostTable
+    here: Point
+    points: Sequence[Point]
+    time_s: Floats
+
+    def saved(self, energy_j: Floats, best: int, before: int) -> Range:
+        """The interval of the share of energy that the setting `best` saves, of energies (n_settings,) in J.
+
+        By each replica of the prices; and with times that go with the core clock alone, or the memory clock alone.
+        """
+        left = energy_j[best] / energy_j[before]
+        saved = 1 - left * self._factors(best) / self._factors(before)
+        ends = [*saved[:2], *middle(saved[2:], 1 - left, self.table.interval_share)]
+        return [float(min(ends)), float(max(ends))]
+
+    def _factors(self, place: int) -> Floats:
+        """The program's energy at a setting over that by the table: by both readings of time, then by each replica."""
+        point, counts = self.points[place], self.energy.counts
+        clocks = (self.here.core_mhz, point.core_mhz), (self.here.memory_mhz, point.memory_mhz)
+        times_s = [counts.rows.time_s * here / there for here, there in clocks]
+        by_table, *by_time = (
+            np.nansum(amounts_of(at_clock(counts, time_s, clocks[0][1] / clocks[0][0])), axis=0)
+            for time_s in (self.time_s[place], *times_s)
+        )
+        prices = prices_of(self.table.at(point.label))
+        replicas = [prices_of(costs) for costs in self.table.replicas(point.label)] or [prices]
+        joules = [amounts @ prices for amounts in by_time] + [by_table @ of_replica for of_replica in replicas]
+        return np.asarray(np.array(joules) / (by_table @ prices))
 
 
 def _profile_notes(energy: Energy, grids: Sequence[Grid], table: CostTable, now_from: str) -> Iterator[str]:
@@ -468,29 +532,54 @@ def power_model(table: CostTable) -> PowerModel:
 
 
 class InForce(Struct, frozen=True):
-    """The setting at which a profile was taken, and a sentence on how it is known."""
+    """The setting at which a profile was taken, and a sentence on how it is known.
+
+    held_by: a profiler that may have held the clocks there; the program then runs at `usual` without it. is_assumed:
+    nothing tells where it runs.
+    """
 
     label: str
     how: str = ""
     is_assumed: bool = False
+    held_by: str = ""
+    usual: str = ""
+
+    @property
+    def runs_at(self) -> str:
+        """The setting at which the program runs without a profiler."""
+        return self.usual or self.label
 
 
 def setting_in_force(energy: Energy, table: CostTable, given: str | None) -> InForce:
     """The setting at which a profile was taken.
 
     In this order: `given`; what its run directory says; what its meter or ncu saw; the table's default, an assumption.
-    Raises CostError: a table with one setting only.
+    Where a profiler that holds the clocks saw them, `given` is where the program runs without it; else that is taken to
+    be the table's highest core clock. Raises CostError: a table with one setting only.
     """
     if table.default.core_mhz is None:
         raise CostError(f"{table.name} holds at one setting only, so there is nothing to choose from.")
+    run, seen = energy.profile.run, energy.profile.clocks
+    seen_label = mapped(lambda seen: setting_at(table, seen), seen)
+    is_held = seen is not None and bool(signs_of(seen.seen_by).slowed)
+    if seen is not None and seen_label is not None and is_held and not (run and run.is_at_own_clocks):
+        how = f"The profile was taken at {seen_label} MHz, as {seen.seen_by} saw."
+        usual = label(parse(given)) if given is not None else _highest(table, seen_label)
+        if usual != seen_label:
+            return InForce(seen_label, how, given is None, seen.seen_by, usual)
     if given is not None:
         return InForce(label(parse(given)))
     recorded = str(mapped(Run.pricing, energy.profile.priced_as, "setting") or "")
     if recorded:
         return InForce(label(parse(recorded)), f"The profile was taken at {recorded} MHz, as its run directory says.")
-    seen = energy.profile.clocks
-    if seen is not None and (seen_label := setting_at(table, seen)) is not None:
+    if seen is not None and seen_label is not None:
         return InForce(seen_label, f"The profile was taken at {seen_label} MHz, as {seen.seen_by} saw.")
     default = table.default.label
     why = f"The profile is taken to be from {default} MHz, the table's default; say so with --setting if it is not."
     return InForce(default, why, is_assumed=True)
+
+
+def _highest(table: CostTable, seen: str) -> str:
+    """The setting with the highest core clock that the table lists, at the memory clock that was seen."""
+    core_mhz, memory_mhz = parse(seen)
+    return label((max(core_mhz, *(setting.core_mhz or 0.0 for setting in table.settings)), memory_mhz))

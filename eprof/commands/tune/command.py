@@ -30,11 +30,13 @@ def add(commands: Commands) -> Parser:
         TABLE,
         "cost table (default: the one made for this GPU; for measurements: refitted without the kernel it is for)",
     )
-    parser.value("--setting", SETTING, "where the profile was taken, in MHz")
+    parser.value("--setting", SETTING, "where the program runs, in MHz (default: as the log tells)")
     parser.value("--settings", "CORE/MEMORY,...", "choose from these (default: those of the table)")
     parser.value("--objective", "NAME", "energy (default), edp, ed2p, ed3p, or time", default="energy")
     parser.value(
-        "--max-slowdown", "PERCENT", "at most this much more time than the run (of measurements: the fastest), e.g. 5%%"
+        "--max-slowdown",
+        "PERCENT",
+        "at most this much more time than now (of measurements: than the fastest), e.g. 5%%",
     )
     parser.value("--power-limit", "W", "mean power at most; with --objective time: a cap", type=watts)
     parser.choice("--times", ("measured", "modelled"), "of measurements (default: measured)", default="measured")
@@ -105,8 +107,8 @@ def _profiled(options: argparse.Namespace) -> "Tuning":
     table = energy.table
     if table is None:
         raise EprofError(
-            "No cost table is made for this GPU; name one with --costs (`eprof costs` lists them), or the estimate of "
-            "its data sheet (--costs estimated), which is too rough to choose clocks by unless you ask for it."
+            "No cost table is made for this GPU, so nothing tells what other clocks would take; name one with --costs "
+            "(`eprof costs` lists them), or make one: eprof calibrate."
         )
     now = build.setting_in_force(energy, table, options.setting)
     settings = [name.strip() for name in options.settings.split(",")] if options.settings else []

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import UNSET
 
 from eprof.base.arrays import finite, finite_all
 from eprof.base.known import mapped, ratio
@@ -13,6 +14,7 @@ from eprof.commands.tune import schema
 from eprof.commands.tune.build import Tuning
 from eprof.commands.tune.grid import Choice, Grid, Point, choose, front, lost, together
 from eprof.lab.objective import Objective
+from eprof.show.report.change import LITTLE
 
 # What a meter says of a choice.
 _JUDGED = ("wrong", "lost_percent", "oracle_wrong", "oracle_lost_percent", "breaks_a_limit")
@@ -45,6 +47,8 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
     values = objective.value(told[0].energy_j, told[0].time_s)
     allowed = told[0].allowed(objective)
     goal = objective.words("the fastest setting" if program.now is None else "now")
+    answer = whole.best if whole.measured is None else whole.measured
+    before = whole.fastest if program.now is None else program.now
     return schema.Tune(
         command_line=list(command_line),
         title=tuning.title,
@@ -57,6 +61,9 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
         time=_time(tuning),
         **_picks(program, whole, points),
         is_now_assumed=tuning.is_now_assumed,
+        held_by=tuning.held_by or UNSET,
+        ran=mapped(lambda place: schema.At(**_at(program, place, points)), tuning.ran),
+        gain=_gain(tuning, objective, told[0], answer, before),
         each_its_own=own,
         settings=[
             schema.Setting(**at, value=finite(value), allowed=bool(keeps))
@@ -75,6 +82,7 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
         energy_lost_percent=losses,
         marks=tuple(names(int(program.marks))),
         processor=tuning.processor,
+        capability=tuning.capability,
         notes=[*tuning.notes, *_notes(grids, choices, whole, goal)],
         kernels=[
             schema.Kernel(
@@ -89,6 +97,21 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
             for grid, choice in zip(grids, choices, strict=True)
         ],
     )
+
+
+def _gain(
+    tuning: Tuning, objective: Objective, program: Grid, best: int | None, before: int | None
+) -> schema.Gain | None:
+    """What the setting `best` saves against that `before`; None: one of them is not known, or they are the same."""
+    if best is None or before is None or best == before:
+        return None
+    values = objective.value(program.energy_j, program.time_s)
+    saved = 1 - float(values[best] / values[before])
+    ends = mapped(lambda readings: readings.saved(program.energy_j, best, before), tuning.readings)
+    least = (ends or [saved])[0] or 0.0
+    is_sure = objective.name != "energy" or least > 0
+    is_outside = not program.allowed(objective)[before]
+    return schema.Gain(finite(saved), ends, is_outside or saved >= LITTLE and is_sure)
 
 
 def _time(tuning: Tuning) -> schema.Time:

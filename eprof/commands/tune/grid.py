@@ -54,6 +54,11 @@ class Grid(Struct, frozen=True, eq=False):
         """The grid as the meter and the clock saw it, in place of the model."""
         return replace(self, energy_j=self.measured_j, time_s=self.measured_s)
 
+    @property
+    def known(self) -> int:
+        """At how many settings energy and time are known."""
+        return int((np.isfinite(self.energy_j) & np.isfinite(self.time_s)).sum())
+
     def allowed(self, objective: Objective) -> NDArray[np.bool_]:
         """Which settings are offered and keep the limits: against the setting that ran, else the fastest offered."""
         since_s = mapped(lambda place: finite(self.time_s[place]), self.now)
@@ -117,6 +122,8 @@ def choose(grid: Grid, objective: Objective) -> Choice:
     elif np.isfinite(offered_s := grid.time_s[grid.offered]).any():
         # Where a lower clock costs no time by the model, the highest clocks are the fastest: the last of the settings.
         fastest = int(np.flatnonzero(grid.offered & (grid.time_s <= (1 + _SAME) * np.nanmin(offered_s)))[-1])
+    if grid.known < 2:
+        best = None  # of one setting that is known none is the best
     # A best one is measured where the energy of two settings or more is.
     if np.isfinite(grid.measured_j).sum() > 1:
         measured = grid.measured.pick(objective)

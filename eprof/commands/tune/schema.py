@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 from eprof.base.clocks import Clocks
 from eprof.base.known import mapped
 from eprof.base.nouns import Nouns, nouns_of
-from eprof.profile.schema import Document
+from eprof.profile.schema import Document, Range
 
 SCHEMA = "eprof.tune/1"
 LISTS = ("energy_j", "time_s", "measured_j", "measured_s")
@@ -142,11 +142,24 @@ class LostBy(Struct, frozen=True):
     oracle: Lost
 
 
+class Gain(Struct, frozen=True):
+    """What the answer saves of what is minimised, as a share of that at the setting it is held against.
+
+    energy_range: the interval of the share of energy; None: nobody knows it. is_worth_it: whether it is enough, and
+    sure enough, to change clocks for.
+    """
+
+    share: float | None
+    energy_range: Range | None
+    is_worth_it: bool
+
+
 class Tune(Document, frozen=True, kw_only=True):
     """The whole document; the settings picked are for all kernels together.
 
-    now: the setting that ran, and is_now_assumed: that it did is an assumption; None: all were measured. processor:
-    "cpu".
+    now: the setting where the program runs, and is_now_assumed: that it does is an assumption; None: all were measured.
+    ran: where the profile was taken; held_by: the profiler that may have held the clocks there. gain: of the answer
+    against `now`, or the fastest. processor: "cpu". capability: of the GPU.
     """
 
     schema: str = SCHEMA
@@ -162,6 +175,9 @@ class Tune(Document, frozen=True, kw_only=True):
     measured_best: At | None
     now: At | None
     is_now_assumed: bool = False
+    held_by: str | UnsetType = UNSET
+    ran: At | None = None
+    gain: Gain | None = None
     each_its_own: Joules | None
     settings: list[Setting]
     front: list[FrontPoint]
@@ -169,6 +185,7 @@ class Tune(Document, frozen=True, kw_only=True):
     energy_lost_percent: LostBy | None
     marks: tuple[str, ...]
     processor: str | UnsetType = UNSET
+    capability: str | None = None
     notes: list[str]
     kernels: list[Kernel]
 

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from eprof.base.clocks import Clocks
 from eprof.base.known import growth, mapped
 from eprof.base.labels import labels
-from eprof.base.text import capital, phrase, when
-from eprof.commands.tune.schema import At, Kernel, Picked, Tune, label, same
+from eprof.base.text import bracketed, capital, phrase, when
+from eprof.commands.tune.schema import At, Gain, Kernel, Picked, Tune, label, same
+from eprof.show.report.change import LITTLE
 from eprof.show.words import costs as costs_words
 from eprof.show.words.blocks import (
     Block,
@@ -28,12 +29,14 @@ from eprof.show.words.blocks import (
 )
 from eprof.show.words.cells import Cell, HeatCell, Name, Quantity, Written, colour
 from eprof.show.words.cells import decimals as number
-from eprof.show.words.numbers import NARROW, more_or_less, quantity, quantity_or
+from eprof.show.words.intervals import known
+from eprof.show.words.numbers import NARROW, more_or_less, percent_span, quantity, quantity_or
 from eprof.show.words.numbers import error_percent as percent
 
 TITLE = "# Clocks"
 _HOW = {"modelled": "predicted, with modelled times", "measured": "predicted for measured times"}
 _NO_SMI = ("jetson", "tegra")  # GPUs that nvidia-smi does not set
+_LOCKS_CORE, _LOCKS_MEMORY = 7.0, 8.0  # compute capabilities since which it locks these clocks
 _WIDE = 125  # columns of a terminal
 
 
@@ -41,7 +44,9 @@ def headline(document: Tune) -> Headline:
     """The headline of tuning: what the best clocks save and cost against those that ran, or the fastest."""
     best, before = document.answer(document), document.baseline(document)
     if best is None:
-        return Headline(f"No setting gives {document.objective_words}.", "The notes say why.")
+        known_there = [setting for setting in document.settings if setting.value is not None]
+        cannot = when(len(known_there) < 2, "Nothing tells which setting gives") or "No setting gives"
+        return Headline(f"{cannot} {document.objective_words}.", "The notes say why.")
     how = _HOW[document.time.source] if document.measured_best is None else "as measured"
     against = baseline(document)
     setting, gives = f"{best.label}{NARROW}MHz", f"gives the {document.objective_words}"
@@ -51,19 +56,44 @@ def headline(document: Tune) -> Headline:
         stay = when(document.is_of_run, ": nothing to change")
         text = f"{setting}, {against}, {gives}{stay}"
     elif before is not None:
-        changes = _changes(document, best, before)
-        text += phrase(f": {{}} than {before.label}{NARROW}MHz, {against}", changes)
+        changes = _changes(document, best, before, document.gain)
+        told = f"{before.label}{NARROW}MHz, {against}"
+        text += phrase(f": {{}} than {told}", changes)
+        if not is_recommended(document):
+            text = f"No setting is {_better(document.gain)} than {told}: {setting} {gives}, {changes}"
         outside = [setting for setting in document.settings if same(setting, before) and not setting.allowed]
         lead.append(when(outside, f"{before.label}{NARROW}MHz is outside the limit."))
-    lead += [_of_model(document), _of_pick(document), _command(document, best)]
+    lead += [_of_profiler(document, best), _of_model(document), _of_pick(document), _command(document, best)]
     return Headline(f"{text}.", " ".join(filter(None, lead)))
 
 
-def _changes(document: Tune, best: At, before: At) -> str:
+def is_recommended(document: Tune) -> bool:
+    """Whether the answer saves enough, and surely enough, to change clocks for."""
+    return document.gain is None or document.gain.is_worth_it
+
+
+def _better(gain: Gain | None) -> str:
+    """How much better no other setting is."""
+    is_little = gain is None or (gain.share or 0.0) < LITTLE
+    return when(is_little, f"better by {100 * LITTLE:g}{NARROW}%") or "surely better"
+
+
+def _changes(document: Tune, best: At, before: At, gain: Gain | None = None) -> str:
     """How energy and time change, "3.9 % less energy and 2.1 % more time"; nothing where one is not known."""
     nouns = zip(("energy", "time"), document.amounts(document), strict=True)
     changes = [change(noun, getattr(best, field), getattr(before, field)) for noun, field in nouns]
+    ends = mapped(lambda gain: known(gain.energy_range), gain)
+    changes[0] += bracketed(mapped(lambda ends: percent_span(*ends), ends) or "")
     return when(all(changes), " and ".join(changes))
+
+
+def _of_profiler(document: Tune, best: At) -> str:
+    """Where the profiler held the clocks, and how the answer is against that."""
+    ran = document.ran
+    if not document.held_by or ran is None:
+        return ""
+    changes = phrase(": {} than there", when(not same(best, ran), _changes(document, best, ran)))
+    return f"{document.held_by}, which locks clocks to their base by default, ran it at {ran.label}{changes}."
 
 
 def _of_pick(document: Tune) -> str:
@@ -78,25 +108,32 @@ def _of_pick(document: Tune) -> str:
 
 
 def _command(document: Tune, best: At) -> str:
-    """The command that sets the clocks of a profile's GPU, where it is one that nvidia-smi sets."""
-    now = document.now
+    """The command that sets the clocks of a profile's GPU, where nvidia-smi has one for it.
+
+    GPUs that cannot be locked have clocks for applications, but for GeForce boards.
+    """
+    now, device = document.now, document.model.device.lower()
     is_of_gpu = document.is_of_run and not document.processor and not document.time.of_simulated
-    if (
-        now is None
-        or not is_of_gpu
-        or same(best, now)
-        or any(name in document.model.device.lower() for name in _NO_SMI)
-    ):
+    is_change = is_recommended(document) and not same(best, now)
+    if now is None or not is_of_gpu or not is_change or any(name in device for name in _NO_SMI):
         return ""
-    memory = when(best.memory_mhz != now.memory_mhz, f" -lmc {best.memory_mhz:g}")
-    return f"To set it: sudo nvidia-smi -lgc {best.core_mhz:g}{memory}."
+    is_of_memory = best.memory_mhz != now.memory_mhz
+    since = float(document.capability or 0.0)
+    if since >= _LOCKS_MEMORY or since >= _LOCKS_CORE and not is_of_memory:
+        memory = when(is_of_memory, f" -lmc {best.memory_mhz:g}")
+        return f"To set it: sudo nvidia-smi -lgc {best.core_mhz:g}{memory}."
+    return when("geforce" not in device, f"To set it: sudo nvidia-smi -ac {best.memory_mhz:g},{best.core_mhz:g}.")
 
 
 def baseline(document: Tune) -> str:
     """What the best setting is held against, in words."""
     if document.is_now_assumed:
-        return "the table's default (--setting says where it ran)"
-    return "where it ran" if document.is_of_run else "the fastest setting"
+        default = "the table's default, taken for where it ran"
+        where = when(document.held_by, f"the top clock, taken for where it runs without {document.held_by}")
+        return f"{where or default} (--setting tells)"
+    if not document.is_of_run:
+        return "the fastest setting"
+    return "where it runs" if document.held_by else "where it ran"
 
 
 def _of_model(document: Tune) -> str:

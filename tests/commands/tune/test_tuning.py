@@ -1,5 +1,7 @@
 """Choosing clocks: objectives, the time model, mispredictions, grids of profiles and of measurements."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,8 +18,11 @@ from eprof.commands.tune import build, document, words
 from eprof.commands.tune.build import InForce, TimeModel, paired, time_check
 from eprof.commands.tune.grid import Grid, Point, choose, front, lost, together
 from eprof.commands.tune.schema import PowerModel
+from eprof.energy.attribution import attribute
+from eprof.energy.clocks import at_clock
 from eprof.energy.time_model import of_table
 from eprof.lab.objective import Objective, parse
+from eprof.logs.runs import Run
 
 positive = st.floats(0.01, 100)
 REFIT = PowerModel(kind="refit", protocol="none")
@@ -404,9 +409,7 @@ def test_a_default_setting_is_said_to_be_an_assumption(profile, known):
     assert assumed.label == "1000/1000" and assumed.is_assumed and "say so with --setting" in assumed.how
     found = document.document(build.from_profile(profile.energy(known), known, now=assumed), parse("energy"))
     said = words.headline(found).text
-    assert (
-        found.is_now_assumed and "where it ran" in said and "the table's default (--setting says where it ran)" in said
-    )
+    assert found.is_now_assumed and "where it ran" in said and "the table's default, taken for where it ran" in said
 
 
 def test_a_profile_without_times_is_refused(tmp_path, known):
@@ -465,24 +468,127 @@ def test_within_a_slowdown_of_the_run_no_setting_takes_more_energy_or_more_time_
     assert offered[pick] and energy[pick] <= energy[now] and time[pick] <= time[now] * (1 + slowdown) * (1 + 1e-12)
 
 
-def test_a_profile_is_held_to_its_own_clocks_and_clocks_beyond_the_fit_are_not_recommended():
+def priced(name):
     from conftest import SHARED
 
-    log = SHARED / "ncu" / "v100-miniweather-baseline.ncu-rep"
-    if not log.exists():
+    if not (SHARED / name).exists():
         pytest.skip("needs a real log, which is not part of this project")
-    energy = eprof.load(log).energy()
-    now = build.setting_in_force(energy, energy.table, None)
+    return eprof.load(SHARED / name).energy()
+
+
+def tuned(name, setting=None, **objective):
+    energy = priced(name)
+    now = build.setting_in_force(energy, energy.table, setting)
+    return document.document(build.from_profile(energy, energy.table, now=now), parse("energy", **objective))
+
+
+def test_ncu_locks_the_base_clocks_so_the_top_clock_is_what_others_are_held_against():
+    """The log's 1290 MHz are ncu's; the board boosts to 1530 MHz, for all that the log tells."""
+    found = tuned("ncu/v100-miniweather-baseline.ncu-rep")
+    assert (found.now.label, found.ran.label, found.best.label) == ("1530/877", "1290/877", "945/877")
+    assert found.is_now_assumed and found.held_by == "ncu"
+    said = words.headline(found)
+    saved, least, most = (100 * share for share in (found.gain.share, *found.gain.energy_range))
+    assert saved == pytest.approx(100 * (1 - found.best.energy_j / found.now.energy_j))
+    assert f"{saved:.0f} % less energy ({least:.0f} to {most:.0f}\u202f%)" in said.text
+    assert "1530/877\u202fMHz, the top clock, taken for where it runs without ncu" in said.text
+    assert "by default, ran it at 1290/877: 11 % less energy and 22 % more time than there" in said.lead
+    limited = tuned("ncu/v100-miniweather-baseline.ncu-rep", max_slowdown="15%")
+    assert found.now.time_s < limited.best.time_s <= 1.15 * found.now.time_s
+
+
+def test_a_run_that_left_the_clocks_alone_is_where_the_program_runs():
+    energy = priced("ncu/v100-miniweather-baseline.ncu-rep")
+    for words_of_run, runs_at in ((["eprof", "run"], "1290/877"), (["eprof", "run", "--lock-clocks"], "1530/877")):
+        run = Run(Path("x"), {"command_line": words_of_run}, {})
+        there = replace(energy, profile=replace(energy.profile, run=run))
+        assert build.setting_in_force(there, there.table, None).runs_at == runs_at
+
+
+def test_the_interval_of_a_gain_is_what_other_prices_and_other_times_make_of_both_settings():
+    """By hand, of the one kernel: 1125 MHz against 1755, each replica pays for both; DRAM's time, and the core's."""
+    energy = priced("ncu-modern/h100-pcie-rmsnorm.ncu-rep")
+    found = tuned("ncu-modern/h100-pcie-rmsnorm.ncu-rep")
+    at = {setting.label: setting for setting in found.settings}
+
+    def joules(label, costs, time_s=None):
+        ratio = at[label].core_mhz / found.ran.core_mhz
+        return attribute(at_clock(energy.counts, np.array([time_s or at[label].time_s]), ratio), costs).total_j.sum()
+
+    best, now = found.best.label, found.now.label
+    both = zip(energy.table.replicas(best), energy.table.replicas(now), strict=True)
+    shares = [1 - joules(best, low) / joules(now, high) for low, high in both]
+    costs_at = {label: energy.table.at(label) for label in (best, now)}
+    core_s = {label: found.ran.time_s * found.ran.core_mhz / at[label].core_mhz for label in costs_at}
+    for times in (core_s, dict.fromkeys(costs_at, found.ran.time_s)):
+        shares.append(1 - joules(best, costs_at[best], times[best]) / joules(now, costs_at[now], times[now]))
+    assert found.gain.energy_range == pytest.approx([min(shares), max(shares)])
+    assert 0.05 < min(shares) < found.gain.share < max(shares)
+
+
+def test_of_little_or_no_sure_gain_is_said_that_no_setting_is_better():
+    ran = tuned("ncu-modern/h100-pcie-rmsnorm.ncu-rep", "1100/1593")
+    said = words.headline(ran)
+    assert ran.now.label == "1100/1593" and not ran.is_now_assumed and not ran.gain.is_worth_it
+    assert said.text.startswith("No setting is better by 3\u202f% than 1100/1593") and "nvidia-smi" not in said.lead
+    unsure = replace(ran, gain=replace(ran.gain, share=0.2, energy_range=[-0.1, 0.3]))
+    assert words.headline(unsure).text.startswith("No setting is surely better than")
+
+
+def test_measurements_that_are_alike_give_no_reason_to_change_clocks(real_power):
+    """The meter's least is at 2000/4500 MHz: 31.4 J in 5.2 % more time than the 31.5 J of the fastest."""
+    from eprof.lab.measurements import read
+
+    measured = read([real_power("nvdvfs_counts_gtx1080ti.csv")])
+    found = document.document(build.from_measurements(measured, measured.power_w, REFIT), parse("energy"))
+    said = words.headline(found).text
+    assert said.startswith("No setting is better by 3\u202f% than 2000/5500") and "5.2 % more time" in said
+
+
+@pytest.mark.parametrize(
+    ("log", "why"),
+    [("ncu/b200-raw-wide.csv", "DRAM bytes were not counted"), ("nvprof/text-p100-gpu-trace.txt", "only time was")],
+)
+def test_where_one_setting_alone_has_a_number_nothing_is_chosen(log, why):
+    energy = priced(log)
+    with pytest.raises(EprofError, match=f"Cannot tell which clocks are best: {why}.*eprof run PROGRAM"):
+        build.from_profile(energy, energy.table)
+    assert choose(grid([np.nan, 1.0], [1.0, 1.0], [np.nan] * 2), Objective("energy")).best is None
+
+
+def test_nvidia_smi_locks_core_clocks_since_volta_and_memory_clocks_since_ampere():
+    found = tuned("ncu/v100-miniweather-baseline.ncu-rep")
+    other_memory = replace(found, now=replace(found.now, memory_mhz=800.0))
+
+    def commands(document, capability, device=""):
+        model = replace(document.model, device=device or document.model.device)
+        return words.headline(replace(document, capability=capability, model=model)).lead.partition("nvidia-smi ")[2]
+
+    assert commands(found, "7.0") == "-lgc 945." and commands(other_memory, "8.0") == "-lgc 945 -lmc 877."
+    assert commands(other_memory, "7.0") == commands(found, "6.0") == "-ac 877,945."
+    assert commands(found, "6.1", "NVIDIA GeForce GTX 1080 Ti") == ""
+
+
+def test_a_gpu_without_a_table_is_not_sent_to_an_estimate_of_one_setting(tmp_path, eprof_command):
+    path = tmp_path / "metrics.csv"
+    path.write_text(METRICS.format(fp32=10, integer=10, l2=10, dram=10).replace("Made GPU", "Tesla K20c"))
+    result = eprof_command("tune", str(path), "--time", "0.01")
+    assert result.returncode and "No cost table is made" in result.stderr and "estimated" not in result.stderr
+
+
+def test_a_profile_is_held_to_its_own_clocks_and_clocks_beyond_the_fit_are_not_recommended():
+    energy = priced("ncu/v100-miniweather-baseline.ncu-rep")
+    now = build.setting_in_force(energy, energy.table, "1290/877")
     tuning = build.from_profile(energy, energy.table, now=now)
-    found = document.document(tuning, parse("energy", "5%"))
+    found = document.document(tuning, parse("energy", "12%"))
     assert found.now.label == "1290/877" and found.now.energy_j == pytest.approx(energy.energy_j)
-    assert found.best.energy_j < found.now.energy_j and found.now.time_s < found.best.time_s < 1.05 * found.now.time_s
+    assert found.best.energy_j < found.now.energy_j and found.now.time_s < found.best.time_s < 1.12 * found.now.time_s
     assert {at.core_mhz for at in found.settings if not at.allowed and at.time_s < found.now.time_s} == {1462, 1530}
     assert any("1462/877, 1530/877 MHz is a guess; these are not recommended" in note for note in found.notes)
     assert all(802 <= at.core_mhz <= 1380 for at in found.front)
     said = words.headline(found)
     assert "more time than now: " in said.text and said.text.endswith("than 1290/877\u202fMHz, where it ran.")
-    assert said.lead.endswith("To set it: sudo nvidia-smi -lgc 1237.")
+    assert said.lead.endswith("To set it: sudo nvidia-smi -lgc 1087.")
     fastest = document.document(tuning, parse("time"))
     assert fastest.best.label == fastest.fastest.label == "1380/877", "not beyond the 1380 MHz of the fit"
 
