@@ -21,6 +21,9 @@ def reads(module: str, is_in: Callable[[T], object]) -> Callable[[T], str | None
     return lambda block: module if is_in(block) else None
 
 
+TOTAL, LEAST = "[total]", "[least]"  # behind the name of a rate: what it makes in all, and what at least
+
+
 class Signs(NamedTuple):
     """How the logs of a profiler are recognised, and what its tables are worth.
 

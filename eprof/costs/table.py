@@ -3,6 +3,7 @@
 `CostTable.at` evaluates once. `file.py` makes a table of a file; `eprof.costs` loads it.
 """
 
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -268,15 +269,14 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
     def in_sockets(self, number: float) -> "CostTable":
         """The table for a program that uses so many sockets, where constant power and peaks are those of one.
 
-        Some cores of one socket have its whole memory and power limit, and of its constant power and other peaks their
-        share.
+        Cores of a socket have its whole memory and power limit, and of its constant power and other peaks their share.
         """
         if not self.constant.is_per_socket or number == 1:
             return self
         peaks = dict(self.peak.terms)
         for name, term in peaks.items():
-            if number > 1 or term.domain != "memory" and name != "power_limit_w":
-                peaks[name] = replace(term, number=term.number * number)
+            is_whole = term.domain == "memory" or name == "power_limit_w"
+            peaks[name] = replace(term, number=term.number * (math.ceil(number) if is_whole else number))
         return replace(self, constant=replace(self.constant, sockets=number), peak=replace(self.peak, terms=peaks))
 
     def explain(self, setting: str | None = None) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from eprof.base.toml import Formula
 from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS, LEVEL_PARTS, PARTS, TENSOR_PARTS
 from eprof.counts.definition import COMPONENTS, SHARES, SIGNS, SM_COUNT, Counter, Definition, Entry, Told, bracketed
 from eprof.counts.term import Term
-from eprof.logs.rows.log import COUNT, KernelRows, Launches, Log
+from eprof.logs.rows.log import COUNT, OTHER, KernelRows, Launches, Log
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -231,6 +231,9 @@ class Sheet(Struct, eq=False):
             return None
         values = counters[name]
         found_unit = self.launches.units.get(name, unit)
+        if (unit, found_unit) == (OTHER, COUNT):
+            # nvprof prints ratios without a unit, and what has none is added up over launches.
+            values, found_unit = values / self.launches.rows.launches, unit
         if found_unit != unit:
             if not np.isnan(values).all():
                 self.wrong_units[name] = f"{name} ({found_unit} instead of {unit})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from msgspec import Struct
 from eprof.base import resources
 from eprof.base.boards import PEAKS
 from eprof.base.marks import NONE, Mark
+from eprof.base.signs import LEAST, TOTAL
 from eprof.base.text import when
 from eprof.base.toml import CHOOSING, Document, Formula, Node
 from eprof.base.vocabulary import (
@@ -251,16 +253,19 @@ def _counter(name: str, entry: Node) -> Counter:
 
 
 def _named(name: str, entry: Node, unit: str) -> Counter:
-    names = tuple(each.text() for each in entry.each())
+    names = [each.text() for each in entry.each()]
     if not names:
         raise entry.error("a counter needs a name.")
-    return Counter(name, names=names, unit=unit, text=names[0])
+    return Counter(name, names=tuple(chain.from_iterable(map(numbered, names))), unit=unit, text=names[0])
 
 
 def numbered(pattern: str) -> tuple[str, ...]:
-    """The names of slices that a log may have, of `l2_subp{}_hits`; a name without {} stands for itself."""
+    """The names of slices that a log may have, of `l2_subp{}_hits`; a name without {} stands for itself.
+
+    Of a rate's total also the name of what it is at least (`profilers/ncu/derived.py`).
+    """
     if "{}" not in pattern:
-        return (pattern,)
+        return (pattern, *[pattern.replace(TOTAL, LEAST)] * (TOTAL in pattern))
     return tuple(pattern.replace("{}", str(number)) for number in range(MOST_SLICES))
 
 

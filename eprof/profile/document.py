@@ -46,10 +46,6 @@ def document(energy: "Energy") -> schema.Profile:
     refits = intervals.refits_of(energy)
     sums = _sums(whole)
     sums["energy_j"].measured = energy.measured_j
-    of_all = intervals.causes_of_energy(whole, refits)
-    of_gpus = [of_all]
-    if whole.gpus:
-        of_gpus = [intervals.causes_of_energy(gpu, (own,)) for gpu, own in zip(whole.gpus, refits, strict=True)]
     prices = [costs for gpu in whole.each if (costs := _costs(gpu, _whose(whole, gpu))) is not None]
     devices = [_device(counted) for counted in energy.profile.counted]
     used = list(dict.fromkeys(counted.definition for counted in energy.profile.counted))
@@ -71,9 +67,9 @@ def document(energy: "Energy") -> schema.Profile:
         modelled_time=_modelled_time(energy),
         counts=_total_counts(whole, _Cells(whole)),
         warnings=energy.warnings,
-        kernels=_with_lines(_in_places(whole, list(map(_kernels, whole.each, refits, of_gpus))), energy),
+        kernels=_with_lines(_in_places(whole, list(map(_kernels, whole.each, refits))), energy),
         commit=mapped(attrgetter("commit"), energy.profile.run) or UNSET,
-        causes=of_all,
+        causes=intervals.causes_of_energy(whole, refits),
         to_meter=_to_meter(whole),
         gaps=_gaps(whole),
         operators=operators(energy, place_of) or UNSET,
@@ -321,7 +317,7 @@ def _total_counts(energy: "Energy", cells: _Cells) -> dict[str, schema.TotalCoun
     return told
 
 
-def _kernels(energy: "Energy", replicas: "Replicas | None", whole: schema.Causes | UnsetType) -> list[schema.Kernel]:
+def _kernels(energy: "Energy", replicas: "Replicas | None") -> list[schema.Kernel]:
     """The kernels of a GPU in the document. Columns become lists once, so that 5,000 kernels take a moment only."""
     rows = energy.sums()
     marks = [_joule_marks(*[MISSING] * len(ENERGIES))] * len(energy.counts.rows)
@@ -340,7 +336,7 @@ def _kernels(energy: "Energy", replicas: "Replicas | None", whole: schema.Causes
         "energy_marks": marks,
         "interval_j": intervals.of_kernels(energy, replicas),
         "intensity_flop_per_byte": finite_all(rows["intensity_flop_per_byte"]),
-        "causes": intervals.causes_of_kernels(energy, replicas, whole),
+        "causes": intervals.causes_of_kernels(energy, replicas),
         "marks": [families.total for families in marks],
     }
     columns["signs"] = _signs(energy.counts)

@@ -43,6 +43,7 @@ _FAMILIES = {count.group: count.family for count in COUNTS.values()}
 _OF_FAMILY = {
     family: frozenset(group for group, of in _FAMILIES.items() if of == family) for family in (COMPUTATION, DATA)
 }
+_IN_BAR = (*_OF_FAMILY.values(), frozenset([CONSTANT]))  # what the bar of a report tells apart
 
 
 def _in_order(groups: Collection[str]) -> list[str]:
@@ -335,19 +336,14 @@ def causes_of_energy(energy: "Energy", refits: Refits) -> schema.Causes | UnsetT
     return _of_groups(made)
 
 
-def causes_of_kernels(
-    energy: "Energy", replicas: Replicas | None, whole: schema.Causes | UnsetType
-) -> list[schema.Causes | UnsetType]:
-    """The causes of each kernel's energy on one GPU; of the first ones only where there are thousands.
-
-    whole: those of all.
-    """
+def causes_of_kernels(energy: "Energy", replicas: Replicas | None) -> list[schema.Causes | UnsetType]:
+    """The causes of each kernel's energy on one GPU; of the first ones only where there are thousands."""
     number = len(energy.counts.rows)
     told: list[schema.Causes | UnsetType] = []
     if energy.split is not None:
         draws = mapped(partial(_Draws, energy), replicas)
         rows = (np.array([place]) for place in range(min(number, _MOST_KERNELS)))
-        told = [_of_groups([_by_group(energy, draws, row)], whole) for row in rows]
+        told = [_of_groups([_by_group(energy, draws, row)]) for row in rows]
     return told + [UNSET] * (number - len(told))
 
 
@@ -370,7 +366,7 @@ def _by_group(energy: "Energy", made: _Draws | None, places: np.ndarray) -> _ByG
     return _ByGroup(joules, _with_error(energy, made, places, joules), made.refits.share)
 
 
-def _of_groups(of_gpus: Sequence[_ByGroup], whole: schema.Causes | UnsetType = UNSET) -> schema.Causes | UnsetType:
+def _of_groups(of_gpus: Sequence[_ByGroup]) -> schema.Causes | UnsetType:
     """The causes of the energy of some kernels together, of one GPU or of several."""
     if not of_gpus:
         return UNSET
@@ -384,8 +380,7 @@ def _of_groups(of_gpus: Sequence[_ByGroup], whole: schema.Causes | UnsetType = U
     number = np.arange(max(numbers) if min(numbers) > 1 else 1)
     draws = sum((own.draws[:, number % own.draws.shape[1]] for own in of_gpus), np.zeros((len(GROUPS), len(number))))
     share = max(own.share for own in of_gpus)
-    told = [frozenset(part.groups) & set(groups) for part in whole.parts] if whole else []
-    return _chosen(groups, joules[joules > 0], draws[[_PLACES[group] for group in groups]], share, told)
+    return _chosen(groups, joules[joules > 0], draws[[_PLACES[group] for group in groups]], share)
 
 
 def _with_error(energy: "Energy", draws: _Draws, places: np.ndarray, joules: Floats) -> Floats:
@@ -405,29 +400,28 @@ def _with_error(energy: "Energy", draws: _Draws, places: np.ndarray, joules: Flo
     return np.concatenate([made * (1 + off) ** (step * is_work) for step in (-1.05, 0, 0, 0, 0, 1.05)], axis=1)
 
 
-def _chosen(
-    groups: Sequence[str], joules: Floats, draws: Floats, share: float, told: Sequence[frozenset[str]] = ()
-) -> schema.Causes:
+def _chosen(groups: Sequence[str], joules: Floats, draws: Floats, share: float) -> schema.Causes:
     """The finest partition with a part that is surely the largest; else that with the most certain one.
 
-    groups: of counts, (n_groups,) joules and (n_groups, n_draws) draws. told: the parts that the headline tells, which
-    come first, unless they leave open which of them is the largest.
+    Nothing is the largest only since others are told apart more finely: it is some of what is longest in the bar of a
+    report, or larger. groups: of counts, (n_groups,) joules and (n_groups, n_draws) draws.
     """
-    singles = tuple(frozenset([group]) for group in groups)
-    ways: Iterable[tuple[Partition, float]] = ((partition, share) for partition in _partitions(singles, joules))
-    if len(told) > 1:
-        ways = chain([(tuple(filter(None, told)), _PROBABLE)], ways)
     rows = {group: row for row, group in enumerate(groups)}
+    in_bar = [sum(joules[rows[group]] for group in groups if group in part) for part in _IN_BAR]
+    longest = _IN_BAR[int(np.argmax(in_bar))]
     best: Partition = ()
     most = 0.0
-    for partition, least in ways:
+    for partition in _partitions(tuple(frozenset([group]) for group in groups), joules):
         parts = [[rows[group] for group in _in_order(part)] for part in partition]
         joules_of, draws_of = (np.stack([values[part].sum(axis=0) for part in parts]) for values in (joules, draws))
         certainty = _certainty(joules_of, draws_of)
-        if certainty >= least or certainty > most or not best:
+        if joules_of.max() < max(in_bar) and partition[joules_of.argmax()].isdisjoint(longest):
+            continue
+        is_vague = certainty < _PROBABLE and _ON_CHIP & set(groups) in partition
+        if (certainty > most and not is_vague) or not best:
             best, most = partition, certainty
             chosen = joules_of, draws_of
-        if certainty >= least:
+        if certainty >= share:
             break
     hows = {SURE: share, PROBABLE: _PROBABLE, OPEN: 0.0}
     how = next(how for how, least in hows.items() if most >= least)

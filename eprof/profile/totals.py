@@ -104,13 +104,11 @@ def board_limit_w(energy: "Energy", device: "Device") -> float:
 
     As the log tells it; else by its data sheet, and what partners and owners set beyond it; else by the table, or the
     board that it is of, where that may be this one. Where only the compute capability is known, or which it may be, the
-    largest limit of such a board. Of a CPU, of as many sockets as the program kept cores busy.
+    largest limit of such a board. Of a CPU, that of its sockets, which the table has.
     """
     assert energy.costs is not None
-    profile, table = energy.profile, energy.table
-    if profile.is_of_cpu and table is not None and energy.costs.peaks.power_limit_w:
-        sockets = profile.sockets or math.ceil(profile.socket_share(table) or 1.0)
-        return sockets * energy.costs.peaks.power_limit_w
+    if energy.profile.is_of_cpu and energy.costs.peaks.power_limit_w:
+        return energy.costs.peaks.power_limit_w
     of_name = energy.profile.limit_w or mapped(most_w, device.name)
     if of_name is not None:
         return of_name

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from test_counts_launches import make, row
 
 import eprof
@@ -21,7 +22,8 @@ from eprof.profilers.ncu import tensor_ops
 from eprof.profilers.ncu.opcodes import flops_by_type
 
 E, M, A = int(Mark.ESTIMATED), int(Mark.MISSING), int(Mark.ASSUMED)
-MODERN = Path(__file__).parents[3] / "shared" / "data" / "ncu-modern"
+DATA = Path(__file__).parents[3] / "shared" / "data"
+MODERN, NVPROF = DATA / "ncu-modern", DATA / "nvprof"
 OPS = "sm__ops_path_tensor_src_{}.sum"
 TYPES = TENSOR_PARTS["tensor"]
 
@@ -437,6 +439,27 @@ def test_active_cycles_of_nvprof_are_counted_or_follow_from_the_efficiency():
     assert row(count({"active_cycles": 700}, "3.5", "nvprof"))["sm_active_cycle"] == 700
     counted = count({"sm_efficiency": 80.0, "elapsed_cycles_sm": 1000}, "3.5", "nvprof")
     assert row(counted)["sm_active_cycle"] == 800 and counted.marks["sm_active_cycle"].iloc[0] == E
+
+
+def test_active_cycles_are_instructions_over_those_in_each_of_them():
+    path = NVPROF / "titan-wide-trace-events-and-metrics.csv"
+    if not path.exists():
+        pytest.skip("the real logs are not at hand")
+    launches = eprof.load(path, cache=False).counted[0].launches
+    definition = counters.find("nvprof", "3.5")
+    told = counts.count(launches, definition, "served").amounts["sm_active_cycle"]
+    names = [name for name in launches.counters.names if name != "active_cycles"]
+    alone = replace(launches, counters=Columns(tuple(names), launches.counters.only(names)))
+    made = counts.count(alone, definition, "served")
+    assert made.amounts["sm_active_cycle"] == pytest.approx(told, rel=0.03)  # of other passes
+    assert {way.formula for way in made.how["sm_active_cycle"]} == {"inst_executed / ipc"}
+    # What has no unit was added up over launches.
+    of_two = make({"inst_executed": 6000, "ipc": 3.0}, launches=2, device=None, units={"ipc": "count"})
+    assert row(counts.count(of_two, definition, "served"))["sm_active_cycle"] == 4000
+    ncu = {"smsp__inst_executed.sum": 6000, "sm__inst_executed.avg.per_cycle_active": 1.5}
+    units = {"sm__inst_executed.avg.per_cycle_active": "other"}
+    in_ncu = counts.count(make(ncu, device=None, units=units), counters.find("ncu", "8.6"), "served")
+    assert row(in_ncu)["sm_active_cycle"] == 4000 and in_ncu.marks["sm_active_cycle"].iloc[0] == 0
 
 
 # --------------------------------------------------------------------------------------------------------- planning

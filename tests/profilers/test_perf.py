@@ -96,7 +96,11 @@ def test_nodes_are_added_up_and_mebibytes_are_bytes():
     _, time_s, counters = only(real("csv-per-node-imc-cas.csv"))
     assert math.isnan(time_s)
     assert counters == pytest.approx(
-        {"uncore_imc/cas_count_read/ bytes": 493.44 * 2**20, "uncore_imc/cas_count_write/ bytes": 316.07 * 2**20}
+        {
+            "uncore_imc/cas_count_read/ bytes": 493.44 * 2**20,
+            "uncore_imc/cas_count_write/ bytes": 316.07 * 2**20,
+            "sockets in use": 2,
+        }
     )
     counts = eprof.load(CPU / "perf-csv-per-node-imc-cas.csv").energy("i7-950").document()["counts"]
     assert counts["dram_read"]["value"] == pytest.approx(517409341, rel=1e-6)
@@ -200,7 +204,7 @@ def test_any_separator_will_do(sep, read):
     lines = ["S0,2,12891,,INST_RETIRED.ANY,100,100.00,,", "S1,2,9,,inst_retired.any:u,100,50.00,,"]
     lines += ["S0,2,140.44,msec,cpu-clock,140440140,100.00,2.000,CPUs utilized"]
     _, time_s, counters = only(read("\n".join(lines).replace(",", sep) + "\n"))
-    assert counters == {"inst_retired.any": 12900, "inst_retired.any running": 50}
+    assert counters == {"inst_retired.any": 12900, "inst_retired.any running": 50, "sockets in use": 2}
     assert time_s == pytest.approx(0.07022)
 
 

@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 
 import msgspec
 import pytest
+from conftest import SHARED
 from golden import DOCUMENTS
 
 from eprof.base.nouns import nouns_of
@@ -179,7 +180,11 @@ def test_one_program_is_named_with_what_is_its_own(eprof_command, tmp_path):
     ("lines", "said", "at_most"),
     [
         (7e8, "move fewer bytes past L2 (44.8 GB;", "8.96 J if all 44.8 GB past L2 reach it"),
-        (7e6, "wait less for memory and branches (0.8", "89.6 mJ if all 448 MB past L2 reach it"),
+        (
+            7e6,
+            "wait less for branches and results (0.875 instructions a cycle, and little leaves L2)",
+            "89.6 mJ if all 448 MB past L2 reach it",
+        ),
     ],
 )
 def test_lines_that_leave_l2_tell_what_is_waited_for_and_what_dram_may_take(
@@ -195,6 +200,33 @@ def test_lines_that_leave_l2_tell_what_is_waited_for_and_what_dram_may_take(
     assert said in shown and at_most in shown
     # Haswell has no event of flops, so LIKWID no such group for it.
     assert "count the rest: `likwid-perfctr -g MEM` Trust" in shown
+
+
+def of_real(eprof_command, name):
+    """What the first screen says of a real log of CPUs, in one line."""
+    path = SHARED / "cpu" / name
+    if not path.exists():
+        pytest.skip(f"needs the real log {name}, which is not part of this project")
+    return " ".join(eprof_command("report", path).stdout.split())
+
+
+def test_waits_of_what_likwid_bench_streams_are_for_its_bytes(eprof_command):
+    said = of_real(eprof_command, "likwid-text-epyc7702-mem.out")
+    assert "Try move fewer bytes past L2 (100 GB; 1.31 instructions a cycle):" in said
+    assert "DRAM (72.1 J; 20.0 J if all 100 GB past L2 reach it)" in said
+
+
+def test_work_of_one_program_and_waits_of_another_are_both_told(eprof_command):
+    said = of_real(eprof_command, "perf-text-intel-topdown-two-runs.txt")
+    assert "saves 12.9 J (5.8 % of 222 J); let ./target/release/two_sum 300 m wait less for data" in said
+    assert "saves up to 30.9 J (14 % of 222 J) without such waits" in said
+
+
+def test_two_sockets_draw_twice_what_one_may(eprof_command):
+    said = of_real(eprof_command, "perf-text-intel-50threads.txt")
+    most_above_j = 2 * 294 * 13.035 - 1746
+    assert f"(723 J to {most_above_j / 1e3:.2f} kJ in all)" in said and "(what 2 sockets may draw)" in said
+    assert "(what" not in of_real(eprof_command, "perf-csv-xeon-icelake-instructions.csv")
 
 
 def test_cycles_of_instructions_without_a_time_are_the_fewest_that_these_need(eprof_command, tmp_path):
@@ -285,7 +317,7 @@ def test_cycles_that_nobody_counted_are_no_finding(eprof_command, tmp_path):
 
 def test_another_cpus_constant_power_has_no_narrow_range(eprof_command, tmp_path):
     said = of_perf(eprof_command, tmp_path, "  9,000,000 instructions", "  20,000,000 cycles")
-    low_j, high_j = map(float, re.search(r"48.6 J counted \(([0-9.]+) to ([0-9.]+) J in all\)", said).groups())
+    low_j, high_j = map(float, re.search(r"48.6 J \(([0-9.]+) to ([0-9.]+) J in all\)", said).groups())
     assert low_j < 0.5 * 20 and high_j > 0.5 * 150, (
         "14 to 176 W, not 93.9 to 98.8 W of the one server behind the prices"
     )
@@ -327,14 +359,17 @@ def test_a_run_without_a_time_took_no_longer_than_its_counters_of_all_cpus(eprof
     rows = (f"N{node},1,{node + 1}00.5,MiB,uncore_imc/cas_count_read/,{12 + node}074958183,100.00,," for node in (0, 1))
     (tmp_path / "nodes.csv").write_text("\n".join(rows) + "\n")
     said = " ".join(eprof_command("report", "nodes.csv").stdout.split())
-    assert "system wide" in said and "The run took at most 12.1 s, as long as its counters counted." in said
+    assert "system wide" in said and "The run took at most 12.1 s, as long as its counters counted," in said
+    assert "in which constant power takes 4,250 J at most (2 sockets of 14 to 176 W)." in said
     assert "nothing bounds" not in said
+    timed = " ".join(eprof_command("report", "nodes.csv", "--time", "12100ms").stdout.split())
+    assert "Its 194 W are assumed" in timed and "Try count the rest" in timed and "hardly anything" not in timed
 
 
 def test_a_machine_that_hardly_works_has_nothing_to_change_and_its_power_is_assumed(eprof_command, tmp_path):
     said = of_perf(eprof_command, tmp_path, "  9,000,000 instructions", "  20,000,000 cycles")
-    assert "Try nothing here, where hardly anything worked;" in said
-    assert "Its 97.1 W are assumed: whole sockets draw 14 to 176 W." in said
+    assert "or let it sleep: hardly anything worked;" in said
+    assert "Its 97.1 W are assumed: each whole socket draws 14 to 176 W." in said
 
 
 def test_an_idle_machines_log_is_to_be_compared_with_work(eprof_command, tmp_path):
@@ -343,7 +378,7 @@ def test_an_idle_machines_log_is_to_be_compared_with_work(eprof_command, tmp_pat
     assert "the CPUs hardly worked (48 MHz each, idle time and all): most joules are idle." in said.replace(
         "The", "the"
     )
-    assert "Try nothing here, where hardly anything worked;" in said and "`eprof diff stat.txt work.txt`" in said
+    assert "or let it sleep: hardly anything worked;" in said and "`eprof diff stat.txt work.txt`" in said
     assert "idle.txt" not in said
     busy = of_perf(eprof_command, tmp_path, *rows, "  16,000,000,000 cycles", "  9,000,000,000 instructions")
     assert "hardly" not in busy and "`eprof diff idle.txt stat.txt`" in busy

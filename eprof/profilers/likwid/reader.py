@@ -42,6 +42,9 @@ from eprof.logs.rows.stream import Source
 from eprof.profilers.likwid.signs import KIND, NOT_ALL, SCALED
 
 _ABOUT = pattern(r"CPU (name|type|clock):[\s,]*+((?:.*[^\s,])?)[\s,]*")
+# likwid-bench, which is often what is profiled, tells what its loop moves.
+_BENCHMARK = pattern(r"(Size per thread|Data volume \(Byte\)):\s*+([0-9]{1,18})\s*")
+_MOVED, _BEYOND_L2 = "likwid-bench: Data volume", 4e6  # bytes of a thread's arrays that no L2 holds
 _TITLES = (
     pattern(
         r"TABLE,(?:Region (?P<region>.*),)?Group (?P<number>\d{1,9}) Raw,(?P<group>[^,]*)(?:,(?P<rows>\d{1,9}))?.*"
@@ -209,6 +212,8 @@ class _Walk(Struct):
         if about := _ABOUT.fullmatch(line):
             self.cpu[about[1]] = about[2]
             return
+        if told := _BENCHMARK.fullmatch(line):
+            self.cpu[told[1]] = told[2]
         if self._title(line) or self._header(line) or self._row(_cells(line)) or self._interval(line):
             return
         self.others += 1
@@ -237,7 +242,10 @@ class _Walk(Struct):
                 device = f"{device}, {kind}"
             clock = _CLOCK.fullmatch(self.cpu.get("clock", ""))
             clock_hz = 1e9 * float(clock[1]) if clock else math.nan
-            self.blocks.append(_Block(device, region, title["group"], number, rows, clock_hz=clock_hz))
+            block = _Block(device, region, title["group"], number, rows, clock_hz=clock_hz)
+            if region == WHOLE_PROGRAM and float(self.cpu.get("Size per thread", 0)) > _BEYOND_L2:
+                block.counts[_MOVED] = float(self.cpu.get("Data volume (Byte)", math.nan))
+            self.blocks.append(block)
         return True
 
     def _header(self, line: str) -> bool:
@@ -332,7 +340,7 @@ def read(
     of_nesting = list(_unnest(blocks))
     for block in blocks:
         block.add_up()
-    blocks = [block for block in blocks if block.counts]
+    blocks = [block for block in blocks if block.cells]
     if not blocks:
         raise LogError(f"{source.path}: no table of LIKWID's raw counts is in it; was likwid-perfctr stopped?")
     is_cut = walk.is_cut(rest)

@@ -4,6 +4,8 @@ A mean rate times summed cycles is wrong where launches differ. So a rate is mad
 counter of its own, `RATE[total]`, and totals are added up. So is the utilisation of a tensor pipe, of the busiest unit,
 or of the peak of flops, in cycles of all multiprocessors, that of DRAM, in seconds at its peak, and a mean over
 multiprocessors, in cycles of all of them.
+
+Where neither cycles nor a clock are told, `RATE[least]` is what it is at half of the GPU's highest clock.
 """
 
 from __future__ import annotations
@@ -13,11 +15,11 @@ from collections.abc import Container, Mapping, Sequence
 import numpy as np
 
 from eprof.base.arrays import Array
+from eprof.base.signs import LEAST, TOTAL
 from eprof.base.text import pattern
 from eprof.logs.rows.log import Clock
 from eprof.profilers.ncu import tensor_ops
 
-TOTAL = "[total]"
 DURATIONS = ("gpu__time_duration.sum", "gpu__time_duration")
 # Cycles and cycles a second, of one pass over the kernel: what lists of metrics for a roofline have instead of a time.
 CLOCKS = tuple(
@@ -35,6 +37,9 @@ _SCHEDULERS = ("device__attribute_multiprocessor_count", "device__attribute_num_
 _ACTIVE, _MEAN_ACTIVE = "sm__cycles_active.sum", "sm__cycles_active.avg"
 SM_COUNT = "launch__sm_count"
 FFMA_PEAK = "sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained"  # a cycle: lanes of all multiprocessors
+_HIGHEST_KHZ = "device__attribute_clock_rate"
+# Of the highest clock: ncu locks clocks to their base, in logs 0.54 (A100 PCIe) to 0.88 (RTX 4080 Super) of it.
+_LEAST_CLOCK = 0.5
 _MULTIPROCESSORS = (SM_COUNT, _SCHEDULERS[0])
 _IPC_ACTIVE, _IPC_ELAPSED = (f"sm__inst_executed.avg.per_cycle_{cycles}" for cycles in ("active", "elapsed"))
 _DRAM_ACTIVE, _DRAM_ALL, _DRAM_MEAN = "dram__cycles_active.avg", "dram__cycles_elapsed.sum", "dram__cycles_elapsed.avg"
@@ -45,7 +50,7 @@ _BUSY = ("sm__throughput.", "l1tex__throughput.", "lts__throughput.", "sm__inst_
 _OF_ACTIVE, _OF_ELAPSED = ".avg.pct_of_peak_sustained_active", ".avg.pct_of_peak_sustained_elapsed"
 TIMES = frozenset(
     (*DURATIONS, *(name for pair in CLOCKS for name in pair), *_MEMORY, *_SCHEDULERS, *_MULTIPROCESSORS)
-) | {_ACTIVE, _MEAN_ACTIVE, _DRAM_ALL, _DRAM_MEAN, FFMA_PEAK}
+) | {_ACTIVE, _MEAN_ACTIVE, _DRAM_ALL, _DRAM_MEAN, FFMA_PEAK, _HIGHEST_KHZ}
 _A_SECOND = ".per_second"
 _PER_CYCLE, _PER_SECOND = ".sum.per_cycle_elapsed", ".sum" + _A_SECOND
 _NEARLY_WHOLE = 0.25
@@ -101,14 +106,18 @@ def totals(
         made[_DRAM_SHARE + TOTAL] = np.where(
             alone & (time_s >= _AT_FULL_S), metrics[_DRAM_SHARE] / 100 * time_s, np.nan
         )
-    elapsed = _cycles(metrics, time_s)
-    for name, total in _cycles_of_all(metrics, elapsed, launches, keep).items():
-        made[name + TOTAL] = np.where(alone | (name == _MEAN_ACTIVE), total, np.nan)
+    highest = metrics.get(_HIGHEST_KHZ, np.full(len(launches), np.nan)) * 1e3 * time_s
+    elapsed, at_least = _cycles(metrics, time_s), _LEAST_CLOCK * highest
+    at_least[~np.isnan(elapsed)] = np.nan
+    for cycles, ending in ((elapsed, TOTAL), (at_least, LEAST)):
+        for name, total in _cycles_of_all(metrics, cycles, launches, keep).items():
+            made[name + ending] = np.where(alone | (name == _MEAN_ACTIVE), total, np.nan)
+        for name, rate in metrics.items():
+            if name.endswith(_PER_CYCLE) and (keep is None or name + TOTAL in keep):
+                made[name + ending] = np.where(alone & (rate >= 0), rate * cycles, np.nan)
     for name, rate in metrics.items():
-        if not name.endswith((_PER_CYCLE, _PER_SECOND)) or not (keep is None or name + TOTAL in keep):
-            continue
-        spans = elapsed if name.endswith(_PER_CYCLE) else time_s
-        made[name + TOTAL] = np.where(alone & (rate >= 0), rate * spans, np.nan)
+        if name.endswith(_PER_SECOND) and (keep is None or name + TOTAL in keep):
+            made[name + TOTAL] = np.where(alone & (rate >= 0), rate * time_s, np.nan)
     return made
 
 
@@ -155,8 +164,7 @@ def _dram_channels(metrics: Mapping[str, Array], time_s: Array) -> Array:
 def _cycles(metrics: Mapping[str, Array], time_s: Array) -> Array:
     """The elapsed cycles of each launch: the mean of its schedulers, else the nearest to it, else its time and clock.
 
-    Without either they are not known: ncu locks clocks to their base, and the GPU's highest, which logs tell, is 13 %
-    (RTX 4080 Super) to 60 % (H100) above the one that launches had.
+    Without either they are not known: the GPU's highest clock, which logs tell, is not the one that launches had.
     """
     number = len(time_s)
     columns = [metrics[name] for name in _CYCLES if name in metrics]

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Array, Columns, alike, numbered
 from eprof.base.errors import DefinitionError
 from eprof.base.resources import folder
+from eprof.base.signs import TOTAL
 from eprof.base.text import counted, few, pattern, phrase, when
 from eprof.base.toml import Document
 from eprof.collect.messages import ASSERTION, Findings, shortened
@@ -379,7 +380,7 @@ def notes_of_counters(tables: Sequence[Table], remarks: Remarks, keep: Container
         name
         for table in tables
         for name in table.units
-        if table.units[name] != PERCENT and not (name.endswith(derived.TOTAL) and np.isnan(table.counters[name]).all())
+        if table.units[name] != PERCENT and not (name.endswith(TOTAL) and np.isnan(table.counters[name]).all())
     ]
     if not tables or _counts_work(countable):
         return
@@ -404,8 +405,8 @@ def notes_of_lines(tables: Sequence[Table], remarks: Remarks, is_page_scaled: bo
     for table in tables:
         several = table.rows.launches > 1
         for name in table.units:
-            if name.endswith(derived.TOTAL) and np.isnan(table.counters[name][several]).any():
-                averages[name.removesuffix(derived.TOTAL)] = None
+            if name.endswith(TOTAL) and np.isnan(table.counters[name][several]).any():
+                averages[name.removesuffix(TOTAL)] = None
     if averages and is_summary:
         yield (
             f"{few(list(averages), _SHOWN)}: a summary has only the mean rate of launches, which tells no total; "

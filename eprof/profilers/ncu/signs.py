@@ -1,7 +1,16 @@
 """How logs of ncu are recognised. It imports nothing of their readers, so that other logs need not wait for these."""
 
-from eprof.base.signs import Signs
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eprof.base.marks import Mark
+from eprof.base.signs import LEAST, Signs
 from eprof.base.text import pattern
+
+if TYPE_CHECKING:
+    from eprof.base.arrays import Columns
+    from eprof.logs.rows.log import Launches
 
 KINDS = ("ncu-long", "ncu-raw", "ncu-report", "ncu-summary", "ncu-metrics")
 REPORT = b"NVR\0"  # a report file begins so
@@ -47,10 +56,18 @@ def _aside() -> frozenset[str]:
     return TIMES
 
 
+def _lower_bounds(launches: Launches) -> Columns:
+    """Totals of rates at no more than the least clock are MISSING."""
+    counters = launches.counters
+    is_least = [name.endswith(LEAST) for name in counters.names]
+    return launches.marked(Mark.MISSING, (counters.values > 0) & is_least).marks
+
+
 SIGNS = Signs(
     reader_of=_reader_of,
     slowed=frozenset(KINDS),
     slowed_note=SLOWED,
+    lower_bounds=_lower_bounds,
     unions=frozenset(KINDS),
     complete=frozenset(("ncu-raw", "ncu-report")),
     aside=_aside,

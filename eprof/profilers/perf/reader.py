@@ -19,6 +19,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from eprof.base import cpus
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.known import only, ratio
@@ -501,6 +502,7 @@ def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> list[_
             for part, (number, _) in total.parts.items():
                 if is_wrapped(event, number, executed.get(part, (math.nan, 0.0))[0]):
                     total.parts[part] = (math.nan, _RAN_OVER)
+        each.packages = len({place for place, _ in each.places if _SOCKET.fullmatch(place)}) or None
         if 1 <= sockets < LARGEST and abs(sockets - round(sockets)) < 0.05:
             each.packages = round(sockets)
         if len(inner) < 2 and busy_s > 0 and time_s > 0:
@@ -564,8 +566,16 @@ def _nothing(runs: Sequence[Run], rows: Sequence[_Counted]) -> str:
         what = f"only {few(list(events), _EXAMPLES)} {when(len(events) == 1, 'was') or 'were'} asked for"
         remedy = f"`perf stat -e cycles,instructions {program}`; where these cannot be counted, {callgrind}"
     times = [row.time_s for row in rows if not math.isnan(row.time_s)]
-    told = when(times, f"; it tells only that the run took {sum(times):.6g} s")
+    told = when(times, f"; it tells only that the run took {sum(times):.6g} s{_constant(sum(times))}")
     return f"perf counted nothing of the processor ({what}){told}; count with {remedy}"
+
+
+def _constant(time_s: float, sockets: int = 1) -> str:
+    """What constant power takes in a time, at most, as an end of a sentence: by powers of whole sockets."""
+    low_w, high_w = cpus.constant_span_w()
+    most_j = float(f"{high_w * sockets * time_s:.3g}")
+    each = f"{counted(sockets, 'socket')} of {low_w:g} to {high_w:g} W"
+    return f", in which constant power takes {most_j:,g} J at most ({each})"
 
 
 def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] | None) -> Iterator[str]:
@@ -577,7 +587,9 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
     # What counted on all CPUs, or of none, counted as long as the run took, each unit of it.
     ran_ns = [float(row.runtime_ns) for row in cells if row.runtime_ns and row.running == _WHOLE]
     if ran_ns and all(row.kernel == SYSTEM and math.isnan(row.time_s) for row in rows):
-        yield f"{ON_TOTALS}the run took at most {min(ran_ns) / 1e9:.3g} s, as long as its counters counted"
+        most_s = min(ran_ns) / 1e9
+        constant = _constant(most_s, max(row.packages or 1 for row in rows))
+        yield f"{ON_TOTALS}the run took at most {most_s:.3g} s, as long as its counters counted{constant}"
     clock_s = sum(run.number(row.value) for run in runs for row in run.of(CPU_CLOCK)) / 1e3
     mean_hz = sum(total.value for name, total, _ in events if name in _CYCLES) / (clock_s or math.nan)
     if 0 < mean_hz < _IDLE_HZ and all(row.kernel == SYSTEM for row in rows):

@@ -16,6 +16,7 @@ class Try(Struct, frozen=True):
 
     In s where no joules are known. each: what shrinks by degrees, "less time": `saves` is then for each tenth of it.
     most: what can be saved, however far it shrinks, and why no more. is_exact: results stay the same.
+    adds: what it saves comes on top of what others save that add: cores work in some cycles, and wait in others.
     """
 
     act: str
@@ -26,6 +27,7 @@ class Try(Struct, frozen=True):
     most: float | None = None
     why: str = ""
     is_exact: bool = True
+    adds: bool = False
 
     @property
     def _high(self) -> float:

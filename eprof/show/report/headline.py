@@ -78,9 +78,8 @@ def _chosen(view: View) -> Headline:
     text = f"{_joules(view, total)}{time}: {of_counted}{_parts(view)}.{phrase(' {}', _least_constant(view))}"
     if _is_another_cpus(view) and constant.value:
         low_w, high_w = constant_span_w()
-        text += (
-            f" Its {quantity(view.constant_w or 0.0, 'W')} are assumed: whole sockets draw {low_w:g} to {high_w:g} W."
-        )
+        watts = quantity(view.constant_w or 0.0, "W")
+        text += f" Its {watts} are assumed: each whole socket draws {low_w:g} to {high_w:g} W."
     return Headline(text, lacks_time, total.marks)
 
 
@@ -148,7 +147,7 @@ def _constant_alone(view: View) -> Headline:
     )
     if work:
         total = quantity(view.energy("total").or_zero, "J")
-        text = f"{total} counted{how}, {most} in all{limit}: {parts} and {work} of work."
+        text = f"{total}{_how_counted(view)}{how}, {most} in all{limit}: {parts} and {work} of work."
     return Headline(text, "", constant.marks | MISSING)
 
 
@@ -190,10 +189,15 @@ def _joules(view: View, total: Amount) -> str:
     if pair is not None and not lacks_some(view):
         return f"{joules} ({span(*pair, 'J')}){how}"
     if pair is not None:
-        return f"{joules} counted ({span(*pair, 'J')} in all){how}"
+        return f"{joules}{_how_counted(view)} ({span(*pair, 'J')} in all){how}"
     if ends is None:
         return f"{capital(at_least(total, 'J'))}{how}{lacking_briefly(view)}"
     return f"{joules} counted ({quantity(ends[0] or 0.0, 'J')} or more){how}{lacking_briefly(view)}"
+
+
+def _how_counted(view: View) -> str:
+    """Whether a total was counted: not where constant power of another CPU is in it, which is assumed."""
+    return when(not _is_another_cpus(view), " counted")
 
 
 def _known_how(view: View) -> str:
@@ -215,7 +219,8 @@ def _above_constant(view: View) -> Headline:
             most = interval.uncounted.get("total")
             room = f"{quantity(low, 'J')} or more"
             if most is not None:
-                room = f"{span(low, high + most, 'J')} in all"
+                limit_j = (interval.limit_w or math.inf) * view.time.or_zero - view.energy(CONSTANT).or_zero
+                room = f"{span(low, min(high + most, limit_j), 'J')} in all"
             joules = f"{quantity(above.or_zero, 'J')} counted ({room})"
     text = f"{joules} above constant power{time}: {of_counted}{_parts(view)}."
     if view.costs and view.costs.cores:

@@ -54,7 +54,7 @@ _MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
 _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on much of these follows from them
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it.
 _OF_A_DIVISION = (5, 8)
-_NOTHING = "nothing here, where hardly anything worked"
+_NOTHING = "give the machine more to do at a time, or let it sleep: hardly anything worked"
 _COUNT_STALLS = "perf stat -e cycles,instructions,stalled-cycles-backend,stalled-cycles-frontend"
 _NEARLY_ALL = 0.9  # of short launches: a start that may take so much of them ends nothing
 _NARROWED = 0.5  # of the bytes are left where types are half as wide
@@ -109,7 +109,9 @@ def what_to_try(view: View) -> Point:
     is_worth_it = bool(changes) and changes[0].is_worth_it(view.comes_again)
     texts = [of_loops(view)]
     if is_worth_it:
-        texts = [changes[0].text(view.whole, unit)]
+        beside = [other for other in changes[1:] if other.adds and other.likely > changes[0].likely / 3]
+        told = [changes[0], *beside[: changes[0].adds]]
+        texts = [change.text(view.whole, unit) for change in told]
     texts.append(after_the_start(view, LITTLE))
     if not view.has_energy and view.costs is None:
         texts.append(_how_to_price(view))
@@ -180,7 +182,8 @@ def _how_to_count(view: View, has_advice: bool) -> str:
         more = "`eprof run PROGRAM` (all that this CPU counts, and its joules)"
         if formats == {"likwid"} and (groups := _groups_of_likwid(view)):
             more = " and ".join(f"`likwid-perfctr -g {group}`" for group in groups)
-        if (view.above.value or math.inf) < LITTLE * _everything(view)[0] or _is_idle(view.document) and not has_advice:
+        is_little = view.instructions(view.document).value and view.above.or_zero < LITTLE * _everything(view)[0]
+        if is_little or _is_idle(view.document) and not has_advice:
             return f"{_NOTHING}; `eprof run PROGRAM` counts a program at work"
         if why := seems_to_wait(view):
             return f"count cycles and stalls, for cores seem to wait ({why}): `{_COUNT_STALLS} {_program(view)}`"
@@ -737,7 +740,7 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
             if any(cycles_j) and group == "other":
                 low, high = (saves + TENTH * joules for joules in cycles_j)
                 fewer = when(low < high, "fewer, in up to as many fewer cycles") or "fewer, with their cycles,"
-                yield Try(act, (low + high) / 2, (low, high), each=fewer)
+                yield Try(act, (low + high) / 2, (low, high), each=fewer, adds=True)
                 continue
             low, high = _ends(view, group, saves) or (saves, saves)
             ends = low, high + sooner_j

@@ -26,7 +26,17 @@ _HOLDS = {
     "frontend_bound": "let {} wait less for instructions (frontend bound {}; -fprofile-use, less code inlined)",
 }
 _PEAK = "peak"  # of arithmetic: what holds back a function whose vector units are busy
+# What holds cores back is not counted: where it is DRAM's rate, bytes or cycles that pass meanwhile can be fewer.
+_WAIT_LESS = (
+    "wait less ({}; `eprof run PROGRAM` tells for what): on data larger than the caches fuse loops, narrow numbers, "
+    "stream stores, or lower the core clock; else sort data that branches or look-ups depend on"
+)
+_WAIT_FOR_RESULTS = (
+    "wait less for branches and results ({}, and little leaves L2): sort data that branches depend on, and let "
+    "neighbouring operations not need each other's results"
+)
 OF_BLOCKS = "work on blocks that stay in the caches, or in one loop on what several pass over"
+_OF_STREAMS = "blocks that stay in the caches, fused loops, narrower numbers, streaming stores"
 Counts = Mapping[str, schema.Count]
 _UNKNOWN = schema.Count(value=None, unit="", energy_j=None, marks=[])
 _LITTLE = 0.03  # of what the first function saves: others that save less are not told
@@ -187,7 +197,7 @@ def fewer_cycles(view: View) -> Iterator[Try]:
         elif holds:
             most = sum((kernel.signs or {})[holds] * _cycles_j(kernel) for kernel in kernels)
             act = _HOLDS[holds].format(view.label(first), percent((first.signs or {})[holds]))
-            yield Try(act, TENTH * joules, each="fewer cycles", most=most, why="without such waits")
+            yield Try(act, TENTH * joules, each="fewer cycles", most=most, why="without such waits", adds=True)
         else:
             yield _waits(view, kernels, joules)
 
@@ -266,9 +276,10 @@ def _waits(view: View, kernels: Sequence[schema.Kernel], joules: float) -> Try:
     told = f"{plain(_a_cycle(kernels))} instructions a cycle"
     passed = sum(view.summed(kernel, PAST_L2).or_zero for kernel in kernels)
     if _WAIT * passed < _HELD * sum(_number(kernel.counts, "core_active") for kernel in kernels):
-        return Try(f"wait less for memory and branches ({told})", TENTH * joules, each="fewer cycles")
+        how = _WAIT_FOR_RESULTS if passed else _WAIT_LESS
+        return Try(how.format(told), TENTH * joules, each="fewer cycles", adds=True)
     where = when(len(view.kernels) > 1, f", most in {view.label(max(kernels, key=_cycles_j))}")
-    act = f"move fewer bytes past L2 ({quantity(passed, 'B')}{where}; {told}): {OF_BLOCKS}"
+    act = f"move fewer bytes past L2 ({quantity(passed, 'B')}{where}; {told}): {_OF_STREAMS}"
     if view.joules_of("dram") or not (price := view.charges.get("dram_read")):
         return Try(act, TENTH * joules, each="fewer, in as many fewer cycles")
     ends = TENTH * joules, TENTH * (joules + passed * price.pj * 1e-12)

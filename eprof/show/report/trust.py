@@ -18,6 +18,7 @@ from eprof.show.words.intervals import known
 from eprof.show.words.numbers import percent, plain, quantity, signed_percent, whole
 
 _NEARLY_ALL = 0.95  # of what was counted, that one group of counts has
+_SAME = 1.01  # times as much, with rounding
 _OF_TIME = "The time of "
 _OF_COUNTS = ("Not counted here", "No instruction and no byte")
 _PRICES = {
@@ -236,10 +237,12 @@ def _lacking(view: View) -> str:
     together = ""
     if capped:
         why = ""
-        if view.document.interval_j and view.document.interval_j.limit_w:
+        parts_j = [bounds[group] for group in groups]
+        is_cut = None in parts_j or sum(filter(None, parts_j)) > _SAME * capped
+        if is_cut and view.document.interval_j and view.document.interval_j.limit_w:
             number = math.ceil(view.costs.cores.busy / view.costs.cores.of) if view.costs and view.costs.cores else 1
             why = f" (what {when(number > 1, f'{number} {view.nouns.board}s') or f'the {view.nouns.board}'} may draw)"
-        elif sum(bounds[group] or 0.0 for group in groups) > capped:
+        elif is_cut and None not in parts_j:
             why = " (they share the cycles)"
         together = f", {when(len(names) > 1, 'together ')}at most {quantity(capped, 'J')}{why}"
     return f"Not counted{together}: {few(names, _NAMED)}."

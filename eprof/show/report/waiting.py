@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.base import resources
 from eprof.base.labels import library_of
@@ -28,7 +29,10 @@ _EMPTY = 0.5  # of the most warps, below which more of them would hide what it w
 EXCESS = 1 / 3  # of sectors, from which on a kernel should ask for fewer, not sooner
 _ON_TENSOR_CORES = pattern(r"(?i)tensor_?op|wmma|(?<![a-z])[hdiq]?mma(?![a-z])")  # as names of kernels tell it
 _OF_VOLTA = pattern(r"(?i)volta|(?<!\d)884(?!\d)|sm_?70(?!\d)")  # whose matrix instructions later GPUs emulate
-_UNITS = {"sm": "multiprocessors", "l1": "L1", "l2": "L2", "dram": "DRAM"}
+_FASTER = (
+    4.0  # times the flops a cycle of the older pipe: tc_rate and fp16_rate of counters/ncu/parts/tensor-fifth.toml
+)
+_UNITS = {"sm": "multiprocessors", "l1": "L1", "l2": "L2", "dram": "DRAM", "tensor": "these"}
 _FEWER = {
     "registers_limit": "fewer registers a thread",
     "shared_limit": "less shared memory a block",
@@ -101,25 +105,28 @@ def less_waiting(view: View) -> Iterator[Try]:
     if view.document.limits:
         of_roofline = [limit.speed_share for limit in view.document.limits.kernels]
     everything_j = view.counted_energy(view.document).or_zero
-    for kernel, share, of_l1_j in zip(view.kernels, of_roofline, view.joules_by_kernel("l1"), strict=False):
+    of_level, of_fp32 = view.joules_by_kernel("l1"), view.joules_by_kernel("fp32")
+    for kernel, share, of_l1_j, of_fp32_j in zip(view.kernels, of_roofline, of_level, of_fp32, strict=False):
+        waits_j = timed_j(kernel)
+        is_short = time_of(kernel).or_zero < SHORT_S * kernel.launches
+        if is_short or library_of(kernel.name) in CLOSED or waits_j < LITTLE * everything_j:
+            continue
+        if rebuilt := _rebuilt(view, kernel, of_fp32_j):
+            yield rebuilt
+            continue
         reached, now = {"at the roofline's speed": share or 0.0}, busy(kernel)
-        if rebuilt := _rebuilt(view, kernel):
-            now.pop("sm", None)
         # What is counted of multiprocessors holds the way to L1 too; alone it does not tell what holds them back.
         if "l1" in now:
             reached |= {f"with {_UNITS[unit]} always busy": each for unit, each in now.items()}
         best = max(reached, key=reached.__getitem__)
-        speed, waits_j = reached[best], timed_j(kernel)
-        is_short = time_of(kernel).or_zero < SHORT_S * kernel.launches
-        if is_short or not 0 < speed < NEAR or library_of(kernel.name) in CLOSED or waits_j < LITTLE * everything_j:
+        speed = reached[best]
+        if not 0 < speed < NEAR:
             continue
         again, more_blocks = view.times_from_l1(kernel), _few_blocks(view, kernel)
-        if again >= AGAIN and not more_blocks and not rebuilt:
+        if again >= AGAIN and not more_blocks:
             saves, most = TENTH * (waits_j + of_l1_j), (1 - speed) * waits_j + (1 - 1 / again) * of_l1_j
             why = f"with one for one, {best}"
             yield Try(_tiled(view, kernel), saves, each="less of both", most=most, why=why)
-        elif rebuilt:  # another kernel asks other units for other work: how busy these were ends nothing
-            yield Try(rebuilt, TENTH * waits_j, each="less time")
         elif more_blocks:
             yield _with_more_warps(kernel, more_blocks, speed, best, waits_j)
         else:
@@ -142,14 +149,27 @@ def _tiled(view: View, kernel: schema.Kernel) -> str:
     return f"{how} (L1 moves {plain(again)} bytes for each one of DRAM)"
 
 
-def _rebuilt(view: View, kernel: schema.Kernel) -> str:
-    """To build a kernel for the GPU that it runs on, where its name asks for tensor cores, which counted nothing."""
+def _rebuilt(view: View, kernel: schema.Kernel, of_fp32_j: float) -> Try | None:
+    """To build a kernel for the GPU that it runs on: for tensor cores that its name asks for, or newer than it uses.
+
+    How busy the units are that it no longer needs ends nothing; those that move its operands do, and tensor cores.
+    """
     tensor = view.summed(kernel, [word for word in ("tensor", *TENSOR_PARTS["tensor"]) if word in view.words])
-    if tensor.value != 0 or tensor.lower or not _ON_TENSOR_CORES.search(kernel.name):
-        return ""
-    whose = when(_OF_VOLTA.search(kernel.name), "Volta's") or "them"
-    asked = f"its name asks for {whose}, which did nothing"
-    return f"choose a kernel for tensor cores of this GPU instead of {view.label(kernel)} ({asked})"
+    older, name, waits_j = (kernel.signs or {}).get("older_tensor", 0.0), view.label(kernel), timed_j(kernel)
+    left = {unit: share for unit, share in busy(kernel).items() if unit in ("l2", "dram")}
+    if older >= TENTH:
+        told = f"for tcgen05, this GPU's tensor cores, instead of {name} (it keeps the older {percent(older)} busy)"
+        left, of_fp32_j = {"tensor": older / _FASTER, **left}, 0.0
+    elif tensor.value == 0 and not tensor.lower and _ON_TENSOR_CORES.search(kernel.name):
+        whose = when(_OF_VOLTA.search(kernel.name), "Volta's") or "them"
+        told = f"for tensor cores of this GPU instead of {name} (its name asks for {whose}, which did nothing)"
+    else:
+        return None
+    change = Try(f"choose a kernel {told}", TENTH * waits_j, each="less time")
+    if not left:
+        return change
+    unit = max(left, key=left.__getitem__)
+    return replace(change, most=(1 - left[unit]) * waits_j + of_fp32_j, why=f"with {_UNITS[unit]} always busy")
 
 
 def _few_blocks(view: View, kernel: schema.Kernel) -> str:
