@@ -523,13 +523,13 @@ class ModelledTime(Struct):
 
 
 class Gaps(Struct):
-    """How long no kernel of a trace ran between its first and its last, the constant energy of that time, and how long
-    copies took. None of it is in the totals; None: not told. longest_s: of the longest gap; copied_s: of the gaps, what
-    copies took; alone_s: how long copies ran while no kernel did, in gaps or not; first_s: of the gaps, what came
-    before first launches of kernels that came again; during: what the CPU did in the longest gaps; short_gaps, short_s:
-    those no longer than the CPU's next launch takes, and their time; before_s: what passed before the first kernel
-    of all `runs`; copies: of which kinds they are. calls: of CUDA, where a summary tells these: time_s is then what
-    they took beside kernels, if no two ran at a time; surely_s: what passed in any case.
+    """How long no kernel of a trace ran from the GPU's first work to its last kernel, the constant energy of that time,
+    and how long copies took. None of it is in the totals; None: not told. longest_s: of the longest gap; copied_s: of
+    the gaps, what copies took; alone_s: how long copies ran while no kernel did, in gaps or not; first_s: of the gaps,
+    what came before first launches of kernels that came again; during: what the CPU did in the longest gaps;
+    short_gaps, short_s: those no longer than the CPU's next launch takes, and their time; before_s: what passed before
+    the first work of all `runs`; copies: of which kinds they are. calls: of CUDA, where a summary tells these: time_s
+    is then what they took beside kernels, if no two ran at a time; surely_s: what passed in any case.
     """
 
     time_s: float | None

@@ -208,7 +208,7 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
             energy_j=energy_j,
             mean_w=ratio(energy_j, known_s),
             idle_w=fused.idle_w[series.component],
-            unknown_s=fused.end_s - fused.begin_s - known_s,
+            unknown_s=_unknown_s(fused.end_s - fused.begin_s, known_s),
             offset_s=fused.offsets_s[series.component],
             moved_j_per_ms=fuse.moved_j_per_ms(series, fused.exclusive),
             part_of=fused.wholes.get(series.component),
@@ -256,9 +256,11 @@ def fused(
     end_s = max(float(each.edges[-1]) for each in moved)
     seen = [mark for mark in chosen if mark.begin_s < end_s and mark.end_s > begin_s]
     if chosen and not seen:
+        days = abs(chosen[0].begin_s - end_s) / 86_400
+        apart = when(days >= 2, f"{days:,.0f} days") or f"{days * 86_400:.4g} s"
         raise LogError(
-            "The power and the marks are of different times: power ends "
-            f"{abs(chosen[0].begin_s - end_s):.4g} s away from the first mark; say --offset S to move the power."
+            f"The power and the marks are of different times: power ends {apart} away from the first mark; "
+            "say --offset S to move the power."
         )
     if len(seen) < len(chosen):
         warnings.append(f"{len(chosen) - len(seen)} marks lie where no power was logged, and are left out.")
@@ -396,6 +398,11 @@ def _causes(function: str | None, found: Causes, place: int) -> Iterator[Cause]:
         joules, low, high = (float(table[place, column]) for table in (found.joules, found.low, found.high))
         marks = names(found.marks[word])
         yield Cause(function=function, word=word, energy_j=joules, low_j=low, high_j=high, marks=marks)
+
+
+def _unknown_s(duration_s: float, known_s: float) -> float:
+    """For how long power is not known; 0 where the sums of samples round."""
+    return max(duration_s - known_s, 0.0) * (known_s < (1 - 1e-9) * duration_s)
 
 
 def _busy_s(activity: Activity) -> float | None:

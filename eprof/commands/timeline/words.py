@@ -29,6 +29,7 @@ from eprof.show.words.cells import Cell, Name, Quantity, Share
 from eprof.show.words.numbers import and_more, percent, quantity, signed_percent, whole
 
 TITLE = "Timeline"
+_OVER = 1.05  # of a whole, that its parts may have together, as meters differ
 OUTSIDE = "in no function"
 _CAUSES = {
     CONSTANT: "constant power",
@@ -60,7 +61,10 @@ def headline(document: Timeline) -> Headline:
         return Headline(f"{total}: {listed(largest)}.", " ".join(filter(None, lead)))
     if largest:
         lead.insert(0, f"In parts: {listed(largest)}.")
-    mean = quantity(document.total_j / document.duration_s, "W")
+    mean_w = document.total_j / document.duration_s
+    if all(each.unknown_s < document.duration_s / 2 for each in added(document)):
+        mean_w = sum(each.mean_w or 0.0 for each in added(document))  # each while it was known
+    mean = quantity(mean_w, "W")
     return Headline(f"{total}: {mean} on average{_base(document)}.", " ".join(filter(None, lead)))
 
 
@@ -159,7 +163,8 @@ def by_prices(document: Timeline) -> Iterator[Point]:
         for split in document.splits
         if split.metered_j
     ]
-    alone = phrase("the prices alone are {} off", few(off, 4)) or "the meter saw nothing"
+    with_idle = when(over, "with it ")
+    alone = phrase(f"{with_idle}the prices are {{}} off", few(off, 4)) or "the meter saw nothing"
     costs = document.splits[0].costs
     work = when(not all(split.counted for split in document.splits), " Work is taken for active x clock x units.")
     yield Point("Prices", f"{costs}, held to the meter{over}; {alone}.{work}")
@@ -179,6 +184,9 @@ def _largest(document: Timeline) -> list[str]:
         several = added(document)
         if len(several) == 1:
             several = [each for each in document.components if each.part_of is not None]
+        several = sorted(several, key=lambda each: each.energy_j)
+        while sum(each.energy_j for each in several) > _OVER * document.total_j:
+            several.pop()  # a second meter of the whole
         joules = {each.name: each.energy_j for each in several if len(several) > 1}
     known = [(share, name) for name, energy_j in joules.items() if (share := ratio(energy_j, document.total_j))]
     largest = sorted(known, reverse=True)[:2]  # functions or components in the headline
@@ -246,7 +254,12 @@ def blocks(document: Timeline, verbose: bool) -> Iterator[Block]:
 
 
 def trust(document: Timeline) -> Iterator[Point]:
-    """What slow samples and clocks that are apart do to the joules of functions in a timeline."""
+    """For how long power is not known; what slow samples and clocks that are apart do to the joules of functions."""
+    lost = [each for each in added(document) if each.unknown_s]
+    if lost:
+        longest = quantity(max(each.unknown_s for each in lost), "s")
+        names = few([each.name for each in lost], 2)
+        yield Point("Lost", f"The power of {names} is not known for {when(len(lost) > 1, 'up to ')}{longest}.")
     if not document.functions:
         yield Point("Marks", "--marks FILE tells the joules of what ran when: begin_s,end_s,name in CSV, or a trace.")
         return

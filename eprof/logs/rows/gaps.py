@@ -1,4 +1,4 @@
-"""How long no kernel ran: the gaps between the launches of a trace, on each GPU, from its first launch to its last.
+"""How long no kernel ran: the gaps between the launches of a trace, on each GPU, from its first work to its last.
 
 With them the copies of the trace, for these often fill gaps: how many bytes which way, and which of them came again.
 Where a summary tells no launches, its calls of CUDA tell how long none ran at least.
@@ -98,7 +98,7 @@ class _Device(Struct):
 
     @property
     def start_ns(self) -> int:
-        """How long nothing ran in the first iteration, and before later first launches of what came again."""
+        """How long nothing ran from the first copy to the end of the first iteration, and before later firsts."""
         again = sorted(kernel for kernel in self.seen.values() if kernel.launches > 1)
         launches = list(accumulate(kernel.launches for kernel in again))
         most = _LOOP * sum(launches[-1:])
@@ -107,7 +107,7 @@ class _Device(Struct):
         comes_again = sum(kernel.launches for kernel in loop if kernel.last > end) >= _LOOP * most
         end = max(end * comes_again, int(_START * self.launches))  # else one phase follows another
         began = max((kernel.still_ns for kernel in again if kernel.first <= end), default=self.still[0])
-        return began - self.still[0] + sum(kernel.wait_ns for kernel in again if kernel.first > end)
+        return began + sum(kernel.wait_ns for kernel in again if kernel.first > end)
 
 
 class Gaps(Struct):
@@ -241,19 +241,21 @@ class Gaps(Struct):
         if not self.is_known or not devices:
             return None
         lengths = (self.stretches[:, 1] - self.stretches[:, 0]).tolist()
-        gaps_ns = sum(device.kernels.open_ns for device in devices)
+        between_ns = sum(device.kernels.open_ns for device in devices)
+        copied_ns = between_ns - sum(device.still[1] - device.still[0] for device in devices)
+        between_ns += sum(device.still[0] for device in devices)  # from the first copy to the first kernel
         during: dict[str, list[int]] = {}
         for path, covered_ns in self.paths.values():
             during.setdefault(BETWEEN.join(path), []).append(covered_ns)
         first_ns: dict[int, int] = {}
         for (run, _), device in self.devices.items():
             if device.latest is not None:
-                first_ns[run] = min(first_ns.get(run, device.kernels.first), device.kernels.first)
+                first_ns[run] = min(first_ns.get(run, device.anything.first), device.anything.first)
         told = [During(doing, len(own), sum(own) * 1e-9) for doing, own in during.items()]
         return Idle(
-            gaps_ns * 1e-9,
+            between_ns * 1e-9,
             max(lengths, default=0) * 1e-9,
-            (gaps_ns - sum(device.still[1] - device.still[0] for device in devices)) * 1e-9,
+            copied_ns * 1e-9,
             sum(device.copies.ns for device in self.devices.values()) * 1e-9,
             sum(device.anything.ns - device.kernels.ns for device in self.devices.values()) * 1e-9,
             sum(device.start_ns for device in devices) * 1e-9,

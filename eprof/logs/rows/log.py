@@ -307,14 +307,14 @@ class HostCalls(Struct, frozen=True):
 
 
 class Idle(Struct, frozen=True):
-    """How long no kernel of a trace ran between its first and its last, in all and at a stretch, in s.
+    """How long no kernel of a trace ran from the GPU's first work to its last kernel, in all and at a stretch, in s.
 
     copied_s: how much of it copies took. copies_s: how long copies and memsets ran at all, those beside each other
     once; alone_s: how long of it no kernel ran. first_s: how much of time_s nothing ran before first launches of
-    kernels that came again: what a start takes. during: what the CPU did in the longest gaps, as far as told.
-    short_gaps: how many gaps are no longer than the CPU's next launch takes; short_s: their time. before_s: from the
-    start of the program to its first kernel, in all `runs`; 0: not told. calls: of CUDA, where a summary tells these
-    instead (see `gaps.outside`); surely_s: how much of time_s passed, however they ran.
+    kernels that came again, and of the first: what a start takes. during: what the CPU did in the longest gaps, as far
+    as told. short_gaps: how many gaps are no longer than the CPU's next launch takes; short_s: their time. before_s:
+    from the start of the program to its first work of a GPU, in all `runs`; 0: not told. calls: of CUDA, where a
+    summary tells these instead (see `gaps.outside`); surely_s: how much of time_s passed, however they ran.
     """
 
     time_s: float

@@ -8,10 +8,12 @@ from msgspec.structs import replace
 
 from eprof.base.boards import host_link
 from eprof.base.text import bracketed, capital, counted, cut, pattern, phrase, when
+from eprof.base.vocabulary import CONSTANT
 from eprof.logs.rows.gaps import FAULTS
 from eprof.logs.rows.log import BETWEEN, Copies, During
 from eprof.profile import schema
 from eprof.show.report.view import WORTH_IT, View
+from eprof.show.words.intervals import known, wide
 from eprof.show.words.numbers import NARROW, plain, quantity, span
 
 NOTHING_TOLD = schema.Gaps(None, None, 0.0)
@@ -53,8 +55,9 @@ def gaps_sentence(view: View) -> str:
     gaps = view.document.gaps or NOTHING_TOLD
     parts = []
     least_s = WORTH_IT * (view.time.value or math.inf)
-    # With a meter's total gaps are no row, but a word.
-    has_gaps = bool(gaps.time_s) and max(view.still_s, gaps.time_s or 0.0) >= least_s
+    # What copies fill is theirs to tell; together with them little gaps may be worth a word.
+    rest_s = (gaps.time_s or 0.0) - gaps.copied_s
+    has_gaps = rest_s >= max(least_s, (1 - _NEARLY_ALL) * gaps.lasting_s) or gaps.lasting_s < least_s <= view.still_s
     if has_gaps:
         parts.append(f"no {view.nouns.kernel} ran for {_how_long(view, gaps)}")
     if gaps.copies_s >= least_s:
@@ -68,18 +71,19 @@ def gaps_sentence(view: View) -> str:
 
 
 def _before(view: View, gaps: schema.Gaps) -> str:
-    """What passed before the first kernel of each run."""
+    """What passed before the first work of the GPU in each run."""
     passed = f"{quantity(gaps.before_s, 's')} passed"
     if gaps.runs == 1:
-        return f"before the first {view.nouns.kernel} {passed}, once"
+        return f"before the GPU's first work {passed}, once"
     each = quantity(gaps.before_s / gaps.runs, "s")
-    return f"before the first {view.nouns.kernels} of {gaps.runs:,} runs {passed} ({each} a run)"
+    return f"before the GPU's first work of {gaps.runs:,} runs {passed} ({each} a run)"
 
 
 def _how_long(view: View, gaps: schema.Gaps) -> str:
     """How long no kernel ran, and the joules of that time: by a trace, or at least and at most by calls of CUDA."""
     still_s, most_j = view.still_s or gaps.time_s or 0.0, view.idle_j or gaps.energy_j or 0.0
-    joules = when(most_j, f": {span(most_j * (gaps.surely_s or still_s) / still_s, most_j, 'J')} of constant power")
+    least_j = most_j * ((gaps.surely_s or still_s) / still_s)
+    joules = when(most_j, _of_constant_power(view, least_j, most_j))
     if gaps.surely_s is None:
         return f"{quantity(still_s, 's')}{bracketed(', '.join(_of_gaps(gaps, still_s)))}{joules}"
     most = f"{quantity(still_s, 's')} if no calls of CUDA overlap"
@@ -89,6 +93,16 @@ def _how_long(view: View, gaps: schema.Gaps) -> str:
     )
     least = f"at least {quantity(gaps.surely_s, 's')} (one {longest.name}{beside}), "
     return f"{when(gaps.surely_s, least)}{most}{joules}"
+
+
+def _of_constant_power(view: View, least_j: float, most_j: float) -> str:
+    """Joules while no kernel runs, as certain as the constant power of kernels: ": 54.5 J (47.4 to 68.6 J) of ..."."""
+    constant, ends = view.energy(CONSTANT).value, known(view.interval(CONSTANT)) or (1.0, 1.0)
+    if constant and view.interval(CONSTANT):
+        ends = ends[0] / constant, ends[1] / constant
+    joules = bracketed(wide((most_j * ends[0], most_j * ends[1]), "J"))
+    told = f"{quantity(most_j, 'J')}{joules}" if least_j == most_j else span(least_j * ends[0], most_j * ends[1], "J")
+    return f": {told} of constant power"
 
 
 def _of_gaps(gaps: schema.Gaps, idle_s: float) -> Iterator[str]:
@@ -114,8 +128,8 @@ def _of_copies(view: View, gaps: schema.Gaps, has_gaps: bool) -> str:
     told = when(within_s >= _MOSTLY * gaps.copies_s, f"{some}within the GPU: DRAM is read and written")
     faults = when(faults_s, f" and GPU page faults ({quantity(faults_s, 's')})")
     took = f"copies{faults} took {quantity(gaps.copies_s, 's')}{bracketed(told)}"
-    copies_j = gaps.lasting_s * (view.constant_w or 0.0)
-    joules = phrase(": {} of constant power", when(copies_j and view.has_energy, quantity(copies_j, "J")))
+    copies_j = view.idle_j or gaps.lasting_s * (view.constant_w or 0.0)
+    joules = when(copies_j and view.has_energy, _of_constant_power(view, copies_j, copies_j))
     if gaps.alone_s is None:
         is_most = gaps.copies_s > view.time.or_zero
         return took + when(is_most, joules and f"{joules} where no {view.nouns.kernel} ran meanwhile")
@@ -131,9 +145,10 @@ def _of_copies(view: View, gaps: schema.Gaps, has_gaps: bool) -> str:
 def after_the_start(view: View, little: float) -> str:
     """Where most time between kernels is what a start takes: that a later trace shows what comes again."""
     gaps = view.document.gaps or NOTHING_TOLD
-    if not gaps.first_s or gaps.calls or gaps.first_s < max((gaps.time_s or 0.0) / 2, little * view.time.or_zero):
+    if gaps.calls or gaps.first_s <= max((gaps.time_s or 0.0) / 2, little * (view.time.or_zero + view.still_s)):
         return ""
-    return f"trace after the warm-up: {quantity(gaps.first_s, 's')} before first launches is paid once"
+    once = f"{quantity(gaps.first_s, 's')} before first launches is paid once"
+    return f"trace after the warm-up, or do more in each run: {once}"
 
 
 # -------------------------------------------------------------------------------------- what less of them saves

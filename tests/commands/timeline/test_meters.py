@@ -391,5 +391,34 @@ def test_a_log_without_marks_tells_its_base_power_and_when_it_worked(capsys):
     with pytest.raises(SystemExit):
         main(["timeline", str(log)])
     said = " ".join(capsys.readouterr().out.split())
-    assert "base power, 28.9 W, takes 58 % of it and 137 J are above. One burst, from 2.81 s to 5.42 s: 212 J" in said
+    assert "base power, 22.5 W, takes 45 % of it and 178 J are above. One burst, from 2.81 s to 5.42 s: 212 J" in said
     assert "not seen" not in said
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        # Eight GPUs of 72.6 to 74.3 W, some of whose last rows the log lacks.
+        (
+            ["nvidia-smi/gpu_glasses.csv"],
+            ["587 W on average", "Lost The power of gpu 3, gpu 4 and 3 more is not known"],
+        ),
+        (["nvidia-smi/migsec-power_data.csv"], ["migsec-power_data.csv · power over 12.0 s 960 J in 12.0 s: 80.0 W"]),
+        (["powerjoular/afonso-exp.csv"], ["base power, 16.4 W, takes 94 %"]),  # its floor is 16.1 to 16.5 W
+        (
+            [
+                "ipmi/milan0-ipmi-inband.txt",
+                "meter-csv/milan0-yokogawa-acpower.csv",
+                "turbostat/milan0.turbostat.txt.gz",
+            ],
+            ["At least 20.8 kJ in 122 s: 173 W on average. In parts: 64 % in PkgWatt"],  # IPMI saw the whole again
+        ),
+    ],
+)
+def test_what_meters_saw_is_told_by_what_each_saw_while_it_did(names, says, capsys):
+    if not METERS.is_dir():
+        pytest.skip("the shared data is not here")
+    with pytest.raises(SystemExit):
+        main(["timeline", *(str(METERS / name) for name in names)])
+    said = " ".join(capsys.readouterr().out.split())
+    assert [text for text in says if text not in said] == []
