@@ -6,10 +6,17 @@ from shlex import quote
 
 from eprof.base.errors import LogError, UnknownLogError
 from eprof.base.known import mapped, only
+from eprof.base.text import pattern
 from eprof.lab.measurements.mapping import choose, suggestion
 from eprof.lab.measurements.reading import table
 from eprof.lab.measurements.values import MeasurementError
 from eprof.lab.power.logs import what_it_is
+
+_POWER = pattern(r"(?i)power(?!.*limit)|watt|energy|joule")
+_OF_RUNS = (
+    "a table of runs with their power (`{}`) and without counts: beside a profiler's log of one of them give its "
+    "joules, --energy J (mean watts times seconds; a largest value is no mean)"
+)
 
 
 def named(paths: Sequence[str], err: UnknownLogError) -> LogError:
@@ -33,5 +40,6 @@ def _measured(path: str) -> str | None:
     except MeasurementError:
         if suggestion(frame):
             raise
-        return None
+        power = next(filter(_POWER.search, frame.columns), None)
+        return mapped(_OF_RUNS.format, power)
     return f"a table of measured runs; `eprof fit {quote(path)}` makes prices of them"

@@ -34,11 +34,9 @@ _FOREIGN = {
 }
 
 _LOOK = 4096  # of the first bytes
-# Headers of tables (rocprof, rocprofv3, Omniperf), counters that somebody put into a table like ncu's, and databases.
+# Counters of AMD's profilers that somebody put into a table like ncu's, and databases.
 _OF_AMD = pattern(
-    rb'(?:^|\n)"?(?:Index"?,"?KernelName"?,"?gpu-id|Correlation_Id"?,"?Dispatch_Id|Kind"?,"?Agent_Id|GPU_ID"?,"?Dispatch_ID'
-    rb'|Dispatch_ID"?,"?(?:GPU_ID|Kernel_Name)|Name"?,"?Calls"?,"?TotalDurationNs|workload_name"?,"?command|device,HBMBw)\b'
-    rb"|Metric Name[^\n]*\n(?:[^\n]*,)?\"?(?:SQC?|TC[ACP]|TA|TD|SPI|GRBM|CP[CF])_[A-Z][A-Z0-9_]+(?:\[\d+\])?\"?,"
+    rb"Metric Name[^\n]*\n(?:[^\n]*,)?\"?(?:SQC?|TC[ACP]|TA|TD|SPI|GRBM|CP[CF])_[A-Z][A-Z0-9_]+(?:\[\d+\])?\"?,"
     rb"|^SQLite format 3\0[\0-\xff]*CREATE TABLE [\"`]?(?:rocpd_|(?:HIP|KERN)\b)"
 )
 
@@ -78,9 +76,8 @@ def _read(
     head = _unpacked_head(source)
     if _OF_AMD.search(head, 0, _LOOK):
         raise LogError(
-            f"{source.path}: this is of a profiler of AMD GPUs (rocprof, rocprofv3, Omniperf or rocprof-compute), and "
-            "eprof reads none of these yet; `eprof run --profiler none PROGRAM` measures joules where the driver tells "
-            "the power of the board; of a PyTorch program, eprof reads a trace of torch.profiler"
+            f"{source.path}: this is of a profiler of AMD GPUs, in a form that eprof does not read; give its CSV "
+            "(results.csv, or of `rocprofv3 --output-format csv`)"
         )
     pieces = blocks(source, tuning)
     size = os.fstat(source.handle.fileno()).st_size

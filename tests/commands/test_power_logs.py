@@ -22,6 +22,14 @@ JOBS = "JOB-STEP USER NODES ENERGY(J)\n2884239-0 me 1 7281\n"
             "JobID|NNodes|ElapsedRaw\n",
             "this is a list of jobs, by sacct, without their energy; ask sacct for it: sacct -P",
         ),
+        (
+            "kernel,ms,max_power_w\nf,4.39,53.8\ng,9.59,64.2\n",
+            "this is a table of runs with their power (`max_power_w`)",
+        ),
+        (
+            "kernel,latency_ms,power_w\nf,4.39,53.8\n",
+            "this is a table of runs with their power (`power_w`) and without",
+        ),
         ("hello\n", "no log of a profiler that eprof reads"),
     ],
 )

@@ -35,7 +35,7 @@ SUMMARY = profiled(7, "==7== Metric result:", METRICS, metric("inst_integer", 10
 WIDE = '"Device","Context","Stream","Kernel","inst_integer","dram_read_throughput","l2_utilization"'
 
 OF_AMD = "this is of a profiler of AMD GPUs"
-READ = "callgrind, kineto, likwid, ncu, nsys, nvprof, oclgrind, perf"
+READ = "callgrind, kineto, likwid, ncu, nsys, nvprof, oclgrind, perf, rocprof"
 
 
 def refused(tmp_path, text, **how):
@@ -357,9 +357,6 @@ def test_a_log_that_stops_early(tmp_path):
         (b"==PROF== Connected to process 5 (/x)\n", "ncu watched 1 process but wrote no table"),
         (b'"ID","Process ID","Process Name"\n"0","1","x"\n', "the table of ncu (line 1) has no kernels"),
         (b"Time (%),Total Time (ns),Num Calls,Name\n1,2,3,f\n", "the log has tables of nsys but none of kernels"),
-        (b"Index,KernelName,gpu-id,queue-id,grd,DurationNs\n0,k,2,0,64,7\n", OF_AMD),
-        (b'"Correlation_Id","Dispatch_Id","Agent_Id","Counter_Name"\n1,1,1,"MemUnitBusy"\n', OF_AMD),
-        (b"Dispatch_ID,Kernel_Name,GPU_ID,SQ_WAVES\n0,k,0,64\n", OF_AMD),
         (b"ID,Kernel Name,Metric Name,Metric Unit,Metric Value\n0,k,SQ_INSTS_VALU,inst,7\n", OF_AMD),
         (b"SQLite format 3\0\x10\0CREATE TABLE rocpd_string(id)", OF_AMD),
         (b"hello\nworld\n", f"no log of a profiler that eprof reads ({READ}) was found in 2 lines (one says: hello)"),

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 
 from eprof.commands.tune import build  # noqa: E402
-from eprof.commands.tune.build import Timed, TimeModel, errors  # noqa: E402
+from eprof.commands.tune.build import TimeModel, errors, paired  # noqa: E402
 from eprof.commands.tune.document import document  # noqa: E402
 from eprof.commands.tune.schema import PowerModel  # noqa: E402
 from eprof.lab.fitting import Form  # noqa: E402
@@ -63,9 +63,9 @@ def tuned(measured: Measurements) -> dict:
     asked = build.modelled(measured, checked)
     watts, about, _ = build.predicted(measured, None)
     exact = build.from_measurements(measured, watts, about)
-    guessed, _, _ = build.predicted(measured, None, asked=asked)
-    modelled = build.from_measurements(measured, guessed, about, asked=asked)
-    pairs = Timed(measured.rows.assign(dram_byte=measured.counts()["dram_byte"]), measured.reference).pairs()
+    guessed, _, _ = build.predicted(measured, None, tested=asked)
+    modelled = build.from_measurements(measured, guessed, about, modelled_rows=asked)
+    pairs = paired(measured.rows.assign(dram_byte=measured.counts()["dram_byte"]), measured.reference)
     default = errors(TimeModel(checked.model.byte_per_cycle), pairs)
     return {
         "kernels": int(measured.rows["benchmark"].nunique()),

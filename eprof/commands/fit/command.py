@@ -107,7 +107,7 @@ def fit(options: argparse.Namespace) -> int:
     from eprof.commands.fit.document import document
     from eprof.costs.file import read
     from eprof.lab.fitting import fit as solve
-    from eprof.lab.fitting.quality import Unknowns, examine
+    from eprof.lab.fitting.quality import examine, too_few_rows
     from eprof.lab.fitting.solve import prior_may_have_seen
     from eprof.lab.fitting.table_text import check_events, text
 
@@ -115,7 +115,7 @@ def fit(options: argparse.Namespace) -> int:
     form = _form(options, measurements)
     if options.prior == "pooled" and (note := prior_may_have_seen(form, _device_to_fit(options))):
         measurements = replace(measurements, notes=(note, *measurements.notes))
-    too_few = Unknowns.of(measurements, form).too_many(len(measurements))
+    too_few = too_few_rows(measurements, form)
     if too_few is not None:
         rest = when(not measurements.own, ", or leave terms out with --without")
         doubts = "".join(f" {note}" for note in measurements.notes if "round them" in note)

@@ -44,7 +44,7 @@ def add(commands: Commands) -> Parser:
     )
     parser.add_inputs(
         "logs of nvprof (CSV, text, .nvvp), ncu (CSV, text, .ncu-rep), nsys (CSV, text, JSON, .sqlite), "
-        "the PyTorch profiler (.pt.trace.json), perf, LIKWID or callgrind, packed with gzip or zstd or not; run "
+        "the PyTorch profiler (.pt.trace.json), rocprof (CSV), perf, LIKWID or callgrind, packed or not; run "
         "directories of `eprof run`, or 'patterns'; several are joined"
     )
     parser.add_pricing("the one made for this GPU; see `eprof costs`")

@@ -67,7 +67,7 @@ def modelled(case: Case, asked: Asked) -> Scale:
         waiting=case.waiting,
         keep=keep,
         shape=_shape(case),
-        f_star_mhz=closed_form.best_clock_mhz(cluster, program, case.size),
+        f_star_mhz=closed_form.best_clock_mhz(cluster, program),
         warnings=[*cluster.warnings, *beyond],
     )
 

@@ -43,17 +43,6 @@ class _Known(Struct, frozen=True):
         return self.point.time_s * self.point.processors - self.point.network_s
 
 
-class _Fitted(Struct, frozen=True):
-    work: float
-    network: float
-    alpha: float
-
-    def program(self, program: Program) -> Program:
-        """The fitted program: its counts multiplied."""
-        factors = {word: self.network if word in _NETWORK else self.work for word in WORDS}
-        return replace(program, alpha=self.alpha, factors=factors)
-
-
 def fit(cluster: Cluster, program: Program, runs: Sequence[Run], predict: Sequence[int]) -> Fit:
     """The fit of a program to its runs below the node counts to `predict`, and its errors. Raises UsageError."""
     known = []
@@ -71,25 +60,26 @@ def fit(cluster: Cluster, program: Program, runs: Sequence[Run], predict: Sequen
             f"A fit needs runs of {program.name} with size, time and energy on {_LEAST_NODE_COUNTS} node counts or "
             f"more, below those to predict; there are {len(counts)}."
         )
-    fitted = _solved(small)
+    fitted = _solved(program, small)
     # The errors at each node count of a fit that was made on the others.
     left_out: list[Prediction] = []
     if len(counts) > _LEAST_NODE_COUNTS:
         for count in counts[1:]:
             others = [each for each in small if each.run.processors != count]
-            left_out += _predicted(cluster, _solved(others).program(program), small, others, [count])
+            left_out += _predicted(cluster, _solved(program, others), small, others, [count])
+    work, network = fitted.factors["on_chip"], fitted.factors["messages"]
     by_count: dict[int, list[float]] = {}
     for each in known:
-        modelled_s = fitted.work * each.work_s + fitted.network * each.point.network_s
+        modelled_s = work * each.work_s + network * each.point.network_s
         by_count.setdefault(each.run.processors, []).append(each.run.processors * each.run.time_s / modelled_s)
     return Fit(
         fitted_on=counts,
-        factors={"work": fitted.work, "network": fitted.network},
+        factors={"work": work, "network": network},
         alpha=fitted.alpha,
         alpha_by_processors={str(count): float(np.mean(alphas)) for count, alphas in sorted(by_count.items())},
         left_out_time=max((abs(error.time_error or 0.0) for error in left_out), default=None),
         left_out_energy=max((abs(error.energy_error or 0.0) for error in left_out), default=None),
-        predictions=list(_predicted(cluster, fitted.program(program), known, small, predict)),
+        predictions=list(_predicted(cluster, fitted, known, small, predict)),
     )
 
 
@@ -113,8 +103,8 @@ def warnings(cluster: Cluster, fitted: Fit) -> list[str]:
     return []
 
 
-def _solved(known: Sequence[_Known]) -> _Fitted:
-    """The fit: least squares of relative errors, no factor below 0; unknowns w, alpha w and alpha m."""
+def _solved(program: Program, known: Sequence[_Known]) -> Program:
+    """The fitted program, by least squares of relative errors with no factor below 0; unknowns w, alpha w, alpha m."""
     equations = []
     for each in known:
         total_s = each.run.processors * each.run.time_s
@@ -136,7 +126,8 @@ def _solved(known: Sequence[_Known]) -> _Fitted:
     if not work or not alpha_work:
         raise UsageError("The runs do not show how much work the program does; give runs on one processor too.")
     alpha = alpha_work / work
-    return _Fitted(float(work), float(alpha_network / alpha), float(alpha))
+    factors = {word: float(alpha_network / alpha if word in _NETWORK else work) for word in WORDS}
+    return replace(program, alpha=float(alpha), factors=factors)
 
 
 def _residual(matrix: Floats, solution: Floats, target: Floats) -> float:

@@ -31,26 +31,11 @@ _MAY_BE_NEGATIVE = ("on_chip_extra", "off_chip_extra", "io_bytes_extra")
 _NAMES = ("n", "p")
 
 
-class Work(Struct, frozen=True):
-    """What a program of size n counts on p processors ([S] 4.4, the application's vector).
-
-    alpha: measured time over the sum of its parts (4.19): what overlaps. memory_bytes: of all processors, if known.
-    """
-
-    alpha: float
-    on_chip: float
-    off_chip: float
-    on_chip_extra: float = 0.0
-    off_chip_extra: float = 0.0
-    messages: float = 0.0
-    network_bytes: float = 0.0
-    io_bytes: float = 0.0
-    io_bytes_extra: float = 0.0
-    memory_bytes: float | None = None
-
-
 class Program(Struct, frozen=True):
-    """A program's counts as formulas of n and p. factors: what a fit multiplies counts with."""
+    """A program's counts as formulas of n and p. factors: what a fit multiplies counts with.
+
+    alpha: measured time over the sum of its parts (4.19): what overlaps. memory: bytes of all processors, if known.
+    """
 
     name: str
     about: str
@@ -61,16 +46,23 @@ class Program(Struct, frozen=True):
     memory: Formula | None = None
     factors: Mapping[str, float] = {}
 
-    def work(self, size: float, processors: int) -> Work:
-        """What a program counts at a size on so many processors. Raises UsageError: they are no numbers there."""
-        counts = {word: self._value(formula, word, size, processors) for word, formula in self.formulas.items()}
+    def work(self, size: float, processors: int) -> dict[str, float]:
+        """What a program of size n counts on p processors, by `WORDS` ([S] 4.4, the application's vector).
+
+        Raises UsageError: they are no numbers there.
+        """
+        counts = dict.fromkeys(WORDS, 0.0)
+        counts |= {word: self._value(formula, word, size, processors) for word, formula in self.formulas.items()}
         for word in ("on_chip", "off_chip", "io_bytes"):
-            if counts.get(word, 0.0) + counts.get(f"{word}_extra", 0.0) < 0:
+            if counts[word] + counts[f"{word}_extra"] < 0:
                 raise UsageError(
                     f"{self.name}: `{word}` and `{word}_extra` are less than nothing at n = {size:g}, p = {processors}."
                 )
-        memory = mapped(self._value, self.memory, "memory_bytes", size, processors)
-        return Work(self.alpha, **counts, memory_bytes=memory)
+        return counts
+
+    def memory_bytes(self, size: float, processors: int) -> float:
+        """The bytes that a program takes of all processors' memory; 0 where that is not known. Raises UsageError."""
+        return mapped(self._value, self.memory, "memory_bytes", size, processors) or 0.0
 
     def _value(self, formula: Formula, word: str, size: float, processors: int) -> float:
         try:
@@ -141,14 +133,13 @@ def points(
     """The modelled points: a size on numbers of processors at a clock. Raises UsageError: there are no counts there."""
     made = []
     for number in processors:
-        work = program.work(size, number)
-        joules, seconds = _priced(cluster, work, clock, waiting)
+        joules, seconds = _priced(cluster, program, size, number, clock, waiting)
         point = Point(
             processors=number,
             size=size,
             core_mhz=clock.core_mhz,
-            time_s=work.alpha * math.fsum(seconds.values()) / number,
-            base_s=work.alpha * seconds[BASE],
+            time_s=program.alpha * math.fsum(seconds.values()) / number,
+            base_s=program.alpha * seconds[BASE],
             base_j=joules[BASE],
             energy_j=math.fsum(joules.values()),
             overhead_j={cause: joules[cause] for cause in CAUSES},
@@ -158,28 +149,31 @@ def points(
     return made
 
 
-def _priced(cluster: Cluster, work: Work, clock: Clock, waiting: str) -> tuple[dict[str, float], dict[str, float]]:
+def _priced(
+    cluster: Cluster, program: Program, size: float, processors: int, clock: Clock, waiting: str
+) -> tuple[dict[str, float], dict[str, float]]:
     """Joules in the model by cause, E1 first, then what E0 is made of; and seconds of all processors, without alpha.
 
     Files take t_IO a byte, and dP_IO above idle meanwhile (4.4 to 4.10). A message of B/M bytes takes what the
     cluster's table says, T_net = M t_s + B t_w in all (4.16). Processors that poll spin for as long as messages take,
     which is alpha times that.
     """
+    work = program.work(size, processors)
     on_chip_s, off_chip_s = cluster.on_chip_s(clock), cluster.off_chip_s
     storage = cluster.storage
     if storage is None:
-        if work.io_bytes or work.io_bytes_extra:
+        if work["io_bytes"] or work["io_bytes_extra"]:
             raise UsageError(f"{cluster.name} has no [storage], which a program with `io_bytes` needs: byte_s, busy_w.")
         storage = Storage(0.0, 0.0)
     start_s = whole_s = 0.0
-    if work.messages:
-        start_s = work.messages * cluster.messages.start_s()
-        whole_s = work.messages * cluster.messages.of_size(work.network_bytes / work.messages)
+    if messages := work["messages"]:
+        start_s = messages * cluster.messages.start_s()
+        whole_s = messages * cluster.messages.of_size(work["network_bytes"] / messages)
     counts = {
-        BASE: (work.on_chip, work.off_chip, work.io_bytes, 0.0),
-        "compute": (work.on_chip_extra, 0.0, 0.0, 0.0),
-        "memory": (0.0, work.off_chip_extra, 0.0, 0.0),
-        "io": (0.0, 0.0, work.io_bytes_extra, 0.0),
+        BASE: (work["on_chip"], work["off_chip"], work["io_bytes"], 0.0),
+        "compute": (work["on_chip_extra"], 0.0, 0.0, 0.0),
+        "memory": (0.0, work["off_chip_extra"], 0.0, 0.0),
+        "io": (0.0, 0.0, work["io_bytes_extra"], 0.0),
         "messages": (0.0, 0.0, 0.0, start_s),
         "bytes": (0.0, 0.0, 0.0, whole_s - start_s),
     }
@@ -189,12 +183,12 @@ def _priced(cluster: Cluster, work: Work, clock: Clock, waiting: str) -> tuple[d
         watts = (clock.on_chip_w, clock.off_chip_w, storage.busy_w)
         above_idle_j = sum(time_s * above_w for time_s, above_w in zip(times_s, watts, strict=True))
         seconds[cause] = sum(times_s) + network_s
-        joules[cause] = work.alpha * seconds[cause] * clock.idle_w + above_idle_j
-    joules["waiting"] = (waiting == POLL) * work.alpha * whole_s * clock.on_chip_w
+        joules[cause] = program.alpha * seconds[cause] * clock.idle_w + above_idle_j
+    joules["waiting"] = (waiting == POLL) * program.alpha * whole_s * clock.on_chip_w
     return joules, seconds
 
 
-def best_clock_mhz(cluster: Cluster, program: Program, size: float) -> float | None:
+def best_clock_mhz(cluster: Cluster, program: Program) -> float | None:
     """f*, at which E1 is least: above it EE rises where E0 does not depend on the clock, below it EE falls.
 
     E1(f) = a/f + b f^(gamma-1) + c with a = alpha W_c CPI P_idle, b = W_c CPI dP_c(f0)/f0^gamma, so that
@@ -203,8 +197,7 @@ def best_clock_mhz(cluster: Cluster, program: Program, size: float) -> float | N
     gamma, clock = cluster.gamma, cluster.default
     if gamma is None or gamma <= 1 or not clock.on_chip_w:
         return None
-    alpha = program.work(size, 1).alpha
-    share = alpha * clock.idle_w / ((gamma - 1) * clock.on_chip_w)
+    share = program.alpha * clock.idle_w / ((gamma - 1) * clock.on_chip_w)
     return float(clock.core_mhz * share ** (1 / gamma))
 
 
@@ -220,7 +213,7 @@ class Case(NamedTuple):
 
     def efficiency(self, size: float, processors: int, clock: Clock) -> float:
         """EE of the program at a size; NaN where nothing takes energy."""
-        joules, _ = _priced(self.cluster, self.program.work(size, processors), clock, self.waiting)
+        joules, _ = _priced(self.cluster, self.program, size, processors, clock, self.waiting)
         return either(ratio(joules[BASE], math.fsum(joules.values())), math.nan)
 
 
@@ -281,7 +274,7 @@ def _largest(case: Case, processors: int) -> float:
     most_bytes = _MEMORY_SHARE * case.cluster.memory_bytes * processors
 
     def is_too_large(at_size: float) -> bool:
-        return (case.program.work(at_size, processors).memory_bytes or 0.0) > most_bytes
+        return case.program.memory_bytes(at_size, processors) > most_bytes
 
     if not is_too_large(_LARGEST_SIZE):
         return _LARGEST_SIZE

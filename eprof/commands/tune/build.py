@@ -45,21 +45,17 @@ _EXPONENTS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0)
 _SHARES = (0.4, 0.5, 0.6, 0.67, 0.72, 0.77, 0.83, 0.87, 0.91, 0.95, 1.0)
 
 
-class Timed(Struct, frozen=True, eq=False):
-    """Rows with measured times: benchmark, core_mhz, memory_mhz, time_s, dram_byte (of that row); n rows."""
+def paired(rows: pd.DataFrame, reference: tuple[float, float]) -> pd.DataFrame:
+    """Each row beside its benchmark's row at the reference (else the nearest setting); those are left out.
 
-    rows: pd.DataFrame
-    reference: tuple[float, float]
-
-    def pairs(self) -> pd.DataFrame:
-        """Each row beside its benchmark's row at the reference (else the nearest setting); those are left out."""
-        rows = self.rows
-        off = (rows["core_mhz"] / self.reference[0] - 1).abs() + (rows["memory_mhz"] / self.reference[1] - 1).abs()
-        nearest_first = rows.assign(off=off).sort_values("off", kind="stable")
-        first = nearest_first.drop_duplicates("benchmark").set_index("benchmark")
-        both = rows.join(first[_KNOWN].add_suffix("_0"), on="benchmark")
-        same = (both["core_mhz"] == both["core_mhz_0"]) & (both["memory_mhz"] == both["memory_mhz_0"])
-        return both[~same].reset_index(drop=True)
+    rows: with measured times: benchmark, core_mhz, memory_mhz, time_s, dram_byte (of that row).
+    """
+    off = (rows["core_mhz"] / reference[0] - 1).abs() + (rows["memory_mhz"] / reference[1] - 1).abs()
+    nearest_first = rows.assign(off=off).sort_values("off", kind="stable")
+    first = nearest_first.drop_duplicates("benchmark").set_index("benchmark")
+    both = rows.join(first[_KNOWN].add_suffix("_0"), on="benchmark")
+    same = (both["core_mhz"] == both["core_mhz_0"]) & (both["memory_mhz"] == both["memory_mhz_0"])
+    return both[~same].reset_index(drop=True)
 
 
 def errors(model: TimeModel, pairs: pd.DataFrame) -> Floats:
@@ -68,7 +64,7 @@ def errors(model: TimeModel, pairs: pd.DataFrame) -> Floats:
 
 
 def predict(model: TimeModel, pairs: pd.DataFrame) -> Floats:
-    """Times in s of all rows of `Timed.pairs` by the time fit, from their reference rows, (n,)."""
+    """Times in s of all rows of `paired` by the time fit, from their reference rows, (n,)."""
     numbers = {name: pairs[name].to_numpy(dtype=float) for name in (*_CLOCKS, *(f"{name}_0" for name in _KNOWN))}
     return model.at(
         numbers["time_s_0"],
@@ -99,12 +95,15 @@ class TimeCheck(Struct, frozen=True, eq=False):
         return float(np.nanmax(np.abs(self.signed_percent)))
 
 
-def check(timed: Timed, byte_per_cycle: float | None) -> TimeCheck | None:
-    """Fit the time model, and test it on each benchmark with a model fitted to the others. None: no two settings.
+def time_check(measurements: Measurements, byte_per_cycle: float | None = None) -> TimeCheck | None:
+    """The time model on these measurements, tested on each benchmark by one that was fitted to the others.
 
-    byte_per_cycle: of the table; None: the most that the training rows reached.
+    byte_per_cycle: of the table; None: the most that the training rows reached. Without a result: no DRAM bytes were
+    counted, or each benchmark was timed at one setting only.
     """
-    pairs = timed.pairs()
+    rows = measurements.rows[["benchmark", *_CLOCKS, "time_s"]]
+    rows = rows.assign(dram_byte=measurements.counts().get("dram_byte", np.nan))
+    pairs = paired(rows, measurements.reference)
     pairs = pairs[np.isfinite(pairs["time_s"]) & np.isfinite(pairs["dram_byte_0"])].reset_index(drop=True)
     if pairs.empty:
         return None
@@ -125,10 +124,10 @@ def check(timed: Timed, byte_per_cycle: float | None) -> TimeCheck | None:
     predicted = np.full(len(pairs), np.nan)
     for name in dict.fromkeys(pairs["benchmark"]):
         mine = (pairs["benchmark"] == name).to_numpy()
-        model = best(timed.rows[timed.rows["benchmark"] != name], ~mine)
+        model = best(rows[rows["benchmark"] != name], ~mine)
         predicted[mine] = predict(model, pairs[mine])
     signed = 100 * (predicted / pairs["time_s"].to_numpy(dtype=float) - 1)
-    fitted = best(timed.rows, np.ones(len(pairs), dtype=bool))
+    fitted = best(rows, np.ones(len(pairs), dtype=bool))
     return TimeCheck(fitted, pairs.assign(predicted_s=predicted), np.asarray(signed))
 
 
@@ -346,16 +345,6 @@ def refuse_untunable(measurements: Measurements) -> None:
         )
     if len(measurements.settings) < 2:
         raise EprofError("All rows are at one setting, so there is nothing to choose from.")
-
-
-def time_check(measurements: Measurements) -> TimeCheck | None:
-    """The time model on these measurements, tested on each benchmark by one that was fitted to the others.
-
-    None: no DRAM bytes were counted, or each benchmark was timed at one setting only.
-    """
-    counts = measurements.counts()
-    rows = measurements.rows[["benchmark", "core_mhz", "memory_mhz", "time_s"]]
-    return check(Timed(rows.assign(dram_byte=counts.get("dram_byte", np.nan)), measurements.reference), None)
 
 
 def modelled(measurements: Measurements, checked: TimeCheck | None) -> Measurements:

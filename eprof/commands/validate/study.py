@@ -23,8 +23,8 @@ from eprof.energy.simulated import DEFAULT_EFFICIENCY
 from eprof.lab.fitting import predictions, protocols
 from eprof.lab.fitting.predictions import CONSTANT_POWER, Model, Report
 from eprof.lab.fitting.protocols import Scores, SettingKey, errors_percent, score, setting_of
-from eprof.lab.fitting.quality import Unknowns
 from eprof.lab.fitting.quality import sentence as no_better
+from eprof.lab.fitting.quality import too_few_rows
 from eprof.lab.fitting.search import Form
 from eprof.lab.fitting.solve import fit, form_without_prior
 from eprof.lab.measurements import Measurements
@@ -167,7 +167,7 @@ def validate(
     form = plan.form or Form()
     notes += measurements.notes
     trained = train or measurements
-    if (train is not None or plan.protocols) and (few := Unknowns.of(trained, form).too_many(len(trained))):
+    if (train is not None or plan.protocols) and (few := too_few_rows(trained, form)):
         notes.append(f"{few}: a fit follows such rows whatever they are, and its error on them says nothing.")
 
     priced = mapped(predictions.price, table, measurements, setting)

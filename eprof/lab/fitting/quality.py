@@ -171,34 +171,21 @@ def _middle_90_percent(values: pd.Series) -> tuple[float, float]:
     return float(low), float(high)
 
 
-class Unknowns(Struct, frozen=True):
-    """How many numbers a fit must find: energies, parts of constant power, voltages."""
-
-    energies: int
-    constants: int
-    volts: int
-
-    @classmethod
-    def of(cls, measurements: Measurements, form: Form) -> "Unknowns":
-        """The unknowns of `form` for these rows; what never varies is no unknown."""
-        varying = len(measurements.terms) if measurements.own else int((measurements.rates.nunique() > 1).sum())
-        levels = [measurements.rows[name].nunique() - 1 for name in ("core_mhz", "memory_mhz")]
-        constants = 1 + (1 + form.clock_tree) * sum(number > 0 for number in levels)
-        return cls(varying, constants, (form.voltages == "estimated") * sum(levels))
-
-    @property
-    def all(self) -> int:
-        """All unknowns of the fit together."""
-        return self.energies + self.constants + self.volts
-
-    def too_many(self, rows: int) -> str | None:
-        """A sentence if a fit has fewer rows than unknowns."""
-        if rows >= self.all:
-            return None
-        return (
-            f"{counted(rows, 'row')} cannot tell {self.all} unknowns ({self.energies} energies, "
-            f"{self.constants} of constant power, {self.volts} voltages)"
-        )
+def too_few_rows(measurements: Measurements, form: Form) -> str | None:
+    """A sentence if rows are fewer than the unknowns of `form`: energies that vary, parts of constant power, volts."""
+    rows, energies = len(measurements), len(measurements.terms)
+    if not measurements.own:
+        energies = int((measurements.rates.nunique() > 1).sum())
+    levels = [measurements.rows[name].nunique() - 1 for name in ("core_mhz", "memory_mhz")]
+    constants = 1 + (1 + form.clock_tree) * sum(number > 0 for number in levels)
+    volts = (form.voltages == "estimated") * sum(levels)
+    unknowns = energies + constants + volts
+    if rows >= unknowns:
+        return None
+    return (
+        f"{counted(rows, 'row')} cannot tell {unknowns} unknowns ({energies} energies, {constants} of constant power, "
+        f"{volts} voltages)"
+    )
 
 
 def error(predicted: Floats, measured: Floats) -> float:

@@ -47,7 +47,7 @@ _LIKE = {
     "memory_mhz": pattern(r"(?i)mem\w*[\W_]*(freq|clo?c?k|mhz)"),
     "time_s": pattern(rf"(?i)^(?!.*({_NO_TIME})).*(time|latency|duration|elapsed|_[mun]?s$)"),
     "energy_j": pattern("(?i)(energy|joule)(?!.*_(bit|flop|op)$)"),
-    "power_w": pattern(r"(?i)power(?!.*limit)|watt"),
+    "power_w": pattern(r"(?i)^(?!.*(limit|max|peak)).*(power|watt)"),  # a mean
 }
 KINDS = (COUNTED, USED, ENERGIES_ONLY)
 _NAMES = ("benchmark", "benchmark_id", "kernel", "device")
@@ -223,7 +223,10 @@ def _nearest(header: Collection[str]) -> tuple[str, int]:
 
 
 def suggestion(frame: pd.DataFrame) -> str:
-    """A sentence with a mapping in one line, as names of columns suggest it; "" where none is of power or energy."""
+    """A sentence with a mapping in one line, as names of columns suggest it.
+
+    "" where none is of power or energy, or none of clocks: what ran at one setting is nothing to tune or fit.
+    """
     said = {}
     for key, sign in _LIKE.items():
         column = next(filter(sign.search, frame.columns), "?")
@@ -234,7 +237,9 @@ def suggestion(frame: pd.DataFrame) -> str:
     if "?" in (said.get("power_w"), said.get("energy_j")):
         said.pop("energy_j" if said.get("energy_j") == "?" else "power_w")
     lacks_time = all(said.get(time, "?") == "?" for time in TIMES)
-    if "?" in (said.get("power_w"), said.get("energy_j")) or (lacks_time and "energy_j" not in said):
+    lacks_clocks = "?" == said.get("core_mhz") == said.get("memory_mhz")
+    lacks_energy = "?" in (said.get("power_w"), said.get("energy_j")) or (lacks_time and "energy_j" not in said)
+    if lacks_energy or lacks_clocks:
         return ""
     columns = ", ".join(f"{key}={column}" for key, column in said.items())
     return (

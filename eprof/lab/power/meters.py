@@ -44,6 +44,7 @@ _HEADER = pattern(
 )
 _POWER = pattern(r".*(power|watt).*", re.I)
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
+_BEFORE_NAMES = pattern(r"\A\s*(#+\s*((columns|fields|header)\s*[:=])?)?", re.I)
 _CELL = pattern(rf"({_NUMBER})\s*([^\W\d]+)?")
 _COMMA = pattern(r"([-+]?\d+),(\d+)(\s*[^\W\d]+)?")
 _THREE = pattern(r"[-+]?[1-9]\d{0,2},\d{3}(\s*[^\W\d]+)?")  # decimals or thousands
@@ -406,15 +407,18 @@ def reading(form: Table, power: _Power, number: int, text: str, device: str, sep
 def _headers(form: Table, lines: Sequence[str]) -> Iterator[_Header]:
     """Lines that may be the header of a meter's table, with the cells that its separator makes of them."""
     for place, line in enumerate(lines[:_LOOK]):
-        text = line.strip().lstrip("#").strip()
+        text = _BEFORE_NAMES.sub("", line).strip()
         separator = max(",;\t|", key=text.count)
         if form.separator.startswith(_BLANKS) and (separator not in text or form.separator == _BLANKS):
             separator = ""
         yield _Header(place, separator, _cells(text, separator))
-    # Rows of nvidia-smi without a header (noheader): a date, and one cell in W.
+    # Rows of nvidia-smi without a header (noheader): a date, and one cell in W, or one that changes: a limit does not.
     for place, line in enumerate(lines[:_LOOK]):
         cells = _cells(line, ",")
         watts = [at for at, cell in enumerate(cells) if _amount(cell, WATT, 1.0)[1]]
+        if len(watts) > 1:
+            behind = [_cells(other, ",") for other in lines[place : place + _LOOK]]
+            watts = [at for at in watts if len({other[at] for other in behind if len(other) == len(cells)}) > 1]
         if len(watts) == 1 and moment(cells[0]).absolute:
             names = {0: "timestamp", watts[0]: "power.draw [W]"}
             header = [names.get(at, when("GPU-" in cell, "uuid")) for at, cell in enumerate(cells)]

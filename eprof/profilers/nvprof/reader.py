@@ -352,7 +352,9 @@ class Walk:
             example = phrase(" (one says: {})", seen.example_skipped)
             instead = "give a log as one of them writes it, or let `eprof run PROGRAM` make one"
             if _OF_POWER.match(example):
-                instead = "watts measured elsewhere go beside a profiler's log, as --energy J (watts times seconds)"
+                instead = (
+                    "watts measured elsewhere go beside a profiler's log, as --energy J (mean watts times seconds)"
+                )
             raise UnknownLogError(
                 f"{source.path}: no log of a profiler that eprof reads ({', '.join(signs())}) was found in "
                 f"{counted(seen.lines, 'line')}{example}; {instead}{damaged}"
@@ -511,8 +513,10 @@ class Walk:
             self.seen.messages.hear(self.seen.lines, line)
         self.seen.skipped_lines += 1
         self._last_skipped = True
-        # A ruler ("=====") is an example only where all are such.
-        if not any(map(str.isalnum, self.seen.example_skipped or "")):
+        # A ruler ("=====") or a comment is an example only where all are such.
+        example = self.seen.example_skipped or ""
+        is_better = example.startswith("#") and not line.startswith("#")
+        if is_better or not any(map(str.isalnum, example)):
             self.seen.example_skipped = self._whole[:_EXAMPLE]
         like_a_row = _LIKE_A_ROW.match(line) is not None
         if isinstance(self._section, Section) and self._section.header.kind != IGNORED:

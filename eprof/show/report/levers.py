@@ -65,6 +65,8 @@ _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on mu
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it.
 _OF_A_DIVISION = (5, 8)
 _NOTHING = "give the machine more to do at a time, or let it sleep: hardly anything worked"
+_COUNT_ON_AMD = "rocprof-compute profile -n NAME -- PROGRAM"
+_TIME_ON_AMD = "rocprofv3 --kernel-trace --output-format csv -- PROGRAM"
 _COUNT_STALLS = "perf stat -e cycles,instructions,stalled-cycles-backend,stalled-cycles-frontend"
 _NEARLY_ALL = 0.9  # of short launches: a start that may take so much of them ends nothing
 _NARROWED = 0.5  # of the bytes are left where types are half as wide
@@ -155,6 +157,8 @@ def _how_to_price(view: View) -> str:
             return _how_to_tell_work(view.document)
         return "make this processor's prices: eprof calibrate --cpu (another's, --costs, may be several times off)"
     device = view.document.device
+    if device.name is None and view.is_of_amd:
+        return f'count with `{_COUNT_ON_AMD}`, which names the GPU too, or name it, as in --costs "MI250X"'
     if device.name is None or capability_of_label(device.name) is not None:
         # As an example a GPU of the logs' compute capability, else one that their profiler can profile.
         ranges = [signs_of(log.format.partition("-")[0]).capabilities for log in view.document.inputs]
@@ -203,7 +207,9 @@ def _how_to_count(view: View, has_advice: bool) -> str:
         return f"count{rest} with `eprof run PROGRAM`"
     device = view.document.device
     if view.is_of_amd:
-        return "give a meter's joules (--energy): eprof reads no counters of AMD's profilers yet"
+        if view.time.value is None:
+            return f"give times along with it: `{_TIME_ON_AMD}`"
+        return f"count{rest} with `{_COUNT_ON_AMD}`"
     capabilities = capabilities_of(device.name)
     if device.capability:
         capabilities = (device.capability,)

@@ -202,7 +202,8 @@ class View:
     @property
     def is_of_amd(self) -> bool:
         """Whether the profile is of a GPU of AMD."""
-        return _OF_AMD.search(self.document.device.name or "") is not None
+        is_counted = any(log.format.startswith("rocprof") for log in self.document.inputs)
+        return is_counted or _OF_AMD.search(self.document.device.name or "") is not None
 
     @property
     def is_modelled(self) -> bool:

@@ -162,6 +162,8 @@ READ = {
     "GPUs by gpu, index": (smi("{1}", "0", header="timestamp, gpu, index, power.draw [W]"), None, {"gpu 0": 500, "gpu 1": 1000}, ""),
     "no header": ("".join(f"2024/01/01 00:00:0{s}.00{k}, GPU-{k}, 3 %, {w}.00 W\n" for s in range(5) for k, w in ((0, 50), (1, 100))), None, {"gpu GPU-0": 250, "gpu GPU-1": 500}, ""),
     "no header, no names": ("2024/01/01 00:00:00.000, 5.00 W\n2024/01/01 00:00:01.000, 5.00 W\n", None, {"gpu": 10}, ""),
+    "no header, a limit beside it": ("".join(f"2024/01/01 00:00:0{s}.000, 9 MHz, {w}.00 W, 300.00 W\n" for s, w in enumerate((50, 60, 60))), None, {"gpu": 170}, ""),
+    "a header in a comment": ("# Sampled at 1 Hz\n# Columns: timestamp, power_limit, power_draw\n" + "".join(f"2024/01/01 00:00:0{s}.000, 300.00 W, 50.00 W\n" for s in range(3)), None, {"gpu": 150}, ""),
     "tegrastats of a Xavier": ("RAM 1/2MB (lfb 1x4MB) SWAP 0/4096MB (cached 0MB) IRAM 0/252kB(lfb 252kB) CPU [0%@1] GPU 0/0 CPU 311/311 SYS5V 1863/1863\n" * 2, 1.0, {"GPU": 0, "CPU": 0.622, "SYS5V": 3.726}, ""),
     "tegrastats with stamps before": ("".join(f"[2023-05-01 12:00:0{s}.500] {TEGRA.format(10000, 0)}" for s in range(3)), None, {"VDD_IN": 30, "VDD_SOC": 0}, ""),
     "perf as JSON": ("".join(PERF_JSON.format(t, s, "<not counted>" if (t, s) == (2, 1) else "10.5") for t in range(1, 5) for s in (0, 1)), None, ({"energy-pkg": 63}, 1), ""),

@@ -13,7 +13,7 @@ from eprof import costs
 from eprof.base.errors import CostError, EprofError, UsageError
 from eprof.base.marks import Mark
 from eprof.commands.tune import build, document, words
-from eprof.commands.tune.build import InForce, Timed, TimeModel, check
+from eprof.commands.tune.build import InForce, TimeModel, paired, time_check
 from eprof.commands.tune.grid import Grid, Point, choose, front, lost, together
 from eprof.commands.tune.schema import PowerModel
 from eprof.energy.time_model import of_table
@@ -150,13 +150,9 @@ def test_without_a_peak_half_of_a_kernel_is_memory(p, halved_s):
     assert model.at(1.0, np.nan, (1000, 1000), (500, 1000)) == pytest.approx(halved_s)
 
 
-def timed(measured):
-    return Timed(measured.rows.assign(dram_byte=measured.counts()["dram_byte"]), measured.reference)
-
-
 def test_the_time_model_finds_the_exponent_that_times_were_made_with():
     measured = made(benchmarks=8)  # p = 3 and 50 bytes a memory cycle
-    found = check(timed(measured), 50.0)
+    found = time_check(measured, 50.0)
     assert (found.model.exponent, found.model.share) == (3.0, 1.0)
     assert found.mean_percent < 1e-6
     assert len(found.pairs) == len(measured) - 8
@@ -164,11 +160,11 @@ def test_the_time_model_finds_the_exponent_that_times_were_made_with():
 
 def test_a_kernel_is_timed_by_a_model_that_has_not_seen_it():
     measured = made(benchmarks=6)
-    first = check(timed(measured), 50.0)
+    first = time_check(measured, 50.0)
     rows = measured.rows.copy()
     odd = (rows["benchmark"] == "kernel0") & ~((rows["core_mhz"] == 1000) & (rows["memory_mhz"] == 1000))
     rows.loc[odd, "time_s"] *= 7
-    second = check(timed(replace(measured, rows=rows)), 50.0)
+    second = time_check(replace(measured, rows=rows), 50.0)
     mine = (first.pairs["benchmark"] == "kernel0").to_numpy()
     assert np.array_equal(first.pairs["predicted_s"][mine], second.pairs["predicted_s"][mine])
 
@@ -276,7 +272,7 @@ def test_measurements_priced_with_the_model_that_made_them_pick_the_measured_bes
 def test_modelled_times_are_not_the_measured_ones_but_near(known):
     measured = made(benchmarks=6)
     watts, about, _ = build.predicted(measured, known)
-    checked = build.time_check(measured)
+    checked = time_check(measured)
     asked = build.modelled(measured, checked)
     assert asked.counts().to_numpy() == pytest.approx(measured.counts().to_numpy())
     tuning = build.from_measurements(measured, watts, about, modelled_rows=asked, checked=checked)
@@ -314,7 +310,7 @@ def test_bad_measurements_are_refused_in_a_sentence(known):
         build.predicted(made(benchmarks=1), None)
     with pytest.raises(EprofError, match="counts of DRAM bytes"):
         bare = measured.only([name for name in PRICES if name != "dram_byte"])
-        build.modelled(bare, build.time_check(bare))
+        build.modelled(bare, time_check(bare))
 
 
 # ---- profiles
@@ -429,7 +425,7 @@ def test_the_time_oracle_and_the_model_on_the_gtx_980(real_power):
     from eprof.lab.measurements import read
 
     measured = read([real_power("nvdvfs_counts_gtx980_low.csv")])
-    tuning = build.from_measurements(measured, measured.power_w, REFIT, checked=build.time_check(measured))
+    tuning = build.from_measurements(measured, measured.power_w, REFIT, checked=time_check(measured))
     found = document.document(tuning, parse("energy"))
     oracle = found.energy_lost_percent.oracle
     assert (oracle.cases, oracle.wrong) == (30, 25)
@@ -516,7 +512,7 @@ def test_pairs_begin_at_the_reference_wherever_it_stands_else_at_the_nearest_set
          enumerate(settings_) if (name, core, memory) != ("b", 1000.0, 900.0)],
         columns=["benchmark", "core_mhz", "memory_mhz", "time_s", "dram_byte"],
     )  # fmt: skip
-    pairs = Timed(rows, (1000.0, 900.0)).pairs()
+    pairs = paired(rows, (1000.0, 900.0))
     begins = pairs.groupby("benchmark")[["core_mhz_0", "memory_mhz_0", "time_s_0"]].first()
     assert list(begins.loc["a"]) == [1000.0, 900.0, 2.0]
     # 50 % of the core clock are nearer than two thirds of the memory's; of two as near, the first.

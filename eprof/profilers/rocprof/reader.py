@@ -1,0 +1,203 @@
+"""Reader of tables of AMD's profilers in CSV: rocprof, rocprofv3, Omniperf, rocprof-compute.
+
+A row is a launch with its counters, a launch with one of them, or a kernel with the sum of its times. Counters that
+several runs of a launch counted stand side by side; its time is that of the first. A graphics die is a device.
+"""
+
+import csv
+import math
+from collections.abc import Container, Iterable, Iterator, Mapping
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+from msgspec import Struct, field
+
+from eprof.base.arrays import Columns
+from eprof.base.errors import LogError
+from eprof.base.gpus import UNNAMED
+from eprof.base.text import pattern
+from eprof.logs.rows.cells import unused_note
+from eprof.logs.rows.events import LATEST_NS
+from eprof.logs.rows.gaps import Gaps
+from eprof.logs.rows.log import COUNT, OTHER, PERCENT, UNKNOWN, Log, Names, Table, TableRows
+from eprof.logs.rows.stream import Source
+from eprof.profilers.rocprof.signs import COUNTED, HEADER, TIMED
+
+_KERNEL, _GPU = ("KernelName", "Kernel_Name", "Name"), ("gpu-id", "GPU_ID", "Agent_Id")
+_LAUNCH, _PROCESS = ("Index", "Dispatch_Id", "Dispatch_ID"), ("pid", "PID", "Process_Id")
+_BEGIN, _END = ("BeginNs", "Start_Timestamp"), ("EndNs", "End_Timestamp")
+_MACHINE_CODE = pattern(r"(?:\.kd)?(?: \[clone \.kd\])?$")
+_CALL = pattern(r"h(?:ip|sa)_?[A-Za-z_]+")  # of the host, in tables that look like those of kernels
+# Of hardware, without its channels, and what rocprof makes of these: totals, means of a wave, shares of the time.
+_HARDWARE = r"(?:SQC?|TC[ACP]|TA|TD|GRBM|SPI|CP[CF]|GL[12]C|GCEA)_\w+"
+_SHARE = pattern(r"[A-Za-z0-9]+(?:Busy|Stalled|Hit|Conflict|Utilization|Percent)")
+_CHANNEL, _CHANNELS = pattern(r"\[\d+\]$"), "[]"
+_COUNTER = pattern(
+    rf"{_HARDWARE}(?:\[\d+\])?|(?:FETCH|WRITE)_SIZE|(?:Fetch|Write)Size|Wavefronts|\w+Insts|{_SHARE.pattern}"
+)
+_MI300 = "TCC_BUBBLE_sum"
+# Omniperf calls MI210 and a die of MI250 so, which have as many units.
+_MODELS = {"MI200": "MI210"}
+_MOST_CALLS, _DIGITS = 10**12, 9  # more are damage
+
+
+class _Launch(Struct):
+    """A launch of a kernel, or all of it where a table has sums. NaN seconds: not told.
+
+    begins: when the launch began in the run that counted each counter.
+    """
+
+    kernel: str
+    gpu: str
+    number: int = 1
+    time_s: float = math.nan
+    start_ns: int = UNKNOWN
+    ends_s: tuple[float, float] = (math.nan, math.nan)
+    counters: dict[str, float] = field(default_factory=dict)
+    begins: dict[str, str] = field(default_factory=dict)
+
+    def add(self, name: str, value: float, begin: str) -> None:
+        """Take a counter, whose channels add up; one that another run of the launch counted again is as it was."""
+        if self.begins.setdefault(name, begin) == begin:
+            self.counters[name] = self.counters.get(name, 0.0) + value
+
+    def sum_channels(self) -> None:
+        """Take the sums of counters that are told by channel alone; in runs of their own others may have both."""
+        for name in [name for name in self.counters if name.endswith(_CHANNELS)]:
+            self.counters.setdefault(f"{name.removesuffix(_CHANNELS)}_sum", self.counters.pop(name))
+
+
+def read(
+    source: Source, pieces: Iterator[bytes], keep: Container[str] | None, parts: str | None = None, *_: object
+) -> Log:
+    """Read a table of AMD's profilers. `keep`: the counters that get a column. Raises LogError if it has no kernels."""
+    text = b"".join(pieces)
+    start = HEADER.search(text)
+    rows = csv.DictReader(StringIO(text[start.start() if start else 0 :].decode("utf-8-sig", "replace").lstrip()))
+    launches: dict[tuple[str, ...], _Launch] = {}
+    try:
+        is_cut = _take(rows, launches)
+    except csv.Error as err:
+        raise LogError(
+            f"{source.path}: line {rows.line_num} is damaged ({err}); give the table as it was written"
+        ) from err
+    for launch in launches.values():
+        launch.sum_channels()
+    seen = dict.fromkeys(name for launch in launches.values() for name in launch.counters)
+    _check(source, launches.values())
+    if not any(launch.counters.get(_MI300) for launch in launches.values()):
+        seen.pop(_MI300, None)  # later GPUs have no such reads, and count others
+    names = [name for name in seen if keep is None or name in keep]
+    notes = [*source.notes, *filter(None, [unused_note(seen, keep or seen)])]
+    if names and not any(launch.counters.get(name) for launch in launches.values() for name in names):
+        names = []
+        notes.append("all counters are 0, as where rocprofv3 cannot count at changing clocks, so they are not known")
+    table, gaps = _table(list(launches.values()), names, _device(source.path), is_cut)
+    return source.log([table], notes, lines=rows.line_num, idle=gaps.idle, copies=gaps.copies)
+
+
+def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch]) -> bool:
+    """Add the launches in rows of a table, by the run, process and number of each; whether a row has no end."""
+    is_cut, run = False, 0
+    for number, row in enumerate(rows):
+        kernel = _first(row, _KERNEL)
+        run += kernel in _KERNEL  # the header again: tables of several runs below each other
+        if None in row.values() or None in row:
+            is_cut = True
+        elif kernel and kernel not in _KERNEL:
+            key = (str(run), _first(row, _PROCESS), _first(row, _LAUNCH) or f"row {number}")
+            launch = launches.setdefault(key, _launch(kernel, row))
+            for name, value in _counters(row):
+                launch.add(name, value, _first(row, _BEGIN))
+    return is_cut
+
+
+def _check(source: Source, launches: Iterable[_Launch]) -> None:
+    kernels = {launch.kernel for launch in launches}
+    if not kernels:
+        raise LogError(f"{source.path}: no kernel ran, or none that was asked for; profile again without a filter")
+    if all(map(_CALL.fullmatch, kernels)):
+        raise LogError(
+            f"{source.path}: these are calls of the host, and no kernels; give results.csv or its .stats.csv"
+        )
+
+
+def _first(row: Mapping[str, str], names: Iterable[str]) -> str:
+    return next((row[name].strip() for name in names if row.get(name)), "")
+
+
+def _number(text: str | None) -> float:
+    try:
+        return float(text or "nan")
+    except ValueError:
+        return math.nan
+
+
+def _launch(kernel: str, row: Mapping[str, str]) -> _Launch:
+    """The launch, or the kernel, of a table's row. Spreadsheets round times to a few digits, and leave no time then."""
+    gpu = "".join(filter(str.isdecimal, _first(row, _GPU)))[:_DIGITS]
+    launch = _Launch(_MACHINE_CODE.sub("", kernel), gpu or "0")
+    if "TotalDurationNs" in row:
+        calls, total_s = _number(row.get("Calls")), _number(row["TotalDurationNs"]) * 1e-9
+        launch.number = int(calls) if 1 <= calls < _MOST_CALLS else 1
+        launch.time_s = total_s if 0 < total_s < math.inf else math.nan
+        launch.ends_s = (_number(row.get("MinNs")) * 1e-9, _number(row.get("MaxNs")) * 1e-9)
+        return launch
+    begin, end = _first(row, _BEGIN), _first(row, _END)
+    begin_ns, lasts_ns = _number(begin), _number(end) - _number(begin)
+    if not end:
+        launch.time_s = _number(row.get("DurationNs")) * 1e-9
+    elif 0 <= begin_ns < LATEST_NS and 0 < lasts_ns < LATEST_NS and "E" not in (begin + end).upper():
+        launch.start_ns, launch.time_s = int(begin_ns), lasts_ns * 1e-9
+    return launch
+
+
+def _counters(row: Mapping[str, str]) -> Iterator[tuple[str, float]]:
+    """The counters of a row with their values; all channels of one under the same name."""
+    pairs: Iterable[tuple[str, str]] = row.items()
+    if "Counter_Name" in row:
+        pairs = [(row["Counter_Name"], row.get("Counter_Value", ""))]
+    for name, text in pairs:
+        value = _number(text) if _COUNTER.fullmatch(name) else math.nan
+        if 0 <= value < math.inf:
+            yield _CHANNEL.sub(_CHANNELS, name), value
+
+
+def _unit(counter: str) -> str:
+    if _SHARE.fullmatch(counter):
+        return PERCENT
+    return OTHER if counter.endswith("Insts") else COUNT
+
+
+def _device(path: str) -> str:
+    """The GPU that Omniperf's sysinfo.csv names, which stands beside its table; else that it has no name."""
+    beside = Path(path).with_name("sysinfo.csv")
+    if not Path(path).name.startswith("pmc_perf") or not beside.is_file():
+        return UNNAMED
+    with beside.open(newline="", encoding="utf-8", errors="replace") as handle:
+        model = next(csv.DictReader(handle), {}).get("gpu_model") or ""
+    model = model.partition("_")[0]
+    return f"AMD Instinct {_MODELS.get(model, model)}" if model else UNNAMED
+
+
+def _table(launches: list[_Launch], names: list[str], gpu: str, is_cut: bool) -> tuple[Table, Gaps]:
+    devices = Names.of(f"{gpu} ({launch.gpu})" for launch in launches)
+    kernels = Names.of(launch.kernel for launch in launches)
+    starts = np.array([launch.start_ns for launch in launches], dtype=np.int64)
+    rows = TableRows.of(
+        devices,
+        kernels,
+        [launch.number for launch in launches],
+        [launch.time_s for launch in launches],
+        least_s=np.array([launch.ends_s[0] for launch in launches]),
+        most_s=np.array([launch.ends_s[1] for launch in launches]),
+    )
+    gaps = Gaps()
+    if not names and (starts != UNKNOWN).all():
+        time_ns = (1e9 * rows.time_s).round().astype(np.int64)
+        gaps.add(devices, kernels, starts, time_ns, is_kernel=np.ones(len(starts), dtype=np.bool_))
+    values = np.array([[launch.counters.get(name, math.nan) for name in names] for launch in launches])
+    counters = Columns(tuple(names), values.reshape(len(launches), len(names)))
+    units = {name: _unit(name) for name in names}
+    return Table(COUNTED if names else TIMED, rows, counters, units, lacks_rows=is_cut), gaps

@@ -1,0 +1,28 @@
+"""How tables of AMD's profilers are recognised: rocprof, rocprofv3, Omniperf and rocprof-compute, in CSV."""
+
+from eprof.base.signs import Signs, reads
+from eprof.base.text import pattern
+
+COUNTED, TIMED = "rocprof-counters", "rocprof-times"
+HEADER = pattern(
+    rb'(?:^|\n)\s*"?(?:Index"?,"?KernelName"?,|Correlation_Id"?,"?Dispatch_Id|Kind"?,"?Agent_Id|GPU_ID"?,"?Dispatch_ID'
+    rb'|Dispatch_ID"?,"?(?:GPU_ID|Kernel_Name)|Name"?,"?Calls"?,"?TotalDurationNs"?,)'
+)
+_BESIDE = pattern(rb"workload_name,command,|device,HBMBw\b")
+
+
+def _refusal(path: str, head: bytes) -> str | None:
+    if _BESIDE.match(head):
+        return "this stands beside a table of Omniperf or rocprof-compute, whose counts are in pmc_perf.csv; give that"
+    return None
+
+
+SIGNS = Signs(
+    reader_of=reads("reader", HEADER.search),
+    refusal=_refusal,
+    slowed=frozenset([COUNTED]),
+    slowed_note="time is of launches that rocprof counted one by one, so estimated: prefer a table of times "
+    "(rocprofv3 --kernel-trace --output-format csv) along with it",
+    timed=frozenset([TIMED]),
+    generations="of AMD",
+)
