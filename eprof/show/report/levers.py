@@ -43,7 +43,17 @@ from eprof.show.report.loops import (
 from eprof.show.report.products import cheaper_kernels, cycles_on_tensor_cores, issued_for, least_bytes
 from eprof.show.report.trust import counted_alone, lacks_most, lacks_some
 from eprof.show.report.view import DRAM, FAMILY_OF, FLOPS, View, time_of
-from eprof.show.report.waiting import CLOSED, EXCESS, NEAR, busy, issuing, less_waiting, sooner, timed_j
+from eprof.show.report.waiting import (
+    CLOSED,
+    EXCESS,
+    NEAR,
+    busy,
+    issuing,
+    less_waiting,
+    of_shared_memory,
+    sooner,
+    timed_j,
+)
 from eprof.show.words.badges import Amount
 from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
@@ -692,6 +702,8 @@ def _fewer_uncounted_bytes(view: View) -> Iterator[Try]:
         level = view.in_prose(group)
         told = f"{level} is {percent(busy(most).get(group, 0.0))} busy"
         act = f"move fewer {level} bytes ({told}; {_remedy(view, group)})"
+        if group == "l1":
+            act = of_shared_memory(view, most, told) or act
         most_j = _by_time(view, view.kernels, {group: 0.0})[0]
         yield Try(act, saves, None, time, each="fewer", most=most_j, why="until another unit holds it back")
 

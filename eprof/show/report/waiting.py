@@ -173,16 +173,15 @@ def _rebuilt(view: View, kernel: schema.Kernel, of_fp32_j: float) -> Try | None:
 
 
 def _few_blocks(view: View, kernel: schema.Kernel) -> str:
-    """To launch more blocks, where there is one at most for each multiprocessor; and what lets it hold more."""
+    """To launch more blocks, where there is one at most for each multiprocessor, and it could hold another."""
     signs = kernel.signs or {}
     blocks, sms, occupancy = (signs.get(name, math.inf) for name in ("blocks", "multiprocessors", "occupancy"))
     if not blocks <= sms < math.inf or occupancy >= _EMPTY:
         return ""
-    name, told = view.label(kernel), f"{blocks:,.0f} for {sms:.0f} multiprocessors, occupancy {percent(occupancy)}"
-    limit, fewer = _limit(signs)
-    # Where one block fills a multiprocessor, a second would wait for the first to end.
-    is_full = blocks == sms and limit < 2 * occupancy
-    return f"launch more blocks of {name}{when(is_full, f', with {fewer}')} ({told})"
+    if blocks == sms and _limit(signs)[0] < 2 * occupancy:
+        return ""  # one block fills a multiprocessor: a second would wait for the first to end
+    told = f"{blocks:,.0f} for {sms:.0f} multiprocessors, occupancy {percent(occupancy)}"
+    return f"launch more blocks of {view.label(kernel)} ({told})"
 
 
 def _limit(signs: Mapping[str, float]) -> tuple[float, str]:
@@ -190,15 +189,28 @@ def _limit(signs: Mapping[str, float]) -> tuple[float, str]:
     limit = min(_FEWER, key=lambda name: signs.get(name, 1.0))
     fewer = _FEWER[limit]
     if limit == "registers_limit" and signs.get("spills"):
-        fewer = "less work in each thread: it spills registers, so split it"
+        fewer = "it spills registers, so split it"
     return signs.get(limit, 1.0), fewer
+
+
+def _worst_stall(kernel: schema.Kernel) -> tuple[_Stall, float]:
+    """The reason for which most warps of a kernel wait, and its share of all stalls; 0: not counted."""
+    shares = {stall: (kernel.signs or {}).get(stall.sign, 0.0) for stall in _stalls()}
+    worst = max(shares, key=shares.__getitem__)
+    return worst, shares[worst]
+
+
+def of_shared_memory(view: View, kernel: schema.Kernel, told: str) -> str:
+    """What lets a kernel ask less of shared memory, a part of L1, where most warps wait for it; else empty."""
+    stall, stalled = _worst_stall(kernel)
+    is_held = stall.sign == "shared_stall" and stalled >= _STALLED
+    return when(is_held, stall.act.format(f"{view.label(kernel)} ({told}, {percent(stalled)} of stalls {stall.waits})"))
 
 
 def _waits(view: View, kernel: schema.Kernel, speed: float, best: str, waits_j: float) -> Iterator[Try]:
     """What would let a kernel wait less; nothing where nothing tells what it waits for, or it asks for too much."""
     signs, name = kernel.signs or {}, view.label(kernel)
-    stall = max(_stalls(), key=lambda stall: signs.get(stall.sign, 0.0))
-    occupancy, stalled = signs.get("occupancy", 1.0), signs.get(stall.sign, 0.0)
+    occupancy, (stall, stalled) = signs.get("occupancy", 1.0), _worst_stall(kernel)
     issued, cycles = (view.amount(kernel, word).value for word in ("warp_issue", "sm_active_cycle"))
     # Where nothing tells how busy multiprocessors are, those that issue an instruction in most cycles do not wait.
     is_issuing = "sm" not in busy(kernel) and (issued or 0.0) / (cycles or math.inf) >= _ISSUING
