@@ -377,8 +377,8 @@ def _unpacked(column):
     ]
 
 
-def test_every_column_of_5000_reads_the_same_as_the_document():
-    document, text = support.page_of_5000()
+def test_every_column_of_thousands_reads_the_same_as_the_document():
+    document, text = support.page_of_thousands()
     data = Page(text).data
     for name, price in (("fp32_fma", 58.0e-12), ("dram_read", 377.0e-12)):
         for kernel, value in zip(document["kernels"], _unpacked(data["counts"][name]), strict=True):
@@ -501,8 +501,8 @@ def test_one_kernel_has_no_tools(pages):
     assert "lud_internal" in page.text
 
 
-def test_kernels_of_5000_are_grouped_by_name():
-    _, text = support.page_of_5000()
+def test_kernels_of_thousands_are_grouped_by_name():
+    _, text = support.page_of_thousands()
     assert text.count("<details") == 20
     assert "not drawn" in text
     assert "Template instances of one name" in text
@@ -567,9 +567,9 @@ def test_sizes(pages, case, raw, zipped):
     assert size[0] < raw and size[1] < zipped, size
 
 
-def test_size_of_5000():
-    size = _size(support.page_of_5000()[1])
-    assert size[0] < 1_600_000 and size[1] < 350_000, size
+def test_size_of_thousands():
+    size = _size(support.page_of_thousands()[1])
+    assert size[0] < 570_000 and size[1] < 142_000, size
 
 
 def test_own_script_and_style():
