@@ -81,7 +81,7 @@ BROWSED = (
     "test_diff_browser.py",
     "test_security_pages.py",
     "::test_pages_in_a_browser",
-    "_of_5000",  # not all of these: their page, which takes seconds to make, is made once
+    "_of_thousands",  # not all of these: their page, which takes seconds to make, is made once
 )
 
 

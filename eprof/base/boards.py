@@ -84,6 +84,7 @@ class Link(Struct, frozen=True):
 NOTHING_TOLD = Traits()
 
 
+@lru_cache
 def data_sheet(device_name: str) -> DataSheet | None:
     """The data sheet of the GPU that a log calls `device_name`, or a user for short ("RTX 4090").
 

@@ -35,6 +35,7 @@ def apart() -> float:
     return dict(_sections())[UNNAMED]["apart"].number()
 
 
+@cache
 def fp64_flops_a_cycle(name: str | None) -> float:
     """The FP64 flops that a core of a microarchitecture can do in a cycle; of one that is not known the most of any."""
     known = {section: entry["fp64_flops"].number() for section, entry in _sections() if section != UNNAMED}
@@ -75,5 +76,6 @@ def _models() -> dict[str, str]:
     return name_of
 
 
+@cache
 def _sections() -> list[tuple[str, Node]]:
     return Document.read(resources.folder("counters") / "cpus.toml").root.items()

@@ -509,6 +509,6 @@ def test_a_python_program_runs_as_ever_and_its_start_is_left_out(tmp_path):
     assert {line["place"] for line in work["lines"]} <= {"a.py:4", "a.py:5"}
     executed = sum(kernel["counts"]["retired"]["value"] for kernel in kernels)
     assert work["counts"]["retired"]["value"] > 0.5 * executed, "imports and Python's start are not counted"
-    by_mark = eprof.load(directory, cache=False, parts="mark").counts().table["retired"]
-    parts = eprof.load(directory, cache=False, parts="mark").counts().rows.part
-    assert by_mark[parts == "sum up"].sum() > 0.8 * executed and by_mark.sum() == executed
+    marked = eprof.load(directory, cache=False, parts="mark").counts()
+    by_mark = marked.table["retired"]
+    assert by_mark[marked.rows.part == "sum up"].sum() > 0.8 * executed and by_mark.sum() == executed

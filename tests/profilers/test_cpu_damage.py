@@ -3,6 +3,7 @@
 import random
 from collections import defaultdict
 
+import cuts
 import numpy as np
 import pytest
 from test_callgrind import COMPRESSED, PLAIN
@@ -60,11 +61,6 @@ NO_END = ("perf -A", "perf -I", "perf -j -A", "LIKWID, regions")  # cut between 
 CSV = ("LIKWID", "LIKWID, regions")
 
 
-def places(text):
-    """Where to cut: in every column, but for the second of two blanks or lines."""
-    return [place for place in range(len(text)) if text[max(place - 1, 0) : place + 1] not in ("  ", "--")]
-
-
 @pytest.fixture
 def totals(tmp_path):
     """The totals of a log that are told as exact, and those that are not; none where it is refused."""
@@ -100,7 +96,7 @@ def test_a_log_that_ends_anywhere_is_no_total(totals, kind):
     text = LOGS[kind]
     truth, marked = totals(text)
     assert truth and not marked
-    for place in places(text):
+    for place in cuts.places(text):
         if kind not in NO_END or text[:place].rpartition("\n")[2].strip():
             assert not plainly_wrong(totals(text[:place]), truth), text[max(place - 60, 0) : place]
 
@@ -111,7 +107,7 @@ def test_lines_that_are_cut_lost_or_told_twice_are_seen(totals, kind):
     truth, _ = totals("".join(lines))
     for number, line in enumerate(lines):
         before, after = "".join(lines[:number]), "".join(lines[number + 1 :])
-        for place in places(line):
+        for place in cuts.places(line):
             # LIKWID's CSV has no sign at the end of a line: the last digits may be lost unseen.
             if kind in CSV and line[:place].count(",") == 4 and line[place - 1].isdigit():
                 continue

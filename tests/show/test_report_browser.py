@@ -30,7 +30,7 @@ def files(tmp_path_factory):
     def find(case):
         if case not in made:
             made[case] = folder / f"{case}.html"
-            text = support.page_of_5000()[1] if case == "5000" else html(CASES[case]())
+            text = support.page_of_thousands()[1] if case == "thousands" else html(CASES[case]())
             made[case].write_text(text, encoding="utf-8")
         return made[case]
 
@@ -103,9 +103,9 @@ def _plain(markup):
     return re.sub(r"\s+", " ", markup.replace("<small></small>", "").replace("> <", "><")).replace(" <", "<").strip()
 
 
-def test_nodes_and_heap_of_5000(view):
+def test_nodes_and_heap_of_thousands(view):
     """Also when they are sorted by time: forty rows are in the page at a time."""
-    shown = view("5000", fresh=True)
+    shown = view("thousands", fresh=True)
     shown.page.locator("th[data-key=time] button").click()
     assert len(shown.column(0)) == 40
     assert shown.page.evaluate("document.querySelectorAll('*').length") < 6000

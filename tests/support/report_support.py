@@ -409,7 +409,7 @@ def fifty(**changes: Any) -> Cell:
     return document(kernels, **changes)
 
 
-def many(number: int = 5000, **changes: Any) -> Cell:
+def many(number: int = 1500, **changes: Any) -> Cell:
     """Thousands of template instances with names of about 70 characters."""
     dice = random.Random(number)
     bases = [
@@ -439,7 +439,7 @@ def many(number: int = 5000, **changes: Any) -> Cell:
 
 
 @cache
-def page_of_5000() -> tuple[Cell, str]:
+def page_of_thousands() -> tuple[Cell, str]:
     """`many()` and its page, which takes seconds: made once, not to be changed."""
     made = many()
     return made, html(made)

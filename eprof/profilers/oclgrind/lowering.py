@@ -175,7 +175,9 @@ class _Counted:
         elif opcode == "alloca":
             e.line(text, result)
             allocated = split(text.removeprefix("alloca "))[0]
-            e.line(f"store {allocated} zeroinitializer, {allocated}* {result}")
+            # Not a store: LLVM makes one of each element of it, and an array may have 300,000.
+            start, size_b = e.op(f"bitcast {allocated}* {result} to i8*"), self._module.sizes.of(allocated)[0]
+            e.call("void", "llvm.memset.p0i8.i64", ("i8*", start), ("i8", "0"), ("i64", str(size_b)), ("i1", "false"))
         elif opcode in ("addrspacecast", "indirectbr", "invoke", "va_arg", "fence", "atomicrmw", "cmpxchg"):
             raise Uncovered(f"it uses {opcode}")
         else:

@@ -3,6 +3,7 @@
 import random
 from pathlib import Path
 
+import cuts
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -39,7 +40,7 @@ def test_a_log_cut_anywhere_invents_no_number(what, tmp_path):
     text, interval_s, _, _ = TEXTS[what]
     whole, _ = tried(tmp_path / "log", text, interval_s)
     known = watts_of(whole)
-    for place in range(max(len(text) - (120 if len(text) < 3000 else 30), 0), len(text)):
+    for place in cuts.places(text, last=120 if len(text) < 3000 else 30):
         series, said = tried(tmp_path / "log", text[:place], interval_s)
         if series is None or "no column tells" in said or "was set" in said:
             continue

@@ -157,16 +157,22 @@ def test_a_run_without_a_profiler_is_a_timeline(hundred_watts, tmp_path, capfd):
     functions = {function["name"]: function for function in made["functions"]}
     section, whole = functions["A"], functions["prog"]
     assert 0 < section["time_s"] < whole["inclusive_s"]  # when its lines come depends on the load
-    assert section["energy_j"]["package-0"] == pytest.approx(100 * section["time_s"], rel=1e-3)
-    assert whole["inclusive_j"]["gpu0"] == pytest.approx(300 * whole["inclusive_s"], rel=1e-3)
-    assert made["total_j"] == pytest.approx(400 * made["duration_s"], rel=1e-3)
+    # A busy machine may keep the sampler waiting: that time is told as not known, and has no joules.
+    package, _, board = made["components"]
+    for joules, watts, seconds, unknown_s in (
+        (section["energy_j"]["package-0"], 100, section["time_s"], package["unknown_s"]),
+        (whole["inclusive_j"]["gpu0"], 300, whole["inclusive_s"], board["unknown_s"]),
+    ):
+        assert 0.999 * watts * (seconds - unknown_s) <= joules <= 1.001 * watts * seconds
+    known_j = [watts * (made["duration_s"] - one["unknown_s"]) for watts, one in ((100, package), (300, board))]
+    assert made["total_j"] == pytest.approx(sum(known_j), rel=1e-3)
     assert [(part["name"], part["part_of"]) for part in made["components"]] == [
         ("package-0", None),
         ("core-0", "package-0"),
         ("gpu0", None),
     ]
     assert made["components"][0]["idle_w"] == pytest.approx(100, rel=1e-3)
-    assert (section["unknown_s"], made["warnings"]) == (0, [])
+    assert bool(made["warnings"]) == (package["unknown_s"] + board["unknown_s"] > 0)
 
 
 def trace_of(watts, ranges):
