@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import eprof
 from eprof import logs
+from eprof.base.labels import remedy_of
 from eprof.base.marks import Mark
 from eprof.logs.rows.gaps import Gaps, outside
 from eprof.logs.rows.log import HostCalls, Names
@@ -297,6 +298,19 @@ def test_what_is_paid_once_is_told_of_each_run(tmp_path):
 )
 def test_modules_are_loaded_lazily_only_where_cuda_may_be_new_enough(log, is_told):
     assert ("since CUDA 11.7, CUDA_MODULE_LOADING=LAZY" in what_to_try(view_of(log)).text) == is_told
+
+
+@needs_data
+def test_what_names_and_times_tell_is_said_beside_how_to_count_and_to_price():
+    view = view_of("ncu", "nsys-cuda-gpu-kern-sum.csv")
+    (change,) = (change for change in levers(view) if "packed" in change.act)
+    unpacked = [kernel for kernel in view.kernels if kernel.name.startswith("dequant")]
+    assert change.ends == (0.0, pytest.approx(sum(view.ranked(kernel).value for kernel in unpacked)))
+    told = ["unpacked 225 times, by dequant_q4_k_f16 and 1 more kernel", "; count with `ncu ", "; name the GPU"]
+    assert all(part in what_to_try(view).text for part in told)
+    of_nvprof = what_to_try(view_of("nvprof", "gtx1070-gpu-summary-srad.csv")).text
+    assert "count with `nvprof --metrics all " in of_nvprof and "srad.out 100 0.5 30 30` (up to Volta)" in of_nvprof
+    assert not remedy_of("dequantize_mul_mat_vec_q4_K", "spared_kernel"), "it unpacks as it multiplies"
 
 
 @needs_data

@@ -166,6 +166,11 @@ def test_where_nothing_can_be_tried_the_reason_is_said():
     unnamed = CASES["no_costs"]()
     unnamed["device"]["name"] = None
     assert what_to_try(View(unnamed)).text.startswith('name the GPU, as in --costs "RTX 4090"')
+    for kernel in unnamed["kernels"]:
+        kernel["counts"] = {}
+    unnamed["counts"] = {}
+    tried = what_to_try(View(unnamed)).text
+    assert "begin with " in tried and "; count with `" in tried and '; name the GPU, as in --costs "' in tried
     counting = "count with `nvprof --metrics all --csv --log-file counts.csv ./fmm --n 131072 --s 128`"
     assert what_to_try(View(CASES["time_only"]())).text == counting
 

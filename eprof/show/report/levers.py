@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import cycle
+from operator import itemgetter
 
 import numpy as np
 from msgspec.structs import replace
@@ -126,6 +127,8 @@ def what_to_try(view: View) -> Point:
         texts = [change.text(view.whole, unit) for change in told]
     texts.append(after_the_start(view, LITTLE))
     if not view.has_energy and view.costs is None:
+        if not view.nouns.is_of_cpu and not any(word.value.value for word in view.words.values()):
+            texts += [when(not texts[0], _where_to_begin(view)), _how_to_count(view, bool(texts[0]))]
         texts.append(_how_to_price(view))
     elif not (view.to_meter or view.is_modelled) and (
         lacks_some(view) or not view.has_energy or view.above.value is None
@@ -143,6 +146,14 @@ def _everything(view: View) -> tuple[float, str]:
     if view.has_energy:
         return view.counted_energy(view.document).or_zero, "J"
     return view.time.or_zero, "s"
+
+
+def _where_to_begin(view: View) -> str:
+    """The kernel of several that takes most of the time, where it takes much."""
+    times_s = {view.label(kernel): time_of(kernel).or_zero for kernel in view.kernels}
+    most, time_s = max(times_s.items(), key=itemgetter(1), default=("", 0.0))
+    share = time_s / (view.time.value or math.inf)
+    return when(len(times_s) > 1 and share > _MOSTLY, f"begin with {most}, {percent(share)} of the time")
 
 
 def _how_to_price(view: View) -> str:
@@ -213,8 +224,12 @@ def _how_to_count(view: View, has_advice: bool) -> str:
     capabilities = capabilities_of(device.name)
     if device.capability:
         capabilities = (device.capability,)
-    # Where several can do it on this GPU, the newest one; where nothing tells which GPU it is, each says for which.
-    command, bracket, which = advice.commands(advice.COUNTS, capabilities).rpartition(" or ")[2].partition(" (")
+    # Where several can do it on this GPU, the newest one; where nothing tells which GPU it is, each says for which, and
+    # that of the log may do it.
+    commands = advice.commands(advice.COUNTS, capabilities).split(" or ")
+    own = tuple(log.format.partition("-")[0] for log in view.document.inputs)
+    likely = (command for command in commands if None in capabilities and command.startswith(own))
+    command, bracket, which = next(likely, commands[-1]).partition(" (")
     complete = [log for log in view.document.inputs if log.format in signs_of(log.format.partition("-")[0]).complete]
     launches = sum(kernel.launches for kernel in view.kernels)
     of_which = ""
