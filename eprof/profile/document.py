@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from eprof.costs import Costs
     from eprof.counts.counts import Counts
     from eprof.energy.replicas import Replicas
-    from eprof.logs.rows.log import Log
     from eprof.profile.priced import Energy
     from eprof.profile.profile import Counted
 
@@ -54,7 +53,7 @@ def document(energy: "Energy") -> schema.Profile:
         title=energy.profile.title,
         created_utc=schema.now(),
         command_line=list(energy.profile.command_line),
-        inputs=[_input(log) for log in energy.profile.logs],
+        inputs=[msgspec.convert(log, schema.Input, from_attributes=True) for log in energy.profile.logs],
         device=devices[0],
         devices=devices,
         definition=schema.Definition(
@@ -119,19 +118,6 @@ def _device(counted: "Counted") -> schema.Device:
     device = counted.device
     processor = in_document(counted.definition.processor)
     return schema.Device(device.name, device.index, device.capability, device.capability_from, processor)
-
-
-def _input(log: "Log") -> schema.Input:
-    return schema.Input(
-        path=log.path,
-        format=log.format,
-        lines=log.lines,
-        skipped_lines=log.skipped_lines,
-        sha256=log.sha256,
-        size_bytes=log.size_bytes,
-        command=log.command,
-        notes=list(log.notes),
-    )
 
 
 def _whose(energy: "Energy", gpu: "Energy") -> list[str | None] | UnsetType:
@@ -206,29 +192,15 @@ def _gaps(energy: "Energy") -> schema.Gaps | UnsetType:
     idle, copies_s = energy.profile.idle, energy.profile.copies_s
     if not copies_s and not (idle and idle.time_s):
         return UNSET
-    copies = list(energy.profile.copies)
-    if idle is None:
-        return schema.Gaps(None, None, copies_s, copies=copies)
-    watts = [gpu.costs.constant_power_w for gpu in energy.each if gpu.costs is not None]
-    # By time alone, power between kernels is not told apart from that in them.
-    is_priced = bool(watts) and (energy.metered is None or is_priced_by_counts(energy))
-    return schema.Gaps(
-        idle.time_s,
-        idle.time_s * sum(watts) if is_priced else None,
-        idle.copies_s,
-        idle.longest_s,
-        idle.copied_s,
-        idle.alone_s,
-        idle.first_s,
-        list(idle.during),
-        idle.short_gaps,
-        idle.short_s,
-        idle.before_s,
-        copies,
-        idle.surely_s,
-        list(idle.calls),
-        idle.runs,
-    )
+    gaps = schema.Gaps(None, None, copies_s)
+    if idle is not None:
+        gaps = msgspec.convert(idle, schema.Gaps, from_attributes=True)
+        watts = [gpu.costs.constant_power_w for gpu in energy.each if gpu.costs is not None]
+        # By time alone, power between kernels is not told apart from that in them.
+        if watts and (energy.metered is None or is_priced_by_counts(energy)):
+            gaps.energy_j = idle.time_s * sum(watts)
+    gaps.copies = list(energy.profile.copies)
+    return gaps
 
 
 def _charges(costs: "Costs", listed: Collection[str]) -> dict[str, schema.Charge]:

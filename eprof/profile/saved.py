@@ -114,9 +114,7 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
     gaps = not kernels and document.gaps or schema.Gaps(None, None, 0.0)
     idle = None
     if gaps.time_s is not None:
-        times_s = gaps.longest_s, gaps.copied_s, gaps.copies_s, gaps.alone_s, gaps.first_s
-        short = gaps.short_gaps, gaps.short_s, gaps.before_s
-        idle = Idle(gaps.time_s, *times_s, tuple(gaps.during), *short, gaps.surely_s, tuple(gaps.calls), gaps.runs)
+        idle = msgspec.convert(gaps, Idle, from_attributes=True)
     has_times = any(kernel.time_s is not None for kernel in document.kernels)
     return Profile(
         title=document.title,

@@ -533,8 +533,8 @@ class Gaps(Struct):
     """
 
     time_s: float | None
-    energy_j: float | None
-    copies_s: float
+    energy_j: float | None = None
+    copies_s: float = 0.0
     longest_s: float = 0.0
     copied_s: float = 0.0
     alone_s: float | None = None
