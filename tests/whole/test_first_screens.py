@@ -175,6 +175,28 @@ def test_what_kernels_wait_for_most_leads_and_saves_no_more_than_its_share_of_st
     assert lever.most == pytest.approx(0.20476469 * timed_j(view.kernels[0]))
 
 
+def test_rates_without_times_are_what_a_second_takes(screens):
+    found = {name: view for name, _, view in screens}
+    view = found["sm120-cutlass-roofline-body-items.csv"]  # 409 multiply-adds a cycle at 2.40 GHz, 99 GB/s of DRAM
+    assert view.time.value == pytest.approx(1.0) and view.energy("constant").value == pytest.approx(view.constant_w)
+    assert view.amount(view.document, "fp32_fma").value == pytest.approx(408.8 * 2.4e9, rel=2e-3)
+    assert view.amount(view.document, "dram").value == pytest.approx(98.9e9, rel=0.01)
+    assert "J are W" in trust(view).text and what_to_try(view).text.startswith("choose a kernel for tensor cores")
+    view = found["text-gtx1070-metrics-thrust-templates.txt"]
+    assert view.amount(view.document, "dram_read").value == pytest.approx(2**30 * (1.1651 + 2.1467) / 2, rel=1e-3)
+    text = what_to_try(view).text.replace("\u202f", " ")
+    assert text.startswith("coalesce accesses: 53 % of the sectors") and "was not counted" in text
+    view = found["text-p100-metrics-no-csv.txt"]
+    lever = max(_levers(view), key=lambda lever: lever.likely)
+    assert lever.act.startswith("batch the products") and view.kernels[0].launches > 50_000
+    assert lever.most == pytest.approx((1 - 0.5545) * view.energy("constant").value * 53_832 / 55_087, rel=1e-4)
+    assert not any("each start takes" in lever.why for lever in _levers(view)), "nobody knows how long a launch took"
+    for view in found.values():
+        assert not headline(view).text.startswith("Only rates") or re.search(
+            r"of each second: .* J", headline(view).text
+        )
+
+
 def test_every_stall_with_a_remedy_is_a_sign_that_profilers_count():
     assert {stall.sign for stall in _stalls()} == set(STALLS)
     for profiler, capability in (("ncu", "9.0"), ("nvprof", "6.0")):

@@ -15,7 +15,8 @@ class Try(Struct, frozen=True):
     """A change, and the J that it saves, at least and at most where that is known; beside: its price.
 
     In s where no joules are known. each: what shrinks by degrees, "less time": `saves` is then for each tenth of it.
-    most: what can be saved, however far it shrinks, and why no more. is_exact: results stay the same.
+    most: what can be saved, however far it shrinks, and why no more. is_exact: results stay the same. is_open: what it
+    saves most of was not counted.
     """
 
     act: str
@@ -26,6 +27,7 @@ class Try(Struct, frozen=True):
     most: float | None = None
     why: str = ""
     is_exact: bool = True
+    is_open: bool = False
 
     @property
     def _high(self) -> float:

@@ -39,6 +39,8 @@ _LOOSE, _LOOSE_OF_ITSELF = 0.06, 0.25  # a wider interval of a share is said ins
 def headline(view: View) -> Headline:
     """The headline of a report: the total, what it is made of, and how metered energy was split."""
     chosen = _chosen(view)
+    if view.is_of_a_second:
+        chosen = replace(chosen, text=f"Only rates were counted; of each second: {chosen.text}")
     gaps = gaps_sentence(view)
     if gaps_lead(view) and view.has_energy:
         kernels = f"{capital(view.nouns.kernels)}: {chosen.text}"
@@ -73,7 +75,7 @@ def _chosen(view: View) -> Headline:
         text = f"Little but {view.in_prose(alone)} was counted{bracketed(size)}: {joules}"
         constant_too = phrase(" {}", _least_constant(view))
         return Headline(f"{text}, of a total that is not known.{constant_too}", "", total.marks)
-    time = when(view.time.value, f" in {at_least(view.time, 's')}")
+    time = when(view.time.value and not view.is_of_a_second, f" in {at_least(view.time, 's')}")
     of_counted = when(not view.to_meter and lacks_most(view), "of what was counted, ")
     text = f"{_joules(view, total)}{time}: {of_counted}{_parts(view)}.{phrase(' {}', _least_constant(view))}"
     if _is_another_cpus(view) and constant.value:
@@ -132,20 +134,19 @@ def _constant_alone(view: View) -> Headline:
     pair = known(view.interval("total"))
     is_mixed = (causes := view.causes_of(view.document)) is not None and len(causes.parts) > 1
     work = when(is_mixed, quantity(view.above.or_zero, "J"))
+    shared_by = when(view.is_of_a_second, view.nouns.launches) or "time"
+    shares = when(not view.still_s, f" Shares are of {when(work, 'what was counted') or shared_by}.")
     if pair is None:
         # What a data sheet makes of constant power is no bound, whatever the time is.
         is_bound = not (view.is_estimated or constant.marks & ASSUMED)
         least = capital(at_least(constant, "J")) if is_bound else drawn
         parts = f"{least} of constant power{_drawn(view)}{how}{phrase(', {} of work that was counted', work)}"
-        shares = when(not view.still_s, f" Shares are of {when(work, 'what was counted') or 'time'}.")
         return Headline(f"{parts}, and work that was not counted.{shares}", "", constant.marks | MISSING)
     # How well another CPU's constant power is known says nothing of this one's.
     ends = None if _is_another_cpus(view) else view.interval(CONSTANT)
     parts = f"{drawn}{in_brackets(ends, 'J')} of constant power{_drawn(view)}"
     most, limit = f"at most {quantity(pair[1], 'J')}", _by_limit(view)
-    text = (
-        f"{parts}{how}; with work that was not counted, {most}{limit}.{when(not view.still_s, ' Shares are of time.')}"
-    )
+    text = f"{parts}{how}; with work that was not counted, {most}{limit}.{shares}"
     if work:
         total = quantity(view.energy("total").or_zero, "J")
         text = f"{total} counted{how}, {most} in all{limit}: {parts} and {work} of work."
@@ -350,6 +351,8 @@ def _drawn(view: View) -> str:
     if _is_another_cpus(view):
         low_w, high_w = constant_span_w()
         taken = f", assumed: whole sockets draw {low_w:g} to {high_w:g} W,"
+    if view.is_of_a_second:
+        return f" ({quantity(power, 'W')})"
     return f" ({quantity(power, 'W')}{taken} for {at_least(view.time, 's')})"
 
 

@@ -43,7 +43,7 @@ from eprof.show.report.loops import (
 from eprof.show.report.products import cheaper_kernels, cycles_on_tensor_cores, issued_for, least_bytes
 from eprof.show.report.trust import counted_alone, lacks_most, lacks_some
 from eprof.show.report.view import DRAM, FAMILY_OF, FLOPS, View, time_of
-from eprof.show.report.waiting import CLOSED, EXCESS, NEAR, busy, issuing, less_waiting, sooner, timed_j
+from eprof.show.report.waiting import CLOSED, EXCESS, NEAR, busier, busy, issuing, less_waiting, sooner, timed_j
 from eprof.show.words.badges import Amount
 from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
@@ -110,6 +110,8 @@ def what_to_try(view: View) -> Point:
     texts = [of_loops(view)]
     if is_worth_it:
         texts = [changes[0].text(view.whole, unit)]
+    elif lacks_most(view):
+        texts += [f"{change.act} (what that saves was not counted)" for change in changes if change.is_open][:1]
     texts.append(after_the_start(view, LITTLE))
     if not view.has_energy and view.costs is None:
         texts.append(_how_to_price(view))
@@ -249,6 +251,7 @@ def _levers(view: View) -> Iterator[Try]:
         yield Try(change.act, saved, ends, change.beside)
     yield from _longer_launches(view)
     yield from _spared_kernels(view)
+    yield from busier(view)
     if view.above.value is None or counted_alone(view):
         return
     yield from _other_clocks(view)
@@ -269,7 +272,7 @@ def _longer_launches(view: View) -> Iterator[Try]:
     """
     if view.is_above or view.nouns.is_of_cpu:
         return
-    times_s = [time_of(kernel).or_zero / kernel.launches for kernel in view.kernels]
+    times_s = [view.each_s(kernel) for kernel in view.kernels]
     short = [place for place, each_s in enumerate(times_s) if 0 < each_s < SHORT_S]
     if not short:
         return
@@ -537,7 +540,8 @@ def _coalesced(view: View) -> Iterator[Try]:
         most = max(saved_j, key=saved_j.__getitem__)
         told = f"{percent(excess[most])} of the sectors that {view.label(view.kernels[most])} asks for are not used"
         most_j = sum(saved_j.values())
-        yield Try(f"coalesce accesses: {told}", most_j, (surely_j, most_j), _less_time(view, 0.0, saved_s))
+        change = Try(f"coalesce accesses: {told}", most_j, (surely_j, most_j), _less_time(view, 0.0, saved_s))
+        yield replace(change, is_open=not (levels["l1"][most] or levels["l2"][most]))
 
 
 def _read_again(view: View) -> Iterator[Try]:
