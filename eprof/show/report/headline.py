@@ -87,11 +87,19 @@ def _chosen(view: View) -> Headline:
 
 
 def _least_constant(view: View) -> str:
-    """What constant power adds at least where no time is known: nothing is faster than at its peak."""
+    joules, longest = least_constant(view)
+    return when(joules, f"Constant power adds at least {quantity(joules, 'J')} ({longest} at its peak).")
+
+
+def least_constant(view: View) -> tuple[float, str]:
+    """The J that constant power adds at least to a profile without a time, as nothing is faster than at its peak.
+
+    And what would be at it; 0 where a time is known, or nothing tells.
+    """
     machines = view.document.limits and view.document.limits.machines
     is_known = view.energy(CONSTANT).value is not None
     if lacking_briefly(view) or is_known or not machines or not view.constant_w:
-        return ""
+        return 0.0, ""
     moved = view.summed(view.document, DRAM).or_zero
     least_s = {"DRAM": moved / max(machine.dram_byte_per_s for machine in machines)}
     for machine in machines:
@@ -99,8 +107,7 @@ def _least_constant(view: View) -> str:
         least_s[machine.precision.upper()] = 2 * sum(executed) / machine.peak_flop_per_s
     longest = max(least_s, key=least_s.__getitem__)
     sheet = data_sheet(view.document.device.name or "")
-    least_j = view.constant_w * least_s[longest] / (sheet.beyond_clock if sheet else 1.0)
-    return when(least_j, f"Constant power adds at least {quantity(least_j, 'J')} ({longest} at its peak).")
+    return view.constant_w * least_s[longest] / (sheet.beyond_clock if sheet else 1.0), longest
 
 
 def is_constant_alone(view: View) -> bool:

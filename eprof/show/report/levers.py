@@ -54,6 +54,7 @@ _MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
 _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on much of these follows from them
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it.
 _OF_A_DIVISION = (5, 8)
+_WARP = 32  # threads for which an instruction is issued at once
 _NOTHING = "nothing here, where hardly anything worked"
 _COUNT_STALLS = "perf stat -e cycles,instructions,stalled-cycles-backend,stalled-cycles-frontend"
 _NEARLY_ALL = 0.9  # of short launches: a start that may take so much of them ends nothing
@@ -428,7 +429,8 @@ def _fewer_divisions(view: View) -> Iterator[Try]:
 
     Without those of integer divisions, each of which is between two conversions.
     """
-    called, least_j, most_j = [0.0] * len(view.kernels), 0.0, 0.0
+    called, ends_j = [0.0] * len(view.kernels), np.zeros(2)
+    lefts: list[dict[str, float]] = [{} for _ in view.kernels]
     for place, (kernel, joules) in enumerate(zip(view.kernels, view.joules_by_kernel("fp64"), strict=True)):
         special, converted, multiplied = (
             view.amount(kernel, name).or_zero for name in ("special", "conversion", "fp64_mul")
@@ -439,14 +441,20 @@ def _fewer_divisions(view: View) -> Iterator[Try]:
         reciprocals = special - converted / 2
         if multiplied and reciprocals >= max(_DIVIDES * doubles, singles):
             called[place] = reciprocals
-            least, most = (min(number * reciprocals / doubles, 1.0) for number in _OF_A_DIVISION)
-            least_j, most_j = least_j + least * joules, most_j + most * joules
+            spared, issued = np.multiply(_OF_A_DIVISION, reciprocals), kernel.counts.get("warp_issue")
+            of_doubles, of_issued = np.minimum(spared / doubles, 1.0), np.zeros(2)
+            if issued and issued.value:
+                of_issued = np.minimum(spared / _WARP / issued.value, 1.0)
+                ends_j += of_issued * (issued.energy_j or 0.0)
+            ends_j += of_doubles * joules
+            lefts[place] = {"sm": 1 - float(of_doubles[1]), "issue": 1 - float(of_issued[1])}
     if any(called):
         name = view.label(view.kernels[max(range(len(called)), key=called.__getitem__)])
         told = f"{quantity(sum(called), '')}{when(len(called) > 1, f', most in {name}')}: divisions, roots, exp, ..."
         act = f"call fewer special functions in FP64 code ({told}): multiply by a reciprocal, take them out of loops"
-        beside = " of FP64 instructions alone, if they are divisions"
-        yield Try(act, (least_j + most_j) / 2, (least_j, most_j), beside)
+        sooner_j, sooner_s = _ended_sooner(view, view.kernels, *lefts)
+        ends = float(ends_j[0]), float(ends_j[1]) + sooner_j
+        yield Try(act, sum(ends) / 2, ends, f"{_less_time(view, 0.0, sooner_s)}, if they are divisions")
 
 
 def _onto_tensor_cores(view: View, has: set[str]) -> Iterator[Try]:
