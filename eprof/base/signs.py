@@ -21,7 +21,8 @@ def reads(module: str, is_in: Callable[[T], object]) -> Callable[[T], str | None
     return lambda block: module if is_in(block) else None
 
 
-TOTAL, LEAST = "[total]", "[least]"  # behind the name of a rate: what it makes in all, and what at least
+# Behind the name of a rate: what it makes in all, what at least, and what in a second of each launch.
+TOTAL, LEAST, A_SECOND = "[total]", "[least]", "[a second]"
 
 
 class Signs(NamedTuple):

@@ -18,6 +18,7 @@ from eprof.base.kernels import short
 from eprof.base.known import mapped
 from eprof.base.marks import Mark
 from eprof.base.nouns import Nouns, nouns_of
+from eprof.base.signs import A_SECOND
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS, LEVEL_PARTS, PARTS, TENSOR_PARTS
 from eprof.counts.definition import COMPONENTS, SHARES, SIGNS, SM_COUNT, Counter, Definition, Entry, Told, bracketed
@@ -27,6 +28,7 @@ from eprof.logs.rows.log import COUNT, OTHER, KernelRows, Launches, Log
 if TYPE_CHECKING:
     import pandas as pd
 
+SECONDS = "seconds"  # as a counter: the time of a row
 _MISSING, _ESTIMATED = int(Mark.MISSING), int(Mark.ESTIMATED)
 _AVERAGED = "an average over several launches, not weighted by their size"
 # A difference of nearly equal counters may come out negative by this share of them: they are of different passes, and
@@ -226,10 +228,14 @@ class Sheet(Struct, eq=False):
 
     def _column(self, name: str, unit: str) -> tuple[Floats, Ints] | None:
         """A counter's values and marks as the log has them; None if it is not there or in another unit."""
-        counters, marks = self.launches.counters, self.launches.marks
+        counters, marks, rows = self.launches.counters, self.launches.marks, self.launches.rows
+        if name == SECONDS:
+            return rows.time_s, rows.time_marks.astype(np.int64)
         if name not in counters:
             return None
         values = counters[name]
+        if name.endswith(A_SECOND):
+            values = values / rows.launches * rows.time_s
         found_unit = self.launches.units.get(name, unit)
         if (unit, found_unit) == (OTHER, COUNT):
             # nvprof prints ratios without a unit, and what has none is added up over launches.

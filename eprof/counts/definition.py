@@ -44,7 +44,7 @@ STALLS = (
 # what bounds instructions.
 SHARES = (
     *STALLS,
-    *("excess", "bank_conflict", "older_tensor"),
+    *("excess", "bank_conflict", "older_tensor", "sm_active"),
     *("occupancy_limit", "registers_limit", "shared_limit", "block_limit", "spills"),
     *("sm_busy", "l1_busy", "l2_busy", "dram_busy", "issue_busy"),
     *("retiring", "bad_speculation", "frontend_bound", "backend_bound", "unoptimised"),  # of a CPU's cores, and code
@@ -172,6 +172,11 @@ class Definition(Brief, Struct, frozen=True, eq=False):
         entries = [*self._counting(), *chain.from_iterable((*self.quantities.values(), *self.components.values()))]
         formulas = (formula for entry in entries for formula in (entry.formula, entry.mark_if) if formula)
         return frozenset(chain.from_iterable(map(self.counters_of, formulas)))
+
+    @property
+    def of_words(self) -> frozenset[str]:
+        """The profiler names that make a word."""
+        return frozenset(chain.from_iterable(self.counters_of(entry.formula) for entry in self._counting()))
 
     @property
     def in_flops(self) -> frozenset[str]:

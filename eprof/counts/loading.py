@@ -13,7 +13,7 @@ from msgspec import Struct
 from eprof.base import resources
 from eprof.base.boards import PEAKS
 from eprof.base.marks import NONE, Mark
-from eprof.base.signs import LEAST, TOTAL
+from eprof.base.signs import A_SECOND, LEAST, TOTAL
 from eprof.base.text import when
 from eprof.base.toml import CHOOSING, Document, Formula, Node
 from eprof.base.vocabulary import (
@@ -262,10 +262,10 @@ def _named(name: str, entry: Node, unit: str) -> Counter:
 def numbered(pattern: str) -> tuple[str, ...]:
     """The names of slices that a log may have, of `l2_subp{}_hits`; a name without {} stands for itself.
 
-    Of a rate's total also the name of what it is at least (`profilers/ncu/derived.py`).
+    Of a rate's total also the names of what stands for it (`profilers/ncu/derived.py`).
     """
     if "{}" not in pattern:
-        return (pattern, *[pattern.replace(TOTAL, LEAST)] * (TOTAL in pattern))
+        return tuple(dict.fromkeys(pattern.replace(TOTAL, ending) for ending in (TOTAL, LEAST, A_SECOND)))
     return tuple(pattern.replace("{}", str(number)) for number in range(MOST_SLICES))
 
 

@@ -10,15 +10,17 @@ from eprof.base.arrays import Bools, Floats, Ints, Texts
 from eprof.base.errors import UsageError
 from eprof.base.kernels import selector, short
 from eprof.base.marks import Mark
+from eprof.base.signs import A_SECOND
 from eprof.base.text import counted, few, when
 from eprof.counts.counts import Sheet
 from eprof.counts.definition import Definition, TimePair
-from eprof.logs.rows.log import KernelRows, Launches
+from eprof.logs.rows.log import BYTES_PER_S, COUNT, PERCENT, KernelRows, Launches
 from eprof.profilers import advice
 
 _MISSING, _ESTIMATED = int(Mark.MISSING), int(Mark.ESTIMATED)
 SECTOR_BYTES = 32
 _ELAPSED = "elapsed_cycles"
+ONE_SECOND = "not told, so one second of equally long launches: J are W"
 _GOOD, _FEW = 1000, 16  # sectors a launch: from here rounding is below 0.1 %, and from here below 5 %
 _FAST = 1e8  # B/s: nvprof rounds rates down to whole 10**6 B/s, from here on by less than 1 %
 _SPREAD = 0.05
@@ -81,6 +83,21 @@ def by_cycles(launches: Launches, definition: Definition, per_s: float | None) -
     rows = launches.rows.with_times(need, cycles.values / per_s, marks)
     how = f"elapsed cycles over the {per_s / 1e9:.4g} billion a second of all multiprocessors by the data sheet"
     return replace(launches, rows=rows), how
+
+
+def of_a_second(launches: Launches, definition: Definition) -> tuple[Launches, str | None]:
+    """Give kernels of logs that have rates and neither times nor counts one second together, as they were launched.
+
+    ASSUMED: joules are watts then. Returns the launches, and what their times are.
+    """
+    rows, counters = launches.rows, launches.counters
+    known = [name for name in counters.names if not np.isnan(counters[name]).all()]
+    counted = [name for name in definition.of_words.intersection(known) if launches.units.get(name) == COUNT]
+    is_rate = [name.endswith(A_SECOND) or launches.units.get(name) in (PERCENT, BYTES_PER_S) for name in known]
+    if not any(is_rate) or not np.isnan(rows.time_s).all() or any(not name.endswith(A_SECOND) for name in counted):
+        return launches, None
+    spread = rows.launches / rows.launches.sum()
+    return replace(launches, rows=rows.with_times(np.isnan(rows.time_s), spread, int(Mark.ASSUMED))), ONE_SECOND
 
 
 def _pairs(sheet: Sheet, pairs: Sequence[TimePair]) -> tuple[Floats, Floats, Bools]:

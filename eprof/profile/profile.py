@@ -564,6 +564,8 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
         from eprof.costs.estimate import sm_cycles_per_s
 
         timed, time_from = times.by_cycles(timed, definition, mapped(sm_cycles_per_s, device.name))
+    if time_from is None:
+        timed, time_from = times.of_a_second(timed, definition)
     messages = [
         *warnings,
         *checks.check(timed, definition),

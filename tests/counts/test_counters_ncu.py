@@ -460,7 +460,7 @@ def test_find_shows_the_name_in_the_other_profiler(capsys):
     assert all(any(op("integer") in one for one in row["also"]) for row in found) and found
     assert any("nvprof: inst_integer" in one for row in counters.search("op_integer") for one in row["also"])
     lone = counters.search("sm_efficiency")
-    assert all(row["words"] == ["sm_active_cycle"] for row in lone) and lone[0]["also"]
+    assert all(row["words"] == ["sm_active_cycle", "sm_active"] for row in lone) and lone[0]["also"]
     unused = counters.search("l2_atomic_transactions")
     assert unused == [{"definition": "", "counter": "l2_atomic_transactions", "words": [], "also": unused[0]["also"]}]
     assert "slices" in counters.search("l2_subp0_total_read")[0]["also"][0]

@@ -31,7 +31,6 @@ UNTOLD = {
 NOTHING = (
     "a10g-text-avg-max-min-sum.txt",
     "rtx3050laptop-indian-grouping.csv",
-    "sm120-cutlass-roofline-body-items.csv",
 )
 TIMES_ONLY = (
     "nsys-cuda-gpu-kern-sum.csv",

@@ -16,16 +16,17 @@ from eprof.counts.definition import STALLS
 from eprof.profile import api, schema
 from eprof.profile.document import document
 from eprof.profile.totals import board_limit_w
+from eprof.show.report import terminal
 from eprof.show.report.first_screen import where
 from eprof.show.report.gaps import Between, closed, gaps_lead
-from eprof.show.report.headline import headline, name_of
+from eprof.show.report.headline import headline, least_constant, name_of
 from eprof.show.report.levers import _least_left, _levers, what_to_try, worth_trying
 from eprof.show.report.products import cycles_on_tensor_cores, least_bytes
 from eprof.show.report.trust import notes, trust
 from eprof.show.report.view import View
 from eprof.show.report.waiting import _stalls, busy, issuing, sooner, timed_j
 from eprof.show.words.cells import Share
-from eprof.show.words.numbers import quantity
+from eprof.show.words.numbers import percent, quantity
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 FOLDERS = ("nvprof", "ncu", "ncu-modern", "traces/nsys", "traces/kineto", "rocprof", "cpu")
@@ -59,6 +60,10 @@ def screens():
     if not found:
         pytest.skip("no log")
     return found
+
+
+def screen(path):
+    return View(document(api.load(path, cache=False).energy()))
 
 
 def test_an_interval_holds_what_is_counted_and_ends_where_the_board_does(screens):
@@ -207,6 +212,25 @@ def test_what_kernels_wait_for_most_leads_and_saves_no_more_than_its_share_of_st
     assert lever.most == pytest.approx(0.20476469 * timed_j(view.kernels[0]))
 
 
+def test_rates_without_times_are_what_a_second_takes(screens):
+    found = {name: view for name, _, view in screens}
+    view = found["sm120-cutlass-roofline-body-items.csv"]  # 409 multiply-adds a cycle at 2.40 GHz, 99 GB/s of DRAM
+    assert view.time.value == pytest.approx(1.0) and view.energy("constant").value == pytest.approx(view.constant_w)
+    assert view.amount(view.document, "fp32_fma").value == pytest.approx(408.8 * 2.4e9, rel=2e-3)
+    assert view.amount(view.document, "dram").value == pytest.approx(98.9e9, rel=0.01)
+    assert "J are W" in trust(view).text and what_to_try(view).text.startswith("choose a kernel for tensor cores")
+    view = found["text-gtx1070-metrics-thrust-templates.txt"]
+    assert view.amount(view.document, "dram_read").value == pytest.approx(2**30 * (1.1651 + 2.1467) / 2, rel=1e-3)
+    text = what_to_try(view).text.replace("\u202f", " ")
+    assert text.startswith("coalesce accesses: 53 % of the sectors") and "was not counted" in text
+    view = found["text-p100-metrics-no-csv.txt"]
+    lever = max(_levers(view), key=lambda lever: lever.likely)
+    assert lever.act.startswith("batch the products") and view.kernels[0].launches > 50_000
+    assert lever.most == pytest.approx((1 - 0.5545) * view.energy("constant").value * 53_832 / 55_087, rel=1e-4)
+    assert not any("each start takes" in lever.why for lever in _levers(view)), "nobody knows how long a launch took"
+    assert headline(view).text.startswith("Only rates were counted; of each second: 45.4")
+
+
 def test_every_stall_with_a_remedy_is_a_sign_that_profilers_count():
     assert {stall.sign for stall in _stalls()} == set(STALLS)
     for profiler, capability in (("ncu", "9.0"), ("nvprof", "6.0")):
@@ -236,6 +260,14 @@ def test_without_a_time_constant_power_lasts_as_long_as_flops_take_at_their_peak
     assert "the rest of FP32" in trust(view).text, "what was counted of it is no part of what was not"
 
 
+def test_the_bar_has_the_constant_power_that_is_added_at_least():
+    view = screen(SHARED / "nvprof" / "v100-events-and-metrics-summary-with-total.csv")
+    least_j, longest = least_constant(view)
+    assert longest == "DRAM" and view.energy(CONSTANT).value is None
+    share = percent(least_j / (least_j + view.above.value))
+    assert f"constant ≥ {share}" in " ".join(map(str, terminal._answer(view, 3, 80)))
+
+
 def test_a_saving_is_never_from_nothing(screens):
     for name, _, view in screens:
         assert "saves 0" not in what_to_try(view).text, (name, what_to_try(view).text)
@@ -252,13 +284,18 @@ def test_what_was_counted_alone_is_no_share_and_saves_nothing(screens):
 
 def test_divisions_in_fp64_are_known_by_their_special_functions(screens):
     path = SHARED / "ncu" / "v100-miniweather-baseline.ncu-rep"
-    text = what_to_try(View(document(api.load(path, cache=False).energy()))).text
+    text = what_to_try(screen(path)).text
     # 1.278 G less 83.88 M conversions / 2, and 593.5 M less 604.0 M / 2: the other kernels divide indices alone.
     assert text.startswith(
         "call fewer special functions in FP64 code (1.53\u202fG, most in compute_tendencies_x_279_gpu"
     )
-    # Its own after-version takes 261 mJ less of FP64 for 1.016 of the 1.236 G of that kernel: 5 to 8 instructions each.
-    assert re.search(r"saves 258 to 413\smJ .* of FP64 instructions alone, if they are divisions", text), text
+    # Its own after-version takes 616 mJ less for 1.016 of these 1.236 G: issue slots and time fall as well.
+    lever = next(lever for lever in _levers(screen(path)) if "FP64 code" in lever.act)
+    after_j, before_j = (
+        screen(path.with_stem(f"v100-miniweather-{name}")).whole for name in ("div-to-mult", "baseline")
+    )
+    assert 0.4 * (before_j - after_j) < lever.ends[0] < before_j - after_j < 1.1 * lever.ends[1]
+    assert "up to 15\u202f% less time, if they are divisions" in text
 
 
 def test_fp32_for_fp64_saves_time_where_fp64_is_what_takes_it(screens):

@@ -5,7 +5,8 @@ counter of its own, `RATE[total]`, and totals are added up. So is the utilisatio
 or of the peak of flops, in cycles of all multiprocessors, that of DRAM, in seconds at its peak, and a mean over
 multiprocessors, in cycles of all of them.
 
-Where neither cycles nor a clock are told, `RATE[least]` is what it is at half of the GPU's highest clock.
+Where neither cycles nor a clock are told, `RATE[least]` is what it is at half of the GPU's highest clock; where no time
+is, `RATE[a second]` what it is in a second.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Container, Mapping, Sequence
 import numpy as np
 
 from eprof.base.arrays import Array
-from eprof.base.signs import LEAST, TOTAL
+from eprof.base.signs import A_SECOND, LEAST, TOTAL
 from eprof.base.text import pattern
 from eprof.logs.rows.log import Clock
 from eprof.profilers.ncu import tensor_ops
@@ -106,10 +107,13 @@ def totals(
         made[_DRAM_SHARE + TOTAL] = np.where(
             alone & (time_s >= _AT_FULL_S), metrics[_DRAM_SHARE] / 100 * time_s, np.nan
         )
+    untimed = np.where(np.isnan(time_s), 1.0, np.nan)
     highest = metrics.get(_HIGHEST_KHZ, np.full(len(launches), np.nan)) * 1e3 * time_s
     elapsed, at_least = _cycles(metrics, time_s), _LEAST_CLOCK * highest
     at_least[~np.isnan(elapsed)] = np.nan
-    for cycles, ending in ((elapsed, TOTAL), (at_least, LEAST)):
+    # The cycles of a second are those of the clock.
+    of_a_second = np.where(np.isnan(elapsed), _cycles(metrics, untimed), np.nan)
+    for cycles, ending in ((elapsed, TOTAL), (at_least, LEAST), (of_a_second, A_SECOND)):
         for name, total in _cycles_of_all(metrics, cycles, launches, keep).items():
             made[name + ending] = np.where(alone | (name == _MEAN_ACTIVE), total, np.nan)
         for name, rate in metrics.items():
@@ -117,8 +121,9 @@ def totals(
                 made[name + ending] = np.where(alone & (rate >= 0), rate * cycles, np.nan)
     for name, rate in metrics.items():
         if name.endswith(_PER_SECOND) and (keep is None or name + TOTAL in keep):
-            made[name + TOTAL] = np.where(alone & (rate >= 0), rate * time_s, np.nan)
-    return made
+            for spans, ending in ((time_s, TOTAL), (untimed, A_SECOND)):
+                made[name + ending] = np.where(alone & (rate >= 0), rate * spans, np.nan)
+    return {name: total for name, total in made.items() if name.endswith(TOTAL) or not np.isnan(total).all()}
 
 
 def _cycles_of_all(

@@ -17,6 +17,7 @@ class Try(Struct, frozen=True):
     In s where no joules are known. each: what shrinks by degrees, "less time": `saves` is then for each tenth of it.
     most: what can be saved, however far it shrinks, and why no more. is_exact: results stay the same.
     adds: what it saves comes on top of what others save that add: cores work in some cycles, and wait in others.
+    is_open: what it saves most of was not counted.
     """
 
     act: str
@@ -28,6 +29,7 @@ class Try(Struct, frozen=True):
     why: str = ""
     is_exact: bool = True
     adds: bool = False
+    is_open: bool = False
 
     @property
     def _high(self) -> float:

@@ -158,9 +158,11 @@ def _cause(view: View, entry: Entry) -> str:
 def _calls(view: View, entry: Entry) -> str:
     """What is known of a kernel that has a time alone: "3,200 launches of 12.1 µs", or from what to what."""
     seconds = time_of(entry).value
+    launches = counted(entry.launches, view.nouns.launch, view.nouns.launches)
     if not seconds or view.nouns.is_of_cpu:
         return ""
-    launches = counted(entry.launches, view.nouns.launch, view.nouns.launches)
+    if view.is_of_a_second:
+        return launches
     if "missing" in entry.time_marks:
         return f"{launches}, not all with a time"
     each = quantity(seconds / entry.launches, "s")
@@ -182,10 +184,10 @@ def _why(view: View, entry: Entry, group: str) -> str:
 
 def _why_constant(view: View, entry: Entry) -> str:
     """Why a kernel takes constant power: short launches, or how far it is from its roofline."""
-    seconds = time_of(entry).value
-    if seconds and seconds / entry.launches < SHORT_S and "missing" not in entry.time_marks:
+    each_s = view.each_s(entry)
+    if 0 < each_s < SHORT_S and "missing" not in entry.time_marks:
         each = "one " + view.nouns.launch if entry.launches == 1 else view.nouns.launches
-        return f"{each} of {quantity(seconds / entry.launches, 's')}"
+        return f"{each} of {quantity(each_s, 's')}"
     place = view.place_of(entry)
     limits = view.document.limits
     if not limits or place is None:

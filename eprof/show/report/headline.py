@@ -39,6 +39,8 @@ _LOOSE, _LOOSE_OF_ITSELF = 0.06, 0.25  # a wider interval of a share is said ins
 def headline(view: View) -> Headline:
     """The headline of a report: the total, what it is made of, and how metered energy was split."""
     chosen = _chosen(view)
+    if view.is_of_a_second:
+        chosen = replace(chosen, text=f"Only rates were counted; of each second: {chosen.text}")
     gaps = gaps_sentence(view)
     if gaps_lead(view) and view.has_energy:
         kernels = f"{capital(view.nouns.kernels)}: {chosen.text}"
@@ -73,7 +75,7 @@ def _chosen(view: View) -> Headline:
         text = f"Little but {view.in_prose(alone)} was counted{bracketed(size)}: {joules}"
         constant_too = phrase(" {}", _least_constant(view))
         return Headline(f"{text}, of a total that is not known.{constant_too}", "", total.marks)
-    time = when(view.time.value, f" in {at_least(view.time, 's')}")
+    time = when(view.time.value and not view.is_of_a_second, f" in {at_least(view.time, 's')}")
     of_counted = when(not view.to_meter and lacks_most(view), "of what was counted, ")
     text = f"{_joules(view, total)}{time}: {of_counted}{_parts(view)}.{phrase(' {}', _least_constant(view))}"
     if _is_another_cpus(view) and constant.value:
@@ -84,11 +86,19 @@ def _chosen(view: View) -> Headline:
 
 
 def _least_constant(view: View) -> str:
-    """What constant power adds at least where no time is known: nothing is faster than at its peak."""
+    joules, longest = least_constant(view)
+    return when(joules, f"Constant power adds at least {quantity(joules, 'J')} ({longest} at its peak).")
+
+
+def least_constant(view: View) -> tuple[float, str]:
+    """The J that constant power adds at least to a profile without a time, as nothing is faster than at its peak.
+
+    And what would be at it; 0 where a time is known, or nothing tells.
+    """
     machines = view.document.limits and view.document.limits.machines
     is_known = view.energy(CONSTANT).value is not None
     if lacking_briefly(view) or is_known or not machines or not view.constant_w:
-        return ""
+        return 0.0, ""
     moved = view.summed(view.document, DRAM).or_zero
     least_s = {"DRAM": moved / max(machine.dram_byte_per_s for machine in machines)}
     for machine in machines:
@@ -96,8 +106,7 @@ def _least_constant(view: View) -> str:
         least_s[machine.precision.upper()] = 2 * sum(executed) / machine.peak_flop_per_s
     longest = max(least_s, key=least_s.__getitem__)
     sheet = data_sheet(view.document.device.name or "")
-    least_j = view.constant_w * least_s[longest] / (sheet.beyond_clock if sheet else 1.0)
-    return when(least_j, f"Constant power adds at least {quantity(least_j, 'J')} ({longest} at its peak).")
+    return view.constant_w * least_s[longest] / (sheet.beyond_clock if sheet else 1.0), longest
 
 
 def is_constant_alone(view: View) -> bool:
@@ -131,20 +140,19 @@ def _constant_alone(view: View) -> Headline:
     pair = known(view.interval("total"))
     is_mixed = (causes := view.causes_of(view.document)) is not None and len(causes.parts) > 1
     work = when(is_mixed, quantity(view.above.or_zero, "J"))
+    shared_by = when(view.is_of_a_second, view.nouns.launches) or "time"
+    shares = when(not view.still_s, f" Shares are of {when(work, 'what was counted') or shared_by}.")
     if pair is None:
         # What a data sheet makes of constant power is no bound, whatever the time is.
         is_bound = not (view.is_estimated or constant.marks & ASSUMED)
         least = capital(at_least(constant, "J")) if is_bound else drawn
         parts = f"{least} of constant power{_drawn(view)}{how}{phrase(', {} of work that was counted', work)}"
-        shares = when(not view.still_s, f" Shares are of {when(work, 'what was counted') or 'time'}.")
         return Headline(f"{parts}, and work that was not counted.{shares}", "", constant.marks | MISSING)
     # How well another CPU's constant power is known says nothing of this one's.
     ends = None if _is_another_cpus(view) else view.interval(CONSTANT)
     parts = f"{drawn}{in_brackets(ends, 'J')} of constant power{_drawn(view)}"
     most, limit = f"at most {quantity(pair[1], 'J')}", _by_limit(view)
-    text = (
-        f"{parts}{how}; with work that was not counted, {most}{limit}.{when(not view.still_s, ' Shares are of time.')}"
-    )
+    text = f"{parts}{how}; with work that was not counted, {most}{limit}.{shares}"
     if work:
         total = quantity(view.energy("total").or_zero, "J")
         text = f"{total}{_how_counted(view)}{how}, {most} in all{limit}: {parts} and {work} of work."
@@ -355,6 +363,8 @@ def _drawn(view: View) -> str:
     if _is_another_cpus(view):
         low_w, high_w = constant_span_w()
         taken = f", assumed: whole sockets draw {low_w:g} to {high_w:g} W,"
+    if view.is_of_a_second:
+        return f" ({quantity(power, 'W')})"
     return f" ({quantity(power, 'W')}{taken} for {at_least(view.time, 's')})"
 
 

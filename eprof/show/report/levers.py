@@ -48,6 +48,7 @@ from eprof.show.report.waiting import (
     CLOSED,
     EXCESS,
     NEAR,
+    busier,
     busy,
     issuing,
     less_waiting,
@@ -65,6 +66,7 @@ _MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
 _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on much of these follows from them
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it.
 _OF_A_DIVISION = (5, 8)
+_WARP = 32  # threads for which an instruction is issued at once
 _NOTHING = "give the machine more to do at a time, or let it sleep: hardly anything worked"
 _COUNT_ON_AMD = "rocprof-compute profile -n NAME -- PROGRAM"
 _TIME_ON_AMD = "rocprofv3 --kernel-trace --output-format csv -- PROGRAM"
@@ -125,6 +127,8 @@ def what_to_try(view: View) -> Point:
         beside = [other for other in changes[1:] if other.adds and other.likely > changes[0].likely / 3]
         told = [changes[0], *beside[: changes[0].adds]]
         texts = [change.text(view.whole, unit) for change in told]
+    elif lacks_most(view):
+        texts += [f"{change.act} (what that saves was not counted)" for change in changes if change.is_open][:1]
     texts.append(after_the_start(view, LITTLE))
     if not view.has_energy and view.costs is None:
         if not view.nouns.is_of_cpu and not any(word.value.value for word in view.words.values()):
@@ -283,6 +287,7 @@ def _levers(view: View) -> Iterator[Try]:
         yield Try(change.act, saved, ends, change.beside)
     yield from _longer_launches(view)
     yield from _spared_kernels(view)
+    yield from busier(view)
     if view.above.value is None or counted_alone(view):
         return
     yield from _other_clocks(view)
@@ -303,7 +308,7 @@ def _longer_launches(view: View) -> Iterator[Try]:
     """
     if view.is_above or view.nouns.is_of_cpu:
         return
-    times_s = [time_of(kernel).or_zero / kernel.launches for kernel in view.kernels]
+    times_s = [view.each_s(kernel) for kernel in view.kernels]
     short = [place for place, each_s in enumerate(times_s) if 0 < each_s < SHORT_S]
     if not short:
         return
@@ -459,7 +464,8 @@ def _fewer_divisions(view: View) -> Iterator[Try]:
 
     Without those of integer divisions, each of which is between two conversions.
     """
-    called, least_j, most_j = [0.0] * len(view.kernels), 0.0, 0.0
+    called, ends_j = [0.0] * len(view.kernels), np.zeros(2)
+    lefts: list[dict[str, float]] = [{} for _ in view.kernels]
     for place, (kernel, joules) in enumerate(zip(view.kernels, view.joules_by_kernel("fp64"), strict=True)):
         special, converted, multiplied = (
             view.amount(kernel, name).or_zero for name in ("special", "conversion", "fp64_mul")
@@ -470,14 +476,20 @@ def _fewer_divisions(view: View) -> Iterator[Try]:
         reciprocals = special - converted / 2
         if multiplied and reciprocals >= max(_DIVIDES * doubles, singles):
             called[place] = reciprocals
-            least, most = (min(number * reciprocals / doubles, 1.0) for number in _OF_A_DIVISION)
-            least_j, most_j = least_j + least * joules, most_j + most * joules
+            spared, issued = np.multiply(_OF_A_DIVISION, reciprocals), kernel.counts.get("warp_issue")
+            of_doubles, of_issued = np.minimum(spared / doubles, 1.0), np.zeros(2)
+            if issued and issued.value:
+                of_issued = np.minimum(spared / _WARP / issued.value, 1.0)
+                ends_j += of_issued * (issued.energy_j or 0.0)
+            ends_j += of_doubles * joules
+            lefts[place] = {"sm": 1 - float(of_doubles[1]), "issue": 1 - float(of_issued[1])}
     if any(called):
         name = view.label(view.kernels[max(range(len(called)), key=called.__getitem__)])
         told = f"{quantity(sum(called), '')}{when(len(called) > 1, f', most in {name}')}: divisions, roots, exp, ..."
         act = f"call fewer special functions in FP64 code ({told}): multiply by a reciprocal, take them out of loops"
-        beside = " of FP64 instructions alone, if they are divisions"
-        yield Try(act, (least_j + most_j) / 2, (least_j, most_j), beside)
+        sooner_j, sooner_s = _ended_sooner(view, view.kernels, *lefts)
+        ends = float(ends_j[0]), float(ends_j[1]) + sooner_j
+        yield Try(act, sum(ends) / 2, ends, f"{_less_time(view, 0.0, sooner_s)}, if they are divisions")
 
 
 def _onto_tensor_cores(view: View, has: set[str]) -> Iterator[Try]:
@@ -571,7 +583,8 @@ def _coalesced(view: View) -> Iterator[Try]:
         most = max(saved_j, key=saved_j.__getitem__)
         told = f"{percent(excess[most])} of the sectors that {view.label(view.kernels[most])} asks for are not used"
         most_j = sum(saved_j.values())
-        yield Try(f"coalesce accesses: {told}", most_j, (surely_j, most_j), _less_time(view, 0.0, saved_s))
+        change = Try(f"coalesce accesses: {told}", most_j, (surely_j, most_j), _less_time(view, 0.0, saved_s))
+        yield replace(change, is_open=not (levels["l1"][most] or levels["l2"][most]))
 
 
 def _read_again(view: View) -> Iterator[Try]:

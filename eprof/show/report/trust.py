@@ -215,6 +215,8 @@ def _lacking(view: View) -> str:
         if view.time.value is None:
             return "Neither work nor time was counted."
         is_used = not any(UNUSED in warning.lower() for warning in view.document.warnings)
+        if view.is_of_a_second:
+            return "No work was counted."
         return when(is_used, "Nothing but time was counted.") or "Of what was counted, only time was used."
     total = view.energy("total").or_zero
     capped = bounds.get("total")

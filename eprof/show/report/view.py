@@ -27,6 +27,7 @@ from eprof.base.vocabulary import (
     Count,
     stand_ins,
 )
+from eprof.counts.times import ONE_SECOND
 from eprof.profile import schema
 from eprof.show.words.badges import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, bits, ratio, total
 from eprof.show.words.intervals import Ends, is_certain, known
@@ -221,6 +222,15 @@ class View:
         if self.document.time_s is None:
             return Amount(None)
         return time_of(self.document)
+
+    @property
+    def is_of_a_second(self) -> bool:
+        """Whether no kernel's time is known, and all of the profile is of one second."""
+        return self.document.time_from == ONE_SECOND
+
+    def each_s(self, entry: Entry) -> float:
+        """What a launch of the profile's takes in s, on average; 0 where that is not known."""
+        return 0.0 if self.is_of_a_second else time_of(entry).or_zero / entry.launches
 
     def label(self, kernel: schema.Kernel) -> str:
         """What a kernel is called where there is little room, unlike any other of the document."""

@@ -12,11 +12,12 @@ from eprof.base.labels import library_of
 from eprof.base.text import pattern, when
 from eprof.base.toml import Document
 from eprof.base.vocabulary import TENSOR_PARTS
+from eprof.energy.bounds import is_plain_product
 from eprof.profile import schema
 from eprof.show.report.change import LITTLE, TENTH, Try
 from eprof.show.report.first_screen import AGAIN, SHORT_S
 from eprof.show.report.products import least_bytes
-from eprof.show.report.view import DRAM, View, time_of
+from eprof.show.report.view import DRAM, View
 from eprof.show.words.numbers import percent, plain
 
 CLOSED = ("cublas", "cudnn", "tensile")  # libraries that come compiled
@@ -97,6 +98,21 @@ def timed_j(kernel: schema.Kernel) -> float:
     return (kernel.energy_j.constant or 0.0) + ((running and running.energy_j) or 0.0)
 
 
+def busier(view: View) -> Iterator[Try]:
+    """More work at once in kernels that leave multiprocessors idle; of products of a library, which takes batches."""
+    for kernel in view.kernels:
+        active = (kernel.signs or {}).get("sm_active", 1.0)
+        if active >= NEAR or 0 < view.each_s(kernel) < SHORT_S:
+            continue
+        how = "launch more blocks of {}, or other kernels beside it"
+        if is_plain_product(kernel.name):
+            how = "batch the products of {}, or make them larger"
+        drawn_j, told = kernel.energy_j.constant or 0.0, f"multiprocessors have work {percent(active)} of the time"
+        act = f"{how.format(view.label(kernel))} ({told})"
+        why = "with all of them at work"
+        yield Try(act, TENTH * drawn_j, each="less time", most=(1 - active) * drawn_j, why=why)
+
+
 def less_waiting(view: View) -> Iterator[Try]:
     """What kernels that wait may do to wait less, and the joules that this saves."""
     if view.is_above:
@@ -108,7 +124,7 @@ def less_waiting(view: View) -> Iterator[Try]:
     of_level, of_fp32 = view.joules_by_kernel("l1"), view.joules_by_kernel("fp32")
     for kernel, share, of_l1_j, of_fp32_j in zip(view.kernels, of_roofline, of_level, of_fp32, strict=False):
         waits_j = timed_j(kernel)
-        is_short = time_of(kernel).or_zero < SHORT_S * kernel.launches
+        is_short = 0 < view.each_s(kernel) < SHORT_S
         if is_short or library_of(kernel.name) in CLOSED or waits_j < LITTLE * everything_j:
             continue
         if rebuilt := _rebuilt(view, kernel, of_fp32_j):
@@ -156,13 +172,15 @@ def _rebuilt(view: View, kernel: schema.Kernel, of_fp32_j: float) -> Try | None:
     """
     tensor = view.summed(kernel, [word for word in ("tensor", *TENSOR_PARTS["tensor"]) if word in view.words])
     older, name, waits_j = (kernel.signs or {}).get("older_tensor", 0.0), view.label(kernel), timed_j(kernel)
+    idle = tensor.value == 0 and not tensor.lower
     left = {unit: share for unit, share in busy(kernel).items() if unit in ("l2", "dram")}
     if older >= TENTH:
         told = f"for tcgen05, this GPU's tensor cores, instead of {name} (it keeps the older {percent(older)} busy)"
         left, of_fp32_j = {"tensor": older / _FASTER, **left}, 0.0
-    elif tensor.value == 0 and not tensor.lower and _ON_TENSOR_CORES.search(kernel.name):
+    elif _ON_TENSOR_CORES.search(kernel.name) and (idle or _emulates(view, kernel)):
         whose = when(_OF_VOLTA.search(kernel.name), "Volta's") or "them"
-        told = f"for tensor cores of this GPU instead of {name} (its name asks for {whose}, which did nothing)"
+        did = when(idle, "which did nothing") or "which this GPU emulates in FP32"
+        told = f"for tensor cores of this GPU instead of {name} (its name asks for {whose}, {did})"
     else:
         return None
     change = Try(f"choose a kernel {told}", TENTH * waits_j, each="less time")
@@ -170,6 +188,12 @@ def _rebuilt(view: View, kernel: schema.Kernel, of_fp32_j: float) -> Try | None:
         return change
     unit = max(left, key=left.__getitem__)
     return replace(change, most=(1 - left[unit]) * waits_j + of_fp32_j, why=f"with {_UNITS[unit]} always busy")
+
+
+def _emulates(view: View, kernel: schema.Kernel) -> bool:
+    """Whether a kernel for Volta's tensor cores multiplies in FP32, as logs of compute capability 12.0 show."""
+    is_of_12 = (view.document.device.capability or "").startswith("12.")
+    return is_of_12 and bool(_OF_VOLTA.search(kernel.name) and view.amount(kernel, "fp32_fma").value)
 
 
 def _few_blocks(view: View, kernel: schema.Kernel) -> str:
