@@ -175,8 +175,10 @@ class Definition(Brief, Struct, frozen=True, eq=False):
 
     @property
     def of_words(self) -> frozenset[str]:
-        """The profiler names that make a word."""
-        return frozenset(chain.from_iterable(self.counters_of(entry.formula) for entry in self._counting()))
+        """The profiler names of counts that make a word; of ratios none."""
+        of_words = frozenset(chain.from_iterable(self.counters_of(entry.formula) for entry in self._counting()))
+        counts = (counter for counter in self.counters.values() if counter.unit == "count")
+        return of_words.intersection(chain.from_iterable(counter.profiler_names for counter in counts))
 
     @property
     def in_flops(self) -> frozenset[str]:
