@@ -174,7 +174,7 @@ def _how_to_price(view: View) -> str:
         return "make this processor's prices: eprof calibrate --cpu (another's, --costs, may be several times off)"
     device = view.document.device
     if device.name is None and view.is_of_amd:
-        return f'count with `{_COUNT_ON_AMD}`, which names the GPU too, or name it, as in --costs "MI250X"'
+        return 'name the GPU, as in --costs "MI250X" (tables of `rocprof-compute profile` tell it)'
     if device.name is None or capability_of_label(device.name) is not None:
         # As an example a GPU of the logs' compute capability, else one that their profiler can profile.
         ranges = [signs_of(log.format.partition("-")[0]).capabilities for log in view.document.inputs]

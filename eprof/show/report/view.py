@@ -51,6 +51,7 @@ _PROSE = {
 }
 _ALIKE = 1.1  # without intervals, one part is surely the larger from here on
 _OF_AMD = pattern(r"\b(AMD|Radeon|Instinct)\b")
+_OF_TENSILE = "Cijk_"  # products of AMD's libraries, which no other GPU runs
 WORTH_IT = 0.01  # of the kernels' time: gaps between them, or copies, that take so much
 _ONCE_EACH = {"retired": "instructions", "core_active": "core cycles"}
 # Of the group of other instructions, where no class of them but these is priced.
@@ -204,7 +205,8 @@ class View:
     def is_of_amd(self) -> bool:
         """Whether the profile is of a GPU of AMD."""
         is_counted = any(log.format.startswith("rocprof") for log in self.document.inputs)
-        return is_counted or _OF_AMD.search(self.document.device.name or "") is not None
+        is_named = _OF_AMD.search(self.document.device.name or "") is not None
+        return is_counted or is_named or any(kernel.name.startswith(_OF_TENSILE) for kernel in self.kernels)
 
     @property
     def is_modelled(self) -> bool:
