@@ -297,10 +297,10 @@ def gate_words(gate: Gate, nouns: Nouns) -> str:
     """One sentence on a gate: passed, failed, or why it cannot be judged. nouns: of the processor."""
     if gate.failed is None:
         return f"--fail-above {gate.gate}: cannot be judged, because {gate.why_not}."
+    verdict = f"{'above' if gate.failed else 'within'} the limit of {gate.limit * 100:g}{NARROW}%"
     if gate.is_noise and gate.growth:
-        return f"--fail-above {gate.gate}: {_amount_change(gate, nouns)}, which the runs do not tell from noise."
-    verdict = "above" if gate.failed else "within"
-    return f"--fail-above {gate.gate}: {_amount_change(gate, nouns)}, {verdict} the limit of {gate.limit * 100:g}{NARROW}%."
+        verdict = "which the runs do not tell from noise"
+    return f"--fail-above {gate.gate}: {_amount_change(gate, nouns)}, {verdict}."
 
 
 def _amount_change(gate: Gate, nouns: Nouns) -> str:
