@@ -47,7 +47,7 @@ class Moment(NamedTuple):
 
 
 def moment(text: str, unit_s: float = 1.0) -> Moment:
-    """A meter's cell as a `Moment`: a number of `unit_s` (by its size ms to ns since 1970), or a date, UTC without zone."""
+    """A meter's cell as a `Moment`: a number of `unit_s`, or ms to ns since 1970 by its size; or a date (UTC)."""
     if not text:
         return Moment(math.nan)
     try:
