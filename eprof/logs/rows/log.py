@@ -80,7 +80,7 @@ class Names(Brief, Struct, frozen=True, eq=False):
     __getitem__ = chosen  # as of an array
 
     def renamed(self, names: Iterable[str]) -> Names:
-        """The same rows under other names, one for each of `names`; some may be the same now."""
+        """The same rows, `names[i]` for each distinct name `self.names[i]`; equal new names are one name, rows stay."""
         places = Names.of(names)
         # The last is for -1.
         codes = np.append(places.codes, np.int32(-1))

@@ -198,7 +198,7 @@ def _why_constant(view: View, entry: Entry) -> str:
 
 
 def _why_bytes(view: View, entry: Entry, group: str) -> str:
-    """Why a kernel moves bytes: over those requested if more, else what is done with each, else as they are."""
+    """Why bytes take most of a kernel's energy: more moved than requested, or little done with each; else how many."""
     moved = view.summed(entry, _words_of(entry, group))
     if not moved.value:
         return ""
