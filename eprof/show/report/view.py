@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from eprof.base.known import only
 from eprof.base.labels import DEVICE_WIDTH, WIDTH, labels
-from eprof.base.nouns import nouns_of
+from eprof.base.nouns import OF_AMD, nouns_of
 from eprof.base.text import capital, pattern, phrase, when
 from eprof.base.vocabulary import (
     COMPUTATION,
@@ -145,6 +145,8 @@ class View:
         self.costs = self.document.costs
         self.several_devices = len(self.document.devices) > 1
         self.nouns = nouns_of(self.document.device.processor)
+        if self.is_of_amd and not self.nouns.is_of_cpu:
+            self.nouns = OF_AMD
         self._columns: dict[str, Column] = {}
         self._groups: dict[int, dict[str, Amount]] = {}
 
@@ -412,7 +414,8 @@ class View:
         if priced and set(priced) <= _ONCE_EACH.keys():
             made_up = {name for name in priced if self.words[name].value.marks & ASSUMED}
             return " and ".join(when(name in made_up, "assumed ") + _ONCE_EACH[name] for name in priced)
-        return _OTHER.get(priced, "")
+        named = self.nouns.labels.get("sm_active_cycle", "").lower()
+        return "sm_active_cycle" in priced and priced in _OTHER and named or _OTHER.get(priced, "")
 
     # ----------------------------------------------------------------------------------------------------- counts
 
