@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import fields, replace
 from numpy.typing import NDArray
 
+from eprof.base.gpus import unnumbered
 from eprof.base.known import only
 from eprof.base.labels import DEVICE_WIDTH, WIDTH, labels
 from eprof.base.nouns import nouns_of
@@ -249,6 +250,13 @@ class View:
     def site(self, caller: schema.Caller) -> str:
         """A function of the program and its line that calls most: "main at a.c:10"."""
         return self._labels.get(caller.name, caller.name) + phrase(" at {}", caller.place)
+
+    def where(self, kernel: schema.Kernel) -> str:
+        """Which device a kernel ran on, where there are several: without its number, where it has a name of its own."""
+        if not self.several_devices or kernel.device is None:
+            return ""
+        alike = [device for device in self.document.devices if device.name == unnumbered(kernel.device)]
+        return unnumbered(kernel.device) if len(alike) == 1 else kernel.device
 
     @cached_property
     def _labels(self) -> dict[str, str]:
