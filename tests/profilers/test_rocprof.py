@@ -315,7 +315,7 @@ def test_what_holds_no_kernels_is_refused(tmp_path, header, row, says):
 def test_a_log_of_amd_asks_for_amds_profilers_and_a_gpu_of_amd(eprof_command, tmp_path):
     old(tmp_path, ["FETCH_SIZE"], ("k", [8000], 0, 1_000_000))
     said = " ".join(eprof_command("report", "results.csv").stdout.split())
-    assert "count with `rocprof-compute profile" in said and 'as in --costs "MI250X"' in said
+    assert "of `rocprof-compute profile` tell it" in said and 'as in --costs "MI250X"' in said
     named = " ".join(eprof_command("report", "results.csv", "--costs", "MI250X").stdout.split())
     assert "of constant power (110 W for 1.00 ms)" in named and "Nothing but time" not in named
     old(tmp_path, ["GRBM_COUNT"], ("k", [8], 0, 1_000_000))

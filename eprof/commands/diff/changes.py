@@ -184,7 +184,7 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
         return self.first.modelled.efficiency if self.first.modelled is not None and self.is_modelled else None
 
     def above_constant(self) -> "Side":
-        """The same side with constant power, and what else follows time, for nothing."""
+        """The same side of the comparison, where constant power and all else that follows time cost 0 J."""
         is_free = FOLLOWS_TIME & (IS_TIME | ~np.isnan(self.grids.joules))
         free = {name: np.where(is_free, 0, getattr(self.grids, name)) for name in ("joules", "price", "marks")}
         return replace(self, price=np.where(FOLLOWS_TIME, 0.0, self.price), grids=replace(self.grids, **free))

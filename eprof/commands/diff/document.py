@@ -272,17 +272,20 @@ def side_of(variant: Variant, compared_j: float | None, name: str) -> schema.Sid
 
 
 def _name(variant: Variant, folders: int = 0) -> str:
-    """What the document calls a side: its run directory or its log, with how many more there are.
+    """What the document calls a side: its run directory, whatever repeats that has, or its log; and how many more.
 
     folders: how many of those that it lies in belong to the name.
     """
     profile = variant.first.profile
+    runs = {
+        each.profile.run.path if each.profile.run is not None else place for place, each in enumerate(variant.energies)
+    }
     paths = [log.path for log in profile.logs]
     if profile.priced_as is not None and profile.priced_as.path.suffix == ".json":  # a report that was read back
         paths = [str(profile.priced_as.path)]
     first = "/".join(Path(profile.run.path if profile.run is not None else paths[0]).parts[-1 - folders :])
     if len(variant.energies) > 1 or profile.run is not None:
-        return few([first] * len(variant.energies), 1)
+        return few([first] * len(runs), 1)
     return few([first, *paths[1:]], 1)
 
 

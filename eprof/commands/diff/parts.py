@@ -306,7 +306,7 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
         return ends
 
     def of_share(self, change_share: float | None) -> Range | None:
-        """The interval of the change over the compared energy of OLD, both by the same replica."""
+        """The interval of the change as a share of the energy of OLD that is compared; each replica makes both."""
         if self.refits is None or change_share is None or self.is_open.any():
             return None
         old, new = (amounts.sum(axis=0) for amounts in self.amounts)

@@ -290,23 +290,25 @@ def unchanged(document: Document) -> str:
 
 def verdicts(document: Document) -> list[Verdict]:
     """The outcome of every gate of a difference."""
-    return [Verdict(mapped(not_, gate.failed), gate_words(gate)) for gate in document.gates]
+    return [Verdict(mapped(not_, gate.failed), gate_words(gate, document.nouns)) for gate in document.gates]
 
 
-def gate_words(gate: Gate) -> str:
-    """One sentence on a gate: passed, failed, or why it cannot be judged."""
+def gate_words(gate: Gate, nouns: Nouns) -> str:
+    """One sentence on a gate: passed, failed, or why it cannot be judged. nouns: of the processor."""
     if gate.failed is None:
         return f"--fail-above {gate.gate}: cannot be judged, because {gate.why_not}."
+    verdict = f"{'above' if gate.failed else 'within'} the limit of {gate.limit * 100:g}{NARROW}%"
     if gate.is_noise and gate.growth:
-        return f"--fail-above {gate.gate}: {_amount_change(gate)}, which the runs do not tell from noise."
-    verdict = "above" if gate.failed else "within"
-    return f"--fail-above {gate.gate}: {_amount_change(gate)}, {verdict} the limit of {gate.limit * 100:g}{NARROW}%."
+        verdict = "which the runs do not tell from noise"
+    return f"--fail-above {gate.gate}: {_amount_change(gate, nouns)}, {verdict}."
 
 
-def _amount_change(gate: Gate) -> str:
+def _amount_change(gate: Gate, nouns: Nouns) -> str:
     assert gate.old is not None
     assert gate.new is not None
-    name = {"total": "energy", "above_constant": "energy above constant power"}.get(gate.what, gate.what)
+    # Of CPUs' energy above constant power a part follows cycles, and these the time.
+    above = "energy above constant power" + when(nouns.is_of_cpu, " and core cycles")
+    name = {"total": "energy", "above_constant": above}.get(gate.what, gate.what)
     if gate.kernel:
         name += f" of {cut(gate.kernel, 60)}"
     unit = {"byte": "B", "instruction": "", "cycle": ""}.get(gate.unit, gate.unit)

@@ -19,7 +19,7 @@ from eprof.collect.watch import Watch
 
 if TYPE_CHECKING:
     from eprof.collect.meters.meter import Meter
-    from eprof.commands.run.choice import CounterPlan
+    from eprof.commands.run.counter_plan import CounterPlan
     from eprof.costs import CostTable
     from eprof.profile.profile import Profile
 
@@ -108,7 +108,7 @@ class Setup(NamedTuple):
 
     def plan(self) -> "CounterPlan":
         """What counters a session is set up to collect. Raises DefinitionError if the GPU's capability is not known."""
-        from eprof.commands.run.choice import counters_for
+        from eprof.commands.run.counter_plan import counters_for
 
         costs = mapped(lambda table: table.at(self.settings.setting), self.table)
         return counters_for(self.collector, self.tool, costs, self.settings.capability)
