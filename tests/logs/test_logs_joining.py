@@ -287,7 +287,7 @@ def test_a_device_that_only_a_line_beside_the_tables_names(tmp_path, line, name)
     text = profiled(1, line, "", "==1== Profiling result:", USAGE, "%,ms,,ms,ms,ms,", f'100,2.0,2,1,1,1,"{KERNEL}"')
     found = joined(tmp_path, text)
     assert found.kernels["device"].tolist() == [name]
-    assert f"beside them it is {name.removesuffix(' (0)')}" in found.warnings[0]
+    assert f"what the logs tell it is {name.removesuffix(' (0)')}" in found.warnings[0]
     counts = metrics(metric("a", 5, device="Tesla K20c (1)"), pid=2)
     assert joined(tmp_path, text, counts).kernels["device"].tolist() == ["Tesla K20c (1)"]
     two = text.replace(line, f'{line}\nDevice "Tesla P4 (1)"')

@@ -19,6 +19,7 @@ from eprof.profile.document import document
 from eprof.profile.grouping import NOT_TRACED
 from eprof.show.report import files
 from eprof.show.report import tables as words
+from eprof.show.report.levers import what_to_try
 from eprof.show.report.view import View
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "traces" / "kineto"
@@ -229,6 +230,11 @@ def test_the_same_model_on_two_gpus_has_the_same_modules():
 def test_a_graph_says_that_it_hides_operators():
     log = logs.read(real("tracelens-mi300x-vllm-hipgraph.json.gz"))
     assert any(note.startswith("421 launches of kernels are of graphs") for note in log.notes)
+
+
+def test_kernels_of_amds_libraries_tell_whose_tools_count():
+    view = View(document(eprof.load(real("tracelens-mi300x-vllm-hipgraph.json.gz")).energy()))
+    assert "; count with `rocprof-compute profile" in what_to_try(view).text and "ncu" not in what_to_try(view).text
 
 
 def test_a_trace_of_the_gpu_alone_says_that_it_has_no_operators():

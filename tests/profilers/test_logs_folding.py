@@ -28,12 +28,13 @@ WIDE = '"Device","Context","Stream","Kernel","inst_integer","dram_read_throughpu
 
 
 def ordered(launches):
-    """The rows by device and kernel: adding up changes which comes first, and no more."""
+    """The rows by device and kernel, and counters by name: adding up changes which comes first, and no more."""
     order = launches.kernels.sort_values(["device", "kernel"]).index
     parts = {
         name: getattr(launches, name).loc[order].reset_index(drop=True) for name in ("kernels", "counters", "marks")
     }
-    return replace(launches, **parts)
+    by_name = {name: parts[name].sort_index(axis="columns") for name in ("counters", "marks")}
+    return replace(launches, **parts | by_name)
 
 
 def same(one, other):

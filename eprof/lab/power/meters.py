@@ -413,17 +413,21 @@ def _headers(form: Table, lines: Sequence[str]) -> Iterator[_Header]:
             separator = ""
         yield _Header(place, separator, _cells(text, separator))
     # Rows of nvidia-smi without a header (noheader): a date, and one cell in W, or one that changes: a limit does not.
+    # The first rows decide: the last may be cut off.
     for place, line in enumerate(lines[:_LOOK]):
         cells = _cells(line, ",")
         watts = [at for at, cell in enumerate(cells) if _amount(cell, WATT, 1.0)[1]]
+        if not watts or not moment(cells[0]).absolute:
+            continue
         if len(watts) > 1:
             behind = [_cells(other, ",") for other in lines[place : place + _LOOK]]
-            watts = [at for at in watts if len({other[at] for other in behind if len(other) == len(cells)}) > 1]
-        if len(watts) == 1 and moment(cells[0]).absolute:
+            alike = [other for other in behind if len(other) == len(cells) and all(other[at] for at in watts)]
+            watts = [at for at in watts if len({other[at] for other in alike[: max(2, len(alike) - 1)]}) > 1]
+        if len(watts) == 1:
             names = {0: "timestamp", watts[0]: "power.draw [W]"}
             header = [names.get(at, when("GPU-" in cell, "uuid")) for at, cell in enumerate(cells)]
             yield _Header(place - 1, ",", header)
-            return
+        return
 
 
 def _cells(line: str, separator: str) -> list[str]:

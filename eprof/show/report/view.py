@@ -11,9 +11,10 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import fields, replace
 from numpy.typing import NDArray
 
+from eprof.base.gpus import unnumbered
 from eprof.base.known import only
 from eprof.base.labels import DEVICE_WIDTH, WIDTH, labels
-from eprof.base.nouns import nouns_of
+from eprof.base.nouns import OF_AMD, nouns_of
 from eprof.base.text import capital, pattern, phrase, when
 from eprof.base.vocabulary import (
     COMPUTATION,
@@ -51,6 +52,7 @@ _PROSE = {
 }
 _ALIKE = 1.1  # without intervals, one part is surely the larger from here on
 _OF_AMD = pattern(r"\b(AMD|Radeon|Instinct)\b")
+_OF_TENSILE = "Cijk_"  # products of AMD's libraries, which no other GPU runs
 WORTH_IT = 0.01  # of the kernels' time: gaps between them, or copies, that take so much
 _ONCE_EACH = {"retired": "instructions", "core_active": "core cycles"}
 # Of the group of other instructions, where no class of them but these is priced.
@@ -145,6 +147,8 @@ class View:
         self.costs = self.document.costs
         self.several_devices = len(self.document.devices) > 1
         self.nouns = nouns_of(self.document.device.processor)
+        if self.is_of_amd and not self.nouns.is_of_cpu:
+            self.nouns = OF_AMD
         self._columns: dict[str, Column] = {}
         self._groups: dict[int, dict[str, Amount]] = {}
 
@@ -204,7 +208,8 @@ class View:
     def is_of_amd(self) -> bool:
         """Whether the profile is of a GPU of AMD."""
         is_counted = any(log.format.startswith("rocprof") for log in self.document.inputs)
-        return is_counted or _OF_AMD.search(self.document.device.name or "") is not None
+        is_named = _OF_AMD.search(self.document.device.name or "") is not None
+        return is_counted or is_named or any(kernel.name.startswith(_OF_TENSILE) for kernel in self.kernels)
 
     @property
     def is_modelled(self) -> bool:
@@ -247,6 +252,13 @@ class View:
     def site(self, caller: schema.Caller) -> str:
         """A function of the program and its line that calls most: "main at a.c:10"."""
         return self._labels.get(caller.name, caller.name) + phrase(" at {}", caller.place)
+
+    def where(self, kernel: schema.Kernel) -> str:
+        """Which device a kernel ran on, where there are several: without its number, where it has a name of its own."""
+        if not self.several_devices or kernel.device is None:
+            return ""
+        alike = [device for device in self.document.devices if device.name == unnumbered(kernel.device)]
+        return unnumbered(kernel.device) if len(alike) == 1 else kernel.device
 
     @cached_property
     def _labels(self) -> dict[str, str]:
@@ -412,7 +424,8 @@ class View:
         if priced and set(priced) <= _ONCE_EACH.keys():
             made_up = {name for name in priced if self.words[name].value.marks & ASSUMED}
             return " and ".join(when(name in made_up, "assumed ") + _ONCE_EACH[name] for name in priced)
-        return _OTHER.get(priced, "")
+        named = self.nouns.labels.get("sm_active_cycle", "").lower()
+        return "sm_active_cycle" in priced and priced in _OTHER and named or _OTHER.get(priced, "")
 
     # ----------------------------------------------------------------------------------------------------- counts
 

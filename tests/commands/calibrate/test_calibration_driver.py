@@ -169,7 +169,7 @@ def door(monkeypatch, tmp_path, capsys):
         (["-o", "table.csv"], "a cost table is a .toml file"),
         (["-o", "t.toml", "--settings", "fast"], "`fast` is not a setting"),
         (["-o", "t.toml", "--settings", "1200,1200"], "1200 is named twice"),
-        (["-o", "t.toml", "--budget", "0"], "not a number of seconds above 0"),
+        (["-o", "t.toml", "--budget", "0"], "'0' is not a time above 0"),
         (["-o", "t.toml", "--repeat", "0"], "0 is not 1 or more"),
         (["--dry-run", "--only", "raed"], "There is no benchmark `raed`"),
         (["-o", "t.toml", "--device", "-1"], "numbered from 0"),
