@@ -45,7 +45,7 @@ Commands = Any  # argparse does not name the type of its subparsers in public
 
 
 def command(commands: Commands, name: str, description: str, *examples: str) -> "Parser":
-    """The parser of a command, with its help and its options in common."""
+    """A new command: its parser, with its description and examples as help."""
     epilog = "\n  ".join(["Examples:", *examples]) if examples else None
     parser: Parser = commands.add_parser(
         name, description=description, epilog=epilog, formatter_class=_Help, allow_abbrev=False

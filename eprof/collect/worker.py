@@ -142,7 +142,7 @@ class _Worker(NamedTuple):
         }
 
     def launch(self, job: Mapping[str, Any]) -> Launch:
-        """The worker's launch: blocks, threads, vectors, step, and turns of the loop so that it takes `launch_s`."""
+        """Blocks, threads, vectors, step of a job's launch, and the turns of its loop for the plan's `launch_s`."""
         resident = self.gpu.resident(job["kernel"], int(job["block"]))
         values = {"sms": float(self.device["sms"]), "resident": float(resident)}
         blocks = int(Formula.parse(str(job["blocks"]))(values))

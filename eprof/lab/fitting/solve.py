@@ -293,7 +293,7 @@ def alike(names: Collection[str], device: str | None) -> list[str]:
 
 
 def _has_full_rate_fp64(device: str) -> bool | None:
-    """Whether a GPU has about as many FP64 units as FP32 ones; None: not known."""
+    """Whether a GPU has FP64 at full rate, as GPUs for computing have; such are fitted alike. None: not known."""
     capabilities = capabilities_like(device)
     has_full_rate = {chips()[capability].full_rate for capability in capabilities if capability in chips()}
     return only(has_full_rate)

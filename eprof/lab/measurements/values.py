@@ -297,7 +297,7 @@ def wild(measurements: Measurements) -> npt.NDArray[np.bool_]:
 
 
 def strays(measurements: Measurements) -> list[str]:
-    """A sentence on rows of one file that are wild, if some are; it names their lines."""
+    """A sentence on rows that are `wild`, with their lines; an empty list where none is."""
     is_wild = wild(measurements)
     if not is_wild.any():
         return []

@@ -85,7 +85,7 @@ class Activity(Struct, frozen=True, eq=False):
 
     @property
     def label(self) -> str:
-        """What its power is the power of."""
+        """The components whose power it has, as one name: "a + b"."""
         return " + ".join(self.components)
 
     def moved(self, components: tuple[str, ...], offset_s: float) -> Activity:

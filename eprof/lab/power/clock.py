@@ -47,7 +47,7 @@ class Moment(NamedTuple):
 
 
 def moment(text: str, unit_s: float = 1.0) -> Moment:
-    """The time in a meter's cell; NaN where it is empty. A date without a zone is taken as UTC."""
+    """A meter's cell as a `Moment`: a number of `unit_s`, or ms to ns since 1970 by its size; or a date (UTC)."""
     if not text:
         return Moment(math.nan)
     try:

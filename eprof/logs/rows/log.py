@@ -80,7 +80,7 @@ class Names(Brief, Struct, frozen=True, eq=False):
     __getitem__ = chosen  # as of an array
 
     def renamed(self, names: Iterable[str]) -> Names:
-        """The same rows under other names, one for each of `names`; some may be the same now."""
+        """The same rows, `names[i]` for each distinct name `self.names[i]`; equal new names are one name, rows stay."""
         places = Names.of(names)
         # The last is for -1.
         codes = np.append(places.codes, np.int32(-1))
@@ -255,6 +255,19 @@ class Shape(Struct, frozen=True):
     shared_byte: float
 
 
+class OfShape(Struct, frozen=True):
+    """Launches of a kernel in blocks of one shape, with how long all take, the shortest and the longest, in s.
+
+    block, threads: the threads of a block, and of a launch, in each dimension.
+    """
+
+    block: tuple[int, ...]
+    threads: tuple[int, ...]
+    launches: int
+    time_s: float
+    launch_s: tuple[float, float]
+
+
 class During(Struct, frozen=True):
     """What the CPU did in some gaps of a trace, from the outside in (`BETWEEN`): how many they are, and their time."""
 
@@ -338,10 +351,11 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     runs: how many runs or processes launched its kernels. clocks: those that the launches ran at, a device each, where
     the log has them. device: the only one that lines beside the tables name. limit_w: the power limit that these tell
     of it. calls: who called whom, where the log tells it. shapes: of launches, where a log has them beside its
-    counters. by_line: rows of `tables` again, a source line each as `part`. idle: how long no kernel ran between the
-    launches of a trace, where each tells its start. copies_s: how long copies and memsets took, which are no kernels;
-    copies: the copies of these, by their kinds. calls_of_host: of CUDA's functions, where a summary tells them.
-    caches: those that were simulated.
+    counters. by_shape: of kernels with blocks of several shapes. by_line: rows of `tables` again, a source line
+    each as `part`. idle: how long no kernel ran between the launches of a trace, where each tells its start. copies_s:
+    how long copies and memsets took, which are no kernels; copies: the copies of these, by their kinds. calls_of_host:
+    of CUDA's functions, where a summary tells them; others_s: how long kernels of other programs ran than those that
+    made these. caches: those that were simulated.
     """
 
     path: str
@@ -360,11 +374,13 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     limit_w: float | None = None
     calls: Calls | None = None
     shapes: tuple[Shape, ...] = ()
+    by_shape: dict[str, tuple[OfShape, ...]] = {}
     by_line: Table | None = None
     idle: Idle | None = None
     copies_s: float = 0.0
     copies: tuple[Copies, ...] = ()
     calls_of_host: tuple[HostCalls, ...] = ()
+    others_s: float = 0.0
     caches: str = ""
 
     def of_bounds(self, lacks_rows: bool) -> Log:

@@ -319,7 +319,7 @@ def quiet(text: str) -> Sentence:
 
 
 def energy_map(cells: Mapping[tuple[float, float], HeatCell]) -> Markup:
-    """A heat map of energy by clocks."""
+    """A table of ready cells by (core, memory) clock; the present one and those not allowed are marked."""
     drawn = {}
     for clocks, cell in cells.items():
         kinds = [phrase("h{}", cell.step) or "no"]

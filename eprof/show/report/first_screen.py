@@ -71,7 +71,7 @@ def where(view: View, most: int = _MOST) -> Table:
     for entry, amount, cause in zip(shown, amounts, causes, strict=True):
         name = entry.name
         if isinstance(entry, schema.Kernel):
-            name = view.label(entry) + when(view.several_devices, phrase(", {}", entry.device))
+            name = view.label(entry) + phrase(", {}", view.where(entry))
         cells: list[Cell] = [
             Name(name, entry.name, place=view.place_of(entry)),
             *[f"{entry.launches:,}×"] * tells_calls,
@@ -198,7 +198,7 @@ def _why_constant(view: View, entry: Entry) -> str:
 
 
 def _why_bytes(view: View, entry: Entry, group: str) -> str:
-    """Why a kernel moves bytes: over those requested if more, else what is done with each, else as they are."""
+    """Why bytes take most of a kernel's energy: more moved than requested, or little done with each; else how many."""
     moved = view.summed(entry, _words_of(entry, group))
     if not moved.value:
         return ""
