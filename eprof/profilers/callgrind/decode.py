@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Array, Bools, Columns, Floats, Ints, numbers_of
 from eprof.base.errors import LogError
 from eprof.base.known import only
+from eprof.base.labels import NO_LINE
 from eprof.base.resources import folder
 from eprof.base.text import cut, pattern
 from eprof.base.toml import Document
@@ -381,7 +382,6 @@ def main(arguments: Sequence[str]) -> int:
 
 _FRAME = pattern(r"(?P<file>.*):(?P<line>\d+):(?P<begin>\d*):(?P<end>\d*) (?P<function>.*)")
 _OF_STACK = pattern(r'  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)')
-_UNKNOWN = "line not told"  # of what ran behind the last part that the program told the place of
 _INTERPRETER = "Python"
 _CALLEE = pattern(r"([A-Za-z_][\w.]*)\(")
 _MOST_CHARACTERS = 24  # of an operation that a row is named by
@@ -458,7 +458,7 @@ def _called(frame: str) -> _Called:
     """What a line of Python calls, or its operation, else the function that it is in."""
     parts = _FRAME.fullmatch(frame)
     if parts is None:
-        return _Called(_UNKNOWN, _UNKNOWN, Spot("", 0))
+        return _Called(NO_LINE, NO_LINE, Spot("", 0))
     file, line, function = parts["file"], int(parts["line"]), parts["function"]
     if function == "<module>":
         function = Path(file).name

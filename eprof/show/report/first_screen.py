@@ -71,7 +71,7 @@ def where(view: View, most: int = _MOST) -> Table:
     for entry, amount, cause in zip(shown, amounts, causes, strict=True):
         name = entry.name
         if isinstance(entry, schema.Kernel):
-            name = view.label(entry) + when(view.several_devices, phrase(", {}", entry.device))
+            name = view.label(entry) + phrase(", {}", view.where(entry))
         cells: list[Cell] = [
             Name(name, entry.name, place=view.place_of(entry)),
             *[f"{entry.launches:,}×"] * tells_calls,

@@ -82,17 +82,16 @@ def _before(view: View, gaps: schema.Gaps) -> str:
 def _how_long(view: View, gaps: schema.Gaps) -> str:
     """How long no kernel ran, and the joules of that time: by a trace, or at least and at most by calls of CUDA."""
     still_s, most_j = view.still_s or gaps.time_s or 0.0, view.idle_j or gaps.energy_j or 0.0
-    least_j = most_j * ((gaps.surely_s or still_s) / still_s)
+    surely_s = (gaps.surely_s or 0.0) * ((gaps.surely_s or 0.0) >= WORTH_IT * still_s)
+    least_j = most_j * ((surely_s or still_s) / still_s)
     joules = when(most_j, _of_constant_power(view, least_j, most_j))
     if gaps.surely_s is None:
         return f"{quantity(still_s, 's')}{bracketed(', '.join(_of_gaps(gaps, still_s)))}{joules}"
     most = f"{quantity(still_s, 's')} if no calls of CUDA overlap"
     longest = max(gaps.calls, key=lambda calls: calls.longest_s)
-    beside = when(
-        longest.longest_s > gaps.surely_s / _NEARLY_ALL, f" of {quantity(longest.longest_s, 's')}, less kernels"
-    )
-    least = f"at least {quantity(gaps.surely_s, 's')} (one {longest.name}{beside}), "
-    return f"{when(gaps.surely_s, least)}{most}{joules}"
+    beside = when(longest.longest_s > surely_s / _NEARLY_ALL, f" of {quantity(longest.longest_s, 's')}, less kernels")
+    least = f"at least {quantity(surely_s, 's')} (one {longest.name}{beside}), "
+    return f"{when(surely_s, least)}{most}{joules}"
 
 
 def _of_constant_power(view: View, least_j: float, most_j: float) -> str:

@@ -36,7 +36,7 @@ from eprof.show.report.loops import (
     flags,
     is_interpreted,
     is_of_library,
-    of_loops,
+    less_for_libraries,
     of_retiring,
     seems_to_wait,
     without_interpreter,
@@ -123,7 +123,7 @@ def what_to_try(view: View) -> Point:
     """What to try: the change that saves most, and what to collect where too little was counted to tell."""
     changes, (_, unit) = _sorted(view), _everything(view)
     is_worth_it = bool(changes) and changes[0].is_worth_it(view.comes_again)
-    texts = [of_loops(view)]
+    texts = [""]
     if is_worth_it:
         beside = [other for other in changes[1:] if other.adds and other.likely > changes[0].likely / 3]
         told = [changes[0], *beside[: changes[0].adds]]
@@ -132,9 +132,11 @@ def what_to_try(view: View) -> Point:
         texts += [f"{change.act} (what that saves was not counted)" for change in changes if change.is_open][:1]
     texts.append(after_the_start(view, LITTLE))
     if not view.has_energy and view.costs is None:
+        price = _how_to_price(view)
         if not view.nouns.is_of_cpu and not any(word.value.value for word in view.words.values()):
-            texts += [when(not texts[0], _where_to_begin(view)), _how_to_count(view, bool(texts[0]))]
-        texts.append(_how_to_price(view))
+            count = _how_to_count(view, bool(texts[0]))
+            texts += [when(not texts[0], _where_to_begin(view)), when(not price.startswith(count), count)]
+        texts.append(price)
     elif not (view.to_meter or view.is_modelled) and (
         lacks_some(view) or not view.has_energy or view.above.value is None
     ):
@@ -298,7 +300,15 @@ def _levers(view: View) -> Iterator[Try]:
         yield Try(loop.act, (loop.least_j + loop.most_j) / 2, (loop.least_j, loop.most_j))
     for levers in (
         *(_narrower_types, _fused, _asked_for, _read_again, _fewer_bytes, _fewer_uncounted_bytes),
-        *(_fewer_instructions, _fewer_conflicts, less_waiting, fewer_cycles, fewer_misses, fewer_calls),
+        *(
+            _fewer_instructions,
+            _fewer_conflicts,
+            less_waiting,
+            fewer_cycles,
+            fewer_misses,
+            fewer_calls,
+            less_for_libraries,
+        ),
     ):
         yield from levers(view)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from eprof.base import cpus
-from eprof.base.labels import remedy_of
+from eprof.base.labels import NO_LINE, remedy_of
 from eprof.base.text import bracketed, pattern, phrase, when
 from eprof.base.vocabulary import CPU
 from eprof.profile import schema
@@ -52,6 +52,7 @@ _LEAST_FLOPS = 1 / 30  # of a line's instructions that are arithmetic
 # its variables in memory, as compilers have it without optimisation. With it, loops of products, stencils and sums take
 # 2 to 4 instructions for each operation (measured with gcc 12: -O0 10 to 25, with 4.8 to 9 accesses).
 _ACCESSES, _OF_MEMORY, _OPTIMISED = 4.5, 0.3, (2.0, 4.0)
+_SHORT_LOOPS = 8.0  # instructions for each operation of a library, from which on what is around its loops takes most
 _NO_STORES = 0.05  # numbers stored for each operation: a loop that stores fewer adds up into one
 # Loads and stores for each vector of arithmetic, from which on registers hold too little; what OpenBLAS has is 0.8.
 _LOADS, _REUSED = 1.0, 8.0  # and bytes asked for, for each of DRAM
@@ -73,18 +74,26 @@ _SPARSE = (
     "let {} fetch fewer lines ({} bytes of each are asked for: smaller keys, what is read together side by side, "
     "look-ups in batches that prefetch, huge pages)"
 )
+# Where nobody decoded what accesses ask for.
+_FEWER = f"let {{}} fetch fewer lines (loops in the order of memory, {OF_BLOCKS.removeprefix('work on ')})"
 _WHOLE = 0.9  # of its bytes: what asks for so many uses a line whole
 # Counts of a loop that runs once for all lanes of a vector. Bytes stay, and so does what is counted once a lane.
 _ONCE = ("retired", "core_active", "integer", "control", "load_store", "misc")
 
 
-def of_loops(view: View) -> str:
-    """What to try of a CPU's largest function where it is of a library that a Python program calls: give it less."""
-    kernel = max(view.kernels, key=lambda kernel: view.ranked(kernel).or_zero, default=None)
+def less_for_libraries(view: View) -> Iterator[Try]:
+    """Less work for a library that a Python program calls, where that is what takes most of what has a place."""
+    placed = (kernel for kernel in view.kernels if not kernel.name.startswith(NO_LINE))
+    kernel = max(placed, key=lambda kernel: view.ranked(kernel).or_zero, default=None)
     if not view.nouns.is_of_cpu or kernel is None or kernel.callers or not is_of_library(kernel):
-        return ""
-    share = percent(view.ranked(kernel).or_zero / (view.ranked(view.document).value or math.inf))
-    return f"give {view.label(kernel)} less to do ({share}): fewer elements, or narrower ones (float32)"
+        return
+    joules = view.ranked(kernel).or_zero
+    told, each = percent(joules / view.whole), _number(kernel.counts, "retired") / (_flops(kernel.counts) or math.inf)
+    how = "fewer elements, or narrower ones (float32)"
+    if each > _SHORT_LOOPS:
+        told += f", {plain(each)} instructions a flop"
+        how = "longer inner loops (a longer last axis, larger arrays in each call), fewer elements"
+    yield Try(f"give {view.label(kernel)} less to do ({told}): {how}", TENTH * joules, each="less")
 
 
 class Better(NamedTuple):
@@ -135,7 +144,7 @@ def _together(alike: list[tuple[str, Better]]) -> tuple[str, Better]:
 def without_interpreter(view: View) -> Iterator[Better]:
     """Operations on arrays instead of the loop of Python that takes most, if the interpreter is what takes most."""
     kernel = max(view.kernels, key=lambda kernel: view.ranked(kernel).or_zero, default=None)
-    if kernel is None or not is_interpreted(kernel):
+    if kernel is None or not kernel.lines or not is_interpreted(kernel):
         return
     line = max(kernel.lines or (), key=lambda line: _number(line.counts, "retired"))
     rows = [each for each in view.kernels if any(of_row.place == line.place for of_row in each.lines or ())]
@@ -209,6 +218,8 @@ def fewer_misses(view: View) -> Iterator[Try]:
     """
     waiting: dict[str, list[tuple[str, Better]]] = {}
     for kernel in view.kernels:
+        if kernel.name.startswith(NO_LINE):
+            continue
         waits_j = view.waits(kernel.counts) * _cycles_j(kernel)
         if view.waits(kernel.counts) >= _HELD and waits_j:
             lines: Sequence[schema.Kernel | schema.Line] = kernel.lines or [kernel]
@@ -256,6 +267,8 @@ def _use_of_lines(counts: Counts) -> tuple[str, str]:
         how = _LEFT
     if asked >= _WHOLE * fetched:
         how = _STREAM
+    if "global_read" not in counts:
+        how = _FEWER
     return how, f"{LINE_B * asked / (fetched or math.inf):.0f} of {LINE_B:.0f}"
 
 
@@ -344,7 +357,8 @@ def is_of_library(kernel: schema.Kernel) -> bool:
 
 
 def _is_called_by_python(kernel: schema.Kernel) -> bool:
-    return any(_PYTHON_LINE.search(line.place) for line in kernel.lines or ())
+    places = [line.place for line in kernel.lines or ()]
+    return kernel.name.startswith(NO_LINE) or any(map(_PYTHON_LINE.search, places))
 
 
 def _number(counts: Counts, word: str) -> float:
@@ -361,6 +375,10 @@ def _operations(counts: Counts, kind: str) -> float:
     """Operations on numbers of a type, two for a multiply-add; without divisions, comparisons and such."""
     added = sum(_number(counts, f"{kind}_{part}") for part in ("add", "mul", "fma", "fma"))
     return added or _number(counts, kind)
+
+
+def _flops(counts: Counts) -> float:
+    return sum(_operations(counts, kind) for kind in ("fp64", "fp32"))
 
 
 def _of_function(counts: Counts, kind: str) -> Iterator[tuple[str, Better]]:

@@ -102,7 +102,7 @@ def _of_table(view: View, costs: schema.Costs) -> str:
     facts = [_basis(view, costs)]
     if costs.name != costs.basis:
         is_assumed = costs.setting["core_mhz"] is not None and costs.setting_from == "the table's default"
-        facts = [costs_words.at_setting(costs) + " (the log tells no clocks)" * is_assumed, *facts]
+        facts = [costs_words.at_setting(costs) + " (assumed)" * is_assumed, *facts]
     if costs.gpu_match == "other":
         table = costs_words.at_setting(costs)
         if view.nouns.is_of_cpu:
@@ -115,7 +115,10 @@ def _of_table(view: View, costs: schema.Costs) -> str:
     if (interval := view.document.interval_j) and interval.share >= 1:
         spans = (costs.interval_is or "").partition(";")[0]
     whose = costs_words.of_gpu(costs)
-    return f"Prices{whose}: {', '.join(filter(None, facts))}{phrase('; ranges span {}', spans)}."
+    limits = view.document.limits.kernels if view.document.limits else []
+    is_default = costs.setting_from == "the table's default"
+    lines = when(is_default and any(limit.speed_share for limit in limits), " and roofline")
+    return f"Prices{lines}{whose}: {', '.join(filter(None, facts))}{phrase('; ranges span {}', spans)}."
 
 
 def _basis(view: View, costs: schema.Costs) -> str:

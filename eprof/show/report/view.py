@@ -11,9 +11,10 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import fields, replace
 from numpy.typing import NDArray
 
+from eprof.base.gpus import unnumbered
 from eprof.base.known import only
 from eprof.base.labels import DEVICE_WIDTH, WIDTH, labels
-from eprof.base.nouns import nouns_of
+from eprof.base.nouns import OF_AMD, nouns_of
 from eprof.base.text import capital, pattern, phrase, when
 from eprof.base.vocabulary import (
     COMPUTATION,
@@ -146,6 +147,8 @@ class View:
         self.costs = self.document.costs
         self.several_devices = len(self.document.devices) > 1
         self.nouns = nouns_of(self.document.device.processor)
+        if self.is_of_amd and not self.nouns.is_of_cpu:
+            self.nouns = OF_AMD
         self._columns: dict[str, Column] = {}
         self._groups: dict[int, dict[str, Amount]] = {}
 
@@ -249,6 +252,13 @@ class View:
     def site(self, caller: schema.Caller) -> str:
         """A function of the program and its line that calls most: "main at a.c:10"."""
         return self._labels.get(caller.name, caller.name) + phrase(" at {}", caller.place)
+
+    def where(self, kernel: schema.Kernel) -> str:
+        """Which device a kernel ran on, where there are several: without its number, where it has a name of its own."""
+        if not self.several_devices or kernel.device is None:
+            return ""
+        alike = [device for device in self.document.devices if device.name == unnumbered(kernel.device)]
+        return unnumbered(kernel.device) if len(alike) == 1 else kernel.device
 
     @cached_property
     def _labels(self) -> dict[str, str]:
@@ -414,7 +424,8 @@ class View:
         if priced and set(priced) <= _ONCE_EACH.keys():
             made_up = {name for name in priced if self.words[name].value.marks & ASSUMED}
             return " and ".join(when(name in made_up, "assumed ") + _ONCE_EACH[name] for name in priced)
-        return _OTHER.get(priced, "")
+        named = self.nouns.labels.get("sm_active_cycle", "").lower()
+        return "sm_active_cycle" in priced and priced in _OTHER and named or _OTHER.get(priced, "")
 
     # ----------------------------------------------------------------------------------------------------- counts
 

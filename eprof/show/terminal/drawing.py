@@ -56,6 +56,7 @@ _LESS, _MORE = "color(32)", "color(166)"
 _NARROWEST, _WIDEST = 14, 60
 _APART = 3  # of columns: two spaces, and a divider, which a table without labels has not
 _NAMED = 22  # columns for the names of a table without labels, in which what follows may take two lines
+_TOLD = 38  # of what follows, before names are cut; it has as many lines as it needs
 _NOTES = 8
 _UNIT = re.compile(r"(?<=\d) (?=(?:%|[kMGmµn]?(?:J|W|s|B|Hz|V))(?!\w))")  # the space before one
 _HALF_BAR = 12
@@ -159,7 +160,8 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
         is_number = column.align != "left"
         drawn.add_column(label, justify=column.align, no_wrap=is_number, min_width=wide * is_number)
 
-    room = max(narrowest, min(_WIDEST, width - sum(wide + apart for wide in widths)))
+    wants = [*widths[:-1], *(min(wide, _TOLD) if table.headless else wide for wide in widths[-1:])]
+    room = max(narrowest, min(_WIDEST, width - sum(wide + apart for wide in wants)))
     fitted = table.fitted(room).rows
     if table.headless and widths:
         named = max([_NARROWEST, *(len(plain_text(row.cells[0])) for row in fitted)])
