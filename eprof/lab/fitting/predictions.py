@@ -219,7 +219,7 @@ def one_fold(model: Model, measurements: Measurements, fold: Fold, tested: Measu
 def _predictions(
     predict: Callable[[Fold], Floats], folds: Sequence[Fold], processes: int | None
 ) -> Iterator[tuple[Fold, Floats]]:
-    """Yields each fold with predictions of its test rows: the first here, the others in processes if that takes long."""
+    """Yields each fold with predictions of its test rows: the first here, the others in processes if they take long."""
     # Of the processor: on a busy machine, more processes are no way to be done sooner.
     started_s = time.thread_time()
     for fold in folds[:1]:
