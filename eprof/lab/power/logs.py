@@ -34,12 +34,13 @@ _MOST_BYTES = 256 << 20
 _OF_REPORT = 0.1  # of the lines of a file: what has fewer rows is a report with a table of watts in it
 _FEW = 0.1  # of the samples of a meter may be below 0; what has more is no power drawn
 _MOSTLY = 0.8  # of the moments of several devices have a row of each
-_FALLS = 1 / 3  # of the steps of a counter may be falls; what has more is none
+_FALLS = {JOULE: 1 / 3, "s": 1 / 8}  # of the steps of counters and times may be falls; what has more is neither
 _PACKED = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"PK\x03\x04": "zip"}
 _START = 4000  # lines of a long log that tell which meter wrote it, and its devices
 _LONG = 1 << 20  # bytes that are read at once
 _LONGEST_CUT = 1 << 16  # bytes at the end of a log in which its last lines are
 _NO_UNIT = "{}: no unit is written for its time; taken for s"
+_RUNS = "; where a row is a whole run, `eprof tune` reads it (--mapping)"
 _NUMBER_AT_END = pattern(r"(?<![\w.])\d[\d.]*\Z")
 
 
@@ -148,10 +149,11 @@ def what_it_is(path: str) -> str | None:
         if (other := _other_report(others, lines)) is not None:
             use = other.use or "it tells no kernels; give its joules with --energy, beside a profiler's log"
             return f"{other.what}; {use.replace('PATH', quote(path))}"
-        meter = next((meter for meter in meters if _is_told(meter, list(rows_of(meter, path, lines)), lines)), None)
+        told = ((meter, list(rows_of(meter, path, lines))) for meter in meters)
+        meter, rows = next(((meter, rows) for meter, rows in told if _is_told(meter, rows, lines)), (None, []))
     except (LogError, csv.Error):
         return None
-    if meter is None:
+    if meter is None or _are_runs(rows):
         return None
     return (
         f"power over time, as {meter.meter} writes it, which tells no kernels: `eprof timeline {quote(path)}` reads "
@@ -162,6 +164,23 @@ def what_it_is(path: str) -> str | None:
 def _is_told(meter: Meter, rows: Sequence[Row], lines: Sequence[str]) -> bool:
     """Whether `rows` show that a log is this meter's: of a generic table they must be a tenth of its lines."""
     return bool(rows) and (not meter.generic or len(rows) >= _OF_REPORT * len(lines))
+
+
+def _are_runs(rows: Sequence[Row]) -> bool:
+    """Whether rows are of runs, one each, and of no moments: times or counted joules of their device fall too often."""
+    device = rows[0].readings[0].device
+    own = [row for row in rows if row.readings[0].device == device]
+    moments = [clock.moment(row.time) for row in own]
+    joules = [row.readings[0].value for row in own if row.readings[0].kind == JOULE and not row.readings[0].is_step]
+    is_date = any(moment.absolute or moment.of_day for moment in moments)
+    times = np.array([moment.seconds for moment in moments])
+    return _falls(np.array(joules), JOULE) or (not is_date and _falls(times, "s"))
+
+
+def _falls(values: Floats, unit: str) -> bool:
+    """Whether what should grow, or all of it fall, does neither."""
+    steps = np.diff(values)
+    return bool((steps < 0).sum() > max(1, _FALLS[unit] * len(values)) and (steps > 0).any())
 
 
 def _other_report(others: Iterable[NoSeries], lines: Sequence[str]) -> NoSeries | None:
@@ -444,8 +463,10 @@ def _series(path: str, meter: Meter, track: _Track, its: _Clock, holds: bool, no
     elif track.kind == JOULE:
         if start_s is not None:
             times, values = np.append(start_s, times), np.append(0.0, values)
-        if (np.diff(values) < 0).sum() > max(1, _FALLS * len(values)):
-            raise LogError(f"{path}: {name} falls again and again, so its joules are no counter; log W, or a counter.")
+        if _falls(values, JOULE):
+            raise LogError(
+                f"{path}: {name} falls again and again, so its joules are no counter; log W, or a counter{_RUNS}."
+            )
         made = Series.of_counter(name, path, times, values, its.absolute)
     else:
         made = Series.of_power(name, path, times, values, its.absolute, holds)
@@ -486,6 +507,9 @@ def _in_order(
 ) -> tuple[Floats, Floats, list[float]]:
     """Times and values in order, without samples that go back in time, and the moments behind which such were."""
     steps = np.diff(times)
+    if not its.absolute and not its.of_day and _falls(times, "s"):
+        falls = f"{int((steps < 0).sum()):,} of {len(times):,} rows"
+        raise LogError(f"{path}: its times go back in {falls}, so rows are of no moments{_RUNS}.")
     if (steps < 0).any() and (steps <= 0).all():  # newest first
         times, values = times[::-1], values[::-1]
     if its.of_day:
