@@ -50,7 +50,7 @@ _NUMBERS = ("score", "old", "new", "old_j", "new_j", "change_j")
 
 
 def reading(old: Variant, new: Variant) -> schema.Model:
-    """The model's reading: the change of all kernels together, if it can read both sides."""
+    """What the two-level model says of all kernels together; `missing` alone if it cannot read both sides."""
     unread = schema.Model(
         missing="The model reads flops of one width and bytes of DRAM, known of every kernel, at the prices and peaks "
         "of one setting of one table."
@@ -71,7 +71,7 @@ def reading(old: Variant, new: Variant) -> schema.Model:
 
 
 def assess(old: tuple[float, float], new: tuple[float, float], machine: Machine) -> schema.Model:
-    """Assess a change from one (work in flop, traffic in B) to another; all four are above 0.
+    """The model of a change from (flop, B) to (flop, B), all above 0: speedup, greenup, and the break-even in work.
 
     The break-even is the f with f + Bhat(f m I)/(m I) = 1 + Bhat(I)/I: below it the change saves energy ([T] eqs. 17,
     27). The left side rises with f, at slope 1 where the new variant is compute bound and eta where it is memory bound.
@@ -109,7 +109,7 @@ def assess(old: tuple[float, float], new: tuple[float, float], machine: Machine)
 def document(
     changes: Changes, notes: Sequence[str], gates: Sequence[schema.Gate], command_line: Sequence[str], by: Sequence[str]
 ) -> schema.Document:
-    """The whole difference as the document that every report is made of. notes: of the matching. by: what rows are."""
+    """The whole difference, as the document that reports are made of. notes: of the matching. by: groups of `--by`."""
     old, new = changes.old_side, changes.new_side
     spread = spread_of(changes)
     parts = all_parts(changes, spread)
@@ -178,7 +178,7 @@ def document(
 
 
 def _answer(changes: Changes, parts: list[schema.Part], spread: Spread) -> dict[str, Any]:
-    """What the difference of all energy and that above constant power both have in the document."""
+    """The fields that `Document` and `AboveConstant` have in common, of the energy in `changes`."""
     change_j = change_share = greenup = interval_j = interval_share = None
     if changes.has_energy:
         old_j, new_j = (changes.compared_j(grid) for _, grid in changes.sides)
@@ -201,7 +201,7 @@ def _answer(changes: Changes, parts: list[schema.Part], spread: Spread) -> dict[
 
 
 def _constant_ends(side: Variant) -> schema.Range:
-    """Constant energy in J at the roofline's own speed, and at the efficiency in force; given times stay."""
+    """Constant energy, J: [modelled times at the roofline's speed, at the efficiency in force]; other times stay."""
     joules = known_or_zero(side.mean.joules[:, TIME])
     is_model = (side.mean.counted[:, TIME] & int(Mark.SIMULATED)) != 0
     fastest = np.where(is_model, joules * (side.efficiency or 1.0), joules)
@@ -272,9 +272,9 @@ def side_of(variant: Variant, compared_j: float | None, name: str) -> schema.Sid
 
 
 def _name(variant: Variant, folders: int = 0) -> str:
-    """What the document calls a side: its run directory, whatever repeats that has, or its log; and how many more.
+    """The name of a side in the document: its first run directory, or log, and how many more there are.
 
-    folders: how many of those that it lies in belong to the name.
+    folders: how many of the folders around it belong to the name.
     """
     profile = variant.first.profile
     runs = {
@@ -379,7 +379,7 @@ def _on_side(changes: Changes, side: Variant, grid: Grid, row: int, own: int | N
 
 
 def frame(changes: Changes) -> "pd.DataFrame":
-    """The table of a difference: a row a part of every kernel, which kernels, what, because of what, counts and joules.
+    """The table of the CSV: a row for each part of each kernel's change, with both names, what, why, counts and joules.
 
     Words that were counted but have no energy to compare stand there too, without `change_j`.
     """

@@ -102,7 +102,7 @@ class Log(Struct, frozen=True):
 
 
 class Device(Struct, frozen=True):
-    """A GPU or CPU of the logs. processor: "cpu"."""
+    """A GPU or CPU of the logs. processor: "cpu"; absent of a GPU."""
 
     name: str | None
     index: int | None
@@ -188,7 +188,7 @@ class Count(Struct, frozen=True):
 
 
 class Model(Struct, frozen=True):
-    """The reading of the two-level model; where something is missing for it, nothing but that is in the JSON.
+    """What the two-level model says of the change. missing: why it says nothing; all other fields are absent then.
 
     break_even_work_factor: at so many times the work nothing is saved any more.
     """
@@ -206,7 +206,7 @@ class Model(Struct, frozen=True):
 
 
 class Tests(Struct, frozen=True):
-    """The tests on repeats; None without."""
+    """Welch's tests of NEW against OLD over repeats, of J, s and metered J; None without repeats."""
 
     confidence: float
     method: str
