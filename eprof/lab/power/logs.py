@@ -45,7 +45,7 @@ _NUMBER_AT_END = pattern(r"(?<![\w.])\d[\d.]*\Z")
 
 
 class _Track(Struct):
-    """What a log has of one component: times in s and values in W or J. holes: some of its values are not there."""
+    """The samples of one component: times in s and values (NaN: not known) in W, J or as `kind` says."""
 
     component: str
     kind: str
@@ -60,7 +60,7 @@ class _Track(Struct):
 
 
 class _Clock(Struct):
-    """What all times of a log have in common: as a `Moment`, and how often it was read, where that is known."""
+    """What kind of times a log has: see `Moment`; interval_s: how often the meter was read, where that is known."""
 
     absolute: bool
     zoned: bool
@@ -70,12 +70,12 @@ class _Clock(Struct):
 
 
 def read(path: str, notes: list[str], interval_s: float | None = None) -> list[Series]:
-    """The power series of a meter's log, and notes on what is not in it: `sampled` without what is no power."""
+    """The power series of a meter's log; see `sampled`, whose other series are dropped."""
     return sampled(path, notes, interval_s)[0]
 
 
 def sampled(path: str, notes: list[str], interval_s: float | None = None) -> tuple[list[Series], list[Series]]:
-    """The power series of a meter's log, and what it sampled beside them: shares of time of units, clocks in MHz.
+    """The power series of a meter's log, and series of what it sampled beside them: shares of time, clocks in MHz.
 
     notes: takes sentences on what is not in it. interval_s: how often the meter was read, where its log does not tell.
     Raises LogError, with the line where there is one.
@@ -142,7 +142,7 @@ def are_sampled(paths: Iterable[str]) -> bool:
 
 
 def what_it_is(path: str) -> str | None:
-    """What a file is that has joules or watts, in words that name what reads it; None: nothing that eprof knows."""
+    """A phrase on a file with joules or watts and what reads it; None: it is nothing that eprof knows."""
     meters, others = known()
     try:
         lines = _lines(path, _blocks(path, []))
@@ -162,7 +162,7 @@ def what_it_is(path: str) -> str | None:
 
 
 def _is_told(meter: Meter, rows: Sequence[Row], lines: Sequence[str]) -> bool:
-    """Whether a log is a meter's by its rows: of a table of any maker they are no few lines within a long report."""
+    """Whether `rows` show that a log is this meter's: of a generic table they must be a tenth of its lines."""
     return bool(rows) and (not meter.generic or len(rows) >= _OF_REPORT * len(lines))
 
 
@@ -188,7 +188,7 @@ def _other_report(others: Iterable[NoSeries], lines: Sequence[str]) -> NoSeries 
 
 
 def _pace_of_rows(path: str, rows: Sequence[Row], notes: list[str]) -> float | None:
-    """How long a row of a log lasts that has no times, but joules and watts of its first device."""
+    """How long a row lasts in s, by joules over watts, in a log without times; None where that is not known."""
     if not rows or any(row.time for row in rows):
         return None
     device = rows[0].readings[0].device
@@ -200,7 +200,7 @@ def _pace_of_rows(path: str, rows: Sequence[Row], notes: list[str]) -> float | N
 
 
 def _pace_s(path: str, joules: Floats, watts: Floats, of_each: int, notes: list[str]) -> float | None:
-    """How long a row lasts: the joules of a counter, (n,), over the sum of watts, (n,); each row is of so many."""
+    """How long a row lasts in s: joules of a counter, (n,), over the sum of watts, (n,); None: it cannot be told."""
     told = np.flatnonzero(~np.isnan(joules))
     if len(told) < 2 or not np.nansum(watts) > 0:
         return None
@@ -217,7 +217,7 @@ def _pace_s(path: str, joules: Floats, watts: Floats, of_each: int, notes: list[
 def _of_long(
     path: str, meter: Meter, log: LongLog, told_s: float | None, asked_s: float | None, notes: list[str]
 ) -> tuple[list[_Track], _Clock]:
-    """What a long table has of each component, and what kind of times it has. Raises LogError."""
+    """The samples of each component in a long table, and what kind of times it has. Raises LogError."""
     has_times = bool(log.layout.times)
     told_s = told_s and told_s * log.of_each
     by_device = {device: log.rows(device) for device in log.devices}
@@ -263,7 +263,7 @@ def _no_times_error(path: str, meter: Meter) -> LogError:
 
 
 def _recognised(path: str, lines: Sequence[str]) -> tuple[Meter, list[Row]]:
-    """Which meter wrote a log, and its rows. Raises LogError: none that is known, or it has no power over time."""
+    """The meter that wrote a log, and its rows. Raises LogError: none that is known, or there is no power over time."""
     meters, others = known()
     empty: tuple[Meter, list[Row]] | None = None
     for meter in meters:
@@ -396,7 +396,7 @@ def _tracks(meter: Meter, rows: Sequence[Row], moments: Sequence[float]) -> Iter
 
 
 def _of_devices(path: str, meter: Meter, track: _Track, its: _Clock, notes: list[str]) -> Iterator[_Track]:
-    """One track for each of several devices whose rows come together, where no column tells them apart.
+    """`track`, or one for each device where rows of several come together and no column tells them apart.
 
     Raises LogError: nobody knows whether rows of one moment are of several devices or of one that is read more often.
     """
@@ -432,7 +432,7 @@ def _several_rows_error(path: str, component: str) -> LogError:
 
 
 def _rows_at_each_moment(times: Floats, is_near: bool) -> Ints:
-    """How many rows each moment has, in their order; `is_near`: also those that come right behind each other."""
+    """How many rows each moment has, (n_moments,); `is_near`: those that come right behind each other are of one."""
     steps = np.diff(times)
     if not len(steps) or np.isnan(steps).any():
         return np.ones(len(times), np.int64)
@@ -446,7 +446,7 @@ def _rows_at_each_moment(times: Floats, is_near: bool) -> Ints:
 
 
 def _series(path: str, meter: Meter, track: _Track, its: _Clock, holds: bool, notes: list[str]) -> Series:
-    """The samples of a component's power as steps. Samples that go back in time are left out: power is not known there.
+    """The samples of a component as a `Series`. Samples that go back in time are left out: power is not known there.
 
     Raises LogError: there are too few, or they are no power.
     """
@@ -484,7 +484,7 @@ def _series(path: str, meter: Meter, track: _Track, its: _Clock, holds: bool, no
 
 
 def _known_samples(path: str, track: _Track, its: _Clock, is_mean: bool, notes: list[str]) -> tuple[Floats, Floats]:
-    """The times and values of a component's samples; what is below 0 W is not known. Raises LogError: much of it is."""
+    """Times and values of a component's samples, (n,), NaN for what is below 0. Raises LogError if much of it is."""
     times, values = track.times, track.values
     if track.kind == JOULE and not track.is_step:  # a counter goes on where it was not read
         times, values = times[~np.isnan(values)], values[~np.isnan(values)]
@@ -505,7 +505,7 @@ def _known_samples(path: str, track: _Track, its: _Clock, is_mean: bool, notes: 
 def _in_order(
     path: str, name: str, times: Floats, values: Floats, its: _Clock, notes: list[str]
 ) -> tuple[Floats, Floats, list[float]]:
-    """Samples in the order of their times, of those that go on, and the moments behind which others were left out."""
+    """Times and values in order, without samples that go back in time, and the moments behind which such were."""
     steps = np.diff(times)
     if not its.absolute and not its.of_day and _falls(times, "s"):
         falls = f"{int((steps < 0).sum()):,} of {len(times):,} rows"
