@@ -56,7 +56,7 @@ _LESS, _MORE = "color(32)", "color(166)"
 _NARROWEST, _WIDEST = 14, 60
 _APART = 3  # of columns: two spaces, and a divider, which a table without labels has not
 _NAMED = 22  # columns for the names of a table without labels, in which what follows may take two lines
-_TOLD = 38  # of what follows, before names are cut; it has as many lines as it needs
+_TOLD = 44  # of what follows, before names are cut; it has as many lines as it needs
 _NOTES = 8
 _UNIT = re.compile(r"(?<=\d) (?=(?:%|[kMGmµn]?(?:J|W|s|B|Hz|V))(?!\w))")  # the space before one
 _HALF_BAR = 12
