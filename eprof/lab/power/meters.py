@@ -426,7 +426,7 @@ def _names(line: str, form: str) -> tuple[str, list[str]]:
 
 
 def _of_rows(lines: Sequence[str]) -> list[_Header]:
-    """The header that rows of nvidia-smi lack (noheader): a date, and one cell in W, or one that changes: no limit does.
+    """The header that rows of nvidia-smi lack (noheader): a date, and one cell in W, or one that changes (no limit).
 
     The first rows decide: the last may be cut off.
     """
