@@ -25,12 +25,7 @@ from eprof.costs import ESTIMATED, NONE, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
 from eprof.counts import checks, counters, counts, times
 from eprof.counts.counts import Counts, Sheet
-from eprof.counts.definition import (
-    DRAM_PEAK,
-    Definition,
-    common,
-    without_counters,
-)
+from eprof.counts.definition import DRAM_PEAK, Definition, common, without_counters
 from eprof.energy.clocks import Clocks, clocks_of, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
 from eprof.energy.metering import SAME

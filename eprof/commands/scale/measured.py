@@ -370,14 +370,16 @@ def _part(job: str, rows: _Rows, notes: list[str]) -> Run | str:
     broken = sorted(step for step, row in steps if not row.is_whole and step != _EXTERN)
     if broken:
         notes.append(f"job {job} came to its end, but not its step {listed(broken[:3])}: it may have done only a part")
-    outside_j = max((row.number("energy_j") or 0.0 for step, row in steps if step == _EXTERN), default=0.0)
+    outside = [row for step, row in steps if step == _EXTERN and (row.number("time_s") or 0.0) >= time_s - 1]
+    outside_j = max((row.number("energy_j") or 0.0 for row in outside), default=0.0)
     if run.energy_j is None:
         run = _of_steps(job, run, [row for step, row in steps if row.is_whole or step == _EXTERN], notes)
     elif 0 < outside_j * _SAME < run.energy_j:
         notes.append(
-            f"job {job}: its own row has {run.energy_j:.6g} J, but its step {_EXTERN}, which sees all of it, "
-            f"{outside_j:.6g} J: this Slurm seems to add up steps that overlap"
+            f"job {job}: its own row has {run.energy_j:.6g} J, as this Slurm adds up steps that overlap; its step "
+            f"{_EXTERN}, which sees all of it, has {outside_j:.6g} J, and counts"
         )
+        run = replace(run, energy_j=outside_j)
     if (run.energy_j or 0.0) > 1e5 * run.time_s * run.processors:
         notes.append(f"job {job}: {run.energy_j:.3g} J would be more than 100 kW a node; its energy is not known")
         return replace(run, energy_j=None, marks=0)

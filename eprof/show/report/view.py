@@ -172,8 +172,7 @@ class View:
         gaps = self.document.gaps or None
         if gaps is None or self.to_meter:
             return 0.0
-        still_s = (gaps.time_s or 0.0) + max(gaps.lasting_s - gaps.copied_s, 0.0)
-        return still_s * (still_s >= WORTH_IT * (self.time.value or math.inf))
+        return gaps.still_s * (gaps.still_s >= WORTH_IT * (self.time.value or math.inf))
 
     @cached_property
     def idle_j(self) -> float:
