@@ -24,6 +24,7 @@ from eprof.base.known import gathered
 from eprof.base.text import cut, did_you_mean, few, pattern, when
 from eprof.base.toml import Document
 
+NO_LINE = "line not told"  # for what a program did behind the last part that it told the place of
 _LEAST_WIDTH = 8
 _LONG_DETAIL = 24  # a template argument longer than this is kept only if no shorter one tells kernels apart
 _LONGEST = 5_000  # what is read of a name

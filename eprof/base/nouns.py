@@ -1,6 +1,7 @@
 """What runs, and on what, in the words of its processor: a GPU launches kernels, a CPU calls functions."""
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from eprof.base.vocabulary import COUNTS, CPU, GPU, GROUPS
 
@@ -46,6 +47,14 @@ class Nouns(Struct, frozen=True):
 _OF_GPUS = Nouns(
     *("kernel", "kernels", "launch", "launches", "GPU", "board", "compute capability", "counts"),
     nearer=("l2", "l1", "shared"),
+)
+OF_AMD = replace(
+    _OF_GPUS,
+    labels={
+        "tensor": "Matrix cores",
+        "warp_issue": "Wave instructions issued",
+        "sm_active_cycle": "Running compute units",
+    },
 )
 _OF_CPUS = Nouns(
     *("function", "functions", "call", "calls", "CPU", "socket", "architecture", "caches"),

@@ -23,13 +23,7 @@ from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUP_OF,
 from eprof.energy.bounds import Uncounted, uncounted
 from eprof.energy.replicas import Replicas, amounts_of, independent, middle, replicas_of
 from eprof.profile import schema
-from eprof.profile.totals import (
-    CONSTANT_ROW,
-    TOTAL,
-    joules_by_group,
-    joules_of,
-    time_of,
-)
+from eprof.profile.totals import CONSTANT_ROW, TOTAL, joules_by_group, joules_of, time_of
 
 if TYPE_CHECKING:
     from eprof.profile.priced import Energy
@@ -265,7 +259,7 @@ def of_kernels(energy: "Energy", refits: Replicas | None) -> list[schema.Range |
 
 
 def _uncounted(energy: "Energy", refits: Replicas) -> Uncounted:
-    """The most that uncounted work takes at the high end of the prices; of a metered total, nothing more."""
+    """The most J of uncounted work at the high end of the prices, by group and by kernel; none of a metered total."""
     assert energy.costs is not None and energy.split is not None
     if energy.metered is not None:
         nothing = np.zeros(len(energy.counts.rows))

@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct, UnsetType, convert, field, to_builtins
 
 from eprof.base.text import pattern
 from eprof.base.version import __version__
-from eprof.logs.rows.log import Copies, During, HostCalls
+from eprof.logs.rows.log import Copies, During, HostCalls, OfShape
 
 PROFILE, ROOFLINE = "eprof.profile/1", "eprof.roofline/1"
 Marks = list[str]
@@ -225,7 +225,8 @@ class Kernel(Struct, kw_only=True):
     `costs.held`, where its board's limit binds it. signs: what tells why it waits, in shares: "occupancy", and what
     `counts.definition.SHARES` names. And the "blocks" of a launch, the "threads" of a block, in the mean, and the GPU's
     "multiprocessors". launch_s: the shortest launch and the longest where a log tells them, else the mean of a launch
-    in the run in which that is shortest, and longest; where they differ much.
+    in the run in which that is shortest, and longest; where they differ much. by_shape: its launches by the shape of
+    their blocks, where that differs.
     """
 
     name: str
@@ -249,6 +250,7 @@ class Kernel(Struct, kw_only=True):
     causes: Causes | UnsetType = UNSET
     signs: dict[str, float] | UnsetType = UNSET
     launch_s: list[float] | UnsetType = UNSET
+    by_shape: tuple[OfShape, ...] | UnsetType = UNSET
 
 
 class Group(Struct, kw_only=True):
@@ -552,6 +554,11 @@ class Gaps(Struct):
     def lasting_s(self) -> float:
         """How long copies ran while no kernel did; all of it, where the log does not tell when they ran."""
         return self.copies_s if self.alone_s is None else self.alone_s
+
+    @property
+    def still_s(self) -> float:
+        """How long no kernel ran, in gaps and while copies did before and after."""
+        return (self.time_s or 0.0) + max(self.lasting_s - self.copied_s, 0.0)
 
 
 class Profile(Struct, kw_only=True):

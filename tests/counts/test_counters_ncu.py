@@ -109,7 +109,7 @@ def test_a_definition_tells_what_to_collect(capability):
 
 def test_a_definition_is_used_instead_of_the_smallest_set():
     from eprof.collect.collector import Tool
-    from eprof.commands.run.choice import counters_for
+    from eprof.commands.run.counter_plan import counters_for
     from eprof.profilers.ncu.collector import Ncu
 
     class Here(Ncu):

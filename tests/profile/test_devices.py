@@ -166,6 +166,17 @@ def test_screens_name_whose_prices_are_whose(both):
     assert "Costs: gtx980 (GeForce GTX 980)" in page and "Costs: estimated (Tesla K20c)" in page
 
 
+@pytest.mark.parametrize("names", [REAL["k20c and 1080 Ti"]])
+def test_rows_name_the_gpu_by_its_number_only_where_two_are_alike(names):
+    if not all((NVPROF / name).exists() for name in names):
+        pytest.skip("needs real logs")
+    view = View(eprof.load(*(NVPROF / name for name in names)).energy().document())
+    assert {view.where(kernel) for kernel in view.kernels} == {"Tesla K20c", "GeForce GTX 1080 Ti"}
+    for device in view.document.devices:
+        device.name = "Tesla K20c"
+    assert [view.where(kernel) for kernel in view.kernels] == [kernel.device for kernel in view.kernels]
+
+
 def test_a_difference_pays_each_kernel_by_its_own_gpu(both):
     energy = both.energy()
     slower = both.slowed(2.0).energy()

@@ -376,6 +376,17 @@ def test_a_report_of_a_real_log_saves_no_more_time_than_there_is():
     assert all(answer["energy_j"]["constant"] >= 0 for answer in answers.values())
 
 
+def test_bytes_whose_way_is_not_told_are_below_the_roof_too(profile):
+    """A memory-bound kernel gains as much whether a log tells reads from writes or only their sum."""
+    like = profile.energy("jetson-tk1")
+    byte = like.costs.peaks.dram_gb_per_s * 1e9
+    told = priced(like, [(4.0, 0.0, 0.0, 0.0, 0.0, 0.0, byte, 0.0)])
+    table = told.counts.table.assign(dram_read=math.nan, dram_write=math.nan, dram=byte)
+    summed = replace(told, counts=counts_with(told.counts, table=table))
+    for question, time_s in (("race", 1.0), ("dram=-20%", 3.8)):
+        assert [each.what_if(question).time_s for each in (told, summed)] == pytest.approx([time_s, time_s])
+
+
 def test_a_kernel_without_a_roofline_keeps_its_time_when_it_races(profile):
     """Of three kernels one has nothing under the roof, one flops that were not all counted, one is memory bound."""
     like = profile.energy("jetson-tk1")

@@ -13,6 +13,10 @@ from eprof.base.marks import Mark
 from eprof.counts import checks, counters, counts
 from eprof.logs import cache, read
 from eprof.logs.rows.stream import Tuning
+from eprof.profile.document import document
+from eprof.show.report.levers import worth_trying
+from eprof.show.report.view import View
+from eprof.show.words.numbers import percent, quantity
 
 RATE, CYCLES = f"{FFMA}.per_cycle_elapsed", "smsp__cycles_elapsed.avg"
 OPCODES = "sass__thread_inst_executed_true_per_opcode"
@@ -282,3 +286,49 @@ def test_a_nul_is_no_part_of_a_name():
     assert joined.kernels["launches"].tolist() == [45] and joined.kernels["time_marks"].tolist() == [
         ESTIMATED | MISSING
     ]
+
+
+def shaped(tmp_path, *launches):
+    """What is worth trying of launches of one kernel: (block in x, blocks in x, µs)."""
+    names = (TIME, *(f"launch__{of}_dim_{axis}" for of in ("block", "grid") for axis in "xyz"))
+    rows = [(n, 7, "axpy", 1000 * us, block, 2, 1, blocks, 3, 1) for n, (block, blocks, us) in enumerate(launches)]
+    (tmp_path / "log.csv").write_text(wide(*rows, names=names, units=("ns", *[""] * 6)))
+    view = View(document(eprof.load(tmp_path / "log.csv", cache=False).energy("NVIDIA A100-PCIE-40GB")))
+    return view, [act for act in worth_trying(view) if "in blocks of" in act]
+
+
+def test_blocks_of_the_fastest_shape_are_advised(tmp_path):
+    """All is constant power: 15 launches of 310 µs in the mean and 3 of 100 could all take 100 µs."""
+    slow, fast = [(64, 64, us) for us in (300, 320, 310)], [(32, 128, us) for us in (90, 100, 110)]
+    view, (act,) = shaped(tmp_path, *slow * 5, *fast)
+    assert act.startswith(
+        "launch axpy in blocks of 32 x 2 (100\u202fµs; as many threads in 64 x 2: 310\u202fµs): saves"
+    )
+    assert f"({percent(15 * 210 / (15 * 310 + 3 * 100))} of {quantity(view.whole, 'J')})" in act
+
+
+@pytest.mark.parametrize(
+    "launches",
+    [
+        [(64, 64, 300), (64, 64, 310), (32, 128, 90), (32, 128, 95)],  # too few of a shape
+        [(64, 64, us) for us in (95, 310, 320)] + [(32, 128, us) for us in (90, 100, 110)],  # times overlap
+        [(64, 128, us) for us in (300, 310, 320)] + [(32, 128, us) for us in (90, 100, 110)],  # twice the threads
+        [(64, 64, us) for us in (300, 310, 320)] + [(64, 64, us) for us in (90, 100, 110)],  # one shape
+    ],
+)
+def test_of_shapes_that_no_times_tell_apart_none_is_advised(tmp_path, launches):
+    assert shaped(tmp_path, *launches)[1] == []
+
+
+def test_the_blocks_of_a_real_report():
+    """By hand: 11 launches of each of four shapes, over 1024 x 1024 threads."""
+    path = SHARED / "ncu-modern" / "rtx5060ti-occupancy-one-nan-launch.ncu-rep"
+    if not path.exists():
+        pytest.skip("needs a real report, which is not part of this project")
+    pytest.importorskip("ncu_report", reason="needs pip install ncu-report")
+    (shapes,) = read(path).by_shape.values()
+    assert {shape.block[:2]: shape.launches for shape in shapes} == dict.fromkeys(
+        [(16, 16), (32, 16), (16, 32), (32, 32)], 11
+    )
+    assert {shape.threads for shape in shapes} == {(1024, 1024, 1)}
+    assert sum(shape.time_s for shape in shapes) == pytest.approx(1.7027e-3, rel=1e-3)

@@ -251,14 +251,18 @@ def test_cycles_of_instructions_without_a_time_are_the_fewest_that_these_need(ep
         ),
         (64, 1e6, 1e6, "let find at table.c:3 work on blocks that stay in the caches,"),
         (64, 1e4, 1e4, "execute fewer instructions"),
+        (None, 1e6, 1e6, "let find at table.c:3 fetch fewer lines (loops in the order of memory, blocks that stay in"),
     ],
 )
 def test_lines_that_the_caches_lack_choose_the_advice_and_bound_it(
     eprof_command, tmp_path, asked, lines, of_dram, said
 ):
     executed = 10_000_000
-    rows = f"3 {executed} 1000000 0 0 {lines:.0f} 0 0 {of_dram:.0f} 0 0 1000000 0 {asked}000000 0"
-    events = "Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw undecoded loads stores load_bytes store_bytes"
+    rows = f"3 {executed} 1000000 0 0 {lines:.0f} 0 0 {of_dram:.0f} 0"
+    events = "Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw"
+    if asked is not None:  # as where the program was there to be decoded
+        rows += f" 0 1000000 0 {asked}000000 0"
+        events += " undecoded loads stores load_bytes store_bytes"
     (tmp_path / "callgrind.out.7").write_text(
         f"# callgrind format\nevents: {events}\nfl=table.c\nfn=find\n{rows}\ntotals: {rows[2:]}\n"
     )
@@ -271,6 +275,22 @@ def test_lines_that_the_caches_lack_choose_the_advice_and_bound_it(
             float, re.search(r"saves up to [0-9.]+ mJ \(([0-9.]+) % of ([0-9.]+) mJ\) if none", shown).groups()
         )
         assert saved <= 100 * waits / (waits + executed) + 1 < 100
+
+
+def test_what_python_has_a_library_do_is_advised_on_by_its_line_or_not_at_all(eprof_command, tmp_path):
+    """In short loops what is around them takes most; and nobody can change what ran at a line that nobody knows."""
+    events = "Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw undecoded fp64_add fp64_256b loads stores load_bytes store_bytes"
+    text = f"# callgrind format\nevents: {events}\n"
+    for line, function, executed, flops, missed in (
+        (7, "row.sum, numpy", 60_000_000, 3_000_000, 0),
+        (0, "line not told, numpy", 19_000_000, 4_000_000, 1_000_000),
+    ):
+        counts = f"{executed} 0 0 0 {missed} 0 0 {missed} 0 0 {flops} {flops} 4000000 1000000 320000000 8000000"
+        text += f"fl={'a.py' * (line > 0)}\nfn={function}\n{line} {counts}\n"
+    (tmp_path / "callgrind.out.7").write_text(text)
+    shown = " ".join(eprof_command("report", "callgrind.out.7", "--time", "0.05").stdout.split())
+    tried = shown[shown.index(" Try ") : shown.index(" Trust ")]
+    assert "instructions a flop): longer inner loops" in tried and "not told" not in tried
 
 
 def of_perf(eprof_command, tmp_path, *rows):

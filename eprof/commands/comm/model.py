@@ -65,7 +65,7 @@ def waiting_w(waiting: str, clock: Clock) -> float:
 
 
 def waits(cluster: Cluster, sent: Sequence[Sent], ways: Sequence[str], clocks: Sequence[Clock]) -> Iterator[Sample]:
-    """The model's samples: every message in every way to wait.
+    """A sample in closed form for each message, clock and way to wait.
 
     With t its time, t_i that of an interrupt, t_d that of a change of the clock:
 

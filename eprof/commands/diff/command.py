@@ -119,7 +119,7 @@ def _diff(options: argparse.Namespace) -> int:
 
     not_passed = [gate for gate in document.gates if gate.failed is not False]
     for gate in not_passed:
-        say(gate_words(gate))
+        say(gate_words(gate, document.nouns))
     if any(gate.failed for gate in not_passed):
         return 3
     return int(bool(not_passed))

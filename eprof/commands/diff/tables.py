@@ -62,7 +62,7 @@ def _beside(label: str, old: Quantity, new: Quantity, change: float | None, whol
 
 
 def changed(change_j: float | None, marks: Sequence[str]) -> Change:
-    """A change of energy. What one side alone knows is not in it, and makes it no lower bound."""
+    """The cell of a change in J. What one side alone knows is not in it, so that it has no mark of a lower bound."""
     return Change(change_j, "J", bits(marks) & ~MISSING)
 
 

@@ -46,7 +46,7 @@ _UNREADABLE = 1000
 
 
 def sentences(document: Document) -> Iterator[str]:
-    """What may be the largest cause of a change, where the prices leave it open; the largest that they tell."""
+    """One sentence on what caused a change: the largest cause that the prices tell, else those that may be it."""
     nouns, change_j = document.nouns, document.change_j or 0.0
     verb, whole = "saves", "the increase"
     if change_j < 0:
@@ -101,7 +101,7 @@ def of_kernel(kernel: Kernel, nouns: Nouns, brief: bool = False) -> str:
 
 
 def _told(along: Sequence[Cause]) -> Sequence[Cause]:
-    """Of causes, largest first, those that the prices tell: one beside which the others are nothing needs no price."""
+    """The causes, largest first, whose size the prices tell; or the first alone if it dwarfs all others."""
     rest_j = sum(abs(cause.change_j) for cause in along[1:])
     if along and rest_j < _WORTH * abs(along[0].change_j):
         return along[:1]
@@ -109,7 +109,7 @@ def _told(along: Sequence[Cause]) -> Sequence[Cause]:
 
 
 def _together(clear: Sequence[Cause]) -> list[Cause]:
-    """The largest cause; where it is counts that explain no time, or the reverse, the largest of these too."""
+    """The largest cause; if that is a count that explains no time, with the largest of time, or the reverse."""
     first = clear[:1]
     if not first or (first[0].constant_j and first[0].what not in _TIMES):
         return list(first)
@@ -155,7 +155,7 @@ def _phrase(cause: Cause, nouns: Nouns) -> str:
 
 
 def _fewer(cause: Cause, noun: str) -> str:
-    """A cause, a count that changed: "4.10 times fewer DRAM bytes", "12 % more integer instructions"."""
+    """How the count of a cause changed: "4.10 times fewer DRAM bytes", "12 % more integer instructions"."""
     old, new = cause.old, cause.new
     if (new - old) * (cause.change_j - cause.constant_j) < 0 or old == new:
         return f"another mix of {noun}"
@@ -198,7 +198,7 @@ def _noun(what: str, nouns: Nouns) -> str:
 
 
 def _name(what: str, nouns: Nouns) -> str:
-    """A part of the energy as a cause in a sentence: "DRAM", "integer", "other prices"."""
+    """The short name of a cause in a sentence: "DRAM", "integer", "constant power"."""
     if what == "launches":
         return nouns.launches
     if what in nouns.labels or what in COUNTS and what not in GROUPS and what not in _NAMES:

@@ -78,7 +78,7 @@ def _sections(document: Scale) -> Iterator[Section]:
 
 
 def _series(document: Scale) -> dict[str, list[Row]]:
-    """The rows of scaling with an energy, by what a line is of."""
+    """The rows with an energy, by the name of their line: program, size and clock."""
     known = (row for row in document.rows if row.energy_j is not None)
     clock = " at {:g} MHz"
     return gathered((f"{row.program}{words.of_size(row.size)}{phrase(clock, row.core_mhz)}", row) for row in known)
@@ -146,12 +146,12 @@ def _bars(document: Scale) -> Markup:
 
 
 def _joules(document: Scale, entry: Row | Best) -> str:
-    """The energy that is known; a lower bound says that it is one."""
+    """The energy of a row as text; of a lower bound, with the sign of one."""
     return plain_text(replace(words.energy(document, entry), value=entry.energy_j or 0.0))
 
 
 def _known(row: Row) -> dict[str, float]:
-    """What causes are known to take on a node count, in the order of their colours."""
+    """The joules of each cause that is known to take any on a node count, in the order of `_COLOURS`."""
     joules = ((cause, row.parts[cause].energy_j) for cause in _COLOURS if row.parts and cause in row.parts)
     return {cause: energy_j for cause, energy_j in joules if energy_j is not None and energy_j > 0}
 

@@ -70,7 +70,7 @@ class Best(Struct, frozen=True, kw_only=True):
 
 
 class Prediction(Struct, frozen=True, kw_only=True):
-    """What a fit on fewer processors says of a row, and how far off it is where the row was measured."""
+    """What a fit on fewer processors predicts for a row; errors as shares of the measured values, None without one."""
 
     size: float
     processors: int
@@ -119,7 +119,7 @@ class Scale(Document, frozen=True, kw_only=True):
     warnings: list[str] = field(default_factory=list)
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The rows of scaling as a table; what is more on many processors is a column a cause."""
+        """A dictionary a row, for the CSV; extra joules and parts of the energy have a column for each cause."""
         for row in self.rows:
             cells = asdict(row)
             overhead = cells.pop("overhead_j") or {}

@@ -214,7 +214,7 @@ def _x(document: Timeline, time_s: float) -> str:
 
 
 def _heat(document: Timeline) -> Markup:
-    """The heat table of a timeline: joules by component and function, and in none; the darker, the more."""
+    """Joules as a table: a row a function, the last one outside of all; a column a component; the darker, the more."""
     components = document.components
     rows = [
         (function.name, function.energy_j, [words.marks(function)] * len(components))

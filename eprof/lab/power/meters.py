@@ -143,7 +143,7 @@ class NoSeries(Struct, forbid_unknown_fields=True):
 
 
 class Reading(NamedTuple):
-    """What one cell of a meter's log says, in W, J or as sampled; NaN: nothing. told: its unit is written."""
+    """What one cell of a meter's log says, in W, J or as `kind` says; NaN: no number. told: its unit is written."""
 
     component: str
     device: str
@@ -166,7 +166,7 @@ class Row(NamedTuple):
 
 @cache
 def known() -> tuple[list[Meter], list[NoSeries]]:
-    """The meters of `counters/meters`, those that tell themselves first, and what is no log of power."""
+    """The meters of `counters/meters`, generic tables last, and the kinds of file that are no log of power."""
     meters, others = [], []
     for file in tree(folder("counters") / "meters", ".toml"):
         document = Document.read(file)
@@ -205,14 +205,14 @@ def _unit_in_header(text: str) -> str:
 
 
 def unit_of(text: str) -> tuple[str, float] | None:
-    """Whether a unit is of power or energy, and what it is in W or J. M is mega in some logs, in others milli."""
+    """(WATT or JOULE, size in W or J) of a unit; None: it is neither, or MW or MJ, where M may be mega or milli."""
     if text in ("MW", "MJ"):
         return None
     return _UNITS.get(text) or _UNITS.get(text.lower())
 
 
 def _amount(text: str, kind: str, size: float) -> tuple[float, bool]:
-    """A meter's cell in W or J, and whether it has a unit of its own; NaN for no number."""
+    """A cell's number times `size`, or in its own unit, in W or J (NaN: none), and whether it has a unit of its own."""
     if text[-1:].isdigit() and "_" not in text:  # most are plain numbers, which need no pattern
         with suppress(ValueError):
             return float(text) * size, False
@@ -229,7 +229,7 @@ def _amount(text: str, kind: str, size: float) -> tuple[float, bool]:
 
 
 def _of_lines(form: Lines, lines: Sequence[str]) -> Iterator[Row]:
-    """The rows of a log in which readings stand in lines: a reading that comes again begins another, too."""
+    """The rows of a log in which readings stand in lines. A reading that comes again begins another row, too."""
     begin, end, reading = (re.compile(text or "(?!)") for text in (form.begin, form.end, form.reading))
     time, elapsed_s, found = "", None, dict[tuple[str, str], Reading]()
     for number, line in enumerate(lines, 1):
@@ -310,7 +310,7 @@ class Layout(Struct):
         return fit[1] if fit and fit.re.groups and device else device
 
     def row(self, number: int, cells: list[str], is_last: bool) -> Row | None:
-        """What a line says; None where it is no row: a header, units, a line of something else. Raises LogError."""
+        """The `Row` of a line's cells; None where it is none: a header, units, something else. Raises LogError."""
         form, names = self.form, self.header.names
         lacks = max(max(power.at for power in self.powers) + 1 - len(cells), 0)
         if cells == names or (lacks and (is_last or len(cells) <= max(self.times, default=0))):
@@ -396,7 +396,7 @@ def _of_table(form: Table, path: str, lines: Sequence[str]) -> Iterator[Row]:
 
 
 def reading(form: Table, power: _Power, number: int, text: str, device: str, separator: str) -> Reading:
-    """What a cell of a table says. Raises LogError: of one with a comma nobody knows what it is."""
+    """The `Reading` of a table's cell. Raises LogError: its comma may be of decimals or of thousands."""
     if "," in text and (comma := _COMMA.fullmatch(text)):
         if separator != ";" and _THREE.fullmatch(text):
             raise LogError(
@@ -506,7 +506,7 @@ def _name_without_unit(name: str) -> str:
 
 
 def _times(form: Table, header: _Header, lines: Sequence[str]) -> list[int]:
-    """The columns of a table's time: the first whose name is one, and in which the first row has a time."""
+    """The places of the columns that make up the time: the first whose names fit and whose first row has a time."""
     first = next(
         (cells for _, cells in _body(form, header, lines, header.place + 1) if len(cells) >= len(header.names) - 1), []
     )
@@ -523,7 +523,7 @@ def _times(form: Table, header: _Header, lines: Sequence[str]) -> list[int]:
 
 
 def _device(form: Table, header: _Header, lines: Sequence[str]) -> int | None:
-    """The column that tells the devices of a table apart: that with most of them, as some are the same throughout.
+    """The place of the column that tells devices apart, the one with most of them; None: no column does.
 
     One of a table that nobody described counts the rows where it has another in most of them.
     """
@@ -568,7 +568,7 @@ def _undescribed(form: Table, names: Sequence[str], path: str) -> Iterator[_Powe
 
 
 def _component(name: str) -> str:
-    """What a column of a power table is of: "cpu_w", "CPU power [W]" of the CPU, "energy_j" of all metered."""
+    """The component that a column's name means: "cpu" for "CPU power"; "power" where it names none ("energy")."""
     bare = re.sub(
         r"(^|[\s._-])(power|energy|draw|usage|socket|consumption|watts?|joules?)(?=$|[\s._-])", " ", name.lower()
     )

@@ -11,14 +11,14 @@ is, `RATE[a second]` what it is in a second.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from eprof.base.arrays import Array
 from eprof.base.signs import A_SECOND, LEAST, TOTAL
 from eprof.base.text import pattern
-from eprof.logs.rows.log import Clock
+from eprof.logs.rows.log import Clock, Names
 from eprof.profilers.ncu import tensor_ops
 
 DURATIONS = ("gpu__time_duration.sum", "gpu__time_duration")
@@ -41,6 +41,7 @@ FFMA_PEAK = "sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained"  
 _HIGHEST_KHZ = "device__attribute_clock_rate"
 # Of the highest clock: ncu locks clocks to their base, in logs 0.54 (A100 PCIe) to 0.88 (RTX 4080 Super) of it.
 _LEAST_CLOCK = 0.5
+_SIZES = tuple(f"launch__{of}_dim_{axis}" for of in ("block", "grid") for axis in "xyz")
 _MULTIPROCESSORS = (SM_COUNT, _SCHEDULERS[0])
 _IPC_ACTIVE, _IPC_ELAPSED = (f"sm__inst_executed.avg.per_cycle_{cycles}" for cycles in ("active", "elapsed"))
 _DRAM_ACTIVE, _DRAM_ALL, _DRAM_MEAN = "dram__cycles_active.avg", "dram__cycles_elapsed.sum", "dram__cycles_elapsed.avg"
@@ -50,8 +51,9 @@ _PIPES = pattern("_pipe_t(?:ensor|c)_")
 _BUSY = ("sm__throughput.", "l1tex__throughput.", "lts__throughput.", "sm__inst_executed.avg.pct_", "roofline__fp")
 _OF_ACTIVE, _OF_ELAPSED = ".avg.pct_of_peak_sustained_active", ".avg.pct_of_peak_sustained_elapsed"
 TIMES = frozenset(
-    (*DURATIONS, *(name for pair in CLOCKS for name in pair), *_MEMORY, *_SCHEDULERS, *_MULTIPROCESSORS)
+    (*DURATIONS, *(name for pair in CLOCKS for name in pair), *_MEMORY, *_SCHEDULERS, *_MULTIPROCESSORS, *_SIZES)
 ) | {_ACTIVE, _MEAN_ACTIVE, _DRAM_ALL, _DRAM_MEAN, FFMA_PEAK, _HIGHEST_KHZ}
+Shaped = tuple[str | None, tuple[int, ...], tuple[int, ...]]  # kernel, threads of a block and of a launch in x, y and z
 _A_SECOND = ".per_second"
 _PER_CYCLE, _PER_SECOND = ".sum.per_cycle_elapsed", ".sum" + _A_SECOND
 _NEARLY_WHOLE = 0.25
@@ -209,6 +211,19 @@ def _mean_mhz(hertz: Array, weights: Array) -> float | None:
     if not known.any():
         return None
     return float(np.average(hertz[known], weights=weights[known]) / 1e6)
+
+
+def shapes(
+    metrics: Mapping[str, Array], kernels: Names, time_s: Array, launches: Array
+) -> Iterable[tuple[Shaped, float]]:
+    """The shapes of launches, and their times in s, of those that tell both."""
+    if not all(name in metrics for name in _SIZES):
+        return ()
+    sizes = np.stack([metrics[name] for name in _SIZES])
+    told = np.flatnonzero((sizes > 0).all(axis=0) & (time_s > 0) & (launches == 1))
+    block, blocks = np.split(sizes[:, told].astype(np.int64), 2)
+    sizes_of = (map(tuple, size.T.tolist()) for size in (block, block * blocks))
+    return zip(zip(kernels.chosen(told).texts(), *sizes_of, strict=True), time_s[told].tolist(), strict=True)
 
 
 def joined(clocks_: Sequence[Clock]) -> tuple[Clock, ...]:

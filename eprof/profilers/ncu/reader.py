@@ -315,6 +315,7 @@ class _Reader(Struct):
             example_skipped=self.example or None,
             runs=max(1, len(processes), self.nsys.captures),
             clocks=derived.joined(self.collected.clocks),
+            by_shape=self.collected.by_shape(),
             idle=self.nsys.idle,
             **self.nsys.beside,
         )

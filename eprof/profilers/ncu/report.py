@@ -71,6 +71,7 @@ def read(source: Source, _: object, keep: Container[str] | None, *__: object) ->
         command=shape.program,
         runs=max(1, len(set(shape.pids))),
         clocks=log.clocks,
+        by_shape=log.by_shape,
     )
 
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns, alike, numbered
 from eprof.base.errors import DefinitionError
+from eprof.base.known import added
 from eprof.base.resources import folder
 from eprof.base.signs import TOTAL
 from eprof.base.text import counted, few, pattern, phrase, when
@@ -25,7 +26,7 @@ from eprof.collect.messages import ASSERTION, Findings, shortened
 from eprof.counts import counters as definitions
 from eprof.logs.rows.cells import ABSENT, as_cell, is_wrong
 from eprof.logs.rows.folding import Cells, Piece, Store
-from eprof.logs.rows.log import COUNT, PERCENT, Clock, Log, Names, Table
+from eprof.logs.rows.log import COUNT, PERCENT, Clock, Log, Names, OfShape, Table
 from eprof.logs.rows.numbers import Unit, kind_of, unit_of
 from eprof.profilers.ncu import derived
 from eprof.profilers.ncu.headers import SUMMARY
@@ -191,11 +192,15 @@ class Sheet(Struct):
 
 
 class Collected(Store, dict=True):
-    """What was read of a log of ncu so far. runs: number of a table and process (None: not told) -> number of a run."""
+    """What was read of a log of ncu so far. runs: number of a table and process (None: not told) -> number of a run.
+
+    times_s: of launches, by their shapes.
+    """
 
     runs: dict[tuple[int, str | None], int] = field(default_factory=dict)
     remarks: Remarks = field(default_factory=Remarks)
     clocks: list[Clock] = field(default_factory=list)
+    times_s: dict[derived.Shaped, list[float]] = field(default_factory=dict)
 
     def piece(self, sheet: Sheet, keep: Container[str] | None, table: int = 0) -> Piece:
         """The rows of a sheet with its metrics of ncu, and what follows from them: totals of counts, else averages.
@@ -213,6 +218,8 @@ class Collected(Store, dict=True):
         devices = _labels(_names(sheet.device), _names(sheet.capability), _names(sheet.gpu))
         time_s = derived.seconds(counters, launches)
         self.clocks += derived.clocks(counters, devices.texts(), time_s, launches)
+        for shape, seconds in derived.shapes(counters, _names(sheet.kernel), time_s, launches):
+            self.times_s.setdefault(shape, []).append(seconds)
         self.remarks.take(sheet.remarks)
 
         made = derived.totals(counters, time_s, launches, keep) | sheet.by_opcode
@@ -242,6 +249,14 @@ class Collected(Store, dict=True):
                 self.processes[run] = int(text)
             runs.append(run)
         return np.array(runs, dtype=np.int64)[process]
+
+    def by_shape(self) -> dict[str, tuple[OfShape, ...]]:
+        """Launches of a kernel by the shape of their blocks, where that differs."""
+        shapes: dict[str, tuple[OfShape, ...]] = {}
+        for (kernel, block, threads), seconds in self.times_s.items():
+            of_shape = OfShape(block, threads, len(seconds), sum(seconds), (min(seconds), max(seconds)))
+            added(shapes, kernel or "", (of_shape,))
+        return {kernel: own for kernel, own in shapes.items() if len({shape.block for shape in own}) > 1}
 
     def tables(self) -> tuple[Table, ...]:
         """All that was collected, a table a kind: none of advice alone, none with what is said of the device alone."""
@@ -325,6 +340,7 @@ def log_of_launches(
         tables=tables,
         notes=tuple(notes_of_counters(tables, collected.remarks, keep)),
         clocks=tuple(collected.clocks),
+        by_shape=collected.by_shape(),
     )
 
 

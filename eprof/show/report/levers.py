@@ -17,10 +17,10 @@ from eprof.base.boards import Traits, data_sheet, example, sheets_of
 from eprof.base.gpus import capability_of_label
 from eprof.base.known import gathered, growth, only
 from eprof.base.labels import library_of, remedy_of
-from eprof.base.text import bracketed, by_sign, counted, pattern, phrase, when
+from eprof.base.text import bracketed, by_sign, counted, few, pattern, phrase, when
 from eprof.base.vocabulary import COUNTS, DATA, RANDOM, TENSOR_FLOPS
 from eprof.energy.bounds import is_plain_product
-from eprof.logs.rows.log import HARDLY_WORKED
+from eprof.logs.rows.log import HARDLY_WORKED, OfShape
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of
@@ -36,7 +36,7 @@ from eprof.show.report.loops import (
     flags,
     is_interpreted,
     is_of_library,
-    of_loops,
+    less_for_libraries,
     of_retiring,
     seems_to_wait,
     without_interpreter,
@@ -64,8 +64,9 @@ from eprof.show.words.numbers import NARROW, more_or_less, percent, percent_span
 _LITTLE_TIME = 0.01  # of it: a change of less is not worth a word
 _MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
 _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on much of these follows from them
-# FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it.
-_OF_A_DIVISION = (5, 8)
+# FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it. And what is
+# issued for it: at least these; 26 in two reports of miniWeather on a V100, of which one multiplies instead.
+_OF_A_DIVISION, _ISSUED_FOR_IT = (5, 8), (5, 26)
 _WARP = 32  # threads for which an instruction is issued at once
 _NOTHING = "give the machine more to do at a time, or let it sleep: hardly anything worked"
 _COUNT_ON_AMD = "rocprof-compute profile -n NAME -- PROGRAM"
@@ -75,6 +76,7 @@ _NEARLY_ALL = 0.9  # of short launches: a start that may take so much of them en
 _NARROWED = 0.5  # of the bytes are left where types are half as wide
 _PASSES = pattern(r"(?i)(?:layer|rms|group|batch|instance|l2)_?norm|normali[sz]|soft_?max")
 _PASSED_AGAIN, _MOST_PASSES = 1.3, 4.0  # bytes read for each written: more tell of a reduction, which writes little
+_OFTEN, _SHAPES = 3, 4  # launches in blocks of a shape, for its time to be known; shapes that are listed
 _IF_ACCURATE = ", if accurate enough"
 _NARROWER_TYPES = "with types half as wide"
 _SECTOR_B = 32  # what DRAM of a GPU moves at least
@@ -122,7 +124,7 @@ def what_to_try(view: View) -> Point:
     """What to try: the change that saves most, and what to collect where too little was counted to tell."""
     changes, (_, unit) = _sorted(view), _everything(view)
     is_worth_it = bool(changes) and changes[0].is_worth_it(view.comes_again)
-    texts = [of_loops(view)]
+    texts = [""]
     if is_worth_it:
         beside = [other for other in changes[1:] if other.adds and other.likely > changes[0].likely / 3]
         told = [changes[0], *beside[: changes[0].adds]]
@@ -131,9 +133,11 @@ def what_to_try(view: View) -> Point:
         texts += [f"{change.act} (what that saves was not counted)" for change in changes if change.is_open][:1]
     texts.append(after_the_start(view, LITTLE))
     if not view.has_energy and view.costs is None:
+        price = _how_to_price(view)
         if not view.nouns.is_of_cpu and not any(word.value.value for word in view.words.values()):
-            texts += [when(not texts[0], _where_to_begin(view)), _how_to_count(view, bool(texts[0]))]
-        texts.append(_how_to_price(view))
+            count = _how_to_count(view, bool(texts[0]))
+            texts += [when(not texts[0], _where_to_begin(view)), when(not price.startswith(count), count)]
+        texts.append(price)
     elif not (view.to_meter or view.is_modelled) and (
         lacks_some(view) or not view.has_energy or view.above.value is None
     ):
@@ -287,6 +291,7 @@ def _levers(view: View) -> Iterator[Try]:
         yield Try(change.act, saved, ends, change.beside)
     yield from _longer_launches(view)
     yield from _spared_kernels(view)
+    yield from _better_shapes(view)
     yield from busier(view)
     if view.above.value is None or counted_alone(view):
         return
@@ -296,7 +301,15 @@ def _levers(view: View) -> Iterator[Try]:
         yield Try(loop.act, (loop.least_j + loop.most_j) / 2, (loop.least_j, loop.most_j))
     for levers in (
         *(_narrower_types, _fused, _asked_for, _read_again, _fewer_bytes, _fewer_uncounted_bytes),
-        *(_fewer_instructions, _fewer_conflicts, less_waiting, fewer_cycles, fewer_misses, fewer_calls),
+        *(
+            _fewer_instructions,
+            _fewer_conflicts,
+            less_waiting,
+            fewer_cycles,
+            fewer_misses,
+            fewer_calls,
+            less_for_libraries,
+        ),
     ):
         yield from levers(view)
 
@@ -329,6 +342,33 @@ def _longer_launches(view: View) -> Iterator[Try]:
         why = f"if each start takes {quantity(start_s, 's')}, as a whole {view.nouns.launch} of {name} does"
         change = replace(change, most=most, why=why)
     yield change
+
+
+def _better_shapes(view: View) -> Iterator[Try]:
+    """Blocks of the shape in which a kernel, launched over the same threads, takes less time than in each other one."""
+    for kernel in view.kernels:
+        often = [shape for shape in kernel.by_shape or () if shape.launches >= _OFTEN]
+        for alike in gathered((shape.threads, shape) for shape in often).values():
+            best, *others = sorted(alike, key=_of_one)
+            slower = [shape for shape in others if shape.launch_s[0] > best.launch_s[1]]
+            if not slower:
+                continue
+            saved_s = sum(shape.time_s - shape.launches * _of_one(best) for shape in slower)
+            taken = timed_j(kernel) if view.has_energy else time_of(kernel).or_zero
+            times = [f"{_block(shape)}: {quantity(_of_one(shape), 's')}" for shape in others]
+            told = f"{quantity(_of_one(best), 's')}; as many threads in {few(times, _SHAPES)}"
+            act = f"launch {view.label(kernel)} in blocks of {_block(best)} ({told})"
+            yield Try(act, taken * saved_s / (time_of(kernel).value or math.inf))
+
+
+def _of_one(shape: OfShape) -> float:
+    return shape.time_s / shape.launches
+
+
+def _block(shape: OfShape) -> str:
+    """As in "16 x 16": without dimensions of one thread at the end."""
+    sizes = " x ".join(map(str, shape.block))
+    return sizes.removesuffix(" x 1").removesuffix(" x 1")
 
 
 def _spared_kernels(view: View) -> Iterator[Try]:
@@ -479,7 +519,7 @@ def _fewer_divisions(view: View) -> Iterator[Try]:
             spared, issued = np.multiply(_OF_A_DIVISION, reciprocals), kernel.counts.get("warp_issue")
             of_doubles, of_issued = np.minimum(spared / doubles, 1.0), np.zeros(2)
             if issued and issued.value:
-                of_issued = np.minimum(spared / _WARP / issued.value, 1.0)
+                of_issued = np.minimum(np.multiply(_ISSUED_FOR_IT, reciprocals) / _WARP / issued.value, 1.0)
                 ends_j += of_issued * (issued.energy_j or 0.0)
             ends_j += of_doubles * joules
             lefts[place] = {"sm": 1 - float(of_doubles[1]), "issue": 1 - float(of_issued[1])}

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 import eprof
 from eprof.base.errors import UsageError
+from eprof.base.nouns import nouns_of
 from eprof.base.vocabulary import CONSTANT
 from eprof.commands.diff import terminal
 from eprof.commands.diff import words as diff_words
@@ -601,6 +602,13 @@ def test_cores_in_use_are_an_amount_and_no_other_price():
     (constant,) = (part for part in repeats.parts if part.what == CONSTANT)
     assert constant.change_j == pytest.approx(0.35 * 3 * 0.4)
     assert repeats.change_j == pytest.approx(repeats.typed.tests.energy.change)
+    assert (repeats.typed.old.name, repeats.typed.new.name) == ("a.eprof", "a.eprof"), "not and one more"
+
+
+def test_a_gate_says_which_energy_it_judged():
+    gate = compare([on_cores(0.4, time=1.0)], [on_cores(0.9, time=0.9)], fail_above=["2%"]).typed.gates[0]
+    assert "energy above constant power did not" in diff_words.gate_words(gate, nouns_of("gpu"))
+    assert "energy above constant power and core cycles did not" in diff_words.gate_words(gate, nouns_of("cpu"))
 
 
 def test_other_numbers_of_launches_of_which_nothing_is_known_are_told_alone():
