@@ -69,7 +69,7 @@ class Row(Struct, frozen=True):
         return next((text for name in _meaning()["column"][quantity] if (text := self.cells.get(name, ""))), "")
 
     def number(self, quantity: str) -> float | None:
-        """The value of a quantity, SI units and MHz, of the first column that knows it. Raises LogError: no number."""
+        """A quantity in SI units or MHz, of the first column that knows it; None: none does. Raises LogError."""
         unknown = _meaning()["unknown"]
         for name, how in _meaning()["column"][quantity].items():
             text = self.cells.get(name, "")
@@ -315,7 +315,7 @@ def of_jobs(rows: Sequence[Row], notes: list[str]) -> Iterator[Run]:
 
 
 def _job(job: str, parts: dict[str, _Rows], notes: list[str]) -> Run | str:
-    """A job as a run, or why it is none. Parts of a heterogeneous job run together, each on nodes of its own."""
+    """The run of a job, or why it is none, as text. Parts of a heterogeneous job run at once, on nodes of their own."""
     if "" in parts:
         return _part(job, parts[""], notes)
     runs = []

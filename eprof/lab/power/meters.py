@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -347,7 +347,12 @@ class Layout(Struct):
 
 def _is_header(form: Table, names: Sequence[str]) -> bool:
     """Whether a line has all that the header of a meter's table has."""
-    return all(any(re.fullmatch(text, name, re.I) for name in names) for text in form.header)
+    return all(any(map(_compiled(text).fullmatch, names)) for text in form.header)
+
+
+@cache  # asked for some hundred names a log, of each meter
+def _compiled(name: str) -> re.Pattern[str]:
+    return re.compile(name, re.I)
 
 
 def _refuse_other_header(form: Table, number: int, cells: Sequence[str]) -> None:
@@ -358,7 +363,7 @@ def _refuse_other_header(form: Table, number: int, cells: Sequence[str]) -> None
 
 def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
     """Where the cells of a log are, told by its first lines; None where no line is a header. Raises LogError."""
-    for header in _headers(form, lines):
+    for header in _headers(form.separator, tuple(lines[: 2 * _LOOK])):
         names = header.names
         if not _is_header(form, names):
             continue
@@ -404,16 +409,27 @@ def reading(form: Table, power: _Power, number: int, text: str, device: str, sep
     return Reading(power.component, device, value, power.kind, told, power.is_step, within)
 
 
-def _headers(form: Table, lines: Sequence[str]) -> Iterator[_Header]:
-    """Lines that may be the header of a meter's table, with the cells that its separator makes of them."""
-    for place, line in enumerate(lines[:_LOOK]):
-        text = _BEFORE_NAMES.sub("", line).strip()
-        separator = max(",;\t|", key=text.count)
-        if form.separator.startswith(_BLANKS) and (separator not in text or form.separator == _BLANKS):
-            separator = ""
-        yield _Header(place, separator, _cells(text, separator))
-    # Rows of nvidia-smi without a header (noheader): a date, and one cell in W, or one that changes: a limit does not.
-    # The first rows decide: the last may be cut off.
+@lru_cache(4)  # meters ask in turn for those of the same lines
+def _headers(separator: str, lines: tuple[str, ...]) -> list[_Header]:
+    """Lines that may be the header of a table, with what its form's separator makes of them; behind them `_of_rows`."""
+    headers = [_Header(place, *_names(line, separator)) for place, line in enumerate(lines[:_LOOK])]
+    return headers + _of_rows(lines)
+
+
+def _names(line: str, form: str) -> tuple[str, list[str]]:
+    """What parts a line that may be a header, and its parts. form: a form's separator."""
+    text = _BEFORE_NAMES.sub("", line).strip()
+    separator = max(",;\t|", key=text.count)
+    if form.startswith(_BLANKS) and (separator not in text or form == _BLANKS):
+        separator = ""
+    return separator, _cells(text, separator)
+
+
+def _of_rows(lines: Sequence[str]) -> list[_Header]:
+    """The header that rows of nvidia-smi lack (noheader): a date, and one cell in W, or one that changes (no limit).
+
+    The first rows decide: the last may be cut off.
+    """
     for place, line in enumerate(lines[:_LOOK]):
         cells = _cells(line, ",")
         watts = [at for at, cell in enumerate(cells) if _amount(cell, WATT, 1.0)[1]]
@@ -423,11 +439,11 @@ def _headers(form: Table, lines: Sequence[str]) -> Iterator[_Header]:
             behind = [_cells(other, ",") for other in lines[place : place + _LOOK]]
             alike = [other for other in behind if len(other) == len(cells) and all(other[at] for at in watts)]
             watts = [at for at in watts if len({other[at] for other in alike[: max(2, len(alike) - 1)]}) > 1]
-        if len(watts) == 1:
-            names = {0: "timestamp", watts[0]: "power.draw [W]"}
-            header = [names.get(at, when("GPU-" in cell, "uuid")) for at, cell in enumerate(cells)]
-            yield _Header(place - 1, ",", header)
-        return
+        if len(watts) != 1:
+            break
+        names = {0: "timestamp", watts[0]: "power.draw [W]"}
+        return [_Header(place - 1, ",", [names.get(at, when("GPU-" in cell, "uuid")) for at, cell in enumerate(cells)])]
+    return []
 
 
 def _cells(line: str, separator: str) -> list[str]:

@@ -33,20 +33,20 @@ from eprof.show.words.numbers import NARROW, and_more
 
 
 class _Terminal(Console):
-    """Standard output. rich would end the process by itself when its reader goes away; that is `cli`'s to decide."""
+    """Standard output. A broken pipe raises, since rich would end the process by itself."""
 
     def on_broken_pipe(self) -> None:
-        """Leave a broken pipe of the terminal to the caller."""
+        """Raise BrokenPipeError: what is to happen is the caller's to decide."""
         raise BrokenPipeError
 
 
 def terminal() -> Console:
-    """The terminal's screen, for standard output; nothing in what is printed is markup."""
+    """A console for standard output; nothing in what is printed is taken for markup."""
     return _Terminal(highlight=False, markup=False, emoji=False)
 
 
 def into(buffer: io.StringIO, width: int) -> Console:
-    """A screen for a file of `width` columns: no colours, whatever FORCE_COLOR says."""
+    """A console for a buffer, of `width` columns: no colours, whatever FORCE_COLOR says."""
     return Console(
         file=buffer, width=width, no_color=True, force_terminal=False, highlight=False, markup=False, emoji=False
     )
@@ -202,7 +202,7 @@ BOOKS = {"both": "", "other": "", "served": "served", "accessed": "accessed", "c
 
 
 def marks_of(marks: Sequence[str]) -> str:
-    """The marks of a row in brackets, behind its text."""
+    """The words " [estimated, assumed]" behind a row's text; empty without marks."""
     return phrase(" [{}]", ", ".join(marks))
 
 
@@ -216,7 +216,7 @@ def listing_table(*columns: str) -> RichTable:
 
 
 def show_list(parts: Iterable[RenderableType]) -> None:
-    """Print each part; texts as what can be printed of them."""
+    """Print each part; of texts, what can be printed."""
     console = terminal()
     for part in parts:
         if isinstance(part, str):
