@@ -112,7 +112,7 @@ def at_peaks(work: Mapping[str, Floats], peaks: Peaks) -> dict[str, Floats]:
     giga_a_second = {"fp32": peaks.sp_gflops, "fp64": peaks.dp_gflops, "dram": peaks.dram_gb_per_s}
     taken_s = {}
     for group, peak in giga_a_second.items():
-        taken_s[group] = np.where(work[group] > 0, np.nan, 0.0) if peak is None else work[group] / (peak * 1e9)
+        taken_s[group] = np.where(work[group] == 0, 0.0, np.nan) if peak is None else work[group] / (peak * 1e9)
     return taken_s
 
 
