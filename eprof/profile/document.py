@@ -70,7 +70,7 @@ def document(energy: "Energy") -> schema.Profile:
         commit=mapped(attrgetter("commit"), energy.profile.run) or UNSET,
         causes=intervals.causes_of_energy(whole, refits),
         to_meter=_to_meter(whole),
-        gaps=_gaps(whole),
+        gaps=gaps_of(whole),
         operators=operators(energy, place_of) or UNSET,
         **sums,
         **_groups(energy, place_of, refits),
@@ -188,7 +188,8 @@ def _to_meter(energy: "Energy") -> schema.ToMeter | UnsetType:
     )
 
 
-def _gaps(energy: "Energy") -> schema.Gaps | UnsetType:
+def gaps_of(energy: "Energy") -> schema.Gaps | UnsetType:
+    """How long no kernel ran and copies took, in the document; absent where the logs do not tell."""
     idle, copies_s = energy.profile.idle, energy.profile.copies_s
     if not copies_s and not (idle and idle.time_s):
         return UNSET

@@ -555,6 +555,11 @@ class Gaps(Struct):
         """How long copies ran while no kernel did; all of it, where the log does not tell when they ran."""
         return self.copies_s if self.alone_s is None else self.alone_s
 
+    @property
+    def still_s(self) -> float:
+        """How long no kernel ran, in gaps and while copies did before and after."""
+        return (self.time_s or 0.0) + max(self.lasting_s - self.copied_s, 0.0)
+
 
 class Profile(Struct, kw_only=True):
     """A priced profile: `eprof.profile/1`. commit: of the folder that it ran in, where the run recorded it.

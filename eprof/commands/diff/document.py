@@ -30,8 +30,9 @@ from eprof.commands.diff.parts import MARK_WORDS, Spread, all_parts, causes, of_
 from eprof.commands.diff.warnings import uncompared, unknown, unlike, warnings
 from eprof.energy.attribution import FAMILIES
 from eprof.lab.welch import CONFIDENCE, welch
+from eprof.profile.document import gaps_of
 from eprof.profile.rooflines import Machine, flops_of, machine, main_precision, traffic_of
-from eprof.profile.schema import RunJoules
+from eprof.profile.schema import Gaps, RunJoules
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -235,6 +236,8 @@ def side_of(variant: Variant, compared_j: float | None, name: str) -> schema.Sid
         for gpu in variant.first.each
         if (costs := gpu.costs) is not None
     ]
+    gaps = gaps_of(variant.first) or Gaps(None)
+    is_traced = gaps.surely_s is None  # sums of calls that may overlap tell no time between kernels
     return schema.Side(
         title=profile.title,
         name=name,
@@ -267,7 +270,9 @@ def side_of(variant: Variant, compared_j: float | None, name: str) -> schema.Sid
         marks=energy_marks["total"],
         interval_j=of_side(variant),
         to_meter=to_meter,
-        copies_s=profile.copies_s or UNSET,
+        copies_s=gaps.copies_s or UNSET,
+        still_s=(is_traced and gaps.still_s) or UNSET,
+        still_j=(is_traced and gaps.time_s and gaps.energy_j and gaps.energy_j / gaps.time_s * gaps.still_s) or UNSET,
     )
 
 

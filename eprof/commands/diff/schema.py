@@ -137,7 +137,8 @@ class Side(Struct, frozen=True):
 
     interval_j: by family, and of the total. to_meter: by which factor the prices were scaled to what a meter saw.
     costs_of_others: of several GPUs, each with prices of its own; `costs` has those of the one that takes most.
-    copies_s: how long copies took, beside the kernels; absent where the log tells none.
+    copies_s: how long copies took, beside the kernels; absent where the log tells none. still_s, still_j: how long no
+    kernel ran after a GPU's first work, and the constant energy of that time; none of it is in the change.
     """
 
     title: str
@@ -160,6 +161,8 @@ class Side(Struct, frozen=True):
     to_meter: ToMeter | UnsetType = UNSET
     costs_of_others: list[Costs] | UnsetType = UNSET
     copies_s: float | UnsetType = UNSET
+    still_s: float | UnsetType = UNSET
+    still_j: float | UnsetType = UNSET
 
     @property
     def prices(self) -> list[Costs]:

@@ -87,7 +87,7 @@ def headline(document: Document) -> Headline:
     kernels = launched_otherwise(document)
     if kernels and is_shown(document):
         return _per_launch(document, kernels, scope)
-    lead = " ".join(_lead(document))
+    lead = " ".join(filter(None, [*_lead(document), _besides(document)]))
     if change_j is None:
         return _without_prices(document)
 
@@ -246,17 +246,26 @@ def _per_launch(document: Document, kernels: Sequence[tuple[KernelSide, KernelSi
     in_all = _from_to(document) if document.has_energy else "".join(_time_change(document, ""))
     launches = "launch" if after == "1" else "launches"
     text = f"{scope}per launch NEW {listed(changes)}. With {after} {launches} instead of {before}, in all: {in_all}."
-    lead = " ".join(filter(None, [_unpriced(document), _copies(document)]))
+    lead = " ".join(filter(None, [_unpriced(document), _besides(document)]))
     return Headline(capital(text), lead, bits(document.marks))
 
 
-def _copies(document: Document) -> str:
-    """A sentence on how long copies took beside the kernels, if that changed by 5 % of kernels' time; or empty."""
-    old_s, new_s = (side.copies_s or 0.0 for side in (document.old, document.new))
-    least_s = _WORTH_IT * max(side.time_s or 0.0 for side in (document.old, document.new))
-    if abs(new_s - old_s) <= least_s:
-        return ""
-    return f"Copies, which are not in it, took {quantity(old_s, 's')} → {quantity(new_s, 's')}."
+def _besides(document: Document) -> str:
+    """A sentence on the time without kernels and on copies, if they changed by 5 % of kernels' time; or empty."""
+    old, new = document.old, document.new
+    least_s = _WORTH_IT * max(old.time_s or 0.0, new.time_s or 0.0)
+    parts = []
+    if old.still_s and new.still_s and abs(new.still_s - old.still_s) > least_s:
+        joules = ""
+        if old.still_j and new.still_j:
+            joules = f", {quantity(old.still_j, 'J')} → {quantity(new.still_j, 'J')} of constant power"
+        parts.append(
+            f"no {document.nouns.kernel} ran for {quantity(old.still_s, 's')} → {quantity(new.still_s, 's')}{joules}"
+        )
+    old_s, new_s = old.copies_s or 0.0, new.copies_s or 0.0
+    if abs(new_s - old_s) > least_s:
+        parts.append(f"copies took {quantity(old_s, 's')} → {quantity(new_s, 's')}")
+    return phrase("Besides, and not in it: {}.", "; ".join(parts))
 
 
 def legend(document: Document) -> Legend:

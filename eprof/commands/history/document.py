@@ -350,7 +350,7 @@ def _changes(
 
 
 def _kind(run: Run) -> tuple[object, ...]:
-    """What makes two runs of a history repeats of each other. Files that differ from a commit may differ in any way."""
+    """The key that repeats share: commit, device, prices, eprof. Files changed since the commit: a key of its own."""
     return run.commit, when(run.changed, run.path), run.device, run.costs, run.eprof
 
 

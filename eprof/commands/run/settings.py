@@ -208,7 +208,7 @@ def _names_gpu_library(path: Path) -> bool:
 
 
 def _table(settings: Settings) -> "CostTable | None":
-    """The cost table of the user's settings, tried at the setting: no long work for nothing."""
+    """The cost table that the settings name, or None. Raises CostError, also if the table lacks the setting."""
     if settings.costs is None:
         return None
     from eprof import costs

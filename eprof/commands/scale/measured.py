@@ -69,7 +69,7 @@ class Row(Struct, frozen=True):
         return next((text for name in _meaning()["column"][quantity] if (text := self.cells.get(name, ""))), "")
 
     def number(self, quantity: str) -> float | None:
-        """The value of a quantity, SI units and MHz, of the first column that knows it. Raises LogError: no number."""
+        """A quantity in SI units or MHz, of the first column that knows it; None: none does. Raises LogError."""
         unknown = _meaning()["unknown"]
         for name, how in _meaning()["column"][quantity].items():
             text = self.cells.get(name, "")
@@ -311,7 +311,7 @@ def of_jobs(rows: Sequence[Row], notes: list[str]) -> Iterator[Run]:
 
 
 def _job(job: str, parts: dict[str, _Rows], notes: list[str]) -> Run | str:
-    """A job as a run, or why it is none. Parts of a heterogeneous job run together, each on nodes of its own."""
+    """The run of a job, or why it is none, as text. Parts of a heterogeneous job run at once, on nodes of their own."""
     if "" in parts:
         return _part(job, parts[""], notes)
     runs = []
@@ -366,14 +366,16 @@ def _part(job: str, rows: _Rows, notes: list[str]) -> Run | str:
     broken = sorted(step for step, row in steps if not row.is_whole and step != _EXTERN)
     if broken:
         notes.append(f"job {job} came to its end, but not its step {listed(broken[:3])}: it may have done only a part")
-    outside_j = max((row.number("energy_j") or 0.0 for step, row in steps if step == _EXTERN), default=0.0)
+    outside = [row for step, row in steps if step == _EXTERN and (row.number("time_s") or 0.0) >= time_s - 1]
+    outside_j = max((row.number("energy_j") or 0.0 for row in outside), default=0.0)
     if run.energy_j is None:
         run = _of_steps(job, run, [row for step, row in steps if row.is_whole or step == _EXTERN], notes)
     elif 0 < outside_j * _SAME < run.energy_j:
         notes.append(
-            f"job {job}: its own row has {run.energy_j:.6g} J, but its step {_EXTERN}, which sees all of it, "
-            f"{outside_j:.6g} J: this Slurm seems to add up steps that overlap"
+            f"job {job}: its own row has {run.energy_j:.6g} J, as this Slurm adds up steps that overlap; its step "
+            f"{_EXTERN}, which sees all of it, has {outside_j:.6g} J, and counts"
         )
+        run = replace(run, energy_j=outside_j)
     if (run.energy_j or 0.0) > 1e5 * run.time_s * run.processors:
         notes.append(f"job {job}: {run.energy_j:.3g} J would be more than 100 kW a node; its energy is not known")
         return replace(run, energy_j=None, marks=0)

@@ -250,7 +250,7 @@ def runs(reports: Sequence[Report], beside: Beside, notes: list[str]) -> Iterato
 
 
 def _unit(reports: Sequence[Report], nodes: Sequence[int]) -> str:
-    """What the runs have more and more of: "node", or "GPU" if all ran on as many nodes. Raises LogError: both."""
+    """What the runs have more and more of: "node", or "GPU" if all ran on as many nodes. Raises LogError: neither."""
     ranks = gathered(zip(nodes, (report.ranks for report in reports), strict=True))
     if all(len(set(numbers)) == 1 for numbers in ranks.values()):
         return NODE

@@ -106,7 +106,7 @@ class Piece(Struct):
 
 
 class Sums:
-    """The rows of a table that come piece by piece."""
+    """Takes the rows of one table piece by piece, and adds them up by run, device, kernel and part."""
 
     def __init__(self) -> None:
         self._pieces: list[Piece] = []
@@ -117,7 +117,7 @@ class Sums:
         return sum(len(piece.kernel) for piece in self._pieces)
 
     def add(self, piece: Piece) -> None:
-        """Add up some rows to pieces."""
+        """Take some rows; once many are held, all of them are added up again."""
         if not len(piece.kernel):
             return
         self._pieces.append(_added_up(piece))
@@ -166,7 +166,7 @@ def _added_up(piece: Piece) -> Piece:
 
 
 def _ends(pieces: Sequence[Piece]) -> Iterable[Floats | None]:
-    """The shortest and the longest launch of each row of a summary, where all its pieces tell them."""
+    """The shortest and the longest launch of each row in s, (2, n_rows); (None, None) where a piece does not tell."""
     told = [piece.ends_s for piece in pieces if piece.ends_s is not None]
     if len(told) < len(pieces):
         return None, None
@@ -174,7 +174,7 @@ def _ends(pieces: Sequence[Piece]) -> Iterable[Floats | None]:
 
 
 class Store(Struct, dict=True):
-    """What was read of a log so far: its rows by kind of table, and the names that these have numbers of.
+    """What was read of a log so far: rows by kind of table, which hold numbers instead of names, and these names.
 
     by: what splits rows beside device and kernel ("stream", LAUNCH); None: nothing. processes: run -> number of its
     process, where the log tells it. missing: (counter, reason) -> cells. untimed: kind -> rows of the log without time.
@@ -199,7 +199,7 @@ class Store(Struct, dict=True):
             self.untimed[kind] += int(piece.rows[np.isnan(piece.time_s)].sum())
 
     def groups(self, pieces: Sequence[Piece]) -> Iterable[tuple[frozenset[str] | None, Sequence[Piece]]]:
-        """The pieces that make one table each, and the counters of their runs if these are not the table's."""
+        """The pieces of a kind, split into tables: (`Table.collected`, pieces) for each; here all are one table."""
         return [(None, pieces)]
 
     def tables(self) -> tuple[Table, ...]:
@@ -234,7 +234,7 @@ class Store(Struct, dict=True):
         return tuple(tables)
 
     def _fill(self, column: Floats, label: str, pieces: Sequence[Piece]) -> str:
-        """Put the values of a counter below each other. Gives the unit that most have; those of another are missing."""
+        """Fill `column` with a counter's values; returns the unit of most, and values of other units are NaN."""
         cells = [piece.cells(label) for piece in pieces]
         for piece in pieces:
             piece.counters.pop(label, None)  # so that they are not held twice

@@ -55,7 +55,7 @@ def all_named(tables: Iterable[Named]) -> str:
 
 
 def price(charge: schema.Charge, number: Callable[[float], str]) -> str:
-    """What one of a count pays, "7.74 pJ"; "by GPU" where each of several has its own price."""
+    """The price of one event: "7.74 pJ", "pays nothing"; "by GPU" where each of several has its own price."""
     if not charge.pays:
         return "pays nothing"
     if math.isnan(charge.pj):
@@ -101,19 +101,19 @@ class Device(Protocol):
 
     @property
     def name(self) -> str | None:
-        """Its name; None where no log names it."""
+        """The name of the device; None where no log names it."""
 
     @property
     def processor(self) -> str | UnsetType:
-        """A kind of processor: "cpu", or a GPU where nothing is said."""
+        """The kind of processor: "cpu", or UNSET for a GPU."""
 
     @property
     def capability(self) -> str | None:
-        """Its compute capability or microarchitecture, where known."""
+        """The compute capability or microarchitecture, where known."""
 
 
 def name_of(device: Device) -> str:
-    """What a device is called; "GPU not named" where no log names it, with the capability that is all ncu tells."""
+    """The name of a device; "GPU not named" where no log names it, with the capability if that is all ncu tells."""
     told = capability_of_label(device.name or "")
     if told is not None or not device.name:
         return f"{nouns_of(device.processor).processor} not named{phrase(' (CC {})', told)}"
@@ -121,7 +121,7 @@ def name_of(device: Device) -> str:
 
 
 def with_capability(device: Device) -> str:
-    """What a device is called, with its compute capability, or microarchitecture, where that is known."""
+    """The name of a device, with its compute capability or microarchitecture where that is known."""
     if not device.capability or capability_of_label(device.name or ""):
         return name_of(device)
     kind = nouns_of(device.processor).capability.removeprefix("compute ")
