@@ -118,11 +118,7 @@ def read_table(path: str, notes: list[str]) -> list[Row]:
         return [Row(f"{path}: job {cells['jobid']}", cells) for job in jobs for cells in _of_job(job)]
     if content[-1:] not in (b"\n", b"\r", b""):
         notes.append(f"{path}: its last line has no end; if the table was cut off there, its last cell is not whole.")
-    return _of_lines(path, lines_of(content), notes)
-
-
-def _of_lines(path: str, lines: Sequence[str], notes: list[str]) -> list[Row]:
-    filled = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    filled = [(number, line) for number, line in enumerate(lines_of(content), 1) if line.strip()]
     if not filled:
         raise LogError(
             f"{path}: is empty; runs are a table with a header: program,size,processes,core_mhz,time_s,energy_j."

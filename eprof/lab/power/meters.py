@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -135,7 +135,7 @@ class Meter(Struct, forbid_unknown_fields=True):
 
 
 class NoSeries(Struct, forbid_unknown_fields=True):
-    """What has joules or watts, but not over time, by a word in one of its first lines. use: what reads PATH."""
+    """A kind of file with joules or watts, not over time. sign: a pattern of its first lines; use: what reads it."""
 
     sign: str
     what: str
@@ -276,7 +276,7 @@ class _Power(NamedTuple):
 
 
 class _Header(NamedTuple):
-    """The header of a table: its line, what parts the cells of rows, their names."""
+    """The header of a table: the place of its line, the separator of cells, the names of columns."""
 
     place: int
     separator: str
@@ -296,7 +296,7 @@ class Layout(Struct):
 
     @property
     def device_cells(self) -> list[int]:
-        """The cells that tell the device of a row."""
+        """The places of the cells that tell the device of a row."""
         places = [*(at for at, _ in self.fits), self.device_at]
         return [at for at in dict.fromkeys(places) if at is not None]
 
@@ -347,7 +347,12 @@ class Layout(Struct):
 
 def _is_header(form: Table, names: Sequence[str]) -> bool:
     """Whether a line has all that the header of a meter's table has."""
-    return all(any(re.fullmatch(text, name, re.I) for name in names) for text in form.header)
+    return all(any(map(_compiled(text).fullmatch, names)) for text in form.header)
+
+
+@cache  # asked for some hundred names a log, of each meter
+def _compiled(name: str) -> re.Pattern[str]:
+    return re.compile(name, re.I)
 
 
 def _refuse_other_header(form: Table, number: int, cells: Sequence[str]) -> None:
@@ -357,8 +362,8 @@ def _refuse_other_header(form: Table, number: int, cells: Sequence[str]) -> None
 
 
 def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
-    """Where the cells of a log are whose first lines are given; None where no line is a header. Raises LogError."""
-    for header in _headers(form, lines):
+    """Where the cells of a log are, told by its first lines; None where no line is a header. Raises LogError."""
+    for header in _headers(form.separator, tuple(lines[: 2 * _LOOK])):
         names = header.names
         if not _is_header(form, names):
             continue
@@ -404,16 +409,27 @@ def reading(form: Table, power: _Power, number: int, text: str, device: str, sep
     return Reading(power.component, device, value, power.kind, told, power.is_step, within)
 
 
-def _headers(form: Table, lines: Sequence[str]) -> Iterator[_Header]:
-    """Lines that may be the header of a meter's table, with the cells that its separator makes of them."""
-    for place, line in enumerate(lines[:_LOOK]):
-        text = _BEFORE_NAMES.sub("", line).strip()
-        separator = max(",;\t|", key=text.count)
-        if form.separator.startswith(_BLANKS) and (separator not in text or form.separator == _BLANKS):
-            separator = ""
-        yield _Header(place, separator, _cells(text, separator))
-    # Rows of nvidia-smi without a header (noheader): a date, and one cell in W, or one that changes: a limit does not.
-    # The first rows decide: the last may be cut off.
+@lru_cache(4)  # meters ask in turn for those of the same lines
+def _headers(separator: str, lines: tuple[str, ...]) -> list[_Header]:
+    """Lines that may be the header of a table, with what its form's separator makes of them; behind them `_of_rows`."""
+    headers = [_Header(place, *_names(line, separator)) for place, line in enumerate(lines[:_LOOK])]
+    return headers + _of_rows(lines)
+
+
+def _names(line: str, form: str) -> tuple[str, list[str]]:
+    """What parts a line that may be a header, and its parts. form: a form's separator."""
+    text = _BEFORE_NAMES.sub("", line).strip()
+    separator = max(",;\t|", key=text.count)
+    if form.startswith(_BLANKS) and (separator not in text or form == _BLANKS):
+        separator = ""
+    return separator, _cells(text, separator)
+
+
+def _of_rows(lines: Sequence[str]) -> list[_Header]:
+    """The header that rows of nvidia-smi lack (noheader): a date, and one cell in W, or one that changes (no limit).
+
+    The first rows decide: the last may be cut off.
+    """
     for place, line in enumerate(lines[:_LOOK]):
         cells = _cells(line, ",")
         watts = [at for at, cell in enumerate(cells) if _amount(cell, WATT, 1.0)[1]]
@@ -423,11 +439,11 @@ def _headers(form: Table, lines: Sequence[str]) -> Iterator[_Header]:
             behind = [_cells(other, ",") for other in lines[place : place + _LOOK]]
             alike = [other for other in behind if len(other) == len(cells) and all(other[at] for at in watts)]
             watts = [at for at in watts if len({other[at] for other in alike[: max(2, len(alike) - 1)]}) > 1]
-        if len(watts) == 1:
-            names = {0: "timestamp", watts[0]: "power.draw [W]"}
-            header = [names.get(at, when("GPU-" in cell, "uuid")) for at, cell in enumerate(cells)]
-            yield _Header(place - 1, ",", header)
-        return
+        if len(watts) != 1:
+            break
+        names = {0: "timestamp", watts[0]: "power.draw [W]"}
+        return [_Header(place - 1, ",", [names.get(at, when("GPU-" in cell, "uuid")) for at, cell in enumerate(cells)])]
+    return []
 
 
 def _cells(line: str, separator: str) -> list[str]:
@@ -437,7 +453,7 @@ def _cells(line: str, separator: str) -> list[str]:
 
 
 def _body(form: Table, header: _Header, lines: Sequence[str], before: int) -> Iterator[tuple[int, list[str]]]:
-    """The cells of lines behind `before` others. Commas between commas make two cells of a number, which are joined."""
+    """Yields number and cells of lines behind `before` others. Numbers that a decimal comma cut in two are joined."""
     width = len(header.names)
     for number, line in enumerate(lines, before + 1):
         text = line
