@@ -85,37 +85,33 @@ def drawn(blocks: Iterable[Block | RenderableType], width: int, verbose: bool) -
         is_table = isinstance(block, Table) and not block.headless
         if is_table or was_table:
             yield ""
-        yield from _block(block, width, verbose)
+        match block:
+            case Headline():
+                yield Text(_wrapped(block.text, width), style="bold")
+                if block.lead:
+                    yield Text(_wrapped(block.lead, width))
+            case Sentence():
+                yield Text(_wrapped(block.text, width), style=when(block.tone is Tone.QUIET, "dim"))
+            case Point():
+                lines = _wrapped(block.text, width, " " * (len(block.label) + 2))
+                yield Text.assemble((block.label, "bold"), lines[len(block.label) :])
+            case Verdict():
+                yield Text(_wrapped(block.text, width), style="green" if block.passed else "red")
+            case Table():
+                yield from _table(block, width)
+            case Legend():
+                if block.marks:
+                    yield Text(legend(block.marks), style="dim")
+            case Notes():
+                shown = block.texts[: at_most(_NOTES, verbose)]
+                for note in shown:
+                    lines = _wrapped(f"{block.noun}: {note}", width)
+                    yield Text.assemble((f"{block.noun}:", "yellow"), lines[len(block.noun) + 1 :])
+                if rest := and_more(len(block.texts) - len(shown), block.noun):
+                    yield Text(f"{rest} (-v shows them)", style="dim")
+            case _:
+                yield block
         was_table = is_table
-
-
-def _block(block: Block | RenderableType, width: int, verbose: bool) -> Iterator[RenderableType]:
-    match block:
-        case Headline():
-            yield Text(_wrapped(block.text, width), style="bold")
-            if block.lead:
-                yield Text(_wrapped(block.lead, width))
-        case Sentence():
-            yield Text(_wrapped(block.text, width), style=when(block.tone is Tone.QUIET, "dim"))
-        case Point():
-            lines = _wrapped(block.text, width, " " * (len(block.label) + 2))
-            yield Text.assemble((block.label, "bold"), lines[len(block.label) :])
-        case Verdict():
-            yield Text(_wrapped(block.text, width), style="green" if block.passed else "red")
-        case Table():
-            yield from _table(block, width)
-        case Legend():
-            if block.marks:
-                yield Text(legend(block.marks), style="dim")
-        case Notes():
-            shown = block.texts[: at_most(_NOTES, verbose)]
-            for note in shown:
-                lines = _wrapped(f"{block.noun}: {note}", width)
-                yield Text.assemble((f"{block.noun}:", "yellow"), lines[len(block.noun) + 1 :])
-            if rest := and_more(len(block.texts) - len(shown), block.noun):
-                yield Text(f"{rest} (-v shows them)", style="dim")
-        case _:
-            yield block
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> str:
