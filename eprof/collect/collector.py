@@ -205,7 +205,7 @@ class Collector(ABC):
         return capability is None or first <= float(capability) < beyond
 
     def order(self, request: Request) -> tuple[str, ...]:
-        """The measurements of a run under the profiler, in order. The program's output passes through in the first."""
+        """The kinds of measurement (TIME...) of a run, in order. The program's output passes through in the first."""
         return self.kinds
 
     def helpers(self) -> tuple[Tool, ...]:

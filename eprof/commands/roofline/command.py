@@ -74,6 +74,9 @@ def roofline(options: argparse.Namespace) -> int:
             raise UsageError(f"--cap-sweep draws one machine, and there are {names}: name one table and one setting.")
         machines = swept(machines[0])
         losses = sweep(machines)
+    asked = options.setting or any("@" in text for text in options.costs)
+    if energy and energy.profile.clocks is None and not asked and machines[0].setting != "fixed":
+        warnings.insert(0, f"The logs tell no clocks: the lines are at {machines[0].setting} MHz, assumed.")
     made = document(machines, [equal for _, equal in matches], energy, options.command_line, warnings, losses)
     deliver(drawn(made, __package__, options.verbose), outputs, options)
     return 0
@@ -105,7 +108,9 @@ def _energy(options: argparse.Namespace) -> "Energy | None":
     energy = profile.energy(name, setting=setting, efficiency=options.efficiency)
     energy.check_one_gpu("eprof roofline")
     if energy.costs is None:
-        raise UsageError("No cost table is made for the GPU of these logs; choose one with --costs.")
+        raise UsageError(
+            "No cost table is made for what these logs are of; name the GPU or a table, as in --costs 'RTX 4090'."
+        )
     return energy
 
 
