@@ -1,6 +1,6 @@
 """Time of kernels that ran on a simulated device: the roofline of a cost table, divided by an efficiency."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 from msgspec import Struct
@@ -99,11 +99,17 @@ def roofs_s(table: Columns, costs: Costs) -> dict[str, Floats]:
     return at_peaks(under_the_roof(table), costs.peaks)
 
 
-def under_the_roof(table: Columns) -> dict[str, Floats]:
-    """FP32 and FP64 flops and DRAM bytes of each kernel, by group, (n_kernels,); 0 where not known."""
+def under_the_roof(table: Columns, in_flops: Collection[str] = ()) -> dict[str, Floats]:
+    """FP32 and FP64 flops and DRAM bytes of each kernel, by group, (n_kernels,); 0 where not known.
+
+    Instructions whose kinds are not told are there as multiply-adds, whose place in the pipe they have; not totals that
+    are `in_flops`.
+    """
     work = {"fp32": np.zeros(len(table)), "fp64": np.zeros(len(table))}
     for name in _FLOPS:
         work[COUNTS[name].group] += known_or_zero(table[name]) * COUNTS[name].flops
+    for total in work.keys() - set(in_flops):
+        work[total] += 2 * known_or_zero(table.only([total])).sum(axis=1)
     return {**work, "dram": known_or_zero(table.only(_DRAM)).sum(axis=1)}
 
 
@@ -112,7 +118,7 @@ def at_peaks(work: Mapping[str, Floats], peaks: Peaks) -> dict[str, Floats]:
     giga_a_second = {"fp32": peaks.sp_gflops, "fp64": peaks.dp_gflops, "dram": peaks.dram_gb_per_s}
     taken_s = {}
     for group, peak in giga_a_second.items():
-        taken_s[group] = np.where(work[group] > 0, np.nan, 0.0) if peak is None else work[group] / (peak * 1e9)
+        taken_s[group] = np.where(work[group] == 0, 0.0, np.nan) if peak is None else work[group] / (peak * 1e9)
     return taken_s
 
 

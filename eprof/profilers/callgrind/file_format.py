@@ -95,7 +95,7 @@ class Costs(Struct, frozen=True, eq=False):
 
     @property
     def damage(self) -> str | None:
-        """What the end of the file shows to be missing; None: nothing. Raises LogError if there is too much."""
+        """A sentence on what is missing, by the end of the file; None: nothing. Raises LogError if it is too much."""
         if self.totals is None:
             return "the profile has no end: functions may be missing, and counts are lower bounds"
         if (self.sums > self.totals).any():
@@ -260,9 +260,7 @@ class _Walk(Struct):
             self.skipped += 1
 
     def _cost(self, words: Sequence[str]) -> None:
-        """A line of costs of a callgrind file: a function's own, or, after a line of calls, those of what was
-        called.
-        """
+        """Take a line of costs: a function's own, or, after a line of calls, those of all that was called."""
         self.address = _moved(self.address, words[0])
         if self.positions == 1:
             self.line = self.address
