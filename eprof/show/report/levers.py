@@ -132,11 +132,9 @@ def what_to_try(view: View) -> Point:
         texts += [f"{change.act} (what that saves was not counted)" for change in changes if change.is_open][:1]
     texts.append(after_the_start(view, LITTLE))
     if not view.has_energy and view.costs is None:
-        price = _how_to_price(view)
         if not view.nouns.is_of_cpu and not any(word.value.value for word in view.words.values()):
-            count = _how_to_count(view, bool(texts[0]))
-            texts += [when(not texts[0], _where_to_begin(view)), when(not price.startswith(count), count)]
-        texts.append(price)
+            texts += [when(not texts[0], _where_to_begin(view)), _how_to_count(view, bool(texts[0]))]
+        texts.append(_how_to_price(view))
     elif not (view.to_meter or view.is_modelled) and (
         lacks_some(view) or not view.has_energy or view.above.value is None
     ):
