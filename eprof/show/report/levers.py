@@ -32,6 +32,7 @@ from eprof.show.report.loops import (
     better_loops,
     fewer_calls,
     fewer_cycles,
+    fewer_divisions,
     fewer_misses,
     flags,
     is_interpreted,
@@ -305,6 +306,7 @@ def _levers(view: View) -> Iterator[Try]:
             fewer_cycles,
             fewer_misses,
             fewer_calls,
+            fewer_divisions,
             less_for_libraries,
         ),
     ):
@@ -823,7 +825,7 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
             if any(cycles_j) and group == "other":
                 low, high = (saves + TENTH * joules for joules in cycles_j)
                 fewer = when(low < high, "fewer, in up to as many fewer cycles") or "fewer, with their cycles,"
-                yield Try(act, (low + high) / 2, (low, high), each=fewer, adds=True)
+                yield Try(act, (low + high) / 2, (low, high), each=fewer, adds=True, is_vague=True)
                 continue
             low, high = _ends(view, group, saves) or (saves, saves)
             ends = low, high + sooner_j
