@@ -11,15 +11,7 @@ from eprof.base.marks import Mark, names
 from eprof.base.text import phrase
 from eprof.costs import Costs
 from eprof.counts.counts import Counts
-from eprof.energy.components import (
-    components,
-    machine_of,
-    mix_of,
-    mix_peak_flop_per_s,
-    seconds,
-    with_times,
-    work_of,
-)
+from eprof.energy.components import components, machine_of, mix_of, mix_peak_flop_per_s, seconds, with_times, work_of
 from eprof.energy.simulated import Modelled
 from eprof.profile import schema
 

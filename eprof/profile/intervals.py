@@ -23,13 +23,7 @@ from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUP_OF,
 from eprof.energy.bounds import Uncounted, uncounted
 from eprof.energy.replicas import Replicas, amounts_of, independent, middle, replicas_of
 from eprof.profile import schema
-from eprof.profile.totals import (
-    CONSTANT_ROW,
-    TOTAL,
-    joules_by_group,
-    joules_of,
-    time_of,
-)
+from eprof.profile.totals import CONSTANT_ROW, TOTAL, joules_by_group, joules_of, time_of
 
 if TYPE_CHECKING:
     from eprof.profile.priced import Energy

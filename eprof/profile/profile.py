@@ -25,12 +25,7 @@ from eprof.costs import ESTIMATED, NONE, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
 from eprof.counts import checks, counters, counts, times
 from eprof.counts.counts import Counts, Sheet
-from eprof.counts.definition import (
-    DRAM_PEAK,
-    Definition,
-    common,
-    without_counters,
-)
+from eprof.counts.definition import DRAM_PEAK, Definition, common, without_counters
 from eprof.energy.clocks import Clocks, clocks_of, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
 from eprof.energy.metering import SAME
@@ -494,7 +489,8 @@ def build(
     # Where kernels are missing, others may have run during the calls.
     lacks_kernels = (launches.rows.time_marks & int(Mark.MISSING)).any()
     if idle is None and calls and not lacks_kernels:
-        idle = outside(calls, float(launches.rows.time_s.sum()), copies_s)
+        others_s = sum(log.others_s for log in logs)
+        idle = outside(calls, float(launches.rows.time_s.sum()) - others_s, copies_s)
     return Profile(
         title=_profile_title(logs),
         logs=tuple(logs),

@@ -226,7 +226,7 @@ class Kernel(Struct, kw_only=True):
     `counts.definition.SHARES` names. And the "blocks" of a launch, the "threads" of a block, in the mean, and the GPU's
     "multiprocessors". launch_s: the shortest launch and the longest where a log tells them, else the mean of a launch
     in the run in which that is shortest, and longest; where they differ much. by_shape: its launches by the shape of
-    their blocks, where that differs.
+    their blocks, where that differs for as many threads.
     """
 
     name: str
@@ -554,6 +554,11 @@ class Gaps(Struct):
     def lasting_s(self) -> float:
         """How long copies ran while no kernel did; all of it, where the log does not tell when they ran."""
         return self.copies_s if self.alone_s is None else self.alone_s
+
+    @property
+    def still_s(self) -> float:
+        """How long no kernel ran, in gaps and while copies did before and after."""
+        return (self.time_s or 0.0) + max(self.lasting_s - self.copied_s, 0.0)
 
 
 class Profile(Struct, kw_only=True):

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from msgspec import Struct, structs
 from msgspec.structs import replace
 
-from eprof.base.arrays import Columns, Floats, known_or_zero
+from eprof.base.arrays import Columns, Floats
 from eprof.base.brief import Brief
 from eprof.base.errors import CostError, EprofError, UsageError
 from eprof.base.known import mapped, ratio
@@ -27,11 +27,12 @@ from eprof.costs import Charge, Costs, CostTable, Peaks, Setting, load
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute
 from eprof.energy.components import components, machine_of, seconds, work_of
-from eprof.energy.simulated import UNDER_THE_ROOF, has_modelled_time
+from eprof.energy.simulated import UNDER_THE_ROOF, at_peaks, has_modelled_time, highest_s, under_the_roof
 from eprof.energy.time_model import of_table
 from eprof.profile import schema
 from eprof.profile.grouping import merged
-from eprof.profile.rooflines import flops_of, has_tensor_work, machines, traffic_of
+from eprof.profile.rooflines.machine import machines
+from eprof.profile.rooflines.work import has_tensor_work, traffic_of
 from eprof.profile.totals import ENERGIES, TOTAL, joule_marks_of, joules_of, known_sum, time_of
 
 if TYPE_CHECKING:
@@ -102,21 +103,16 @@ class Work(Struct, frozen=True, eq=False, dict=True):
         return np.asarray(simulated | np.isnan(self.dram_byte))
 
     @cached_property
-    def under_the_roof(self) -> tuple[Floats, Floats, Floats]:
-        """FP32 flops, FP64 flops and DRAM bytes of each kernel; 0 where not known, as `simulated.roofline_s` has it."""
-        amounts = self.counts.amounts
-        known = Columns(amounts.names, known_or_zero(amounts.values))
-        return flops_of(known, "fp32"), flops_of(known, "fp64"), traffic_of(known)
+    def under_the_roof(self) -> dict[str, Floats]:
+        """FP32 flops, FP64 flops and DRAM bytes of each kernel, by group; 0 where not known."""
+        return under_the_roof(self.counts.amounts, self.counts.in_flops)
 
     def roof_s(self, peaks: Peaks) -> Floats:
         """The roofline's time, of each time: 0 where nothing is under the roof, NaN where a peak is not known.
 
         So it is with work of tensor cores, whose peaks no table has.
         """
-        single, double, moved = self.under_the_roof
-        work = _seconds(single, peaks.sp_gflops) + _seconds(double, peaks.dp_gflops)
-        roof = np.maximum(work, _seconds(moved, peaks.dram_gb_per_s))
-        roof = np.where(self.on_tensor_cores, np.nan, roof)
+        roof = np.where(self.on_tensor_cores, np.nan, highest_s(at_peaks(self.under_the_roof, peaks)))
         if self.together is None:
             return roof
         # What is under the roof of some of them only says nothing of the time that all took.
@@ -127,7 +123,7 @@ class Work(Struct, frozen=True, eq=False, dict=True):
         """The kernels that the logs count nothing of under the roof; not those whose counts a question set to 0."""
         if self.idle_before is not None:
             return self.idle_before
-        return np.asarray(sum(self.under_the_roof) == 0)
+        return np.asarray(sum(self.under_the_roof.values()) == 0)
 
     @cached_property
     def on_tensor_cores(self) -> npt.NDArray[np.bool_]:
@@ -139,12 +135,6 @@ class Work(Struct, frozen=True, eq=False, dict=True):
         """The kernels of which something under the roof was not counted, or not all of it: their roofline is higher."""
         marks = self.counts.amount_marks.only(UNDER_THE_ROOF)
         return np.asarray((marks & int(Mark.MISSING)).any(axis=1))
-
-
-def _seconds(amount: Floats, peak_giga: float | None) -> Floats:
-    if not peak_giga:
-        return np.where(amount > 0, np.nan, 0.0)
-    return amount / (peak_giga * 1e9)
 
 
 class Scenario(Struct, frozen=True, eq=False):
@@ -845,7 +835,13 @@ def _range(start: Scenario, clocks: schema.AtClocks) -> schema.Range:
 
 def usual(energy: "Energy") -> list[Answer]:
     """The what-if questions that a report asks by itself: those that can be asked of this profile."""
-    questions = ["race", "pi0=-50%", "dram=-20%", f"{_largest_class(energy)}=free", "cap=-50%"]
+    assert energy.split is not None
+    sums: dict[str, float] = {}
+    for name, count in COUNTS.items():
+        if count.family == COMPUTATION and name in energy.split.joules:
+            sums[count.group] = sums.get(count.group, 0.0) + float(np.nansum(energy.split.joules[name]))
+    largest = max(sums, key=lambda group: sums[group], default="int")
+    questions = ["race", "pi0=-50%", "dram=-20%", f"{largest}=free", "cap=-50%"]
     if energy.modelled is not None:
         # What less constant power saves of modelled time is what the model put there.
         questions = questions[2:4]
@@ -856,12 +852,3 @@ def usual(energy: "Energy") -> list[Answer]:
         except EprofError:
             continue
     return [answer for answer in answers if answer.change_j]
-
-
-def _largest_class(energy: "Energy") -> str:
-    assert energy.split is not None
-    sums: dict[str, float] = {}
-    for name, count in COUNTS.items():
-        if count.family == COMPUTATION and name in energy.split.joules:
-            sums[count.group] = sums.get(count.group, 0.0) + float(np.nansum(energy.split.joules[name]))
-    return max(sums, key=lambda group: sums[group], default="int")

@@ -377,7 +377,7 @@ class Walk:
         calls_runs = Counter[str]()
         for (_, name), of_process in store.calls.items():
             calls_runs[name] += of_process.runs
-        command, calls = self._longest(tables)
+        command, calls, others_s = self._longest(tables)
         log = source.log(
             tables,
             [*seen.messages.notes(), *source.notes, *store.notes, *store.closing_notes(), *_line_notes(seen, source)],
@@ -393,12 +393,13 @@ class Walk:
             copies_s=store.copies_s,
             copies=store.copies,
             calls_of_host=calls,
+            others_s=others_s,
         )
         lacks_rows = seen.cut_off or seen.ends_in_row or seen.lost_rows or seen.broken_rows or seen.unquoted
         return log.of_bounds(bool(lacks_rows))
 
-    def _longest(self, tables: Sequence[Table]) -> tuple[str | None, tuple[HostCalls, ...]]:
-        """The command whose kernels take most time, the first where none is told, and the calls of its processes."""
+    def _longest(self, tables: Sequence[Table]) -> tuple[str | None, tuple[HostCalls, ...], float]:
+        """The command whose kernels take most time, the first where none is told; its calls; how long others took."""
         commands = self.seen.messages.commands
         times_s: Counter[str] = Counter()
         for rows in (table.rows for table in tables):
@@ -416,7 +417,7 @@ class Walk:
         for (process, name), of_process in self.store.calls.items():
             if commands.get(process, command) == command:
                 added(calls, name, of_process)
-        return command or None, tuple(calls.values())
+        return command or None, tuple(calls.values()), times_s.total() - times_s[command]
 
     def _line(self, line: str) -> None:
         """Take a line: a row or a header, the end of a table, a message of nvprof, or output of the program."""

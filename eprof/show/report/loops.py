@@ -90,7 +90,7 @@ _ONCE = ("retired", "core_active", "integer", "control", "load_store", "misc")
 
 
 def less_for_libraries(view: View) -> Iterator[Try]:
-    """Less work for a library that a Python program calls, where that is what takes most of what has a place."""
+    """The change that gives a library less to do, if one of its functions takes most of a Python program; else none."""
     placed = (kernel for kernel in view.kernels if not kernel.name.startswith(NO_LINE))
     kernel = max(placed, key=lambda kernel: view.ranked(kernel).or_zero, default=None)
     if not view.nouns.is_of_cpu or kernel is None or kernel.callers or not is_of_library(kernel):
@@ -105,7 +105,7 @@ def less_for_libraries(view: View) -> Iterator[Try]:
 
 
 class Better(NamedTuple):
-    """What to do to functions, and J that it saves: at least and at most."""
+    """What to do to functions, and the J that it saves: at least and at most."""
 
     act: str
     least_j: float
@@ -113,7 +113,7 @@ class Better(NamedTuple):
 
 
 def better_loops(view: View) -> Iterator[Better]:
-    """What to do to the functions that compute, one and the same for all that it is good for.
+    """Ways to build or vectorise the functions that compute, one for all functions that it is good for.
 
     It names the one that takes most, and its line that has most of the arithmetic in question.
     """
@@ -142,7 +142,7 @@ def better_loops(view: View) -> Iterator[Better]:
 
 
 def _together(alike: list[tuple[str, Better]]) -> tuple[str, Better]:
-    """Changes that are alike as one: the first's name, and how many more save as much as is worth telling."""
+    """(name, change) of alike changes as one: the first's name "and N more", and the sum of what those save."""
     (name, first), *others = alike
     more = [change for _, change in others if change.most_j > _LITTLE * first.most_j]
     least_j, most_j = (sum(joules) for joules in zip(*(change[1:] for change in [first, *more]), strict=True))
@@ -162,9 +162,9 @@ def without_interpreter(view: View) -> Iterator[Better]:
 
 
 def of_retiring(view: View) -> tuple[str, float, float]:
-    """Of a CPU's functions that mostly execute instructions: the largest, how many a cycle, and J of cycles with them.
+    """(words, least J, most J) on functions of a CPU that mostly execute instructions: where, and how many a cycle.
 
-    The J are the least and the most: of cycles that a time was taken for nobody knows how many were waits.
+    The J are those of cycles in which they do: of cycles that a time was taken for nobody knows how many were waits.
     """
     if view.amount(view.document, "core_active").marks & ASSUMED:
         own = [kernel for kernel in view.kernels if not kernel.callers]
@@ -182,7 +182,7 @@ def of_retiring(view: View) -> tuple[str, float, float]:
 
 
 def seems_to_wait(view: View) -> str:
-    """Why cores seem to wait whose cycles and stalls nobody counted or simulated; empty where they do not."""
+    """The reason to believe that cores wait, where nobody counted or simulated stalls; empty if there is none."""
     cycles, per_cycle = view.amount(view.document, "core_active"), _a_cycle(view.kernels)
     is_told = not cycles.marks & ASSUMED or any(view.waits(kernel.counts) for kernel in view.kernels)
     if is_told or not 0 < per_cycle < _SEEMS_TO_WAIT:
@@ -191,9 +191,9 @@ def seems_to_wait(view: View) -> str:
 
 
 def fewer_cycles(view: View) -> Iterator[Try]:
-    """Fewer cycles of a CPU's functions that wait: for what, and how long, where their slots or cycles tell it.
+    """Changes for a CPU's functions that wait, one for each cause: data, branches, instructions, or a full vector unit.
 
-    One piece of advice for all that wait for the same; it names the function whose cycles take most.
+    Each names the function whose cycles take most.
     """
     if view.amount(view.document, "core_active").marks & ASSUMED:
         return
@@ -220,9 +220,9 @@ def fewer_cycles(view: View) -> Iterator[Try]:
 
 
 def fewer_misses(view: View) -> Iterator[Try]:
-    """Fewer lines that a CPU's simulated caches lack, in functions that wait for them: by what is done with each line.
+    """Changes for a CPU's functions that wait for simulated caches, one for each way to use lines better.
 
-    Saved are at most the cycles that callgrind takes them to cost, for a core that runs ahead waits less.
+    Saved are at most the cycles that callgrind takes misses to cost, for a core that runs ahead waits less.
     """
     waiting: dict[str, list[tuple[str, Better]]] = {}
     for kernel in view.kernels:
@@ -265,7 +265,7 @@ def fewer_divisions(view: View) -> Iterator[Try]:
 
 
 def fewer_calls(view: View) -> Iterator[Try]:
-    """Less work for libraries, from each function that has them do it: what spares it the one that does most."""
+    """Changes that give libraries less work, one for each function that calls them, with what spares the largest."""
     called: dict[str, list[tuple[str, Better]]] = {}
     for kernel in sorted(view.kernels, key=lambda kernel: -view.ranked(kernel).or_zero):
         for caller in kernel.callers or ():
@@ -280,13 +280,13 @@ def fewer_calls(view: View) -> Iterator[Try]:
 
 
 def _waited(view: View, counts: Counts) -> float:
-    """The cycles that what has these counts waits for caches and DRAM, by callgrind's estimate."""
+    """The cycles of waits for caches and DRAM in these counts, by callgrind's estimate."""
     share = view.waits(counts)
     return share / (1 - share) * _number(counts, "retired")
 
 
 def _use_of_lines(counts: Counts) -> tuple[str, str]:
-    """What is to be done about lines that L1 lacks, with places for a name and for the bytes of each that are used."""
+    """(advice, "16 of 64"): what to do about lines that L1 lacks, and how many bytes of each are asked for."""
     asked, fetched, of_dram = (
         sum(_number(counts, word) for word in words)
         for words in (("global_read", "global_write"), ("l3_read", "dram_read"), ("dram_read",))
@@ -302,7 +302,7 @@ def _use_of_lines(counts: Counts) -> tuple[str, str]:
 
 
 def _at_the_peak(view: View, kernels: Sequence[schema.Kernel], first: schema.Kernel) -> Try:
-    """What functions can do whose vector units are busy: numbers half as wide, in half the instructions and cycles."""
+    """The change for functions whose vector units are busy: FP32 for FP64, or fewer flops. first: the one to name."""
     joules = sum(_cycles_j(kernel) + (kernel.counts.get("retired", _UNKNOWN).energy_j or 0.0) for kernel in kernels)
     told = f"{view.label(first)} does {percent(_of_peak(view, first))} of the flops that its cycles have room for"
     if _operations(first.counts, "fp32") > _operations(first.counts, "fp64"):
@@ -314,7 +314,7 @@ def _at_the_peak(view: View, kernels: Sequence[schema.Kernel], first: schema.Ker
 
 
 def _waits(view: View, kernels: Sequence[schema.Kernel], joules: float) -> Try:
-    """What functions with few instructions a cycle may do, whose cycles take `joules`: by the bytes that leave L2."""
+    """The change for functions with few instructions a cycle, by the bytes that leave L2. joules: of their cycles."""
     told = f"{plain(_a_cycle(kernels))} instructions a cycle"
     passed = sum(view.summed(kernel, PAST_L2).or_zero for kernel in kernels)
     if _WAIT * passed < _HELD * sum(_number(kernel.counts, "core_active") for kernel in kernels):
@@ -329,17 +329,17 @@ def _waits(view: View, kernels: Sequence[schema.Kernel], joules: float) -> Try:
 
 
 def _of_peak(view: View, kernel: schema.Kernel) -> float:
-    """The share of the flops that fit a function's cycles, in its core's widest vectors; of FP32 twice as many fit."""
+    """A function's flops over those that fit its cycles in its core's widest vectors; of FP32 twice as many fit."""
     flops = _operations(kernel.counts, "fp64") + _operations(kernel.counts, "fp32") / 2
     a_cycle = flops / (_number(kernel.counts, "core_active") or math.inf)
     return a_cycle / cpus.fp64_flops_a_cycle(view.document.device.capability)
 
 
 def _working(view: View, kernel: schema.Kernel) -> float:
-    """The share of a function's cycles that go with its instructions: none where it is at the peak of its flops.
+    """The share of a function's cycles in which it executes instructions; 0 at the peak of its flops.
 
-    By the slots of its cores, or the cycles in which they waited (`counters/cpu/topdown.toml`), else by instructions a
-    cycle.
+    By the slots of its cores, or the cycles in which they waited (`counters/cpu/topdown.toml`), else 1 or 0 by
+    instructions a cycle.
     """
     signs = kernel.signs or {}
     waits = sum(signs.get(name, 0.0) for name in _HOLDS)
@@ -360,7 +360,7 @@ def _cycles_j(kernel: schema.Kernel) -> float:
 
 
 def flags(view: View) -> str:
-    """What to tell the compiler of a CPU's program: nothing where most of its arithmetic is in wide vectors already."""
+    """The compiler's option to advise for wide vectors; empty where most arithmetic is in wide vectors already."""
     counts = [kernel.counts for kernel in view.kernels if _tells_widths(kernel.counts, "fp64")]
     narrow = sum(_number(each, "fp64_narrow") for each in counts)
     if narrow < _MOSTLY_NARROW * sum(_operations(each, "fp64") for each in counts):
@@ -396,12 +396,12 @@ def _number(counts: Counts, word: str) -> float:
 
 
 def _tells_widths(counts: Counts, kind: str) -> bool:
-    """Whether narrow vectors are told from wide ones: what does not tell scalar arithmetic takes all for wide."""
+    """Whether counts tell narrow vectors from wide ones; without scalar arithmetic apart, all counts as wide."""
     return f"{kind}_narrow" in counts and counts.get(f"{kind}_scalar", _UNKNOWN).value is not None
 
 
 def _operations(counts: Counts, kind: str) -> float:
-    """Operations on numbers of a type, two for a multiply-add; without divisions, comparisons and such."""
+    """The number of operations on FP64 or FP32, two for a multiply-add; without divisions, comparisons and such."""
     added = sum(_number(counts, f"{kind}_{part}") for part in ("add", "mul", "fma", "fma"))
     return added or _number(counts, kind)
 
@@ -411,7 +411,7 @@ def _flops(counts: Counts) -> float:
 
 
 def _of_function(counts: Counts, kind: str) -> Iterator[tuple[str, Better]]:
-    """How to change the arithmetic of a type in a function, with a place for its name; why, and what it saves."""
+    """(advice with a place for the name, change) for a function's arithmetic of one type; none if it has little."""
     operations = _operations(counts, kind)
     scalar, narrow, executed, memory = (
         _number(counts, word) for word in (f"{kind}_scalar", f"{kind}_narrow", "retired", "load_store")

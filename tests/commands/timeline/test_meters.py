@@ -422,3 +422,21 @@ def test_what_meters_saw_is_told_by_what_each_saw_while_it_did(names, says, caps
         main(["timeline", *(str(METERS / name) for name in names)])
     said = " ".join(capsys.readouterr().out.split())
     assert [text for text in says if text not in said] == []
+
+
+TABLE_OF_RUNS = "benchmark,time,average_power,core_frequency\n" + rows(
+    "fft,{},{},900\n", [3, 1, 2, 5, 4, 6, 2, 1], range(50, 58)
+)
+
+
+def test_a_table_of_runs_is_no_power_over_time(tmp_path):
+    """Its times are durations: in no order, and each of its own run."""
+    with pytest.raises(EprofError, match="times go back in 4 of 8 rows.*`eprof tune` reads it"):
+        read(tmp_path, TABLE_OF_RUNS)
+    (tmp_path / "runs.csv").write_text(TABLE_OF_RUNS)
+    assert power.what_it_is(str(tmp_path / "runs.csv")) is None
+    (tmp_path / "runs.csv").write_text("program,size,processes,core_mhz,time_s,energy_j\nft,1,1,2800,9,1800\n" * 2)
+    assert "`eprof scale" in power.what_it_is(str(tmp_path / "runs.csv"))
+    newest_first = "time_s,power_w\n" + rows("{},{}\n", range(9, -1, -1), range(10))
+    (tmp_path / "runs.csv").write_text(newest_first)
+    assert "`eprof timeline" in power.what_it_is(str(tmp_path / "runs.csv"))
