@@ -22,7 +22,9 @@ from eprof.profile.components import of_energy
 from eprof.profile.functions import by_line, callers, inclusive
 from eprof.profile.grouping import operators, shown, spread_of_ranks
 from eprof.profile.metering import is_priced_by_counts
-from eprof.profile.rooflines import described, machines, main_precision, place
+from eprof.profile.rooflines.dots import place
+from eprof.profile.rooflines.machine import described, machines
+from eprof.profile.rooflines.work import main_precision
 from eprof.profile.totals import ENERGIES, TOTAL, known_sum
 
 if TYPE_CHECKING:

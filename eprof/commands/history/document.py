@@ -87,7 +87,7 @@ class Kernel(Struct, frozen=True, kw_only=True):
 
 
 class Noise(Struct, frozen=True, kw_only=True):
-    """The pooled standard deviation among runs of one commit, as a share of the mean, over so many commits and runs."""
+    """The pooled standard deviation among runs of one commit, as a share of the mean; of how many commits and runs."""
 
     share: float
     commits: int

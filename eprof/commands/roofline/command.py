@@ -14,7 +14,7 @@ from eprof.cli.progress import Progress
 if TYPE_CHECKING:
     from eprof.costs import Costs
     from eprof.profile.priced import Energy
-    from eprof.profile.rooflines import Machine
+    from eprof.profile.rooflines.machine import Machine
 
 
 def add(commands: Commands) -> Parser:
@@ -122,7 +122,8 @@ def _table_and_setting(text: str) -> tuple[str, str | None]:
 
 def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[list["Machine"], list[str]]:
     """The machines of `eprof roofline`: every table at every setting asked for, the kernels' first."""
-    from eprof.profile.rooflines import at_random, main_precision
+    from eprof.profile.rooflines.machine import at_random
+    from eprof.profile.rooflines.work import main_precision
 
     if not options.costs and energy is None:
         raise UsageError("Name cost tables (--costs NAME, repeatable), or give logs; `eprof costs` lists the tables.")
@@ -172,7 +173,7 @@ def _priced(options: argparse.Namespace, energy: "Energy | None") -> list["Costs
 
 def _machine(costs: "Costs", precision: str, caps: dict[str, float], warnings: list[str]) -> "Machine | None":
     """A machine to draw; None, with a warning, where the table cannot say. Raises CostError: a cap it cannot keep."""
-    from eprof.profile.rooflines import machine
+    from eprof.profile.rooflines.machine import machine
 
     cap = caps.get(costs.name, caps.get(""))
     try:

@@ -25,7 +25,7 @@ class Named(Protocol):
 
     @property
     def basis(self) -> str | None:
-        """The basis of the table's prices: "measured", "fitted", "published" or "estimated"."""
+        """The basis of the table's prices: "measured", "fitted", "published" or "estimated"; None: not stated."""
 
 
 class Priced(Named, Protocol):
