@@ -31,7 +31,8 @@ from eprof.energy.simulated import UNDER_THE_ROOF, at_peaks, has_modelled_time, 
 from eprof.energy.time_model import of_table
 from eprof.profile import schema
 from eprof.profile.grouping import merged
-from eprof.profile.rooflines import has_tensor_work, machines, traffic_of
+from eprof.profile.rooflines.machine import machines
+from eprof.profile.rooflines.work import has_tensor_work, traffic_of
 from eprof.profile.totals import ENERGIES, TOTAL, joule_marks_of, joules_of, known_sum, time_of
 
 if TYPE_CHECKING:

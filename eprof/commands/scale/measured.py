@@ -91,7 +91,7 @@ def _meaning() -> dict[str, dict[str, Any]]:
 
 
 def _value(text: str, how: str) -> float:
-    """A number as it is written in a column; NaN where it is none, 0 for a clock that a governor chooses."""
+    """The number that a text in a column stands for; NaN if it is none, 0 for a clock that a governor chooses."""
     match = _FORMS[how].fullmatch(text)
     if match is None:
         return 0.0 if how == _CLOCK else math.nan

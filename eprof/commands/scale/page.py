@@ -146,7 +146,7 @@ def _is_alike(points: Sequence[tuple[float, float]], others: Sequence[tuple[floa
 
 
 def _bars(document: Scale) -> Markup:
-    """A bar a node count, of the causes that its energy is made of; its end is open where something is not known."""
+    """A bar for each node count, with a segment a cause of its energy; open at its end if a part is not known."""
     rows = [row for row in document.rows if row.parts]
     largest = max(sum(_known(row).values()) for row in rows)
     causes = [cause for cause in _COLOURS if any(cause in _known(row) for row in rows)]

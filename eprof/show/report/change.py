@@ -45,7 +45,7 @@ class Try(Struct, frozen=True):
 
     @property
     def likely(self) -> float:
-        """The number that changes are ranked by: the saving to hope for, scaled down from its high end to `saves`."""
+        """The number that changes are ranked by, J or s: the saving to hope for, times `saves` over the high end."""
         return self._hoped * self.saves / (self._high or math.inf)
 
     @property

@@ -174,7 +174,7 @@ def of_retiring(view: View) -> tuple[str, float, float]:
 
 
 def seems_to_wait(view: View) -> str:
-    """Why cores seem to wait whose cycles and stalls nobody counted or simulated; empty where they do not."""
+    """The reason to believe that cores wait, where nobody counted or simulated stalls; empty if there is none."""
     cycles, per_cycle = view.amount(view.document, "core_active"), _a_cycle(view.kernels)
     is_told = not cycles.marks & ASSUMED or any(view.waits(kernel.counts) for kernel in view.kernels)
     if is_told or not 0 < per_cycle < _SEEMS_TO_WAIT:
@@ -372,7 +372,7 @@ def _tells_widths(counts: Counts, kind: str) -> bool:
 
 
 def _operations(counts: Counts, kind: str) -> float:
-    """Operations on numbers of a type, two for a multiply-add; without divisions, comparisons and such."""
+    """The number of operations on FP64 or FP32, two for a multiply-add; without divisions, comparisons and such."""
     added = sum(_number(counts, f"{kind}_{part}") for part in ("add", "mul", "fma", "fma"))
     return added or _number(counts, kind)
 
