@@ -239,7 +239,7 @@ class Node(Struct, frozen=True, eq=False):
         return Node(self.document, value, (*self.path, key))
 
     def table(self, known: Collection[str] | None = None) -> Node:
-        """This node, checked to be a table with no other keys than `known` (None: any)."""
+        """The node itself, checked to be a table with no other keys than `known` (None: any)."""
         if not isinstance(self.value, dict):
             raise self.wrong("a table of keys and values")
         for key in self.value:
