@@ -146,8 +146,10 @@ def after_the_start(view: View, little: float) -> str:
     gaps = view.document.gaps or NOTHING_TOLD
     if gaps.calls or gaps.first_s <= max((gaps.time_s or 0.0) / 2, little * (view.time.or_zero + view.still_s)):
         return ""
-    once = f"{quantity(gaps.first_s, 's')} before first launches is paid once"
-    return f"trace after the warm-up, or do more in each run: {once}"
+    taken = quantity(gaps.first_s, "s")
+    if view.has_energy:
+        taken += f" ({quantity(gaps.first_s * Between.of(view).power, 'J')})"
+    return f"trace after the warm-up, or do more in each run: {taken} before first launches is paid once"
 
 
 # -------------------------------------------------------------------------------------- what less of them saves
