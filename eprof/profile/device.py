@@ -30,7 +30,7 @@ class Device(Struct, frozen=True):
 def device_of(
     label: str | None, capability: str | None, counter_names: Sequence[str], profiler: str, kernels: Iterable[str] = ()
 ) -> Device:
-    """The device that a log's label names, as `identify`; a simulated one, or any, of a profiler with one definition."""
+    """The device that a log's label names, as `identify`; a simulated one, or any, of a profiler with one for all."""
     everywhere = counters.everywhere(profiler)
     if everywhere == counters.SIMULATED:
         return Device(label, label, None, everywhere, "simulated device")
