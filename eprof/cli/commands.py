@@ -163,7 +163,7 @@ def _configure(options: argparse.Namespace, words: list[str], found: Path | None
 
 
 def _parser(only: str | None = None) -> tuple[Parser, _Parsers]:
-    """The parser, and those of the commands with their options.
+    """The parser of `eprof`, and command -> its parser with its options.
 
     only: with the options of this command alone, and all names where it is none: all take as long as a short run.
     """

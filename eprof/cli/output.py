@@ -26,7 +26,7 @@ _ended_at_s = float("-inf")
 class Result(NamedTuple):
     """What a command found. render: a format of `SUFFIXES` -> the bytes of a file; show: the summary, on a terminal.
 
-    Both are called late, so that only the rooms that make the wanted form are loaded. `render` raises UsageError for a
+    Both are called late, and only the modules that make the wanted form are loaded. `render` raises UsageError for a
     format that this result has not.
     """
 
@@ -207,7 +207,7 @@ def open_closed_streams() -> None:
 
 
 class _Messages(io.FileIO):
-    """Standard error. What it does not take (a full disk, a reader that went away) is dropped: it is no result."""
+    """Standard error, which drops what cannot be written (a full disk, a reader that went away): it is no result."""
 
     def write(self, data: Any) -> int:
         """Write all of a message to standard error, or nothing."""

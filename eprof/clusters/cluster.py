@@ -160,7 +160,7 @@ class Cluster(Struct, frozen=True, dict=True):
         return Clock(core_mhz, self.default.idle_w, on_chip_w, self.default.off_chip_w)
 
     def on_chip_s(self, clock: Clock) -> float:
-        """t_c = CPI / f, s a count."""
+        """The seconds that a count takes on the chip at a clock: t_c = CPI / f."""
         return self.on_chip_cycles / (clock.core_mhz * 1e6)
 
 

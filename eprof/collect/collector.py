@@ -12,7 +12,6 @@ from eprof.collect.process import Ended
 from eprof.collect.tools import GIVE_GPU, NO_GPU, ask, executable, gpu, has_gpu
 
 CPU, GPU, CLUSTER, PROGRAM = "cpu", "gpu", "cluster", "program"  # what a profiler profiles
-AUTOMATIC = (CPU, GPU)  # for these one is chosen where none is named
 TIME, ENERGY, COUNTERS = "time", "energy", "counters"
 # The program alone, before everything else, where all of the others come with some profiler's own output.
 PLAIN = "plain"
@@ -206,7 +205,7 @@ class Collector(ABC):
         return capability is None or first <= float(capability) < beyond
 
     def order(self, request: Request) -> tuple[str, ...]:
-        """The measurements of a run under the profiler, in order. The program's output passes through in the first."""
+        """The kinds of measurement (TIME...) of a run, in order. The program's output passes through in the first."""
         return self.kinds
 
     def helpers(self) -> tuple[Tool, ...]:

@@ -42,7 +42,7 @@ def compile_source(source: Path, capability: str, target: Path) -> Compiled:
 
 
 class Cpu(Device):
-    """One thread on each core: a "block" is a core.
+    """The processor as a `Device`: one thread on each core, which counts as a "block".
 
     root: where /sys and /proc stand.
     """
@@ -88,7 +88,7 @@ class Cpu(Device):
         self._library = ctypes.CDLL(str(image))
 
     def resident(self, kernel: str, block: int) -> int:
-        """One thread runs on a core of the processor at a time."""
+        """Always 1: one thread runs on a core of the processor at a time."""
         return 1
 
     def use_operands(self, scale: float) -> None:
@@ -139,8 +139,8 @@ def name(root: Path = Path("/")) -> str:
 def valgrind_caches(root: Path = Path("/")) -> dict[str, str]:
     """The caches of this processor as valgrind takes them: "I1", "D1" and "LL" -> "bytes,ways,bytes of a line".
 
-    It simulates 2^n sets. Where a cache has others, its ways are as many as nearly fill it. What Linux does not tell is
-    not there.
+    Valgrind simulates 2^n sets. Where a cache has others, its ways are as many as nearly fill it. What is not told is
+    left out.
     """
     found = {}
     for index in sorted((root / _CORES / "cpu0/cache").glob("index*")):

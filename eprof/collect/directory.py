@@ -118,7 +118,7 @@ _MOST_BYTES = 64 << 20  # of run.json
 
 
 class RunDirectory(NamedTuple):
-    """A directory that this process alone writes to. `lock` keeps it so, and falls when the process dies.
+    """A directory that this process alone writes to. lock: a descriptor that keeps others off while the process lives.
 
     replaces: the run directory whose place this one takes once it is complete; `old_lock` is that one's.
     """

@@ -117,7 +117,7 @@ _COUNTED = re.compile(r"(?<!\w)(\w++): (\d+)")
 
 
 class Kept(NamedTuple):
-    """A program that runs, and its keeper. `life` falls shut when eprof ends, in whatever way.
+    """A program that runs, and its keeper. life: a pipe that closes when eprof ends, in whatever way.
 
     counted: once it has ended, what Linux counted of the files of the program and all that it started, and their times
     as the keeper took them, in ns: `elapsed`, `used` of processors; how long the first thread `ran`, was `queued`.

@@ -84,7 +84,7 @@ class Splitter:
         self.stdout = program_end.fileno()
 
     def started(self) -> None:
-        """The program to split has its standard output: close ours, or it would never be at its end."""
+        """Close our copy of the program's standard output once the program has it, or the output would never end."""
         if self._theirs is not None:
             self._theirs.close()
             self._theirs = None

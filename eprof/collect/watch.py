@@ -30,7 +30,7 @@ _PAUSE_MS = 20
 
 
 class _Section(NamedTuple):
-    """A section that goes on. level: which pattern began it."""
+    """A section that has not ended. level: the place of the pattern that began it."""
 
     level: int
     name: str
@@ -82,7 +82,7 @@ class Marker:
         self._open = [section for section in self._open if not ends(section)]
 
     def program(self, name: str, begin_s: float, end_s: float) -> None:
-        """The program has ended, and with it all marked sections: it is the outermost one itself."""
+        """End all open sections with the program, and write down the program itself as the outermost one."""
         self._close(lambda section: True, end_s)
         self._write(name, begin_s, end_s)
 
@@ -166,7 +166,7 @@ class _Lines:
         self._begun += text[: _LONGEST_LINE - len(self._begun)]
 
     def close(self) -> None:
-        """The marked program has ended: the last line needs no end; what its children write is none of its lines."""
+        """Take the last line, which needs no end; what the program's children write later is none of its lines."""
         self._finish()
         self._line = lambda text, time_s: None
 

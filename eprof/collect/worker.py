@@ -79,7 +79,7 @@ def work(
 
 
 class _Worker(NamedTuple):
-    """One run of a plan, which ends at the deadline. turns: of the loop in a launch, by benchmark."""
+    """One run of a plan, which ends at the deadline. turns: benchmark -> turns of the loop in a launch."""
 
     plan: Mapping[str, Any]
     gpu: Device
@@ -125,7 +125,7 @@ class _Worker(NamedTuple):
         return True
 
     def measure(self, job: Mapping[str, Any]) -> dict[str, Any]:
-        """Warm up, then launch the job's kernel without a gap while the meter is read; returns what MEASURED tells."""
+        """Warm up, then launch the job's kernel without a gap while the meter is read; returns what was measured."""
         self.gpu.use_operands(float(job["scale"]))
         launch = self.launch(job)
         self.gpu.repeat(job["kernel"], *launch, self._for(float(self.plan["warm_s"])))

@@ -1,6 +1,6 @@
 """Time of kernels that ran on a simulated device: the roofline of a cost table, divided by an efficiency."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 from msgspec import Struct
@@ -38,10 +38,7 @@ class Modelled(Struct, frozen=True):
 
 
 def checked_efficiency(share: float) -> float:
-    """The efficiency of a simulated device's roofline, if it is above 0 and at most 1.
-
-    Raises UsageError if it is not above 0 and at most 1.
-    """
+    """The same efficiency of a roofline. Raises UsageError if it is not above 0 and at most 1."""
     if not 0 < share <= 1:
         raise UsageError(f"--efficiency {share:g}: say a fraction of the peak, above 0 and at most 1.")
     return share
@@ -90,7 +87,7 @@ def model_time(
 
 
 def roofline_s(table: Columns, costs: Costs) -> Floats:
-    """The least time in s at the peaks of `costs`; NaN where a peak that is needed is not known."""
+    """The least time at the peaks of `costs`, (n_kernels,) in s; NaN where a peak that is needed is not known."""
     return highest_s(roofs_s(table, costs))
 
 
@@ -99,11 +96,17 @@ def roofs_s(table: Columns, costs: Costs) -> dict[str, Floats]:
     return at_peaks(under_the_roof(table), costs.peaks)
 
 
-def under_the_roof(table: Columns) -> dict[str, Floats]:
-    """FP32 and FP64 flops and DRAM bytes of each kernel, by group, (n_kernels,); 0 where not known."""
+def under_the_roof(table: Columns, in_flops: Collection[str] = ()) -> dict[str, Floats]:
+    """FP32 and FP64 flops and DRAM bytes of each kernel, by group, (n_kernels,); 0 where not known.
+
+    Instructions whose kinds are not told are there as multiply-adds, whose place in the pipe they have; not totals that
+    are `in_flops`.
+    """
     work = {"fp32": np.zeros(len(table)), "fp64": np.zeros(len(table))}
     for name in _FLOPS:
         work[COUNTS[name].group] += known_or_zero(table[name]) * COUNTS[name].flops
+    for total in work.keys() - set(in_flops):
+        work[total] += 2 * known_or_zero(table.only([total])).sum(axis=1)
     return {**work, "dram": known_or_zero(table.only(_DRAM)).sum(axis=1)}
 
 
@@ -112,7 +115,7 @@ def at_peaks(work: Mapping[str, Floats], peaks: Peaks) -> dict[str, Floats]:
     giga_a_second = {"fp32": peaks.sp_gflops, "fp64": peaks.dp_gflops, "dram": peaks.dram_gb_per_s}
     taken_s = {}
     for group, peak in giga_a_second.items():
-        taken_s[group] = np.where(work[group] > 0, np.nan, 0.0) if peak is None else work[group] / (peak * 1e9)
+        taken_s[group] = np.where(work[group] == 0, 0.0, np.nan) if peak is None else work[group] / (peak * 1e9)
     return taken_s
 
 

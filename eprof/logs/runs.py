@@ -110,17 +110,17 @@ class Run(Brief, Struct, frozen=True):
 
     @property
     def commit(self) -> str | None:
-        """The git commit of the folder that it ran in, "-dirty" behind it where files differed; None: not known."""
+        """The git commit of the program's working directory, with "-dirty" where files differed; None: not known."""
         return self.manifest.get("commit")
 
     @property
     def started_utc(self) -> str | None:
-        """When the run began; None: not known."""
+        """When the run began, "2026-01-31T12:00:00.000000Z"; None: not known."""
         return self.manifest.get("started_utc")
 
     @property
     def program_s(self) -> float | None:
-        """The time of the program without a profiler, the median over repetitions; None where it did not run alone.
+        """The program's time in s without a profiler, the median over repetitions; None where it did not run alone.
 
         Without `left_out_s`. None for a partial run too: what was counted is then not all of what was timed.
         """
@@ -135,7 +135,7 @@ class Run(Brief, Struct, frozen=True):
 
     @property
     def used_s(self) -> list[float]:
-        """The processor times that go with `alone_s`; empty where they were not measured."""
+        """The processor times in s that go with `alone_s`; empty where they were not measured."""
         used_s = [each.get("cpu_seconds", 0.0) - each.get("left_out_cpu_s", 0.0) for each in self._alone]
         return used_s if all(seconds > 0 for seconds in used_s) else []
 
@@ -160,7 +160,7 @@ class Run(Brief, Struct, frozen=True):
 
     @property
     def alone_s(self) -> list[float]:
-        """The times of the program without a profiler, one a repetition, without what is left out."""
+        """The times of the program without a profiler in s, one a repetition, without what is left out."""
         return [float(each["seconds"]) - sum(each.get("left_out_s", {}).values()) for each in self._alone]
 
     @property
@@ -306,7 +306,7 @@ def is_run(path: Path) -> bool:
 
 
 def open_run(path: Path) -> Run:
-    """Look into a run directory. Raises LogError if nothing was collected, CollectError if `run.json` is damaged."""
+    """What a run directory holds. Raises LogError if nothing was collected, CollectError if `run.json` is damaged."""
     manifest = directory.manifest(path) or {}
     files: dict[str, dict[int, tuple[Path, ...]]] = {}
     strange = []

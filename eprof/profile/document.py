@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from eprof.base.arrays import finite_all
-from eprof.base.known import mapped, only, ratio
+from eprof.base.known import mapped, ratio
 from eprof.base.marks import Mark, from_names, names
 from eprof.base.nouns import in_document
 from eprof.base.version import __version__
@@ -22,7 +22,9 @@ from eprof.profile.components import of_energy
 from eprof.profile.functions import by_line, callers, inclusive
 from eprof.profile.grouping import operators, shown, spread_of_ranks
 from eprof.profile.metering import is_priced_by_counts
-from eprof.profile.rooflines import described, machines, main_precision, place
+from eprof.profile.rooflines.dots import place
+from eprof.profile.rooflines.machine import described, machines
+from eprof.profile.rooflines.work import main_precision
 from eprof.profile.totals import ENERGIES, TOTAL, known_sum
 
 if TYPE_CHECKING:
@@ -313,8 +315,10 @@ def _kernels(energy: "Energy", replicas: "Replicas | None") -> list[schema.Kerne
         "marks": [families.total for families in marks],
     }
     columns["signs"] = _signs(energy.counts)
-    if len({*columns["device"]}) == 1 and energy.profile.parts is None:
-        by_shape = only([log.by_shape for log in energy.profile.logs if log.by_shape]) or {}
+    profile = energy.profile
+    is_alone = len(profile.logs) == len({*columns["device"]}) == 1
+    if is_alone and profile.parts is None and not profile.has_given_time:  # its times are those of the kernels
+        by_shape = profile.logs[0].by_shape
         columns["by_shape"] = [by_shape.get(name, UNSET) for name in columns["name"]]
     least_s, most_s = energy.counts.rows.least_s, energy.counts.rows.most_s
     if least_s is not None and most_s is not None:

@@ -226,7 +226,7 @@ class Kernel(Struct, kw_only=True):
     `counts.definition.SHARES` names. And the "blocks" of a launch, the "threads" of a block, in the mean, and the GPU's
     "multiprocessors". launch_s: the shortest launch and the longest where a log tells them, else the mean of a launch
     in the run in which that is shortest, and longest; where they differ much. by_shape: its launches by the shape of
-    their blocks, where that differs.
+    their blocks, where that differs for as many threads.
     """
 
     name: str

@@ -16,7 +16,7 @@ from eprof.base.text import printable, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUP_OF, GROUPS
 from eprof.costs import ESTIMATED, CostTable
 from eprof.energy.limits import Limits, limits
-from eprof.profile.rooflines import all_flops_of, traffic_of
+from eprof.profile.rooflines.work import all_flops_of, traffic_of
 
 if TYPE_CHECKING:
     from eprof.profile.device import Device

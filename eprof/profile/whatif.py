@@ -31,7 +31,8 @@ from eprof.energy.simulated import UNDER_THE_ROOF, at_peaks, has_modelled_time, 
 from eprof.energy.time_model import of_table
 from eprof.profile import schema
 from eprof.profile.grouping import merged
-from eprof.profile.rooflines import has_tensor_work, machines, traffic_of
+from eprof.profile.rooflines.machine import machines
+from eprof.profile.rooflines.work import has_tensor_work, traffic_of
 from eprof.profile.totals import ENERGIES, TOTAL, joule_marks_of, joules_of, known_sum, time_of
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class Work(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def under_the_roof(self) -> dict[str, Floats]:
         """FP32 flops, FP64 flops and DRAM bytes of each kernel, by group; 0 where not known."""
-        return under_the_roof(self.counts.amounts)
+        return under_the_roof(self.counts.amounts, self.counts.in_flops)
 
     def roof_s(self, peaks: Peaks) -> Floats:
         """The roofline's time, of each time: 0 where nothing is under the roof, NaN where a peak is not known.
@@ -834,7 +835,13 @@ def _range(start: Scenario, clocks: schema.AtClocks) -> schema.Range:
 
 def usual(energy: "Energy") -> list[Answer]:
     """The what-if questions that a report asks by itself: those that can be asked of this profile."""
-    questions = ["race", "pi0=-50%", "dram=-20%", f"{_largest_class(energy)}=free", "cap=-50%"]
+    assert energy.split is not None
+    sums: dict[str, float] = {}
+    for name, count in COUNTS.items():
+        if count.family == COMPUTATION and name in energy.split.joules:
+            sums[count.group] = sums.get(count.group, 0.0) + float(np.nansum(energy.split.joules[name]))
+    largest = max(sums, key=lambda group: sums[group], default="int")
+    questions = ["race", "pi0=-50%", "dram=-20%", f"{largest}=free", "cap=-50%"]
     if energy.modelled is not None:
         # What less constant power saves of modelled time is what the model put there.
         questions = questions[2:4]
@@ -845,12 +852,3 @@ def usual(energy: "Energy") -> list[Answer]:
         except EprofError:
             continue
     return [answer for answer in answers if answer.change_j]
-
-
-def _largest_class(energy: "Energy") -> str:
-    assert energy.split is not None
-    sums: dict[str, float] = {}
-    for name, count in COUNTS.items():
-        if count.family == COMPUTATION and name in energy.split.joules:
-            sums[count.group] = sums.get(count.group, 0.0) + float(np.nansum(energy.split.joules[name]))
-    return max(sums, key=lambda group: sums[group], default="int")

@@ -387,6 +387,18 @@ def test_bytes_whose_way_is_not_told_are_below_the_roof_too(profile):
         assert [each.what_if(question).time_s for each in (told, summed)] == pytest.approx([time_s, time_s])
 
 
+def test_instructions_whose_kinds_are_not_told_are_below_the_roof_too(profile):
+    """As the report's roofline has them: each takes the place of a multiply-add, here for 1 s beside 0.5 s of bytes."""
+    like = profile.energy("jetson-tk1")
+    peaks = like.costs.peaks
+    energy = priced(like, [(4.0, 0.0, 0.0, 0.0, 0.0, 0.0, peaks.dram_gb_per_s * 5e8, 0.0)])
+    kinds = [name for name in energy.counts.amounts.names if name.startswith("fp32_")]
+    table = energy.counts.table.assign(**dict.fromkeys(kinds, math.nan), fp32=peaks.sp_gflops * 5e8)
+    energy = replace(energy, counts=counts_with(energy.counts, table=table))
+    [kernel] = energy.document()["limits"]["kernels"]
+    assert kernel["roofline_time_s"] == pytest.approx(1) and energy.what_if("race").time_s == pytest.approx(1)
+
+
 def test_a_kernel_without_a_roofline_keeps_its_time_when_it_races(profile):
     """Of three kernels one has nothing under the roof, one flops that were not all counted, one is memory bound."""
     like = profile.energy("jetson-tk1")

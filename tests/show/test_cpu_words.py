@@ -293,6 +293,47 @@ def test_what_python_has_a_library_do_is_advised_on_by_its_line_or_not_at_all(ep
     assert "instructions a flop): longer inner loops" in tried and "not told" not in tried
 
 
+def of_callgrind(eprof_command, tmp_path, *lines, time_s=0.05):
+    (tmp_path / "callgrind.out.7").write_text("\n".join(["# callgrind format", *lines, ""]))
+    return " ".join(eprof_command("report", "callgrind.out.7", "--time", str(time_s)).stdout.split())
+
+
+def test_divisions_save_their_cycles_and_no_more_than_there_are(eprof_command, tmp_path):
+    """Four core cycles each at most: what is saved goes with their number, until no cycles are left."""
+
+    def saved(divisions):
+        events, counts = (
+            "Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw undecoded special",
+            f"9 1000000000 {'0 ' * 9}{divisions}",
+        )
+        shown = of_callgrind(eprof_command, tmp_path, f"events: {events}", "fl=a.c", "fn=norm", counts, time_s=1)
+        found = re.search(r"divide less in norm at a.c:9 \((.*) of its .* saves up to ([0-9.]+) (m?J) ", shown)
+        return found and (found[1], float(found[2]) * (1e-3 if found[3] == "mJ" else 1))
+
+    assert saved(1_000_000) is None
+    (share, some), (_, more), (_, all_of_them), (_, no_more) = map(saved, (2 * 10**8, 3 * 10**8, 10**9, 2 * 10**9))
+    assert share == "20 %" and more == pytest.approx(1.5 * some, rel=0.01)
+    assert more < all_of_them == no_more < 4 * more
+
+
+def test_what_tells_how_goes_before_what_does_not(eprof_command, tmp_path):
+    """A sieve of 20 million numbers; one in blocks that stay in L1 takes a third of its time (measured)."""
+    events = "Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw undecoded loads stores load_bytes store_bytes"
+    counts = "3 292705831 20000111 46588140 0 0 18249027 0 0 0 0 20000111 46588140 20000111 46588140"
+    shown = of_callgrind(eprof_command, tmp_path, f"events: {events}", "fl=p.cpp", "fn=sieve", counts, time_s=0.06)
+    assert "Try use lines in sieve at p.cpp:3 before they leave the cache (4 of 64 bytes of each are" in shown
+
+
+@pytest.mark.parametrize(("times", "is_told"), [(1, False), (40, True)])
+def test_what_is_cleared_once_has_to_be(eprof_command, tmp_path, times, is_told):
+    shown = of_callgrind(
+        *(eprof_command, tmp_path, "events: Ir", "ob=/usr/lib/x86_64-linux-gnu/libc.so.6", "fn=memset", "0 90000000"),
+        *("ob=./a", "fl=a.c", "fn=clear", "7 10000000", "cob=/usr/lib/x86_64-linux-gnu/libc.so.6", "cfn=memset"),
+        *(f"calls={times} 0", "7 90000000"),
+    )
+    assert ("have memset do less for clear at a.c:7 (clear once, or only what is used)" in shown) == is_told
+
+
 def of_perf(eprof_command, tmp_path, *rows):
     """What the first screen says of a `perf stat -a` of half a second, in one line."""
     log = tmp_path / "stat.txt"

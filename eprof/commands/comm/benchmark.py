@@ -28,7 +28,7 @@ _LIBRARY = ("-shared", "-fPIC", "-Wl,--as-needed", "-ldl")  # without MPI, which
 
 
 class Plan(NamedTuple):
-    """What to run: the operations, their sizes in bytes, ways to wait, on so many processes.
+    """What to run: operations, their sizes in bytes, ways to wait, and the number of processes.
 
     seconds: for how long each is repeated, where it is measured.
     """
@@ -58,7 +58,7 @@ def library(target: Path, kind: str | None = None) -> None:
 
 
 def lines(text: str, waiting: str, core_mhz: float | None, processes: int) -> Iterator[Sample]:
-    """What the shift benchmark printed, among what others print. Raises CollectError for a line that is cut off."""
+    """A sample for each line of the shift benchmark in `text`. Raises CollectError for a line that is cut off."""
     for line in text.splitlines():
         words = line.split()
         if words[:1] == [_LINE]:

@@ -62,7 +62,7 @@ class Threshold(Struct, frozen=True, kw_only=True):
 
 
 class Limit(Struct, frozen=True, kw_only=True):
-    """J/MB of endless messages, as a share of those of polling at the first clock."""
+    """J/MB as messages grow without end, as a share of polling's at the first clock."""
 
     waiting: str
     core_mhz: float
@@ -125,7 +125,7 @@ _OF_SAMPLE = ("primitive", "waiting", "core_mhz", "operations", "latency_s", "en
 
 
 class Case(NamedTuple):
-    """What was asked: ways to wait at clocks (the cluster's default first), on so many processes, of a cluster."""
+    """What was asked: ways to wait, clocks (the cluster's default first), cluster, number of processes."""
 
     ways: Sequence[str]
     clocks: Sequence[Clock]

@@ -55,7 +55,7 @@ class Grid(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def state(self) -> Ints:
-        """What is known of every energy of a grid: KNOWN, LOWER, LOST or NONE."""
+        """Of each energy of a grid what is known: KNOWN, LOWER, LOST or NONE, as integers of the grid's shape."""
         known, lost = ~np.isnan(self.joules), (self.marks & _MISSING) != 0
         return np.select([known & ~lost, known, lost], [KNOWN, LOWER, LOST], NONE).astype(np.int64)
 
@@ -106,7 +106,7 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def first(self) -> Energy:
-        """The first repeat of a side; titles, costs and definitions are those of all."""
+        """The first repeat of a side, whose title, cost tables and definitions are those of all."""
         return self.energies[0]
 
     @property

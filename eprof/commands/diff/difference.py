@@ -210,7 +210,7 @@ class Difference(Result, Struct, frozen=True, eq=False):
 
     @property
     def parts(self) -> list[Part]:
-        """What the difference is made of: by word over all matched kernels, and by word for each that came or went.
+        """The parts of the change: by word over all matched kernels, and by word for each kernel that came or went.
 
         Their `change_j` add up to `change_j`, in whatever order they are added with `math.fsum`.
         """

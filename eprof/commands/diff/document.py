@@ -31,7 +31,8 @@ from eprof.commands.diff.warnings import uncompared, unknown, unlike, warnings
 from eprof.energy.attribution import FAMILIES
 from eprof.lab.welch import CONFIDENCE, welch
 from eprof.profile.document import gaps_of
-from eprof.profile.rooflines import Machine, flops_of, machine, main_precision, traffic_of
+from eprof.profile.rooflines.machine import Machine, machine
+from eprof.profile.rooflines.work import flops_of, main_precision, traffic_of
 from eprof.profile.schema import Gaps, RunJoules
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ def _constant_ends(side: Variant) -> schema.Range:
 
 
 def side_of(variant: Variant, compared_j: float | None, name: str) -> schema.Side:
-    """One side in the document of a difference. compared_j: its part of the energy that the change is of."""
+    """One side in the document. compared_j: the part of its energy that is compared with the other side's, J."""
     profile, mean = variant.first.profile, variant.mean
     measured_j = ratio(math.fsum(variant.measured), len(variant.measured))
     columns = {family: [WORDS.index(word) for word in words] for family, words in FAMILIES.items()}
@@ -295,7 +296,7 @@ def _name(variant: Variant, folders: int = 0) -> str:
 
 
 def counts(changes: Changes) -> dict[str, schema.Count]:
-    """The counts in the document: every word that a side counted, in total; None where a side lacks some of it."""
+    """The total of each word that a side counted, OLD's, NEW's and the change; None where a side lacks some of it."""
     totals = {}
     for column, word in enumerate(COUNTS):
         numbers = [grid.number[:, column] for _, grid in changes.sides]

@@ -150,7 +150,7 @@ class Bar(Struct, frozen=True):
 
 
 def bars(document: Document) -> list[Bar]:
-    """The chart of a difference: a bar a step, largest first, and one for the whole; empty where nothing changed."""
+    """The chart of a difference: a bar a step, largest first, and one for the whole; empty if no joules changed."""
     steps = diff_words.moving(document)
     if document.change_j is None or not steps:
         return []

@@ -257,7 +257,7 @@ class KernelSide(Struct, frozen=True):
 
 
 class Intervals(Struct, frozen=True):
-    """What the intervals hold: `share` of what the replicas of the prices make of the change.
+    """How intervals are made. share: of what the replicas of the prices make of the change, as much lies inside.
 
     paired: each replica prices both sides; else the two sides have tables of their own. within: in the intervals of the
     sides, the factor that nine of ten kernels which the fits have not seen are off at most; null: nobody measured it.
@@ -357,7 +357,7 @@ class Document(Struct, frozen=True, kw_only=True):
 
     @property
     def unit(self) -> str:
-        """What kernels are compared in: J, or s if no energy is."""
+        """The unit in which kernels are compared: J, or s if no energy is."""
         return "J" if self.has_energy else "s"
 
     @property

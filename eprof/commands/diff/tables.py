@@ -67,7 +67,7 @@ def changed(change_j: float | None, marks: Sequence[str]) -> Change:
 
 
 def steps(document: Document) -> Table:
-    """Table of what the difference is made of, largest first; a page has its bars instead."""
+    """Table of the steps of the change, largest first, for the terminal and Markdown; a page has bars instead."""
     largest = max((abs(step.change_j) for step in document.steps), default=0.0) or 1.0
     change = document.change_j
     columns = [

@@ -525,7 +525,7 @@ def noise(document: Document) -> str:
 
 
 def reading(model: Model) -> str:
-    """What flops and DRAM bytes alone say of a difference, in a sentence; empty where they are not known, or the same.
+    """A sentence on what flops and DRAM bytes alone say of a difference; empty if not known, or the same.
 
     It is a second opinion: what it knows nothing of, caches, occupancy, other instructions, explains the rest.
     """
@@ -554,7 +554,7 @@ def shared_by_changes(document: Document) -> set[str]:
 
 
 def head(document: Document) -> str:
-    """The first line of a difference: both names, with the GPU and the clocks of the prices where they are the same."""
+    """The first line of a difference: both names; the GPU and the clocks of the prices if they are the same."""
     sides = document.old, document.new
     names = " → ".join(fitted([side.name for side in sides], _NAME))
     devices = {", ".join(devices_named(side.devices)) for side in sides}

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,7 @@ class Kernel(Struct, frozen=True, kw_only=True):
 
 
 class Noise(Struct, frozen=True, kw_only=True):
-    """How much runs of one commit differ: the pooled standard deviation as a share of the mean."""
+    """The pooled standard deviation among runs of one commit, as a share of the mean; of how many commits and runs."""
 
     share: float
     commits: int
@@ -152,6 +153,11 @@ def read(folders: Sequence[str | Path], price: Price) -> list[Result]:
                 here.append(Result(str(path), report, started_utc or report.created_utc, time_from))
             elif path.suffix == ".json" and path.is_file() and (saved_report := saved.read(path)):
                 here.append(Result(str(path), saved_report, saved_report.created_utc, REPORT))
+        if not here and Path(folder).is_file():
+            raise LogError(
+                f"{folder}: is no report in JSON; of a profiler's log `eprof report {quote(str(folder))} -o "
+                "reports/NAME.json` makes one, and `eprof history reports` reads that folder."
+            )
         if not here:
             raise LogError(
                 f"{folder}: holds no run directory and no report in JSON; `eprof run -o {folder}/NAME.eprof` and "
@@ -324,7 +330,7 @@ def _changes(
     energies = {part: [joules[place] for place in places] for part, joules in own.items()}
     mine = [runs[place] for place in places]
     # There is no change between repeats of one commit.
-    may_cut = [True, *(_kind(before) != _kind(after) or before.commit is None for before, after in pairwise(mine))]
+    may_cut = [True, *(_key(before) != _key(after) or before.commit is None for before, after in pairwise(mine))]
     clear_steps = steps(energies["total"], may_cut, level)
     edges = [0, *(step.place for step in clear_steps), len(places)]
     for step, (start, middle, end) in zip(clear_steps, zip(edges, edges[1:], edges[2:], strict=False), strict=True):
@@ -349,7 +355,7 @@ def _changes(
         )
 
 
-def _kind(run: Run) -> tuple[object, ...]:
+def _key(run: Run) -> tuple[object, ...]:
     """The key that repeats share: commit, device, prices, eprof. Files changed since the commit: a key of its own."""
     return run.commit, when(run.changed, run.path), run.device, run.costs, run.eprof
 
@@ -360,7 +366,7 @@ def _mean(values: Sequence[float]) -> float:
 
 def _noise(runs: Sequence[Run]) -> Noise | None:
     """The pooled spread of repeats of one commit, as a share of the mean; None where nothing was repeated."""
-    repeats = [[run.energy_j["total"] or 0.0 for run in same] for key, same in groupby(runs, _kind) if key[0]]
+    repeats = [[run.energy_j["total"] or 0.0 for run in same] for key, same in groupby(runs, _key) if key[0]]
     repeats = [energies for energies in repeats if len(energies) > 1]
     freedom = sum(len(energies) - 1 for energies in repeats)
     if not freedom:

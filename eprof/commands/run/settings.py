@@ -63,7 +63,7 @@ class Settings(NamedTuple):
 
     @property
     def request(self) -> Request:
-        """What a collector needs of the user's settings."""
+        """The part of the settings that a collector needs."""
         return Request(
             self.program, self.kernels, self.launch_skip, self.launch_count, self.nvtx,
             lock_clocks=self.lock_clocks, time_only=self.time_only, nodes=self.nodes,
@@ -92,7 +92,7 @@ class Setup(NamedTuple):
 
     @property
     def request(self) -> Request:
-        """What to measure, with the caches of the processor that it is priced as."""
+        """The request to the collector, with the caches of the processor that the prices are of."""
         request = self.settings.request._replace(priced_as=self.costs)
         if self.table is None:
             return request

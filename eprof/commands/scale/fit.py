@@ -1,4 +1,4 @@
-"""Fits a program's counts to small runs, and predicts larger ones; its errors are at node counts that were left out.
+"""Fits a program's counts to small runs and predicts larger ones; errors are those at node counts left out of a fit.
 
 Three numbers are fitted, all linear in what was measured: the factor of the program's work, w; that of its network
 time, m; and alpha, the measured time over the sum of the parts (4.19):

@@ -91,7 +91,7 @@ def _meaning() -> dict[str, dict[str, Any]]:
 
 
 def _value(text: str, how: str) -> float:
-    """A number as it is written in a column; NaN where it is none, 0 for a clock that a governor chooses."""
+    """The number that a text in a column stands for; NaN if it is none, 0 for a clock that a governor chooses."""
     match = _FORMS[how].fullmatch(text)
     if match is None:
         return 0.0 if how == _CLOCK else math.nan
@@ -118,11 +118,7 @@ def read_table(path: str, notes: list[str]) -> list[Row]:
         return [Row(f"{path}: job {cells['jobid']}", cells) for job in jobs for cells in _of_job(job)]
     if content[-1:] not in (b"\n", b"\r", b""):
         notes.append(f"{path}: its last line has no end; if the table was cut off there, its last cell is not whole.")
-    return _of_lines(path, lines_of(content), notes)
-
-
-def _of_lines(path: str, lines: Sequence[str], notes: list[str]) -> list[Row]:
-    filled = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    filled = [(number, line) for number, line in enumerate(lines_of(content), 1) if line.strip()]
     if not filled:
         raise LogError(
             f"{path}: is empty; runs are a table with a header: program,size,processes,core_mhz,time_s,energy_j."

@@ -47,7 +47,7 @@ class Program(Struct, frozen=True):
     factors: Mapping[str, float] = {}
 
     def work(self, size: float, processors: int) -> dict[str, float]:
-        """What a program of size n counts on p processors, by `WORDS` ([S] 4.4, the application's vector).
+        """The counts of a program of size n on p processors, by `WORDS` ([S] 4.4, the application's vector).
 
         Raises UsageError: they are no numbers there.
         """

@@ -49,7 +49,7 @@ class Reading(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """What run directories tell beside their logs. None: not known.
+    """What run directories tell, beside their logs, of times, hosts and meters. None: not known.
 
     ranks: of the whole program. time_s: of the slowest program. gpus_j: by a meter on each GPU. hosts_j: by one on each
     host, of its processor. all_j: of the whole cluster. is_metered: whether a meter saw anything. storage_s: how long
@@ -205,7 +205,7 @@ def _check_whole(report: Report, runs: Sequence[directories.Run]) -> None:
 
 
 def _gaps(profile: schema.Profile) -> list[str]:
-    """The numbers from 0 to that of the last rank that no rank has; none where a rank has a name or is not shown.
+    """The numbers of missing ranks, from 0 to the last; none where a rank has a name instead, or is not shown.
 
     Numbers that begin above 1 are those of processes, of which nobody knows how many there were.
     """

@@ -14,7 +14,7 @@ MODELLED, MEASURED = "modelled", "measured"
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """A program of a size on so many processors at a clock.
+    """A program of one size on a number of processors at one clock.
 
     efficiency: E1/Ep, both at this clock (4.21). efficiency_to_slowest_clock: E1 at the slowest clock over Ep (4.25).
     speedup: T1/Tp at this clock. overhead_j: Ep - E1 by cause, where it is modelled; it adds up. alpha: measured time
@@ -84,8 +84,10 @@ class Prediction(Struct, frozen=True, kw_only=True):
 
 
 class Fit(Struct, frozen=True, kw_only=True):
-    """A program fitted to small runs. factors: what its counts were multiplied with. left_out: errors of node counts
-    that a fit had not seen, largest share of time and of energy. alpha_spread: how far alpha varies over p.
+    """A program fitted to small runs. factors: what its counts were multiplied with.
+
+    left_out: errors of node counts that a fit had not seen, largest share of time and of energy. alpha_by_processors:
+    how far alpha varies over p.
     """
 
     fitted_on: list[int]

@@ -82,7 +82,7 @@ def _kind(row: Row) -> str:
 
 
 def headline(document: Scale) -> Headline:
-    """The headline of scaling: where energy x time is least and what it takes; of several problems, where for each."""
+    """The headline of scaling: where energy x time is least, and what is taken there; or so for each problem."""
     row = _leading(document)
     if row is None:
         in_limits = when(any(run.energy_j for run in document.rows), "No run is within the limits.")
@@ -159,7 +159,7 @@ def _is_best(best: Best, row: Row) -> bool:
 
 
 def place(document: Scale, row: Row | Best) -> str:
-    """Where a program ran: "16 nodes at 2400 MHz"."""
+    """The place of a run in words: "16 nodes at 2400 MHz"."""
     if row.processors is None:
         return "none within the limits" if any(each.energy_j for each in document.rows) else "not known"
     return f"{counted_processors(document, row.processors)}{phrase(' at {:g} MHz', row.core_mhz)}"
@@ -212,7 +212,7 @@ def _largest_cause(row: Row) -> str:
 
 
 def blocks(document: Scale, verbose: bool) -> Iterator[Block]:
-    """How a program scales, for a terminal and for Markdown; every row and the other waiting if `verbose`."""
+    """The blocks on scaling for a terminal and for Markdown; every row, and the energy with polling, if `verbose`."""
     yield Sentence(f"{document.title} · {subject(document)}", Tone.QUIET)
     yield headline(document)
     if not document.rows[0].parts:
@@ -421,7 +421,7 @@ def causes(document: Scale) -> Table:
 
 
 def predictions(fitted: Fit) -> Table:
-    """What a fit says of larger runs on more nodes, and its errors where they were measured."""
+    """Table of what a fit predicts for larger runs on more nodes, with errors where these were measured."""
     return table_of(
         fitted.predictions,
         (Column("size", "left", from_width=100), lambda entry: size_text(entry.size)),

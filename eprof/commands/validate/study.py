@@ -19,7 +19,7 @@ from eprof.costs import CostTable
 from eprof.counts.definition import COMPONENTS as OF_LAUNCH
 from eprof.energy.attribution import attribute
 from eprof.energy.components import Work, components, machine_of
-from eprof.energy.simulated import DEFAULT_EFFICIENCY
+from eprof.energy.simulated import DEFAULT_EFFICIENCY, at_peaks, highest_s
 from eprof.lab.fitting import predictions, protocols
 from eprof.lab.fitting.predictions import CONSTANT_POWER, Model, Report
 from eprof.lab.fitting.protocols import Scores, SettingKey, errors_percent, score, setting_of
@@ -383,13 +383,9 @@ def times(table: CostTable, measurements: Measurements) -> Times:
         modelled = components(work_of(some), machine)
         predicted[BY_COMPONENT][rows] = modelled.total / machine.core_hz
         predicted[UNBOUND][rows] = (modelled.total - modelled.cycles["bandwidth"]) / machine.core_hz
-        # T = max(W tau_flop, Q tau_mem) ([R] II), as `simulated.roofline_s` has it.
-        peaks, work = costs.peaks, some.work
-        of_flops = np.zeros(len(some))
-        for flops, peak in (("fp32_flop", peaks.sp_gflops), ("fp64_flop", peaks.dp_gflops)):
-            of_flops += work[flops].to_numpy(dtype=np.float64) / ((peak or np.nan) * 1e9)
-        of_bytes = some.counts()["dram_byte"].to_numpy() / ((peaks.dram_gb_per_s or np.nan) * 1e9)
-        predicted[ROOFLINE][rows] = np.maximum(of_flops, of_bytes)
+        work = {group: some.work[f"{group}_flop"].to_numpy(dtype=np.float64) for group in ("fp32", "fp64")}
+        work["dram"] = some.counts()["dram_byte"].to_numpy()
+        predicted[ROOFLINE][rows] = highest_s(at_peaks(work, costs.peaks))
         missing |= dict.fromkeys(word for words in modelled.missing for word in words)
     predicted[AS_SIMULATED] = predicted[ROOFLINE] / DEFAULT_EFFICIENCY
     measured = measurements.rows["time_s"].to_numpy(dtype=np.float64)

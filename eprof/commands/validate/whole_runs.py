@@ -5,10 +5,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
-from eprof.base.arrays import finite
 from eprof.base.errors import EprofError, MeterError
+from eprof.base.known import less, mapped, ratio
 from eprof.base.marks import names
 from eprof.base.text import listed
 from eprof.commands.validate.schema import WholeRun
@@ -17,6 +15,7 @@ from eprof.lab.power.marks import Mark
 from eprof.lab.power.series import Series, shared
 from eprof.logs.runs import ENERGY, TIME, Measured, Run, is_run, median, open_run, spread
 from eprof.profile import api
+from eprof.profile.totals import TOTAL, joule_marks_of, joules_of
 
 _TO_DOCS = "(docs/validate.md)"
 
@@ -174,21 +173,17 @@ def held_against_meter(
         measured = energy.measured if meter is None else meter(open_run(path))
         if measured is None:
             notes.append(f"{path}: no meter was read in this run, so there is nothing to hold a prediction against.")
-        else:
-            split = energy.split
-            assert split is not None
-            joules = np.asarray(split.total_j, dtype=float)
-            predicted = np.nan if np.isnan(joules).all() else float(np.nansum(joules))
-            marks = int(np.bitwise_or.reduce(np.asarray(split.row_marks, dtype=np.int64)))
-            error = 100 * (predicted - measured.joules) / measured.joules if measured.joules > 0 else np.nan
-            run = WholeRun(
-                path=str(path),
-                predicted_j=finite(predicted),
-                measured_j=measured.joules,
-                method=measured.method,
-                reasons=measured.reasons(),
-                marks=tuple(names(marks)),
-                error_percent=finite(error),
-            )
-            runs.append(run)
+            continue
+        predicted_j = joules_of(energy)[TOTAL]
+        error = ratio(less(predicted_j, measured.joules), measured.joules)
+        run = WholeRun(
+            path=str(path),
+            predicted_j=predicted_j,
+            measured_j=measured.joules,
+            method=measured.method,
+            reasons=measured.reasons(),
+            marks=tuple(names(joule_marks_of(energy)[TOTAL])),
+            error_percent=mapped((100.0).__mul__, error),
+        )
+        runs.append(run)
     return runs, notes

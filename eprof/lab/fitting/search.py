@@ -348,7 +348,7 @@ def _ridge(layout: Layout, sums: Floats, form: Form, number: float) -> _Ridge:
 
 
 def _steps(number: int, pinned: int) -> Floats:
-    """Voltages, less 1, of increments between neighbours outwards from the pinned level, (levels, levels - 1)."""
+    """The matrix, (levels, levels - 1), by which increments between neighbouring levels become voltages less 1."""
     steps = np.zeros((number, number - 1))
     for step in range(number - 1):
         if step < pinned:

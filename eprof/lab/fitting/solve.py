@@ -107,7 +107,7 @@ class Fit(Struct, frozen=True, eq=False):
 
 
 def level_volts(curve: pd.Series, mhz: Floats) -> Floats:
-    """Voltages at clocks: linear between the levels of `curve`, continued beyond its ends within reason."""
+    """Voltages at clocks: linear between the levels of `curve` and beyond, there to 0.4 or 2 times its ends at most."""
     clocks = curve.index.to_numpy(dtype=np.float64)
     volts = curve.to_numpy(dtype=np.float64)
     between = np.interp(mhz, clocks, volts)

@@ -104,7 +104,7 @@ class _Text(Struct, frozen=True, eq=False):
 
     @property
     def is_cpu(self) -> bool:
-        """Whether the processor is a CPU, whose clocks are its own affair."""
+        """Whether the processor is a CPU, which chooses its clocks itself."""
         return self.measurements.processor == CPU
 
     @property

@@ -278,7 +278,7 @@ def _beyond_j(joules: Floats, metered_j: Floats) -> Floats:
 
 
 def _held_to_meter(joules: Floats, active: Floats, metered_j: Floats, has_idle: bool) -> Floats:
-    """Joules of `_WORDS` held to the meter: (n, n_priced, n_replicas) -> (n, n_words, n_replicas).
+    """Joules of `_WORDS` that add up to the meter's: (n, n_priced, n_replicas) -> (n, n_words, n_replicas).
 
     What the meter saw in the whole log, the last row, beyond constant power and prices goes with `active`, (n,). Then
     each row is held to its own joules, (n,): what is above constant power, in proportion.
@@ -401,7 +401,7 @@ def work_per_s(
 
 
 def _pace(costs: Costs, core_mhz: Floats) -> Floats:
-    """Clocks over that of the costs, (n,), 1 where they are not known.
+    """Each clock over that of the costs, (n,); 1 where one of them is not known.
 
     A table's clocks may end above those that were sampled: prices are then those of its lowest, work is not.
     """

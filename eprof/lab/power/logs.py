@@ -168,7 +168,7 @@ def _is_told(meter: Meter, rows: Sequence[Row], lines: Sequence[str]) -> bool:
 
 
 def _are_runs(rows: Sequence[Row]) -> bool:
-    """Whether rows are of runs, one each, and of no moments: times or counted joules of their device fall too often."""
+    """Whether each row is of a whole run, not of a moment: times or counted joules of a device fall too often."""
     device = rows[0].readings[0].device
     own = [row for row in rows if row.readings[0].device == device]
     moments = [clock.moment(row.time) for row in own]
@@ -179,7 +179,7 @@ def _are_runs(rows: Sequence[Row]) -> bool:
 
 
 def _falls(values: Floats, unit: str) -> bool:
-    """Whether what should grow, or all of it fall, does neither."""
+    """Whether more steps of `values`, (n,), fall than may, and not all of them do. unit: whose `_FALLS` count."""
     steps = np.diff(values)
     return bool((steps < 0).sum() > max(1, _FALLS[unit] * len(values)) and (steps > 0).any())
 

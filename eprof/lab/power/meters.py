@@ -135,7 +135,7 @@ class Meter(Struct, forbid_unknown_fields=True):
 
 
 class NoSeries(Struct, forbid_unknown_fields=True):
-    """What has joules or watts, but not over time, by a word in one of its first lines. use: what reads PATH."""
+    """A kind of file with joules or watts, not over time. sign: a pattern of its first lines; use: what reads it."""
 
     sign: str
     what: str
@@ -276,7 +276,7 @@ class _Power(NamedTuple):
 
 
 class _Header(NamedTuple):
-    """The header of a table: its line, what parts the cells of rows, their names."""
+    """The header of a table: the place of its line, the separator of cells, the names of columns."""
 
     place: int
     separator: str
@@ -296,7 +296,7 @@ class Layout(Struct):
 
     @property
     def device_cells(self) -> list[int]:
-        """The cells that tell the device of a row."""
+        """The places of the cells that tell the device of a row."""
         places = [*(at for at, _ in self.fits), self.device_at]
         return [at for at in dict.fromkeys(places) if at is not None]
 
@@ -362,7 +362,7 @@ def _refuse_other_header(form: Table, number: int, cells: Sequence[str]) -> None
 
 
 def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
-    """Where the cells of a log are whose first lines are given; None where no line is a header. Raises LogError."""
+    """Where the cells of a log are, told by its first lines; None where no line is a header. Raises LogError."""
     for header in _headers(form.separator, tuple(lines[: 2 * _LOOK])):
         names = header.names
         if not _is_header(form, names):
@@ -453,7 +453,7 @@ def _cells(line: str, separator: str) -> list[str]:
 
 
 def _body(form: Table, header: _Header, lines: Sequence[str], before: int) -> Iterator[tuple[int, list[str]]]:
-    """The cells of lines behind `before` others. Commas between commas make two cells of a number, which are joined."""
+    """Yields number and cells of lines behind `before` others. Numbers that a decimal comma cut in two are joined."""
     width = len(header.names)
     for number, line in enumerate(lines, before + 1):
         text = line

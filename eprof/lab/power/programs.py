@@ -38,7 +38,7 @@ def measurements(
     reference: tuple[float, float] | None = None,
     marked: Sequence[str] = (),
 ) -> Measurements:
-    """Rows of sampled logs, of programs that are called as their logs are, without numbers behind the name.
+    """Rows of sampled logs as measurements; a program is called as its log is, without numbers behind the name.
 
     Moments in which nothing ran are rows of a program `idle`. table: whose peaks turn activity into work; levels: with
     the levels that a byte of DRAM has passed, where the table prices each. marked: files of what ran when, on the logs'

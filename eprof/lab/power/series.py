@@ -163,7 +163,7 @@ _MOST = 1.05  # of the power of a whole that a part may have, as meters differ
 
 
 class Shared(NamedTuple):
-    """Series with names of their own. wholes: a name -> that of the component that has its joules, too.
+    """Series, renamed until all names differ. wholes: a name -> that of the component that has its joules, too.
 
     Such joules are never added to the other's. too_large: what by its name lies in another, but has more energy.
     """

@@ -399,7 +399,7 @@ class _Time(Struct):
 
 
 def _best_time(times: Times, names: Sequence[str], lacking: Collection[str], warnings: list[str]) -> _Time:
-    """The times of each kernel from the best table that has it. lacking: kinds of table that lost rows."""
+    """The time of each kernel from the best kind of table that has one. lacking: kinds of table that lost rows."""
     size = len(names)
     none = np.zeros(size, dtype=bool)
     best = _Time(np.full(size, np.nan), np.zeros(size), none, none)

@@ -25,7 +25,7 @@ Cells = tuple[Floats, Array]
 
 
 class Numbers:
-    """Numbers for names, first come, first numbered, so that a row holds a number."""
+    """Numbers names from 0 in the order in which they come; rows hold these numbers, not texts."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -45,7 +45,7 @@ class Numbers:
         return np.array(own, dtype=np.int32)[place]
 
     def column(self, numbers: Array) -> Names:
-        """The names for `numbers`; -1 is not known."""
+        """The names for `numbers` as a column; -1: not known."""
         names = self.names()
         used = np.flatnonzero(np.bincount(numbers + 1, minlength=len(names) + 1)[1:])
         codes = np.full(len(names) + 1, -1, dtype=np.int32)
@@ -81,7 +81,7 @@ class Piece(Struct):
         return cls(np.full(len(kernel), run), device, kernel, launches, time_s)
 
     def times(self) -> Floats:
-        """The times of a piece's rows; NaN where the table has none."""
+        """The times of a piece's rows in s; NaN where the table has none."""
         return np.full(len(self.kernel), np.nan) if self.time_s is None else self.time_s
 
     def parts(self) -> Array:
@@ -89,7 +89,7 @@ class Piece(Struct):
         return np.full(len(self.kernel), -1, dtype=np.int32) if self.part is None else self.part
 
     def cells(self, label: str) -> Cells:
-        """The cells of a counter, which the table may not have."""
+        """The values and kinds of a counter's cells, (n_rows,); NaN and ABSENT where the table has no such counter."""
         if label in self.counters:
             return self.counters[label]
         return np.full(len(self.kernel), np.nan), np.full(len(self.kernel), ABSENT, dtype=np.int8)
@@ -203,7 +203,7 @@ class Store(Struct, dict=True):
         return [(None, pieces)]
 
     def tables(self) -> tuple[Table, ...]:
-        """All stored pieces put together; lets go of them."""
+        """The tables made of all stored pieces, which are dropped from the store."""
         tables = []
         for kind in list(self.pieces):
             for collected, pieces in self.groups(self.pieces.pop(kind)):

@@ -351,7 +351,7 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     runs: how many runs or processes launched its kernels. clocks: those that the launches ran at, a device each, where
     the log has them. device: the only one that lines beside the tables name. limit_w: the power limit that these tell
     of it. calls: who called whom, where the log tells it. shapes: of launches, where a log has them beside its
-    counters. by_shape: of kernels with blocks of several shapes. by_line: rows of `tables` again, a source line
+    counters. by_shape: of kernels with several for as many threads. by_line: rows of `tables` again, a source line
     each as `part`. idle: how long no kernel ran between the launches of a trace, where each tells its start. copies_s:
     how long copies and memsets took, which are no kernels; copies: the copies of these, by their kinds. calls_of_host:
     of CUDA's functions, where a summary tells them; others_s: how long kernels of other programs ran than those that

@@ -106,9 +106,7 @@ class Callgrind(Collector):
         )
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """The bare program for its time; then callgrind: a profile a process, decoded while its files are as they
-        ran.
-        """
+        """The step for one measurement: the program alone, for time or energy; or under callgrind, then decoded."""
         hook = _hook(request.program)
         if what == TIME:
             if hook:
@@ -306,7 +304,7 @@ def _counted_twice(folder: Path, processes: Sequence[_Process]) -> list[str]:
 
 
 def _began_with_threads(folder: Path, child: _Process) -> bool:
-    """Whether the first part of a child's profile has several threads: it may be the parent's, of which it has none."""
+    """Whether a child's profile begins with several threads, which may be those of its parent."""
     parts = [path.read_bytes().partition(b"\npart: 2")[0] for path in folder.glob(f"{COUNTERS}-*-{child.number}.out")]
     return any(part.count(b"\nthread: ") > 1 for part in parts)
 

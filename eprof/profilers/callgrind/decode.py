@@ -398,14 +398,15 @@ def in_python(costs: Costs, beside: Path = Path()) -> Costs:
     frame_of = {f"{SAMPLE} {number}": frame for number, frame in enumerate(sampled, 1)}
     called = [_called(frame_of.get(spot.frame, spot.frame)) for spot in costs.spots]
     libraries = [library(function.object) for function in costs.functions]
-    rows = zip(costs.places.tolist(), costs.spot_of.tolist(), strict=True)
+    pairs, pair_of = np.unique(costs.places * len(called) + costs.spot_of, return_inverse=True)
+    rows = (divmod(pair, len(called)) for pair in pairs.tolist())
     functions = [Function("", f"{called[spot].by(libraries[place])}, {libraries[place]}") for place, spot in rows]
     # Who called whom is told of functions of C, which are no rows any more.
     return replace(
         costs,
         functions=tuple(dict.fromkeys(functions)),
         spots=tuple(each.where._replace(mark=spot.mark) for each, spot in zip(called, costs.spots, strict=True)),
-        places=numbers_of(functions),
+        places=numbers_of(functions)[pair_of],
         calls=(),
     )
 

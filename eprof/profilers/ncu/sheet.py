@@ -251,12 +251,16 @@ class Collected(Store, dict=True):
         return np.array(runs, dtype=np.int64)[process]
 
     def by_shape(self) -> dict[str, tuple[OfShape, ...]]:
-        """Launches of a kernel by the shape of their blocks, where that differs."""
-        shapes: dict[str, tuple[OfShape, ...]] = {}
+        """Launches of a kernel over the same threads by the shape of their blocks, where that differs."""
+        alike: dict[tuple[str, tuple[int, ...]], tuple[OfShape, ...]] = {}
         for (kernel, block, threads), seconds in self.times_s.items():
             of_shape = OfShape(block, threads, len(seconds), sum(seconds), (min(seconds), max(seconds)))
-            added(shapes, kernel or "", (of_shape,))
-        return {kernel: own for kernel, own in shapes.items() if len({shape.block for shape in own}) > 1}
+            added(alike, (kernel or "", threads), (of_shape,))
+        shapes: dict[str, tuple[OfShape, ...]] = {}
+        for (kernel, _), own in alike.items():
+            if len(own) > 1:
+                added(shapes, kernel, own)
+        return shapes
 
     def tables(self) -> tuple[Table, ...]:
         """All that was collected, a table a kind: none of advice alone, none with what is said of the device alone."""

@@ -438,7 +438,7 @@ class Builtins:
         e.vector(kind, [old], call.result)
 
     def _vector_memory(self, call: Call) -> None:
-        """vloadN, vstoreN: elements that stand side by side, three of them in the space of three."""
+        """vloadN, vstoreN of elements side by side; three elements take the space of three."""
         e, kind = self.e, call.memory_kind
         (offset_kind, offset), (pointer, base) = call.operands[-2:]
         element, suffix = pointed(pointer)
@@ -451,7 +451,7 @@ class Builtins:
             e.line(f"load {kind}, {kind}{suffix} {place}, align 1", call.result)
 
     def _half_memory(self, call: Call) -> None:
-        """vload_halfN, vstore_halfN; those of three that are aligned ("vloada_half3") stand in the space of four."""
+        """vload_halfN, vstore_halfN; three elements that are aligned ("vloada_half3") take the space of four."""
         e = self.e
         number, element = lanes_of(call.memory_kind)
         (offset_kind, offset), (pointer, base) = call.operands[-2:]

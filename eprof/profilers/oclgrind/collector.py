@@ -66,7 +66,7 @@ class Oclgrind(Collector):
             _caches(request, "/nonexistent")
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """One run under Oclgrind: counting disturbs nothing, and a simulated device has neither time nor energy."""
+        """The step of the one run under Oclgrind: counting disturbs nothing; there is no time or energy to measure."""
         counts = place.log(what, "").name
         natively = {}
         if not request.checked:

@@ -264,7 +264,7 @@ def space_of(pointer: str) -> int:
 
 
 def pointed(pointer: str) -> tuple[str, str]:
-    """What a pointer points to, and the rest of its type: ("float", " addrspace(1)*")."""
+    """(type that a pointer points to, rest of the pointer's type): ("float", " addrspace(1)*")."""
     kind = pointer.split(" addrspace")[0].rstrip("*")
     return kind, pointer[len(kind) :]
 

@@ -471,7 +471,7 @@ def _histogram_lines(histogram: dict[int, Counter[tuple[str, bool, int]]]) -> It
 
 
 class _Program:
-    """The kernels of a program that run natively, each with the names of all functions that it reaches.
+    """The kernels of a program that run natively, each with the functions that it reaches.
 
     `manifest` says why others do not, and what `plugin.cpp` needs to know of these.
     """

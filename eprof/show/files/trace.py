@@ -42,7 +42,7 @@ class _Launch(Struct):
 
 
 def to_trace(document: schema.Profile, timeline: TableRows, warn: Callable[[str], None] = lambda note: None) -> bytes:
-    """The trace of a report's kernels as `timeline` has their launches; times in µs from the first start, to the ns.
+    """The bytes of a trace: launches of a report's kernels as in `timeline`, in µs from the first start, to the ns.
 
     A launch takes the mean power of its kernel for as long as it ran, so the counter of a GPU's power, integrated over
     time, is the energy of its launches. Kernels that the document does not have (`-k`) and launches without a time are
@@ -87,7 +87,7 @@ def encoded(head: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> bytes
 
 
 def _shortfall(document: schema.Profile, launches: Sequence[_Launch]) -> str:
-    """How much of the report's energy is not in the trace, and why; empty if all of it is."""
+    """A sentence on how much of the report's energy is not in the trace, and why; empty if all of it is."""
     total_j = document.energy_j.total
     if not total_j:
         return ""

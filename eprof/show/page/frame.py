@@ -39,7 +39,7 @@ _ASCII = bytes(range(128))
 
 
 def filled(template: str, styles: Sequence[str], scripts: Sequence[str], **content: Any) -> str:
-    """A page from its template, filled: one self-contained HTML file.
+    """The HTML of a page from its template; one self-contained file.
 
     styles, scripts: files of `reports/`, in their order on the page.
     """
@@ -199,7 +199,7 @@ def _shown(value: Any) -> Any:
 
 
 class Document(Protocol):
-    """What a framed page needs of a document: where it comes from."""
+    """What a framed page needs to know of a document's origin."""
 
     @property
     def title(self) -> str:
@@ -265,7 +265,7 @@ def page(
     sections: Iterable[Section],
     verdicts: Sequence[Verdict] = (),
 ) -> str:
-    """A page of headings and blocks in its frame: one self-contained HTML file.
+    """The HTML of a page of headings and blocks in the common frame; one self-contained file.
 
     kind: the command; subtitle: what stands beside the title, before the time.
     """
@@ -300,7 +300,7 @@ def method(document: Document, parts: Mapping[str, Sequence[str]], notes: Sequen
 
 
 def card(anchor: str, link: str, heading: str, *blocks: Block | str) -> Section:
-    """A section of a framed page, without sentences that say nothing and titles of tables that repeat its own."""
+    """A section of a framed page, without empty sentences and titles of tables that repeat the heading."""
     filled: list[Block | str] = []
     for block in blocks:
         if isinstance(block, Table) and block.title in (link, heading):

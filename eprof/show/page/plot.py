@@ -87,7 +87,7 @@ class Dot(Struct, frozen=True):
 
 
 class Note(Struct, frozen=True):
-    """A text beside a line, at one of these points (x, y) of it, the best first: below and right, or above and left."""
+    """A text beside a line, at one of `points` (x, y) of it, the best first: below and right, or above and left."""
 
     points: Sequence[tuple[float, float]]
     text: str

@@ -130,7 +130,7 @@ def labelled(segments: list[Segment], label: str, *, open_end: bool = False) -> 
 
 
 def _inside(segment: Segment) -> Markup:
-    """The text in a segment of an SVG bar: for every width if it fits on a phone, for wide pages only, or none."""
+    """The text in a segment of a bar: on all pages if it fits on a phone, on wide ones if it fits there, or none."""
     width = 14 + 7.4 * max(len(segment.label), len(segment.value) + 1)
     if not segment.label or segment.width * 6.8 < width:
         return Markup("")

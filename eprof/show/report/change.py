@@ -17,6 +17,7 @@ class Try(Struct, frozen=True):
     each: what shrinks by degrees, "less time": `saves` is then for each tenth of it. most: what can be saved, however
     far it shrinks, and why no more. is_exact: results stay the same. adds: what it saves comes on top of what others
     save that add: cores work in some cycles, and wait in others. is_open: what it saves most of was not counted.
+    is_vague: it does not tell how, so that half of it is hoped for.
     """
 
     act: str
@@ -29,6 +30,7 @@ class Try(Struct, frozen=True):
     is_exact: bool = True
     adds: bool = False
     is_open: bool = False
+    is_vague: bool = False
 
     @property
     def _high(self) -> float:
@@ -45,8 +47,9 @@ class Try(Struct, frozen=True):
 
     @property
     def likely(self) -> float:
-        """The number that changes are ranked by: the saving to hope for, scaled down from its high end to `saves`."""
-        return self._hoped * self.saves / (self._high or math.inf)
+        """The number that changes are ranked by, J or s: the saving to hope for, times `saves` over the high end."""
+        hoped = self._hoped / 2 if self.is_vague else self._hoped
+        return hoped * self.saves / (self._high or math.inf)
 
     @property
     def reach(self) -> float:

@@ -179,8 +179,7 @@ def _part_frames(view: View, frames: Stack, entry: Entry) -> Iterable[tuple[Stac
 
 
 def to_folded(document: schema.Profile | Mapping[str, Any]) -> bytes:
-    """A flame graph, a line a stack, `frame;frame;frame nanojoules`: what flamegraph.pl, inferno and speedscope
-    read.
+    """A flame graph for flamegraph.pl, inferno and speedscope, a line a stack: `frame;frame;frame nanojoules`.
 
     The weights are whole numbers. They are rounded on the running sum, so that together they are the rounded total.
     """

@@ -105,7 +105,7 @@ def _of_constant_power(view: View, least_j: float, most_j: float) -> str:
 
 
 def _of_gaps(gaps: schema.Gaps, idle_s: float) -> Iterator[str]:
-    """Where most of the time between kernels lies: before first launches, in what the CPU did, in one gap."""
+    """Phrases on where most time between kernels lies: before first launches, in what the CPU did, in one gap."""
     if gaps.first_s >= idle_s / 2:
         yield f"{quantity(gaps.first_s, 's')} of it before first launches"
     doing = next((each for each in gaps.during if each.time_s >= idle_s / 2), None)
@@ -116,7 +116,7 @@ def _of_gaps(gaps: schema.Gaps, idle_s: float) -> Iterator[str]:
 
 
 def _briefly(doing: During) -> str:
-    """What the CPU did in gaps, the innermost of it: "cudaFree in aten::cudnn_convolution"."""
+    """The innermost two names of what the CPU did in gaps: "cudaFree in aten::cudnn_convolution"."""
     return " in ".join(reversed([cut(name, _LONGEST_NAME) for name in doing.doing.split(BETWEEN)[-2:]]))
 
 
@@ -146,8 +146,10 @@ def after_the_start(view: View, little: float) -> str:
     gaps = view.document.gaps or NOTHING_TOLD
     if gaps.calls or gaps.first_s <= max((gaps.time_s or 0.0) / 2, little * (view.time.or_zero + view.still_s)):
         return ""
-    once = f"{quantity(gaps.first_s, 's')} before first launches is paid once"
-    return f"trace after the warm-up, or do more in each run: {once}"
+    taken = quantity(gaps.first_s, "s")
+    if view.has_energy:
+        taken += f" ({quantity(gaps.first_s * Between.of(view).power, 'J')})"
+    return f"trace after the warm-up, or do more in each run: {taken} before first launches is paid once"
 
 
 # -------------------------------------------------------------------------------------- what less of them saves
@@ -163,7 +165,7 @@ class Closed(NamedTuple):
 
 
 class Between(NamedTuple):
-    """The time between kernels: gaps that come again, in which nothing ran, and copies while no kernel did, in s.
+    """The time between kernels, s: gaps that come again, in which nothing ran, and copies while no kernel did.
 
     starting_s: what calls of CUDA take once a run. power: in W, at which it passes; 1 where no joules are known, for
     what is saved is s then.
@@ -205,7 +207,7 @@ def closed(view: View, between: Between) -> Iterator[Closed]:
 
 
 def _starting(gaps: schema.Gaps, starting_s: float) -> Closed:
-    """More work in each run, for calls of CUDA that take their time once, and what makes the first one shorter.
+    """The way to save calls of CUDA that take time once a run: more work in each run, and a quicker first call.
 
     It starts CUDA: a GPU that no process holds takes 1 to 3 s (NVIDIA, "Driver Persistence"); modules are loaded when
     they are used (CUDA Programming Guide, "Lazy Loading": from CUDA 11.7 on if asked for, by itself from 12.2 on).

@@ -209,7 +209,7 @@ def _how_counted(view: View) -> str:
 
 
 def _known_how(view: View) -> str:
-    """How a total came to be known: " predicted", " metered", " estimated from the data sheet"."""
+    """The words for how a total is known: " predicted", " metered", " estimated from the data sheet"."""
     return when(view.is_estimated, " estimated from the data sheet") or f" {view.total_is}"
 
 
@@ -245,7 +245,7 @@ def _above_constant(view: View) -> Headline:
 
 
 def _left_out(view: View) -> str:
-    """What the time of a program alone leaves out, where that is as long as the rest: " (without imports: 0.2 s)"."""
+    """The words " (without imports: 0.2 s)" if a program's time leaves out as much as it holds; else empty."""
     left_out_s = view.document.left_out_s or {}
     if sum(left_out_s.values()) < (view.time.value or math.inf):
         return ""
@@ -328,7 +328,7 @@ def share_of(part: schema.Cause) -> str:
 
 
 def name_of(view: View, part: schema.Cause) -> str:
-    """What a part is called: "DRAM", "FP64 and instruction issue", "data movement"."""
+    """The name of a part: "DRAM", "FP64 and instruction issue", "data movement"."""
     groups = part.groups
     if len(groups) <= NAMED:
         named = [view.in_prose(group) for group in groups]
@@ -344,7 +344,7 @@ def name_of(view: View, part: schema.Cause) -> str:
 
 
 def mostly(view: View, entry: Entry, part: schema.Cause) -> str:
-    """Which group has half of a part of several, and its share: " (DRAM 31 %)"; else empty."""
+    """The words " (DRAM 31 %)" on the group that has half of a part of several groups; else empty."""
     if len(part.groups) <= NAMED:
         return ""
     known_groups = view.groups_of(entry)

@@ -32,6 +32,7 @@ from eprof.show.report.loops import (
     better_loops,
     fewer_calls,
     fewer_cycles,
+    fewer_divisions,
     fewer_misses,
     flags,
     is_interpreted,
@@ -133,11 +134,9 @@ def what_to_try(view: View) -> Point:
         texts += [f"{change.act} (what that saves was not counted)" for change in changes if change.is_open][:1]
     texts.append(after_the_start(view, LITTLE))
     if not view.has_energy and view.costs is None:
-        price = _how_to_price(view)
         if not view.nouns.is_of_cpu and not any(word.value.value for word in view.words.values()):
-            count = _how_to_count(view, bool(texts[0]))
-            texts += [when(not texts[0], _where_to_begin(view)), when(not price.startswith(count), count)]
-        texts.append(price)
+            texts += [when(not texts[0], _where_to_begin(view)), _how_to_count(view, bool(texts[0]))]
+        texts.append(_how_to_price(view))
     elif not (view.to_meter or view.is_modelled) and (
         lacks_some(view) or not view.has_energy or view.above.value is None
     ):
@@ -309,6 +308,7 @@ def _levers(view: View) -> Iterator[Try]:
             fewer_cycles,
             fewer_misses,
             fewer_calls,
+            fewer_divisions,
             less_for_libraries,
         ),
     ):
@@ -827,7 +827,7 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
             if any(cycles_j) and group == "other":
                 low, high = (saves + TENTH * joules for joules in cycles_j)
                 fewer = when(low < high, "fewer, in up to as many fewer cycles") or "fewer, with their cycles,"
-                yield Try(act, (low + high) / 2, (low, high), each=fewer, adds=True)
+                yield Try(act, (low + high) / 2, (low, high), each=fewer, adds=True, is_vague=True)
                 continue
             low, high = _ends(view, group, saves) or (saves, saves)
             ends = low, high + sooner_j

@@ -52,6 +52,14 @@ _LEAST_FLOPS = 1 / 30  # of a line's instructions that are arithmetic
 # its variables in memory, as compilers have it without optimisation. With it, loops of products, stencils and sums take
 # 2 to 4 instructions for each operation (measured with gcc 12: -O0 10 to 25, with 4.8 to 9 accesses).
 _ACCESSES, _OF_MEMORY, _OPTIMISED = 4.5, 0.3, (2.0, 4.0)
+_DIVIDE = (
+    "divide less in {} ({} of its instructions are divisions or roots: multiply by the reciprocal of what stays the "
+    "same, else vectorise, -O3 -march=native)"
+)
+# Core cycles of a division of FP64, in a vector of four and alone: 8 / 4 and 4 of Ice Lake and Golden Cove, 5 of Zen
+# alone (A. Fog, Instruction tables).
+_OF_A_DIVISION = (2.0, 4.0)
+_NEEDED_ONCE = pattern(r"memset|bzero|alloc|operator new")
 _SHORT_LOOPS = 8.0  # instructions for each operation of a library, from which on what is around its loops takes most
 _NO_STORES = 0.05  # numbers stored for each operation: a loop that stores fewer adds up into one
 # Loads and stores for each vector of arithmetic, from which on registers hold too little; what OpenBLAS has is 0.8.
@@ -174,7 +182,7 @@ def of_retiring(view: View) -> tuple[str, float, float]:
 
 
 def seems_to_wait(view: View) -> str:
-    """Why cores seem to wait whose cycles and stalls nobody counted or simulated; empty where they do not."""
+    """The reason to believe that cores wait, where nobody counted or simulated stalls; empty if there is none."""
     cycles, per_cycle = view.amount(view.document, "core_active"), _a_cycle(view.kernels)
     is_told = not cycles.marks & ASSUMED or any(view.waits(kernel.counts) for kernel in view.kernels)
     if is_told or not 0 < per_cycle < _SEEMS_TO_WAIT:
@@ -237,12 +245,33 @@ def fewer_misses(view: View) -> Iterator[Try]:
         yield Try(act, sum(ends) / 2, ends, each="fewer misses", most=change.most_j, why=why)
 
 
+def fewer_divisions(view: View) -> Iterator[Try]:
+    """Fewer divisions and roots in functions whose cycles mostly go with them: in vectors each takes fewer."""
+    divided: dict[str, list[tuple[str, Better]]] = {}
+    for kernel in view.kernels:
+        of_cycles = _number(kernel.counts, "special") / (_number(kernel.counts, "core_active") or math.inf)
+        least, most = (min(cycles * of_cycles, 1.0) * _cycles_j(kernel) for cycles in _OF_A_DIVISION)
+        if kernel.callers or _is_called_by_python(kernel) or most < _HELD * _cycles_j(kernel) or not most:
+            continue
+        line = max(kernel.lines or (), key=lambda line: _number(line.counts, "special"), default=None)
+        share = _number(kernel.counts, "special") / (_number(kernel.counts, "retired") or math.inf)
+        name = view.label(kernel) + phrase(" at {}", line and line.place)
+        divided.setdefault(_DIVIDE, []).append((name, Better(percent(share), least, most)))
+    for how, alike in divided.items():
+        name, change = _together(sorted(alike, key=lambda each: -each[1].most_j))
+        ends = (TENTH * change.least_j, TENTH * change.most_j)
+        act = how.format(name, change.act)
+        yield Try(act, sum(ends) / 2, ends, each="fewer", most=change.most_j, why="if none is left")
+
+
 def fewer_calls(view: View) -> Iterator[Try]:
     """Changes that give libraries less work, one for each function that calls them, with what spares the largest."""
     called: dict[str, list[tuple[str, Better]]] = {}
     for kernel in sorted(view.kernels, key=lambda kernel: -view.ranked(kernel).or_zero):
         for caller in kernel.callers or ():
             change = Better(remedy_of(kernel.name), 0.0, caller.share * view.ranked(kernel).or_zero)
+            if kernel.launches == 1 and _NEEDED_ONCE.search(kernel.name):
+                continue
             called.setdefault(view.site(caller), []).append((view.label(kernel), change))
     for site, alike in called.items():
         name, change = _together(sorted(alike, key=lambda each: -each[1].most_j))
@@ -372,7 +401,7 @@ def _tells_widths(counts: Counts, kind: str) -> bool:
 
 
 def _operations(counts: Counts, kind: str) -> float:
-    """Operations on numbers of a type, two for a multiply-add; without divisions, comparisons and such."""
+    """The number of operations on FP64 or FP32, two for a multiply-add; without divisions, comparisons and such."""
     added = sum(_number(counts, f"{kind}_{part}") for part in ("add", "mul", "fma", "fma"))
     return added or _number(counts, kind)
 

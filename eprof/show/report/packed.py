@@ -31,12 +31,11 @@ def joined(entries: dict[str, str]) -> str:
 
 
 def column(values: Sequence[float | None] | Numbers, price: float | None = None, *, figures: int = 4) -> str:
-    """A packed column of numbers: [how many figures each, all figures, a letter each for the power of ten,
-    exceptions].
+    """A packed column of numbers: JSON of [figures each, all figures, a letter each for the power of ten, exceptions].
 
-    Written like this, and with zeros for figures that nobody sees, it takes half of what plain numbers would.
-    price: what the script multiplies them by. That product must read the same too, else the number is an exception and
-    stands in full. A letter "!" means: not known. No number is below 0.
+    Written like this, and with zeros for figures that nobody sees, it takes half of what plain numbers would. price:
+    what the script multiplies them by. That product must read the same too, else the number is an exception and stands
+    in full. A letter "!" means: not known. No number is below 0.
     """
     numbers = np.asarray(values, dtype=np.float64)
     if not (numbers > 0).any():

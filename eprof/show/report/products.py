@@ -46,7 +46,7 @@ def cheaper_kernels(view: View) -> Iterator[tuple[str, float]]:
 
 
 def least_bytes(view: View, kernel: schema.Kernel) -> float:
-    """The bytes that a product of matrices moves at least, of whatever shape they are; 0 where that is not known.
+    """The fewest bytes that a kernel's product of matrices can move, whatever its shape; 0 where it is not known.
 
     L x M x N multiplications take LM + MN + LN >= 3 (LMN)^(2/3) elements (Loomis and Whitney, 1949); and so many at
     least where they are of several launches.

@@ -31,6 +31,7 @@ _PARTS = {
     "instructions": ("other instructions", "fewer of them", "fewer other instructions"),
     "nearer": ("nearer bytes", "fewer of them", "fewer bytes of caches"),
 }
+_OF_TIME = {"constant", "waiting"}
 _WIDE = 100  # columns of a terminal
 
 
@@ -60,6 +61,8 @@ def lever(limit: schema.Limit) -> str:
     """What takes most of a kernel's energy, its share, and what would save it: "waiting 72 %: more utilisation"."""
     if limit.lever is None:
         return "not known: no time"
+    if not any(joules for part, joules in limit.parts_j.items() if part not in _OF_TIME):
+        return "not known: nothing but time was counted"
     part, remedy, _ = _PARTS[limit.lever]
     return f"{part} {phrase('{}', _lever_share(limit))}: {remedy}"
 

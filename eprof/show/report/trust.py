@@ -196,7 +196,7 @@ def lacks_most(view: View) -> bool:
 
 
 def lacking_briefly(view: View) -> str:
-    """What a total lacks, where that is short: " without host memory"; else empty."""
+    """The words " without host memory" for up to two groups that a total lacks; empty for none, or more."""
     wholly, partly = _lost_groups(view)
     lost = wholly + [f"a part of {name}" for name in partly]
     return when(len(lost) <= _SHORT, phrase(" without {}", " and ".join(lost)))
@@ -365,7 +365,7 @@ def metered_briefly(view: View) -> str:
 
 
 def metered_certainty(view: View, to_meter: schema.ToMeter) -> str:
-    """What of the metered numbers is measured, and how well the rest is known."""
+    """A sentence on what of the metered numbers is measured, and how far off the rest is."""
     idle = when(to_meter.idle_j, " together with idle time")
     kernels = view.nouns.kernels
     if len(view.kernels) == 1:

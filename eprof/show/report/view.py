@@ -74,7 +74,7 @@ def _more_than_nothing(amount: Amount) -> Amount:
     return amount
 
 
-def _told(amount: Amount) -> int:
+def _shown_marks(amount: Amount) -> int:
     """The marks that are shown beside an amount: no MISSING where the value is not known, for a dash stands there."""
     return amount.marks & ~(MISSING * (amount.value is None))
 
@@ -137,7 +137,7 @@ class Column(NamedTuple):
 
 
 class View:
-    """A document with the questions that several sections ask of it."""
+    """A document of a report with what several sections need to know of it."""
 
     def __init__(self, document: schema.Profile | Mapping[str, Any], *, is_partial: bool = False) -> None:
         """is_partial: energies are of what was counted, and intervals tell the rest (`counted_part`)."""
@@ -418,7 +418,7 @@ class View:
         return cycles is not None and cycles.pays and not any(own)
 
     def _own_name(self, group: str) -> str:
-        """What the only priced counts of a group are called together; empty where it has others."""
+        """The joint name of a group's priced counts, "instruction issue", if all of them are of a known set; or ""."""
         priced = tuple(name for name, word in self.words.items() if word.count.group == group and word.energy.value)
         if priced and set(priced) <= _ONCE_EACH.keys():
             made_up = {name for name in priced if self.words[name].value.marks & ASSUMED}
@@ -629,11 +629,11 @@ class View:
         """All marks that stand anywhere in the report, as bits."""
         marks = self.time.marks
         for word in self.words.values():
-            marks |= _told(word.value)
+            marks |= _shown_marks(word.value)
         if self.costs is not None:
             marks |= bits([*self.document.marks, *(mark for costs in self.document.prices for mark in costs.marks)])
             for word in self.words.values():
-                marks |= _told(word.energy)
+                marks |= _shown_marks(word.energy)
         for entry in (*self.charges.values(), *(self.document.what_if or ())):
             marks |= bits(entry.marks)
         return marks

@@ -56,7 +56,7 @@ _LESS, _MORE = "color(32)", "color(166)"
 _NARROWEST, _WIDEST = 14, 60
 _APART = 3  # of columns: two spaces, and a divider, which a table without labels has not
 _NAMED = 22  # columns for the names of a table without labels, in which what follows may take two lines
-_TOLD = 38  # of what follows, before names are cut; it has as many lines as it needs
+_TOLD = 44  # of what follows, before names are cut; it has as many lines as it needs
 _NOTES = 8
 _UNIT = re.compile(r"(?<=\d) (?=(?:%|[kMGmµn]?(?:J|W|s|B|Hz|V))(?!\w))")  # the space before one
 _HALF_BAR = 12
@@ -85,37 +85,33 @@ def drawn(blocks: Iterable[Block | RenderableType], width: int, verbose: bool) -
         is_table = isinstance(block, Table) and not block.headless
         if is_table or was_table:
             yield ""
-        yield from _block(block, width, verbose)
+        match block:
+            case Headline():
+                yield Text(_wrapped(block.text, width), style="bold")
+                if block.lead:
+                    yield Text(_wrapped(block.lead, width))
+            case Sentence():
+                yield Text(_wrapped(block.text, width), style=when(block.tone is Tone.QUIET, "dim"))
+            case Point():
+                lines = _wrapped(block.text, width, " " * (len(block.label) + 2))
+                yield Text.assemble((block.label, "bold"), lines[len(block.label) :])
+            case Verdict():
+                yield Text(_wrapped(block.text, width), style="green" if block.passed else "red")
+            case Table():
+                yield from _table(block, width)
+            case Legend():
+                if block.marks:
+                    yield Text(legend(block.marks), style="dim")
+            case Notes():
+                shown = block.texts[: at_most(_NOTES, verbose)]
+                for note in shown:
+                    lines = _wrapped(f"{block.noun}: {note}", width)
+                    yield Text.assemble((f"{block.noun}:", "yellow"), lines[len(block.noun) + 1 :])
+                if rest := and_more(len(block.texts) - len(shown), block.noun):
+                    yield Text(f"{rest} (-v shows them)", style="dim")
+            case _:
+                yield block
         was_table = is_table
-
-
-def _block(block: Block | RenderableType, width: int, verbose: bool) -> Iterator[RenderableType]:
-    match block:
-        case Headline():
-            yield Text(_wrapped(block.text, width), style="bold")
-            if block.lead:
-                yield Text(_wrapped(block.lead, width))
-        case Sentence():
-            yield Text(_wrapped(block.text, width), style=when(block.tone is Tone.QUIET, "dim"))
-        case Point():
-            lines = _wrapped(block.text, width, " " * (len(block.label) + 2))
-            yield Text.assemble((block.label, "bold"), lines[len(block.label) :])
-        case Verdict():
-            yield Text(_wrapped(block.text, width), style="green" if block.passed else "red")
-        case Table():
-            yield from _table(block, width)
-        case Legend():
-            if block.marks:
-                yield Text(legend(block.marks), style="dim")
-        case Notes():
-            shown = block.texts[: at_most(_NOTES, verbose)]
-            for note in shown:
-                lines = _wrapped(f"{block.noun}: {note}", width)
-                yield Text.assemble((f"{block.noun}:", "yellow"), lines[len(block.noun) + 1 :])
-            if rest := and_more(len(block.texts) - len(shown), block.noun):
-                yield Text(f"{rest} (-v shows them)", style="dim")
-        case _:
-            yield block
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> str:

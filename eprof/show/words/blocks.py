@@ -18,7 +18,7 @@ from eprof.show.words.cells import Cell, Name, plain_text
 
 
 class Medium(Flag):
-    """Where a result is shown."""
+    """The media that show a result, as flags."""
 
     NONE = 0
     PAGE = auto()
@@ -33,7 +33,7 @@ def everywhere_if(is_shown: bool) -> Medium:
 
 
 class Tone(Enum):
-    """How loud a sentence is."""
+    """How a sentence is drawn: as others, or in quiet letters."""
 
     PLAIN = auto()
     QUIET = auto()

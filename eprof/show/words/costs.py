@@ -25,7 +25,7 @@ class Named(Protocol):
 
     @property
     def basis(self) -> str | None:
-        """What the cost table's prices rest on."""
+        """The basis of the table's prices: "measured", "fitted", "published" or "estimated"; None: not stated."""
 
 
 class Priced(Named, Protocol):
@@ -37,13 +37,13 @@ class Priced(Named, Protocol):
 
 
 def of_gpu(costs: schema.Costs) -> str:
-    """Whose prices these are, where each of several GPUs has its own: " (Tesla K20c)"; else empty."""
+    """The names of the GPUs that the prices are for, where others have prices of their own: " (Tesla K20c)"; or ""."""
     names = dict.fromkeys(split_label(label)[0] or "not named" for label in costs.of or ())
     return bracketed(", ".join(names))
 
 
 def named(costs: Named) -> str:
-    """A cost table with what its prices rest on: "v100 (fitted)"; the name of an estimated one says it."""
+    """A cost table with the basis of its prices: "v100 (fitted)"; without, if its name begins with it."""
     if costs.basis and costs.name.startswith(costs.basis):
         return costs.name
     return f"{costs.name} ({costs.basis or 'basis not stated'})"
@@ -129,6 +129,6 @@ def with_capability(device: Device) -> str:
 
 
 def devices_named(devices: Iterable[Device], call: Callable[[Device], str] = name_of) -> list[str]:
-    """The names of devices, each kind once, with how many of it there are: "4 × Tesla V100"."""
+    """The names of devices, each once, with their number: "4 × Tesla V100"."""
     numbers = Counter(map(call, devices))
     return [when(number > 1, f"{number} × ") + name for name, number in numbers.items()]

@@ -51,7 +51,7 @@ def cell(ends: Ends, unit: str, *, signed: bool = False) -> str:
 
 
 def label(share: float) -> str:
-    """The heading of intervals that hold this share of the replicas."""
+    """The heading of a column of intervals: "95 % interval". share: of the replicas that lie inside."""
     return when(share < 1, f"{percent(share)} ") + "interval"
 
 

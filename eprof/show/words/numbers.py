@@ -77,7 +77,7 @@ def whole(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A number as a share: 0.0861 -> "8.6 %", 0.83 -> "83 %"; what is not quite nothing or not quite all says so."""
+    """A share in per cent: 0.0861 -> "8.6 %", 0.83 -> "83 %"; near 0 "< 0.1 %", near 1 "> 99.9 %"."""
     size = abs(share) * 100
     sign = when(share < 0, MINUS)
     if size == 0:

@@ -407,6 +407,7 @@ def test_a_log_without_marks_tells_its_base_power_and_when_it_worked(capsys):
             ["587 W on average", "Lost The power of gpu 3, gpu 4 and 3 more is not known"],
         ),
         (["nvidia-smi/migsec-power_data.csv"], ["migsec-power_data.csv · power over 12.0 s 960 J in 12.0 s: 80.0 W"]),
+        (["nvidia-smi/gpu_glasses.csv"], ["At least 4.95 kJ in 10.0 s: 587 W on average while it is known."]),
         (["powerjoular/afonso-exp.csv"], ["base power, 16.4 W, takes 94 %"]),  # its floor is 16.1 to 16.5 W
         (
             [

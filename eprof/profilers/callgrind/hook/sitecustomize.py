@@ -1,4 +1,4 @@
-"""What Python runs at its start, under callgrind or alone to be timed: `PYTHONPATH` leads here (`collector.py`).
+"""Python runs this at its start, under callgrind or alone to be timed: `PYTHONPATH` leads here (`collector.py`).
 
 Counting begins when the program's own code does, ends with it, stops while modules are imported. Now and then a timer
 has callgrind write a part of its profile, and faulthandler the line of Python that ran then. It runs in the Python that

@@ -39,7 +39,7 @@ _LENGTHS = {"total": "energy", "time": "time", "instructions": "the number of in
 
 
 class Row(Struct, frozen=True):
-    """One bar: a kernel, by its place in the document, or several of one base name (`place` is None)."""
+    """One bar: of one kernel at `place` in the document, or of several kernels of one base name (place: None)."""
 
     name: str
     full: str
