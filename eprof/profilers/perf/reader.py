@@ -130,6 +130,12 @@ class Run(Struct):
         """The rows of some of perf's events, by their plain names."""
         return (row for row in self.rows if plain(row.event)[0] in events)
 
+    def clock_s(self, row: Row) -> float:
+        """What a clock of the kernel shows, in s. It counts ns; perf prints ms, or what was counted, without a unit."""
+        number = self.number(row.value)
+        is_in_ns = not row.unit and number % 1 == 0
+        return number / (1e9 if is_in_ns else 1e3)
+
     @property
     def time_s(self) -> float:
         """The s that a run took, by the first of: elapsed time, last interval, duration_time, CPUs in use; else NaN."""
@@ -140,8 +146,8 @@ class Run(Struct):
         durations = [self.number(row.value) for row in self.of(DURATION)]
         if durations:
             return max(durations) / 1e9
-        used = [(self.number(row.value), self.number(row.cpus)) for row in self.of(*CLOCKS) if row.cpus]
-        return max((msec / cpus / 1e3 for msec, cpus in used if cpus > 0), default=math.nan)
+        used = [(self.clock_s(row), self.number(row.cpus)) for row in self.of(*CLOCKS) if row.cpus]
+        return max((clock_s / cpus for clock_s, cpus in used if cpus > 0), default=math.nan)
 
     def busy_s(self, cgroups: Collection[str]) -> float:
         """The processor time of perf's program in these cgroups (none: in all), in s; 0: not told.
@@ -152,9 +158,9 @@ class Run(Struct):
             return 0.0
         clocks: dict[str, float] = {}  # one that is named twice, with another modifier, is the same time again
         for row in self.of(TASK_CLOCK):
-            msec = self.number(row.value)
-            if msec > 0 and not row.place and (not cgroups or row.cgroup in cgroups):
-                clocks[row.event] = clocks.get(row.event, 0.0) + msec / 1e3
+            clock_s = self.clock_s(row)
+            if clock_s > 0 and not row.place and (not cgroups or row.cgroup in cgroups):
+                clocks[row.event] = clocks.get(row.event, 0.0) + clock_s
         return max(clocks.values(), default=0.0) or sum(map(self.number, self.cpu))
 
 
@@ -285,15 +291,18 @@ class Lines:
             return True
         if run.elapsed and (cpu := _CPU_TIME.match(line)):
             run.cpu.append(cpu[1])
-        if not run.is_text or run.elapsed:
+        row = _TEXT.fullmatch(line)
+        is_next = row is not None and not self._may_go_on and self._is_first_again(row)
+        if not run.is_text or run.elapsed and not is_next:
             return False
+        if is_next:
+            self._begin(Run(run.command, is_text=True))
         share = _RUNNING.search(line)
         if line.lstrip("> ").startswith("#") and self._may_go_on:
             # The second metric of an event has a line of its own, and what follows all metrics stands there.
             if share:
                 run.rows[-1] = run.rows[-1]._replace(running=share[1])
             return True
-        row = _TEXT.fullmatch(line)
         self._may_go_on = row is not None
         if row is None:
             return False
@@ -306,6 +315,15 @@ class Lines:
                 running, cpus=utilized, is_mean="+-" in row["rest"],
             )
         )  # fmt: skip
+
+    def _is_first_again(self, row: re.Match[str]) -> bool:
+        """Whether a row of text, behind lines that are none, names the first event of the open run again.
+
+        Such rows are another run's, pasted without its header: perf prints all rows of a run in one piece.
+        """
+        first = next(iter(self.runs[-1].rows), None)
+        written = (row["time"] or "", row["event"], row["id"] or "", row["cgroup"] or "")
+        return first is not None and written == ("", first.event, first.place, first.cgroup)
 
     def whole_runs(self) -> Iterator[Run]:
         """Yields the runs that have rows. CSV rows without time that repeat are taken apart, a run each time."""
@@ -591,7 +609,7 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
         most_s = min(ran_ns) / 1e9
         constant = _constant(most_s, max(row.packages or 1 for row in rows))
         yield f"{ON_TOTALS}the run took at most {most_s:.3g} s, as long as its counters counted{constant}"
-    clock_s = sum(run.number(row.value) for run in runs for row in run.of(CPU_CLOCK)) / 1e3
+    clock_s = sum(run.clock_s(row) for run in runs for row in run.of(CPU_CLOCK))
     mean_hz = sum(total.value for name, total, _ in events if name in _CYCLES) / (clock_s or math.nan)
     if 0 < mean_hz < _IDLE_HZ and all(row.kernel == SYSTEM for row in rows):
         yield f"{ON_TOTALS}{HARDLY_WORKED} ({mean_hz / 1e6:.0f} MHz each, idle time and all): most joules are idle"
@@ -604,6 +622,8 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
         for name, total in row.joules.items()
         if row.is_unknown(total) and total.value >= 0
     ]
+    if 0 < (metered := sum(bool(row.joules) for row in rows)) < len(rows):
+        yield f"{ON_TOTALS}joules of {counted(metered, 'run')} are left out, for {len(rows) - metered} more have none"
     cgroups = sorted({row.cgroup for row in cells if row.cgroup} - {row.kernel for row in rows})
     sentences = (
         (scaled, "events", "counted in a part of the time and scaled up by perf, so these are estimated"),
