@@ -13,4 +13,4 @@ class Progress:
         """Something to know while long work goes on."""
 
     def wipe(self) -> None:
-        """The terminal is somebody else's now: leave no line of progress on it."""
+        """Remove the line of progress from the terminal, as something else writes there now."""

@@ -94,7 +94,7 @@ def load(name_or_path: str) -> CostTable:
 
 
 def gpu_meant(name_or_path: str) -> str | None:
-    """The GPU that a user means who names a cost table, or a GPU for short, as tables list it; None: no GPU.
+    """The GPU, as tables list it, that is meant by the name of a cost table or by a GPU's short name; None: no GPU.
 
     Raises what `load` raises.
     """

@@ -58,11 +58,11 @@ class Setting(Struct, frozen=True):
         return self.clocks or "fixed"
 
     def mhz(self, domain: str) -> float | None:
-        """The clock of `domain` at a setting of the cost table."""
+        """The clock of `domain` in MHz; None: not known."""
         return self.core_mhz if domain == CORE else self.memory_mhz
 
     def volts(self, domain: str) -> float | None:
-        """The voltage of `domain` at a setting of the cost table."""
+        """The voltage of `domain` in V, or relative to a reference; None: not known."""
         return self.core_v if domain == CORE else self.memory_v
 
 

@@ -30,9 +30,9 @@ Clocks = tuple[Floats | float, Floats | float]  # of the core and the memory, in
 
 
 class TimeModel(Struct, frozen=True):
-    """exponent: p; share: of the peak bandwidth that DRAM reaches. byte_per_cycle: the peak, in bytes a memory cycle.
+    """How kernels' time goes with the clocks. exponent: p; share: of the peak bandwidth that DRAM reaches.
 
-    byte_per_cycle None: no peak is known; then nothing tells memory from core time, and half is taken for each.
+    byte_per_cycle: the peak, in bytes a memory cycle; None: not known, and half of the time is taken to go with each.
     path_byte_per_cycle: bytes of DRAM that pass in a core cycle at most; None: not known, as if as many as DRAM has.
     """
 

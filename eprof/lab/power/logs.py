@@ -35,6 +35,7 @@ _MOST_BYTES = 256 << 20
 _OF_REPORT = 0.1  # of the lines of a file: what has fewer rows is a report with a table of watts in it
 _FEW = 0.1  # of the samples of a meter may be below 0; what has more is no power drawn
 _MOSTLY = 0.8  # of the moments of several devices have a row of each
+_NEAR_S = 0.5  # devices of one moment are read more quickly one behind the other than this
 _FALLS = {JOULE: 1 / 3, "s": 1 / 8}  # of the steps of counters and times may be falls; what has more is neither
 _PACKED = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"PK\x03\x04": "zip"}
 _START = 4000  # lines of a long log that tell which meter wrote it, and its devices
@@ -445,7 +446,7 @@ def _rows_at_each_moment(times: Floats, is_near: bool) -> Ints:
     if not len(steps) or np.isnan(steps).any():
         return np.ones(len(times), np.int64)
     usual = np.sort(np.abs(steps))[: math.ceil(0.98 * len(steps))]
-    least_s = is_near * usual.mean() / 2
+    least_s = is_near * min(usual.mean() / 2, _NEAR_S)
     begins = np.flatnonzero(np.append(True, np.abs(steps) > least_s))
     return np.diff(np.append(begins, len(times)))
 

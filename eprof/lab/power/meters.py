@@ -127,11 +127,11 @@ class Meter(Struct, forbid_unknown_fields=True):
         return layout(self.table, path, lines)
 
     def interval_s(self, lines: Sequence[str]) -> float | None:
-        """How often this meter's log says that it was read; None where it does not."""
+        """How often this meter's log says that it was read; the usual, by its command alone; None: it says nothing."""
         for text in self.interval:
             for match in filter(None, (re.search(text, line[:_LONGEST]) for line in lines[:_LOOK])):
                 ((unit, number),) = match.groupdict().items()
-                return float(number) * _SECONDS[unit] or None
+                return float(number or self.usual.split()[0]) * _SECONDS[unit] or None
         return None
 
 

@@ -59,7 +59,10 @@ def is_read(name: str, keep: Container[str]) -> bool:
 
 
 def parts(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Each sum of tensor core metrics, and which it adds up: none twice, none of half a split by sparsity."""
+    """Name of a sum -> the tensor core metrics among `names` that it adds up, each operation once.
+
+    A type that is split by sparsity has no sum where one half is not there.
+    """
     by_types: dict[str, list[_TensorMetric]] = {}
     for metric in filter(None, map(_tensor_metric, names)):
         by_types.setdefault(metric.types, []).append(metric)
