@@ -327,7 +327,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         return priced_at(table, self.clocks)
 
     def for_this_gpu(self, priced: Costs, table: CostTable) -> Costs:
-        """The costs as they are on the GPU that `table` was made for; on another, all prices are ASSUMED, with a note."""
+        """The costs as on the GPU that `table` was made for; on another, all prices are ASSUMED, with a note."""
         profiled = self.counted[0].device.name or f"a {self.nouns.processor} that the logs do not name"
         if self.sockets is None and (share := self.socket_share(table)):
             whole_w = priced.constant_power_w / share
