@@ -38,17 +38,14 @@ class Modelled(Struct, frozen=True):
 
 
 def checked_efficiency(share: float) -> float:
-    """The efficiency of a simulated device's roofline, if it is above 0 and at most 1.
-
-    Raises UsageError if it is not above 0 and at most 1.
-    """
+    """The same efficiency of a roofline. Raises UsageError if it is not above 0 and at most 1."""
     if not 0 < share <= 1:
         raise UsageError(f"--efficiency {share:g}: say a fraction of the peak, above 0 and at most 1.")
     return share
 
 
 def has_modelled_time(counts: Counts) -> Bools:
-    """The kernels whose time is that of `model_time`: they were simulated, and nobody gave a time."""
+    """Which kernels, (n_kernels,), have the time of `model_time`: they were simulated, and nobody gave a time."""
     return np.asarray((counts.rows.time_marks & _SIMULATED) != 0)
 
 
@@ -90,7 +87,7 @@ def model_time(
 
 
 def roofline_s(table: Columns, costs: Costs) -> Floats:
-    """The least time in s at the peaks of `costs`; NaN where a peak that is needed is not known."""
+    """The least time at the peaks of `costs`, (n_kernels,) in s; NaN where a peak that is needed is not known."""
     return highest_s(roofs_s(table, costs))
 
 

@@ -471,3 +471,18 @@ def test_a_table_of_measured_runs_is_sent_to_fit(eprof_command, tmp_path):
 def test_a_table_of_another_cpu_is_called_so(eprof_command):
     assert "zen5 has no table of its own" in eprof_command("costs", "zen5").stderr
     assert "no table of its own" not in eprof_command("costs", "sapphirerapids").stderr
+
+
+def test_cores_at_work_are_not_idle_where_nobody_priced_instructions(eprof_command, tmp_path):
+    rule = "-" * 80
+    counters = {"INSTR_RETIRED_ANY": 3_600_000_000, "CPU_CLK_UNHALTED_CORE": 3_500_000_000}
+    rows = "".join(f"| {name} | FIXC{place} | {count} |\n" for place, (name, count) in enumerate(counters.items()))
+    (tmp_path / "likwid.txt").write_text(
+        f"{rule}\nCPU name:\tIntel(R) Xeon(R) CPU X5650 @ 2.67GHz\nCPU type:\tIntel Core Westmere processor\n"
+        f"CPU clock:\t2.67 GHz\n{rule}\nRegion a, Group 1: L2CACHE\n| Region Info | Core 2 |\n"
+        f"| RDTSC Runtime [s] | 1.300000 |\n| call count | 1 |\n\n| Event | Counter | Core 2 |\n{rows}"
+    )
+    said = " ".join(eprof_command("report", tmp_path / "likwid.txt").stdout.split())
+    assert "Intel Core i7-950" in said
+    assert "hardly" not in said
+    assert "count the rest: `likwid-perfctr -g MEM`" in said

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -152,6 +153,11 @@ def read(folders: Sequence[str | Path], price: Price) -> list[Result]:
                 here.append(Result(str(path), report, started_utc or report.created_utc, time_from))
             elif path.suffix == ".json" and path.is_file() and (saved_report := saved.read(path)):
                 here.append(Result(str(path), saved_report, saved_report.created_utc, REPORT))
+        if not here and Path(folder).is_file():
+            raise LogError(
+                f"{folder}: is no report in JSON; of a profiler's log `eprof report {quote(str(folder))} -o "
+                "reports/NAME.json` makes one, and `eprof history reports` reads that folder."
+            )
         if not here:
             raise LogError(
                 f"{folder}: holds no run directory and no report in JSON; `eprof run -o {folder}/NAME.eprof` and "

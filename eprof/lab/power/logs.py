@@ -9,6 +9,7 @@ import csv
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from shlex import quote
 
@@ -25,7 +26,7 @@ from eprof.base.text import by_sign, counted, few, pattern, phrase, when
 from eprof.lab.power import clock, long_logs
 from eprof.lab.power.clock import Moment
 from eprof.lab.power.long_logs import LongLog
-from eprof.lab.power.meters import JOULE, PACE, SAMPLED, SHARE, Meter, NoSeries, Reading, Row, known
+from eprof.lab.power.meters import BUSY, JOULE, PACE, SAMPLED, SHARE, Meter, NoSeries, Reading, Row, known
 from eprof.lab.power.meters import rows as rows_of
 from eprof.lab.power.series import MOST_W, Series
 from eprof.logs.rows import stream
@@ -34,6 +35,7 @@ _MOST_BYTES = 256 << 20
 _OF_REPORT = 0.1  # of the lines of a file: what has fewer rows is a report with a table of watts in it
 _FEW = 0.1  # of the samples of a meter may be below 0; what has more is no power drawn
 _MOSTLY = 0.8  # of the moments of several devices have a row of each
+_NEAR_S = 0.5  # devices of one moment are read more quickly one behind the other than this
 _FALLS = {JOULE: 1 / 3, "s": 1 / 8}  # of the steps of counters and times may be falls; what has more is neither
 _PACKED = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"PK\x03\x04": "zip"}
 _START = 4000  # lines of a long log that tell which meter wrote it, and its devices
@@ -99,7 +101,10 @@ def sampled(path: str, notes: list[str], interval_s: float | None = None) -> tup
         moments, its_clock = _moments(path, meter, rows, told_s, interval_s is not None, said)
         tracks = list(_tracks(meter, rows, moments))
         untold = {reading.component for row in rows for reading in row.readings if not reading.told}
-    tracks = [part for track in tracks for part in _of_devices(path, meter, track, its_clock, said)]
+    busy = [track for track in tracks if track.kind == BUSY]
+    tracks = [
+        part for track in tracks if track.kind != BUSY for part in _of_devices(path, meter, track, its_clock, said)
+    ]
     if meter.zero:
         tracks = [track for track in tracks if (track.values > 0).any()]
     beside = [track for track in tracks if track.kind in SAMPLED and track.kind != PACE]
@@ -120,6 +125,10 @@ def sampled(path: str, notes: list[str], interval_s: float | None = None) -> tup
         # Fields of one device have the same times, which are held once.
         same = next((each.edges for each in shares[::-1] if np.array_equal(each.edges, share.edges)), share.edges)
         shares.append(replace(share, edges=same))
+    for track in busy:
+        with suppress(LogError):  # power is known without it
+            parts = [part for part in _of_devices(path, meter, track, its_clock, []) if np.isfinite(part.values).any()]
+            shares += [_series(path, meter, part, its_clock, holds, []) for part in parts]
     return series, shares
 
 
@@ -437,7 +446,7 @@ def _rows_at_each_moment(times: Floats, is_near: bool) -> Ints:
     if not len(steps) or np.isnan(steps).any():
         return np.ones(len(times), np.int64)
     usual = np.sort(np.abs(steps))[: math.ceil(0.98 * len(steps))]
-    least_s = is_near * usual.mean() / 2
+    least_s = is_near * min(usual.mean() / 2, _NEAR_S)
     begins = np.flatnonzero(np.append(True, np.abs(steps) > least_s))
     return np.diff(np.append(begins, len(times)))
 

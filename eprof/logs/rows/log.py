@@ -447,9 +447,14 @@ class Launches(Brief, Struct, frozen=True, eq=False):
     timeline: TableRows | None = None
 
     def energy_j(self) -> dict[str, float]:
-        """What a meter covered -> joules of all rows together; left out where a row has no value."""
-        sums = {name: float(self.counters[name].sum()) for name, unit in self.units.items() if unit == JOULE}
-        return {covers: joules for covers, joules in sums.items() if not np.isnan(joules)}
+        """What a meter covered -> joules of all rows together; left out where a row has no value, or lacks a part."""
+        whole = [name for name, unit in self.units.items() if unit == JOULE and not self._lacks(name)]
+        return {covers: float(self.counters[covers].sum()) for covers in whole}
+
+    def _lacks(self, counter: str) -> bool:
+        """Whether a counter was not counted in some launches."""
+        is_missing = (self.marks[counter] & int(Mark.MISSING)) > 0
+        return bool((is_missing | np.isnan(self.counters[counter])).any())
 
     def marked(self, mark: Mark, where: Array) -> Launches:
         """The same with one more mark on the counters where `where` is true, (n_kernels, n_counters)."""

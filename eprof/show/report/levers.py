@@ -214,7 +214,8 @@ def _how_to_count(view: View, has_advice: bool) -> str:
         more = "`eprof run PROGRAM` (all that this CPU counts, and its joules)"
         if formats == {"likwid"} and (groups := _groups_of_likwid(view)):
             more = " and ".join(f"`likwid-perfctr -g {group}`" for group in groups)
-        is_little = view.instructions(view.document).value and view.above.or_zero < LITTLE * _everything(view)[0]
+        is_priced = view.instructions(view.document).value and view.above.value is not None
+        is_little = is_priced and view.above.or_zero < LITTLE * _everything(view)[0]
         if is_little or _is_idle(view.document) and not has_advice:
             return f"{_NOTHING}; `eprof run PROGRAM` counts a program at work"
         if why := seems_to_wait(view):
