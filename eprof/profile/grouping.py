@@ -85,7 +85,7 @@ class Grouping(Struct, frozen=True):
 
     @property
     def untold(self) -> str:
-        """The group of kernels of which no log tells the part."""
+        """The name of the group of kernels whose part no log tells."""
         return f"{'NVTX range' if self.by == NVTX else self.by} not told"
 
     def _part(self, part: str | None) -> str:
@@ -294,7 +294,7 @@ class _Shares(Struct):
 
     @classmethod
     def of(cls, parts: Iterable[tuple[int, str, float, float]]) -> "_Shares":
-        """From a row, an operator's path, its share and its launches each."""
+        """The shares of `parts`: (row, path of an operator, its share of the row, its launches) each."""
         row, path, share, launches = zip(*parts, strict=True)
         return cls(np.array(row), numbers_of(path), np.array(share), np.array(launches), list(dict.fromkeys(path)))
 

@@ -41,7 +41,7 @@ _IN_BAR = (*_OF_FAMILY.values(), frozenset([CONSTANT]))  # what the bar of a rep
 
 
 def _in_order(groups: Collection[str]) -> list[str]:
-    """The groups as the vocabulary has them: sums over a set would differ in their last digit from run to run."""
+    """The groups in the vocabulary's order: sums over a set would differ in their last digit from run to run."""
     return sorted(groups, key=_PLACES.__getitem__)
 
 

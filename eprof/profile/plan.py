@@ -13,7 +13,7 @@ _TENSOR = TENSOR_PARTS["tensor"]
 
 
 class Plan(Struct, frozen=True):
-    """counters: what to collect -> the words of the vocabulary that it counts. missing: word -> why it cannot be."""
+    """What to collect. counters: counter -> words of the vocabulary it counts; missing: word -> why it cannot be."""
 
     counters: dict[str, tuple[str, ...]] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)

@@ -86,7 +86,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
             raise UsageError(f"{command} is of one GPU, and these logs are of {names}: give the logs of one of them.")
 
     def places_of(self, gpu: "Energy") -> Ints:
-        """Where the rows of one of `each` are; they have the same order there."""
+        """The places in this profile of the rows of `gpu`, one of `each`, in their order there."""
         own = set(gpu.counts.rows.device.tolist())
         return np.flatnonzero([label in own for label in self.counts.rows.device.tolist()])
 
@@ -112,7 +112,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def time_s(self) -> float | None:
-        """The time of all kernels in s, as far as it is known; None: of none."""
+        """The time of all kernels in s, as far as it is known; None: no time is known."""
         from eprof.profile.totals import time_of
 
         return time_of(self)

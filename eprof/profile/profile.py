@@ -327,7 +327,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         return priced_at(table, self.clocks)
 
     def for_this_gpu(self, priced: Costs, table: CostTable) -> Costs:
-        """The costs as they are for the GPU they were made for; on another, every price is ASSUMED, with a note."""
+        """The costs as on the GPU that `table` was made for; on another, all prices are ASSUMED, with a note."""
         profiled = self.counted[0].device.name or f"a {self.nouns.processor} that the logs do not name"
         if self.sockets is None and (share := self.socket_share(table)):
             whole_w = priced.constant_power_w / share
@@ -522,7 +522,7 @@ def _by_share(counted: Counted, whole_s: float, everything: Launches) -> Counted
 def _share(
     counted: Sequence[Counted], total_s: float | None, specs: Sequence[str]
 ) -> tuple[tuple[Counted, ...], float | None]:
-    """The devices with `total_s` shared out over kernels, and None; and `total_s` itself where it cannot be shared.
+    """The devices with `total_s` shared out over their kernels, and None; or unshared, and `total_s`.
 
     Raises UsageError: several devices, as nothing tells whose time it is, or a total that contradicts other times.
     """

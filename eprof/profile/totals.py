@@ -131,7 +131,7 @@ def _may_be_of(table: CostTable, device: "Device") -> bool:
 
 
 def limits_of(energy: "Energy") -> Limits:
-    """What the boards of the priced kernels may draw; anything where time is modelled.
+    """The power limits of the boards of the priced kernels; infinite where time is modelled.
 
     What a meter saw was drawn, be it above the limit by the error of a sensor.
     """

@@ -407,7 +407,7 @@ _Changed = tuple[Scenario, str, str]
 
 
 def race(now: Scenario, *_: object) -> _Changed:
-    """What if it raced to finish: kernels take the roofline's time; without a roofline, or if faster, their own."""
+    """What if the program raced to finish: kernels take the roofline's time; without one, or if faster, their own."""
     if now.work.on_tensor_cores.all():
         raise UsageError(f"--what-if race: {_NO_TENSOR_PEAK}, so the roofline of these kernels is not known.")
     says = f"every {now.noun} races to finish at the roofline's time"
@@ -593,7 +593,7 @@ def _cap(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
 
 
 def _usable(now: Scenario, key: str, value: str) -> tuple[float, str]:
-    """Delta_pi in W of "10W" (in all) or of a factor of the most that the costs allow for."""
+    """Delta_pi in W for "10W" (in all), or for a factor of the most that the costs allow; and the cap in words."""
     constant = now.costs.constant_power_w
     watts = _WATTS.fullmatch(value)
     if watts:
@@ -649,7 +649,7 @@ def _launched(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
 
 
 def _in_blocks(counts: Counts, key: str, value: str) -> tuple[Columns, str]:
-    """The launch shapes with other threads a block, and as many threads in all."""
+    """The launch shapes with other threads a block and as many threads in all; and the change in words."""
     assert counts.shape is not None
     threads = 0
     if value.isdecimal() and len(value) < 5:
@@ -710,8 +710,7 @@ def _count(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
 
 
 def _slower(now: Scenario, roof_s: Floats) -> Floats:
-    """Times in s, (n_times,), with the counts of a what-if question, of which the roofline's time is `roof_s`: R ->
-    R'.
+    """Times in s, (n_times,), after a question changed the roofline's time from that of `now`, R, to `roof_s`, R'.
 
     T' = T - (R - R'): only what the roofline allows is gained, as nothing tells that the rest of the time is spent on
     these counts. A kernel that is faster than the roofline of these costs (T < R: another GPU's table, or a time that

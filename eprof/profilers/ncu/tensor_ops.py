@@ -43,12 +43,12 @@ def _tensor_metric(name: str) -> _TensorMetric | None:
 
 
 def whole_name(types: str) -> str:
-    """What the sum over all tensor core metrics of some types is called."""
+    """The name of the sum over all tensor core metrics of some types."""
     return f"sm__ops_path_tensor_src_{types}*.sum"
 
 
 def by_op_name(types: str) -> str:
-    """What the sum is called where the log has the types of tensor operations split by instruction."""
+    """The name of the sum where the log has the types of tensor operations split by instruction."""
     return f"sm__ops_path_tensor_op_*_src_{types}*.sum"
 
 

@@ -61,7 +61,7 @@ _INSTANCE = pattern(r"(.+) \((\d+)\)")  # with --aggregate-mode off: a column a 
 
 
 class SummarySection(ColumnSection):
-    """`"Device","Kernel","Invocations","Metric Name",...,"Avg"[,"Total"]`."""
+    """A row a kernel and counter: `"Device","Kernel","Invocations","Metric Name",...,"Avg"[,"Total"]`."""
 
     def __init__(self, header: Header, run: int, store: Store) -> None:
         super().__init__(header, run, store)
@@ -200,7 +200,7 @@ class _Column(Struct, frozen=True):
 
 
 class WideSection(ColumnSection):
-    """`"Device","Context","Stream","Kernel"[,"Correlation_ID"],<counters>`."""
+    """A row a launch, a column a counter: `"Device","Context","Stream","Kernel"[,"Correlation_ID"],<counters>`."""
 
     has_units = True
 
@@ -550,7 +550,7 @@ class UsageSection(Section):
                 )
 
     def close(self) -> None:
-        """Hand over the rows of nvprof's GPU summary, unless a trace of the whole run has their launches too."""
+        """Hand over the rows of nvprof's GPU summary, but none of an NVTX range, whose launches other tables have."""
         if self._of_range:
             self.store.ranges += 1
             return

@@ -193,7 +193,7 @@ class TextTrace(TextSection):
         self._units: tuple[float | None, float | None] = None, None
 
     def accepts(self, line: str) -> bool:
-        """Take a row of the trace, columns two blanks apart the name last, or the row of units; whether it is one."""
+        """Take a row of the trace, columns two blanks apart, the name last, or the row of units; whether it is one."""
         if not self._launches.rows and (units := _TRACE_UNITS.fullmatch(line)):
             self._units = SECONDS[units[1]], SECONDS[units[2]]
             return True
