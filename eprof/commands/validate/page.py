@@ -231,6 +231,10 @@ def _tested(document: Validation) -> Section:
     return card("tested", "How it was tested", "How it was tested", Sentence(answer), *tables, explained, *of_times)
 
 
+def _unit(term: str, rate_unit: str) -> str:
+    return "GB/s" if term.endswith("_byte") and rate_unit.startswith("1e9 events") else rate_unit
+
+
 def _trust(document: Validation, measured: Measured) -> Section:
     worst = measured.by_benchmark[0]
     sentences = [
@@ -250,7 +254,7 @@ def _trust(document: Validation, measured: Measured) -> Section:
         ("core clock", seen.core_mhz, "MHz"),
         ("memory clock", seen.memory_mhz, "MHz"),
         ("measured power", seen.power_w, "W"),
-        *((term.replace("_", " "), span, seen.rate_unit) for term, span in seen.rates.items()),
+        *((words.term_name(term), span, _unit(term, seen.rate_unit)) for term, span in seen.rates.items()),
     ]
     rows = [Row([name, plain_or("–", least), plain_or("–", most), unit]) for name, (least, most), unit in spans]
     columns = [*texts("quantity"), *numbers("least", "most"), *texts("unit")]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from eprof.base.text import by_sign, cut, phrase, when
+from eprof.base.vocabulary import GROUPS
 from eprof.commands.validate.schema import Candidate, KernelScores, Times, Validation, WholeRun
 from eprof.commands.validate.study import CARD_SCALED, OWN, SCALED
 from eprof.lab.fitting import protocols
@@ -263,9 +264,15 @@ def alike(distance: float) -> str:
     return f"{100 * (1 - distance):.0f} %"
 
 
+def term_name(term: str) -> str:
+    """What a price is of: "DRAM byte" of "dram_byte", "FP32 instruction", "warp issue instruction"."""
+    word, _, unit = term.rpartition("_")
+    return f"{GROUPS[word]} {unit}" if word in GROUPS else term.replace("_", " ")
+
+
 def mix(kernel: KernelScores) -> str:
-    """The largest parts of a kernel's power, as text: "dram byte 41 %, fp32 instruction 20 %"."""
-    parts = [(term.replace("_", " "), share) for term, share in kernel.mix.items() if share >= _SMALL]
+    """The largest parts of a kernel's power, as text: "DRAM byte 41 %, FP32 instruction 20 %"."""
+    parts = [(term_name(term), share) for term, share in kernel.mix.items() if share >= _SMALL]
     return ", ".join(f"{term} {100 * share:.0f} %" for term, share in parts[:_PARTS]) or "nothing that is known"
 
 
