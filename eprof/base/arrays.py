@@ -31,7 +31,7 @@ class Columns(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @classmethod
     def of(cls, columns: Mapping[str, Array], rows: int) -> Columns:
-        """Columns of numbers, of so many rows each."""
+        """A table of these columns, (rows,) each. rows: their number, needed where there is no column."""
         if not columns:
             return cls((), np.empty((rows, 0)))
         return cls(tuple(columns), np.stack(list(columns.values())).T)
@@ -93,7 +93,7 @@ class Columns(Brief, Struct, frozen=True, eq=False, dict=True):
 
 
 def numbered(keys: Array) -> tuple[Ints, Ints]:
-    """Numbers for different keys, first come, first numbered: that of each row, and the first row of each number."""
+    """Number different keys (whole numbers) as they first come, from 0: each row's number, each number's first row."""
     size = len(keys)
     low = int(keys.min(initial=0))
     span = int(keys.max(initial=0)) - low + 1
@@ -115,10 +115,7 @@ def numbered(keys: Array) -> tuple[Ints, Ints]:
 
 
 def alike(*columns: Array) -> tuple[Ints, Ints]:
-    """Numbers for rows that are the same in all of these columns of whole numbers, and the first row of each number.
-
-    First come, first numbered.
-    """
+    """As `numbered`, for rows of several columns of whole numbers: rows that are equal in all have the same number."""
     keys = np.zeros(len(columns[0]), dtype=np.int64)
     most = 4 * len(keys) + 1024  # with more, `numbered` would have to sort
     kinds = 1
@@ -138,24 +135,24 @@ def alike(*columns: Array) -> tuple[Ints, Ints]:
 
 
 def numbers_of(keys: Iterable[Hashable]) -> Ints:
-    """The number of each of some keys, as `numbered` has it: of texts, or of tuples of texts."""
+    """The number of each key, as `numbered` gives it, (n_keys,); keys are texts, or tuples of texts."""
     numbers: dict[Hashable, int] = {}
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
 def known_or_zero(values: Floats) -> Floats:
-    """The same array with 0 where nothing is known."""
+    """The same array with 0 for NaN."""
     return np.where(np.isnan(values), 0.0, values)
 
 
 def finite(number: Any) -> float | None:
-    """A number for a document; None for one that is not known, or not finite."""
+    """The number as a float for a document; None for NaN and infinity."""
     number = float(number)
     return number if math.isfinite(number) else None
 
 
 def finite_all(column: Floats) -> list[float | None]:
-    """The same of a whole column at once, because cell by cell is slow."""
+    """`finite` of each number of a column, at once, because cell by cell is slow."""
     boxed = column.astype(object)
     boxed[~np.isfinite(column)] = None
     numbers: list[float | None] = boxed.tolist()
@@ -163,7 +160,7 @@ def finite_all(column: Floats) -> list[float | None]:
 
 
 def known_sum(values: Floats) -> Floats:
-    """The sum of what is known in each row of (n_rows, n); NaN where nothing is."""
+    """The sum of each row of (n_rows, n) without its NaN, (n_rows,); NaN where a row has nothing else."""
     known = ~np.isnan(values)
     total = np.zeros(len(values))
     for column in np.where(known, values, 0.0).T:  # one after the other: the same sum whatever the number of rows
@@ -172,7 +169,10 @@ def known_sum(values: Floats) -> Floats:
 
 
 def group_sums(values: Floats, codes: Ints) -> Floats:
-    """What is known of each group, column by column: (n_rows, n) -> (n_groups, n); NaN where nothing is."""
+    """Sums over the rows of each group, without NaN: (n_rows, n) -> (n_groups, n); NaN where nothing is known.
+
+    codes: the group of each row, from 0.
+    """
     size = int(codes.max(initial=-1)) + 1
     total = np.full((size, values.shape[1]), np.nan)
     for column, cells in enumerate(values.T):
@@ -183,7 +183,7 @@ def group_sums(values: Floats, codes: Ints) -> Floats:
 
 
 def group_marks(marks: Ints, codes: Ints) -> Ints:
-    """The marks of each group of rows joined: (n_rows, n) -> (n_groups, n)."""
+    """The marks of the rows of each group joined: (n_rows, n) -> (n_groups, n). codes: as in `group_sums`."""
     total = np.zeros((int(codes.max(initial=-1)) + 1, marks.shape[1]), dtype=np.int64)
     np.bitwise_or.at(total, codes, marks)
     return total
@@ -194,7 +194,7 @@ _NEAR = 0.1  # of what the counter holds
 
 
 def wraps(too_high: Any) -> Floats:
-    """How often counters wrapped, if that is what made a count too high by so much; 0: something else did, or nothing.
+    """How often a counter must have wrapped to make a count too high by `too_high`; 0: that is not the reason.
 
     too_high: above what the count can be, or above 0 for a thread that counted next to nothing. A wrap adds what the
     counter holds, so a multiple of that, to a tenth, is the sign.

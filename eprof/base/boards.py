@@ -40,7 +40,7 @@ class DataSheet(Struct, frozen=True):
 
     @property
     def most_w(self) -> float | None:
-        """What the board may draw for long, in W."""
+        """What the board may draw for long, in W; None: not known."""
         return None if self.limit_w is None else self.limit_w * self.beyond_power
 
 
@@ -55,12 +55,12 @@ class Traits(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """As in "58 multiprocessors and DRAM of 300 GB/s"."""
+        """The traits in words: "58 multiprocessors and DRAM of 300 GB/s"; "" if none is told."""
         told = [phrase("{} multiprocessors", self.sms), phrase("DRAM of {:.3g} GB/s", self.dram_gb_per_s)]
         return " and ".join(filter(None, told))
 
     def among(self, sheets: list[DataSheet]) -> list[DataSheet]:
-        """The boards that it may be: each trait leaves those that have it, if any has."""
+        """The boards that have the traits; a trait that is not told, or that none of them has, rules out none."""
         with_sms = [sheet for sheet in sheets if self.sms is not None and sheet.sms == self.sms] or sheets
         return [sheet for sheet in with_sms if self._has_dram(sheet)] or with_sms
 
@@ -69,13 +69,13 @@ class Traits(Struct, frozen=True):
         return self.dram_gb_per_s is not None and abs(self.dram_gb_per_s - peak) <= _SAME_DRAM * peak
 
     def tells(self, sheets: list[DataSheet]) -> "Traits":
-        """Those of its traits that all these boards have."""
+        """The same traits, but None for one that not all of these boards have."""
         sms = self.sms if all(sheet.sms == self.sms for sheet in sheets) else None
         return Traits(sms, self.dram_gb_per_s if all(map(self._has_dram, sheets)) else None)
 
 
 class Link(Struct, frozen=True):
-    """How a board is connected to its host: "PCIe 3.0", and what copies of pinned memory reach on it, in B/s."""
+    """A board's connection to its host: name ("PCIe 3.0"), and the B/s that copies of pinned memory reach."""
 
     name: str
     pinned_byte_per_s: float
@@ -102,7 +102,7 @@ def data_sheet(device_name: str) -> DataSheet | None:
 
 
 def host_link(device_label: str) -> Link | None:
-    """The way to the host of the GPU with this label in a log, at most; None: not known, or it shares its memory."""
+    """The PCIe link to the host of the GPU with this label in a log; None: not known, or it is connected otherwise."""
     told = _document().data["pcie"]
     sheet = data_sheet(device_label)
     short = device_label.removeprefix("NVIDIA ")
@@ -139,7 +139,7 @@ def sheets_of(device_label: str | None, told: Traits = NOTHING_TOLD) -> list[Dat
 
 
 def sheets_with(capability: str, told: Traits = NOTHING_TOLD) -> list[DataSheet]:
-    """All boards with a compute capability that have a data sheet; those of which a log may be that tells so much."""
+    """All boards of a compute capability that have a data sheet; of them those that fit the traits of a log, if any."""
     return told.among([sheet for sheet in sheets() if capability in capabilities(sheet.name)])
 
 
@@ -149,7 +149,7 @@ def sheets() -> list[DataSheet]:
 
 
 def example(lowest: float, highest: float) -> str:
-    """A GPU of a compute capability from `lowest` to `highest`, to show how one is named: a well-known one, or any."""
+    """The name of some GPU of a compute capability from `lowest` to `highest`, a well-known one if there is one."""
     names = [*_WELL_KNOWN, *(sheet.name for sheet in sheets())]
     able = (name for name in names if any(lowest <= float(number) <= highest for number in capabilities(name)))
     return next(able, _WELL_KNOWN[0]).removeprefix("GeForce ")

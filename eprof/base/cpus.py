@@ -19,25 +19,25 @@ def microarchitecture(name: str) -> str | None:
 
 
 def nearest_costs(name: str) -> str | None:
-    """The cost table of the CPU that is nearest to one of this name; None: its microarchitecture is not known."""
+    """The name of the cost table nearest to a CPU that is called `name`; None: its microarchitecture is not known."""
     known = microarchitecture(name)
     return next((entry["costs"].text() for section, entry in _sections() if section == known), None)
 
 
 def constant_span_w() -> tuple[float, float]:
-    """From what to what sockets of CPUs draw without work, as far as eprof knows."""
+    """The least and the most W that a CPU's socket draws without work, over all that eprof knows."""
     section = dict(_sections())[UNNAMED]
     return section["least_w"].number(), section["most_w"].number()
 
 
 def apart() -> float:
-    """How many times as much, or as little, the cores of one CPU take for the work of another's."""
+    """The factor by which the joules of two CPUs' cores for the same work may differ, up or down."""
     return dict(_sections())[UNNAMED]["apart"].number()
 
 
 @cache
 def fp64_flops_a_cycle(name: str | None) -> float:
-    """The FP64 flops that a core of a microarchitecture can do in a cycle; of one that is not known the most of any."""
+    """The most FP64 flops a cycle of one core of this microarchitecture; where it is not known, the most of any."""
     known = {section: entry["fp64_flops"].number() for section, entry in _sections() if section != UNNAMED}
     return known.get(name or "", max(known.values()))
 

@@ -72,7 +72,7 @@ class ShortageError(EprofError):
 
 
 def shortage(err: BaseException) -> str | None:
-    """Of an error: what there was too little of and what to do, half a sentence, if it or a cause of it says so."""
+    """What an error, or a cause of it, says there was too little of, and what to do: half a sentence; None: nothing."""
     seen: BaseException | None = err
     while seen is not None:
         if isinstance(seen, ShortageError):

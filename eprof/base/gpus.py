@@ -83,7 +83,7 @@ def capabilities_by_name() -> dict[str, tuple[str, ...]]:
 
 
 def beginning(start: str) -> list[str]:
-    """The GPUs of `counters/devices.toml` whose names start so; none where nothing is left of a name.
+    """The GPUs of `counters/devices.toml` whose names start with `start`; [] where that is only a maker's name.
 
     Text tables cut names off ("GeForce GTX 108"). Variants of one GPU ("-16GB") have one name there.
     """

@@ -26,7 +26,7 @@ _TRUTHS = {"Lb0E": "false", "Lb1E": "true"}
 
 
 def selector(wanted: Sequence[str], option: str = "-k") -> Callable[[str], bool]:
-    """Whether a kernel's full name is selected by one of `wanted`, each a name or "regex:...".
+    """A function that tells whether one of `wanted`, each a name or "regex:...", selects a kernel by its full name.
 
     A name may leave out parameters, template arguments, return type and namespaces. Raises UsageError for what is no
     regular expression.
@@ -83,7 +83,7 @@ def short(name: str, length: int = 60) -> str:
 
 
 def base(name: str) -> str:
-    """What template instances of a kernel have in common: `void ns::axpy<float, 4>(float*)` -> `ns::axpy`."""
+    """A kernel's name without template arguments and parameters: `void ns::axpy<float, 4>(float*)` -> `ns::axpy`."""
     start, end = core(name)
     text = name[start:end]
     own = _IN_ANGLES.match(text)
@@ -126,7 +126,7 @@ def readable(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _demangled(symbol: str) -> str | None:
-    """The kernel in an Itanium-mangled symbol, without its parameters; None if it is of another kind.
+    """The kernel in an Itanium-mangled symbol, without its parameters; None if no name is found in it.
 
     Of arguments that are too intricate, lambdas for example, only the function around them.
     """
@@ -159,7 +159,7 @@ def _demangled(symbol: str) -> str | None:
 
 
 def _close(frames: list[list[str]], opener: str) -> None:
-    """Write, of a mangled name, what stood between an opening letter and its E behind what was before it."""
+    """Join the parts of a mangled name's innermost open group (it began with `opener`) into the group around it."""
     parts = [part for part in frames.pop() if not part.startswith("_GLOBAL__N_")]
     before = frames[-1]
     if opener == "N":

@@ -24,6 +24,7 @@ from eprof.base.known import gathered
 from eprof.base.text import cut, did_you_mean, few, pattern, when
 from eprof.base.toml import Document
 
+NO_LINE = "line not told"  # for what a program did behind the last part that it told the place of
 _LEAST_WIDTH = 8
 _LONG_DETAIL = 24  # a template argument longer than this is kept only if no shorter one tells kernels apart
 _LONGEST = 5_000  # what is read of a name
@@ -76,7 +77,7 @@ def _labels(names: tuple[str, ...], width: int | None) -> tuple[str, ...]:
 
 
 def selection(wanted: Sequence[str], *names: Sequence[str]) -> Callable[[str], bool]:
-    """Whether a kernel's full name is selected by one of `wanted`, as by `selector`, or has such a label in a report.
+    """A function that tells whether one of `wanted` selects a kernel, as `selector`, or is its label in a report.
 
     names: of the kernels that are shown together, a list a log. Raises UsageError for what is no regular expression.
     """
@@ -89,7 +90,7 @@ def selection(wanted: Sequence[str], *names: Sequence[str]) -> Callable[[str], b
 
 
 def no_such_kernel(wanted: Sequence[str], names: Sequence[str]) -> str:
-    """That `wanted` selects none of the kernels, and which there are."""
+    """A message that `wanted` selects none of the kernels, and which there are."""
     known = list(dict.fromkeys(map(own_name, names)))
     meant = did_you_mean(wanted[0], known)
     return (
@@ -99,7 +100,7 @@ def no_such_kernel(wanted: Sequence[str], names: Sequence[str]) -> str:
 
 
 def named_by(text: str, names: Sequence[str]) -> list[str]:
-    """The kernels whose label in a report is `text`; "…" in it stands for anything that is cut there."""
+    """The full names of kernels whose label in a report is `text`; "…" in it stands for any characters."""
     widths = (WIDTH, WIDTH - DEVICE_WIDTH, None)
     shown = [pair for width in widths for pair in zip(labels(names, width), names, strict=True)]
     exact = [name for label, name in shown if label == text]
@@ -192,7 +193,10 @@ def _libraries() -> tuple[dict[str, str], list[_Library]]:
 
 
 def made_for(kernels: Iterable[str]) -> tuple[float, float]:
-    """The least compute capability that runs kernels that are called this, and the first that does not."""
+    """The least compute capability that runs kernels of these names, and the first above it that does not.
+
+    0 and infinity where the names tell nothing.
+    """
     names = "\n".join(kernels)
     least, below = 0.0, math.inf
     for row in Document.read(resources.folder("counters") / "names.toml").root["made_for"].entries():
@@ -203,7 +207,10 @@ def made_for(kernels: Iterable[str]) -> tuple[float, float]:
 
 
 def remedy_of(function: str, table: str = "spared") -> str:
-    """What spares a program the work of a function of the C library, or of C++'s, or a kernel's; "" of others."""
+    """Advice that spares a program the work of a library's function or a kernel; "" if none is known.
+
+    table: the one of `counters/names.toml` with the advice.
+    """
     return next((remedy for sign, remedy in _remedies(table) if sign.search(function)), "")
 
 
@@ -220,7 +227,7 @@ def library_of(name: str) -> str:
 
 
 def _library_label(text: str) -> str:
-    """The label of a kernel of a known library; nothing if it is of none."""
+    """The label of a kernel of a known library; "" if it is of none."""
     types, libraries = _libraries()
     for library in libraries:
         if library.sign in text and (match := library.pattern.search(text)):
@@ -236,7 +243,7 @@ def _library_label(text: str) -> str:
 
 
 def _told_apart(texts: Sequence[_Text], deepest: int = _DEEPEST) -> list[str]:
-    """Labels of the head of each name, and where several have the same one the fewest details that differ."""
+    """A label for each text: its head, and where several have the same head the fewest details that differ."""
     told = [text.head for text in texts]
     for members in gathered((text.head, place) for place, text in enumerate(texts)).values():
         if len(members) > 1 and deepest:
@@ -247,7 +254,7 @@ def _told_apart(texts: Sequence[_Text], deepest: int = _DEEPEST) -> list[str]:
 
 
 def _details(texts: Sequence[_Text], deepest: int) -> tuple[str, str, list[str]]:
-    """What follows the head that all names to label have, and what it stands between."""
+    """The details that tell texts of one head apart: what stands before them, what behind, the detail of each text."""
     is_library = texts[0].is_library
     arguments = max(len(text.arguments) for text in texts)
     rows = [_padded(text.arguments, arguments) + text.others for text in texts]
@@ -294,7 +301,7 @@ def _unqualified(texts: Sequence[str]) -> list[str]:
 
 
 def _columns_that_tell(rows: Sequence[Sequence[str]]) -> list[int]:
-    """A few columns that tell all names to label apart: in each step the one that tells most."""
+    """The places of a few columns that tell all different rows apart: in each step the one that tells most."""
     columns = [numbers_of(cells) for cells in zip(*rows, strict=True)]
     differ = [place for place, numbers in enumerate(columns) if numbers.any()]
     differ.sort(key=lambda place: max(len(row[place]) for row in rows) > _LONG_DETAIL)

@@ -96,7 +96,7 @@ def append(path: str, line: str) -> None:
 
 
 def _nvtx() -> Any:
-    """What has NVTX's push_range and pop_range, where a profiler listens or the program marks ranges itself."""
+    """A module with NVTX's push_range and pop_range; None unless a profiler listens or the program has loaded nvtx."""
     if "NVTX_INJECTION64_PATH" not in os.environ and "nvtx" not in sys.modules:
         return None
     try:

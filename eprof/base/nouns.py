@@ -1,6 +1,7 @@
 """What runs, and on what, in the words of its processor: a GPU launches kernels, a CPU calls functions."""
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from eprof.base.vocabulary import COUNTS, CPU, GPU, GROUPS
 
@@ -33,7 +34,7 @@ class Nouns(Struct, frozen=True):
         return self.kernel if number == 1 else self.kernels
 
     def label(self, word: str) -> str:
-        """What a count is called; a group, where no count has its name."""
+        """The label of a word of the vocabulary on this kind of processor; else of the group with this name."""
         if word in COUNTS and word not in self.labels:
             return COUNTS[word].label
         return self.group(word)
@@ -46,6 +47,14 @@ class Nouns(Struct, frozen=True):
 _OF_GPUS = Nouns(
     *("kernel", "kernels", "launch", "launches", "GPU", "board", "compute capability", "counts"),
     nearer=("l2", "l1", "shared"),
+)
+OF_AMD = replace(
+    _OF_GPUS,
+    labels={
+        "tensor": "Matrix cores",
+        "warp_issue": "Wave instructions issued",
+        "sm_active_cycle": "Running compute units",
+    },
 )
 _OF_CPUS = Nouns(
     *("function", "functions", "call", "calls", "CPU", "socket", "architecture", "caches"),
@@ -61,10 +70,10 @@ _OF_CPUS = Nouns(
 
 
 def in_document(processor: str) -> str | UnsetType:
-    """The kind of processor as documents have it: they leave it out where it is a GPU."""
+    """The kind of processor for a document: UNSET for "gpu", which documents leave out."""
     return {GPU: UNSET}.get(processor, processor)
 
 
 def nouns_of(processor: str | UnsetType | None = None) -> Nouns:
-    """The words for "gpu", "cpu", or a GPU that a document leaves out."""
+    """The words for "cpu"; for anything else ("gpu", UNSET, None) those for GPUs."""
     return _OF_CPUS if processor == CPU else _OF_GPUS

@@ -34,7 +34,7 @@ def folder(name: str) -> Traversable:
 
 
 def tree(start: Traversable, suffix: str) -> list[Traversable]:
-    """All files below `start` whose names end in `suffix`, sorted by path; none if it is no folder."""
+    """All files below `start` whose names end in `suffix`, sorted by path; [] if `start` is no folder."""
     files: list[Traversable] = []
     if not start.is_dir():
         return files
@@ -92,7 +92,7 @@ def log_start(path: str, size: int) -> bytes:
 
 @contextmanager
 def _readable(path: str) -> Iterator[None]:
-    """What goes wrong within reading a file, as a sentence."""
+    """Within this context an OSError becomes a LogError: a sentence that names `path`."""
     try:
         yield
     except OSError as err:
@@ -100,7 +100,7 @@ def _readable(path: str) -> Iterator[None]:
 
 
 def lines(data: bytes) -> list[str]:
-    """The lines of a text of any origin; what is no UTF-8 is replaced, and zero bytes are left out."""
+    """The lines of `data` as text; what is no UTF-8 is replaced, and zero bytes are left out."""
     return data.decode("utf-8-sig", "replace").replace("\0", "").splitlines()
 
 

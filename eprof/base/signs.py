@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def reads(module: str, is_in: Callable[[T], object]) -> Callable[[T], str | None]:
-    """The `reader_of` of a profiler with one reader: `module` reads what `is_in` finds its sign in."""
+    """A `reader_of` for a profiler with one reader: gives `module` for a block that `is_in` accepts, else None."""
     return lambda block: module if is_in(block) else None
 
 

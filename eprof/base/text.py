@@ -44,7 +44,7 @@ def printable(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """The same for a page, which breaks lines by itself and has spaces that do not break."""
+    """`text` with unprintable characters as visible escapes; new lines, tabs and spaces that do not break stay."""
     if text.isprintable() and text.isascii():
         return text
     shown = "".join(char if char.isprintable() or char in _KEPT else _escape(char) for char in text)
@@ -52,12 +52,12 @@ def visible(text: str) -> str:
 
 
 def when(holds: object, text: str) -> str:
-    """What a sentence says besides: `text` where something holds, else nothing."""
+    """`text` where `holds` is true, else ""."""
     return text if holds else ""
 
 
 def phrase(form: str, *values: object) -> str:
-    """What a sentence says of values: (" at {:g} MHz", 852.0), " at 852 MHz"; nothing where one is not known or ""."""
+    """`form` filled in: (" at {:g} MHz", 852.0), " at 852 MHz"; "" where one of the values is None or ""."""
     is_known = all(value is not None and value != "" for value in values)
     return form.format(*values) if is_known else ""
 
@@ -73,14 +73,14 @@ def counted(number: int, noun: str, several: str = "") -> str:
 
 
 def uncapital(text: str) -> str:
-    """Text inside a sentence; "FP64 add" stays as it is."""
+    """`text` with a small first letter, as inside a sentence; "FP64 add" stays as it is."""
     if text[1:2].isupper():
         return text
     return text[:1].lower() + text[1:]
 
 
 def capital(text: str) -> str:
-    """`text` as a sentence starts."""
+    """`text` with a capital first letter, as a sentence starts."""
     return text[:1].upper() + text[1:]
 
 
@@ -129,7 +129,7 @@ def cut(text: str, length: int) -> str:
 
 
 def bracketed(text: str) -> str:
-    """Text behind something, in brackets: " (8 to 14 J)"; nothing where there is none."""
+    """`text` in brackets behind a blank: " (8 to 14 J)"; "" where `text` is empty."""
     return phrase(" ({})", text)
 
 

@@ -31,7 +31,7 @@ def is_memory_scarce() -> bool:
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:
-    """The same items, made by a thread while others are worked on: it is a few items ahead."""
+    """Yields the same items up to the first None; a thread takes them from `items` a few ahead of their use."""
     from concurrent.futures import ThreadPoolExecutor  # slow to import, and for long logs only
 
     with ThreadPoolExecutor(1) as maker:

@@ -151,7 +151,7 @@ def _value(tree: ast.expr, values: Mapping[str, Any]) -> Any:
 
 
 class Document(Struct, frozen=True, eq=False):
-    """A TOML file, and the line on which something in it stands. `root` checks what is in it."""
+    """A TOML file: its text and data. `error` finds the line of an entry, `root` is where entries are checked."""
 
     label: str
     text: str
@@ -196,7 +196,7 @@ class Document(Struct, frozen=True, eq=False):
         return cls(label, text, data)
 
     def error(self, message: str, *keys: str | int) -> DefinitionError:
-        """A DefinitionError that points at the line of the entry reached through `keys` (a number: of a list)."""
+        """A DefinitionError that points at the line of the entry reached through `keys` (a number: place in a list)."""
         return DefinitionError(f"{self.label}:{line_of(self.text, *keys)}: {brief(message, _LONGEST_MESSAGE)}")
 
     @property
@@ -218,7 +218,7 @@ class Node(Struct, frozen=True, eq=False):
 
     @property
     def name(self) -> str:
-        """The last key of the TOML entry."""
+        """The last key that leads to the value, for messages; "file" if there is none."""
         return next((key for key in reversed(self.path) if isinstance(key, str)), "file")
 
     def error(self, message: str) -> DefinitionError:
@@ -226,7 +226,7 @@ class Node(Struct, frozen=True, eq=False):
         return self.document.error(message, *self.path)
 
     def wrong(self, kind: str) -> DefinitionError:
-        """The error that a TOML value is missing, or is not of a kind (in words)."""
+        """The DefinitionError to raise where the value is missing, or is not of `kind` (in words)."""
         if self.value is None:
             return self.error(f"`{self.name}` is missing; it must be {kind}.")
         return self.error(f"`{self.name}` must be {kind}, not {self.value!r}.")
@@ -239,7 +239,7 @@ class Node(Struct, frozen=True, eq=False):
         return Node(self.document, value, (*self.path, key))
 
     def table(self, known: Collection[str] | None = None) -> Node:
-        """The TOML node itself, if it is a table without keys that are not `known`."""
+        """The node itself, checked to be a table with no other keys than `known` (None: any)."""
         if not isinstance(self.value, dict):
             raise self.wrong("a table of keys and values")
         for key in self.value:
@@ -249,13 +249,13 @@ class Node(Struct, frozen=True, eq=False):
         return self
 
     def items(self, known: Collection[str] | None = None) -> list[tuple[str, Node]]:
-        """The keys, all of them `known`, and entries of a TOML table; none of one that is missing."""
+        """The keys, checked to be `known` (None: any), and entries of a TOML table; [] for one that is missing."""
         if self.value is None:
             return []
         return [(key, self[key]) for key in self.table(known).value]
 
     def entries(self, kind: str = "a list") -> list[Node]:
-        """The entries of a TOML list; none of one that is missing."""
+        """The entries of a TOML list; [] for one that is missing. kind: what the list must be, for the message."""
         if self.value is None:
             return []
         if not isinstance(self.value, list):
@@ -268,13 +268,13 @@ class Node(Struct, frozen=True, eq=False):
         return entries
 
     def each(self) -> list[Node]:
-        """The entries of a TOML list, or a value that stands alone; none of one that is missing."""
+        """The entries of a TOML list, or a list of a value that stands alone; [] where it is missing."""
         if isinstance(self.value, list) or self.value is None:
             return self.entries()
         return [self]
 
     def schema(self, number: int) -> None:
-        """Check the number of the TOML file's form."""
+        """Check that `schema` in this table, the version of the file's form, is `number`."""
         version = self["schema"]
         if isinstance(version.value, bool) or version.value != number:
             raise version.error(f"`schema` must be {number}, the form that this eprof reads, not {version.value!r}.")
@@ -347,7 +347,7 @@ def _integers(value: Any) -> Iterator[int]:
 
 
 def quoted(words: str) -> str:
-    """A text as TOML has it, on one line."""
+    """A text in quotes as TOML has it, on one line."""
     return '"' + printable(" ".join(words.split())).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

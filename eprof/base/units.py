@@ -20,7 +20,7 @@ def with_micro(units: Mapping[str, float]) -> dict[str, float]:
 
 
 def amount(text: str, units: Mapping[str, float]) -> float:
-    """What a user wrote, in the SI unit, which a number without a unit has too; NaN if it is no such quantity."""
+    """What a user wrote ("7ms") in the SI unit, which a number without a unit is in; NaN if it is not in `units`."""
     written = _QUANTITY.fullmatch(text.strip())
     if written is None:
         return math.nan

@@ -28,12 +28,12 @@ class Count(Struct, frozen=True):
 
     @property
     def family(self) -> str:
-        """Whether it counts data that move, or computation."""
+        """DATA for bytes and accesses, COMPUTATION for all other counts."""
         return {"byte": DATA, "access": DATA}.get(self.unit, COMPUTATION)
 
     @property
     def symbol(self) -> str:
-        """The unit beside a count; instructions and cycles are written without."""
+        """The unit behind a number: "B", "flop", or "" for instructions, cycles and accesses."""
         return {"byte": "B", "flop": "flop"}.get(self.unit, "")
 
 
@@ -114,7 +114,7 @@ PARTS: dict[str, tuple[str, ...]] = {**FLOAT_PARTS, **LEVEL_PARTS, **TENSOR_PART
 
 
 def stand_ins(word: str) -> tuple[str, ...]:
-    """What may stand in for a word of the vocabulary: the total that it is a part of, or its own parts."""
+    """What may stand in for a word of the vocabulary: its parts, else the total that it is a part of, else ()."""
     if word in PARTS:
         return PARTS[word]
     return tuple(total for total, parts in PARTS.items() if word in parts)

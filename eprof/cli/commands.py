@@ -34,7 +34,7 @@ def names() -> list[str]:
 
 
 def module(name: str) -> ModuleType:
-    """The module of a command. Its function `add` adds the options; the one of the command's name runs it.
+    """The module of a command. Its function `add` makes the parser; the one of the command's name runs it.
 
     Imported by name: to import all of them takes a tenth of a small report's time. Raises UsageError: there is none.
     """
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _failed(err: Exception | KeyboardInterrupt) -> int:
-    """Say what ended a command, in one sentence; returns the exit code. What is not the user's to mend is raised."""
+    """Print a sentence on what ended a command; returns the exit code. Raises `err` where it is a bug of eprof."""
     match err:
         case EprofError():
             say(str(err))
@@ -132,7 +132,7 @@ class _Parser(Parser):
 
 
 def _refuse_unknown(parser: Parser, commands: _Parsers, words: list[str]) -> None:
-    """End with the name that was meant, for a command or an option that does not exist."""
+    """Exit with an error that suggests a name, where there is no such command or option."""
     if not words or words[0].startswith("-"):
         return
     name = words[0]
@@ -163,7 +163,7 @@ def _configure(options: argparse.Namespace, words: list[str], found: Path | None
 
 
 def _parser(only: str | None = None) -> tuple[Parser, _Parsers]:
-    """The parser, and those of the commands with their options.
+    """The parser of `eprof`, and command -> its parser with its options.
 
     only: with the options of this command alone, and all names where it is none: all take as long as a short run.
     """

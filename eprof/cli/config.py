@@ -24,12 +24,12 @@ Actions = dict[str, argparse.Action]
 
 
 def options_of(parser: argparse.ArgumentParser) -> Actions:
-    """The options that a configuration file may hold, by its key: `kernel_name` for `--kernel-name`."""
+    """Key of a configuration file -> the option of a command that it sets: `kernel_name` -> `--kernel-name`."""
     return {option.dest: option for option in parser._actions if option.option_strings and option.dest not in _NO_KEYS}
 
 
 def find() -> Path | None:
-    """The configuration file that holds in this folder: `eprof.toml`, or `pyproject.toml` with `[tool.eprof]`.
+    """The configuration file for this folder, `eprof.toml` or a `pyproject.toml` with `[tool.eprof]`; None: none.
 
     The nearest one, up to the root of the repository or the home folder. Outside of both, this folder alone counts:
     everybody may write to /tmp.
@@ -85,7 +85,7 @@ def fill(options: argparse.Namespace, given: Iterable[str], own: Actions, known:
 
 
 def is_given(options: argparse.Namespace, key: str) -> bool:
-    """Whether the command line itself has this option: one of a configuration file may have no use here."""
+    """Whether the command line itself gives this option; False where a configuration file does."""
     return getattr(options, key) not in (None, [], False) and key not in getattr(options, "configured", ())
 
 

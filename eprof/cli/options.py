@@ -45,7 +45,7 @@ Commands = Any  # argparse does not name the type of its subparsers in public
 
 
 def command(commands: Commands, name: str, description: str, *examples: str) -> "Parser":
-    """A new command: its parser, with its description and examples as help."""
+    """Add a command; returns its parser, with description and examples as help."""
     epilog = "\n  ".join(["Examples:", *examples]) if examples else None
     parser: Parser = commands.add_parser(
         name, description=description, epilog=epilog, formatter_class=_Help, allow_abbrev=False
@@ -63,22 +63,22 @@ class _Help(argparse.HelpFormatter):
 
 
 class Options(argparse._ActionsContainer):
-    """What options are added to: a command, or a group of its options."""
+    """A command, or a group of its options, to which options are added."""
 
     def flag(self, name: str, help: str, short: str | None = None) -> None:
-        """An option without a value."""
+        """Add an option without a value."""
         self.add_argument(*filter(None, (short, name)), action="store_true", help=help)
 
     def value(self, name: str, metavar: str, help: str, short: str | None = None, **more: Any) -> None:
-        """An option with a value."""
+        """Add an option with a value."""
         self.add_argument(*filter(None, (short, name)), metavar=metavar, help=help, **more)
 
     def choice(self, name: str, known: Sequence[str], help: str, **more: Any) -> None:
-        """An option whose value is one of a few words."""
+        """Add an option whose value is one of the words `known`."""
         self.add_argument(name, choices=known, help=help, **more)
 
     def repeatable(self, name: str, metavar: str | None, help: str, short: str | None = None, **more: Any) -> None:
-        """An option that may be given several times; its value is a list."""
+        """Add an option that may be given several times; its value is a list."""
         self.add_argument(*filter(None, (short, name)), action="append", default=[], metavar=metavar, help=help, **more)
 
     def mapping(self) -> None:
@@ -88,25 +88,25 @@ class Options(argparse._ActionsContainer):
 
 
 class Group(Options, argparse._ArgumentGroup):
-    """Options under a title of their own."""
+    """A group of options under a title of their own."""
 
 
 class Parser(Options, argparse.ArgumentParser):
-    """A command, and the options that mean the same in several.
+    """The parser of a command; adds options that mean the same in several commands.
 
-    runs_program: its words end in those of a program, see `split`.
+    runs_program: the command line ends in that of a program, see `split`.
     """
 
     runs_program = False
 
     def group(self, title: str) -> Group:
-        """Options under a title of their own."""
+        """Add a group of options under a title."""
         group = Group(self, title)
         self._action_groups.append(group)
         return group
 
     def add_inputs(self, help: str, metavar: str = "INPUT", nargs: str = "+") -> None:
-        """What the command reads."""
+        """Add the arguments that name what the command reads."""
         self.add_argument("inputs", nargs=nargs, metavar=metavar, help=help)
 
     def add_pricing(self, default_costs: str) -> None:
@@ -188,7 +188,7 @@ def _filled(match: "re.Match[str]") -> str:
 
 
 def matching(names: list[str]) -> list[str]:
-    """Names of files given to a command, with the files that match in place of patterns.
+    """The names of files, with the files that match in place of each pattern.
 
     Raises EprofError for a pattern without any.
     """
@@ -205,7 +205,7 @@ def matching(names: list[str]) -> list[str]:
 
 
 def positive(text: str) -> int:
-    """An option's whole number from 1 on, for argparse."""
+    """A whole number of 1 or more. Raises ArgumentTypeError."""
     number = whole(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
@@ -213,14 +213,14 @@ def positive(text: str) -> int:
 
 
 def whole(text: str) -> int:
-    """An option's whole number, for argparse."""
+    """A whole number of 0 or more. Raises ArgumentTypeError."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
 
 
 def joules(text: str | None) -> float | None:
-    """What `--energy` says, in J; None where it is not given. Raises UsageError."""
+    """The joules of `--energy`; None where it is not given. Raises UsageError."""
     if text is None:
         return None
     from eprof.energy import metering
@@ -237,7 +237,7 @@ def clocks(text: str | None, example: str) -> list[float]:
 
 
 def seconds(text: str) -> float:
-    """An option's time above 0, in s, for argparse."""
+    """A time above 0 in s, of text such as "5" or "2min". Raises ArgumentTypeError."""
     number = signed_seconds(text)
     if not 0 < number < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a time above 0")
@@ -245,12 +245,12 @@ def seconds(text: str) -> float:
 
 
 def signed_seconds(text: str) -> float:
-    """An option's time, in s, for argparse."""
+    """A time in s, of text such as "-5" or "100ms". Raises ArgumentTypeError."""
     return _quantity(text, units.TIME, "time, such as 5, 100ms or 2min")
 
 
 def watts(text: str) -> float:
-    """An option's power, in W, for argparse."""
+    """A power in W, of text such as "250" or "1.2kW". Raises ArgumentTypeError."""
     return _quantity(text, units.POWER, "power, such as 250 or 1.2kW")
 
 
@@ -282,7 +282,7 @@ def split(words: Sequence[str], parser: argparse.ArgumentParser) -> tuple[list[s
 
 
 def problem_size(text: str) -> float:
-    """A size of `eprof scale`: a number, or a formula of numbers such as 2^25."""
+    """The size of a problem: a number, or a formula of numbers such as "2^25". Raises UsageError."""
     from eprof.base.toml import GROWING, Formula
 
     try:
@@ -300,7 +300,7 @@ def has_trace(outputs: list[tuple[Path, str]], options: argparse.Namespace) -> b
 
 
 def only(options: argparse.Namespace) -> dict[str, str]:
-    """The cells that rows of measurements must have, by `--only`. Raises UsageError."""
+    """`--only` as column -> cell, which rows of measurements must have. Raises UsageError."""
     cells = {}
     for text in options.only:
         column, _, cell = map(str.strip, text.partition("="))

@@ -26,7 +26,7 @@ _ended_at_s = float("-inf")
 class Result(NamedTuple):
     """What a command found. render: a format of `SUFFIXES` -> the bytes of a file; show: the summary, on a terminal.
 
-    Both are called late, so that only the rooms that make the wanted form are loaded. `render` raises UsageError for a
+    Both are called late, and only the modules that make the wanted form are loaded. `render` raises UsageError for a
     format that this result has not.
     """
 
@@ -41,7 +41,7 @@ def drawn(
     frame: Callable[[], Any] | None = None,
     others: Callable[[str], bytes] | None = None,
 ) -> Result:
-    """The forms of a document that the modules `page`, `terminal` and `files` of the folder `home` draw.
+    """The `Result` of a document that the modules `page`, `terminal` and `files` of the package `home` draw.
 
     frame: makes its table, if `files` does not. others: makes the formats for other tools.
     """
@@ -79,7 +79,7 @@ def _encoded(text: str) -> bytes:
 
 
 def of_document(document: Any, home: str, verbose: bool, terminal: str = "words") -> Result:
-    """The forms of a typed document of a command's folder `home`, drawn by its modules `words` and `page`.
+    """The `Result` of a typed document that the modules `words` and `page` of the package `home` draw.
 
     Its method `records` has the rows of CSV and Parquet. terminal: the module whose blocks a terminal shows.
     """
@@ -118,7 +118,7 @@ def _table(document: Any) -> Any:
 
 
 def planned(options: argparse.Namespace, suffixes: Mapping[str, str] = SUFFIXES) -> list[Output]:
-    """The files to write with their formats; checked before any log is read: no long work for nothing.
+    """The files to write and their formats, checked before any log is read, so as not to work long in vain.
 
     Raises UsageError, EprofError: a format that the suffix does not tell, a file that may not be replaced.
     """
@@ -174,7 +174,7 @@ def deliver(result: Result, outputs: list[Output], options: argparse.Namespace, 
 
 
 def typed(path: Path) -> str:
-    """A path as one would type it here."""
+    """A path as text, relative to the working directory if it lies below."""
     try:
         return str(path.relative_to(Path.cwd()))
     except ValueError:
@@ -182,12 +182,12 @@ def typed(path: Path) -> str:
 
 
 def say(sentence: str) -> None:
-    """A message of a command for the user, on standard error."""
+    """Print a sentence for the user on standard error, behind "eprof: "."""
     print(printable(f"eprof: {sentence}"), file=sys.stderr)
 
 
 def open_closed_streams() -> None:
-    """Stand-ins for standard streams that our caller closed: files opened later would take their numbers."""
+    """Open /dev/null for standard streams that our caller closed, as files opened later would take their numbers."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
@@ -207,7 +207,7 @@ def open_closed_streams() -> None:
 
 
 class _Messages(io.FileIO):
-    """Standard error. What it does not take (a full disk, a reader that went away) is dropped: it is no result."""
+    """Standard error, which drops what cannot be written (a full disk, a reader that went away): it is no result."""
 
     def write(self, data: Any) -> int:
         """Write all of a message to standard error, or nothing."""
@@ -225,9 +225,9 @@ def end_by_signals() -> None:
 
 
 def _end(number: int, _: object) -> None:
-    """The first signal ends the command and its output.
+    """Raise KeyboardInterrupt with the signal's number; further signals within 5 s do nothing.
 
-    The next would cut short what the first one still tidies up or says.
+    They would cut short what the first one still tidies up or says.
 
     Python drops an exception that is raised in a finalizer. So that a command can be ended all the same, signals count
     again some seconds later.
@@ -241,7 +241,7 @@ def _end(number: int, _: object) -> None:
 
 
 def ended_by(err: KeyboardInterrupt) -> signal.Signals:
-    """The signal that ended a command; the exit code is 128 and its number, whenever it came."""
+    """The signal that ended a command: of `_end`, or else SIGINT."""
     return signal.Signals(err.args[0]) if err.args else signal.SIGINT
 
 
@@ -257,7 +257,7 @@ def give_up_output() -> None:
 
 
 def listed(options: argparse.Namespace, data: Any, show: Callable[..., None], *shown: Any) -> int:
-    """Print JSON with --format json, else what `show` draws. Exit code 0."""
+    """Print `data` with --format json, else call `show(*shown)`; returns the exit code 0."""
     import json
 
     if options.format == "json":
@@ -268,7 +268,7 @@ def listed(options: argparse.Namespace, data: Any, show: Callable[..., None], *s
 
 
 def print_bytes(content: bytes, kind: str) -> None:
-    """A command's result on standard output."""
+    """Write a command's result to standard output. Raises UsageError for Parquet on a terminal."""
     if kind == "parquet" and sys.stdout.isatty():
         raise UsageError("Parquet is not for a terminal; name a file with -o, or redirect.")
     sys.stdout.buffer.write(content)

@@ -19,7 +19,7 @@ _SHARE = 0.05  # of the time that goes into finding out what the line says
 
 
 class Progress(progress.Progress):
-    """Shows where the work stands, from the second on in which somebody might wonder; nothing with --quiet."""
+    """Shows how far the work is, once it has taken a second (10 s in a log); nothing with --quiet."""
 
     def __init__(self, quiet: bool, clock: Callable[[], float] = time.monotonic) -> None:
         self._quiet = quiet
@@ -42,7 +42,7 @@ class Progress(progress.Progress):
         self._next_s = now_s + max(self._pause_s, (self._clock() - now_s) / _SHARE)
 
     def begin(self, work: str) -> Self:
-        """Show on a terminal what long work begins; seconds may pass before anything is counted.
+        """Show on a terminal which work begins, as seconds may pass before anything is counted; returns `self`.
 
         `with` wipes it at the end.
         """
@@ -77,7 +77,7 @@ class Progress(progress.Progress):
         self.update(line)
 
     def reading(self, done: int, total: int) -> None:
-        """Progress in bytes of logs that were read, of all bytes."""
+        """Show progress in reading logs: `done` of `total` bytes."""
         if self._work != _READING and total > _LONG_BYTES and is_memory_scarce():
             least = SCARCE_BYTES >> 10
             self.say(f"little memory is allowed, so long logs are read slowly; `ulimit -v {least}` or more is quicker.")

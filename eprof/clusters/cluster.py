@@ -32,7 +32,7 @@ _MOST = 1e15
 
 
 class Clock(Struct, frozen=True):
-    """Powers of one unit at a core clock, W: idle, and above idle while it computes and while it waits for memory."""
+    """Powers of one unit (node) at a core clock in W: idle, and above idle while it computes, or waits for memory."""
 
     core_mhz: float
     idle_w: float
@@ -50,11 +50,11 @@ class Messages(Struct, frozen=True):
     seconds: tuple[float, ...]
 
     def start_s(self) -> float:
-        """The time of the smallest message on the cluster."""
+        """The time of the smallest message in s."""
         return self.seconds[0]
 
     def of_size(self, size: float) -> float:
-        """The time of a message on the cluster in s; beyond the largest size as between the last two."""
+        """The time of a message of `size` bytes in s; beyond the largest known size, as between the last two."""
         if size <= self.sizes[-1]:
             return float(np.interp(size, self.sizes, self.seconds))
         slope = (self.seconds[-1] - self.seconds[-2]) / (self.sizes[-1] - self.sizes[-2])
@@ -97,7 +97,7 @@ class Beside(Struct, frozen=True):
 
     @property
     def idle_w(self) -> float | None:
-        """All of a node while it waits."""
+        """The power of a whole node while it waits, in W; None where a part of it is not known."""
         if self.host_w is None or self.network_w is None or self.gpu_idle_w is None or self.gpus is None:
             return None
         return self.host_w + self.network_w + self.gpus * self.gpu_idle_w
@@ -130,12 +130,12 @@ class Cluster(Struct, frozen=True, dict=True):
 
     @property
     def marks(self) -> Mark:
-        """How far what is modelled with the cluster can be trusted."""
+        """The marks of all that is modelled with the cluster: ASSUMED, or none."""
         return marked(Mark.ASSUMED, self.basis == "assumed")
 
     @property
     def warnings(self) -> list[str]:
-        """What a reader must know of numbers that rest on the cluster."""
+        """A list of one sentence where the cluster's numbers are assumed; else empty."""
         return [f"The powers and times of {self.name} are assumed: nobody measured them."] * bool(self.marks)
 
     @cached_property
@@ -160,7 +160,7 @@ class Cluster(Struct, frozen=True, dict=True):
         return Clock(core_mhz, self.default.idle_w, on_chip_w, self.default.off_chip_w)
 
     def on_chip_s(self, clock: Clock) -> float:
-        """t_c = CPI / f, s a count."""
+        """The seconds that a count takes on the chip at a clock: t_c = CPI / f."""
         return self.on_chip_cycles / (clock.core_mhz * 1e6)
 
 
@@ -170,7 +170,7 @@ def load(name_or_path: str) -> Cluster:
 
 
 def beside(name_or_path: str) -> Beside:
-    """What [node] of a cluster's file says, if it has one; nothing else need be there. Raises DefinitionError."""
+    """What [node] in a cluster's file says; all None if there is none. Raises DefinitionError."""
     root = definition(name_or_path, "cluster").root.table(_KEYS)
     root.schema(SCHEMA)
     return _beside(root)
@@ -292,13 +292,13 @@ def _link(node: Node) -> Link | None:
 
 
 def about(cluster: Cluster) -> dict[str, Any]:
-    """What a document says of a cluster."""
+    """The entries on a cluster for JSON documents."""
     told = {name: getattr(cluster, name) for name in ("name", "about", "source", "basis", "waiting")}
     return told | {"clocks_mhz": [clock.core_mhz for clock in cluster.clocks], "nodes": cluster.nodes}
 
 
 class Part(Struct, frozen=True, kw_only=True):
-    """What one cause takes of a run's energy. None: not known."""
+    """The energy that one cause takes of a run's, and its marks by name. None: not known."""
 
     energy_j: float | None
     marks: list[str]
@@ -330,7 +330,7 @@ class Run(Struct, frozen=True):
 
     @property
     def problem(self) -> tuple[str, float | None]:
-        """What a run solved: the program and its size."""
+        """What a run solved: the program and its size (None: not known)."""
         return self.program, self.size
 
 
@@ -369,7 +369,7 @@ SHELVES = {"cluster": folder("costs") / "clusters", "program": folder("counters"
 
 
 def definition(name_or_path: str, noun: str) -> Document:
-    """The definition of a cluster or a program (`noun`) by its name, or your file. Raises DefinitionError."""
+    """The definition of a "cluster" or "program" (`noun`) by its name, or of a .toml file. Raises DefinitionError."""
     if name_or_path.endswith(".toml"):
         return Document.read(Path(name_or_path))
     known = [file.name.removesuffix(".toml") for file in tree(SHELVES[noun], ".toml")]

@@ -27,12 +27,12 @@ _PLATFORM = """<?xml version='1.0'?>
 
 
 def hosts(nodes: Nodes) -> str:
-    """The nodes in SimGrid's list of hosts by name, one process each."""
+    """SimGrid's host file: a node's name on each line, for one process each."""
     return "".join(f"{name}\n" for name in _host_names(nodes))
 
 
 def platform(nodes: Nodes, *speeds: Speed) -> str:
-    """SimGrid's platform: nodes with powers at each clock, and a link to the switch and one back; the first in force.
+    """SimGrid's platform file: nodes with powers at each of `speeds`, the first in force, and links to a switch.
 
     A node's three powers are idle, busy at no load, and busy: it has one core, so the second never counts. SimGrid has
     no power of links with two directions, so these are two links.
@@ -70,7 +70,7 @@ def _property(name: str, *states: Sequence[float]) -> str:
 
 
 def settings(nodes: Nodes) -> list[str]:
-    """What SimGrid is told for every simulation of these nodes, each after `--cfg=`."""
+    """SimGrid's settings for simulations of these nodes, each to be put behind `--cfg=`."""
     algorithms = [f"smpi/{algorithm}" for algorithm in nodes.collectives]
     if nodes.link_w:
         return [*_FIXED, "plugin:link_energy", *algorithms]
@@ -106,7 +106,7 @@ def energy(log: Path) -> Energy | None:
 
 
 def of_links(log: Path) -> Path:
-    """SimGrid's log of the energy of links beside one of hosts."""
+    """The path of the log with the energy of links, beside that of hosts."""
     return log.with_suffix(".links")
 
 

@@ -12,7 +12,6 @@ from eprof.collect.process import Ended
 from eprof.collect.tools import GIVE_GPU, NO_GPU, ask, executable, gpu, has_gpu
 
 CPU, GPU, CLUSTER, PROGRAM = "cpu", "gpu", "cluster", "program"  # what a profiler profiles
-AUTOMATIC = (CPU, GPU)  # for these one is chosen where none is named
 TIME, ENERGY, COUNTERS = "time", "energy", "counters"
 # The program alone, before everything else, where all of the others come with some profiler's own output.
 PLAIN = "plain"
@@ -22,7 +21,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Tool(NamedTuple):
-    """A profiler on this machine. why: what it is good for, or why it cannot be used. remedy: what mends that."""
+    """A profiler on this machine. why: what it is good for, or why it cannot be used; remedy: what mends that."""
 
     name: str
     usable: bool
@@ -115,7 +114,7 @@ class Then(NamedTuple):
     lost: str = ""
 
     def each(self) -> "list[Then]":
-        """A collector's step, once for each source that there is."""
+        """The command, once for each source file that is there."""
         return [
             self._replace(
                 command=tuple(str(source) if word == EACH else word for word in self.command),
@@ -152,7 +151,7 @@ class Strip(ABC):
 
     @abstractmethod
     def feed(self, piece: bytes, final: bool = False) -> bytes:
-        """What of the stream so far is certainly the program's own, and not the profiler's."""
+        """The bytes of the stream, with `piece`, that are certain to be the program's own; `final`: no more come."""
 
 
 class Verdict(NamedTuple):
@@ -206,7 +205,7 @@ class Collector(ABC):
         return capability is None or first <= float(capability) < beyond
 
     def order(self, request: Request) -> tuple[str, ...]:
-        """The measurements of a run under the profiler, in order. The program's output passes through in the first."""
+        """The kinds of measurement (TIME...) of a run, in order. The program's output passes through in the first."""
         return self.kinds
 
     def helpers(self) -> tuple[Tool, ...]:
@@ -225,7 +224,7 @@ class Collector(ABC):
         return None
 
     def basic(self, capability: str) -> dict[str, str]:
-        """Counters to collect, and what for, where no definition says so; empty if the profiler has no such set."""
+        """Counter -> what it is for: to collect where no definition lists any; empty if there is no such set."""
         return {}
 
     def check(self, request: Request) -> None:
@@ -235,11 +234,11 @@ class Collector(ABC):
 
     @abstractmethod
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """How the measurement `what` is taken, as a command; runs nothing. counters: the profiler's names."""
+        """The command of the measurement `what`; runs nothing. counters: the profiler's names."""
 
     @abstractmethod
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
-        """What happened in a step of the profiler.
+        """What the logs of a step that has ended say, see `Verdict`.
 
         errors: its standard error; "" in the first step, whose output is passed on.
         """
@@ -271,7 +270,7 @@ class ProgramAlone(Collector):
         return Step(what, request.program, f"the program alone, while {self.meanwhile}")
 
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
-        """Nothing beside the program ran that could fail."""
+        """An empty verdict: nothing beside the program ran that could fail."""
         return Verdict()
 
 
@@ -291,7 +290,7 @@ class GpuCollector(Collector):
     instead: str
 
     def find(self, program: str = "") -> Tool:
-        """Look for the profiler's command, and for a GPU that it knows."""
+        """Look for the profiler's command and a GPU that it counts on; `Tool.why` says if one is missing."""
         path = executable(self.commands, self.places)
         if path is None:
             return Tool(self.name, False, f"{self.name} is not installed", remedy=self.install)

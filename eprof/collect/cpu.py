@@ -42,7 +42,7 @@ def compile_source(source: Path, capability: str, target: Path) -> Compiled:
 
 
 class Cpu(Device):
-    """One thread on each core: a "block" is a core.
+    """The processor as a `Device`: one thread on each core, which counts as a "block".
 
     root: where /sys and /proc stand.
     """
@@ -74,7 +74,7 @@ class Cpu(Device):
         }
 
     def _cache(self, level: int) -> int:
-        """The least share of a data cache that a core has, in bytes; 0 where there is none."""
+        """A core's share of the data cache of a level, in bytes, the least of all cores'; 0 where there is none."""
         shares = []
         for core in self._cores:
             for index in (self._root / _CORES / f"cpu{core}/cache").glob("index*"):
@@ -88,14 +88,14 @@ class Cpu(Device):
         self._library = ctypes.CDLL(str(image))
 
     def resident(self, kernel: str, block: int) -> int:
-        """One thread runs on a core of the processor at a time."""
+        """Always 1: one thread runs on a core of the processor at a time."""
         return 1
 
     def use_operands(self, scale: float) -> None:
-        """Operands on the processor are random ones."""
+        """Does nothing: operands on the processor are always random."""
 
     def region(self, job: Mapping[str, Any], blocks: int, room: int | None) -> tuple[int, int]:
-        """The bytes that a processor's core works on: the cache of that name holds them, the one before not; and 0."""
+        """Bytes of memory for each core: as many as the cache `job["region"]` holds, and no smaller one; and 0."""
         kind = job["region"]
         device = self.describe()
         l1, l2, l3 = (int(device[f"l{level}_bytes"]) for level in (1, 2, 3))
@@ -131,7 +131,7 @@ class Cpu(Device):
 
 
 def name(root: Path = Path("/")) -> str:
-    """The processor's name as the kernel prints it."""
+    """The processor's name in /proc/cpuinfo, or else the machine's architecture."""
     found = re.search(r"^(?:model name|Model|Hardware)\s*:\s*(.+)$", text_of(root / "proc/cpuinfo"), re.MULTILINE)
     return " ".join(found[1].split()) if found else platform.machine()
 
@@ -139,8 +139,8 @@ def name(root: Path = Path("/")) -> str:
 def valgrind_caches(root: Path = Path("/")) -> dict[str, str]:
     """The caches of this processor as valgrind takes them: "I1", "D1" and "LL" -> "bytes,ways,bytes of a line".
 
-    It simulates 2^n sets. Where a cache has others, its ways are as many as nearly fill it. What Linux does not tell is
-    not there.
+    Valgrind simulates 2^n sets. Where a cache has others, its ways are as many as nearly fill it. What is not told is
+    left out.
     """
     found = {}
     for index in sorted((root / _CORES / "cpu0/cache").glob("index*")):
@@ -156,7 +156,7 @@ def valgrind_caches(root: Path = Path("/")) -> dict[str, str]:
 
 
 def _capability(root: Path) -> str:
-    """Bytes of a vector of the processor, and whether there are multiply-adds: "32.1"."""
+    """The bytes of a vector of the processor, and 1 if it has multiply-adds, else 0: "32.1". Raises CollectError."""
     if platform.machine() == "aarch64":
         return "16.1"
     if platform.machine() != "x86_64":
@@ -206,7 +206,7 @@ def held_at(core_mhz: float | None, root: Path = Path("/")) -> Iterator[None]:
 
 
 def check_clock(core_mhz: float, root: Path = Path("/")) -> list[Path]:
-    """The cores, all of which can be set to a clock in MHz. Raises CollectError: they cannot."""
+    """The cpufreq folders of all cores, which can be set to `core_mhz`. Raises CollectError if one cannot."""
     cores = sorted((root / _CORES).glob("cpu[0-9]*/cpufreq"))
     if not cores:
         raise CollectError("--clock: this machine lets nobody set its clock (no cpufreq in /sys); none was changed.")
@@ -232,7 +232,7 @@ def _number(file: Path) -> int:
 
 
 def _set(core: Path, low_khz: int, high_khz: int) -> None:
-    """Both limits of a core's clock; the low one is out of the way first, for it may never be above the high one."""
+    """Set both limits of a core's clock, the low one out of the way first: it may never be above the high one."""
     (core / _LOW).write_text(str(_number(core / _SLOWEST)))
     (core / _HIGH).write_text(str(high_khz))
     (core / _LOW).write_text(str(low_khz))

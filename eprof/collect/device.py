@@ -30,17 +30,17 @@ class Device(ABC):
 
     @abstractmethod
     def resident(self, kernel: str, block: int) -> int:
-        """Blocks of that many threads that one multiprocessor, or core, holds at a time."""
+        """How many blocks of `block` threads one multiprocessor, or core, holds at a time."""
 
     @abstractmethod
     def use_operands(self, scale: float) -> None:
-        """Random operands in memory times `scale` from now on: 1, or 0 for zeros."""
+        """Multiply the random operands in memory by `scale` from now on: 1, or 0 for zeros."""
 
     @abstractmethod
     def region(self, job: Mapping[str, Any], blocks: int, room: int | None) -> tuple[int, int]:
-        """Make room for a job: what its kernel touches, and how far a block goes on in a turn.
+        """Make room in memory for a job: how much its kernel touches, and how far a block goes on in a turn.
 
-        room: bytes of memory to take for the largest region, where that is asked for.
+        In vectors of 16 bytes on a GPU, in bytes on a processor. room: bytes for the largest region, if asked for.
         Raises CollectError where it has no such memory.
         """
 
@@ -48,7 +48,7 @@ class Device(ABC):
     def repeat(
         self, kernel: str, blocks: int, block: int, vectors: int, step: int, iterations: int, until: Callable[[], bool]
     ) -> tuple[int, float]:
-        """Launch without a gap until a stop is due, at least once: launches, seconds in all. Raises CollectError."""
+        """Launch without a gap, at least once, until `until()`: launches, seconds in all. Raises CollectError."""
 
     def close(self) -> None:  # noqa: B027 (most hold nothing)
         """Give back what is held."""
@@ -63,26 +63,26 @@ class Gpu(Device):
 
     @abstractmethod
     def _allocate_region(self, size: int) -> None:
-        """Memory for the region, instead of what it had."""
+        """Allocate `size` bytes for the region, and free what it had."""
 
     @abstractmethod
     def _begin(self) -> Any:
-        """What `_seconds` takes as the beginning of launches that follow."""
+        """A mark of now in the queue of launches, for `_seconds`."""
 
     @abstractmethod
     def _launch(self, kernel: str, blocks: int, block: int, vectors: int, step: int, iterations: int) -> Any:
-        """Queue a launch: the event of its end."""
+        """Queue a launch; returns the event of its end."""
 
     @abstractmethod
     def _wait(self, event: Any) -> None:
-        """Wait for the end of a launch, of which nobody asks any more."""
+        """Wait for the end of a launch, and free its event."""
 
     @abstractmethod
     def _seconds(self, begin: Any, event: Any) -> float:
-        """Wait for the end of the last launch: seconds since `begin`."""
+        """Wait for the end of the last launch; returns the seconds since `begin`."""
 
     def use_operands(self, scale: float) -> None:
-        """Random operands in the GPU's memory times `scale` from now on: 1, or 0 for zeros."""
+        """Multiply the random operands in the GPU's memory by `scale` from now on: 1, or 0 for zeros."""
         changed, self._scale = scale != self._scale, scale
         if changed and self._size:
             self._fill()
@@ -103,7 +103,7 @@ class Gpu(Device):
         self.repeat("fill", blocks, 256, vectors, 0, -(-vectors // (blocks * 256)), lambda: True)
 
     def region(self, job: Mapping[str, Any], blocks: int, room: int | None) -> tuple[int, int]:
-        """Vectors of 16 bytes that a GPU's kernel touches: 8 KB, a quarter of L2, or far more than all caches."""
+        """Vectors of 16 bytes that a kernel touches (8 KB, a quarter of L2, or far more than caches), and its step."""
         kind, spread = job["region"], int(job["spread"])
         if kind in ("none", "near"):
             self.reserve(2 * _NEAR * _VECTOR)
@@ -127,7 +127,7 @@ class Gpu(Device):
     def repeat(
         self, kernel: str, blocks: int, block: int, vectors: int, step: int, iterations: int, until: Callable[[], bool]
     ) -> tuple[int, float]:
-        """Launch on the GPU without a gap: a launch is always queued behind another, so that it never waits for us."""
+        """Launch until `until()`; one launch is always queued behind another, so there is no gap: launches, seconds."""
         begin = self._begin()
         last = self._launch(kernel, blocks, block, vectors, step, iterations)
         launches = 1
@@ -140,5 +140,5 @@ class Gpu(Device):
 
 
 def dram_bytes(l2: int, memory: int) -> int:
-    """How much memory a GPU's DRAM benchmark reads: 64 times L2, at least 1 GiB, at most half of what there is."""
+    """How many bytes a GPU's DRAM benchmark reads: 64 times L2, at least 1 GiB, at most half of `memory`."""
     return min(max(64 * l2, _GIB), memory // 2)

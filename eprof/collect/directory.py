@@ -75,7 +75,7 @@ def parse(text: str) -> Any:
 
 
 def without_nulls(value: Any) -> Any:
-    """The record without what is null, which says as much as what is not there."""
+    """A value of JSON without its nulls, at any depth: null means the same as a key that is not there."""
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
@@ -84,7 +84,7 @@ def without_nulls(value: Any) -> Any:
 
 
 def misfit(value: Any, form: Any = FORM, where: str = "run.json") -> str | None:
-    """What of the record is not as it should be, half a sentence; None if all is well. value: as `without_nulls`."""
+    """Half a sentence on what in `value` is not of `form`; None if all is. value: as `without_nulls` gives it."""
     if isinstance(form, Mapping):
         if not isinstance(value, dict):
             return f"{where} is no table of keys and values"
@@ -118,7 +118,7 @@ _MOST_BYTES = 64 << 20  # of run.json
 
 
 class RunDirectory(NamedTuple):
-    """A directory that this process alone writes to. `lock` keeps it so, and falls when the process dies.
+    """A directory that this process alone writes to. lock: a descriptor that keeps others off while the process lives.
 
     replaces: the run directory whose place this one takes once it is complete; `old_lock` is that one's.
     """
@@ -130,7 +130,7 @@ class RunDirectory(NamedTuple):
 
     @property
     def logs(self) -> Path:
-        """Where in a run directory profilers write, and nobody else."""
+        """The folder of the run directory in which profilers write, and nobody else."""
         return self.path / "logs"
 
     def save(self, manifest: Mapping[str, Any], last: bool = False) -> None:
@@ -158,7 +158,7 @@ class RunDirectory(NamedTuple):
             ) from err
 
     def in_place(self) -> "RunDirectory":
-        """The directory of a complete run, in the place of the one that it replaces. Raises CollectError."""
+        """Move a complete run to the place of the one that it replaces; returns it there. Raises CollectError."""
         if self.replaces is None:
             return self
         aside = self.replaces.with_name(f".{self.replaces.name}.{os.getpid()}")
@@ -215,13 +215,13 @@ def create(name: str, force: bool = False, exact: bool = False) -> RunDirectory:
 
 
 def default_name(program: str) -> str:
-    """The run directory of a program, in the working directory: "./bin/fmm" -> "fmm.eprof"."""
+    """The name of the run directory of a program: "./bin/fmm" -> "fmm.eprof"."""
     stem = Path(program).name.lstrip(".") or "run"
     return f"{stem}{_SUFFIX}"
 
 
 def _lock(path: Path, needed: bool = True) -> int:
-    """Take the lock of a run directory, which falls when this process ends.
+    """Take the lock of a run directory, which ends with this process; returns its file descriptor.
 
     Raises BlockingIOError if another holds it; OSError if the file system has no locks (some network ones), where it
     is needed.
@@ -252,7 +252,7 @@ def _why(err: OSError) -> str:
 
 
 def _take(path: Path) -> int:
-    """The lock of a run directory to replace. Raises CollectError if it is none, or if a run is still writing to it."""
+    """Lock a run directory to replace. Raises CollectError if it is none, or if a run is still writing to it."""
     if not is_run_directory(path):
         raise CollectError(
             f"{path}: is not a run directory of eprof, so --force does not replace it; remove it yourself."
@@ -273,9 +273,9 @@ def is_run_directory(path: Path) -> bool:
 
 
 def manifest(path: Path) -> dict[str, Any] | None:
-    """What the `run.json` of a run directory says; None if there is none.
+    """The content of `run.json` of a run directory, checked against `FORM`; None if there is none.
 
-    Raises CollectError if it is not one of ours.
+    Raises CollectError if it cannot be read, is damaged, or is of another version.
     """
     if (path / MANIFEST).exists() and not (path / MANIFEST).is_file():
         raise CollectError(f"{path / MANIFEST}: is not a plain file; move it away to report on the logs alone.")

@@ -66,7 +66,7 @@ def catalogue(profiler: str) -> tuple[Message, ...]:
 
 
 def permission_remedy() -> str:
-    """What lets users read the counters of a GPU."""
+    """Half a sentence on how to let users read the counters of a GPU."""
     return next(message.remedy for message in catalogue("nvprof") if "ERR_NVGPUCTRPERM" in message.pattern)
 
 
@@ -78,7 +78,7 @@ class Quote(NamedTuple):
     detail: str
 
     def explain(self, message: Message, speaker: str) -> str:
-        """A profiler's message explained: cause, its own words, and remedy. speaker: "line 3", or the profiler."""
+        """The message in a sentence: cause, the profiler's own words, remedy. speaker: "line 3", or the profiler."""
         cause = message.cause.format(detail=self.detail)
         return f"{cause} ({speaker} says: {shortened(self.text)}); {message.remedy.format(detail=self.detail)}"
 
@@ -91,7 +91,7 @@ class Findings:
         self.quotes: dict[Message, Quote] = {}
 
     def look(self, number: int, text: str) -> Message | None:
-        """Look for a profiler's message in a line; of several, the first of the catalogue counts."""
+        """Look for a message in a line, and remember it: the first of the catalogue that matches; None: none does."""
         for message in self._catalogue:
             match = re.search(message.pattern, text)
             if match is not None:
@@ -100,7 +100,7 @@ class Findings:
         return None
 
     def explanation(self) -> str | None:
-        """Why there is no table, if a profiler's message says so: a catalogue names causes before consequences."""
+        """A sentence on why there is no table, by the first message of the catalogue that was found, if any."""
         for message in self._catalogue:
             quote = self.quotes.get(message)
             if quote is not None:
@@ -108,7 +108,7 @@ class Findings:
         return None
 
     def of(self, effect: Effect) -> list[Quote]:
-        """The messages of a profiler found that have this effect."""
+        """The messages found that have this effect."""
         return [quote for message, quote in self.quotes.items() if message.effect is effect]
 
 
@@ -123,7 +123,7 @@ class Outcome(NamedTuple):
 
 
 def understand(profiler: str, texts: Iterable[str]) -> Outcome:
-    """What the texts of a profiler's logs mean."""
+    """What a profiler's messages in the texts of its logs say about the run."""
     findings = Findings(profiler)
     for text in texts:
         for line in re.findall(_MESSAGE_LINE, text):
@@ -148,7 +148,7 @@ def understand(profiler: str, texts: Iterable[str]) -> Outcome:
 
 
 def no_log(profiler: str, code: int | None, errors: str) -> str:
-    """A sentence on a profiler that left nothing, in its own words if it had any."""
+    """A sentence on a profiler that left no log, with its own error if `errors` has one."""
     error = re.search(_ERROR, errors)
     why = "; what it said is above, or in output/"
     if error is not None:
@@ -157,7 +157,7 @@ def no_log(profiler: str, code: int | None, errors: str) -> str:
 
 
 def beginnings(paths: Sequence[Path]) -> list[str]:
-    """The beginnings of log files, where profilers' messages are; tables of gigabytes are not read here."""
+    """The first 8 MiB of each log file as text: messages of profilers stand there."""
     texts = []
     for path in paths:
         with path.open("rb") as file:
@@ -166,7 +166,7 @@ def beginnings(paths: Sequence[Path]) -> list[str]:
 
 
 def shortened(text: str) -> str:
-    """A profiler's message, short enough for a sentence."""
+    """A text, cut to 160 characters."""
     if len(text) <= _LONGEST_QUOTE:
         return text
     return text[: _LONGEST_QUOTE - 3] + "..."

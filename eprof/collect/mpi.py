@@ -20,7 +20,7 @@ _LONGEST_QUOTE = 300
 
 
 class Mpi(NamedTuple):
-    """Where an MPI is, its version and its name."""
+    """An installed MPI: the paths of mpicc and mpirun, its version, and "openmpi" or "mpich"."""
 
     compiler: str
     launcher: str
@@ -32,7 +32,7 @@ class Mpi(NamedTuple):
 
 
 def find(kind: str = "openmpi") -> tuple[Mpi | None, str]:
-    """Open MPI or MPICH, or why it cannot be used. Where both are installed, Debian tells them apart by a suffix."""
+    """The MPI of a kind and "", or None and why. Where both are installed, Debian tells them apart by a suffix."""
     name, words, _ = _VERSIONS[kind]
     why = f"{name} is not installed"
     for suffix in ("", f".{kind}"):
@@ -50,7 +50,7 @@ def find(kind: str = "openmpi") -> tuple[Mpi | None, str]:
 
 
 def needed(kind: str) -> Mpi:
-    """Open MPI or MPICH. Raises CollectError: it is not here."""
+    """The MPI of a kind. Raises CollectError, with how to install it, where it is not here."""
     found, why = find(kind)
     if found is None:
         raise CollectError(f"{why}; install it ({_VERSIONS[kind][2]}), or leave --mpi out for the closed form.")
@@ -58,7 +58,7 @@ def needed(kind: str) -> Mpi:
 
 
 def compiled(compiler: str, source: Path, target: Path, *options: str) -> Path:
-    """Compile C with MPI's compiler; the target. Raises CollectError with what the compiler says."""
+    """Compile C with MPI's compiler to `target`, which is returned. Raises CollectError with what the compiler says."""
     target.unlink(missing_ok=True)
     answer = ask([compiler, "-O2", str(source), "-o", str(target), *options])
     if not target.exists():
@@ -76,7 +76,7 @@ def launch(mpi: Mpi, processes: int) -> list[str]:
 
 
 def output_of(command: Sequence[str]) -> str:
-    """What a program prints under MPI, run to its end.
+    """Run a command to its end; returns what it printed.
 
     Raises CollectError: it failed; KeyboardInterrupt: a signal ended it.
     """

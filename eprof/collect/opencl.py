@@ -33,7 +33,7 @@ def _name(device: Any) -> str:
 
 
 def _told(device: Any, attribute: str) -> Any:
-    """What a device says of itself, None where its driver does not know the question."""
+    """An attribute of an OpenCL device; None where its driver does not know it."""
     try:
         return getattr(device, attribute)
     except (AttributeError, _load().Error):
@@ -41,7 +41,7 @@ def _told(device: Any, attribute: str) -> Any:
 
 
 def choose(cl: Any, wanted: str) -> Any:
-    """The device that a name or a number means; "" means the only GPU that is no simulation.
+    """The OpenCL device that a name or a number means; "" means the only GPU that is no simulation.
 
     Raises CollectError with the list of all where it is not one.
     """
@@ -98,7 +98,7 @@ class OpenClGpu(Gpu):
         self._out: Any = None
 
     def describe(self) -> dict[str, Any]:
-        """What OpenCL reports, as of a CUDA GPU. Sizes are in bytes, clocks in kHz; None: it does not say.
+        """What OpenCL reports, with the keys of `CudaGpu.describe`. Sizes in bytes, clocks in kHz; None: not told.
 
         l2_bytes: of the one cache that OpenCL knows, whichever that is. memory_bytes: half of it is given at once.
         capability: a GPU of NVIDIA tells it, and `is_rated` says so; else how its bytes are counted.
@@ -126,7 +126,7 @@ class OpenClGpu(Gpu):
         }
 
     def build(self, source: Path) -> dict[str, Any]:
-        """What the driver's compiler makes of a source: its kernels, and how. Raises CollectError with its words.
+        """Compile a source by the driver: "kernels" (names) and "how" in words. Raises CollectError with its words.
 
         A device without FP64, or whose compiler cannot do it though the driver says so, has no kernels of FP64.
         """
@@ -162,7 +162,7 @@ class OpenClGpu(Gpu):
             self._region = self._out = self._buffer(4096)
 
     def _of_driver(self, call: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
-        """What a call of OpenCL gives. Raises DriverError where the driver refuses it: the device may be lost."""
+        """What a call of OpenCL returns. Raises DriverError where the driver refuses it: the device may be lost."""
         try:
             return call(*arguments, **more)
         except self._cl.Error as err:
@@ -172,7 +172,7 @@ class OpenClGpu(Gpu):
         return self._of_driver(self._cl.Buffer, self._context, self._cl.mem_flags.READ_WRITE, size)
 
     def resident(self, kernel: str, block: int) -> int:
-        """Blocks for a multiprocessor: OpenCL does not tell how many fit, so as many as would on most GPUs."""
+        """How many blocks of `block` threads fit on a multiprocessor of most GPUs; OpenCL does not tell."""
         return max(_THREADS // block, 1)
 
     def _allocate_region(self, size: int) -> None:

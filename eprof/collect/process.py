@@ -62,7 +62,7 @@ class Signals:
         return number, number is not signal.SIGCHLD and not shared
 
     def rest(self, seconds: float) -> None:
-        """Let time pass while no program runs, until a signal comes that ends the session; that is left to be taken."""
+        """Wait `seconds` while no program runs, or until a signal comes that ends the session; it stays pending."""
         until = time.monotonic() + seconds
         while time.monotonic() < until and not STOPPING & signal.sigpending():
             time.sleep(_LOOK_S)
@@ -117,7 +117,7 @@ _COUNTED = re.compile(r"(?<!\w)(\w++): (\d+)")
 
 
 class Kept(NamedTuple):
-    """A program that runs, and its keeper. `life` falls shut when eprof ends, in whatever way.
+    """A program that runs, and its keeper. life: a pipe that closes when eprof ends, in whatever way.
 
     counted: once it has ended, what Linux counted of the files of the program and all that it started, and their times
     as the keeper took them, in ns: `elapsed`, `used` of processors; how long the first thread `ran`, was `queued`.
@@ -165,7 +165,7 @@ def start_kept(spawn: Callable[[], int]) -> Kept:
 
 
 def _keep(spawn: Callable[[], int], life: int, news: int) -> NoReturn:
-    """The whole life of a keeper, after the fork: it holds nothing of eprof, and no terminal signals it."""
+    """Run as the keeper, after the fork, and exit: it holds nothing of eprof's, and no terminal signals it."""
     try:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         os.setpgid(0, 0)
@@ -195,7 +195,7 @@ def _keep(spawn: Callable[[], int], life: int, news: int) -> NoReturn:
 
 
 def let_go(needed: set[int], folder: Path | None = None) -> None:
-    """Close what a process of ours inherited, or pipes of others would stay open; but keep the lock of a folder."""
+    """Close inherited files but those `needed` and `folder` (locked), or pipes of others would stay open."""
     quiet = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(quiet, number)
@@ -207,7 +207,7 @@ def let_go(needed: set[int], folder: Path | None = None) -> None:
 
 
 def _waited_for(pid: int, life: int, late_ns: int) -> tuple[int, int, int] | None:
-    """When the kept program ended; for how long its first thread ran, and waited for a processor; all in ns.
+    """Wait: when the program ended, how long its first thread ran, and how long it waited for a processor; ns.
 
     late_ns: for how long the keeper had waited for one when it started the program, for on a busy machine it is late to
     see its end. None if eprof ended before.
@@ -241,7 +241,7 @@ def _ran_and_queued_ns(process: str) -> tuple[int, int]:
 
 
 def _end_all(pid: int) -> None:
-    """End the kept program and all below, until nothing is left."""
+    """End the kept program and all below it: by SIGTERM, after 1 s by SIGKILL, until nothing is left."""
     until = time.monotonic() + _END_S
     number: signal.Signals | None = signal.SIGTERM
     while True:
@@ -375,7 +375,7 @@ def run(
 
 
 def _files(counted: Mapping[str, int], before_s: Mapping[str, float]) -> dict[str, float]:
-    """What of files a program read and wrote, in bytes: asked for, with caches and pipes, and of storage devices.
+    """What a program read from files and wrote, in bytes: as asked for (caches and pipes too), and on devices.
 
     device_s: how long the busiest device of the machine worked meanwhile, for whomever. What Linux does not tell is
     not there.
@@ -391,7 +391,7 @@ def _files(counted: Mapping[str, int], before_s: Mapping[str, float]) -> dict[st
 
 
 def _devices_s() -> dict[str, float]:
-    """How long each storage device has worked since the machine began, s."""
+    """Storage device -> for how many seconds it has worked since the machine began; empty where not told."""
     try:
         rows = [line.split() for line in Path("/proc/diskstats").read_text().splitlines()]
     except OSError:
@@ -400,7 +400,7 @@ def _devices_s() -> dict[str, float]:
 
 
 def loading_s(program: str) -> float:
-    """The processor time in which the loader starts a program, up to its first own instruction; 0 where it has none."""
+    """The processor seconds that the loader takes to start a program; 0.0 where it has none, or it fails."""
     path = shutil.which(program)
     if path is None:
         return 0.0
@@ -420,7 +420,7 @@ def loading_s(program: str) -> float:
 
 
 def run_alone(command: Sequence[str], output: int, errors: int, **options: Any) -> Ended:
-    """As `run`, with nothing to read and signals held. Raises KeyboardInterrupt if a signal stopped it."""
+    """As `run`, with empty input, and `output` and `errors` as descriptors. Raises KeyboardInterrupt on a signal."""
     with Path(os.devnull).open("rb") as nothing, held() as signals:
         ended = run(command, signals, streams=Streams(nothing.fileno(), output, errors), **options)
         signals.drain()
@@ -471,7 +471,7 @@ def _send(pid: int, number: int, group: bool) -> None:
 
 
 def _stop(kept: Kept, number: int, profiler: str | None) -> None:
-    """Signal a process and all that it started; where it is a profiler's, only those that are not."""
+    """Signal a program and all that it started, but spare it and what matches the pattern `profiler`, if given."""
     for process in reversed(descendants(kept.keeper)):
         path = ""
         with contextlib.suppress(OSError):

@@ -157,7 +157,7 @@ class Session:
         return True
 
     def _is_timed(self) -> bool:
-        """Whether the program ran alone as often as a median needs; a long one once."""
+        """Whether the program ran alone often enough to time it: a long one once, a short one for a median."""
         alone = [entry for entry in self.measurements if entry["command"] == list(self.request.program)]
         taken_s = [entry["seconds"] for entry in alone]
         is_enough = len(alone) >= _LEAST_RUNS and sum(taken_s) > _SHORT_S
@@ -178,7 +178,7 @@ class Session:
 
     @contextlib.contextmanager
     def _output(self, index: int, measurement: str, number: int) -> Any:
-        """The program's output in a session: passed on in the first run, kept in files in the others."""
+        """The descriptors for standard output and errors: passed on in the first run, files of `output/` in others."""
         if index == 0:
             yield self.stdout, 2
             return
@@ -189,7 +189,7 @@ class Session:
             yield out_file.fileno(), err_file.fileno()
 
     def _measure(self, step: Step, number: int, outputs: tuple[int, int]) -> bool:
-        """Run one step of the session, judge it, write it down. Returns whether the next one is worth while."""
+        """Run one step, judge what it left, and write that into `run.json`; returns whether to go on to the next."""
         began = _now()
         is_kept = outputs[0] != self.stdout
         start = 0
@@ -223,12 +223,12 @@ class Session:
         return good
 
     def _watch(self, step: Step) -> Watch:
-        """What to record in a step: power and marks in the energy measurement; without one, marks in the first."""
+        """The watch of a step: the session's in the energy run, or the first if there is none; else NOTHING."""
         is_watched = step.what == (ENERGY if ENERGY in self.kinds else self.kinds[0])
         return self.watch if is_watched else NOTHING
 
     def _convert(self, then: Then) -> None:
-        """Make the log of what a measurement of the session left. It has its name only when it is whole."""
+        """Run the command that makes a log of what a measurement left; the log has its name only when it is whole."""
         part = then.log.with_name(f"{then.log.name}.part")
         errors = then.log.with_name(f"{then.log.name}.err")
         with part.open("wb") as out, errors.open("wb") as err, Path(os.devnull).open("rb") as nothing:
@@ -302,7 +302,7 @@ class Session:
             self.progress.wipe()
 
     def _ticker(self, step: Step) -> Callable[[], None]:
-        """What shows, called again and again, how far a run is."""
+        """A function to be called again and again during a run, which shows how far it is."""
         began = time.monotonic()
 
         def line() -> str:
@@ -334,7 +334,7 @@ class Session:
         return sorted(path for path in paths if self.collector.is_log(path))
 
     def _settle(self, step: Step, ended: Ended, verdict: Verdict) -> bool:
-        """Take over what a step of the session reports: status, warnings, number of launches.
+        """Take over the status, warnings and number of launches of a step that has ended.
 
         Returns whether to go on.
         """
@@ -439,7 +439,7 @@ def _entry(
 
 
 def _launches(done: int, total: int | None, seconds: float) -> str:
-    """How many kernel launches are done, of how many, and when the rest will be; how fast, if that is not known."""
+    """A phrase on how many launches are done and when the rest will be; how fast, if `total` is not known."""
     if total and 0 < done < total:
         return f"{done:,} of {total:,} kernel launches, about {seconds * (total - done) / done:.0f} s left"
     launches = counted(done, "kernel launch", "kernel launches")

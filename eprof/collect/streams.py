@@ -42,14 +42,14 @@ _DRAINED, _FAILED = -1, -2
 
 
 class _Writer(NamedTuple):
-    """What one process writes: its file, read again here, and what takes the profiler's part out."""
+    """For one writing process: its file, open for reading, and what takes the profiler's lines out."""
 
     file: BinaryIO
     strip: Strip
 
 
 class Splitter:
-    """Pieces of standard output, in `STEM-PID.txt`, and passed on to `target` in the order in which they came.
+    """Writes each process's standard output to `STEM-PID.txt`, and passes all on to `target` in the order it came.
 
     strip: makes what takes the profiler's part out, for each process; before: called each time something is passed on.
     `stdout` is for the program. Call `tick` often, and `finish` when the program has ended.
@@ -84,7 +84,7 @@ class Splitter:
         self.stdout = program_end.fileno()
 
     def started(self) -> None:
-        """The program to split has its standard output: close ours, or it would never be at its end."""
+        """Close our copy of the program's standard output once the program has it, or the output would never end."""
         if self._theirs is not None:
             self._theirs.close()
             self._theirs = None
@@ -147,7 +147,7 @@ def _path(stem: Path, pid: int) -> Path:
 
 
 def _serve(helper_end: socket, orders: int, journal: int, stem: Path) -> None:
-    """The whole life of the process that splits output, after the fork.
+    """Run as the process that splits output, after the fork, and exit.
 
     It holds nothing of eprof but the run directory's lock.
     """
@@ -174,7 +174,7 @@ class _Helper:
         self._ended = False
 
     def run(self) -> None:
-        """Split output by the process that wrote it, until there is none."""
+        """Split output by the process that wrote it, until nobody writes any more."""
         poll = select.poll()
         poll.register(self._ours.fileno(), select.POLLIN)
         poll.register(self._orders, select.POLLIN)

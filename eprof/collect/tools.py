@@ -37,7 +37,7 @@ def _abandoned(path: Path) -> bool:
 
 
 def text_of(path: Path) -> str:
-    """What a file says; "" where there is none that can be read."""
+    """The text of a file; "" where it cannot be read."""
     try:
         return path.read_text(errors="replace")
     except OSError:
@@ -93,7 +93,7 @@ class Answer(NamedTuple):
 def answer(
     command: Sequence[str], environment: Mapping[str, str] | None = None, patience_s: float = _PATIENCE_S
 ) -> Answer:
-    """Run a short command to its end."""
+    """Run a short command to its end, with no input, for `patience_s` s at most."""
     import subprocess
 
     try:
@@ -157,11 +157,11 @@ def clocks() -> tuple[float, float, float, float] | None:
 
 
 def _smi(query: str, form: str = "") -> str:
-    """What nvidia-smi says of the first GPU; "" where there is none."""
+    """The line that nvidia-smi prints for a query on the first GPU; "" where there is none."""
     smi = shutil.which("nvidia-smi")
     return first_line(ask([smi, f"--query-gpu={query}", f"--format=csv,noheader{form}"])) if smi else ""
 
 
 def first_line(text: str) -> str:
-    """The first line that says something; "" if none does."""
+    """The first line that is not blank, stripped; "" if there is none."""
     return next((line.strip() for line in text.splitlines() if line.strip()), "")

@@ -30,7 +30,7 @@ _PAUSE_MS = 20
 
 
 class _Section(NamedTuple):
-    """A section that goes on. level: which pattern began it."""
+    """A section that has not ended. level: the place of the pattern that began it."""
 
     level: int
     name: str
@@ -38,7 +38,7 @@ class _Section(NamedTuple):
 
 
 class Marker:
-    """Writes sections into a table, each as it ends; times are s since the epoch.
+    """Finds sections of a program by lines of its output, and writes each into a table as it ends; s since the epoch.
 
     A line that a pattern matches begins a section, named by the first group that matched, else by the whole match. It
     ends the section that the pattern began before it, with all that later patterns began in that. If the pattern has a
@@ -54,7 +54,7 @@ class Marker:
         self.failed: OSError | None = None
 
     def line(self, text: str, time_s: float) -> None:
-        """Look at a line of the output for a section's mark, and when it came.
+        """Begin or end sections by a line of the output that came at `time_s`.
 
         The first pattern that matches counts.
         """
@@ -82,12 +82,12 @@ class Marker:
         self._open = [section for section in self._open if not ends(section)]
 
     def program(self, name: str, begin_s: float, end_s: float) -> None:
-        """The program has ended, and with it all marked sections: it is the outermost one itself."""
+        """End all open sections with the program, and write down the program itself as the outermost one."""
         self._close(lambda section: True, end_s)
         self._write(name, begin_s, end_s)
 
     def _write(self, name: str, begin_s: float, end_s: float) -> None:
-        """Write a marked section down. One that began and ended at one moment has no time, and is only counted."""
+        """Append a section to the table. One that began and ended at one moment has no time, and is only counted."""
         if f"{begin_s:.6f}" == f"{end_s:.6f}":
             self.at_once += 1
             return
@@ -103,7 +103,7 @@ def _named(text: str) -> str:
 
 @contextmanager
 def passing(target: int, line: Callable[[str, float], None]) -> Iterator[int]:
-    """A descriptor that a program is to write to inside the block; marks are looked for, and all goes on to
+    """Gives a descriptor for a program to write to inside the block; lines are looked at, and all goes on to
     `target`.
 
     line: called for each line with its text and when it came, by the monotonic clock. At the end of the block all that
@@ -153,7 +153,7 @@ class _Lines:
         self._began_s = 0.0
 
     def take(self, piece: bytes, time_s: float) -> None:
-        """The next piece of the output to look for marks in, and when it came."""
+        """Take the next piece of the output, and when it came."""
         *whole, rest = _ENDS.split(piece)
         for text in whole:
             self._add(text, time_s)
@@ -166,7 +166,7 @@ class _Lines:
         self._begun += text[: _LONGEST_LINE - len(self._begun)]
 
     def close(self) -> None:
-        """The marked program has ended: the last line needs no end; what its children write is none of its lines."""
+        """Take the last line, which needs no end; what the program's children write later is none of its lines."""
         self._finish()
         self._line = lambda text, time_s: None
 
@@ -184,7 +184,7 @@ IDLE_S = 1.0  # of power before the program and after it
 
 
 class Watch:
-    """Of one measurement of a run. patterns: of lines of the output (`Marker`).
+    """What is recorded in one measurement: power of components, and marks. patterns: of lines of the output (`Marker`).
 
     listens: whether times of the program mean anything, so that it may set marks itself (`eprof.mark`). Without any of
     them nothing is recorded.
@@ -202,7 +202,7 @@ class Watch:
 
     @contextmanager
     def measuring(self, home: Path, signals: Signals) -> Iterator[None]:
-        """Watch all runs of the program: power is read, before and after them that of the idle machine."""
+        """Read power inside the block, which holds all runs of the program, and for 1 s before and after it."""
         if self.components or self.patterns or self.listens:
             self._marker = self._marker or Marker(self.patterns, home / MARKS)
         if self.listens:
@@ -219,7 +219,7 @@ class Watch:
 
     @contextmanager
     def program(self, name: str, target: int) -> Iterator[int]:
-        """Watch one run of the program: where its output is to go, so that it comes to `target`."""
+        """Watch one run of the program; gives the descriptor for its output, all of which goes on to `target`."""
         begin_s = time.monotonic()
         with passing(target, self._line) if self.patterns else nullcontext(target) as output:
             yield output
@@ -232,7 +232,7 @@ class Watch:
         self._marker.line(text, self._epoch_s + time_s)
 
     def warnings(self) -> Iterator[str]:
-        """What is wrong with the marks of the watched program, in sentences."""
+        """Sentences on marks that were lost, never matched, or came too late to have a time."""
         marker = self._marker
         if marker is None or not self.patterns:
             return

@@ -79,7 +79,7 @@ def work(
 
 
 class _Worker(NamedTuple):
-    """One run of a plan, which ends at the deadline. turns: of the loop in a launch, by benchmark."""
+    """One run of a plan, which ends at the deadline. turns: benchmark -> turns of the loop in a launch."""
 
     plan: Mapping[str, Any]
     gpu: Device
@@ -96,7 +96,7 @@ class _Worker(NamedTuple):
             file.write(json.dumps({"event": event, "setting": self.plan["setting"], **more}) + "\n")
 
     def sampled(self, job: Mapping[str, Any], launch: Launch, seconds: float) -> tuple[int, float]:
-        """Launch for so long while the worker's meter is read: launches and seconds in all."""
+        """Launch for `seconds` while the meter is read: number of launches, seconds in all."""
         with self.meter.sampling(Path(self.plan["samples"])):
             ran = self.gpu.repeat(job["kernel"], *launch, self._for(seconds))
             self.meter.mark(1)
@@ -125,7 +125,7 @@ class _Worker(NamedTuple):
         return True
 
     def measure(self, job: Mapping[str, Any]) -> dict[str, Any]:
-        """Warm up, then launch the worker's kernel without a gap while the meter is read."""
+        """Warm up, then launch the job's kernel without a gap while the meter is read; returns what was measured."""
         self.gpu.use_operands(float(job["scale"]))
         launch = self.launch(job)
         self.gpu.repeat(job["kernel"], *launch, self._for(float(self.plan["warm_s"])))
@@ -168,7 +168,7 @@ class _Worker(NamedTuple):
         return lambda: self.now() >= end
 
     def warm_up(self) -> None:
-        """Run the worker's first arithmetic job until power drifts less than 1 %, at most 20 s: heat leaks more."""
+        """Run the plan's job `warm_with` until power drifts less than 1 %, at most 20 s, as a warm chip leaks more."""
         job = next((job for job in self.plan["jobs"] if job["name"] == self.plan.get("warm_with")), None)
         if job is None:
             return
@@ -185,7 +185,7 @@ class _Worker(NamedTuple):
 
 
 def main(words: list[str]) -> int:
-    """The worker's exit code: 0, or 1 with one sentence on standard error."""
+    """Do what the words say (see the module); the exit code is 0, or 1 with one sentence on standard error."""
     try:
         match words:
             case ["probe", processor, device]:
@@ -207,7 +207,7 @@ def main(words: list[str]) -> int:
 
 
 def open_meter(device: Mapping[str, Any], is_needed: bool = True, root: Path = Path("/")) -> "Meter":
-    """The worker's meter: of this very board, found by its place on the bus; RAPL of a processor, or what lies in it.
+    """The meter of the board that `describe` gave as `device`, by its place on the bus; of a processor, RAPL.
 
     is_needed: else a log has the power, and the meter may see nothing of it. root: where /sys stands.
     Raises CollectError.
@@ -237,7 +237,7 @@ def print_line(data: Mapping[str, Any]) -> None:
 
 
 def probe(processor: str, device: str) -> dict[str, Any]:
-    """What the GPU is, found in a process of its own, for its driver stays in it.
+    """What `Device.describe` says of a GPU, asked in a process of its own, as a driver stays in its process.
 
     Raises CollectError with the driver's reason.
     """
@@ -245,7 +245,7 @@ def probe(processor: str, device: str) -> dict[str, Any]:
 
 
 def build(device: str, source: Path) -> Compiled:
-    """What the driver of an OpenCL device makes of a source. Raises CollectError with what its compiler says."""
+    """Compile a source by the driver of an OpenCL device. Raises CollectError with what its compiler says."""
     built = _asked("The microbenchmarks cannot be compiled.", "build", device, str(source))
     return Compiled(source, built["how"], frozenset(built["kernels"]))
 
@@ -263,7 +263,7 @@ def _asked(what_fails: str, *words: str) -> dict[str, Any]:
 
 
 def run(plan: Path, log: Path, timeout_s: float, tick: Callable[[], None] | None = None) -> str | None:
-    """Start the worker's process on a plan: None if it did all that it could, else why it ended.
+    """Run a plan (a JSON file) in a worker process: None if it did all that it could, else a phrase on why not.
 
     Raises KeyboardInterrupt if a signal stopped it: what it measured is kept.
     """

@@ -98,7 +98,7 @@ def of_capability(capability: str, device_name: str | None = None, told: Traits 
 
 
 def _estimate(called: str, board: DataSheet, constant: "_Constant", of_prices: DataSheet) -> str:
-    """The file of an estimated table. board: as it says; of_prices: what its prices are of."""
+    """The text of an estimated table's file. board: whose name and peaks it says; of_prices: whose prices it gives."""
     note = (
         f"The prices of {printable(board.name)} are estimated: nobody measured this GPU. They are those that 16 other "
         f"GPUs share; constant power is {constant.watts:.3g} W, {constant.source}."
@@ -120,7 +120,7 @@ def table_text(
     idle_from: str = _GIVEN,
     called: str | None = None,
 ) -> str:
-    """The file of the table that `estimated` returns. called: what a log calls a GPU that it does not name."""
+    """The text of the file of the table that `estimated` returns. called: a log's label of a GPU it does not name."""
     _check_watts("--idle-w", idle_w)
     _check_watts("--tdp-w", tdp_w)
     if not device_name.split():
@@ -146,7 +146,7 @@ def table_text(
 
 
 def scaled_text(device_name: str, idle_w: float, prices: "Prices", origin: "Origin") -> str:
-    """The file of an estimated table whose prices and idle power in W were scaled to measurements of the GPU itself."""
+    """The text of an estimated table's file, with prices and idle power in W that were scaled to the GPU itself."""
     board = data_sheet(device_name) or DataSheet(" ".join(device_name.split()))
     constant = _Constant(idle_w, shape()["constant"]["idle_known_sd"], "idle power, measured on this GPU")
     return _text(device_name, board, constant, prices, origin)
@@ -159,7 +159,7 @@ class Prices(Struct, frozen=True):
     replicas: Mapping[str, Sequence[float]]
 
     def without(self, name: str) -> "Prices":
-        """All but one price."""
+        """The prices without the one called `name`."""
         kept = [price for price in self.pj if price != name]
         return Prices({price: self.pj[price] for price in kept}, {price: self.replicas[price] for price in kept})
 
@@ -235,7 +235,7 @@ def _text(
 
 
 def _known(prices: Prices, constant: "_Constant") -> dict[str, dict[str, str]]:
-    """How far prices are known: by shapes of GPUs and kernels drawn at random, times a scale drawn for the GPU."""
+    """The file's sections on how far prices are known: intervals, and the replicas that were drawn at random."""
     steps = shape()["replicas"]["constant_steps"]
     constants_w = [constant.watts * math.exp(constant.sd * step) for step in steps]
     intervals = [f"{price} = {_interval(pj, prices.replicas[price])}" for price, pj in prices.pj.items()]
@@ -383,7 +383,7 @@ def shape_prices(board: DataSheet, constant_w: float) -> Prices:
 
 
 def _interval(value: float, replicas: Iterable[float]) -> str:
-    """The range of an estimate: of 90 % of the replicas and of the value itself."""
+    """The interval of an estimate as the file has it, "[low, high]": 90 % of the replicas, and the value itself."""
     edges = statistics.quantiles(replicas, n=20, method="inclusive")
     return f"[{_number(min(edges[0], value))}, {_number(max(edges[-1], value))}]"
 

@@ -210,10 +210,7 @@ def _year(node: Node) -> int:
 
 
 def _basis(root: Node) -> str | None:
-    """What the prices in a cost table's file rest on.
-
-    A table that does not say is fitted if it has a fit, and else nobody knows.
-    """
+    """What prices rest on by a cost table's file; if it does not say, "fitted" where it has a fit, else None."""
     if "basis" in root:
         return root["basis"].choice(BASES)
     return "fitted" if "fit" in root else None
@@ -422,7 +419,7 @@ def _intervals(root: Node) -> Intervals:
 
 
 def _voltages(node: Node) -> Voltages:
-    """What the core's voltages in a cost table's file are, where nobody read them; their interval is `_intervals`'."""
+    """The section [core_voltage] of voltages that nobody read, but for its interval, which `_intervals` reads."""
     node.table(("are", "interval_fall", "mark"))
     low, high = _range(node["interval_fall"])
     if not low <= 1 <= high <= _MOST_FALL:

@@ -125,10 +125,10 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
         return self.peak.at(self._point(setting))
 
     def nearest(self, core_mhz: float | None, memory_mhz: float | None) -> str | None:
-        """The table's setting nearest to these clocks in MHz (None: not known), "1290/877"; None if it has one
-        alone.
+        """The table's setting nearest to these clocks in MHz (None: not known), "1290/877".
 
-        A core clock between two listed ones is taken as it is, but for one within 1 % of a listed clock.
+        A core clock between two listed ones is taken as it is, but for one within 1 % of a listed clock. None: the core
+        clock is not known, or the table has no core voltages.
         """
         core = _curve(self.settings, CORE)
         if core_mhz is None or not core:
@@ -153,7 +153,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
 
     @property
     def interval_is(self) -> str | None:
-        """What the intervals of the table span; None if it has none."""
+        """What the intervals of the table span, in words; None if it has none."""
         if not self.fit.number:
             return self.intervals.meaning or None
         return OF_DRAWS if self.basis == "estimated" else OF_REFITS
@@ -248,7 +248,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
         return replace(table, devices=board.devices)
 
     def _up_to(self, core_mhz: float) -> "CostTable":
-        """The table of a board whose core runs no faster than that, which is its default: with intervals of then."""
+        """The table of a board whose core runs no faster than `core_mhz`: its default, at which its intervals hold."""
         top = self._point(f"{core_mhz:g}/{self.default.memory_mhz:g}").setting
         measured, there = self.at().prices, self.at(top.label).prices
         prices_pj = {}
@@ -407,7 +407,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
         return Point(Setting(core_mhz, core_v, memory_mhz, memory_v), f"asked for; {origin}", marks)
 
     def _carried(self, core_v: float | None) -> Voltages:
-        """Where a core voltage of the table is from, if it is neither this GPU's nor that of the default setting."""
+        """What is said of voltages that were not read on this GPU; nothing for the default setting's core voltage."""
         return Voltages() if core_v == self.default.core_v else self.voltages
 
 
@@ -422,7 +422,7 @@ def _closest(listed: Iterable[float], mhz: float) -> float:
 
 
 def _level(curve: Mapping[float, float], mhz: float) -> tuple[float | None, str] | None:
-    """The table's voltage at `mhz`, the listed one or linear between its neighbours, which are named; else None."""
+    """The voltage at `mhz`, and between which clocks it was interpolated, in words ("": it is listed); else None."""
     if mhz in curve:
         return curve[mhz], ""
     below = max((clock for clock in curve if clock < mhz), default=None)

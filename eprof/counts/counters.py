@@ -73,7 +73,7 @@ def _load_once(place: Traversable) -> Definition:
 
 @cache
 def _places(profiler: str) -> dict[str, Traversable]:
-    """The counter definition's file for each capability. Loading and checking all of them takes a while."""
+    """The file of the profiler's definition for each capability, not yet loaded: to check all takes a while."""
     places: dict[str, Traversable] = {}
     for place in definition_files(profiler):
         _, capabilities, _ = applies_to(read(place))
@@ -144,7 +144,7 @@ def find(profiler: str, capability: str, extra: Path | None = None) -> Definitio
 
 
 def everywhere(profiler: str) -> str | None:
-    """The capability "any" or "simulated", where a definition of the profiler is for that; None for one of GPUs."""
+    """The capability "simulated" or "any", where a definition of the profiler is for that; None: it has neither."""
     return next((word for word in (SIMULATED, ANY) if word in _places(profiler)), None)
 
 
@@ -186,7 +186,7 @@ def capabilities_like(device_name: str) -> frozenset[str]:
 
 
 def guess_capability(counter_names: Iterable[str], profiler: str) -> tuple[str, ...]:
-    """The capabilities whose definitions know most of a profiler's counters: several if equally many, or none."""
+    """The capabilities whose definitions know most of these counters: several if equally many; () if none knows any."""
     present = set(counter_names)
     scores = {each: len(each.profiler_names & present) for each in _builtin(profiler)}
     best = max(scores.values(), default=0)

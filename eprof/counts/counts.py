@@ -38,7 +38,7 @@ _ALIKE = 1.1  # times the least: peaks of boards that a GPU may be, which are on
 
 
 class Way(Struct, frozen=True):
-    """How a count was made for some kernels: its formula in the profiler's names, what it rests on, for how many."""
+    """How a count was made: formula in the profiler's names, a note on what it rests on, and for how many kernels."""
 
     formula: str
     note: str
@@ -73,17 +73,17 @@ class Counts(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def table(self) -> "pd.DataFrame":
-        """The amounts counted."""
+        """The amounts as a table of pandas."""
         return self.amounts.frame()
 
     @cached_property
     def marks(self) -> "pd.DataFrame":
-        """The marks of the counts."""
+        """The marks of the amounts as a table of pandas."""
         return self.amount_marks.frame()
 
     @cached_property
     def whole(self) -> Columns:
-        """The counts without lower bounds: NaN where not all was counted. A quotient of a bound would be none.
+        """The amounts for ratios: NaN where not all was counted, as a ratio of lower bounds is no bound.
 
         What is known in flops only stands there as additions, which are one flop each.
         """
@@ -161,7 +161,7 @@ class Sheet(Struct, eq=False):
 
     @property
     def never(self) -> Bools:
-        """A flag that holds for no kernel."""
+        """False for each kernel, (n_kernels,)."""
         return np.zeros(self.length, dtype=np.bool_)
 
     def look_up(self, name: str) -> Cells | None:
@@ -185,12 +185,12 @@ class Sheet(Struct, eq=False):
         return self._slices(counter) if counter.slices else self._counter(counter)
 
     def made_one_way(self, values: Floats, *way: Way) -> Cells:
-        """Cells without marks that are all made in one way, or in none; NaN is made in none."""
+        """Cells of these values, without marks, all made in the one `way` that is given, if any; NaN in none."""
         zeros = np.zeros(self.length, dtype=np.int64)
         return Cells(values, zeros, np.where(np.isnan(values), -1, zeros), way, self.never, self.never)
 
     def _told(self, told: Told) -> Floats:
-        """1 where a name of each kernel tells this, 0 where it tells something else, NaN where it tells nothing."""
+        """The number of `told` for each kernel, (n_kernels,): 1 yes, 0 no, NaN not told; or the peak of its GPU."""
         if told.peak:
             return self._peak(told.peak)
         if told.device is None:
@@ -221,7 +221,7 @@ class Sheet(Struct, eq=False):
         return np.array([*map(of_boards, self.launches.rows.device, self.multiprocessors().tolist())])
 
     def multiprocessors(self) -> Floats:
-        """Those of each kernel's GPU, where the log tells them: counters are added up over launches."""
+        """The multiprocessors of each kernel's GPU, (n_kernels,), as the log tells them; NaN where it does not."""
         if SM_COUNT not in self.launches.counters:
             return np.full(self.length, np.nan)
         return self.launches.counters[SM_COUNT] / self.launches.rows.launches
@@ -247,7 +247,7 @@ class Sheet(Struct, eq=False):
         return values, marks[name].astype(np.int64)
 
     def _counter(self, counter: Counter) -> Cells | None:
-        """For each kernel the first of a counter's names that is known. An average over launches is an estimate."""
+        """For each kernel the first of a counter's names that is known; None if the log has none of them."""
         columns = [(name, self._column(name, counter.unit)) for name in counter.names]
         known = [(name, column) for name, column in columns if column is not None]
         if not known:
@@ -266,7 +266,7 @@ class Sheet(Struct, eq=False):
         return Cells(values, marks, choice, ways, averaged, self.never)
 
     def _slices(self, counter: Counter) -> Cells | None:
-        """The sum over a counter's slices. A missing slice is no zero slice: known only where all expected ones are."""
+        """The sum of a counter's slices, known only where all expected ones are; None if the log has none of them."""
         columns = [self._column(name, counter.unit) for name in counter.slices]
         known_columns = [column for column in columns if column is not None]
         if not known_columns:
@@ -287,7 +287,7 @@ class Sheet(Struct, eq=False):
         return replace(self.made_one_way(values, Way(counter.text, "", 0)), marks=marks)
 
     def evaluate(self, formula: Formula) -> Cells | None:
-        """A formula of counters alone, without fallbacks: NaN where one of its names is not known. May be negative."""
+        """A formula's values, maybe negative; NaN where a name is not known. None: the log has nothing for a name."""
         result = self._result(formula)
         if result is None:
             return None
@@ -297,7 +297,7 @@ class Sheet(Struct, eq=False):
     def first_known(
         self, word: str, entries: Sequence[Entry], rounding: float = 1, *, is_step: bool = False
     ) -> Cells | None:
-        """For each kernel the first of `entries` whose names are all known, and whose result can be true.
+        """For each kernel the first of `entries` whose names are all known, and whose result can be true; None: none.
 
         A count is never an upper bound; a step on the way to one is where nothing better is known. A result that is
         negative by rounding is 0, and an estimate; one that is negative by more is not used, and said. rounding: what
@@ -331,7 +331,7 @@ class Sheet(Struct, eq=False):
         return self._chosen(word, known, choice, rounding)
 
     def _chosen(self, word: str, known: Sequence[tuple[Entry, _Result]], choice: Ints, rounding: float) -> Cells:
-        """The cells of the results that were chosen, each in the ways of its own parts."""
+        """The cells of the results that were chosen. choice: a place in `known` for each kernel, -1 for none."""
         values = np.full(self.length, np.nan)
         marks = np.zeros(self.length, dtype=np.int64)
         way_numbers = np.full(self.length, -1, dtype=np.int64)
@@ -390,7 +390,7 @@ class Sheet(Struct, eq=False):
         return np.asarray(~(result.term.values < -allowed))
 
     def _ways(self, entry: Entry, parts: Mapping[str, Cells]) -> tuple[Ints, list[Way]]:
-        """Every combination of ways that occurs among the parts, and for each kernel the number of its own."""
+        """For each kernel the number of its way, and these ways: every combination of the parts' that occurs."""
         codes = np.zeros(self.length, dtype=np.int64)
         order = sorted(parts)
         for name in order:
@@ -556,7 +556,7 @@ def concat(parts: Sequence[Counts]) -> Counts:
 
 
 def with_accessed(served: Counts, accessed: Counts) -> Counts:
-    """The bytes of levels of which no kernel has what they served, as all that passed them; for showing, not pricing.
+    """The served counts, with accessed bytes of levels whose served bytes no kernel has; for showing, not pricing.
 
     served, accessed: the same kernels in the two books. What L1 served, for one, is not known without L2's counters.
     """

@@ -70,7 +70,7 @@ class Counter(Struct, frozen=True):
 
     @property
     def profiler_names(self) -> tuple[str, ...]:
-        """Every name that it may have in a log."""
+        """Every name that the counter, or a slice of it, may have in a log."""
         return self.names or self.slices
 
 
@@ -99,7 +99,7 @@ class Told(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """What it asks, for the explanation of a formula."""
+        """The condition in words, for the explanation of a formula."""
         if self.kernel is not None:
             return f"(the kernel is `{self.kernel.pattern}`)"
         if self.peak:
@@ -156,7 +156,7 @@ class Definition(Brief, Struct, frozen=True, eq=False):
 
     @property
     def nouns(self) -> Nouns:
-        """The words for what runs on its processor."""
+        """The words for what runs on the definition's kind of processor."""
         return nouns_of(self.processor)
 
     @property
@@ -168,14 +168,14 @@ class Definition(Brief, Struct, frozen=True, eq=False):
 
     @property
     def counted(self) -> frozenset[str]:
-        """The profiler names that make a word or its mark, share time out, or tell why kernels wait; others check."""
+        """The profiler names of counters that count, mark, share time out or tell of waits, not only serve checks."""
         entries = [*self._counting(), *chain.from_iterable((*self.quantities.values(), *self.components.values()))]
         formulas = (formula for entry in entries for formula in (entry.formula, entry.mark_if) if formula)
         return frozenset(chain.from_iterable(map(self.counters_of, formulas)))
 
     @property
     def of_words(self) -> frozenset[str]:
-        """The profiler names of counts that make a word; of ratios none."""
+        """The profiler names of counters in the unit "count" that words of the vocabulary are made of."""
         of_words = frozenset(chain.from_iterable(self.counters_of(entry.formula) for entry in self._counting()))
         counts = (counter for counter in self.counters.values() if counter.unit == "count")
         return of_words.intersection(chain.from_iterable(counter.profiler_names for counter in counts))
@@ -193,11 +193,11 @@ class Definition(Brief, Struct, frozen=True, eq=False):
         return ()
 
     def expand(self, formula: Formula, known: Mapping[str, str] | None = None) -> str:
-        """The formula with the profiler's names for ours. `known`: texts for some of the names."""
+        """The formula with the profiler's names for ours. `known`: texts to put in for some of the names."""
         return _NAME.sub(lambda match: self._text(match[0], known or {}), formula.text)
 
     def alike_by(self, way: Entry, steps: Mapping[str, Any]) -> str | None:
-        """What tells whether two definitions have the same way, if these steps are the same; None: it needs others."""
+        """A text that is equal in definitions whose `way` counts alike, if `steps` do; None: it needs other steps."""
         if not way.formula.names & self.quantities.keys() <= steps.keys():
             return None
         return self.expand(way.formula, {name: name for name in steps})
@@ -308,7 +308,7 @@ class Definition(Brief, Struct, frozen=True, eq=False):
 
 
 def bracketed(text: str) -> str:
-    """`text` as an operand of a larger formula."""
+    """`text` as an operand of a larger formula: in parentheses where it needs them."""
     return text if re.fullmatch(r"[\w.]+(\([^()]*\)|\[[^][]*\])?", text) else f"({text})"
 
 

@@ -30,22 +30,22 @@ class Term(Struct, frozen=True, eq=False):
         return cls(values, np.abs(values), low, high)
 
     def __add__(self, other: Term | float) -> Term:
-        """Bounds of the same side add up."""
+        """The sum: a lower bound if a part is one, an upper bound if a part is one."""
         other = self._same(other)
         return Term(self.values + other.values, self.size + other.size, self.low | other.low, self.high | other.high)
 
     def __sub__(self, other: Term | float) -> Term:
-        """What is subtracted bounds from the other side."""
+        """The difference: what is subtracted counts as a bound of the other side."""
         other = self._same(other)
         return Term(self.values - other.values, self.size + other.size, self.low | other.high, self.high | other.low)
 
     def __mul__(self, other: Term | float) -> Term:
-        """As a sum; the factors are not negative."""
+        """The product of parts that are not negative: a bound of the side that a part is one of."""
         other = self._same(other)
         return Term(self.values * other.values, self.size * other.size, self.low | other.low, self.high | other.high)
 
     def __truediv__(self, other: Term | float) -> Term:
-        """What is divided by bounds from the other side."""
+        """The quotient: the divisor counts as a bound of the other side."""
         other = self._same(other)
         size = self.size / np.abs(other.values)
         return Term(self.values / other.values, size, self.low | other.high, self.high | other.low)
@@ -59,11 +59,11 @@ class Term(Struct, frozen=True, eq=False):
         return Term(choose(left.values, right.values), size, left.low | right.low, left.high | right.high)
 
     def __rsub__(self, number: float) -> Term:
-        """A number of the formula before the sign."""
+        """A number less this part."""
         return self._same(number) - self
 
     def __rtruediv__(self, number: float) -> Term:
-        """A number of the formula before the sign."""
+        """A number divided by this part."""
         return self._same(number) / self
 
     def _same(self, other: Term | float) -> Term:

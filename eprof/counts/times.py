@@ -67,9 +67,10 @@ def recover(launches: Launches, definition: Definition) -> tuple[Launches, str |
 
 
 def by_cycles(launches: Launches, definition: Definition, per_s: float | None) -> tuple[Launches, str | None]:
-    """Give kernels without a time that of the cycles that all multiprocessors elapsed, `per_s` of them a second.
+    """Give kernels without a time their elapsed cycles over `per_s`, the cycles of all multiprocessors in a second.
 
-    ESTIMATED and ASSUMED: the clock is that of a data sheet. Returns the launches, and where their times come from.
+    ESTIMATED and ASSUMED: the clock is that of a data sheet. Returns the launches, and where their times come from in
+    words (None: no time was given).
     """
     if not per_s or _ELAPSED not in definition.counters:
         return launches, None
@@ -86,9 +87,9 @@ def by_cycles(launches: Launches, definition: Definition, per_s: float | None) -
 
 
 def of_a_second(launches: Launches, definition: Definition) -> tuple[Launches, str | None]:
-    """Give kernels of logs that have rates and neither times nor counts one second together, as they were launched.
+    """Give the kernels of a log of rates, without times and counts, one second in all, shared by their launches.
 
-    ASSUMED: joules are watts then. Returns the launches, and what their times are.
+    ASSUMED: joules are watts then. Returns the launches, and what their times are in words (None: no time was given).
     """
     rows, counters = launches.rows, launches.counters
     known = [name for name in counters.names if not np.isnan(counters[name]).all()]
@@ -176,7 +177,7 @@ def given(launches: Launches, specs: Sequence[str]) -> Launches:
 
 
 def total(specs: Sequence[str]) -> float | None:
-    """The total time of all kernels that `--time TIME` gives, if one does. Raises UsageError: no number, or two."""
+    """The total s of all kernels, of `--time TIME`; None if no spec is one. Raises UsageError: no number, or two."""
     totals = [_seconds(spec, spec) for spec in specs if "=" not in spec]
     if len(set(totals)) > 1:
         raise UsageError(f"--time gives two total times, {totals[0]:g} s and {totals[1]:g} s; give one.")
@@ -239,7 +240,7 @@ def scaled_to(rows: KernelRows, chosen: Bools, seconds: float) -> KernelRows:
 
 
 def _parsed(names: Texts, specs: Sequence[str]) -> list[tuple[Bools, float]]:
-    """The kernels and the seconds of each `KERNEL=TIME`. Raises UsageError if two contradict each other."""
+    """The kernels, (n_kernels,), and seconds of each `KERNEL=TIME`. Raises UsageError if two contradict each other."""
     times: dict[str, tuple[Bools, float]] = {}
     for spec in specs:
         name, equals, number = spec.rpartition("=")
@@ -278,7 +279,7 @@ def _chosen(names: Texts, name: str, spec: str) -> Bools:
 
 
 def _spread(rows: KernelRows, chosen: Bools, seconds: float) -> KernelRows:
-    """Where a `--time` matches several kernels, they share it by their known times, else by launches: ESTIMATED."""
+    """Give chosen rows `seconds` in all; several share it by their times, if all known, else launches: ESTIMATED."""
     shares = rows.time_s
     if np.isnan(shares[chosen]).any() or not shares[chosen].sum() > 0:
         shares = rows.launches.astype(np.float64)

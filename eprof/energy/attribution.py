@@ -35,12 +35,12 @@ class Split(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def table(self) -> "pd.DataFrame":
-        """The joules attributed."""
+        """The joules as a table of pandas."""
         return self.joules.frame()
 
     @cached_property
     def marks(self) -> "pd.DataFrame":
-        """The marks of the joules attributed."""
+        """The marks of the joules as a table of pandas."""
         return self.joule_marks.frame()
 
     def chosen(self, rows: Ints) -> "Split":
@@ -76,18 +76,18 @@ class Split(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def work_j(self) -> Floats:
-        """What is known of everything but constant energy, (n_kernels,)."""
+        """The known joules of everything but constant energy, (n_kernels,); NaN where none is known."""
         return known_sum(self.joules.only([name for name in self.joules.names if name != CONSTANT]))
 
     @property
     def held(self) -> Floats:
-        """What the limits of boards took all but constant energy times, (n_kernels,); 1 where none binds."""
+        """The factor by which power limits cut all but constant energy, (n_kernels,), at most 1; 1 where none binds."""
         work_j = known_or_zero(self.work_j)
         return np.where(self.over_j > 0, work_j / np.where(self.over_j > 0, work_j + self.over_j, 1.0), 1.0)
 
     @property
     def held_together(self) -> float:
-        """`held` of all kernels together."""
+        """The factor `held` for the energy of all kernels together."""
         over_j, work_j = float(self.over_j.sum()), float(known_or_zero(self.work_j).sum())
         return work_j / (work_j + over_j) if over_j else 1.0
 
@@ -142,7 +142,7 @@ def attribute(counts: Counts, costs: Costs) -> Split:
 
 
 def unpriced(counts: Counts) -> Split:
-    """The split of kernels that nothing is known of the prices of: all that was counted is missing."""
+    """The split of counts without any prices: NaN and MISSING but for counts of 0, which take 0 J."""
     rows = len(counts.rows)
     return _split(counts, {}, np.full(rows, np.nan), np.full(rows, int(Mark.MISSING)))
 

@@ -181,7 +181,7 @@ class _Rates:
         self.is_double = known_or_zero(counts.amounts.only(["tensor_fp64"])).sum(axis=1) > 0
 
     def _counted(self, word: str, allowed: Floats) -> Floats:
-        """A count where it is whole, else the most that it can be."""
+        """The count of `word` for each kernel where it is whole, else `allowed`; (n_kernels,)."""
         if word not in self.counts.amounts:
             return allowed
         number = self.counts.amounts[word]
@@ -189,7 +189,7 @@ class _Rates:
         return np.where(is_whole, number, allowed)
 
     def most_of(self, word: str) -> Floats:
-        """The most of a word."""
+        """The most of `word` that each kernel can have done, (n_kernels,); infinite where nothing bounds it."""
         if word in ISSUED:
             return self.issued
         if word == _NARROW:

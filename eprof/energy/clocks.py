@@ -124,7 +124,7 @@ def _filled(counts: Counts, costs: Costs, word: str, cycles: Floats, marks: Ints
 
 
 def at_clock(counts: Counts, time_s: Floats, clock_ratio: float) -> Counts:
-    """The counts of the same work in other times, (n_kernels,) in s, at another core clock: with the cycles of then.
+    """The counts of the same work at another core clock, with times `time_s`, (n_kernels,), and cycles to match.
 
     clock_ratio: the other clock over that of the counts.
     """
@@ -134,7 +134,7 @@ def at_clock(counts: Counts, time_s: Floats, clock_ratio: float) -> Counts:
 
 
 def setting_of(table: CostTable, clocks: Clocks) -> str | None:
-    """The setting that a run was at: the nearest of the table, its own clocks where that is far; None: not known."""
+    """The setting of a run, "1290/877": the table's nearest, or its own clocks where that is far; None: not known."""
     costs = priced(table, clocks)
     return clocks.label if _far(costs, clocks) else costs.setting.label
 

@@ -1,7 +1,7 @@
 """Time of kernels by component: loads, computation, shared memory and its conflicts, texture, stores, bandwidth.
 
-Song's model ([S] 5.5), of which the seed has the prose and none of the formulas; what is rebuilt is said in
-docs/time-components.md. On one multiprocessor a group of active warps takes
+Song's model ([S] 5.5), whose formulas were rebuilt from its prose (docs/time-components.md). On one multiprocessor a
+group of active warps takes
 
     T_active = T_ld + sum of S + N_warps T_c + T_tex + T_st   cycles                                        (5.10)
 
@@ -232,7 +232,7 @@ def seconds(of_launch: Components, machine: Machine, launches: Array) -> Floats:
 
 
 def with_times(counts: Counts, machine: Machine) -> tuple[Counts, int]:
-    """Kernels without a time with the one of the model, ESTIMATED; and how many were modelled."""
+    """The counts with the model's time, ESTIMATED, for kernels that have none; and the number of these kernels."""
     modelled = seconds(components(work_of(counts, machine), machine), machine, counts.rows.launches)
     need = np.isnan(counts.rows.time_s) & (modelled > 0)
     marks = (counts.rows.time_marks & ~int(Mark.MISSING)) | int(Mark.ESTIMATED | machine.units.marks)

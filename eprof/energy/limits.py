@@ -55,9 +55,9 @@ class Limits(Struct, frozen=True, eq=False):
         return np.where(self.device_s > 0, self.device_w * np.where(self.device_s > 0, self.device_s, 1.0), np.inf)
 
     def factors(self, work_j: Floats, constant_w: Floats | float) -> Floats:
-        """What all but the constant energy of each kernel is taken times, at most 1: (n_kernels, ...) -> the same.
+        """The factor, at most 1, on all but the constant energy of each kernel that keeps it within the limits.
 
-        work_j: by the prices. constant_w: constant power, (...,).
+        work_j: that energy by the prices, (n_kernels, ...), as is what is returned. constant_w: constant power, (...,).
         """
         work_j = known_or_zero(work_j)
         along = (-1, *(1,) * (work_j.ndim - 1))
@@ -88,7 +88,7 @@ class Limits(Struct, frozen=True, eq=False):
         return slowed_s
 
     def with_one_more(self, is_in: Bools) -> "Limits":
-        """The limits of one device with a row more, of the kernels whose time is known together only."""
+        """The limits of one device, with a row more for the kernels whose time is known only together."""
         kernel_w, device = np.append(self.kernel_w, np.inf), np.append(self.device, 0)
         return replace(self, kernel_w=kernel_w, device=device, is_in=is_in)
 
@@ -137,7 +137,7 @@ def priced(counts: Counts, costs: Costs, limits: Limits) -> tuple[Split, Costs]:
 
 
 def given_way(split: Split, factors: Floats) -> Split:
-    """The split with all but constant energy times `factors`, (n_kernels,), and what that takes off."""
+    """The split with all but constant energy times `factors`, (n_kernels,); what that takes off goes to `over_j`."""
     gives = np.where(factors < 1, int(Mark.ESTIMATED), 0)
     is_work = np.array([name != CONSTANT for name in split.joules.names])
     joules = split.joules.values * np.where(is_work, factors[:, np.newaxis], 1.0)
@@ -148,6 +148,6 @@ def given_way(split: Split, factors: Floats) -> Split:
 
 
 def _share(most_j: Floats, work_j: Floats) -> Floats:
-    """The share of some work that fits below its most; 1 where that is not known."""
+    """The factor, at most 1, that brings `work_j` below `most_j`; 1 where one of them is not known."""
     is_over = work_j > np.maximum(most_j, 0.0) * (1 + _ROUNDING)
     return np.where(is_over, np.maximum(most_j, 0.0) / np.where(is_over, work_j, 1.0), 1.0)

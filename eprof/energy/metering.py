@@ -73,11 +73,11 @@ class Metered(Struct, frozen=True):
 
     @property
     def kernels_j(self) -> float:
-        """What the kernels take of the metered energy."""
+        """What the kernels take of the metered energy, in J."""
         return self.meter.joules - self.idle_j
 
     def by_time_j(self, time_s: Floats) -> Floats:
-        """What each kernel would take if energy went with time alone, (n_kernels,)."""
+        """The J of each kernel if energy went with time alone, (n_kernels,)."""
         return np.asarray(self.kernels_j * time_s / time_s.sum())
 
 
@@ -90,7 +90,7 @@ def joules(text: str) -> float:
 
 
 def checked(number: float) -> float:
-    """Joules that a meter may have seen. Raises UsageError."""
+    """The same number of joules. Raises UsageError if a run cannot have taken so many."""
     if not 0 < number < _MOST_J:
         raise UsageError(
             f"--energy: {number:g} J cannot be the energy of a run; give more than 0 and less than {_MOST_J:g} J."
@@ -108,7 +108,7 @@ def metered(
     most: float = MOST,
     most_w: float | None = None,
 ) -> Metered:
-    """The factor that makes kernels and idle time add up to what the meter saw.
+    """How the costs are scaled for kernels and idle time to add up to what the meter saw: the factor, and what it does.
 
     is_own: the costs were made for the profiled GPU. limit_w: the power limit of its board in W, if it is known. least,
     most: the factors between which one is plausible. most_w: what the board may draw where partners or owners set a
@@ -190,7 +190,7 @@ def _seen(meter: Meter) -> str:
 
 
 def what_to_check(meter: Meter) -> str:
-    """What is probably wrong with metered joules."""
+    """A sentence on what is probably wrong with metered joules."""
     idle = when(meter.duration_s is None, ", or idle time that no log tells")
     return (
         f"Check the unit of the energy, whether the meter saw other programs or GPUs{idle}, and whether the "

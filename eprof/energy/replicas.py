@@ -100,12 +100,12 @@ def amounts_of(counts: Counts) -> Floats:
 
 
 def places(words: Sequence[str]) -> list[int]:
-    """Where some words stand in the replicas' `PRICED`."""
+    """The places of these words in `PRICED`, and so in the prices of `Replicas`."""
     return [PRICED.index(word) for word in words]
 
 
 def independent(parts_j: Floats) -> float:
-    """The energy that has the error of the model beside the replicas', in a sum over kernels, (n_kernels,), in J.
+    """The J of a sum over kernels that the model's own error is a share of. parts_j: of each kernel, (n_kernels,).
 
     The errors of kernels are independent, so that they partly cancel: the root of the sum of squares (docs/model.md).
     """

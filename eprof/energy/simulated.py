@@ -1,5 +1,7 @@
 """Time of kernels that ran on a simulated device: the roofline of a cost table, divided by an efficiency."""
 
+from collections.abc import Collection, Mapping
+
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,7 +12,7 @@ from eprof.base.known import either, mapped
 from eprof.base.marks import Mark
 from eprof.base.text import when
 from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS
-from eprof.costs import Costs
+from eprof.costs import Costs, Peaks
 from eprof.counts.counts import Counts
 
 # [FMM] IV-C: given its mix of instructions, the best that a tuned irregular kernel (the FMM's U list) can reach on a
@@ -36,17 +38,14 @@ class Modelled(Struct, frozen=True):
 
 
 def checked_efficiency(share: float) -> float:
-    """The efficiency of a simulated device's roofline, if it is above 0 and at most 1.
-
-    Raises UsageError if it is not above 0 and at most 1.
-    """
+    """The same efficiency of a roofline. Raises UsageError if it is not above 0 and at most 1."""
     if not 0 < share <= 1:
         raise UsageError(f"--efficiency {share:g}: say a fraction of the peak, above 0 and at most 1.")
     return share
 
 
 def has_modelled_time(counts: Counts) -> Bools:
-    """The kernels whose time is that of `model_time`: they were simulated, and nobody gave a time."""
+    """Which kernels, (n_kernels,), have the time of `model_time`: they were simulated, and nobody gave a time."""
     return np.asarray((counts.rows.time_marks & _SIMULATED) != 0)
 
 
@@ -88,26 +87,38 @@ def model_time(
 
 
 def roofline_s(table: Columns, costs: Costs) -> Floats:
-    """The least time in s at the peaks of `costs`; NaN where a peak that is needed is not known."""
-    roofs = roofs_s(table, costs)
-    return np.maximum(roofs["fp32"] + roofs["fp64"], roofs["dram"])
+    """The least time at the peaks of `costs`, (n_kernels,) in s; NaN where a peak that is needed is not known."""
+    return highest_s(roofs_s(table, costs))
 
 
 def roofs_s(table: Columns, costs: Costs) -> dict[str, Floats]:
     """What FP32 and FP64 work and DRAM traffic take at their peaks, each alone: by group, (n_kernels,) in s."""
-    peaks = costs.peaks
-    traffic = known_or_zero(table.only(_DRAM)).sum(axis=1)
-    flops = {"fp32": np.zeros(len(table)), "fp64": np.zeros(len(table))}
+    return at_peaks(under_the_roof(table), costs.peaks)
+
+
+def under_the_roof(table: Columns, in_flops: Collection[str] = ()) -> dict[str, Floats]:
+    """FP32 and FP64 flops and DRAM bytes of each kernel, by group, (n_kernels,); 0 where not known.
+
+    Instructions whose kinds are not told are there as multiply-adds, whose place in the pipe they have; not totals that
+    are `in_flops`.
+    """
+    work = {"fp32": np.zeros(len(table)), "fp64": np.zeros(len(table))}
     for name in _FLOPS:
-        flops[COUNTS[name].group] += known_or_zero(table[name]) * COUNTS[name].flops
-    return {
-        "fp32": _seconds(flops["fp32"], peaks.sp_gflops),
-        "fp64": _seconds(flops["fp64"], peaks.dp_gflops),
-        "dram": _seconds(traffic, peaks.dram_gb_per_s),
-    }
+        work[COUNTS[name].group] += known_or_zero(table[name]) * COUNTS[name].flops
+    for total in work.keys() - set(in_flops):
+        work[total] += 2 * known_or_zero(table.only([total])).sum(axis=1)
+    return {**work, "dram": known_or_zero(table.only(_DRAM)).sum(axis=1)}
 
 
-def _seconds(amount: Floats, peak_giga: float | None) -> Floats:
-    if peak_giga is None:
-        return np.where(amount > 0, np.nan, 0.0)
-    return amount / (peak_giga * 1e9)
+def at_peaks(work: Mapping[str, Floats], peaks: Peaks) -> dict[str, Floats]:
+    """What work under the roof takes at the peaks, each part alone, in s; NaN where a peak that it needs is unknown."""
+    giga_a_second = {"fp32": peaks.sp_gflops, "fp64": peaks.dp_gflops, "dram": peaks.dram_gb_per_s}
+    taken_s = {}
+    for group, peak in giga_a_second.items():
+        taken_s[group] = np.where(work[group] == 0, 0.0, np.nan) if peak is None else work[group] / (peak * 1e9)
+    return taken_s
+
+
+def highest_s(roofs: Mapping[str, Floats]) -> Floats:
+    """The roofline's time, (n_kernels,) in s, by what each part takes alone: flops and bytes overlap."""
+    return np.maximum(roofs["fp32"] + roofs["fp64"], roofs["dram"])

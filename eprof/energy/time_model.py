@@ -30,9 +30,9 @@ Clocks = tuple[Floats | float, Floats | float]  # of the core and the memory, in
 
 
 class TimeModel(Struct, frozen=True):
-    """exponent: p; share: of the peak bandwidth that DRAM reaches. byte_per_cycle: the peak, in bytes a memory cycle.
+    """How kernels' time goes with the clocks. exponent: p; share: of the peak bandwidth that DRAM reaches.
 
-    byte_per_cycle None: no peak is known; then nothing tells memory from core time, and half is taken for each.
+    byte_per_cycle: the peak, in bytes a memory cycle; None: not known, and half of the time is taken to go with each.
     path_byte_per_cycle: bytes of DRAM that pass in a core cycle at most; None: not known, as if as many as DRAM has.
     """
 
@@ -44,7 +44,7 @@ class TimeModel(Struct, frozen=True):
     def memory_time(
         self, time_s: Floats, dram_byte: Floats, memory_mhz: Floats | float, core_mhz: Floats | float = np.inf
     ) -> Floats:
-        """T_m in s, (n,): at most what was measured."""
+        """The time that DRAM traffic alone would take, T_m in s, (n,); at most the measured time."""
         time_s = np.asarray(time_s, dtype=float)
         if self.byte_per_cycle is None:
             return np.asarray(0.5 ** (1 / self.exponent) * time_s)

@@ -20,7 +20,7 @@ _OF_RUNS = (
 
 
 def named(paths: Sequence[str], err: UnknownLogError) -> LogError:
-    """An error that says what the only file is, and what reads it; `err` where that is not known.
+    """An error that says what the only file is and which command reads it; `err` where that is not known.
 
     Raises MeasurementError: it is a table of measured runs whose columns nothing names.
     """
@@ -30,7 +30,9 @@ def named(paths: Sequence[str], err: UnknownLogError) -> LogError:
 
 
 def _measured(path: str) -> str | None:
-    """What a table of measured runs is; None: it is none. Raises MeasurementError: its columns are not known."""
+    """A phrase on a table of measured runs and what reads it; None: the file is none. Raises MeasurementError: its
+    columns are not known.
+    """
     try:
         frame = table(Path(path), 50)
     except MeasurementError:

@@ -62,7 +62,7 @@ class Objective(Struct, frozen=True):
         return int(places[order[0]])
 
     def words(self, since: str) -> str:
-        """What the objective minimises, in words. since: what a slowdown is against."""
+        """The objective as a phrase, "least energy with at most 5 % more time than {since}"."""
         goal = "energy"
         if self.for_time:
             goal = "time"
@@ -95,7 +95,7 @@ def parse(name: str, max_slowdown: str | None = None, power_limit_w: float | Non
 
 
 def percentage(text: str, option: str) -> float:
-    """The number of an objective's limit: of "5%" or "5". Raises UsageError, with the option that it is of."""
+    """The number in "5%" or "5": 5.0. Raises UsageError that names the option `option`."""
     try:
         number = float(text.strip().removesuffix("%"))
     except ValueError:

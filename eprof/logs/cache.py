@@ -43,7 +43,7 @@ class Stamp(Struct, frozen=True):
 
     @staticmethod
     def of(path: Path) -> Stamp | None:
-        """The stamp of an ordinary file whose log is worth an entry in the cache, else None."""
+        """The stamp of a regular file of 8 MiB or more; None for a smaller one, and for what is no such file."""
         try:
             status = path.stat()
         except OSError:
@@ -55,23 +55,23 @@ class Stamp(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """A name for the entry of this file in the cache."""
+        """The file name, 40 hexadecimal digits, under which the cache keeps the SHA-256 of this file's content."""
         return hashlib.sha256(repr(self).encode("utf-8", "surrogateescape")).hexdigest()[:40]
 
     @property
     def is_settled(self) -> bool:
-        """Whether a change of the log after its reading would show: not if it changed a moment ago, or in future."""
+        """Whether the last change is more than 2 s old: any later one then surely gives the file another stamp."""
         return max(self.changed_ns) / 1e9 < time.time() - _SETTLED_S
 
 
 class Cache(Struct, frozen=True):
-    """Entries in a folder. request: a digest of the options of the reader. Whatever goes wrong, there is no entry."""
+    """A folder of logs read before. request: a digest of the reader's options and code. Errors count as no entry."""
 
     folder: Path
     request: str
 
     def get(self, stamp: Stamp) -> Log | None:
-        """The log that the cache keeps of the file that `stamp` is of, if it was read before."""
+        """The log that was read before, with the same options, from the file of `stamp`; None if it is not kept."""
         with contextlib.suppress(Exception):  # a damaged entry can be wrong in any way
             known = self.folder / STAMPS / stamp.name
             if stamp.is_settled and known.is_file():
@@ -83,7 +83,7 @@ class Cache(Struct, frozen=True):
         return None
 
     def put(self, stamp: Stamp, log: Log) -> None:
-        """Keep a log in the cache that was read from the file that `stamp` is of; not if the file has changed since."""
+        """Keep `log`, which was read from the file of `stamp`; not if the file has changed since, nor on an error."""
         if Stamp.of(Path(stamp.path)) != stamp or log.size_bytes != stamp.size:
             return
         with contextlib.suppress(OSError, OverflowError):  # arrays of more than 4 GB
@@ -98,7 +98,7 @@ class Cache(Struct, frozen=True):
         return self.folder / f"{size}-{sha256}-{self.request}"
 
     def _load(self, entry: Path, stamp: Stamp) -> Log | None:
-        """The log in an entry of the cache; None where the file has changed or the entry is damaged."""
+        """The log in the file `entry`, with the path of `stamp`; None if damaged. `_prune` sees that it was used."""
         content = memoryview(entry.read_bytes())
         if hashlib.sha256(content[_DIGEST_BYTES:]).digest() != content[:_DIGEST_BYTES]:
             return None
@@ -110,7 +110,7 @@ class Cache(Struct, frozen=True):
         return replace(log, path=stamp.path)
 
     def _prune(self) -> None:
-        """Drop the logs that were used longest ago until the rest is small enough, and what killed reports left."""
+        """Delete the entries used longest ago until the rest takes 4 GiB at most, and temporary files a day old."""
         for beside in self.folder.glob(".*"):
             if abs(time.time() - beside.stat().st_mtime) > _ABANDONED_S:
                 beside.unlink()
@@ -135,7 +135,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _plain(array: object) -> tuple[str, tuple[int, ...], bytes]:
-    """An array of a log as the cache keeps it and `_array` takes it."""
+    """An array as (dtype, shape, bytes), of which `_array` makes it again. Raises TypeError for anything else."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"a log holds a {type(array).__name__}, which is not kept")
     return array.dtype.str, array.shape, array.tobytes()

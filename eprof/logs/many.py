@@ -62,7 +62,7 @@ class Reading(Struct, frozen=True, dict=True):
 
     @cached_property
     def refused(self) -> str | None:
-        """Why the cache of logs is not used; None if it is, or if there is none."""
+        """A sentence on why the cache is not used; None if it is, or if none was asked for."""
         return mapped(cache_refusal, self.cache)
 
     def __call__(self, path: Path, progress: Tell | None = None) -> Log:
@@ -89,7 +89,7 @@ class Reading(Struct, frozen=True, dict=True):
         return log
 
     def _kept(self, path: Path, progress: Tell | None) -> Log:
-        """The log of a file from the cache, where it is kept if it is worth it."""
+        """The log of a file from the cache, or else as it is read; it is then put there if the file is large enough."""
         if self.cache is None or self.refused is not None or (stamp := Stamp.of(path)) is None:
             return self._read(path, progress)
         cache = Cache(self.cache, self._request)
@@ -180,7 +180,7 @@ def _state(path: Path) -> tuple[int, int, int] | None:
 
 
 def attempt(path: Path, reading: Reading, tell: Tell | None = None) -> Read:
-    """Read one of many logs; an unreadable one is a result too. The whole work of a process or of a Dask task.
+    """Read one log; where it cannot be read, return the LogError. What a worker process or a Dask task runs.
 
     Raises ShortageError where it is not the log's fault: it must not be left out of a total for that.
     """
@@ -198,7 +198,7 @@ def attempt(path: Path, reading: Reading, tell: Tell | None = None) -> Read:
 
 
 def _processes(paths: Sequence[Path], reading: Reading, tell: Tell, workers: int) -> Iterator[Read]:
-    """Read many logs over this machine's cores.
+    """Read many logs in worker processes; yields the `Log` or LogError of each, in the order of `paths`.
 
     Where a process is killed or cannot be had, the rest is read here, one by one.
     """

@@ -134,7 +134,7 @@ class _Reader(NamedTuple):
 
 
 def _late_reader(path: str | Path, tuning: Tuning, seen: Any) -> _Reader | None:
-    """The reader of a log whose table stands behind much other text. seen: what was met in it besides tables."""
+    """The reader of a log whose table stands behind much other text, or None. seen: what was met besides tables."""
     if seen.foreign:
         return _first((folder, signs.strays) for folder, signs in profilers.signs().items())
     if seen.messages.profiled:

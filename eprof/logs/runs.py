@@ -66,7 +66,7 @@ class Measured(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """What was measured of a run, and how."""
+        """A phrase on the measured joules, and how they were measured."""
         if self.runs:
             around = "" if self.spread is None else f", spread {100 * self.spread:.2g} %"
             return f"{self.joules:.4g} J a run ({self.method}, {self.runs} runs{around})"
@@ -74,7 +74,7 @@ class Measured(Struct, frozen=True):
         return f"{self.joules:.6g} J of {self.covers}{power} ({self.method})"
 
     def reasons(self) -> str:
-        """Why the measured energy of a run may differ from what is predicted."""
+        """A phrase on why the measured energy of a run may differ from what is predicted."""
         words = [
             f"it covers {self.covers} during the whole program, with {self.beside}",
             "the meter samples and averages",
@@ -104,25 +104,25 @@ class Run(Brief, Struct, frozen=True):
 
     @property
     def is_at_own_clocks(self) -> bool:
-        """Whether `eprof run` told the profiler to leave the clocks alone, as it does unless asked to lock them."""
+        """Whether `eprof run` left the clocks alone (no --lock-clocks); False if its command is not known."""
         words = self.manifest.get("command_line", ())
         return bool(words) and "--lock-clocks" not in words
 
     @property
     def commit(self) -> str | None:
-        """The git commit of the folder that it ran in, "-dirty" behind it where files differed; None: not known."""
+        """The git commit of the program's working directory, with "-dirty" where files differed; None: not known."""
         return self.manifest.get("commit")
 
     @property
     def started_utc(self) -> str | None:
-        """When the run began; None: not known."""
+        """When the run began, "2026-01-31T12:00:00.000000Z"; None: not known."""
         return self.manifest.get("started_utc")
 
     @property
     def program_s(self) -> float | None:
-        """The time of the program without a profiler, the median over repetitions; None where it did not run alone.
+        """The program's time in s without a profiler, the median over repetitions; None where it did not run alone.
 
-        What is not counted is left out. Nor of a partial run: what was counted is then not all of what was timed.
+        Without `left_out_s`. None for a partial run too: what was counted is then not all of what was timed.
         """
         return median(self.alone_s) if self.alone_s and not self.is_partial else None
 
@@ -135,13 +135,13 @@ class Run(Brief, Struct, frozen=True):
 
     @property
     def used_s(self) -> list[float]:
-        """The processor times that go with `alone_s`; empty where they were not measured."""
+        """The processor times in s that go with `alone_s`; empty where they were not measured."""
         used_s = [each.get("cpu_seconds", 0.0) - each.get("left_out_cpu_s", 0.0) for each in self._alone]
         return used_s if all(seconds > 0 for seconds in used_s) else []
 
     @property
     def io(self) -> Mapping[str, float]:
-        """What of files the program read and wrote when it ran alone, or first; nothing where Linux does not tell.
+        """What the program read from files and wrote when it ran alone, or first; empty where Linux does not tell.
 
         Keys are those of `io` in `run.json`, and `seconds`.
         """
@@ -152,7 +152,7 @@ class Run(Brief, Struct, frozen=True):
 
     @property
     def left_out_s(self) -> dict[str, float]:
-        """What of the program's time is not counted, by what it is, where it is worth a word: imports; medians."""
+        """Why time is not counted ("imports") -> seconds, medians over runs; only what is 5 % of the time or more."""
         left_out = [each.get("left_out_s", {}) for each in self._alone]
         medians = {what: median([each.get(what, 0.0) for each in left_out]) for each in left_out for what in each}
         least_s = _TELLING_SHARE * (sum(medians.values()) + median(self.alone_s or [0.0]))
@@ -160,7 +160,7 @@ class Run(Brief, Struct, frozen=True):
 
     @property
     def alone_s(self) -> list[float]:
-        """The times of the program without a profiler, one a repetition, without what is left out."""
+        """The times of the program without a profiler in s, one a repetition, without what is left out."""
         return [float(each["seconds"]) - sum(each.get("left_out_s", {}).values()) for each in self._alone]
 
     @property
@@ -192,7 +192,7 @@ class Run(Brief, Struct, frozen=True):
 
     @property
     def metered(self) -> list[Mapping[str, Any]]:
-        """What the meter saw of the run, a measurement each."""
+        """The `energy` tables in `run.json`, one for each measurement that was metered."""
         return [each["energy"] for each in self.manifest.get("measurements", []) if each.get("energy")]
 
     def main_logs(self) -> list[Path]:
@@ -205,7 +205,7 @@ class Run(Brief, Struct, frozen=True):
         return paths
 
     def notes(self) -> list[str]:
-        """What the user should know of the run itself."""
+        """Sentences for the user on the run itself: what is missing, left out or slowed down."""
         notes = []
         if self.is_partial:
             state = when(self.manifest, "was not finished") or "has no run.json"
@@ -240,14 +240,14 @@ class Run(Brief, Struct, frozen=True):
 
     @property
     def limit_w(self) -> float | None:
-        """The power limit that the boards of the run were at; None where its meter does not tell one."""
+        """The power limit in W that all boards of the run had; None where its meter tells none, or several."""
         told = self.section("meter").get("limits_w")
         if not isinstance(told, list):
             return None
         return only({limit for limit in told if isinstance(limit, int | float) and limit > 0})
 
     def measured(self) -> Measured | None:
-        """What the meter saw of the run; None where it saw nothing or too little, or some kernels are left out."""
+        """The energy that the meter measured; None where it saw nothing or too little, or kernels are left out."""
         results = [energy for energy in self.metered if energy.get("joules")]
         if not results or not self.whole:
             return None
@@ -272,7 +272,7 @@ class Run(Brief, Struct, frozen=True):
 
 
 def metered_in(several: Sequence[Launches]) -> Measured | None:
-    """The energy that a run's logs hold beside their counters, in J for all of them; None where some lack it."""
+    """The joules that logs hold beside their counters, added up; None if one has none, or of another part."""
     joules = [launches.energy_j() for launches in several]
     covered = {covers for known in joules for covers in known}
     if len(covered) != 1 or not all(joules):
@@ -306,7 +306,7 @@ def is_run(path: Path) -> bool:
 
 
 def open_run(path: Path) -> Run:
-    """Look into a run directory. Raises LogError if nothing was collected, CollectError if `run.json` is damaged."""
+    """What a run directory holds. Raises LogError if nothing was collected, CollectError if `run.json` is damaged."""
     manifest = directory.manifest(path) or {}
     files: dict[str, dict[int, tuple[Path, ...]]] = {}
     strange = []
@@ -385,7 +385,7 @@ def titled(run: Run, log: Log) -> Log:
 
 
 def settle(run: Run, launches: Launches, read: Reader) -> tuple[Launches, list[str]]:
-    """A run's times as medians over repetitions; and sentences on spreads, on processes, on other work each time."""
+    """`launches` with times as medians over repetitions; and sentences on how far times, processes and work varied."""
     notes: list[str] = []
     for kind in (COUNTERS, TIME):
         repeats = [paths for _, paths in sorted(run.files.get(kind, {}).items())]
@@ -429,7 +429,7 @@ def _timed(launches: Launches) -> Iterable[tuple[Key, float]]:
 
 
 def _work_notes(kind: str, repetitions: Sequence[Launches]) -> list[str]:
-    """Whether the repetitions of a run did the same work: launches by kernel, and counters in total."""
+    """Sentences on repetitions of a run that did not do the same work: launches, and the counter that differs most."""
     notes = []
     runs = f"{len(repetitions)} {kind} runs"
     totals = [int(repetition.rows.launches.sum()) for repetition in repetitions]
@@ -449,7 +449,7 @@ def _work_notes(kind: str, repetitions: Sequence[Launches]) -> list[str]:
 
 
 def between(several: Sequence[Run], read: Reader) -> list[str]:
-    """One sentence on the spread over run directories, such as those that MPI ranks made."""
+    """One sentence on how launches and times vary over runs (such as of MPI ranks), in a list; none for one run."""
     return _spread_notes("runs", [run.main_logs() for run in several], read)
 
 
@@ -471,7 +471,7 @@ def _spread_notes(noun: str, groups: Sequence[Sequence[Path]], read: Reader) -> 
 
 
 def clock_note(run: Run) -> str | None:
-    """A sentence if the GPU's clock moved while the run's energy was measured."""
+    """A sentence if the GPU's clock moved by more than 5 % while the run's energy was measured, else None."""
     for energy in run.metered:
         moved = energy.get("core_mhz_spread")
         if moved and moved > _NOTEWORTHY_SPREAD:

@@ -23,7 +23,7 @@ _ENDING = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
 
 
 def in_order(jobs: Sequence[Job], work: Callable[[Job], Result], number: int) -> Generator[Result, None, None]:
-    """What `work` makes of each job, in the order of the jobs, by so many worker processes.
+    """Yields what `work` returns for each job, in the order of the jobs, by `number` worker processes.
 
     Raises EOFError if a process was killed, OSError or MemoryError if one cannot be had, and what `work` raises.
     """
@@ -78,7 +78,7 @@ class _Worker:
 
     @staticmethod
     def finished(team: Sequence["_Worker"]) -> list["_Worker"]:
-        """The workers that have a result; waits for one."""
+        """The workers whose result can be taken; waits until there is one."""
         ready = wait([worker._ours for worker in team if worker.job is not None])
         return [worker for worker in team if worker._ours in ready]
 
@@ -104,7 +104,7 @@ def _life(connection: "Connection[Any, Any]", work: Callable[[Any], Any]) -> Non
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Worker processes that are started inside never see Ctrl-C or a closed terminal: this process ends them.
+    """Processes started inside the block ignore Ctrl-C and a closed terminal for good: this process ends them.
 
     Signals to this process wait until the start is done. A mask alone does not hold them back: threads have their own.
     """

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from eprof.base.arrays import finite_all
-from eprof.base.known import mapped, only, ratio
+from eprof.base.known import mapped, ratio
 from eprof.base.marks import Mark, from_names, names
 from eprof.base.nouns import in_document
 from eprof.base.version import __version__
@@ -22,7 +22,9 @@ from eprof.profile.components import of_energy
 from eprof.profile.functions import by_line, callers, inclusive
 from eprof.profile.grouping import operators, shown, spread_of_ranks
 from eprof.profile.metering import is_priced_by_counts
-from eprof.profile.rooflines import described, machines, main_precision, place
+from eprof.profile.rooflines.dots import place
+from eprof.profile.rooflines.machine import described, machines
+from eprof.profile.rooflines.work import main_precision
 from eprof.profile.totals import ENERGIES, TOTAL, known_sum
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ def document(energy: "Energy") -> schema.Profile:
         commit=mapped(attrgetter("commit"), energy.profile.run) or UNSET,
         causes=intervals.causes_of_energy(whole, refits),
         to_meter=_to_meter(whole),
-        gaps=_gaps(whole),
+        gaps=gaps_of(whole),
         operators=operators(energy, place_of) or UNSET,
         **sums,
         **_groups(energy, place_of, refits),
@@ -82,7 +84,7 @@ def document(energy: "Energy") -> schema.Profile:
 
 
 def _in_places(energy: "Energy", of_gpus: Sequence[list[T]]) -> list[T]:
-    """What there is for each kernel of each GPU, in the places of the kernels in the document."""
+    """A list of one entry a kernel, of the lists of each GPU, in the order of the kernels in the document."""
     if len(of_gpus) == 1:
         return of_gpus[0]
     placed: dict[int, T] = {}
@@ -92,7 +94,7 @@ def _in_places(energy: "Energy", of_gpus: Sequence[list[T]]) -> list[T]:
 
 
 def _sums(energy: "Energy", lost: int = 0) -> dict[str, Any]:
-    """What the document says of the whole and of a group alike: their kernels together.
+    """The fields that the document has of the whole and of each group alike: sums over their kernels.
 
     lost: MISSING makes all of it a lower bound.
     """
@@ -121,7 +123,7 @@ def _device(counted: "Counted") -> schema.Device:
 
 
 def _whose(energy: "Energy", gpu: "Energy") -> list[str | None] | UnsetType:
-    """The devices of kernels that a GPU's prices are for, where others have others."""
+    """The labels of the devices that a GPU's prices are for; UNSET where all devices have the same prices."""
     return [part.device.label for part in gpu.profile.counted] if energy.gpus else UNSET
 
 
@@ -188,7 +190,8 @@ def _to_meter(energy: "Energy") -> schema.ToMeter | UnsetType:
     )
 
 
-def _gaps(energy: "Energy") -> schema.Gaps | UnsetType:
+def gaps_of(energy: "Energy") -> schema.Gaps | UnsetType:
+    """How long no kernel ran and copies took, for the document; UNSET where the logs do not tell."""
     idle, copies_s = energy.profile.idle, energy.profile.copies_s
     if not copies_s and not (idle and idle.time_s):
         return UNSET
@@ -204,7 +207,7 @@ def _gaps(energy: "Energy") -> schema.Gaps | UnsetType:
 
 
 def _charges(costs: "Costs", listed: Collection[str]) -> dict[str, schema.Charge]:
-    """What each count pays, in the document; what tables need not say only where it was counted."""
+    """What each count pays, for the document; counts that tables need not speak of only where they were counted."""
     return {
         name: schema.Charge(charge.pays, charge.pj, charge.formula, charge.why, _WORDS[charge.marks])
         for name, charge in costs.charges.items()
@@ -312,8 +315,10 @@ def _kernels(energy: "Energy", replicas: "Replicas | None") -> list[schema.Kerne
         "marks": [families.total for families in marks],
     }
     columns["signs"] = _signs(energy.counts)
-    if len({*columns["device"]}) == 1 and energy.profile.parts is None:
-        by_shape = only([log.by_shape for log in energy.profile.logs if log.by_shape]) or {}
+    profile = energy.profile
+    is_alone = len(profile.logs) == len({*columns["device"]}) == 1
+    if is_alone and profile.parts is None and not profile.has_given_time:  # its times are those of the kernels
+        by_shape = profile.logs[0].by_shape
         columns["by_shape"] = [by_shape.get(name, UNSET) for name in columns["name"]]
     least_s, most_s = energy.counts.rows.least_s, energy.counts.rows.most_s
     if least_s is not None and most_s is not None:
@@ -330,7 +335,7 @@ def _kernels(energy: "Energy", replicas: "Replicas | None") -> list[schema.Kerne
 
 
 def _signs(counts: "Counts") -> list[dict[str, float] | UnsetType]:
-    """What tells why each kernel waits, as shares, and the shape of its launches."""
+    """For each kernel, by name, the shares that tell why it waits, and the shape of its launches; UNSET: none told."""
     if counts.shape is None:
         return [UNSET] * len(counts.rows)
     shape, launches = counts.shape, counts.rows.launches
@@ -344,7 +349,7 @@ def _signs(counts: "Counts") -> list[dict[str, float] | UnsetType]:
 
 
 def _with_lines(kernels: list[schema.Kernel], energy: "Energy") -> list[schema.Kernel]:
-    """The kernels in the document with the lines of each that are told, largest energy first, and who called it."""
+    """The same kernels, to which source lines, largest energy first, and callers were added where logs tell them."""
     own_callers = callers(energy)
     for made in kernels:
         made.callers = own_callers.get(made.name, UNSET)
@@ -374,7 +379,7 @@ def _joule_marks(*marks: int) -> schema.JouleMarks:
 
 
 def _without_bounds(made: schema.Profile) -> None:
-    """A metered document: what one kernel lacks, the factor has given to all, so no part of the total is a bound."""
+    """Change MISSING to ESTIMATED in a metered document: the factor gave to all kernels what was not counted."""
     for entry in (made, *made.kernels, *(made.groups or ())):
         marks = {family: _split_marks(words) for family, words in msgspec.structs.asdict(entry.energy_marks).items()}
         entry.energy_marks = schema.JouleMarks(**marks)
@@ -387,7 +392,7 @@ def _without_bounds(made: schema.Profile) -> None:
 
 
 def _split_marks(words: list[str]) -> list[str]:
-    """Marks of a share in a metered total: missing counts make it an estimate."""
+    """The marks as words, with ESTIMATED in the place of MISSING."""
     mark = from_names(words)
     if mark & Mark.MISSING:
         mark = mark & ~Mark.MISSING | Mark.ESTIMATED
@@ -398,7 +403,7 @@ def _split_marks(words: list[str]) -> list[str]:
 
 
 def _groups(energy: "Energy", place_of: np.ndarray, refits: intervals.Refits) -> dict[str, Any]:
-    """The groups in the document and how they were made, if there are groups.
+    """The fields of the document on groups and on how they were made; {} without groups.
 
     place_of: the place of each row in the document.
     """
@@ -453,7 +458,7 @@ def _modelled(energy: "Energy", refits: intervals.Refits) -> dict[str, Any]:
 
 
 def _limits(energy: "Energy") -> schema.Limits | None:
-    """The limits of the kernels, each below the lines of its GPU; None where a GPU has no prices, or none has peaks."""
+    """The machines and how far each kernel is from its GPU's lines; None: a GPU has no prices, or none has peaks."""
     known: list[schema.Machine] = []
     rows: list[list[dict[str, Any]]] = []
     for gpu in energy.each:

@@ -17,7 +17,7 @@ from eprof.base.vocabulary import COUNTS, TENSOR_PARTS
 from eprof.counts import counters, counts
 from eprof.logs import combine, read
 from eprof.profile import plan
-from eprof.profile.rooflines import all_flops_of, flops_of
+from eprof.profile.rooflines.work import all_flops_of, flops_of
 from eprof.profilers.ncu import tensor_ops
 from eprof.profilers.ncu.opcodes import flops_by_type
 

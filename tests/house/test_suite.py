@@ -152,29 +152,45 @@ def test_in_a_process():
 """
 
 
-def test_a_mutant_meets_the_tests_that_execute_it(mutants, tmp_path, monkeypatch, capsys):
+# In a process of its own: what is forked of one that holds thousands of tests takes ten times as long.
+MAIN = """
+import sys
+from pathlib import Path
+import executed, mutants
+executed.ROOT, executed.BESIDE = Path(sys.argv.pop(1)), []
+if sys.argv.pop(1) == "again":
+    executed.fork = None  # what is in the state is not run again
+sys.exit(mutants.main())
+"""
+
+
+def test_a_mutant_meets_the_tests_that_execute_it(tmp_path):
     """Also in a process that a test starts, and where only a constant is used; the tree itself stays as it is."""
+    here, state = tmp_path / "here", tmp_path / "state"
     for folder in ("eprof", "tests"):
-        (tmp_path / "here" / folder).mkdir(parents=True)
-    (tmp_path / "here" / "eprof" / "__init__.py").touch()
-    module = tmp_path / "here" / "eprof" / "small.py"
+        (here / folder).mkdir(parents=True)
+    (here / "eprof" / "__init__.py").touch()
+    module = here / "eprof" / "small.py"
     module.write_text(MODULE)
-    (tmp_path / "here" / "tests" / "test_small.py").write_text(TESTS)
-    # Other tests of this process have imported eprof, and what it forks would go on with that one.
-    for name in [name for name in sys.modules if name.partition(".")[0] == "eprof"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(mutants.executed, "ROOT", tmp_path / "here")
-    monkeypatch.setattr(mutants.executed, "BESIDE", [])
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # a pytest a mutant: none needs plugins
-    state = tmp_path / "state"
-    monkeypatch.setattr(sys, "argv", ["mutants.py", "--number", "99", "--state", str(state), "--jobs", "2"])
-    assert mutants.main() == 1
-    told = capsys.readouterr().out
+    (here / "tests" / "test_small.py").write_text(TESTS)
+    # A pytest a mutant: none needs plugins.
+    variables = environment(PYTHONPATH=str(ROOT / "benchmarks"), PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
+    variables.pop("BEFORE", None)
+
+    def run(how):
+        words = [str(here), how, "--number", "99", "--state", str(state), "--jobs", "2"]
+        return subprocess.run(
+            [sys.executable, "-c", MAIN, *words], cwd=tmp_path, env=variables, capture_output=True, text=True
+        )
+
+    done = run("first")
+    assert done.returncode == 1, done.stderr
+    told = done.stdout
     assert "killed by tests/test_small.py::test_limit\n    small.py:2: 5 -> 6" in told
     assert "killed by tests/test_small.py::test_in_a_process\n    small.py:8: a + 1 -> a - 1" in told
     assert "test_that_needs_the_one_before fails without any change" in told
     assert "survived, 0 of 1 tests, line 7\nsmall.py: return 1: 1 -> 2" in told
     assert module.read_text() == MODULE
     ran = (state / "fates.jsonl").read_text()
-    monkeypatch.setattr(mutants.executed, "fork", None)  # what is in the state is not run again
-    assert mutants.main() == 1 and (state / "fates.jsonl").read_text() == ran
+    again = run("again")
+    assert (again.returncode, again.stderr) == (1, "") and (state / "fates.jsonl").read_text() == ran

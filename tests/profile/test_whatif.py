@@ -376,6 +376,29 @@ def test_a_report_of_a_real_log_saves_no_more_time_than_there_is():
     assert all(answer["energy_j"]["constant"] >= 0 for answer in answers.values())
 
 
+def test_bytes_whose_way_is_not_told_are_below_the_roof_too(profile):
+    """A memory-bound kernel gains as much whether a log tells reads from writes or only their sum."""
+    like = profile.energy("jetson-tk1")
+    byte = like.costs.peaks.dram_gb_per_s * 1e9
+    told = priced(like, [(4.0, 0.0, 0.0, 0.0, 0.0, 0.0, byte, 0.0)])
+    table = told.counts.table.assign(dram_read=math.nan, dram_write=math.nan, dram=byte)
+    summed = replace(told, counts=counts_with(told.counts, table=table))
+    for question, time_s in (("race", 1.0), ("dram=-20%", 3.8)):
+        assert [each.what_if(question).time_s for each in (told, summed)] == pytest.approx([time_s, time_s])
+
+
+def test_instructions_whose_kinds_are_not_told_are_below_the_roof_too(profile):
+    """As the report's roofline has them: each takes the place of a multiply-add, here for 1 s beside 0.5 s of bytes."""
+    like = profile.energy("jetson-tk1")
+    peaks = like.costs.peaks
+    energy = priced(like, [(4.0, 0.0, 0.0, 0.0, 0.0, 0.0, peaks.dram_gb_per_s * 5e8, 0.0)])
+    kinds = [name for name in energy.counts.amounts.names if name.startswith("fp32_")]
+    table = energy.counts.table.assign(**dict.fromkeys(kinds, math.nan), fp32=peaks.sp_gflops * 5e8)
+    energy = replace(energy, counts=counts_with(energy.counts, table=table))
+    [kernel] = energy.document()["limits"]["kernels"]
+    assert kernel["roofline_time_s"] == pytest.approx(1) and energy.what_if("race").time_s == pytest.approx(1)
+
+
 def test_a_kernel_without_a_roofline_keeps_its_time_when_it_races(profile):
     """Of three kernels one has nothing under the roof, one flops that were not all counted, one is memory bound."""
     like = profile.energy("jetson-tk1")

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -326,12 +325,11 @@ int main(void) {
 """
 
 
-def test_eprof_run_counts_children_once_and_shares_the_time_of_the_bare_run(compiled, tmp_path):
+def test_eprof_run_counts_children_once_and_shares_the_time_of_the_bare_run(compiled, eprof_command, tmp_path):
     source = tmp_path / "forks.c"
     source.write_text(FORKS)
     program = compiled("forks", "-O2", source=source)
-    words = [sys.executable, "-m", "eprof", "run", "--no-report", "--profiler", "callgrind", "-o", "run.eprof"]
-    done = subprocess.run([*words, str(program)], cwd=tmp_path, capture_output=True, text=True)
+    done = eprof_command("run", "--no-report", "--profiler", "callgrind", "-o", "run.eprof", program)
     assert done.returncode == 7, done.stderr
 
     manifest = json.loads((tmp_path / "run.eprof" / "run.json").read_text())
@@ -504,11 +502,11 @@ int main(void) {
 """
 
 
-def test_work_in_the_c_library_is_told_by_who_calls_it_and_what_spares_it(compiled, tmp_path):
+def test_work_in_the_c_library_is_told_by_who_calls_it_and_what_spares_it(compiled, eprof_command, tmp_path):
     (tmp_path / "calls.c").write_text(OF_LIBRARIES)
     program = compiled("calls", "-g", "-O1", "-fno-builtin", source=tmp_path / "calls.c")
-    words = [sys.executable, "-m", "eprof", "run", "--profiler", "callgrind", "-o", "run.eprof", str(program)]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = eprof_command("run", "--profiler", "callgrind", "-o", "run.eprof", program)
+    assert done.returncode == 0, done.stderr
     energy = api.load(tmp_path / "run.eprof").energy()
     callers = {
         kernel["name"]: [(caller["name"], caller["place"]) for caller in kernel["callers"]]
@@ -543,11 +541,12 @@ int main(void) {
         ("vaesenc %ymm0, %ymm1, %ymm1", "cannot run an instruction that the program has in main (unknown.c:7)"),
     ],
 )
-def test_what_valgrind_cannot_run_is_one_sentence_with_the_remedy_and_the_run_fails(compiled, tmp_path, code, sentence):
+def test_what_valgrind_cannot_run_is_one_sentence_with_the_remedy_and_the_run_fails(
+    compiled, eprof_command, tmp_path, code, sentence
+):
     (tmp_path / "unknown.c").write_text(UNKNOWN.replace("CODE", f'"{code}"'))
     program = compiled("unknown", "-g", "-O1", source=tmp_path / "unknown.c")
-    words = [sys.executable, "-m", "eprof", "run", "--profiler", "callgrind", "-o", "run.eprof", str(program)]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    done = eprof_command("run", "--profiler", "callgrind", "-o", "run.eprof", program)
     assert done.returncode == 1 and done.stdout.startswith("ran\n")
     assert f"Valgrind {sentence}, and ended it there: build it with -march=x86-64-v3" in done.stderr
     assert "died of SIGILL in the counters run." in done.stderr and "ended with 132" not in done.stderr

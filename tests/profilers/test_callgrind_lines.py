@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import warm
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,9 +61,9 @@ def product(tmp_path_factory):
 
 
 def run(folder, *program):
-    words = [sys.executable, "-m", "eprof", "run", "-q", "--no-report", "--profiler", "callgrind", "-o", "run.eprof"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(eprof.__file__).parents[1])}
-    subprocess.run([*words, *program], cwd=folder, env=environment, check=True, capture_output=True)
+    words = ["run", "-q", "--no-report", "--profiler", "callgrind", "-o", "run.eprof", *program]
+    done = warm.run(words, folder, {**os.environ, "PYTHONPATH": str(Path(eprof.__file__).parents[1])})
+    assert done.returncode == 0, done.stderr
     return folder / "run.eprof"
 
 

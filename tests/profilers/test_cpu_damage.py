@@ -66,6 +66,7 @@ def totals(tmp_path):
     """The totals of a log that are told as exact, and those that are not; none where it is refused."""
 
     def told(text):
+        (tmp_path / "log").unlink(missing_ok=True)  # to write over a file waits for the disk
         (tmp_path / "log").write_text(text)
         try:
             log = logs.read(tmp_path / "log")

@@ -305,6 +305,8 @@ def test_blocks_of_the_fastest_shape_are_advised(tmp_path):
         "launch axpy in blocks of 32 x 2 (100\u202fµs; as many threads in 64 x 2: 310\u202fµs): saves"
     )
     assert f"({percent(15 * 210 / (15 * 310 + 3 * 100))} of {quantity(view.whole, 'J')})" in act
+    timed = eprof.load(tmp_path / "log.csv", cache=False, time=["1s"]).energy("NVIDIA A100-PCIE-40GB").document()
+    assert "by_shape" not in timed["kernels"][0], "a given time is not that of the launches"
 
 
 @pytest.mark.parametrize(

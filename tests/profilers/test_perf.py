@@ -499,3 +499,39 @@ def test_busy_cores_are_the_programs_processor_time_once(case, read):
     )
     _, _, counters = only(read(text))
     assert counters.get("cores in use") == (None if cores is None else pytest.approx(cores))
+
+
+def test_a_clock_without_a_unit_is_in_ns_as_the_kernel_counts_it(read):
+    clock = "     9,000,000,000      task-clock:u    #    0.900 CPUs utilized\n"
+    text = f" Performance counter stats for './a':\n\n{clock}  48,000,000,000      instructions:u\n"
+    _, time_s, counters = only(read(text))
+    assert time_s == pytest.approx(10.0)
+    assert counters["cores in use"] == pytest.approx(0.9)
+    older = text.replace("9,000,000,000 ", "9000.500000 ")  # ms, before they were named
+    assert only(read(older))[1] == pytest.approx(10.0, rel=1e-3)
+
+
+_BLOCK = "  1,000.00 msec task-clock # 1.000 CPUs utilized\n  2,000,000,000 cycles\n  {} instructions\n"
+
+
+@pytest.mark.parametrize("between", ["\n", "\n  1.000000000 seconds time elapsed\n\n"])
+def test_rows_that_begin_again_are_another_run_whose_header_was_left_out(read, between):
+    header = " Performance counter stats for './a':\n\n"
+    rows = rows_of(read(header + _BLOCK.format("3,000,000,000") + between + _BLOCK.format("4,000,000,000")))
+    assert [(kernel, time_s) for kernel, time_s, _ in rows] == [("./a", 1.0)] * 2
+    assert [counters["instructions"] for *_, counters in rows] == [3e9, 4e9]
+    assert [counters["cores in use"] for *_, counters in rows] == [1.0] * 2
+    # Groups of events of one run may name one twice, in one piece.
+    twice = header + _BLOCK.format("3,000,000,000") + "  2,000,000,000 cycles  (50.00%)\n"
+    assert only(read(twice))[2]["cycles"] == 2e9
+
+
+def test_joules_of_some_runs_are_not_those_of_all(read, tmp_path):
+    header = " Performance counter stats for 'system wide':\n\n"
+    joules = header + "  100.00 Joules power/energy-pkg/\n\n  10.000000000 seconds time elapsed\n\n"
+    counted = header + "  48,000,000,000 instructions\n\n  10.000000000 seconds time elapsed\n"
+    log = read(joules + counted)
+    assert any("joules of 1 run are left out, for 1 more have none" in note for note in log.notes)
+    assert eprof.load(tmp_path / "perf.log").energy().measured is None
+    read(joules + joules.replace("100.00", " 50.00"))
+    assert eprof.load(tmp_path / "perf.log").energy().measured.joules == 150.0

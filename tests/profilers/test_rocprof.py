@@ -1,9 +1,15 @@
 """Tables of AMD's profilers: rocprof, rocprofv3, Omniperf, rocprof-compute."""
 
 import csv
+import math
+import re
+from collections import Counter
 
+import numpy as np
 import pytest
 from conftest import SHARED
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import eprof
 from eprof import logs
@@ -27,6 +33,103 @@ def old(folder, counters, *launches):
         for number, (kernel, counts, begin, end) in enumerate(launches)
     ]
     return table(folder, f"{OLD},{','.join(counters)},{TIMES}", *rows)
+
+
+def reckoned(path):
+    """Launches, ns, and sums of counters of each kernel, by the rows of a table alone.
+
+    Of a counter whose sum is not told that of its channels; of one that several runs counted what the first has.
+    """
+    kernels, times, sums, runs = {}, {}, {}, {}
+    with path.open(encoding="utf-8-sig", newline="") as handle:
+        for place, row in enumerate(csv.DictReader(handle)):
+            name = row.get("KernelName") or row.get("Kernel_Name") or row["Name"]
+            launch = (
+                (row.get("Process_Id"), row.get("Dispatch_Id") or row["Dispatch_ID"])
+                if "Counter_Name" in row
+                else place
+            )
+            kernels[launch] = re.sub(r"(\.kd)?( \[clone \.kd\])?$", "", name), int(row.get("Calls") or 1)
+            begin, end = (
+                row.get(old) or row.get(new)
+                for old, new in (("BeginNs", "Start_Timestamp"), ("EndNs", "End_Timestamp"))
+            )
+            rounded = begin is None or "E" in begin
+            lasts = math.nan if rounded else int(end.partition(".")[0]) - int(begin.partition(".")[0])
+            times.setdefault(launch, float(row["TotalDurationNs"]) if "Calls" in row else lasts)
+            pairs = [(row["Counter_Name"], row["Counter_Value"])] if "Counter_Name" in row else row.items()
+            for counter, value in pairs:
+                counter = re.sub(r"\[\d+\]$", "[]", counter)
+                if re.fullmatch(r"[\d.]+(e[+-]\d+)?", value) and runs.setdefault((launch, counter), begin) == begin:
+                    sums.setdefault(launch, Counter())[counter] += float(value)
+    found = {}
+    for launch, (kernel, calls) in kernels.items():
+        count, time, total = found.get(kernel, (0, 0.0, Counter()))
+        own = sums.get(launch, Counter())
+        of_channels = {name.replace("[]", "_sum"): value for name, value in own.items() if "[]" in name}
+        found[kernel] = count + calls, time + times[launch], total + Counter(of_channels | own)
+    return found
+
+
+def moved(sums):
+    """Bytes that a kernel read and wrote past L2, as AMD's documents have them; None: not counted."""
+    if "TCC_EA0_RDREQ_sum" in sums:
+        size = 128 if sums["TCC_BUBBLE_sum"] == 0 else 64  # on MI350, which counts no bubbles
+        read = size * sums["TCC_EA0_RDREQ_sum"] + 64 * sums["TCC_BUBBLE_sum"] - 32 * sums["TCC_EA0_RDREQ_32B_sum"]
+    elif "TCC_EA_RDREQ_sum" in sums:
+        read = 64 * sums["TCC_EA_RDREQ_sum"] - 32 * sums["TCC_EA_RDREQ_32B_sum"]
+    else:
+        read = 1024 * (sums["FETCH_SIZE"] + sums["FetchSize"]) or None
+    fabric = "TCC_EA0" if "TCC_EA0_WRREQ_sum" in sums else "TCC_EA"
+    written = 32 * (sums[f"{fabric}_WRREQ_sum"] + sums[f"{fabric}_WRREQ_64B_sum"])
+    return read, (written or 1024 * (sums["WRITE_SIZE"] + sums["WriteSize"])) or None
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("table", "tells"),
+    [
+        ("omniperf2-mi100-tcconly/pmc_perf.csv", "time bytes"),
+        ("omniperf2-mi100-vcopy/pmc_perf.csv", "time bytes issue"),
+        ("omniperf2-mi200-roofonly/pmc_perf.csv", "time bytes"),
+        ("omniperf2-mi200-vcopy/pmc_perf.csv", "time bytes issue vector"),
+        ("omniperf2-mi200-vcopy/timestamps.csv", "time"),
+        ("omniperf2-mi300a-vcopy/pmc_perf.csv", "bytes issue vector"),
+        ("omniperf2-mi300x-vcopy/pmc_perf.csv", "bytes issue vector"),
+        ("rocprofcompute3-mi300x-rocpd-vcopy/pmc_perf.csv", "time bytes issue vector"),
+        ("rocprofcompute3-mi350-vcopy/pmc_perf.csv", "bytes issue vector"),
+        ("rocprof1-mi250x-laplacian1/data_movement.csv", "bytes"),
+        ("rocprof1-mi250x-laplacian1/results.csv", "time"),
+        ("rocprof1-mi250x-laplacian1/results.stats.csv", "time"),
+        ("rocprof1-mi250x-laplacian-templates/results.csv", "time"),
+        ("rocprof1-mi250-nbody-derived-excerpt.csv", "time bytes"),
+        ("rocprof3-gfx1151-llama/decode_fetch_counter_collection.csv", "time bytes"),
+        ("rocprof3-gfx1151-llama/decode_stall_counter_collection.csv", "time"),
+        ("rocprof3-gfx1151-llama/decode_kernel_trace.csv", "time"),
+        ("rocprof3-doc/kernel_trace.csv", "time"),
+        ("rocprof3-kernel-stats-mi250x-rocblas.csv", "time"),
+    ],
+)
+def test_what_a_kernel_took_is_what_its_rows_add_up_to(table, tells):
+    """Launches, time, bytes and instructions of each kernel, reckoned without any of eprof's code."""
+    kernels = eprof.load(ROCPROF / table, cache=False).energy("none").document()["kernels"]
+    expected = reckoned(ROCPROF / table)
+    assert {kernel["name"] for kernel in kernels} == set(expected)
+    for kernel in kernels:
+        launches, time_ns, sums = expected[kernel["name"]]
+        found = {word: count["value"] for word, count in kernel["counts"].items()}
+        assert kernel["launches"] == launches
+        if "time" in tells:
+            assert kernel["time_s"] == pytest.approx(1e-9 * time_ns, rel=1e-12)
+        if "bytes" in tells:
+            for word, amount in zip(("dram_read", "dram_write"), moved(sums), strict=True):
+                assert (found.get(word) or None) == (amount and pytest.approx(amount))
+        if "issue" in tells:
+            assert found["warp_issue"] == sums["SQ_INSTS"]
+        if "vector" in tells:  # every vector instruction is in one class
+            fp = [word for word in found if re.fullmatch(r"fp\d\d_(fma|add|mul)", word)]
+            told = sum(found[word] for word in (*fp, "integer", "special", "conversion", "tensor", "misc"))
+            assert told == pytest.approx(64 * sums["SQ_INSTS_VALU"] + sums["SQ_INSTS_SALU"])
 
 
 @needs_data
@@ -107,6 +210,125 @@ def test_what_is_not_known_is_no_zero(tmp_path):
     assert logs.read(tmp_path / "results.csv").tables[0].lacks_rows
 
 
+def test_tables_below_each_other_are_runs_of_their_own(tmp_path):
+    old(tmp_path, ["FETCH_SIZE"], ("k", [10], 100, 600))
+    text = (tmp_path / "results.csv").read_text()
+    (tmp_path / "results.csv").write_text(text + text.replace(",10,", ",20,"))
+    (found,) = logs.read(tmp_path / "results.csv").tables
+    assert found.counters["FETCH_SIZE"].tolist() == [10, 20] and not found.lacks_rows
+
+
+def test_a_time_is_known_where_it_is_told_and_makes_sense(tmp_path):
+    backwards = old(tmp_path, ["FETCH_SIZE"], ("k", [8], 600, 100), ("k", [8], 100, 600))
+    assert backwards.tables[0].rows.time_s.tolist() == pytest.approx([math.nan, 500e-9], nan_ok=True)
+    told = table(tmp_path, f"{OLD},FETCH_SIZE,DurationNs", f"0,k{',0' * 15},8,7840")
+    assert told.tables[0].rows.time_s.tolist() == pytest.approx([7840e-9])
+
+
+def test_a_row_that_is_short_is_lost_and_makes_lower_bounds(tmp_path):
+    rows = [f"{number},k{',0' * 15},8,7840" for number in range(3)]
+    found = table(tmp_path, f"{OLD},FETCH_SIZE,DurationNs", rows[0], rows[1][:20], rows[2]).tables[0]
+    assert found.lacks_rows and found.counters["FETCH_SIZE"].tolist() == [8, 8]
+
+
+def test_bytes_and_instructions_of_each_level_are_what_amd_documents(tmp_path):
+    """32 B a lookup of L1, 64 B a request to L2, writes past it of 64 or of 32 B; 64 lanes, and scalar loads once."""
+    counters = {"TCC_EA_WRREQ_sum": 100, "TCC_EA_WRREQ_64B_sum": 70, "TCC_EA_RDREQ_sum": 50, "TCC_EA_RDREQ_32B_sum": 20}
+    counters |= {"TCP_TOTAL_CACHE_ACCESSES_sum": 4000, "TCP_TCC_READ_REQ_sum": 300, "TCP_TCC_WRITE_REQ_sum": 200}
+    counters |= {"TCP_TCC_ATOMIC_WITH_RET_REQ_sum": 7, "TCP_TCC_ATOMIC_WITHOUT_RET_REQ_sum": 4}
+    counters |= {"SQ_INSTS_VMEM": 30, "SQ_INSTS_LDS": 5, "SQ_INSTS_SMEM": 3}
+    old(tmp_path, list(counters), ("k", counters.values(), 100, 600))
+    counts = eprof.load(tmp_path / "results.csv", gpu="MI250X", cache=False).energy().document()["counts"]
+    expected = {"dram_write": 64 * 70 + 32 * 30, "dram_read": 64 * 30 + 32 * 20, "l1_read": 32 * 4000}
+    expected |= {"l2_read": 64 * 311, "l2_write": 64 * 211, "load_store": 64 * 35 + 3}
+    assert {word: counts[word]["value"] for word in expected} == expected
+
+
+def test_times_are_exact_to_the_nanosecond_whatever_the_clock_counts_from(tmp_path):
+    log = old(tmp_path, ["FETCH_SIZE"], ("k", [8], 1_764_345_600_123_456_701, 1_764_345_600_123_456_708))
+    assert log.tables[0].rows.time_s.tolist() == [7 * 1e-9]
+
+
+def test_reads_of_an_mi300_that_has_no_long_ones_are_short(tmp_path):
+    """Where the GPU is not told, zeros may be of a later one, which does not count them: each read is taken for 128 B."""
+    (tmp_path / "sysinfo.csv").write_text("command,gpu_model\n./gather,MI300X_A1\n")
+    header = "Dispatch_ID,GPU_ID,Kernel_Name,TCC_EA0_RDREQ_sum,TCC_EA0_RDREQ_32B_sum,TCC_BUBBLE_sum,Start_Timestamp,End_Timestamp"
+    for name, size in (("pmc_perf.csv", 64), ("other.csv", 128)):
+        (tmp_path / name).write_text(f"{header}\n0,2,gather,1000,0,0,5000000000,5000001000\n")
+        counts = eprof.load(tmp_path / name, cache=False).energy("none").document()["counts"]
+        assert counts["dram_read"]["value"] == 1000 * size
+        assert ("estimated" in counts["dram_read"]["marks"]) == (size == 128)
+
+
+def long_table(launches):
+    header = "Correlation_Id,Dispatch_Id,Agent_Id,Process_Id,Kernel_Name,Counter_Name,Counter_Value,Start_Timestamp,End_Timestamp"
+    rows = [
+        f'{number},{number},"Agent 1",1,"k<{number % 3}>(int, int)",{name},{value:.6f},{begin},{begin + lasts}'
+        for number, (value, begin, lasts) in enumerate(launches, start=1)
+        for name in ("FETCH_SIZE", "SQ_WAVES")
+    ]
+    return "\n".join([header, *rows, ""])
+
+
+def wide_table(launches):
+    rows = [
+        f'{number},"k<{number % 3}>(int, int) [clone .kd]",8,0,0,1,1,256,256,0,0,4,0,16,64,0x0,0x1,{begin},{begin + lasts},{value:.6f},{value:.6f}'
+        for number, (value, begin, lasts) in enumerate(launches)
+    ]
+    return "\n".join([f"{OLD},BeginNs,EndNs,FETCH_SIZE,SQ_WAVES", *rows, ""])
+
+
+def summed(log):
+    (found,) = log.tables
+    columns = {**{name: found.counters[name] for name in found.counters.names}, "time": found.rows.time_s}
+    return {name: float(np.nansum(column)) for name, column in columns.items()}
+
+
+LAUNCHES = st.lists(
+    st.tuples(st.integers(1, 10**9), st.integers(10**12, 10**18), st.integers(1, 10**9)), min_size=1, max_size=6
+)
+
+
+@given(launches=LAUNCHES, share=st.floats(0, 1), made=st.sampled_from([long_table, wide_table]))
+@settings(max_examples=150, deadline=None)
+def test_a_table_that_was_cut_is_a_lower_bound_and_says_so(tmp_path_factory, launches, share, made):
+    """Wherever its end is lost, no sum is above what it was; and only where a row ends nothing can tell."""
+    path, text = tmp_path_factory.mktemp("cut") / "results.csv", made(launches)
+    path.write_text(text)
+    whole = summed(logs.read(path))
+    assert whole["FETCH_SIZE"] == whole["SQ_WAVES"] == pytest.approx(sum(value for value, *_ in launches))
+    assert whole["time"] == pytest.approx(1e-9 * sum(lasts for *_, lasts in launches), rel=1e-12)
+    left = text[: int(share * len(text))]
+    path.write_text(left)
+    try:
+        log = logs.read(path)
+    except LogError:
+        return
+    assert all(amount <= whole[name] * (1 + 1e-12) for name, amount in summed(log).items())
+    ends_in_row = text[len(left) - 1 : len(left) + 1].strip("\n") == text[len(left) - 1 : len(left) + 1]
+    assert log.tables[0].lacks_rows or not ends_in_row
+
+
+@given(
+    launches=LAUNCHES,
+    made=st.sampled_from([long_table, wide_table]),
+    damage=st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=8), st.integers(0, 40)), max_size=5),
+)
+@settings(max_examples=150, deadline=None)
+def test_a_damaged_table_gives_an_answer_or_a_sentence(tmp_path_factory, launches, made, damage):
+    path, text = tmp_path_factory.mktemp("damaged") / "results.csv", made(launches).encode()
+    for share, put, lost in damage:
+        place = int(share * len(text))
+        text = text[:place] + put + text[place + lost :]
+    path.write_bytes(text)
+    try:
+        document = eprof.load(path, cache=False).energy("none").document()
+    except eprof.EprofError as err:
+        assert "\n" not in str(err)
+    else:
+        assert all(kernel["launches"] >= 1 for kernel in document["kernels"])
+
+
 @pytest.mark.parametrize(
     ("header", "row", "says"),
     [
@@ -130,3 +352,5 @@ def test_a_log_of_amd_asks_for_amds_profilers_and_a_gpu_of_amd(eprof_command, tm
     assert "of `rocprof-compute profile` tell it" in said and 'as in --costs "MI250X"' in said
     named = " ".join(eprof_command("report", "results.csv", "--costs", "MI250X").stdout.split())
     assert "of constant power (110 W for 1.00 ms)" in named and "Nothing but time" not in named
+    old(tmp_path, ["GRBM_COUNT"], ("k", [8], 0, 1_000_000))
+    assert eprof_command("report", "results.csv").stdout.count("count with") == 1

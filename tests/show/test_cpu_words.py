@@ -251,14 +251,18 @@ def test_cycles_of_instructions_without_a_time_are_the_fewest_that_these_need(ep
         ),
         (64, 1e6, 1e6, "let find at table.c:3 work on blocks that stay in the caches,"),
         (64, 1e4, 1e4, "execute fewer instructions"),
+        (None, 1e6, 1e6, "let find at table.c:3 fetch fewer lines (loops in the order of memory, blocks that stay in"),
     ],
 )
 def test_lines_that_the_caches_lack_choose_the_advice_and_bound_it(
     eprof_command, tmp_path, asked, lines, of_dram, said
 ):
     executed = 10_000_000
-    rows = f"3 {executed} 1000000 0 0 {lines:.0f} 0 0 {of_dram:.0f} 0 0 1000000 0 {asked}000000 0"
-    events = "Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw undecoded loads stores load_bytes store_bytes"
+    rows = f"3 {executed} 1000000 0 0 {lines:.0f} 0 0 {of_dram:.0f} 0"
+    events = "Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw"
+    if asked is not None:  # as where the program was there to be decoded
+        rows += f" 0 1000000 0 {asked}000000 0"
+        events += " undecoded loads stores load_bytes store_bytes"
     (tmp_path / "callgrind.out.7").write_text(
         f"# callgrind format\nevents: {events}\nfl=table.c\nfn=find\n{rows}\ntotals: {rows[2:]}\n"
     )
@@ -271,6 +275,63 @@ def test_lines_that_the_caches_lack_choose_the_advice_and_bound_it(
             float, re.search(r"saves up to [0-9.]+ mJ \(([0-9.]+) % of ([0-9.]+) mJ\) if none", shown).groups()
         )
         assert saved <= 100 * waits / (waits + executed) + 1 < 100
+
+
+def test_what_python_has_a_library_do_is_advised_on_by_its_line_or_not_at_all(eprof_command, tmp_path):
+    """In short loops what is around them takes most; and nobody can change what ran at a line that nobody knows."""
+    events = "Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw undecoded fp64_add fp64_256b loads stores load_bytes store_bytes"
+    text = f"# callgrind format\nevents: {events}\n"
+    for line, function, executed, flops, missed in (
+        (7, "row.sum, numpy", 60_000_000, 3_000_000, 0),
+        (0, "line not told, numpy", 19_000_000, 4_000_000, 1_000_000),
+    ):
+        counts = f"{executed} 0 0 0 {missed} 0 0 {missed} 0 0 {flops} {flops} 4000000 1000000 320000000 8000000"
+        text += f"fl={'a.py' * (line > 0)}\nfn={function}\n{line} {counts}\n"
+    (tmp_path / "callgrind.out.7").write_text(text)
+    shown = " ".join(eprof_command("report", "callgrind.out.7", "--time", "0.05").stdout.split())
+    tried = shown[shown.index(" Try ") : shown.index(" Trust ")]
+    assert "instructions a flop): longer inner loops" in tried and "not told" not in tried
+
+
+def of_callgrind(eprof_command, tmp_path, *lines, time_s=0.05):
+    (tmp_path / "callgrind.out.7").write_text("\n".join(["# callgrind format", *lines, ""]))
+    return " ".join(eprof_command("report", "callgrind.out.7", "--time", str(time_s)).stdout.split())
+
+
+def test_divisions_save_their_cycles_and_no_more_than_there_are(eprof_command, tmp_path):
+    """Four core cycles each at most: what is saved goes with their number, until no cycles are left."""
+
+    def saved(divisions):
+        events, counts = (
+            "Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw undecoded special",
+            f"9 1000000000 {'0 ' * 9}{divisions}",
+        )
+        shown = of_callgrind(eprof_command, tmp_path, f"events: {events}", "fl=a.c", "fn=norm", counts, time_s=1)
+        found = re.search(r"divide less in norm at a.c:9 \((.*) of its .* saves up to ([0-9.]+) (m?J) ", shown)
+        return found and (found[1], float(found[2]) * (1e-3 if found[3] == "mJ" else 1))
+
+    assert saved(1_000_000) is None
+    (share, some), (_, more), (_, all_of_them), (_, no_more) = map(saved, (2 * 10**8, 3 * 10**8, 10**9, 2 * 10**9))
+    assert share == "20 %" and more == pytest.approx(1.5 * some, rel=0.01)
+    assert more < all_of_them == no_more < 4 * more
+
+
+def test_what_tells_how_goes_before_what_does_not(eprof_command, tmp_path):
+    """A sieve of 20 million numbers; one in blocks that stay in L1 takes a third of its time (measured)."""
+    events = "Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw undecoded loads stores load_bytes store_bytes"
+    counts = "3 292705831 20000111 46588140 0 0 18249027 0 0 0 0 20000111 46588140 20000111 46588140"
+    shown = of_callgrind(eprof_command, tmp_path, f"events: {events}", "fl=p.cpp", "fn=sieve", counts, time_s=0.06)
+    assert "Try use lines in sieve at p.cpp:3 before they leave the cache (4 of 64 bytes of each are" in shown
+
+
+@pytest.mark.parametrize(("times", "is_told"), [(1, False), (40, True)])
+def test_what_is_cleared_once_has_to_be(eprof_command, tmp_path, times, is_told):
+    shown = of_callgrind(
+        *(eprof_command, tmp_path, "events: Ir", "ob=/usr/lib/x86_64-linux-gnu/libc.so.6", "fn=memset", "0 90000000"),
+        *("ob=./a", "fl=a.c", "fn=clear", "7 10000000", "cob=/usr/lib/x86_64-linux-gnu/libc.so.6", "cfn=memset"),
+        *(f"calls={times} 0", "7 90000000"),
+    )
+    assert ("have memset do less for clear at a.c:7 (clear once, or only what is used)" in shown) == is_told
 
 
 def of_perf(eprof_command, tmp_path, *rows):
@@ -410,3 +471,18 @@ def test_a_table_of_measured_runs_is_sent_to_fit(eprof_command, tmp_path):
 def test_a_table_of_another_cpu_is_called_so(eprof_command):
     assert "zen5 has no table of its own" in eprof_command("costs", "zen5").stderr
     assert "no table of its own" not in eprof_command("costs", "sapphirerapids").stderr
+
+
+def test_cores_at_work_are_not_idle_where_nobody_priced_instructions(eprof_command, tmp_path):
+    rule = "-" * 80
+    counters = {"INSTR_RETIRED_ANY": 3_600_000_000, "CPU_CLK_UNHALTED_CORE": 3_500_000_000}
+    rows = "".join(f"| {name} | FIXC{place} | {count} |\n" for place, (name, count) in enumerate(counters.items()))
+    (tmp_path / "likwid.txt").write_text(
+        f"{rule}\nCPU name:\tIntel(R) Xeon(R) CPU X5650 @ 2.67GHz\nCPU type:\tIntel Core Westmere processor\n"
+        f"CPU clock:\t2.67 GHz\n{rule}\nRegion a, Group 1: L2CACHE\n| Region Info | Core 2 |\n"
+        f"| RDTSC Runtime [s] | 1.300000 |\n| call count | 1 |\n\n| Event | Counter | Core 2 |\n{rows}"
+    )
+    said = " ".join(eprof_command("report", tmp_path / "likwid.txt").stdout.split())
+    assert "Intel Core i7-950" in said
+    assert "hardly" not in said
+    assert "count the rest: `likwid-perfctr -g MEM`" in said

@@ -11,7 +11,7 @@ Setting = tuple[int, int | None]
 
 
 def supported(bus: str) -> dict[int, list[int]]:
-    """The GPU's core clocks by memory clock, MHz, descending, as NVML lists them; empty where it lists none."""
+    """Memory clock -> core clocks of the GPU at PCI address `bus`, in MHz, descending; empty where NVML lists none."""
     library, device, _ = nvml.at(bus)
     if device is None:
         return {}

@@ -18,7 +18,7 @@ _LONGEST_QUOTE = 600
 
 
 def find(name: str) -> str | None:
-    """A tool of the CUDA toolkit: in PATH, CUDA_HOME, the usual places, or the Python packages of NVIDIA."""
+    """The path of a tool of CUDA: in PATH, CUDA_HOME, the usual places or NVIDIA's Python packages; else None."""
     homes = [str(Path(os.environ[key]) / "bin") for key in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(key)]
     packed = [str(folder) for folder in _packages("bin")]
     return executable((name,), (*homes, *_PLACES, *packed))
@@ -65,7 +65,7 @@ def _nvcc(nvcc: str, source: Path, capability: str, image: Path) -> str | None:
 
 
 def disassemble(image: Path) -> tuple[str | None, str]:
-    """The machine code of a cubin as `cuobjdump -sass` prints it, or None and why."""
+    """The machine code of a cubin as `cuobjdump -sass` prints it and "", or None and the reason."""
     tool, helper = find("cuobjdump"), find("nvdisasm")
     if tool is None or helper is None:
         return None, "cuobjdump and nvdisasm, of the CUDA toolkit, are not here"
@@ -83,7 +83,7 @@ def _one_line(text: str) -> str:
 
 
 def _nvrtc() -> Any:
-    """The compiler libnvrtc, wherever it is; None if it is nowhere."""
+    """The compiler's library libnvrtc, loaded from wherever it is; None if it is nowhere."""
     names = [ctypes.util.find_library("nvrtc"), "libnvrtc.so"]
     homes = [
         Path(os.environ[key]) / "lib64" / "libnvrtc.so" for key in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(key)
@@ -101,7 +101,7 @@ def _nvrtc() -> Any:
 
 
 class _Nvrtc:
-    """NVRTC: machine code since CUDA 11.1, before that PTX, which the driver compiles."""
+    """Compiles by NVRTC: to machine code since CUDA 11.1, before that to PTX, which the driver compiles."""
 
     def __init__(self, library: Any) -> None:
         self._library = library

@@ -158,7 +158,7 @@ class CudaGpu(Gpu):
         raise CollectError(f"The compiled kernels have no `{kernel}`.")
 
     def resident(self, kernel: str, block: int) -> int:
-        """Blocks of that many threads that one multiprocessor holds at a time, by the CUDA driver.
+        """How many blocks of `block` threads one multiprocessor holds at a time, 1 at least.
 
         By the driver's occupancy calculator (CUDA 6.5), else as if threads alone were limited.
         """

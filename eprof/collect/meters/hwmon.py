@@ -57,7 +57,7 @@ class Hwmon(Source):
         return int((self._folder / self._file).read_text()) / 1e6
 
     def read(self, time_s: float) -> Sample:
-        """Read the hwmon files of the board."""
+        """Read the board's power or joules, clocks and temperature now."""
         core_mhz, memory_mhz = self._told("freq1_input", 1e6), self._told("freq2_input", 1e6)
         sample = Sample(time_s, None, None, core_mhz, memory_mhz, self._told("temp1_input", 1e3))
         if self.driver.unit == "W":
@@ -70,7 +70,7 @@ class Hwmon(Source):
         return None
 
     def describe(self) -> dict[str, Any]:
-        """The board's place, and how hwmon reads its energy."""
+        """The entries for `run.json`: name, what is covered, method, place on the bus."""
         return {**super().describe(), "method": METHODS[self.driver.unit], "bus": self.bus}
 
 
@@ -91,7 +91,7 @@ def _lies_in_package(folder: Path) -> bool:
 
 
 def components(root: Path = Path("/")) -> Iterator[Component]:
-    """Every board of hwmon by a name of its own. root: where /sys stands."""
+    """Every board of hwmon as a component with a name of its own, such as "amdgpu1". root: where /sys stands."""
     number: dict[str, int] = {}
     for board in boards(root):
         kind = board.driver.board
@@ -100,7 +100,7 @@ def components(root: Path = Path("/")) -> Iterator[Component]:
 
 
 def board(bus: str, vendor: str, root: Path = Path("/")) -> tuple[Source | None, str]:
-    """The GPU board at this place on the bus ("": the only one of its maker), or why there is none."""
+    """The GPU board at place `bus` ("": the only one of its maker) and "", or None and why there is none."""
     known = [board for board in boards(root) if board.driver.vendor and vendor.startswith(board.driver.vendor)]
     here = [board for board in known if bus in ("", board.bus)]
     if len(here) == 1:

@@ -40,12 +40,12 @@ class Jetson(Source):
         return sample._replace(core_mhz=_number(core) / 1e6, memory_mhz=_number(memory) / 1e6)
 
     def describe(self) -> dict[str, Any]:
-        """The Jetson's rail, and whether clocks are known."""
+        """The entries for `run.json`: name, rail, method, and whether clocks are known."""
         return {**super().describe(), "method": "sampled power", "clocks": self._clocks is not None}
 
 
 def rails(root: Path) -> Iterator[Component]:
-    """Every rail below `root` (/), in both layouts that kernels have had: a file with mW, or two with mV and mA."""
+    """Every power rail as a component. Kernels have had two layouts: a file with mW, or two with mV and mA."""
     for bus in _BUSES:
         for label in sorted((root / bus).glob("*/iio:device*/rail_name_*")):
             number = label.name.removeprefix("rail_name_")
@@ -73,7 +73,7 @@ def components(root: Path = Path("/")) -> Iterator[Component]:
 
 
 def find(root: Path = Path("/")) -> tuple[Source | None, str]:
-    """The Jetson's rail to measure, or why there is none. `root`: where /sys stands."""
+    """The meter of the Jetson's best rail and "", or None and why there is none. root: where /sys stands."""
     try:
         labelled = [rail for rail in rails(root) if rail.name]
     except OSError as err:

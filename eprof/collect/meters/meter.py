@@ -17,7 +17,7 @@ from eprof.base.known import mapped, ratio
 
 @contextmanager
 def recording(path: Path, columns: Sequence[str], row: Callable[[], Iterable[str]], period_s: float) -> Iterator[None]:
-    """Write a row every `period_s` s inside the block, below those that the file has.
+    """Append a row to the CSV file `path` every `period_s` s inside the block, from a thread.
 
     row: reads sensors; where it raises OSError, RuntimeError or ValueError, that row is left out.
     """
@@ -85,7 +85,7 @@ class Source(ABC):
         """Read all sensors once. May raise OSError, RuntimeError or ValueError: that sample is then left out."""
 
     def describe(self) -> dict[str, Any]:
-        """What the meter's sensors measured, for the run's record."""
+        """The entries for `run.json` on the meter: name, what is covered, method."""
         return {"name": self.name, "covers": self.covers}
 
 
@@ -96,7 +96,7 @@ class Nothing(Source):
     covers = "nothing"
 
     def read(self, time_s: float) -> Sample:
-        """A reading of the meter that says nothing."""
+        """An empty sample."""
         return Sample(time_s)
 
 
@@ -129,7 +129,7 @@ class Meter:
             yield
 
     def _row(self) -> list[str]:
-        """Read the source; a sample counts as lost until it was read."""
+        """Read the source into `samples`; returns the cells of its row. A sample counts as lost until it was read."""
         self.lost += 1
         sample = self.source.read(time.monotonic() - self._began)
         self.samples.append(sample)
@@ -139,16 +139,16 @@ class Meter:
         return [mapped(format, value, digits.get(name, ".6g")) or "" for name, value in values.items()]
 
     def mark(self, runs: int) -> None:
-        """The metered program has now run `runs` times."""
+        """Note the time: the metered program has now ended for the `runs`-th time."""
         assert runs == len(self.ends) + 1
         self.ends.append(time.monotonic() - self._began)
 
     def describe(self) -> dict[str, Any]:
-        """The meter, for the run's record."""
+        """The entries for `run.json` on the meter."""
         return self.source.describe()
 
     def result(self) -> dict[str, Any]:
-        """The meter's joules a run, with what they rest on; `joules` is None where too little was seen to say."""
+        """The entries for `run.json`: joules a run (None where too little was seen), and what they rest on."""
         end = max(self.ends, default=0.0)
         runs = max(len(self.ends), 1)
         counted = [sample for sample in self.samples if sample.energy_j is not None]
@@ -199,7 +199,7 @@ def integrated(samples: Sequence[Sample], end_s: float) -> float | None:
 
 
 def middle(values: Sequence[float | None]) -> float | None:
-    """The median of a meter's samples that say something; None where none does."""
+    """The median of the values that are not None; None where there are none."""
     known = sorted(value for value in values if value is not None)
     if not known:
         return None
@@ -208,13 +208,13 @@ def middle(values: Sequence[float | None]) -> float | None:
 
 
 def spread(values: Sequence[float | None]) -> float | None:
-    """(largest - smallest) / median of a meter's samples."""
+    """(largest - smallest) / median of the values that are not None; None where there are none."""
     known = [value for value in values if value is not None]
     return ratio(max(known, default=0.0) - min(known, default=0.0), middle(known))
 
 
 def first(looks: Sequence[Callable[[], tuple[Source | None, str]]]) -> tuple[Meter | None, list[str]]:
-    """The meter of the first sensor that is there, and why those before it are not."""
+    """The meter of the first sensor found (None: none is), and the reasons why those before it are not there."""
     reasons: list[str] = []
     for look in looks:
         source, why = look()

@@ -19,7 +19,7 @@ _ORDER = "PCI_BUS_ID"  # in which NVML lists boards; CUDA's own order is FASTEST
 
 
 def visible(environment: Mapping[str, str], uuids: Sequence[str], names: Sequence[str]) -> tuple[list[int], str]:
-    """Places of the visible boards among all, and a sentence where it is not certain which they are (then all).
+    """Places of the boards that CUDA programs see, and "" or a sentence on why that is not certain (then all).
 
     uuids, names: of all boards, in the order of the PCI bus.
     """
@@ -66,7 +66,7 @@ _SLOWED = {
 
 
 class Nvml(Source):
-    """Some GPUs: power and energy are sums, clocks those of the first. note: what is uncertain about which they are."""
+    """GPU boards as one meter: power and energy are sums, clocks the first's. note: what is uncertain about which."""
 
     name = "NVML"
 
@@ -112,13 +112,13 @@ class Nvml(Source):
         )
 
     def components(self) -> Iterator[Component]:
-        """Each board of NVML: its counter of joules where there is one, else its power."""
+        """Each board as a component: its counter of joules if all boards have one, else its power."""
         asks = {"W": self._nvml.nvmlDeviceGetPowerUsage, "J": self._nvml.nvmlDeviceGetTotalEnergyConsumption}
         for place, handle in enumerate(self._handles):
             yield Component(f"gpu{place}", self._unit, partial(self._board, asks[self._unit], handle))
 
     def sampled(self) -> "Iterator[SampledBoard]":
-        """The boards of NVML that sample how busy their units are."""
+        """The boards that can sample how busy their units are (NVML's GPM)."""
         support = getattr(self._nvml, "nvmlGpmQueryDeviceSupport", None)
         for place, handle in enumerate(self._handles):
             told = support and self._try(support, handle)
@@ -126,11 +126,11 @@ class Nvml(Source):
                 yield SampledBoard(self._nvml, handle, place)
 
     def _board(self, ask: Any, handle: Any) -> float | None:
-        """What a board answers NVML, from thousandths; None where it gives no answer."""
+        """A board's answer to `ask` in W or J (NVML's are thousandths); None where it gives none."""
         return ratio(self._try(ask, handle), 1e3)
 
     def describe(self) -> dict[str, Any]:
-        """The GPUs of NVML, the driver, and how energy is read."""
+        """The entries for `run.json`: names and power limits (W) of the GPUs, the driver, how energy is read."""
         names = [_text(name) for name in self._of_all(self._nvml.nvmlDeviceGetName)]
         return {
             **super().describe(),
@@ -145,9 +145,9 @@ _GPM_PERIOD_S = 0.1  # as often as a board's counter of joules moves; what is sa
 
 
 class SampledBoard:
-    """A GPU whose units say by NVML's GPM in which share of the time since the last sample they were busy.
+    """A GPU that tells by NVML's GPM the share of time, since the last sample, in which each unit was busy.
 
-    A row of components is read from left to right: the first of a board's takes the sample.
+    Components must be read in their order: the first takes the sample, the others show what it found.
     """
 
     def __init__(self, nvml: Any, handle: Any, place: int) -> None:
@@ -160,7 +160,7 @@ class SampledBoard:
         self._shares: dict[str, float | None] = {}
 
     def components(self) -> Iterator[Component]:
-        """The share of each unit, and the clock of multiprocessors."""
+        """A component for the share (0 to 1) of each unit, and one for the clock of multiprocessors (MHz)."""
         for number, name in enumerate(self._metrics):
             ask = partial(self._share, name, number == 0)
             yield Component(f"gpu{self._place}_{name}", "share", ask, _GPM_PERIOD_S)
@@ -191,7 +191,7 @@ class SampledBoard:
 
 
 def sampled_boards() -> tuple[list[SampledBoard], str]:
-    """The GPUs that sample how busy they are, numbered as components are; or why there are none."""
+    """The GPUs that sample how busy they are, numbered as components are, and ""; or none and why."""
     source, why = find()
     if not isinstance(source, Nvml):
         return [], why
@@ -204,7 +204,7 @@ def _text(value: Any) -> str | None:
 
 
 def find() -> tuple[Source | None, str]:
-    """The GPUs of this machine with a power sensor by NVML, or why there is none."""
+    """The meter of all GPUs here with a power sensor by NVML and "", or None and why there is none."""
     nvml, why = load()
     if nvml is None:
         return None, why
@@ -222,7 +222,7 @@ def find() -> tuple[Source | None, str]:
 
 
 def at(bus: str) -> tuple[Any, Any, str]:
-    """NVML and its handle of the GPU at this place on the bus (as CUDA names it), or None and why."""
+    """NVML's module, its handle of the GPU at PCI address `bus`, and ""; or None for either, and why."""
     library, why = load()
     if library is None:
         return None, None, why
@@ -235,7 +235,7 @@ def at(bus: str) -> tuple[Any, Any, str]:
 
 
 def board(bus: str) -> tuple[Source | None, str]:
-    """The GPU at this place on the bus, where it has a power sensor by NVML, or why there is none."""
+    """The meter of the GPU at PCI address `bus` and "", or None and why there is none."""
     library, handle, why = at(bus)
     if handle is None:
         return None, why
@@ -247,7 +247,7 @@ def board(bus: str) -> tuple[Source | None, str]:
 
 
 def _try(nvml: Any, call: Any, *arguments: Any) -> Any:
-    """What the library answers; None on any of its errors, after which other calls go on."""
+    """What a call of NVML returns; None where it raises an NVMLError."""
     try:
         return call(*arguments)
     except nvml.NVMLError:
@@ -255,7 +255,7 @@ def _try(nvml: Any, call: Any, *arguments: Any) -> Any:
 
 
 def load() -> tuple[Any, str]:
-    """NVML's library, initialised, or None and why."""
+    """The module pynvml, initialised, and ""; or None and why it cannot be used."""
     try:
         import pynvml
     except ImportError:

@@ -16,7 +16,7 @@ _PACKAGE = "package"
 
 
 class Zone:
-    """A counter of joules, from when it was opened. It wraps at its range."""
+    """A RAPL counter: joules since it was opened, though the file wraps at its range."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "energy_uj"
@@ -28,7 +28,7 @@ class Zone:
         return int(self._file.read_text())
 
     def joules(self) -> float:
-        """What a RAPL zone spent so far, J; to be read more often than it wraps."""
+        """Joules since the counter was opened; to be read more often than the file wraps."""
         now_uj = self._count()
         self._total_uj += (now_uj - self._last_uj) % (self._range_uj or 1 << 64)
         self._last_uj = now_uj
@@ -50,12 +50,12 @@ class Rapl(Source):
         return Sample(time_s, energy_j=sum(zone.joules() for zone in self._zones))
 
     def describe(self) -> dict[str, Any]:
-        """The processor packages that RAPL measures."""
+        """The entries for `run.json`: name, what is covered, method, number of processor packages."""
         return {**super().describe(), "method": "energy counter", "packages": self._packages}
 
 
 def find(root: Path = Path("/")) -> tuple[Source | None, str]:
-    """The processor packages that RAPL measures, or why they cannot be read. root: where /sys stands."""
+    """The meter of all processor packages and "", or None and why there is none. root: where /sys stands."""
     packages, memories = _domains(root)
     if not packages:
         return None, "RAPL: none here (virtual machines and many containers have none: no /sys/class/powercap)"
@@ -68,7 +68,7 @@ def find(root: Path = Path("/")) -> tuple[Source | None, str]:
 
 
 def counters(root: Path = Path("/")) -> dict[Path, int]:
-    """The files that count microjoules, none of them those of another, with the range at which each wraps.
+    """File that counts microjoules -> the range at which it wraps; no two count the same joules.
 
     Empty where there are none, or none may be read.
     """
@@ -89,7 +89,7 @@ def _domains(root: Path) -> tuple[list[Path], list[Path]]:
 
 
 def components(root: Path = Path("/")) -> Iterator[Component]:
-    """Every RAPL zone that may be read: packages, what lies in them, their memory, the platform.
+    """Every RAPL zone that may be read, as a component: packages, what lies in them, their memory, the platform.
 
     root: where /sys stands.
     """

@@ -15,7 +15,7 @@ from eprof.collect.meters.meter import PERIOD_S, Component, Meter, first, record
 
 
 def meter(host: bool = False) -> tuple[Meter | None, list[str]]:
-    """The meter of this machine, and a sentence on each one that is not there. host: RAPL, the processor's."""
+    """The first meter found (None: none), and a sentence on each that is not. host: RAPL, else the GPU's meters."""
     return first((rapl.find,) if host else (nvml.find, jetson.find))
 
 

@@ -28,7 +28,7 @@ _LIBRARY = ("-shared", "-fPIC", "-Wl,--as-needed", "-ldl")  # without MPI, which
 
 
 class Plan(NamedTuple):
-    """What to run: the operations, their sizes in bytes, ways to wait, on so many processes.
+    """What to run: operations, their sizes in bytes, ways to wait, and the number of processes.
 
     seconds: for how long each is repeated, where it is measured.
     """
@@ -46,7 +46,7 @@ class Plan(NamedTuple):
 
 
 def source(name: str) -> Path:
-    """A benchmark's C source that comes with eprof."""
+    """The path of a benchmark's C source that comes with eprof."""
     return Path(str(folder("calibration") / "mpi" / name))
 
 
@@ -58,7 +58,7 @@ def library(target: Path, kind: str | None = None) -> None:
 
 
 def lines(text: str, waiting: str, core_mhz: float | None, processes: int) -> Iterator[Sample]:
-    """What the shift benchmark printed, among what others print. Raises CollectError for a line that is cut off."""
+    """A sample for each line of the shift benchmark in `text`. Raises CollectError for a line that is cut off."""
     for line in text.splitlines():
         words = line.split()
         if words[:1] == [_LINE]:
@@ -74,7 +74,7 @@ def lines(text: str, waiting: str, core_mhz: float | None, processes: int) -> It
 
 
 def medians(samples: Iterable[Sample]) -> Iterator[Sample]:
-    """One sample for the repeats of each operation and size of the benchmark: that of median latency."""
+    """For each operation and size the sample of median latency, with the spread of its repeats."""
     for same in gathered(((sample.primitive, sample.size), sample) for sample in samples).values():
         ordered = sorted(same, key=lambda sample: sample.latency_s)
         median = ordered[(len(ordered) - 1) // 2]
@@ -112,7 +112,7 @@ def on_this_machine(
 
 
 def _priced(sample: Sample, clock: Clock) -> Sample:
-    """A sample with joules of a processor that idles, and of one that computes while busy."""
+    """A sample with the joules of its time at idle power, and at the power above idle while its processor was busy."""
     power_w = clock.idle_w + (sample.busy or 0.0) * clock.on_chip_w
     return sample._replace(energy_j=power_w * sample.latency_s, marks=Mark.ESTIMATED | Mark.ASSUMED)
 

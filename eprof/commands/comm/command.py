@@ -100,7 +100,7 @@ def comm(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace, case: "Case", sizes: Sequence[int]) -> "Plan":
-    """What the benchmark of `eprof comm` runs. Raises UsageError: it cannot."""
+    """What the benchmark is to run. Raises UsageError: the options ask for what it cannot do."""
     from eprof.commands.comm.benchmark import Plan
 
     if case.processes < 2:
@@ -113,7 +113,7 @@ def _plan(options: argparse.Namespace, case: "Case", sizes: Sequence[int]) -> "P
 
 
 def byte_sizes(text: str) -> list[int]:
-    """Sizes of messages for `eprof comm`: "1KiB,64KiB"; "1KiB..4MiB" grows fourfold. Raises UsageError."""
+    """The sizes, in bytes, of "1KiB,64KiB" or "1KiB..4MiB", which grows fourfold. Raises UsageError."""
     sizes: list[int] = []
     for part in text.split(","):
         first, span, last = part.partition("..")
@@ -135,7 +135,7 @@ def _message_bytes(text: str) -> int:
 
 
 def _words(text: str, known: Sequence[str], option: str) -> list[str]:
-    """Words of a list for `eprof comm`, in the order of those that are known. Raises UsageError."""
+    """The words of a comma-separated list, in the order of `known`. Raises UsageError for one that is not known."""
     words = [word.strip() for word in text.split(",")]
     for word in words:
         if word not in known:

@@ -62,7 +62,7 @@ class Threshold(Struct, frozen=True, kw_only=True):
 
 
 class Limit(Struct, frozen=True, kw_only=True):
-    """J/MB of endless messages, as a share of those of polling at the first clock."""
+    """J/MB as messages grow without end, as a share of polling's at the first clock."""
 
     waiting: str
     core_mhz: float
@@ -102,16 +102,16 @@ class Comm(Document, frozen=True, kw_only=True):
     warnings: list[str] = field(default_factory=list)
 
     def is_base(self, entry: Row | Threshold | Total) -> bool:
-        """Whether a row on messages is what the others stand against: polling at the first clock."""
+        """Whether an entry is what all others are compared with: polling at the first clock."""
         return (entry.waiting, entry.core_mhz) == (POLLING, self.rows[0].core_mhz)
 
     def rows_of(self, threshold: Threshold) -> list[Row]:
-        """The rows of messages whose threshold it is."""
+        """The rows that a threshold was found from: of its operation, way to wait and clock."""
         way = (threshold.primitive, threshold.waiting, threshold.core_mhz)
         return [row for row in self.rows if (row.primitive, row.waiting, row.core_mhz) == way]
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The rows of messages as a table; what is relative to polling is a column each."""
+        """A dictionary a row, for the CSV; `relative` becomes a column for each of its fields."""
         for row in self.rows:
             cells = {**asdict(row), "marks": " ".join(row.marks)}
             relative = cells.pop("relative")
@@ -125,7 +125,7 @@ _OF_SAMPLE = ("primitive", "waiting", "core_mhz", "operations", "latency_s", "en
 
 
 class Case(NamedTuple):
-    """What was asked: ways to wait at clocks (the cluster's default first), on so many processes, of a cluster."""
+    """What was asked: ways to wait, clocks (the cluster's default first), cluster, number of processes."""
 
     ways: Sequence[str]
     clocks: Sequence[Clock]
@@ -140,7 +140,7 @@ def modelled(case: Case, sizes: Sequence[int]) -> Comm:
 
 
 def of_program(case: Case, program: str | None, sent: Sequence[Sent], notes: Sequence[str]) -> Comm:
-    """The document of the messages of a program (None: of some messages), in closed form. Raises CostError."""
+    """The document of a program's messages, or of some messages (`program` None), in closed form. Raises CostError."""
     samples = list(waits(case.cluster, sent, case.ways, case.clocks))
     what = phrase("The messages of {}", program) or "Waiting for messages"
     return _document(
@@ -246,7 +246,7 @@ def _rows(samples: Sequence[Sample]) -> Iterator[Row]:
 
 
 def _relative(base: Sample, sample: Sample) -> Relative | None:
-    """A row of the document relative to polling: joules per MB are latency x power; of the same bytes as joules."""
+    """A sample relative to polling; None if joules are not known. Of equal bytes, J/MB change as joules do."""
     if not sample.energy_j or not base.energy_j or not base.latency_s:
         return None
     latency, joules = sample.latency_s / base.latency_s, sample.energy_j / base.energy_j
@@ -274,7 +274,7 @@ def _thresholds(rows: Sequence[Row]) -> Iterator[Threshold]:
 
 
 def _why_not(row: Row) -> str | None:
-    """Why a way to wait for messages does not pay at a size; None: it pays."""
+    """Why a way to wait does not pay at the size of `row`; None: it does."""
     if row.relative is None:
         return "polling, or joules, to compare with are not known"
     if row.relative.j_per_mb >= 1:

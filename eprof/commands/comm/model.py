@@ -65,7 +65,7 @@ def waiting_w(waiting: str, clock: Clock) -> float:
 
 
 def waits(cluster: Cluster, sent: Sequence[Sent], ways: Sequence[str], clocks: Sequence[Clock]) -> Iterator[Sample]:
-    """The model's samples: every message in every way to wait.
+    """A sample in closed form for each message, clock and way to wait.
 
     With t its time, t_i that of an interrupt, t_d that of a change of the clock:
 
@@ -100,7 +100,7 @@ def waits(cluster: Cluster, sent: Sequence[Sent], ways: Sequence[str], clocks: S
 
 
 def known(cluster: Cluster, name: str) -> float:
-    """What an interrupt or a change of the clock takes while waiting, s. Raises CostError: the table does not say."""
+    """How long an interrupt, or a change of the clock, takes, s. Raises CostError: the table does not say."""
     seconds: float | None = getattr(cluster, name)
     if seconds is None:
         instead = "--waiting polling" if name == "interrupt_s" else f"--clock {cluster.default.core_mhz:g}"
@@ -117,7 +117,7 @@ def break_even_s(cluster: Cluster) -> float | None:
 
 
 def limit(cluster: Cluster, waiting: str, clock: Clock) -> float:
-    """What endless messages take in the model, as a share of what polling at the default clock does."""
+    """The J/MB of the model as messages grow without end, as a share of polling's at the default clock."""
     return either(ratio(waiting_w(waiting, clock), busy_w(cluster.default)), 1.0)
 
 

@@ -69,7 +69,7 @@ def _series(document: Comm) -> _Series:
 
 
 def _kinds(series: _Series) -> list[str]:
-    """What the lines of the charts are told apart by: the ways to wait; where there is one, the operations."""
+    """The names of the chart's colours: the ways to wait; where there is one only, the operations."""
     primitives, ways = ([*dict.fromkeys(names)] for names in zip(*series, strict=True))
     if len(ways) > 1:
         return ways

@@ -55,7 +55,7 @@ def way(document: Comm, waiting: str, core_mhz: float | None) -> str:
 
 
 def headline(document: Comm) -> Headline:
-    """From where on blocking pays at the first clock; of a program's messages, what it saves."""
+    """The headline: from which size on blocking pays at the first clock; for a program's messages, what it saves."""
     if document.totals:
         return _of_totals(document)
     plain = BLOCKING, document.rows[0].core_mhz
@@ -84,7 +84,7 @@ def headline(document: Comm) -> Headline:
 
 
 def _of_totals(document: Comm) -> Headline:
-    """Which way to wait takes least energy for all messages of a program, and what it changes."""
+    """The headline of a program's messages: the way to wait that takes least energy, and what it saves."""
     first = document.totals[0]
     least = min(document.totals, key=lambda total: total.energy_j)
     marks = bits(first.marks)
@@ -101,7 +101,7 @@ def _of_totals(document: Comm) -> Headline:
 
 
 def blocks(document: Comm, verbose: bool) -> Iterator[Block]:
-    """What waiting for messages costs, for a terminal and for Markdown; every row if `verbose`."""
+    """The blocks on waiting for messages, for a terminal and for Markdown; every row if `verbose`."""
     yield Sentence(f"{document.title} · {subject(document)}", Tone.QUIET)
     yield headline(document)
     yield from tables(document)
@@ -130,7 +130,7 @@ def points(document: Comm) -> Iterator[Block]:
 
 
 def settings(document: Comm) -> list[str]:
-    """What the library of `--shim` is told: from which bytes on blocking pays for all operations, and a lower clock.
+    """Variables for the library of `--shim`: from which bytes on blocking pays for all operations, a lower clock.
 
     Waits of unknown size spin as long as it takes to break even.
     """
@@ -238,6 +238,6 @@ def rows(document: Comm) -> Table:
 
 
 def _of(row: Row, name: str) -> Share:
-    """A change against polling; nothing where there is none."""
+    """The cell of a change against polling; empty where it is not known, or 0."""
     factor: float | None = getattr(row.relative, name, None)
     return Share(growth(factor, 1.0) or None, signed=True)

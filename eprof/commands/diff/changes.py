@@ -55,20 +55,20 @@ class Grid(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def state(self) -> Ints:
-        """What is known of every energy of a grid: KNOWN, LOWER, LOST or NONE."""
+        """Of each energy of a grid what is known: KNOWN, LOWER, LOST or NONE, as integers of the grid's shape."""
         known, lost = ~np.isnan(self.joules), (self.marks & _MISSING) != 0
         return np.select([known & ~lost, known, lost], [KNOWN, LOWER, LOST], NONE).astype(np.int64)
 
     def __getitem__(self, place: int) -> "Grid":
-        """A grid of a stack."""
+        """One grid of a stack: that of repeat `place`, or of the mean at -1."""
         return self.each(lambda table: table[place])
 
     def each(self, function: Callable[[Any], Any]) -> "Grid":
-        """The grid of what a function makes of each table."""
+        """The grid of what `function` makes of each of the five tables."""
         return Grid(*(function(getattr(self, name)) for name in self.__struct_fields__))
 
     def rows(self, places: Sequence[int]) -> "Grid":
-        """Some kernels of a grid."""
+        """The grid of the kernels at `places` alone."""
         return self.each(lambda table: table[..., list(places), :])
 
 
@@ -79,7 +79,7 @@ def known_sum(table: Floats) -> float | None:
 
 
 def combined(marks: Ints) -> int:
-    """All marks of a table together."""
+    """The marks of all cells of a table in one: bits of `Mark`."""
     return int(np.bitwise_or.reduce(marks, axis=None, initial=0))
 
 
@@ -101,27 +101,27 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def mean(self) -> Grid:
-        """The mean over the repeats of a side. A kernel that some repeats did not launch counts 0 there."""
+        """The grid of means over the repeats of a side. A kernel that some repeats did not launch counts 0 there."""
         return self.grids[-1]
 
     @property
     def first(self) -> Energy:
-        """The first repeat of a side; titles, costs and definitions are those of all."""
+        """The first repeat of a side, whose title, cost tables and definitions are those of all."""
         return self.energies[0]
 
     @property
     def tables(self) -> list[Costs]:
-        """The prices of a side: one for all, or those of each GPU, of the one that takes most first."""
+        """The cost tables of a side: one for all, or one for each GPU, that of the GPU which takes most first."""
         return [gpu.costs for gpu in self.first.each if gpu.costs is not None]
 
     @cached_property
     def core_w(self) -> float | None:
-        """The constant power of a core, W, where the program pays for those that it kept busy; None: for all."""
+        """The constant power of one core, W, where a program pays only for the cores that it kept busy; else None."""
         return _constant_w(self.first) if self.first.shares_socket else None
 
     @property
     def unpriced(self) -> set[str | None]:
-        """The devices of a side that have no prices, beside others that have."""
+        """The labels of the devices that no cost table prices, where a side ran on several GPUs."""
         return {part.device.label for gpu in self.first.gpus if gpu.costs is None for part in gpu.profile.counted}
 
     @property
@@ -131,9 +131,10 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def origins(self) -> set[tuple[str, ...]]:
-        """Which logs of which runs a side is made of. Runs that count alike leave equal logs: these are two.
+        """A key for each log of a side, to tell whether OLD and NEW are made from the same logs.
 
-        A log is known by its run's host and time of start; one of no run directory by where it is.
+        It is host, start of the run and file name; without a run directory, path and hash. So two runs that count
+        alike, and leave equal logs, are two.
         """
         origins: set[tuple[str, ...]] = set()
         for profile in (energy.profile for energy in self.energies):
@@ -148,7 +149,7 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def runs(self) -> list[tuple[str, str]]:
-        """The run that each repeat of a side is of: when it started, and where it is; of a log alone, itself."""
+        """(start, directory) of the run that each repeat of a side is of; of a log without one, ("", its number)."""
         runs = [energy.profile.run for energy in self.energies]
         return [(run.started_utc or "", str(run.path)) if run else ("", str(place)) for place, run in enumerate(runs)]
 
@@ -160,7 +161,7 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def measured(self) -> list[float]:
-        """What a meter saw in each repeat of a side, J."""
+        """What a meter saw in each repeat of a side, J; repeats without a meter are left out."""
         return [energy.measured_j for energy in self.energies if energy.measured_j is not None]
 
     @property
@@ -170,7 +171,7 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def factors(self) -> list[float]:
-        """What the prices of each repeat of a side were scaled by, to what its meter saw; none where they were not."""
+        """The factor that scales each repeat's prices to its meter; repeats that are not scaled are left out."""
         return [energy.metered.factor for energy in self.energies if energy.metered is not None]
 
     @property
@@ -180,7 +181,7 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def efficiency(self) -> float | None:
-        """The share of the roofline's speed that modelled times of a side rest on."""
+        """The share of the roofline's speed that modelled times of a side rest on; None where they are no model."""
         return self.first.modelled.efficiency if self.first.modelled is not None and self.is_modelled else None
 
     def above_constant(self) -> "Side":
@@ -190,7 +191,7 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
         return replace(self, price=np.where(FOLLOWS_TIME, 0.0, self.price), grids=replace(self.grids, **free))
 
     def taken(self, places: Sequence[int]) -> "Side":
-        """The same side with some of its kernels only."""
+        """The same side with the kernels at `places` alone."""
         return replace(self, named=[self.named[place] for place in places], grids=self.grids.rows(places))
 
 
@@ -247,7 +248,7 @@ def side(label: str, energies: Sequence[Energy]) -> Side:
 
 
 def _constant_w(energy: Energy) -> float:
-    """The constant power of one core where a program pays for those that it kept busy, else of all; to nine digits."""
+    """Constant power, W, to nine digits: of one core where a program pays only for those kept busy, else of all."""
     assert energy.costs is not None
     cores = (energy.profile.cores or 1.0) if energy.shares_socket else 1.0
     return float(f"{energy.costs.constant_power_w / cores:.9g}")
@@ -259,7 +260,7 @@ def _keys(energy: Energy) -> list[_Key]:
 
 
 def _tables(energy: Energy, keys: Sequence[_Key]) -> tuple[Floats, Ints, Floats, Ints]:
-    """Numbers, their marks, joules and their marks of a repeat on the kernels `keys`; zeros where it launched none."""
+    """Numbers, their marks, joules, their marks: (n_keys, n_words) each; 0 where the repeat launched no such kernel."""
     row_of = {key: row for row, key in enumerate(_keys(energy))}
     rows = np.array([row_of.get(key, -1) for key in keys])
     launched = rows >= 0
@@ -283,9 +284,10 @@ def _tables(energy: Energy, keys: Sequence[_Key]) -> tuple[Floats, Ints, Floats,
 
 
 def _with_mean(stack: Floats, marks: Ints) -> tuple[Floats, Ints]:
-    """Repeats of a side, (n_repeats, n_kernels, n_words), and behind them the mean over those that know a cell.
+    """The stack and its marks, with the mean over the repeats that know a cell as one more repeat at the end.
 
-    One value many times is that value. Where only some repeats know a cell, MISSING is of one left out, now ESTIMATED.
+    (n_repeats, n_kernels, n_words) -> (n_repeats + 1, n_kernels, n_words). One value many times is that value. Where
+    only some repeats know a cell, its mean is ESTIMATED, and has the marks of those alone.
     """
     is_known = ~np.isnan(stack)
     n_known = is_known.sum(axis=0)
@@ -300,7 +302,7 @@ def _with_mean(stack: Floats, marks: Ints) -> tuple[Floats, Ints]:
 
 
 def _mean_prices(energies: Sequence[Energy]) -> Floats:
-    """The prices of all repeats of a side; their mean where each was scaled to its own meter."""
+    """The price of each word, (n_words,), NaN without one: a mean over repeats if each was scaled to its own meter."""
     prices = np.full((len(energies), len(WORDS)), np.nan)
     for price, energy in zip(prices, energies, strict=True):
         if energy.costs is None:
@@ -342,7 +344,7 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def sides(self) -> tuple[tuple[Side, Grid], tuple[Side, Grid]]:
-        """OLD and NEW with their numbers."""
+        """(side, grid of its means) of OLD and of NEW."""
         return (self.old_side, self.old), (self.new_side, self.new)
 
     @cached_property
@@ -360,9 +362,10 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def apart(self) -> "np.ndarray[Any, Any]":
-        """Of each match, whether its change is a part of its own: as `statuses`.
+        """As `statuses`, but all MATCHED where both sides are of CPUs and share a function.
 
         A compiler moves the work of a CPU's functions into each other, so that all of them are compared together.
+        Elsewhere the change of a kernel that appeared or vanished is a part of its own.
         """
         if all(side.nouns.is_of_cpu for side, _ in self.sides) and (self.statuses == MATCHED).any():
             return np.full(len(self.matches), MATCHED)
@@ -376,7 +379,7 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def rests_on_time(self) -> bool:
-        """Whether nothing that both sides counted changed, but the measured time: a busy machine changes it by itself.
+        """Whether the measured time alone changed, no count that both sides have: a busy machine changes it by itself.
 
         Counts of a deterministic program repeat almost to the digit: start-up code sees other addresses and names.
         """
@@ -394,18 +397,18 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def is_modelled(self) -> bool:
-        """Whether the time of a side is a model."""
+        """Whether the times of OLD or of NEW come from a model."""
         return self.old_side.is_modelled or self.new_side.is_modelled
 
     @cached_property
     def core_w(self) -> float | None:
-        """The constant power of a core, W, where both sides pay it for the cores that they kept busy, by one table."""
+        """The constant power of one core, W, where both sides pay it, by one table, for cores kept busy; else None."""
         old, new = self.old_side.core_w, self.new_side.core_w
         return old if old == new and _are_priced_alike(self.old_side, self.new_side) else None
 
     @cached_property
     def is_of_two_processors(self) -> bool:
-        """Whether each side ran on a GPU or CPU of its own, with prices of its own."""
+        """Whether OLD and NEW ran on different GPUs or CPUs, each with prices of its own."""
         return _are_of_two_processors(self.old_side, self.new_side)
 
     def amounts(self, grid: Grid) -> Floats:
@@ -416,7 +419,7 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def has_energy(self) -> bool:
-        """Whether any energy is compared that OLD's own kernels take, and any of NEW's."""
+        """Whether both sides are priced, and some energy of OLD's own kernels and some of NEW's is compared."""
         is_priced = self.old_side.costs is not None and self.new_side.costs is not None
         own = (self.compared[launches > 0] for launches in self.launches)
         return is_priced and bool(self.paid.any()) and all(cells.any() for cells in own)
@@ -447,12 +450,12 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def is_repriced(self) -> Bools:
-        """The cells of the change whose prices differ. Where the mix of kinds makes a mean price differ, none does."""
+        """The cells whose price changed with the tables, not with the mix of instructions, (n_matches, n_words)."""
         return np.asarray((self.old.price != self.new.price) & self.has_other_price)
 
     @cached_property
     def has_other_price(self) -> Bools:
-        """The words whose prices differ, (n_words,)."""
+        """Whether each word has another price in the table of NEW than in that of OLD, (n_words,)."""
         is_other = self.old_side.price != self.new_side.price
         is_amount = IS_TIME & _are_priced_alike(self.old_side, self.new_side) | self.is_of_two_processors
         return np.asarray(is_other & ~is_amount)
@@ -464,7 +467,7 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def cells(self) -> dict[str, list[list[Any]]]:
-        """What each match pays for each word, by name, as lists: the quickest way to add thousands of kernels up."""
+        """The tables of the change ("paid", "old_j", ...) as lists [match][word]: quick to add thousands up."""
         old, new = self.old, self.new
         tables = {"paid": self.paid & self.has_energy, "old": self.amounts(old), "new": self.amounts(new)}
         tables |= {"old_j": old.joules, "new_j": new.joules, "quantity_j": self.quantity_j, "price_j": self.price_j}
@@ -479,18 +482,18 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
         return marks
 
     def compared_j(self, grid: Grid, rows: _Rows = slice(None), columns: _Rows = slice(None)) -> float:
-        """The energy of some cells of OLD or NEW, or of a repeat, as far as it is compared; NaN if one is not known."""
+        """The compared energy, J, of some cells of a grid, OLD's, NEW's or a repeat's; NaN if one is not known."""
         compared = self.compared[rows][:, columns]
         return math.fsum(grid.joules[rows][:, columns][compared].tolist())
 
     def known_j(self, grid: Grid, rows: _Rows = slice(None)) -> float | None:
-        """The energy of some matches of OLD or NEW, or of a repeat, as far as it is compared; None: not known."""
+        """The compared energy, J, of some matches of a grid, OLD's, NEW's or a repeat's; None: not known."""
         if self.has_energy:
             return finite(self.compared_j(grid, rows))
         return None
 
     def test(self, amount: Callable[[Grid], float | None]) -> Test | None:
-        """Welch's test on an amount of each repeat of OLD and of NEW, over the repeats that know it; None without.
+        """Welch's test of what `amount` makes of each repeat of NEW against OLD's; None if too few repeats know it.
 
         Where time alone changed, it is over runs.
         """
@@ -500,14 +503,14 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def time_is_told(self) -> bool:
-        """Whether a change of time is no noise: modelled, or shown by runs that took turns."""
+        """Whether a change of time is more than noise: it is modelled, or shown by runs of OLD and NEW in turns."""
         test = self._test_of_runs(lambda grid: finite(grid.number[:, TIME].sum()))
         return self.is_modelled or (test is not None and test.shown)
 
     def _test_of_runs(self, amount: Callable[[Grid], float | None]) -> Test | None:
-        """The test over runs, a mean each: repeats of one run follow each other, on one machine, idle or busy.
+        """Welch's test on the mean of `amount` over each run; None also if all runs of a side began before the other's.
 
-        None where all runs of one side began before those of the other, too.
+        Repeats of one run follow each other, on one machine, idle or busy for all of them.
         """
         old, new = self._by_run(amount)
         is_dated = all(started for started, _ in [*old, *new])
@@ -615,9 +618,9 @@ def _are_of_two_processors(old: Side, new: Side) -> bool:
 
 
 def _absent(grids: Grid, partner: Grid, places: Sequence[int | None]) -> Grid:
-    """The grids of a side. Of a kernel that it does not have it executed none of what `partner` counts: zeros.
+    """The grids of a side, with 0 for kernels that it does not have (`places`: None) in what `partner` counts.
 
-    What it knows of none of its own kernels stays unknown: a class that one side alone counts is no change.
+    A word that the side knows of none of its own kernels stays unknown: what one side alone counts is no change.
     """
     is_absent = np.array([place is None for place in places])
     known, own = partner[-1], grids[-1].rows(np.flatnonzero(~is_absent).tolist())
@@ -634,7 +637,7 @@ def _absent(grids: Grid, partner: Grid, places: Sequence[int | None]) -> Grid:
 
 
 def _folded(grids: Grid, partner: Grid) -> Grid:
-    """A side with kinds of floating-point instructions added up where `partner` knows their total only.
+    """A side's grids, with parts (kinds of FP32, reads and writes) added up where `partner` has only their total.
 
     Kinds neither counted nor priced add nothing. The price of the sum is its energy over its count. ESTIMATED: a total
     may hold instructions of no kind.

@@ -53,7 +53,7 @@ _NAMES = {word: {word, count.group, count.family} for word, count in COUNTS.item
 
 
 def parse(text: str) -> Gate:
-    """Read a limit as a gate that is not judged: "2%", "dram_read=5%", "KERNEL:2%", "KERNEL:time=5%", "*:10%".
+    """Read a `--fail-above` text as a gate to be judged: "2%", "dram_read=5%", "KERNEL:2%", "KERNEL:time=5%", "*:10%".
 
     Raises UsageError.
     """
@@ -72,11 +72,11 @@ def parse(text: str) -> Gate:
 
 
 def judge(gates: Sequence[Gate], changes: Changes) -> list[Gate]:
-    """Judge every gate, on every kernel that it names: by its full name, else its bare name, else its last word.
+    """The gates with outcomes, one for each kernel that a gate names: by full name, else bare name, else last word.
 
-    A gate on what is known on one side only, or not at all, does not pass unseen: its outcome says why it cannot be
-    judged. Where time is a model, or may be noise, the total is that above constant power, as far as there is any.
-    Raises UsageError if a gate names no kernel.
+    Where a side does not know the amount of a gate, it neither passes nor fails: `why_not` says why. Where time is a
+    model, or may be noise, a gate on the total is on the energy above constant power, if there is any. Raises
+    UsageError if a gate names no kernel.
     """
     is_above_only = changes.is_modelled or not changes.time_is_told
     is_above_only &= bool(changes.paid[:, ~FOLLOWS_TIME].any())
@@ -105,9 +105,9 @@ def judge(gates: Sequence[Gate], changes: Changes) -> list[Gate]:
 
 
 def _judged(gate: Gate, rows: list[int], changes: Changes) -> Gate:
-    """The outcome of a gate: it failed if its amount grew by more than the limit, and not by noise.
+    """A gate with its outcome over the matches `rows`: failed if its amount grew by more than the limit and noise.
 
-    From nothing, any growth is more.
+    From 0, any growth is above the limit.
     """
     match gate.what:
         case "total":
@@ -200,7 +200,7 @@ class Difference(Result, Struct, frozen=True, eq=False):
 
     @property
     def greenup(self) -> float | None:
-        """E_old / E_new ([T] eq. 16), of what is compared."""
+        """E_old / E_new ([T] eq. 16) of the energy that is compared; None if none is."""
         return self.typed.greenup
 
     @property
@@ -210,7 +210,7 @@ class Difference(Result, Struct, frozen=True, eq=False):
 
     @property
     def parts(self) -> list[Part]:
-        """What the difference is made of: by word over all matched kernels, and by word for each that came or went.
+        """The parts of the change: by word over all matched kernels, and by word for each kernel that came or went.
 
         Their `change_j` add up to `change_j`, in whatever order they are added with `math.fsum`.
         """
@@ -218,7 +218,7 @@ class Difference(Result, Struct, frozen=True, eq=False):
 
     @property
     def gates(self) -> list[Gate]:
-        """The outcomes of `fail_above`."""
+        """The gates of `fail_above` with their outcomes: passed, failed, or why they cannot be judged."""
         return self.typed.gates
 
     def document(self) -> dict[str, Any]:
@@ -227,11 +227,11 @@ class Difference(Result, Struct, frozen=True, eq=False):
         return plain
 
     def to_frame(self) -> "pd.DataFrame":
-        """The difference as rows, one a part of every kernel, with units in the columns; the same as the CSV."""
+        """The table of the CSV: a row for each part of each kernel's change."""
         return frame(self.changes)
 
     def __repr__(self) -> str:
-        """What it is about; `document` and `to_frame` show the numbers."""
+        """The number of kernels and the change in J; `document` and `to_frame` have the other numbers."""
         change = phrase("{:+.6g} J", self.change_j) or "not known"
         return brief(Difference, f"of {len(self.changes.matches)} {self.typed.nouns.kernels}: {change}")
 
@@ -264,7 +264,7 @@ def compare(
 
 
 def _kept(old: Side, new: Side, matching: Matching, kernels: Sequence[str]) -> tuple[Side, Side, Matching]:
-    """The matches of the difference of which either name is selected, and the sides without all other kernels.
+    """OLD, NEW and their matches without the kernels that are not selected; a match stays if either of its names is.
 
     Raises LogError if none is.
     """

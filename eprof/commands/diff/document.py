@@ -30,8 +30,10 @@ from eprof.commands.diff.parts import MARK_WORDS, Spread, all_parts, causes, of_
 from eprof.commands.diff.warnings import uncompared, unknown, unlike, warnings
 from eprof.energy.attribution import FAMILIES
 from eprof.lab.welch import CONFIDENCE, welch
-from eprof.profile.rooflines import Machine, flops_of, machine, main_precision, traffic_of
-from eprof.profile.schema import RunJoules
+from eprof.profile.document import gaps_of
+from eprof.profile.rooflines.machine import Machine, machine
+from eprof.profile.rooflines.work import flops_of, main_precision, traffic_of
+from eprof.profile.schema import Gaps, RunJoules
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +52,7 @@ _NUMBERS = ("score", "old", "new", "old_j", "new_j", "change_j")
 
 
 def reading(old: Variant, new: Variant) -> schema.Model:
-    """The model's reading: the change of all kernels together, if it can read both sides."""
+    """What the two-level model says of all kernels together; `missing` alone if it cannot read both sides."""
     unread = schema.Model(
         missing="The model reads flops of one width and bytes of DRAM, known of every kernel, at the prices and peaks "
         "of one setting of one table."
@@ -71,7 +73,7 @@ def reading(old: Variant, new: Variant) -> schema.Model:
 
 
 def assess(old: tuple[float, float], new: tuple[float, float], machine: Machine) -> schema.Model:
-    """Assess a change from one (work in flop, traffic in B) to another; all four are above 0.
+    """The model of a change from (flop, B) to (flop, B), all above 0: speedup, greenup, and the break-even in work.
 
     The break-even is the f with f + Bhat(f m I)/(m I) = 1 + Bhat(I)/I: below it the change saves energy ([T] eqs. 17,
     27). The left side rises with f, at slope 1 where the new variant is compute bound and eta where it is memory bound.
@@ -109,7 +111,7 @@ def assess(old: tuple[float, float], new: tuple[float, float], machine: Machine)
 def document(
     changes: Changes, notes: Sequence[str], gates: Sequence[schema.Gate], command_line: Sequence[str], by: Sequence[str]
 ) -> schema.Document:
-    """The whole difference as the document that every report is made of. notes: of the matching. by: what rows are."""
+    """The whole difference, as the document that reports are made of. notes: of the matching. by: groups of `--by`."""
     old, new = changes.old_side, changes.new_side
     spread = spread_of(changes)
     parts = all_parts(changes, spread)
@@ -178,7 +180,7 @@ def document(
 
 
 def _answer(changes: Changes, parts: list[schema.Part], spread: Spread) -> dict[str, Any]:
-    """What the difference of all energy and that above constant power both have in the document."""
+    """The fields that `Document` and `AboveConstant` have in common, of the energy in `changes`."""
     change_j = change_share = greenup = interval_j = interval_share = None
     if changes.has_energy:
         old_j, new_j = (changes.compared_j(grid) for _, grid in changes.sides)
@@ -201,7 +203,7 @@ def _answer(changes: Changes, parts: list[schema.Part], spread: Spread) -> dict[
 
 
 def _constant_ends(side: Variant) -> schema.Range:
-    """Constant energy in J at the roofline's own speed, and at the efficiency in force; given times stay."""
+    """Constant energy, J: [modelled times at the roofline's speed, at the efficiency in force]; other times stay."""
     joules = known_or_zero(side.mean.joules[:, TIME])
     is_model = (side.mean.counted[:, TIME] & int(Mark.SIMULATED)) != 0
     fastest = np.where(is_model, joules * (side.efficiency or 1.0), joules)
@@ -209,7 +211,7 @@ def _constant_ends(side: Variant) -> schema.Range:
 
 
 def side_of(variant: Variant, compared_j: float | None, name: str) -> schema.Side:
-    """One side in the document of a difference. compared_j: its part of the energy that the change is of."""
+    """One side in the document. compared_j: the part of its energy that is compared with the other side's, J."""
     profile, mean = variant.first.profile, variant.mean
     measured_j = ratio(math.fsum(variant.measured), len(variant.measured))
     columns = {family: [WORDS.index(word) for word in words] for family, words in FAMILIES.items()}
@@ -235,6 +237,8 @@ def side_of(variant: Variant, compared_j: float | None, name: str) -> schema.Sid
         for gpu in variant.first.each
         if (costs := gpu.costs) is not None
     ]
+    gaps = gaps_of(variant.first) or Gaps(None)
+    is_traced = gaps.surely_s is None  # sums of calls that may overlap tell no time between kernels
     return schema.Side(
         title=profile.title,
         name=name,
@@ -267,14 +271,16 @@ def side_of(variant: Variant, compared_j: float | None, name: str) -> schema.Sid
         marks=energy_marks["total"],
         interval_j=of_side(variant),
         to_meter=to_meter,
-        copies_s=profile.copies_s or UNSET,
+        copies_s=gaps.copies_s or UNSET,
+        still_s=(is_traced and gaps.still_s) or UNSET,
+        still_j=(is_traced and gaps.time_s and gaps.energy_j and gaps.energy_j / gaps.time_s * gaps.still_s) or UNSET,
     )
 
 
 def _name(variant: Variant, folders: int = 0) -> str:
-    """What the document calls a side: its run directory, whatever repeats that has, or its log; and how many more.
+    """The name of a side in the document: its first run directory, or log, and how many more there are.
 
-    folders: how many of those that it lies in belong to the name.
+    folders: how many of the folders around it belong to the name.
     """
     profile = variant.first.profile
     runs = {
@@ -290,7 +296,7 @@ def _name(variant: Variant, folders: int = 0) -> str:
 
 
 def counts(changes: Changes) -> dict[str, schema.Count]:
-    """The counts in the document: every word that a side counted, in total; None where a side lacks some of it."""
+    """The total of each word that a side counted, OLD's, NEW's and the change; None where a side lacks some of it."""
     totals = {}
     for column, word in enumerate(COUNTS):
         numbers = [grid.number[:, column] for _, grid in changes.sides]
@@ -379,7 +385,7 @@ def _on_side(changes: Changes, side: Variant, grid: Grid, row: int, own: int | N
 
 
 def frame(changes: Changes) -> "pd.DataFrame":
-    """The table of a difference: a row a part of every kernel, which kernels, what, because of what, counts and joules.
+    """The table of the CSV: a row for each part of each kernel's change, with both names, what, why, counts and joules.
 
     Words that were counted but have no energy to compare stand there too, without `change_j`.
     """

@@ -91,7 +91,7 @@ class _Side:
         self.free = dict.fromkeys(range(len(kernels)))
 
     def named(self, name: str) -> list[int] | None:
-        """The free kernels of a full name, else of a shorter one; [] for no name, None if there is none."""
+        """The places of free kernels of a full name, else bare name, else last word; [] for "", None if none has it."""
         if not name:
             return []
         for form in (str, bare, own_name):
@@ -101,7 +101,7 @@ class _Side:
         return None
 
     def grouped(self, key: Callable[[Kernel], Hashable]) -> dict[Hashable, list[int]]:
-        """The unmatched kernels by a key."""
+        """The places of free kernels by what `key` makes of each."""
         return gathered((key(self.kernels[place]), place) for place in self.free)
 
     def examples(self, places: Iterable[int]) -> str:
@@ -122,7 +122,7 @@ class _Pairing:
         self.pairs.append((old, new, how, score))
 
     def by_hand(self, text: str) -> None:
-        """Match as one `--match` says. A name may hold `=` itself, so every `=` is tried as the one between the two."""
+        """Pair two kernels, or leave one alone, as `--match OLD=NEW` says; each `=` is tried, as names may hold one."""
         splits = [(text[:place].strip(), text[place + 1 :].strip()) for place, sign in enumerate(text) if sign == "="]
         named = [(self.old.named(left), self.new.named(right)) for left, right in splits]
         readings = [(olds, news) for olds, news in named if olds is not None and news is not None]
@@ -206,7 +206,7 @@ class _Pairing:
 
 
 def _greedy(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The matches in their order, without those whose kernel is taken already."""
+    """The pairs in their order, without those of which an earlier pair has the OLD or the NEW kernel."""
     new_of: dict[int, int] = {}
     taken: set[int] = set()
     for old, new in pairs:

@@ -120,7 +120,7 @@ def _sections(document: Document) -> Iterator[Section]:
 
 
 def _facts(side: Side) -> Iterator[tuple[str, str]]:
-    """What was read for a side of the difference, on which device, with which prices."""
+    """(label, text) of where a side comes from: program, device, cost tables, time, repeats, logs."""
     yield "Program", side.title
     yield "Device", ", ".join(devices_named(side.devices))
     for costs in side.prices:
@@ -150,7 +150,7 @@ class Bar(Struct, frozen=True):
 
 
 def bars(document: Document) -> list[Bar]:
-    """The chart of a difference: a bar for each part of the change, largest first, and one for the whole; or none."""
+    """The chart of a difference: a bar a step, largest first, and one for the whole; empty if no joules changed."""
     steps = diff_words.moving(document)
     if document.change_j is None or not steps:
         return []

@@ -115,7 +115,7 @@ def parts_of(changes: Changes, rows: Sequence[int], kernel: str | None, kernels:
 
 
 def because_of(changes: Changes, word: str) -> str:
-    """What the energy of a word changed by, beside prices: counts, time, the CPU time of the cores in use."""
+    """Why the energy of a word changed, but for prices: "counts", "time", "cpu_time" (cores in use) or "processor"."""
     if changes.is_of_two_processors:
         return PROCESSOR
     if word != CONSTANT:
@@ -124,7 +124,7 @@ def because_of(changes: Changes, word: str) -> str:
 
 
 def price_because(changes: Changes) -> str:
-    """What the part of a changed price is due to: another setting, another table, or the factor of a meter."""
+    """Why prices changed: "cost" (another table), "setting" (other clocks) or "meter" (another factor)."""
     old, new = changes.old_side.tables, changes.new_side.tables
     if {(costs.name, costs.source) for costs in old} != {(costs.name, costs.source) for costs in new}:
         return COST
@@ -176,19 +176,19 @@ class Refits(Struct, frozen=True, eq=False):
 
     @property
     def document(self) -> Intervals:
-        """What the intervals of the difference are, in its document."""
+        """How the intervals of the difference are made, for its document."""
         within = max(self.old.within, self.new.within)
         return Intervals(self.old.share, self.old.number, self.is_paired, within if within > 1 else None)
 
     def change(self, before: Floats, after: Floats) -> Floats:
-        """Joules of OLD or NEW by each replica: (..., n_priced) counts and seconds -> (..., n_replicas)."""
+        """Joules of NEW less those of OLD by each replica: (..., n_priced) counts and seconds -> (..., n_replicas)."""
         if self.old is self.new:
             return self.new.joules(after - before)
         return self.new.joules(after) - self.old.joules(before)
 
 
 def spread_of(changes: Changes) -> "Spread":
-    """The change by each replica of the prices; of none where no energy is compared, or a side's prices have none."""
+    """The intervals of a change by replicas of both sides' prices; without replicas, each interval is None."""
     old, new = changes.old_side, changes.new_side
     before, after = (intervals.replicas(side.first) for side in (old, new))
     if not changes.has_energy or before is None or after is None:
@@ -209,7 +209,7 @@ def spread_of(changes: Changes) -> "Spread":
 
 
 def of_side(side: Side) -> dict[str, Range | None] | None:
-    """The intervals of a side's energy by family, and of the total; None without replicas."""
+    """[low, high], J, of a side's energy by family and in total; None for a lower bound, or without replicas."""
     replicas = intervals.replicas(side.first)
     if replicas is None:
         return None
@@ -231,7 +231,7 @@ def of_side(side: Side) -> dict[str, Range | None] | None:
 
 
 class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
-    """The change by each replica: its intervals. refits: None where nobody knows the errors of the prices.
+    """The intervals of a change, from its joules by each replica. refits: None where the prices' errors are unknown.
 
     What is compared as a lower bound, or was added up of several prices, has no interval.
     """
@@ -243,7 +243,8 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
     def amounts(self) -> tuple[Floats, Floats]:
         """The compared counts and seconds of OLD and NEW, (n_matches, n_priced).
 
-        Of cores in use, seconds are those of as many cores as in the first repeat, whose prices the replicas are.
+        Where a program pays for cores in use, seconds are scaled to as many cores as the first repeat kept in use,
+        whose prices the replicas are.
         """
         compared = []
         for side, grid in self.changes.sides:
@@ -256,7 +257,7 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def is_open(self) -> Bools:
-        """The cells of a change that leave an interval open: lower bounds, or no product of count and price."""
+        """The cells that no interval can be made of: lower bounds, and energies that are not count times price."""
         is_open = (self.changes.marks & _MISSING) != 0
         for side, grid in self.changes.sides:
             # Where kinds of several prices were added up, the energy is not count times price.
@@ -266,7 +267,7 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
         return np.asarray(self.changes.paid & is_open)
 
     def rows_of(self, status: str) -> Ints:
-        """The matched kernels of a status, for an interval."""
+        """The rows of the matches whose `Changes.apart` is `status`."""
         return np.flatnonzero(self.changes.apart == status)
 
     @cached_property
@@ -276,9 +277,9 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
         return old, new
 
     def of_words(self, words: Sequence[str], because: str, change_j: float) -> Range | None:
-        """The interval of the change of some words over all matched kernels, by prices or by all else.
+        """The interval, J, of some words' change over all matched kernels: by prices if `because` is, else by the rest.
 
-        Split in two as `changes.split` does it.
+        Split in two as `changes.split` does it. None: not known.
         """
         refits, columns = self.refits, [WORDS.index(word) for word in words]
         if refits is None or self.is_open[self.rows_of(MATCHED)][:, columns].any():
@@ -297,7 +298,7 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
         return ends
 
     def of_rows(self, rows: Ints | list[int], change_j: float, word: str = "") -> Range | None:
-        """The interval of the change of some kernels together, of all words or one."""
+        """The interval, J, of the change of some matches together, of all words or of one; None: not known."""
         chosen = np.array([word in ("", each) for each in WORDS])
         if self.refits is None or self.is_open[rows][:, chosen].any():
             return None
@@ -317,7 +318,7 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
         return ends
 
     def of_kernels(self, change_j: Sequence[float]) -> list[Range | None]:
-        """The interval of each matched kernel's change. change_j: (n_matches,)."""
+        """The interval, J, of the change of each match; None: not known. change_j: (n_matches,)."""
         ends: list[Range | None] = [None] * len(change_j)
         if self.refits is not None:
             ends = self.refits.old.interval(self.refits.change(*self.amounts), np.array(change_j)).tolist()
@@ -406,7 +407,7 @@ def causes(changes: Changes, spread: Spread) -> tuple[list[Cause], list[list[Cau
 
 
 def _through(changes: Changes) -> list[str | UnsetType]:
-    """Why each kernel moves other bytes of DRAM though it asks for as many; last, all together. UNSET: not known.
+    """Why each kernel moves other DRAM bytes, last all together: "coalescing", "cache hits"; UNSET: requests, unknown.
 
     DRAM bytes are those asked for, times what a warp's requests move for each, times what caches leave of that.
     """
@@ -436,13 +437,13 @@ def _added(keys: Ints, cells: Floats) -> Floats:
 
 
 def _of_time(changes: Changes) -> Bools:
-    """The cells that time makes: its own, and cycles that were not counted but taken to pass all the while."""
+    """Whether each cell follows from time: constant power, and cycles not counted but assumed to pass throughout."""
     is_made = (changes.old.counted & changes.new.counted & _ASSUMED) != 0
     return np.asarray(IS_TIME | FOLLOWS_TIME & is_made)
 
 
 def _keys(changes: Changes) -> Ints:
-    """The cause of each cell by counts or time, (n_matches, n_words)."""
+    """The place in `_KEYS` of the cause of each cell's change by counts or time, (n_matches, n_words)."""
     shape = (len(changes.matches), 1)
     if changes.is_of_two_processors:
         keys = np.tile(_KEY_OF_FAMILY, shape)
@@ -454,7 +455,7 @@ def _keys(changes: Changes) -> Ints:
 
 
 def _explained(changes: Changes, keys: Ints) -> Ints:
-    """The cause of each cell, where launches explain counts, and counts time."""
+    """`keys`, with launches as the cause of the counts that they explain, and counts as that of such time."""
     launches_old, launches_new = changes.launches
     with np.errstate(invalid="ignore", divide="ignore"):
         old, new = (
@@ -473,7 +474,7 @@ def _explained(changes: Changes, keys: Ints) -> Ints:
 
 
 def _amounts(changes: Changes, grid: Grid, launches: Floats, keys: Ints) -> Floats:
-    """What each cell of a cause counts: instructions, bytes, seconds; launches, or one side's kernels, in the first."""
+    """What each cell adds to the amount of its cause: instructions, B, s; in the first column launches or kernels."""
     is_own = (keys == _KEY_OF_WORD) | (keys == _KEY_OF_FAMILY)
     is_own[:, TIME] |= keys[:, TIME] == _PLACES[MODEL]
     number = grid.joules if changes.is_of_two_processors else changes.amounts(grid)
@@ -486,7 +487,7 @@ def _amounts(changes: Changes, grid: Grid, launches: Floats, keys: Ints) -> Floa
 
 
 def _causes_of_time(changes: Changes) -> Ints:
-    """What explains the change of each kernel's time, (n_matches,): `TIMED` where nothing does."""
+    """The place in `_KEYS` of what explains the change of each kernel's time, (n_matches,); `TIMED`: nothing."""
     old, new = changes.old_side.costs, changes.new_side.costs
     causes = np.full(len(changes.matches), _PLACES[TIMED])
     if old is None or new is None or len(changes.old_side.tables) > 1 or len(changes.new_side.tables) > 1:
@@ -507,13 +508,13 @@ def _causes_of_time(changes: Changes) -> Ints:
 
 
 def _binding(roofs: dict[str, Floats]) -> Ints:
-    """The group whose roof is the lowest in each kernel, a cause of its time, (n_matches,)."""
+    """The place in `_KEYS` of what bounds each kernel in the roofline, "dram", "fp32" or "fp64", (n_matches,)."""
     flops = np.where(roofs["fp64"] > roofs["fp32"], _PLACES["fp64"], _PLACES["fp32"])
     return np.where(roofs["dram"] >= roofs["fp32"] + roofs["fp64"], _PLACES["dram"], flops)
 
 
 def _is_by_bytes(changes: Changes, costs: Costs) -> Bools:
-    """Where the change of DRAM bytes predicts that of a measured time within the error of the time model.
+    """Whether the change of DRAM bytes predicts that of a measured time within the time model's error, (n_matches,).
 
     The time that a kernel spends on its bytes grows with them, the rest stays. A change below that error tells nothing.
     """
@@ -532,7 +533,7 @@ def _is_by_bytes(changes: Changes, costs: Costs) -> Bools:
 
 
 def _with_precision(causes: list[Cause]) -> list[Cause]:
-    """Two precisions of which one took over the work of the other, as one cause."""
+    """The causes, with two precisions as one cause where one took over the work of the other."""
     floats = {cause.what: cause for cause in causes if cause.what in _FLOATS}
     for fell in floats.values():
         for rose in floats.values():

@@ -102,7 +102,7 @@ class Log(Struct, frozen=True):
 
 
 class Device(Struct, frozen=True):
-    """A GPU or CPU of the logs. processor: "cpu"."""
+    """A GPU or CPU of the logs. processor: "cpu"; absent of a GPU."""
 
     name: str | None
     index: int | None
@@ -137,7 +137,8 @@ class Side(Struct, frozen=True):
 
     interval_j: by family, and of the total. to_meter: by which factor the prices were scaled to what a meter saw.
     costs_of_others: of several GPUs, each with prices of its own; `costs` has those of the one that takes most.
-    copies_s: how long copies took, beside the kernels; absent where the log tells none.
+    copies_s: how long copies took, beside the kernels; absent where the log tells none. still_s, still_j: how long no
+    kernel ran after a GPU's first work, and the constant energy of that time; none of it is in the change.
     """
 
     title: str
@@ -160,6 +161,8 @@ class Side(Struct, frozen=True):
     to_meter: ToMeter | UnsetType = UNSET
     costs_of_others: list[Costs] | UnsetType = UNSET
     copies_s: float | UnsetType = UNSET
+    still_s: float | UnsetType = UNSET
+    still_j: float | UnsetType = UNSET
 
     @property
     def prices(self) -> list[Costs]:
@@ -188,7 +191,7 @@ class Count(Struct, frozen=True):
 
 
 class Model(Struct, frozen=True):
-    """The reading of the two-level model; where something is missing for it, nothing but that is in the JSON.
+    """What the two-level model says of the change. missing: why it says nothing; all other fields are absent then.
 
     break_even_work_factor: at so many times the work nothing is saved any more.
     """
@@ -206,7 +209,7 @@ class Model(Struct, frozen=True):
 
 
 class Tests(Struct, frozen=True):
-    """The tests on repeats; None without."""
+    """Welch's tests of NEW against OLD over repeats, of J, s and metered J; None without repeats."""
 
     confidence: float
     method: str
@@ -254,7 +257,7 @@ class KernelSide(Struct, frozen=True):
 
 
 class Intervals(Struct, frozen=True):
-    """What the intervals hold: `share` of what the replicas of the prices make of the change.
+    """How intervals are made. share: of what the replicas of the prices make of the change, as much lies inside.
 
     paired: each replica prices both sides; else the two sides have tables of their own. within: in the intervals of the
     sides, the factor that nine of ten kernels which the fits have not seen are off at most; null: nobody measured it.
@@ -354,7 +357,7 @@ class Document(Struct, frozen=True, kw_only=True):
 
     @property
     def unit(self) -> str:
-        """What kernels are compared in: J, or s if no energy is."""
+        """The unit in which kernels are compared: J, or s if no energy is."""
         return "J" if self.has_energy else "s"
 
     @property

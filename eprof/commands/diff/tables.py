@@ -62,12 +62,12 @@ def _beside(label: str, old: Quantity, new: Quantity, change: float | None, whol
 
 
 def changed(change_j: float | None, marks: Sequence[str]) -> Change:
-    """A change of energy. What one side alone knows is not in it, and makes it no lower bound."""
+    """The cell of a change in J. What one side alone knows is not in it, so that it has no mark of a lower bound."""
     return Change(change_j, "J", bits(marks) & ~MISSING)
 
 
 def steps(document: Document) -> Table:
-    """Table of what the difference is made of, largest first; a page has its bars instead."""
+    """Table of the steps of the change, largest first, for the terminal and Markdown; a page has bars instead."""
     largest = max((abs(step.change_j) for step in document.steps), default=0.0) or 1.0
     change = document.change_j
     columns = [

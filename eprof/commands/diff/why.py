@@ -46,7 +46,7 @@ _UNREADABLE = 1000
 
 
 def sentences(document: Document) -> Iterator[str]:
-    """What may be the largest cause of a change, where the prices leave it open; the largest that they tell."""
+    """One sentence on what caused a change: the largest cause that the prices tell, else those that may be it."""
     nouns, change_j = document.nouns, document.change_j or 0.0
     verb, whole = "saves", "the increase"
     if change_j < 0:
@@ -55,7 +55,7 @@ def sentences(document: Document) -> Iterator[str]:
     if not along:
         yield "Its parts cancel."
         return
-    clear = _told(along)
+    clear = _clear(along)
     if not clear:
         worth = [cause for cause in along if abs(cause.change_j) >= _WORTH * abs(along[0].change_j)][:_MOST]
         cancels = along[0].change_j / change_j > CANCELS
@@ -71,8 +71,8 @@ def sentences(document: Document) -> Iterator[str]:
             answer += phrase("; against it {}", ", ".join(backs))
         yield f"{answer}."
         return
-    chosen = _together(clear)
-    answer = f"{_all(chosen, nouns)}: {_shares(chosen, change_j, whole, nouns)}"
+    chosen = _largest(clear)
+    answer = f"{_with_times(chosen, nouns)}: {_shares(chosen, change_j, whole, nouns)}"
     against = [cause for cause in document.causes if cause.change_j * change_j < 0 and cause.is_told]
     if against and abs(against[0].change_j) >= _WORTH * abs(change_j):
         answer += f"; {_name(against[0].what, nouns)} {verb} {quantity(abs(against[0].change_j), 'J')}"
@@ -94,22 +94,22 @@ def of_kernel(kernel: Kernel, nouns: Nouns, brief: bool = False) -> str:
     change = kernel.change_j or 0.0
     if kernel.status != "matched":
         return f"only in {ONLY_IN[kernel.status]}"
-    chosen = _together(_told([cause for cause in kernel.causes if cause.change_j * change > 0]))
+    chosen = _largest(_clear([cause for cause in kernel.causes if cause.change_j * change > 0]))
     if brief:
         return "".join(_phrase(cause, nouns) for cause in chosen[:1])
-    return _all(chosen, nouns)
+    return _with_times(chosen, nouns)
 
 
-def _told(along: Sequence[Cause]) -> Sequence[Cause]:
-    """Of causes, largest first, those that the prices tell: one beside which the others are nothing needs no price."""
+def _clear(along: Sequence[Cause]) -> Sequence[Cause]:
+    """The causes whose size the prices tell, largest first; or the first alone if it dwarfs all others."""
     rest_j = sum(abs(cause.change_j) for cause in along[1:])
     if along and rest_j < _WORTH * abs(along[0].change_j):
         return along[:1]
     return [cause for cause in along if cause.is_told]
 
 
-def _together(clear: Sequence[Cause]) -> list[Cause]:
-    """The largest cause; where it is counts that explain no time, or the reverse, the largest of these too."""
+def _largest(clear: Sequence[Cause]) -> list[Cause]:
+    """The largest cause; if that is a count that explains no time, with the largest of time, or the reverse."""
     first = clear[:1]
     if not first or (first[0].constant_j and first[0].what not in _TIMES):
         return list(first)
@@ -118,7 +118,7 @@ def _together(clear: Sequence[Cause]) -> list[Cause]:
     return sorted([*first, *worth[:1]], key=lambda cause: cause.what in _TIMES)
 
 
-def _all(causes: Sequence[Cause], nouns: Nouns) -> str:
+def _with_times(causes: Sequence[Cause], nouns: Nouns) -> str:
     """Causes with the time that follows from each: "4.10 times fewer DRAM bytes, so 496 µs shorter and ..."."""
     texts = []
     for cause in causes:
@@ -155,7 +155,7 @@ def _phrase(cause: Cause, nouns: Nouns) -> str:
 
 
 def _fewer(cause: Cause, noun: str) -> str:
-    """A cause, a count that changed: "4.10 times fewer DRAM bytes", "12 % more integer instructions"."""
+    """How the count of a cause changed: "4.10 times fewer DRAM bytes", "12 % more integer instructions"."""
     old, new = cause.old, cause.new
     if (new - old) * (cause.change_j - cause.constant_j) < 0 or old == new:
         return f"another mix of {noun}"
@@ -173,7 +173,7 @@ def _fewer(cause: Cause, noun: str) -> str:
 
 
 def _shares(causes: Sequence[Cause], change_j: float, whole: str, nouns: Nouns) -> str:
-    """How much of the change its causes are: "DRAM 31 % and constant power 60 % of the saving"."""
+    """The shares of the change that causes have: "DRAM 31 % and constant power 60 % of the saving"."""
     parts: defaultdict[str, float] = defaultdict(float)
     for cause in causes:
         constant_j = cause.constant_j * (cause.what not in _WHOLE)
@@ -189,7 +189,7 @@ def _shares(causes: Sequence[Cause], change_j: float, whole: str, nouns: Nouns) 
 
 
 def _noun(what: str, nouns: Nouns) -> str:
-    """What a cause counts: "DRAM bytes", "integer instructions"."""
+    """The noun of what a cause counts: "DRAM bytes", "integer instructions"."""
     if what in _LEVELS:
         return f"{_LEVELS[what]} bytes"
     if what in nouns.labels or (what in COUNTS and what not in _PROSE):
@@ -198,7 +198,7 @@ def _noun(what: str, nouns: Nouns) -> str:
 
 
 def _name(what: str, nouns: Nouns) -> str:
-    """A part of the energy as a cause in a sentence: "DRAM", "integer", "other prices"."""
+    """The short name of a cause in a sentence: "DRAM", "integer", "constant power"."""
     if what == "launches":
         return nouns.launches
     if what in nouns.labels or what in COUNTS and what not in GROUPS and what not in _NAMES:

@@ -45,9 +45,9 @@ _WORK = {
 
 
 def answered(document: Document) -> Document:
-    """The difference that the answer is about: above constant power where time is a model, else all of it.
+    """The document with the numbers above constant power in place of all, where time is a model; else as it is.
 
-    A change that is nothing but the rounding of its parts is none: shares of it would say nothing.
+    A change that is nothing but the rounding of its parts becomes 0: shares of it would say nothing.
     """
     if above := document.above_constant:
         document = replace(
@@ -64,7 +64,7 @@ def answered(document: Document) -> Document:
 
 
 def unmarked(document: Document) -> Document:
-    """The difference without the marks that all its numbers share: what is trusted says those once."""
+    """The document without the marks that all its numbers share: the line of trust says those once."""
     return without(document, shared_by_changes(document))
 
 
@@ -87,7 +87,7 @@ def headline(document: Document) -> Headline:
     kernels = launched_otherwise(document)
     if kernels and is_shown(document):
         return _per_launch(document, kernels, scope)
-    lead = " ".join(_lead(document))
+    lead = " ".join(filter(None, [*_lead(document), _besides(document)]))
     if change_j is None:
         return _without_prices(document)
 
@@ -126,7 +126,7 @@ def headline(document: Document) -> Headline:
 
 
 def _scope(document: Document) -> str:
-    """What the headline is not about, time before all else; empty where it is about all energy."""
+    """How the headline begins if it is about a part of the energy, such as "Of what both sides know, "; else empty."""
     if not document.counts:
         return "Of constant power, for nothing but time was counted, "
     timeless = [lost for lost in (*document.uncompared, *document.unknown) if lost.what == CONSTANT]
@@ -160,9 +160,9 @@ def _without_prices(document: Document) -> Headline:
 
 
 def _idle_and_work(document: Document, old_j: float, new_j: float) -> str:
-    """What measured joules of one machine are at work and without, where one side's cores were hardly busy.
+    """A sentence on mean power, and where one side was nearly idle, on watts without work and joules a cycle; or empty.
 
-    A line through the powers of both over their active cycles a second: its beginning is the power without any.
+    A line through the powers of both over their active cycles a second: its value at 0 is the power without work.
     """
     cycles, times = document.counts.get("core_active"), (document.old.time_s, document.new.time_s)
     if cycles is None or not (cycles.old and cycles.new and times[0] and times[1]):
@@ -185,7 +185,7 @@ def _idle_and_work(document: Document, old_j: float, new_j: float) -> str:
 
 
 def _unpriced(document: Document) -> str:
-    """Why one side has no prices while the other has, and what prices both."""
+    """A sentence on why one side alone has no prices, and which option prices both; empty if not so."""
     sides = {"OLD": document.old, "NEW": document.new}
     lacking = [label for label, side in sides.items() if not side.prices]
     if len(lacking) != 1:
@@ -202,7 +202,7 @@ def _unpriced(document: Document) -> str:
 
 
 def launched_otherwise(document: Document) -> list[tuple[KernelSide, KernelSide]]:
-    """The kernels of both sides, if they are launched another number of times and nothing tells that it is one work."""
+    """(OLD, NEW) of kernels on both sides, if launches differ and nothing shows that the work is equal; else none."""
     work = _work_factor(document)
     is_same_work = work is not None and abs(work[1] - 1) < _SAME_WORK
     is_known = document.has_energy or document.speedup is not None
@@ -215,7 +215,7 @@ def launched_otherwise(document: Document) -> list[tuple[KernelSide, KernelSide]
 
 
 def is_one_run(document: Document) -> bool:
-    """Whether both sides launch as often, for the same measured time to nine digits, and differ in kernels' names."""
+    """Whether both sides seem to be one run: equal launches, counts and time to nine digits, but other names."""
     old, new = document.old, document.new
     if old.time_s is None or new.time_s is None or document.above_constant or old.launches != new.launches:
         return False
@@ -227,7 +227,7 @@ def is_one_run(document: Document) -> bool:
 
 
 def _per_launch(document: Document, kernels: Sequence[tuple[KernelSide, KernelSide]], scope: str) -> Headline:
-    """The headline of sides that launch kernels another number of times: first NEW at as many launches as OLD."""
+    """The headline of sides that launch kernels unequally often: NEW against OLD per launch, then in all."""
     changes = []
     for attribute, verb, noun in (
         ("compared_j", "uses", f"energy{above_constant(document)}"),
@@ -246,21 +246,30 @@ def _per_launch(document: Document, kernels: Sequence[tuple[KernelSide, KernelSi
     in_all = _from_to(document) if document.has_energy else "".join(_time_change(document, ""))
     launches = "launch" if after == "1" else "launches"
     text = f"{scope}per launch NEW {listed(changes)}. With {after} {launches} instead of {before}, in all: {in_all}."
-    lead = " ".join(filter(None, [_unpriced(document), _copies(document)]))
+    lead = " ".join(filter(None, [_unpriced(document), _besides(document)]))
     return Headline(capital(text), lead, bits(document.marks))
 
 
-def _copies(document: Document) -> str:
-    """How long copies took beside the kernels, where one side has them and they took another time."""
-    old_s, new_s = (side.copies_s or 0.0 for side in (document.old, document.new))
-    least_s = _WORTH_IT * max(side.time_s or 0.0 for side in (document.old, document.new))
-    if abs(new_s - old_s) <= least_s:
-        return ""
-    return f"Copies, which are not in it, took {quantity(old_s, 's')} → {quantity(new_s, 's')}."
+def _besides(document: Document) -> str:
+    """A sentence on the time without kernels and on copies, if they changed by 5 % of kernels' time; or empty."""
+    old, new = document.old, document.new
+    least_s = _WORTH_IT * max(old.time_s or 0.0, new.time_s or 0.0)
+    parts = []
+    if old.still_s and new.still_s and abs(new.still_s - old.still_s) > least_s:
+        joules = ""
+        if old.still_j and new.still_j:
+            joules = f", {quantity(old.still_j, 'J')} → {quantity(new.still_j, 'J')} of constant power"
+        parts.append(
+            f"no {document.nouns.kernel} ran for {quantity(old.still_s, 's')} → {quantity(new.still_s, 's')}{joules}"
+        )
+    old_s, new_s = old.copies_s or 0.0, new.copies_s or 0.0
+    if abs(new_s - old_s) > least_s:
+        parts.append(f"copies took {quantity(old_s, 's')} → {quantity(new_s, 's')}")
+    return phrase("Besides, and not in it: {}.", "; ".join(parts))
 
 
 def legend(document: Document) -> Legend:
-    """The signs beside the numbers of a difference."""
+    """The marks that occur beside the numbers of a difference; none where no energy is compared."""
     if document.change_j is None:
         return Legend(0)
     marks = bits(document.marks)
@@ -270,7 +279,7 @@ def legend(document: Document) -> Legend:
 
 
 def step_label(step: Step, nouns: Nouns) -> str:
-    """What a part of the change is: "DRAM", "Integer price, other setting", "Kernels only in NEW"."""
+    """The label of a step: "DRAM", "Integer price, other setting", "Kernels only in NEW"."""
     if step.group is None:
         return f"{nouns.of(step.names).capitalize()} only in {why.ONLY_IN[step.kernels]}"
     name_of = nouns.group if step.group in GROUPS else nouns.label
@@ -368,7 +377,7 @@ def _basis_of_difference(document: Document) -> str:
 
 
 def above_constant(document: Document) -> str:
-    """Which energy a sentence on the difference is about, where time is a model."""
+    """The words " above constant power" where the difference is about that energy alone, as time is a model; or ""."""
     return when(document.above_constant, " above constant power")
 
 
@@ -459,7 +468,7 @@ def _lead(document: Document) -> Iterator[str]:
 
 
 def constant(document: Document) -> str:
-    """Constant power of OLD and NEW, which its modelled time takes, where time is a model; else nothing."""
+    """A sentence on the constant energy of OLD and NEW where time is a model; else empty."""
     above = document.above_constant
     if not above:
         return ""
@@ -475,7 +484,7 @@ def constant(document: Document) -> str:
 
 
 def beside(document: Document) -> list[str]:
-    """What else is known of the change: constant power where time is a model, and what flops and bytes alone say."""
+    """Sentences beside the answer: constant power where time is a model, what flops and bytes alone say; or none."""
     if not document.change_j:
         return []
     return list(filter(None, [constant(document), reading(document.model)]))
@@ -498,7 +507,7 @@ def ratios(document: Document) -> str:
 
 
 def noise(document: Document) -> str:
-    """What repeats say of a difference; empty without them."""
+    """A sentence on the mean change over repeats, its interval and p; empty without repeats."""
     tests = document.tests
     told = [(tests.energy, "", "J"), (tests.measured, " of measured joules", "J"), (tests.time, " of time", "s")]
     test, of_what, unit = next((each for each in told if each[0] is not None), told[0])
@@ -516,7 +525,7 @@ def noise(document: Document) -> str:
 
 
 def reading(model: Model) -> str:
-    """What flops and DRAM bytes alone say of a difference, in a sentence; empty where they are not known, or the same.
+    """A sentence on what flops and DRAM bytes alone say of a difference; empty if not known, or the same.
 
     It is a second opinion: what it knows nothing of, caches, occupancy, other instructions, explains the rest.
     """
@@ -545,7 +554,7 @@ def shared_by_changes(document: Document) -> set[str]:
 
 
 def head(document: Document) -> str:
-    """The first line of a difference: both names, with the GPU and the clocks of the prices where they are the same."""
+    """The first line of a difference: both names; the GPU and the clocks of the prices if they are the same."""
     sides = document.old, document.new
     names = " → ".join(fitted([side.name for side in sides], _NAME))
     devices = {", ".join(devices_named(side.devices)) for side in sides}
@@ -555,7 +564,7 @@ def head(document: Document) -> str:
 
 
 def unlike(document: Document) -> str:
-    """What is not the same in OLD and NEW, and whether the work is; empty where all is."""
+    """The sentence "Not the same: ...": facts that differ between OLD and NEW, and the work; empty if none does."""
     labels = {"gpu": document.nouns.processor, "costs": "cost table", "launches": document.nouns.launches}
     labels |= {"profiler": "counted by", "setting": "clocks of the prices", "caches": "simulated caches"}
     texts: dict[str, str] = {}
@@ -596,7 +605,7 @@ def unlike(document: Document) -> str:
 
 
 def _work_factor(document: Document) -> tuple[str, float] | None:
-    """How many times the work of OLD NEW does: by the flops, or the instructions where there are none."""
+    """The work of NEW over that of OLD, as ("flops", factor), without flops by instructions; None: not known."""
     for noun, weights in _WORK.items():
         counts = [(weight, document.counts[word]) for word, weight in weights.items() if word in document.counts]
         if any(count.old is None or count.new is None for _, count in counts):
@@ -609,7 +618,7 @@ def _work_factor(document: Document) -> tuple[str, float] | None:
 
 
 def trust(document: Document) -> str:
-    """How far to trust a difference: what the answer rests on, and what is not in it."""
+    """The line of trust: how far off the joules may be, whose prices they are, and what is simulated or left out."""
     nouns, refits, sides = document.nouns, document.intervals, (document.old, document.new)
     tables = [costs for side in sides for costs in side.prices]
     is_served = all(costs.serves for costs in tables)
@@ -646,7 +655,7 @@ def trust(document: Document) -> str:
 
 
 def bar(document: Document) -> list[tuple[str, float, str]]:
-    """The bar of a difference: the largest parts of the change, each with its share of it and that in words.
+    """The largest steps, at most four: label, share of the change, that share in words; none where there is no change.
 
     Where parts nearly cancel, their joules say more than shares of what is left.
     """

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -60,10 +61,10 @@ class Run(Struct, frozen=True, kw_only=True):
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """A step of the energy between two runs. kernel: None for the whole program; run: the first after it, by place.
+    """A step of the energy between two runs. kernel: None for the program; run: number of the first run after it.
 
-    before_j, after_j: means of the runs between this step and its neighbours. p: how often noise alone would look so.
-    because: the part of the energy that changed most, and by how much. also: what else differs there.
+    before_j, after_j: means of the runs between this step and its neighbours. p: how likely noise alone looks like a
+    step. because: the part of the energy that changed most, and by how much. also: what else differs there.
     """
 
     kernel: str | None
@@ -87,7 +88,7 @@ class Kernel(Struct, frozen=True, kw_only=True):
 
 
 class Noise(Struct, frozen=True, kw_only=True):
-    """How much runs of one commit differ: the pooled standard deviation as a share of the mean."""
+    """The pooled standard deviation among runs of one commit, as a share of the mean; of how many commits and runs."""
 
     share: float
     commits: int
@@ -119,7 +120,7 @@ Price = Callable[[Profile], Energy]
 
 
 class Result(Struct, frozen=True):
-    """One run: its priced profile, and when it was. time_from: `RUN`, or `REPORT` where only that time is known."""
+    """One run: its report, and when it ran. time_from: `RUN`, or `REPORT` where only the report's time is known."""
 
     path: str
     report: schema.Profile
@@ -128,7 +129,7 @@ class Result(Struct, frozen=True):
 
     @property
     def is_run(self) -> bool:
-        """Whether a result in the folder is a run directory."""
+        """Whether a result is a run directory rather than a report in JSON."""
         return Path(self.path).is_dir()
 
 
@@ -152,6 +153,11 @@ def read(folders: Sequence[str | Path], price: Price) -> list[Result]:
                 here.append(Result(str(path), report, started_utc or report.created_utc, time_from))
             elif path.suffix == ".json" and path.is_file() and (saved_report := saved.read(path)):
                 here.append(Result(str(path), saved_report, saved_report.created_utc, REPORT))
+        if not here and Path(folder).is_file():
+            raise LogError(
+                f"{folder}: is no report in JSON; of a profiler's log `eprof report {quote(str(folder))} -o "
+                "reports/NAME.json` makes one, and `eprof history reports` reads that folder."
+            )
         if not here:
             raise LogError(
                 f"{folder}: holds no run directory and no report in JSON; `eprof run -o {folder}/NAME.eprof` and "
@@ -165,7 +171,7 @@ def read(folders: Sequence[str | Path], price: Price) -> list[Result]:
 
 
 def _logs(result: Result) -> set[tuple[object, ...]]:
-    """What tells the logs of a run, wherever they lie: commit, name of the run directory, hash."""
+    """A key for each log of a run, wherever it lies: commit, name of the run directory, hash."""
     inputs = result.report.inputs
     return {(result.report.commit, Path(log.path).parent.parent.name, log.sha256) for log in inputs}
 
@@ -185,7 +191,7 @@ _MOST_NAMED = 4
 
 
 class Step(Struct, frozen=True):
-    """A step before the run at `place`. p: how often noise alone makes one as clear at the clearest cut."""
+    """A step before the run at `place`. p: how likely noise alone makes a step as clear, at any place of the piece."""
 
     place: int
     p: float
@@ -235,7 +241,7 @@ def history(results: Sequence[Result], title: str, command_line: Sequence[str], 
 
 
 def _series(results: Sequence[Result]) -> dict[str | None, dict[str, list[float]]]:
-    """Joules of each kernel, and of the program (None), in each run, by part and in total; NaN: not known."""
+    """Joules by kernel (None: the program), then by part and "total", one for each result; NaN: not known."""
     series: dict[str | None, dict[str, list[float]]] = {}
     for place, result in enumerate(results):
         energies: dict[str | None, list[schema.RunJoules]] = {None: [result.report.energy_j]}
@@ -250,7 +256,7 @@ def _series(results: Sequence[Result]) -> dict[str | None, dict[str, list[float]
 
 
 def _alike(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
-    """The results in the history that can be compared with the last one, and why the others cannot."""
+    """The results that can be compared with the last one, and sentences on why the others cannot."""
     alike = list(results)
     sentences = []
     for difference, fact in _FACTS.items():
@@ -268,7 +274,7 @@ def _alike(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
 
 
 def _known(report: schema.Profile) -> set[str]:
-    """The counts of which the history knows all energy, and constant power."""
+    """The labels of counts whose energy is known in full, and of constant power if it is."""
     known = {
         COUNTS[word].label
         for word, count in report.counts.items()
@@ -319,12 +325,12 @@ def _costs(report: schema.Profile) -> str:
 def _changes(
     name: str | None, own: Mapping[str, Sequence[float]], runs: Sequence[Run], level: float
 ) -> Iterator[Change]:
-    """The changes in the history of a kernel, or of the program (None), among the runs that have it."""
+    """The changes of a kernel's energy, or of the program's (None), in the order of the runs that have it."""
     places = [place for place, joules in enumerate(own["total"]) if not math.isnan(joules)]
     energies = {part: [joules[place] for place in places] for part, joules in own.items()}
     mine = [runs[place] for place in places]
     # There is no change between repeats of one commit.
-    may_cut = [True, *(_kind(before) != _kind(after) or before.commit is None for before, after in pairwise(mine))]
+    may_cut = [True, *(_key(before) != _key(after) or before.commit is None for before, after in pairwise(mine))]
     clear_steps = steps(energies["total"], may_cut, level)
     edges = [0, *(step.place for step in clear_steps), len(places)]
     for step, (start, middle, end) in zip(clear_steps, zip(edges, edges[1:], edges[2:], strict=False), strict=True):
@@ -349,8 +355,8 @@ def _changes(
         )
 
 
-def _kind(run: Run) -> tuple[object, ...]:
-    """What makes two runs of a history repeats of each other. Files that differ from a commit may differ in any way."""
+def _key(run: Run) -> tuple[object, ...]:
+    """The key that repeats share: commit, device, prices, eprof. Files changed since the commit: a key of its own."""
     return run.commit, when(run.changed, run.path), run.device, run.costs, run.eprof
 
 
@@ -359,8 +365,8 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _noise(runs: Sequence[Run]) -> Noise | None:
-    """The spread among repeats in a history, pooled; None where nothing was repeated."""
-    repeats = [[run.energy_j["total"] or 0.0 for run in same] for key, same in groupby(runs, _kind) if key[0]]
+    """The pooled spread of repeats of one commit, as a share of the mean; None where nothing was repeated."""
+    repeats = [[run.energy_j["total"] or 0.0 for run in same] for key, same in groupby(runs, _key) if key[0]]
     repeats = [energies for energies in repeats if len(energies) > 1]
     freedom = sum(len(energies) - 1 for energies in repeats)
     if not freedom:
@@ -371,11 +377,10 @@ def _noise(runs: Sequence[Run]) -> Noise | None:
 
 
 def steps(values: Sequence[float], may_cut: Sequence[bool] | None = None, level: float = LEVEL) -> list[Step]:
-    """The steps of a series, in its order.
+    """The steps of a series that are more than noise, in the order of the series.
 
     may_cut: before which runs there may be a step; runs of one commit are repeats of each other, and have none between
-    them. level: of all cuts of a piece together; noise that is normal and the same everywhere takes a step in a series
-    without one at most so often.
+    them. level: how often, at most, a step is seen in a series of normal, even noise alone.
     """
     series = np.asarray(values, dtype=np.float64)
     cuts = np.asarray(either(may_cut, [True] * len(series)), dtype=bool)
@@ -397,7 +402,7 @@ def _within(series: Floats, cuts: np.ndarray, start: int, end: int, level: float
 
 
 def _t(series: Floats, places: np.ndarray) -> Floats:
-    """Student's t of each possible step, with one variance for both sides: infinite where neither varies."""
+    """Student's t of a cut at each of `places`, with one variance for both sides; infinite where neither varies."""
     number = len(series)
     tolerance = _SAME * np.abs(series).max()
     centred = series - series.mean()

@@ -99,7 +99,7 @@ def _chart(document: History) -> Markup:
 
 
 class _Scale:
-    """Where a run is across, in per cent, and an energy up, in pixels."""
+    """The place of a run across the chart, in per cent, and of an energy, in pixels from the top."""
 
     def __init__(self, energies: list[float]) -> None:
         self._last = max(len(energies) - 1, 1)

@@ -32,7 +32,7 @@ _PARTS = {"computation": "computation", "data": "data movement", "constant": "co
 
 
 def headline(document: History) -> Headline:
-    """The headline of a history: the latest change of the whole program, or none; the noise, the last run."""
+    """The headline of a history: the latest change of the program, or none; then the noise and the last run."""
     number = len(document.runs)
     last = joules(document)[-1]
     steps = of_program(document)
@@ -67,12 +67,12 @@ def headline(document: History) -> Headline:
 
 
 def of_program(document: History) -> list[Change]:
-    """The changes of the whole program in its history."""
+    """The changes of the whole program's energy, without those of kernels."""
     return [change for change in document.changes if change.kernel is None]
 
 
 def joules(document: History) -> list[float]:
-    """The energy of each run of a history."""
+    """The energy of each run of a history, J."""
     return [run.energy_j["total"] or 0.0 for run in document.runs]
 
 
@@ -93,7 +93,7 @@ def _noise(document: History) -> str:
 
 
 def _outlier(document: History) -> str:
-    """How far the last run of a history is from those before it, where it is too early to tell a change."""
+    """A sentence on how far the last run is outside those since the last change; empty if it is among them."""
     energies = joules(document)
     start = max((change.run for change in of_program(document)), default=0)
     before = energies[start:-1]
@@ -121,14 +121,14 @@ def blocks(document: History, verbose: bool) -> Iterator[Block]:
 
 
 def next_step(document: History) -> Iterator[Point]:
-    """The command that tells what changed at the latest change."""
+    """The command that tells what changed at the latest change of the program; none without a change."""
     if steps := of_program(document):
         before, after = document.runs[steps[-1].run - 1], document.runs[steps[-1].run]
         yield Point("Why", f"`{shlex.join(['eprof', 'diff', before.path, after.path])}` tells what changed there.")
 
 
 def subject(document: History) -> str:
-    """Which runs a history is of, and with which prices."""
+    """One line on a history: how many runs, of how many commits, their dates and prices."""
     first, last = document.runs[0], document.runs[-1]
     commits = {run.commit for run in document.runs if run.commit}
     of = when(commits, f" of {whole(len(commits))} commits")
@@ -140,7 +140,7 @@ def subject(document: History) -> str:
 
 
 def sparks(values: Sequence[float | None]) -> str:
-    """The last runs of a history as blocks from the least to the largest; a dot where there is none."""
+    """The last 60 values as one block character each, from the least to the largest; a dot for None."""
     shown = values[-60:]
     known = [value for value in shown if value is not None]
     low, high = min(known, default=0.0), max(known, default=0.0)

@@ -14,7 +14,7 @@ from eprof.cli.progress import Progress
 if TYPE_CHECKING:
     from eprof.costs import Costs
     from eprof.profile.priced import Energy
-    from eprof.profile.rooflines import Machine
+    from eprof.profile.rooflines.machine import Machine
 
 
 def add(commands: Commands) -> Parser:
@@ -74,6 +74,9 @@ def roofline(options: argparse.Namespace) -> int:
             raise UsageError(f"--cap-sweep draws one machine, and there are {names}: name one table and one setting.")
         machines = swept(machines[0])
         losses = sweep(machines)
+    asked = options.setting or any("@" in text for text in options.costs)
+    if energy and energy.profile.clocks is None and not asked and machines[0].setting != "fixed":
+        warnings.insert(0, f"The logs tell no clocks: the lines are at {machines[0].setting} MHz, assumed.")
     made = document(machines, [equal for _, equal in matches], energy, options.command_line, warnings, losses)
     deliver(drawn(made, __package__, options.verbose), outputs, options)
     return 0
@@ -105,7 +108,9 @@ def _energy(options: argparse.Namespace) -> "Energy | None":
     energy = profile.energy(name, setting=setting, efficiency=options.efficiency)
     energy.check_one_gpu("eprof roofline")
     if energy.costs is None:
-        raise UsageError("No cost table is made for the GPU of these logs; choose one with --costs.")
+        raise UsageError(
+            "No cost table is made for what these logs are of; name the GPU or a table, as in --costs 'RTX 4090'."
+        )
     return energy
 
 
@@ -117,7 +122,8 @@ def _table_and_setting(text: str) -> tuple[str, str | None]:
 
 def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[list["Machine"], list[str]]:
     """The machines of `eprof roofline`: every table at every setting asked for, the kernels' first."""
-    from eprof.profile.rooflines import at_random, main_precision
+    from eprof.profile.rooflines.machine import at_random
+    from eprof.profile.rooflines.work import main_precision
 
     if not options.costs and energy is None:
         raise UsageError("Name cost tables (--costs NAME, repeatable), or give logs; `eprof costs` lists the tables.")
@@ -167,7 +173,7 @@ def _priced(options: argparse.Namespace, energy: "Energy | None") -> list["Costs
 
 def _machine(costs: "Costs", precision: str, caps: dict[str, float], warnings: list[str]) -> "Machine | None":
     """A machine to draw; None, with a warning, where the table cannot say. Raises CostError: a cap it cannot keep."""
-    from eprof.profile.rooflines import machine
+    from eprof.profile.rooflines.machine import machine
 
     cap = caps.get(costs.name, caps.get(""))
     try:

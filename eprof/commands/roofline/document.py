@@ -17,7 +17,7 @@ from eprof.base.text import when
 from eprof.profile import schema
 from eprof.profile.components import mix_peaks
 from eprof.profile.document import document as profile_document
-from eprof.profile.rooflines import Machine, described
+from eprof.profile.rooflines.machine import Machine, described
 
 if TYPE_CHECKING:
     from eprof.profile.priced import Energy

@@ -9,7 +9,17 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
 from eprof.base.text import printable, when
-from eprof.commands.roofline.words import dot_table, head, headline, label, leads, machine_table, notes, sweep_table
+from eprof.commands.roofline.words import (
+    dot_table,
+    has_places,
+    head,
+    headline,
+    label,
+    leads,
+    machine_table,
+    notes,
+    sweep_table,
+)
 from eprof.profile import schema
 from eprof.show.terminal import drawing
 from eprof.show.words.blocks import Block, Headline, Notes, Sentence, Tone, at_most
@@ -57,7 +67,7 @@ def _summary(document: Document, verbose: bool) -> Iterator[Block | RenderableTy
     yield caps or _Machines(document.machines)
     for note in notes(document.machines):
         yield Sentence(note, Tone.QUIET)
-    if document.kernels:
+    if has_places(document):
         yield dot_table(document, at_most(_KERNELS, verbose), _LETTERS)
     yield Notes(document.warnings, "warning")
 

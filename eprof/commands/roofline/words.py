@@ -132,7 +132,20 @@ def headline(document: schema.Roofline) -> str:
                 f"{name} takes the most energy{others}. {limit} limits its speed, and it reaches {speed} of that"
                 f"{phrase('; {}', mended(dot))}."
             )
+    if document.kernels and not has_places(document):
+        lacks = "flops or DRAM bytes were not counted"
+        if all(dot.time_s is None for dot in document.kernels):
+            lacks = "no time is known"
+        return f"No {nouns_of(document.processor).kernel} can be held against the roofline: {lacks}."
     return verdict(document.machines[0], nouns_of(document.processor))
+
+
+def has_places(document: schema.Roofline) -> bool:
+    """Whether kernels are somewhere below the lines; modelled times have intensities alone, for they are the line's."""
+    return any(
+        dot.time_s is not None and (dot.speed_share is not None or dot.intensity_flop_per_byte.dram is not None)
+        for dot in document.kernels
+    )
 
 
 _ROWS: tuple[tuple[str, Callable[[schema.Machine], str]], ...] = (

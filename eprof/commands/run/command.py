@@ -54,9 +54,9 @@ _KINDS = {True: ", as {name} names a GPU's library", False: ", as {name} links n
 
 
 class _Report(NamedTuple):
-    """What a run is reported by: the command, what it may take beside the run, the files that it writes.
+    """The command that reports on a run, a hint for the user, and the files that it writes.
 
-    refused: options that mean nothing to it, and why.
+    refused: options of `eprof run` that mean nothing to the profiler, and `why`.
     """
 
     command: str = "report"
@@ -79,7 +79,7 @@ _OF_COUNTERS = _Report()
 
 
 def add(commands: Commands) -> Parser:
-    """The options of `eprof run`. `options.split` takes PROGRAM and its arguments off before these are parsed."""
+    """The parser of `eprof run`. `options.split` takes PROGRAM and its arguments off before options are parsed."""
     parser = command(
         commands,
         "run",
@@ -191,7 +191,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _check_trace(setup: "Setup") -> None:
-    """Raises UsageError where nothing of the run will tell when launches ran, for `-o trace`: no work for nothing."""
+    """Raises UsageError, before anything runs, if `-o trace` is asked of a profiler whose logs hold no launch times."""
     name = setup.collector.name
     signs = profilers.signs_of(name)
     if advice.LAUNCHES in signs.commands:
@@ -208,7 +208,7 @@ def _check_trace(setup: "Setup") -> None:
 
 
 def _nodes(options: argparse.Namespace) -> "Nodes | None":
-    """The cluster that `eprof run --cluster` asks to simulate, if it does. Raises UsageError."""
+    """The simulated cluster and processes of `--cluster`; None for other profilers than simgrid. Raises UsageError."""
     if options.profiler != CLUSTERS:
         for name in ("cluster", "processes", "size"):
             if getattr(options, name) is not None:
@@ -255,7 +255,7 @@ def _places(options: argparse.Namespace) -> tuple[str | None, list[str]]:
 
 
 def _chosen(setup: "Setup") -> str:
-    """Which profiler `eprof run` uses and why, and why not the ones before it."""
+    """The sentence on which profiler is used and why, and why not the ones before it."""
     tool = setup.tool
     version = phrase(" {}", tool.version)
     kind, settings = "", setup.settings
@@ -319,7 +319,7 @@ def _reported(options: argparse.Namespace) -> _Report:
 
 
 def _try_report(options: argparse.Namespace, home: Path, outputs: list[Output]) -> str | None:
-    """Make the report of `eprof run`; why that failed, or None. What was collected stays in any case."""
+    """Make the report of a run; the reason if that failed, else None. What was collected stays in any case."""
     from eprof.cli import commands
 
     shown = typed(home)
@@ -341,7 +341,7 @@ def _try_report(options: argparse.Namespace, home: Path, outputs: list[Output]) 
 
 
 def _hint_at_misplaced_options(options: argparse.Namespace) -> None:
-    """Where options of eprof stand behind PROGRAM, say so: they were the program's."""
+    """Say which options of eprof came after PROGRAM, and so were given to it, unless `--` shows that it was meant."""
     known = {name for option in options.parser._actions for name in option.option_strings if name.startswith("--")}
     misplaced = [word for word in options.program[1:] if word.partition("=")[0] in known]
     # Other programs have an `-o`, too, but only eprof writes this.

@@ -1,4 +1,4 @@
-"""Which counters to collect with the profiler at hand: those of `plan.py`, or its basic set where no definition is.
+"""Which counters to collect with the profiler: those of `plan.py`, or a basic set for a GPU without definition.
 
 Apart from `settings`, for it imports definitions and prices, which a program without kernels need not wait for.
 """
@@ -18,7 +18,7 @@ from eprof.profile.plan import plan
 
 
 class CounterPlan(Struct, frozen=True):
-    """counters: the profiler's name -> what it is for. missing: sentences on what cannot be."""
+    """counters: the profiler's name -> what it is for. missing: sentences on what cannot be collected."""
 
     definition: str | None = None
     counters: dict[str, str] = field(default_factory=dict)
@@ -26,7 +26,7 @@ class CounterPlan(Struct, frozen=True):
 
 
 def counters_for(collector: Collector, tool: Tool, costs: Costs | None, capability: str | None) -> CounterPlan:
-    """What counters to collect with `collector`. Raises DefinitionError if the GPU's capability is not known."""
+    """The counters to collect with `collector`. Raises DefinitionError if the GPU's capability is not known."""
     if collector.counts_all:
         return CounterPlan()
     offer = collector.offered(tool, counters.names_in_use(collector.name))
@@ -49,7 +49,7 @@ def counters_for(collector: Collector, tool: Tool, costs: Costs | None, capabili
 
 
 def _capability(device: str | None, offered: Collection[str], profiler: str) -> str:
-    """The compute capability by the GPU's name and by the counters that are offered. Raises DefinitionError."""
+    """The compute capability of a GPU, by its name and the counters that it offers. Raises DefinitionError."""
     by_name = counters.capability_of(device) if device else ()
     if len(by_name) == 1:
         return by_name[0]

@@ -1,4 +1,4 @@
-"""From what the user wants measured to a session that is ready to run."""
+"""From the options of `eprof run` to a session that is ready to run."""
 
 import contextlib
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ class Settings(NamedTuple):
 
     @property
     def request(self) -> Request:
-        """What a collector needs of the user's settings."""
+        """The part of the settings that a collector needs."""
         return Request(
             self.program, self.kernels, self.launch_skip, self.launch_count, self.nvtx,
             lock_clocks=self.lock_clocks, time_only=self.time_only, nodes=self.nodes,
@@ -77,7 +77,7 @@ class Settings(NamedTuple):
 
 
 class Setup(NamedTuple):
-    """What was found for the settings of `eprof run`: collector, its tool, all tools looked at, a table if named."""
+    """The settings with the collector and tool found, all tools looked at, and the cost table if one is named."""
 
     settings: Settings
     collector: Collector
@@ -87,12 +87,12 @@ class Setup(NamedTuple):
 
     @property
     def costs(self) -> str | None:
-        """The cost table to price with; None: the one made for the device."""
+        """The name of the cost table to price with; None: the one made for the device."""
         return self.settings.costs or _stand_in(self.collector, self.tool)
 
     @property
     def request(self) -> Request:
-        """What to measure, with the caches of the processor that it is priced as."""
+        """The request to the collector, with the caches of the processor that the prices are of."""
         request = self.settings.request._replace(priced_as=self.costs)
         if self.table is None:
             return request
@@ -100,21 +100,21 @@ class Setup(NamedTuple):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of measurement that the settings of `eprof run` ask for, in order, where there is a meter."""
+        """The kinds of measurement that are asked for, in order; energy among them even if no sensor can be read."""
         kinds = self.collector.order(self.request)
         if self.settings.time_only:
             return tuple(kind for kind in kinds if kind in (PLAIN, TIME))
         return tuple(kind for kind in kinds if kind != ENERGY or not self.settings.no_energy)
 
     def plan(self) -> "CounterPlan":
-        """What counters a session is set up to collect. Raises DefinitionError if the GPU's capability is not known."""
+        """The counters that a session is to collect. Raises DefinitionError if the GPU's capability is not known."""
         from eprof.commands.run.counter_plan import counters_for
 
         costs = mapped(lambda table: table.at(self.settings.setting), self.table)
         return counters_for(self.collector, self.tool, costs, self.settings.capability)
 
     def steps(self, plan: "CounterPlan", place: Path) -> list[Step]:
-        """The measurements as they would be run in the run directory `place`."""
+        """The steps of a run, one a measurement, as they would be run in the run directory `place`."""
         kinds = _measurements(self, *_sensors(self))
         request = self.request
         counters = list(plan.counters)
@@ -122,7 +122,7 @@ class Setup(NamedTuple):
 
 
 def prepare(settings: Settings) -> Setup:
-    """Check all of the user's settings that can be checked before anything is run.
+    """Choose the profiler, and check all settings that can be checked before anything is run.
 
     Raises CollectError (126, 127: the program; 1: no profiler), CostError, UsageError.
     """
@@ -154,7 +154,7 @@ def prepare(settings: Settings) -> Setup:
 
 
 def choose(wanted: str, program: str = "", arguments: Sequence[str] = ()) -> tuple[Collector, Tool, list[Tool]]:
-    """The profiler's collector to use, what was found of it, and all that was looked at.
+    """The collector of the profiler to use, the tool found for it, and all tools that were looked at.
 
     `auto`: the first that is usable here, by what the program is (`uses_gpu`). One that uses a GPU goes to profilers of
     GPUs, the simulated one last, and one that does not to those of CPUs. Where that is not known, to a GPU's where
@@ -178,9 +178,9 @@ def choose(wanted: str, program: str = "", arguments: Sequence[str] = ()) -> tup
 
 
 def uses_gpu(program: str, arguments: Sequence[str] = ()) -> bool | None:
-    """Whether a program to profile uses a GPU: it, or the script that is its first argument, names a library of GPUs.
+    """Whether a program uses a GPU: it, or the script that is its first argument, names a GPU's library; None: unknown.
 
-    A program in machine code that links none, nor anything that does, uses none. None: not known.
+    A program in machine code that links none, nor anything that does, uses none.
     """
     if _names_gpu_library(Path(program)) or any(_names_gpu_library(Path(word)) for word in arguments[:1]):
         return True
@@ -197,7 +197,7 @@ def _is_machine_code(path: Path) -> bool:
 
 
 def _names_gpu_library(path: Path) -> bool:
-    """Whether a program to profile, or the script that it is to run, links or loads a library of GPUs."""
+    """Whether the first 64 MiB of a file, a program or script, hold the name of a library of GPUs."""
     try:
         if not path.is_file():
             return False
@@ -208,7 +208,7 @@ def _names_gpu_library(path: Path) -> bool:
 
 
 def _table(settings: Settings) -> "CostTable | None":
-    """The cost table of the user's settings, tried at the setting: no long work for nothing."""
+    """The cost table that the settings name, or None. Raises CostError, also if the table lacks the setting."""
     if settings.costs is None:
         return None
     from eprof import costs
@@ -221,7 +221,7 @@ def _table(settings: Settings) -> "CostTable | None":
 
 
 def _check_pricing(settings: Settings, collector: Collector, tool: Tool) -> None:
-    """Refuse now what a report would refuse of the user's settings, if known by now. Raises CostError, UsageError."""
+    """Refuse settings that the report would refuse, as far as is known by now. Raises CostError, UsageError."""
     if settings.efficiency is not None:
         from eprof.energy.simulated import checked_efficiency
 
@@ -240,7 +240,7 @@ def _check_pricing(settings: Settings, collector: Collector, tool: Tool) -> None
 
 
 def _stand_in(collector: Collector, tool: Tool) -> str | None:
-    """The collector's table for devices without one of their own; None: there is one, or the collector has none.
+    """The name of the collector's own table, for a device that no table is made for; None: one is, or there is none.
 
     A simulated device never has a table of its own, so none is looked for.
     """
@@ -252,7 +252,7 @@ def _stand_in(collector: Collector, tool: Tool) -> str | None:
 
 
 def _usual_table(collector: Collector, tool: Tool) -> "CostTable | None":
-    """The cost table for a session where the user names none."""
+    """The cost table where the user names none: the device's, else the collector's own; None: there is neither."""
     from eprof import costs
 
     stand_in = _stand_in(collector, tool)
@@ -260,7 +260,7 @@ def _usual_table(collector: Collector, tool: Tool) -> "CostTable | None":
 
 
 def session(setup: Setup, progress: Progress | None = None) -> Session:
-    """Make the run directory of a session and what will fill it. Raises CollectError if it cannot be made."""
+    """A session ready to run, with its run directory made. Raises CollectError if that cannot be made."""
     settings = setup.settings
     meter, components = _sensors(setup)
     name = settings.place or directory.default_name(settings.program[0])
@@ -302,13 +302,13 @@ def session(setup: Setup, progress: Progress | None = None) -> Session:
 
 
 def _measurements(setup: Setup, meter: "Meter | None", components: Sequence[Component]) -> list[str]:
-    """The measurements that are wanted, in order: energy with a sensor alone; where nothing is left, the program."""
+    """The kinds of measurement to make, in order: energy only with a sensor; if none is left, the program alone."""
     has_sensor = meter is not None or bool(components)
     return [kind for kind in setup.kinds if kind != ENERGY or has_sensor] or [PLAIN]
 
 
 def _sensors(setup: Setup) -> "tuple[Meter | None, list[Component]]":
-    """The meter of a run's joules, and what its power over time is read from; neither where no energy is wanted."""
+    """The meter of a run's joules, and the components whose power is read over time; (None, []) without energy."""
     if ENERGY not in setup.kinds:
         return None, []
     from eprof.collect.meters import sensors

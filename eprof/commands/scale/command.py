@@ -154,7 +154,7 @@ def _modelled(options: argparse.Namespace, asked: "Asked") -> "Scale":
 
 
 def _counts(text: str, option: str) -> list[int]:
-    """Node counts of `eprof scale`: "1,2,4"; "1..128" doubles from 1 on to 128."""
+    """The node counts of "1,2,4" or "1..128", which doubles, each once and in order. Raises UsageError."""
     counts: list[int] = []
     for part in text.split(","):
         span = _RANGE.fullmatch(part.strip())

@@ -37,7 +37,7 @@ class Asked(NamedTuple):
 
 
 def modelled(case: Case, asked: Asked) -> Scale:
-    """The document of scaling in closed form ([S] 4): every number of processors at every clock. Raises UsageError."""
+    """The document of a modelled program: each number of processors at each clock ([S] 4). Raises UsageError."""
     cluster, program = case.cluster, case.program
 
     def at(clocks: Iterable[Clock], processors: Sequence[int], waiting: str) -> list[Point]:
@@ -110,7 +110,7 @@ def measured(
 
 
 def _document(kind: str, title: str, rows: Sequence[Row], asked: Asked) -> Scale:
-    """What all documents of scaling say: their rows, and the best of each program and size within limits."""
+    """The document's rows, those on the Pareto front marked, and the best row for each objective, program and size."""
     rows = [replace(row, pareto=_is_pareto(row, rows)) for row in rows]
     best = []
     for program, size in dict.fromkeys((row.program, row.size) for row in rows):
@@ -129,7 +129,7 @@ def _document(kind: str, title: str, rows: Sequence[Row], asked: Asked) -> Scale
 
 
 def _run(case: Case, point: Point, is_alone: bool = False) -> Run:
-    """A point of the model as a `Run`. is_alone: of the same problem on one processor."""
+    """A point of the model as a `Run`. is_alone: the same problem on one processor instead."""
     processors, time_s, energy_j = point.processors, point.time_s, point.energy_j
     if is_alone:
         processors, time_s, energy_j = 1, point.base_s, point.base_j
@@ -171,7 +171,7 @@ def _rows(runs: Sequence[Run], alone: Sequence[Run]) -> list[Row]:
 
 
 def _beyond(base: Run | None, run: Run) -> dict[str, float] | None:
-    """What a run takes more than that on one node, by cause; None where not the same is known of both."""
+    """The joules of a run beyond those on one node, by cause; None unless the same causes are known of both."""
     joules = [
         {cause: part.energy_j for cause, part in each.parts.items() if part.energy_j is not None}
         for each in (base, run)
@@ -187,7 +187,7 @@ def _order(run: Run) -> tuple[Any, ...]:
 
 
 def _is_pareto(row: Row, rows: Sequence[Row]) -> bool:
-    """Whether no other row of the document, of the same program and size, beats a row in energy and in time."""
+    """Whether no other row of the same program and size takes at most as much energy and time, and less of one."""
     rivals = _alike([other for other in rows if (other.program, other.size) == (row.program, row.size)])
     if row.energy_j is None or row not in rivals:
         return False
@@ -197,13 +197,13 @@ def _is_pareto(row: Row, rows: Sequence[Row]) -> bool:
 
 
 def _alike(rows: Sequence[Row]) -> Sequence[Row]:
-    """Rows of the document whose energies can be compared: lower bounds only where none is known in full."""
+    """The rows whose energies can be compared: those known in full; if none is, the lower bounds."""
     full = [row for row in rows if "missing" not in row.marks]
     return full if any(row.energy_j is not None for row in full) else rows
 
 
 def _shape(case: Case) -> int:
-    """The class of a program in the document ([S] 4.7-6; the thresholds are ours).
+    """The class of a program, 1 to 4, at the most processors and the first clock ([S] 4.7-6; thresholds are ours).
 
     1: efficiency stays near 1. 4: it falls, and a larger problem does not help. 3: it falls by the network, and a
     larger problem helps. 2: it falls by other causes, and a larger problem helps.

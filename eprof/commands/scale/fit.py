@@ -1,4 +1,4 @@
-"""Fits a program's counts to small runs, and predicts larger ones; its errors are at node counts that were left out.
+"""Fits a program's counts to small runs and predicts larger ones; errors are those at node counts left out of a fit.
 
 Three numbers are fitted, all linear in what was measured: the factor of the program's work, w; that of its network
 time, m; and alpha, the measured time over the sum of the parts (4.19):
@@ -30,7 +30,7 @@ _LEAST_NODE_COUNTS = 2
 
 
 class _Known(Struct, frozen=True):
-    """A run whose energy and size are known, and what the definition counts for it."""
+    """A run whose energy and size are known, with the unfitted model of it. waiting_w: the power during messages."""
 
     run: Run
     point: Point
@@ -39,7 +39,7 @@ class _Known(Struct, frozen=True):
 
     @property
     def work_s(self) -> float:
-        """Work of all processors in a run to fit, as counted: A."""
+        """The time of the work of all processors together, as the definition counts it, s: A."""
         return self.point.time_s * self.point.processors - self.point.network_s
 
 
@@ -84,7 +84,7 @@ def fit(cluster: Cluster, program: Program, runs: Sequence[Run], predict: Sequen
 
 
 def of_program(runs: Sequence[Run], name: str) -> list[Run]:
-    """The runs of a program to fit, or all where they are of one, whatever its name. Raises UsageError: none is."""
+    """The runs of a program; all runs where they are of one program, whatever its name. Raises UsageError: none is."""
     names = dict.fromkeys(run.program for run in runs)
     chosen = [run for run in runs if run.program == name or len(names) == 1]
     if not chosen:
@@ -93,7 +93,7 @@ def of_program(runs: Sequence[Run], name: str) -> list[Run]:
 
 
 def warnings(cluster: Cluster, fitted: Fit) -> list[str]:
-    """What the fit's user should know: alpha that varies with p is one that cannot be carried to other p."""
+    """A warning if alpha varies with p, so that it cannot be carried to other p; else none."""
     alphas = fitted.alpha_by_processors.values()
     if max(alphas) > (1 + ALPHA_VARIES) * min(alphas):
         return [
@@ -137,7 +137,7 @@ def _residual(matrix: Floats, solution: Floats, target: Floats) -> float:
 def _predicted(
     cluster: Cluster, program: Program, known: Sequence[_Known], small: Sequence[_Known], counts: Sequence[int]
 ) -> Iterator[Prediction]:
-    """What the fit says of each size and clock that it was made of, on node counts to predict."""
+    """What a program predicts for each size and clock of the runs `small`, on the node counts `counts`."""
     measured = {(each.point.size, each.run.processors, each.point.core_mhz): each.run for each in known}
     seen = sorted({(each.point.size, each.point.core_mhz) for each in small})
     for size, core_mhz in seen:

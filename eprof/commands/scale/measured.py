@@ -61,15 +61,15 @@ class Row(Struct, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether a run came to its end, as far as its row tells: a state that is cut off is none that is known."""
+        """Whether a run came to its end, by the state in its row; True without a state, False if it is cut off."""
         return not self.has("state") or self.text("state").upper() in _meaning()["states"]["whole"]
 
     def text(self, quantity: str) -> str:
-        """What is written of a quantity, in the first of its columns that is not empty."""
+        """The text of the first column for a quantity that is not empty; "" without one."""
         return next((text for name in _meaning()["column"][quantity] if (text := self.cells.get(name, ""))), "")
 
     def number(self, quantity: str) -> float | None:
-        """The value of a quantity, SI units and MHz, of the first column that knows it. Raises LogError: no number."""
+        """A quantity in SI units or MHz, of the first column that knows it; None: none does. Raises LogError."""
         unknown = _meaning()["unknown"]
         for name, how in _meaning()["column"][quantity].items():
             text = self.cells.get(name, "")
@@ -91,7 +91,7 @@ def _meaning() -> dict[str, dict[str, Any]]:
 
 
 def _value(text: str, how: str) -> float:
-    """A number as it is written in a column; NaN where it is none, 0 for a clock that a governor chooses."""
+    """The number that a text in a column stands for; NaN if it is none, 0 for a clock that a governor chooses."""
     match = _FORMS[how].fullmatch(text)
     if match is None:
         return 0.0 if how == _CLOCK else math.nan
@@ -118,11 +118,7 @@ def read_table(path: str, notes: list[str]) -> list[Row]:
         return [Row(f"{path}: job {cells['jobid']}", cells) for job in jobs for cells in _of_job(job)]
     if content[-1:] not in (b"\n", b"\r", b""):
         notes.append(f"{path}: its last line has no end; if the table was cut off there, its last cell is not whole.")
-    return _of_lines(path, lines_of(content), notes)
-
-
-def _of_lines(path: str, lines: Sequence[str], notes: list[str]) -> list[Row]:
-    filled = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    filled = [(number, line) for number, line in enumerate(lines_of(content), 1) if line.strip()]
     if not filled:
         raise LogError(
             f"{path}: is empty; runs are a table with a header: program,size,processes,core_mhz,time_s,energy_j."
@@ -163,7 +159,7 @@ def _of_lines(path: str, lines: Sequence[str], notes: list[str]) -> list[Row]:
 
 
 def _splitting(header: str, rule: str) -> Callable[[str], list[str]]:
-    """How a table's lines fall into cells: at a separator, or where dashes below the header show the columns."""
+    """A function that splits a line into cells: at the separator, or where dashes below the header show columns."""
     separator = max(_SEPARATORS, key=header.count)
     if separator not in header and "-" in rule and not rule.strip("- "):
         spans = [match.span() for match in re.finditer("-+", rule)]
@@ -195,7 +191,7 @@ def _accounted(content: bytes) -> list[dict[str, Any]] | None:
 
 
 def _of_job(job: dict[str, Any]) -> Iterator[dict[str, str]]:
-    """The cells of a job's own row, and of each of its steps. Its number is written as sacct's columns have it."""
+    """The cells of a job's own row, and of each of its steps, with job numbers as sacct's columns have them."""
     own = dict(_flat({key: value for key, value in job.items() if key != "steps"}))
     number = own.get("job_id", "")
     if own.get("array/job_id", "0") != "0" and own.get("array/task_id"):
@@ -210,7 +206,7 @@ def _of_job(job: dict[str, Any]) -> Iterator[dict[str, str]]:
 
 
 def _flat(entry: Any, way: str = "") -> Iterator[tuple[str, str]]:
-    """The entries of a job by their ways, in small letters. A number that is not set, infinite or negative is none."""
+    """(path, text) of each entry of a job, in small letters; "" for a number that is unset, infinite or negative."""
     if isinstance(entry, dict) and "number" in entry:
         known = entry.get("set", True) and not entry.get("infinite")
         yield from _flat(entry["number"] if known else None, way)
@@ -259,7 +255,7 @@ def read(paths: Sequence[str], reading: ranks.Reading | None = None) -> tuple[li
 
 
 def _run(row: Row) -> Run:
-    """A row as a run. Energy of 0 or blank is not known: a meter that saw nothing saw no program either."""
+    """A row as a run. An energy of 0 or blank becomes None: a meter that saw nothing saw no program either."""
     processors, time_s = row.number("processes"), row.number("time_s")
     if processors is None or processors < 1 or processors != int(processors):
         raise LogError(f"{row.where}: processes is `{row.text('processes')}`, and must be a whole number from 1 on.")
@@ -286,7 +282,7 @@ _Rows = list[tuple[str, Row]]
 
 
 def of_jobs(rows: Sequence[Row], notes: list[str]) -> Iterator[Run]:
-    """The runs of jobs, in whatever order their rows stand, and however often.
+    """The runs of the jobs in rows of sacct, which may repeat and stand in any order.
 
     Rows do not add up: a job's energy is its own row's, else its largest step's. Jobs that did not come to their end
     are no runs. Raises LogError: none did.
@@ -315,7 +311,7 @@ def of_jobs(rows: Sequence[Row], notes: list[str]) -> Iterator[Run]:
 
 
 def _job(job: str, parts: dict[str, _Rows], notes: list[str]) -> Run | str:
-    """A job as a run, or why it is none. Parts of a heterogeneous job run together, each on nodes of its own."""
+    """The run of a job, or why it is none, as text. Parts of a heterogeneous job run at once, on nodes of their own."""
     if "" in parts:
         return _part(job, parts[""], notes)
     runs = []
@@ -342,7 +338,7 @@ def _job(job: str, parts: dict[str, _Rows], notes: list[str]) -> Run | str:
 
 
 def _part(job: str, rows: _Rows, notes: list[str]) -> Run | str:
-    """The run of a job, or of a part of one, in its own row and those of its steps; or why it is none."""
+    """The run of a job, or of a part of one, from its own row and its steps'; or why it is none, as text."""
     own = [row for step, row in rows if not step]
     if not own:
         return "with rows of steps alone"
@@ -370,14 +366,16 @@ def _part(job: str, rows: _Rows, notes: list[str]) -> Run | str:
     broken = sorted(step for step, row in steps if not row.is_whole and step != _EXTERN)
     if broken:
         notes.append(f"job {job} came to its end, but not its step {listed(broken[:3])}: it may have done only a part")
-    outside_j = max((row.number("energy_j") or 0.0 for step, row in steps if step == _EXTERN), default=0.0)
+    outside = [row for step, row in steps if step == _EXTERN and (row.number("time_s") or 0.0) >= time_s - 1]
+    outside_j = max((row.number("energy_j") or 0.0 for row in outside), default=0.0)
     if run.energy_j is None:
         run = _of_steps(job, run, [row for step, row in steps if row.is_whole or step == _EXTERN], notes)
     elif 0 < outside_j * _SAME < run.energy_j:
         notes.append(
-            f"job {job}: its own row has {run.energy_j:.6g} J, but its step {_EXTERN}, which sees all of it, "
-            f"{outside_j:.6g} J: this Slurm seems to add up steps that overlap"
+            f"job {job}: its own row has {run.energy_j:.6g} J, as this Slurm adds up steps that overlap; its step "
+            f"{_EXTERN}, which sees all of it, has {outside_j:.6g} J, and counts"
         )
+        run = replace(run, energy_j=outside_j)
     if (run.energy_j or 0.0) > 1e5 * run.time_s * run.processors:
         notes.append(f"job {job}: {run.energy_j:.3g} J would be more than 100 kW a node; its energy is not known")
         return replace(run, energy_j=None, marks=0)

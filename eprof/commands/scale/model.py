@@ -47,7 +47,7 @@ class Program(Struct, frozen=True):
     factors: Mapping[str, float] = {}
 
     def work(self, size: float, processors: int) -> dict[str, float]:
-        """What a program of size n counts on p processors, by `WORDS` ([S] 4.4, the application's vector).
+        """The counts of a program of size n on p processors, by `WORDS` ([S] 4.4, the application's vector).
 
         Raises UsageError: they are no numbers there.
         """
@@ -61,7 +61,7 @@ class Program(Struct, frozen=True):
         return counts
 
     def memory_bytes(self, size: float, processors: int) -> float:
-        """The bytes that a program takes of all processors' memory; 0 where that is not known. Raises UsageError."""
+        """The bytes that a program takes of all processors' memory; 0 if no formula tells. Raises UsageError."""
         return mapped(self._value, self.memory, "memory_bytes", size, processors) or 0.0
 
     def _value(self, formula: Formula, word: str, size: float, processors: int) -> float:
@@ -75,7 +75,7 @@ class Program(Struct, frozen=True):
 
 
 def load(name_or_path: str) -> Program:
-    """A parallel program by its name, or a file of yours (`.toml`). Raises DefinitionError with file and line."""
+    """A parallel program by its name, or from a `.toml` file. Raises DefinitionError with file and line."""
     return read(definition(name_or_path, "program"))
 
 
@@ -130,7 +130,7 @@ class Point(Struct, frozen=True):
 def points(
     cluster: Cluster, program: Program, size: float, processors: Sequence[int], clock: Clock, waiting: str
 ) -> list[Point]:
-    """The modelled points: a size on numbers of processors at a clock. Raises UsageError: there are no counts there."""
+    """A point of the model for each number of processors, of one size and clock. Raises UsageError: no counts there."""
     made = []
     for number in processors:
         joules, seconds = _priced(cluster, program, size, number, clock, waiting)
@@ -152,7 +152,7 @@ def points(
 def _priced(
     cluster: Cluster, program: Program, size: float, processors: int, clock: Clock, waiting: str
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Joules in the model by cause, E1 first, then what E0 is made of; and seconds of all processors, without alpha.
+    """Joules by cause, E1 as `BASE` and then the parts of E0; and seconds by cause of all processors, without alpha.
 
     Files take t_IO a byte, and dP_IO above idle meanwhile (4.4 to 4.10). A message of B/M bytes takes what the
     cluster's table says, T_net = M t_s + B t_w in all (4.16). Processors that poll spin for as long as messages take,
@@ -202,7 +202,7 @@ def best_clock_mhz(cluster: Cluster, program: Program) -> float | None:
 
 
 class Case(NamedTuple):
-    """A program of a size on numbers of processors of a cluster, at clocks. waiting: what processors do meanwhile."""
+    """A program of one size, on these numbers of processors and clocks of a cluster. waiting: "interrupt" or "poll"."""
 
     cluster: Cluster
     program: Program
@@ -224,7 +224,10 @@ _NO_REACTION = 1e-3  # dEE / d ln n
 
 
 def size_to_keep(case: Case, processors: int, target: float) -> Keep:
-    """The least size that keeps an efficiency of `target` at the first clock: E1(n) = EE/(1-EE) E0(n, p)."""
+    """The least size that keeps an efficiency of `target` at the first clock, or why none does.
+
+    It solves E1(n) = EE/(1-EE) E0(n, p).
+    """
     clock = case.clocks[0]
 
     def reached(at_size: float) -> float:
@@ -244,7 +247,7 @@ def size_to_keep(case: Case, processors: int, target: float) -> Keep:
 
 
 def clocks_to_keep(case: Case, processors: int, target: float) -> Keep:
-    """The listed clocks that keep an efficiency of `target` or more."""
+    """The listed clocks that keep an efficiency of `target` or more, or why none does."""
     reached = {clock.core_mhz: case.efficiency(case.size, processors, clock) for clock in case.clocks}
     kept = sorted(mhz for mhz, value in reached.items() if value >= target)
     if not kept:
@@ -254,7 +257,7 @@ def clocks_to_keep(case: Case, processors: int, target: float) -> Keep:
 
 
 def _least(holds: Callable[[float], bool], largest: float) -> float:
-    """The least size from which on the efficiency is kept, by bisection."""
+    """The least size up to `largest` from which on `holds` is true, by bisection."""
     low, high = math.log(_LEAST_SIZE), math.log(largest)
     if holds(_LEAST_SIZE):
         return _LEAST_SIZE
@@ -268,7 +271,7 @@ def _least(holds: Callable[[float], bool], largest: float) -> float:
 
 
 def _largest(case: Case, processors: int) -> float:
-    """The largest size that the memory of all processors holds, as far as that is known."""
+    """The largest size that the memory of all processors holds; 1e12 where that is not known."""
     if case.cluster.memory_bytes is None or case.program.memory is None:
         return _LARGEST_SIZE
     most_bytes = _MEMORY_SHARE * case.cluster.memory_bytes * processors

@@ -74,11 +74,29 @@ def _sections(document: Scale) -> Iterator[Section]:
     if document.kind == MODELLED:
         yield card("why", "Why", "Why the efficiency falls", words.causes(document))
     yield card("rows", "All", "All rows", words.rows(document))
-    yield method(document, _method(document), document.warnings)
+    parts = {
+        "Efficiency": [
+            "Energy efficiency is the energy on one processor over that on p, at the same clock (Song's "
+            "iso-energy-efficiency). It is above 1 where processors save work together."
+        ]
+    }
+    cluster, program, node = document.cluster, document.program, document.node
+    if node:
+        powers = {"host": "host_w", "network": "network_w", "idle GPU": "gpu_idle_w"}
+        watts = ", ".join(f"{name} {phrase('{:g} W', node[key]) or 'unknown'}" for name, key in powers.items())
+        parts["Nodes"] = [f"{node['name'] or 'As asked'}: {watts}. {node['source']}".strip()]
+    if cluster:
+        parts["Cluster"] = [f"{cluster['name']}: {cluster['about']}. Source: {cluster['source']}."]
+    if program:
+        counts = "; ".join(f"{word} = {formula}" for word, formula in program["counts"].items())
+        parts["Program"] = [
+            f"{program['name']}: {program['about']}. {counts}; alpha = {program['alpha']:g}. {program['source']}."
+        ]
+    yield method(document, parts, document.warnings)
 
 
 def _series(document: Scale) -> dict[str, list[Row]]:
-    """The rows of scaling with an energy, by what a line is of."""
+    """The rows with an energy, by the name of their line: program, size and clock."""
     known = (row for row in document.rows if row.energy_j is not None)
     clock = " at {:g} MHz"
     return gathered((f"{row.program}{words.of_size(row.size)}{phrase(clock, row.core_mhz)}", row) for row in known)
@@ -128,7 +146,7 @@ def _is_alike(points: Sequence[tuple[float, float]], others: Sequence[tuple[floa
 
 
 def _bars(document: Scale) -> Markup:
-    """A bar a node count, of the causes that its energy is made of; its end is open where something is not known."""
+    """A bar for each node count, with a segment a cause of its energy; open at its end if a part is not known."""
     rows = [row for row in document.rows if row.parts]
     largest = max(sum(_known(row).values()) for row in rows)
     causes = [cause for cause in _COLOURS if any(cause in _known(row) for row in rows)]
@@ -146,33 +164,11 @@ def _bars(document: Scale) -> Markup:
 
 
 def _joules(document: Scale, entry: Row | Best) -> str:
-    """The energy that is known; a lower bound says that it is one."""
+    """The energy of a row as text; of a lower bound, with the sign of one."""
     return plain_text(replace(words.energy(document, entry), value=entry.energy_j or 0.0))
 
 
 def _known(row: Row) -> dict[str, float]:
-    """What causes are known to take on a node count, in the order of their colours."""
+    """The joules of each cause that is known to take any on a node count, in the order of `_COLOURS`."""
     joules = ((cause, row.parts[cause].energy_j) for cause in _COLOURS if row.parts and cause in row.parts)
     return {cause: energy_j for cause, energy_j in joules if energy_j is not None and energy_j > 0}
-
-
-def _method(document: Scale) -> dict[str, list[str]]:
-    parts = {
-        "Efficiency": [
-            "Energy efficiency is the energy on one processor over that on p, at the same clock (Song's "
-            "iso-energy-efficiency). It is above 1 where processors save work together."
-        ]
-    }
-    cluster, program, node = document.cluster, document.program, document.node
-    if node:
-        powers = {"host": "host_w", "network": "network_w", "idle GPU": "gpu_idle_w"}
-        watts = ", ".join(f"{name} {phrase('{:g} W', node[key]) or 'unknown'}" for name, key in powers.items())
-        parts["Nodes"] = [f"{node['name'] or 'As asked'}: {watts}. {node['source']}".strip()]
-    if cluster:
-        parts["Cluster"] = [f"{cluster['name']}: {cluster['about']}. Source: {cluster['source']}."]
-    if program:
-        counts = "; ".join(f"{word} = {formula}" for word, formula in program["counts"].items())
-        parts["Program"] = [
-            f"{program['name']}: {program['about']}. {counts}; alpha = {program['alpha']:g}. {program['source']}."
-        ]
-    return parts

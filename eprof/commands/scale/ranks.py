@@ -1,4 +1,4 @@
-"""Runs on a GPU cluster: reports of their ranks, and what their nodes draw beside ([S] 5.14 to 5.16, docs/scale.md).
+"""Runs on a GPU cluster: the ranks' reports, and what nodes draw beside their GPUs ([S] 5.14 to 5.16, docs/scale.md).
 
     E(N) = sum over GPUs (computation + data + constant + P_idle (T - t_kernels)) + N (P_host + P_network) T
 
@@ -49,7 +49,7 @@ class Reading(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """What run directories tell beside their logs. None: not known.
+    """What run directories tell, beside their logs, of times, hosts and meters. None: not known.
 
     ranks: of the whole program. time_s: of the slowest program. gpus_j: by a meter on each GPU. hosts_j: by one on each
     host, of its processor. all_j: of the whole cluster. is_metered: whether a meter saw anything. storage_s: how long
@@ -67,7 +67,7 @@ class _Seen(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The ranks of a run. nodes: as the user says; None: nothing was said. where: the row of a table that tells it."""
+    """The ranks of one run. nodes: as the user says, or None. where: the row of a table that names the report."""
 
     path: str
     nodes: int | None
@@ -77,17 +77,17 @@ class Report(NamedTuple):
 
     @property
     def ranks(self) -> int:
-        """How many ranks a report has."""
+        """The number of ranks."""
         return int(getattr(self.profile.ranks, "number", 1))
 
     @property
     def kernels_s(self) -> float | None:
-        """The time of the slowest rank's kernels, of a report."""
+        """The time of the slowest rank's kernels, s; None: not known."""
         return self.profile.ranks.time_s.max if self.profile.ranks else self.profile.time_s
 
 
 def named(given: str) -> tuple[int | None, str]:
-    """The node count of ranks that "n4=PATH" says, and the path."""
+    """The node count and path of "n4=PATH"; None and the text itself without a count."""
     match = _NAMED.fullmatch(given)
     if match is None or Path(given).exists():
         return None, given
@@ -95,7 +95,7 @@ def named(given: str) -> tuple[int | None, str]:
 
 
 def is_one(given: str) -> bool:
-    """Whether what a user gives may be ranks: a folder, a report in JSON, a node count before them."""
+    """Whether an input may hold ranks: a folder, a report in JSON, or anything with a node count before it."""
     nodes, name = named(given)
     return nodes is not None or Path(name).is_dir() or name.endswith(_SUFFIX)
 
@@ -134,7 +134,7 @@ def read(given: str, reading: Reading) -> Report:
 
 
 def told(run: Run, report: str, folder: Path, reading: Reading) -> Report:
-    """The ranks of a row of a table, which tells their nodes and time, and may tell what meters of the cluster saw."""
+    """The ranks of the report in a table's row, with the nodes, time and metered joules, if any, of that row."""
     ranks = read(str(folder / report), reading)
     seen = ranks.seen._replace(time_s=run.time_s)
     if run.energy_j is not None:
@@ -179,7 +179,7 @@ def _seen(runs: Sequence[directories.Run]) -> _Seen:
 
 
 def _largest_sum(hosts: Sequence[str], amounts: Sequence[float | None]) -> float | None:
-    """What all hosts took, of which each rank saw all of its own: the largest counts. None: one does not tell."""
+    """The sum over hosts of the largest amount that a rank saw of its host; None if one rank does not tell."""
     largest: dict[str, float] = {}
     for host, amount in zip(hosts, amounts, strict=True):
         if amount is None:
@@ -205,7 +205,7 @@ def _check_whole(report: Report, runs: Sequence[directories.Run]) -> None:
 
 
 def _gaps(profile: schema.Profile) -> list[str]:
-    """The numbers from 0 to that of the last rank that no rank has; none where a rank has a name or is not shown.
+    """The numbers of missing ranks, from 0 to the last; none where a rank has a name instead, or is not shown.
 
     Numbers that begin above 1 are those of processes, of which nobody knows how many there were.
     """
@@ -250,7 +250,7 @@ def runs(reports: Sequence[Report], beside: Beside, notes: list[str]) -> Iterato
 
 
 def _unit(reports: Sequence[Report], nodes: Sequence[int]) -> str:
-    """What runs of ranks have more and more of: nodes; or, where all ran on as many, GPUs. Raises LogError: both."""
+    """What the runs have more and more of: "node", or "GPU" if all ran on as many nodes. Raises LogError: neither."""
     ranks = gathered(zip(nodes, (report.ranks for report in reports), strict=True))
     if all(len(set(numbers)) == 1 for numbers in ranks.values()):
         return NODE
@@ -310,7 +310,7 @@ def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
 
 
 def _metered(parts: dict[str, Part], metered_j: float | None) -> dict[str, Part]:
-    """The parts of ranks, and what a meter saw of all of them beyond what is known of each."""
+    """The parts, with "metered" for what a meter saw beyond the sum of those known; as they are without a meter."""
     if metered_j is None:
         return parts
     known_j = sum(part.energy_j for part in parts.values() if part.energy_j is not None)
@@ -319,7 +319,7 @@ def _metered(parts: dict[str, Part], metered_j: float | None) -> dict[str, Part]
 
 
 def _nodes(report: Report, beside: Beside) -> int:
-    """On how many nodes ranks ran: as the user says, by their hosts, or by the GPUs of a node."""
+    """The number of nodes that ranks ran on: the user's, else by hosts, else by GPUs a node. Raises LogError."""
     by_gpus = mapped(lambda gpus: -(-report.ranks // gpus), beside.gpus)
     nodes = report.nodes or report.seen.hosts or (1 if report.ranks == 1 else by_gpus)
     # The node count in the name of a folder or file, such as n4 or n4.json, where no run directory tells the ranks.
@@ -349,7 +349,7 @@ def _nodes(report: Report, beside: Beside) -> int:
 
 
 def _time(report: Report, is_timed: bool) -> tuple[float, Mark]:
-    """The time of the ranks' program, or of the slowest rank's kernels, which is a lower bound."""
+    """The time of the whole program, s; else that of the slowest rank's kernels, a lower bound, so marked."""
     kernels_s = report.kernels_s or 0.0
     if is_timed:
         return max(report.seen.time_s or 0.0, kernels_s), NONE
@@ -359,7 +359,7 @@ def _time(report: Report, is_timed: bool) -> tuple[float, Mark]:
 
 
 def _waiting_s(report: Report, nodes: int, time_s: float, is_timed: bool, beside: Beside) -> dict[str, float | None]:
-    """How long GPUs wait, all together: for the slowest rank, between kernels, and those of nodes without a rank."""
+    """Seconds that all GPUs wait, together: for the slowest rank, between kernels, without a rank; None: unknown."""
     ranks, kernels_s, total_s = report.ranks, report.kernels_s, report.profile.time_s
     waiting_s: dict[str, float | None] = {"imbalance": None, "between": None}
     if kernels_s is not None and total_s is not None:
@@ -374,7 +374,7 @@ def _waiting_s(report: Report, nodes: int, time_s: float, is_timed: bool, beside
 
 
 def _part(watts: float | None, seconds: float | None, marks: Mark) -> Part:
-    """A power over a time, as a part of the ranks' energy; nothing is sure to be nothing."""
+    """A power times a time as a part of the energy; MISSING if either is None, and unmarked if it is 0 J."""
     if watts is None or seconds is None:
         return Part(energy_j=None, marks=names(Mark.MISSING))
     energy_j = watts * seconds
@@ -440,7 +440,7 @@ def _of_report(report: Report, beside: Beside) -> Iterator[str]:
 
 
 def _beyond_the_meter(report: Report, run: Run) -> Iterator[str]:
-    """A warning of the scaling study where a meter saw less of the ranks than is modelled."""
+    """A warning if a meter saw fewer joules than are modelled; else none."""
     parts = {cause: part.energy_j for cause, part in (run.parts or {}).items() if part.energy_j is not None}
     rest_j = parts.pop("metered", 0.0)
     if rest_j >= 0:

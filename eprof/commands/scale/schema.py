@@ -14,7 +14,7 @@ MODELLED, MEASURED = "modelled", "measured"
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """A program of a size on so many processors at a clock.
+    """A program of one size on a number of processors at one clock.
 
     efficiency: E1/Ep, both at this clock (4.21). efficiency_to_slowest_clock: E1 at the slowest clock over Ep (4.25).
     speedup: T1/Tp at this clock. overhead_j: Ep - E1 by cause, where it is modelled; it adds up. alpha: measured time
@@ -70,7 +70,7 @@ class Best(Struct, frozen=True, kw_only=True):
 
 
 class Prediction(Struct, frozen=True, kw_only=True):
-    """What a fit on fewer processors says of a row, and how far off it is where the row was measured."""
+    """What a fit on fewer processors predicts for a row; errors as shares of the measured values, None without one."""
 
     size: float
     processors: int
@@ -84,8 +84,10 @@ class Prediction(Struct, frozen=True, kw_only=True):
 
 
 class Fit(Struct, frozen=True, kw_only=True):
-    """A program fitted to small runs. factors: what its counts were multiplied with. left_out: errors of node counts
-    that a fit had not seen, largest share of time and of energy. alpha_spread: how far alpha varies over p.
+    """A program fitted to small runs. factors: what its counts were multiplied with.
+
+    left_out: errors of node counts that a fit had not seen, largest share of time and of energy. alpha_by_processors:
+    how far alpha varies over p.
     """
 
     fitted_on: list[int]
@@ -119,7 +121,7 @@ class Scale(Document, frozen=True, kw_only=True):
     warnings: list[str] = field(default_factory=list)
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The rows of scaling as a table; what is more on many processors is a column a cause."""
+        """A dictionary a row, for the CSV; extra joules and parts of the energy have a column for each cause."""
         for row in self.rows:
             cells = asdict(row)
             overhead = cells.pop("overhead_j") or {}

@@ -61,7 +61,7 @@ SHAPES = {
 
 
 def subject(document: Scale) -> str:
-    """Whose numbers on scaling these are."""
+    """One line on where the numbers come from: the model with its cluster and way to wait, or kinds of runs."""
     if document.kind == MODELLED:
         cluster = document.cluster or {}
         prices = f"powers and times: {cluster['name']} ({cluster['basis']})"
@@ -73,7 +73,7 @@ def subject(document: Scale) -> str:
 
 
 def _kind(row: Row) -> str:
-    """How the energy of a run on nodes is known: of ranks, a meter saw it or it is modelled."""
+    """How the energy of a run is known: "measured", "simulated" or "modelled"."""
     if row.parts is not None and "metered" in row.parts:
         return "measured"
     if "simulated" in row.marks:
@@ -82,7 +82,7 @@ def _kind(row: Row) -> str:
 
 
 def headline(document: Scale) -> Headline:
-    """The headline of scaling: where energy x time is least and what it takes; of several problems, where for each."""
+    """The headline of scaling: where energy x time is least, and what is taken there; or so for each problem."""
     row = _leading(document)
     if row is None:
         in_limits = when(any(run.energy_j for run in document.rows), "No run is within the limits.")
@@ -105,7 +105,7 @@ def headline(document: Scale) -> Headline:
 
 
 def _least_energy(document: Scale, row: Row) -> str:
-    """Where energy alone is least, if that is elsewhere."""
+    """A sentence on where the energy is least, if that is not at `row`; else empty."""
     for best in document.best:
         if best.objective == "energy" and best.energy_j is not None and not _is_best(best, row):
             takes = f"take{when(best.processors == 1, 's')}"
@@ -119,9 +119,10 @@ def _joules(document: Scale, best: Best) -> str:
 
 
 def _of_several(document: Scale) -> Headline:
-    """Where energy x time, else the first objective, is least for each program's largest problem; the worst efficiency.
+    """The headline for several problems: for each program the best node count of its largest, and the worst efficiency.
 
-    That is of more than one processor, and may be above 1.
+    Best is by energy x time, else by the first objective. The worst efficiency is of more than one processor, and may
+    be above 1.
     """
     name = min((best.objective for best in document.best), key=lambda name: name != "edp")
     largest: dict[str, Best] = {}
@@ -144,7 +145,7 @@ def _of_several(document: Scale) -> Headline:
 
 
 def _leading(document: Scale) -> Row | None:
-    """The row that is best for energy x time, of the largest problem; else the most efficient one."""
+    """The row that is best for energy x time, else for another objective, of the largest problem; None: no best row."""
     for best in sorted(document.best, key=lambda best: (best.objective != "edp", -(best.size or 0.0))):
         for row in document.rows:
             if _is_best(best, row):
@@ -158,19 +159,19 @@ def _is_best(best: Best, row: Row) -> bool:
 
 
 def place(document: Scale, row: Row | Best) -> str:
-    """Where a program ran: "16 nodes at 2400 MHz"."""
+    """The place of a run in words: "16 nodes at 2400 MHz"."""
     if row.processors is None:
         return "none within the limits" if any(each.energy_j for each in document.rows) else "not known"
     return f"{counted_processors(document, row.processors)}{phrase(' at {:g} MHz', row.core_mhz)}"
 
 
 def counted_processors(document: Scale, number: int) -> str:
-    """So many nodes, or what else the document counts: "16 nodes"."""
+    """A number with the document's unit: "16 nodes", "1 GPU"."""
     return f"{number} {document.unit}{when(number != 1, 's')}"
 
 
 def of_size(size: float | None) -> str:
-    """The size behind the name of a problem, where it is known."""
+    """The words " of 1 200 000" behind a problem's name; empty if its size is not known."""
     return phrase(" of {}", size_text(size))
 
 
@@ -182,7 +183,7 @@ def size_text(size: float | None) -> str:
 
 
 def _of_known(document: Scale, best: Row | Best) -> str:
-    """What to add to the best node count where a run that is only known as a lower bound may be better."""
+    """The words ", of those known in full" if a row that is only a lower bound may be better; else empty."""
     if best.energy_j is None or best.time_s is None or "missing" in best.marks:
         return ""
     same = [row for row in document.rows if (row.program, row.size) == (best.program, best.size)]
@@ -192,7 +193,7 @@ def _of_known(document: Scale, best: Row | Best) -> str:
 
 
 def _how_efficient(row: Row) -> str:
-    """What the best node count takes against one node: more energy, at how many times the speed."""
+    """A sentence on the energy and speed of a row against one node; empty for one node, or if not known."""
     if not row.energy_j or row.efficiency is None or row.processors == 1:
         return ""
     speedup = when(row.speedup, f" at {plain(row.speedup or 0.0)} times the speed")
@@ -201,7 +202,7 @@ def _how_efficient(row: Row) -> str:
 
 
 def _largest_cause(row: Row) -> str:
-    """Where most of the extra energy of more nodes goes; nothing where the whole does not grow."""
+    """A sentence on where most of the extra energy of more nodes goes; empty if they take no more."""
     changes = row.overhead_j or {}
     if sum(changes.values()) <= 0:
         return ""
@@ -211,7 +212,7 @@ def _largest_cause(row: Row) -> str:
 
 
 def blocks(document: Scale, verbose: bool) -> Iterator[Block]:
-    """How a program scales, for a terminal and for Markdown; every row and the other waiting if `verbose`."""
+    """The blocks on scaling for a terminal and for Markdown; every row, and the energy with polling, if `verbose`."""
     yield Sentence(f"{document.title} · {subject(document)}", Tone.QUIET)
     yield headline(document)
     if not document.rows[0].parts:
@@ -235,7 +236,7 @@ def blocks(document: Scale, verbose: bool) -> Iterator[Block]:
 
 
 def points(document: Scale) -> Iterator[Block]:
-    """What kind of parallel program it is, what polling costs, where the clock is best, how well a fit holds."""
+    """Remarks, as far as known: class of the program, cost of polling, best clock, errors of a fit."""
     if document.shape is not None:
         yield Point("Shape", f"{SHAPES[document.shape]} (class {document.shape} of 4).")
     leading = _leading(document)
@@ -284,7 +285,7 @@ def best(document: Scale) -> Table:
 
 
 def _places(document: Scale) -> str:
-    """At which node count each objective is least, in a sentence."""
+    """The text of where each objective is least: "energy on 4 nodes; edp on 8 nodes"."""
     places: dict[str, list[str]] = {}
     for entry in sorted(document.best, key=lambda entry: entry.processors or math.inf):
         where = "nothing within the limits"
@@ -299,7 +300,7 @@ def _objective(name: str) -> str:
 
 
 def on_nodes(document: Scale) -> Table:
-    """Energy on each node count, and the shares of its largest parts: the first, the last and the best rows."""
+    """Table of energy, time and shares of the largest parts on each node count; of many, the ends and the best rows."""
     shown = document.rows
     if len(shown) > _SHOWN:
         ends = (shown[0], shown[-1])
@@ -319,7 +320,7 @@ def on_nodes(document: Scale) -> Table:
 
 
 def _share(row: Row, causes: Sequence[str]) -> float | None:
-    """What some causes take together on more nodes, of the energy that is known; none if a meter saw less."""
+    """The share of a row's energy that some causes take; None: not known, or a meter saw less than modelled."""
     metered = (row.parts or {}).get("metered")
     if metered is not None and (metered.energy_j or 0.0) < 0:
         return None
@@ -359,7 +360,7 @@ def kept(entries: Sequence[Keep]) -> Table:
 
 
 def stand_out(document: Scale) -> bool:
-    """Whether the rows that nothing beats in energy and time are few enough to be told apart by bold and large dots."""
+    """Whether the rows on the Pareto front are fewer than half, so that bold and large dots set them apart."""
     return 0 < 2 * sum(row.pareto for row in document.rows) < len(document.rows)
 
 
@@ -385,7 +386,7 @@ def rows(document: Scale) -> Table:
 
 
 def _own_marks(document: Scale, marks: list[str], of_all: Iterable[list[str]]) -> int:
-    """The marks of a number of scaling; of runs, a note tells those that all rows have, but of lower bounds."""
+    """The marks of one number, as bits; of measured runs without those that all rows share, except MISSING."""
     if document.kind == MODELLED:
         return bits(marks)
     shared = reduce(and_, map(bits, of_all))
@@ -403,7 +404,7 @@ def _time(document: Scale, entry: Row | Best) -> Quantity:
 
 
 def causes(document: Scale) -> Table:
-    """What more processors take than one, by cause; and the energy with the other way to wait."""
+    """Table of the joules beyond one processor's, by cause, and of the energy with polling."""
     causes = [cause for cause in CAUSES if any((row.overhead_j or {}).get(cause) for row in document.rows)]
     columns = [
         Column("processors", "left"),
@@ -420,7 +421,7 @@ def causes(document: Scale) -> Table:
 
 
 def predictions(fitted: Fit) -> Table:
-    """What a fit says of larger runs on more nodes, and its errors where they were measured."""
+    """Table of what a fit predicts for larger runs on more nodes, with errors where these were measured."""
     return table_of(
         fitted.predictions,
         (Column("size", "left", from_width=100), lambda entry: size_text(entry.size)),

@@ -33,7 +33,7 @@ class Component(Struct, frozen=True, kw_only=True):
 
     part_of: the component that has its joules, too. idle_w: its power outside of all functions, before and after them.
     base_w, bursts: without functions, its lower level, and the stretches above it (the first hundreds), by time in s
-    from the start of the window; None and none: its power has no two levels.
+    from the start of the window; None and none: its power has no two levels, or base_w is idle power, which is known.
     new_every_s: how often its meter has a new value, which may be more seldom than it is read (period_s). busy_s: for
     how long something ran on a GPU that was sampled.
     offset_s: by how much its clock was moved. moved_j_per_ms: the joules that another ms would move between functions.
@@ -212,14 +212,15 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
             offset_s=fused.offsets_s[series.component],
             moved_j_per_ms=fuse.moved_j_per_ms(series, fused.exclusive),
             part_of=fused.wholes.get(series.component),
-            base_w=found.base_w,
+            base_w=found.base_w if fused.idle_w[series.component] is None else None,
             bursts=found.bursts[:_CHART_SPANS],
             watts=_chart(series, fused.begin_s),
         )
         components.append(component)
     functions = list(_functions(fused))
     inside_s = float((fused.exclusive.end_s - fused.exclusive.begin_s).sum())
-    splits = [] if asked.costs is None else [_split(fused, each, asked.costs) for each in fused.activities]
+    paying = [each for each in fused.activities if each.pays]
+    splits = [] if asked.costs is None else [_split(fused, each, asked.costs) for each in paying]
     unpriced = dict.fromkeys(sentence for _, sentences in splits for sentence in sentences)
     return Timeline(
         title=title,
@@ -279,7 +280,8 @@ def fused(
         each.moved(tuple(moved[place].component for place in places), offsets_s[places[0]]) for each, places in placed
     ]
     idle_w = {each.component: _idle_w(each, clipped, asked) for each in moved}
-    for each in of_components:
+    # What nvidia-smi calls busy and its power are means of other windows: its idle samples hold what ran before.
+    for each in [each for each in of_components if each.pays]:
         whole = [power for power in moved if (power.component,) == each.components]
         if whole and idle_w[each.label] is None and not each.ways:
             idle_w[each.label] = mean_idle_w(each, whole[0])

@@ -61,11 +61,11 @@ def headline(document: Timeline) -> Headline:
         return Headline(f"{total}: {listed(largest)}.", " ".join(filter(None, lead)))
     if largest:
         lead.insert(0, f"In parts: {listed(largest)}.")
-    mean_w = document.total_j / document.duration_s
-    if all(each.unknown_s < document.duration_s / 2 for each in added(document)):
-        mean_w = sum(each.mean_w or 0.0 for each in added(document))  # each while it was known
-    mean = quantity(mean_w, "W")
-    return Headline(f"{total}: {mean} on average{_base(document)}.", " ".join(filter(None, lead)))
+    mean_w = sum(each.mean_w or 0.0 for each in added(document))
+    while_known = when(mean_w > _OVER * document.total_j / document.duration_s, " while it is known")
+    return Headline(
+        f"{total}: {quantity(mean_w, 'W')} on average{while_known}{_base(document)}.", " ".join(filter(None, lead))
+    )
 
 
 def _base(document: Timeline) -> str:

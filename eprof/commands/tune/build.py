@@ -38,7 +38,7 @@ from eprof.lab.measurements.reading import is_measurements
 from eprof.lab.measurements.values import COUNTED
 from eprof.logs.runs import Run
 from eprof.profile.priced import Energy
-from eprof.profile.rooflines import traffic_of
+from eprof.profile.rooflines.work import traffic_of
 from eprof.profile.schema import Range
 from eprof.profilers import signs_of
 

@@ -5,10 +5,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
-from eprof.base.arrays import finite
 from eprof.base.errors import EprofError, MeterError
+from eprof.base.known import less, mapped, ratio
 from eprof.base.marks import names
 from eprof.base.text import listed
 from eprof.commands.validate.schema import WholeRun
@@ -17,6 +15,7 @@ from eprof.lab.power.marks import Mark
 from eprof.lab.power.series import Series, shared
 from eprof.logs.runs import ENERGY, TIME, Measured, Run, is_run, median, open_run, spread
 from eprof.profile import api
+from eprof.profile.totals import TOTAL, joule_marks_of, joules_of
 
 _TO_DOCS = "(docs/validate.md)"
 
@@ -31,10 +30,10 @@ class _Window(NamedTuple):
 
 
 def chosen(series: Sequence[Series], components: Sequence[str], notes: list[str]) -> list[Series]:
-    """The components of an external meter that are asked for; of one meter alone, all that it saw.
+    """The series of an external meter for the named components; without names, the only series there is.
 
-    notes: gets what of them is added once, as it lies in another. Raises MeterError: a component that is in no log,
-    several to choose from, or a log without dates.
+    notes: gets a note on each component that lies in another and is not added twice. Raises MeterError: a component
+    that is in no log, several to choose from, or a log without dates.
     """
     found = shared(series)
     names = [each.component for each in found.series]
@@ -130,7 +129,7 @@ def _zone_s(window: _Window, series: Series) -> float:
 
 
 def _known(window: _Window, series: Series) -> tuple[float, float]:
-    """The joules that the external meter knows of the time when the program ran, and for how long it knows them."""
+    """The joules that the external meter saw in a window, and for how many s of it the power is known."""
     return series.shifted(_zone_s(window, series)).seen(window.begin_s, window.end_s)
 
 
@@ -174,21 +173,17 @@ def held_against_meter(
         measured = energy.measured if meter is None else meter(open_run(path))
         if measured is None:
             notes.append(f"{path}: no meter was read in this run, so there is nothing to hold a prediction against.")
-        else:
-            split = energy.split
-            assert split is not None
-            joules = np.asarray(split.total_j, dtype=float)
-            predicted = np.nan if np.isnan(joules).all() else float(np.nansum(joules))
-            marks = int(np.bitwise_or.reduce(np.asarray(split.row_marks, dtype=np.int64)))
-            error = 100 * (predicted - measured.joules) / measured.joules if measured.joules > 0 else np.nan
-            run = WholeRun(
-                path=str(path),
-                predicted_j=finite(predicted),
-                measured_j=measured.joules,
-                method=measured.method,
-                reasons=measured.reasons(),
-                marks=tuple(names(marks)),
-                error_percent=finite(error),
-            )
-            runs.append(run)
+            continue
+        predicted_j = joules_of(energy)[TOTAL]
+        error = ratio(less(predicted_j, measured.joules), measured.joules)
+        run = WholeRun(
+            path=str(path),
+            predicted_j=predicted_j,
+            measured_j=measured.joules,
+            method=measured.method,
+            reasons=measured.reasons(),
+            marks=tuple(names(joule_marks_of(energy)[TOTAL])),
+            error_percent=mapped((100.0).__mul__, error),
+        )
+        runs.append(run)
     return runs, notes

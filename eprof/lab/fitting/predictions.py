@@ -39,14 +39,14 @@ _NAMED = 4
 
 
 class Priced(Struct, frozen=True, eq=False):
-    """Watts of each term and of constant power, (n, n_terms + 1), NaN rows where the table has no such setting."""
+    """Predicted watts by term and constant power, (n, n_terms + 1); NaN rows where the table has no such setting."""
 
     parts: pd.DataFrame
     notes: tuple[str, ...]
 
     @property
     def power_w(self) -> Floats:
-        """Power predicted by the prices of a table, (n,), W."""
+        """The predicted power of each row in W, (n,)."""
         return self.parts.sum(axis=1, skipna=False).to_numpy(dtype=float)
 
 
@@ -113,7 +113,7 @@ def price(table: CostTable, measurements: Measurements, setting: str | None = No
 
 
 def _word(costs: Costs, term: str) -> str | None:
-    """The word that a term of measurements counts, `fp64` of `fp64_instruction`, where its price is the term's.
+    """The word of the table that a term of measurements pays as (`fp64` for `fp64_instruction`); None: no word.
 
     A price may be one of several that a word pays. Terms are of bytes by each level that they pass: without a price of
     their name, they pay as their word only in a table that keeps these books.
@@ -126,7 +126,7 @@ def _word(costs: Costs, term: str) -> str | None:
 
 
 def _pj(costs: Costs, term: str) -> float | None:
-    """What a term pays: what its word does, else the price of its name; None: neither is known."""
+    """The price of a term in pJ: that of its word, or else of its own name; None: neither is known."""
     word = _word(costs, term)
     if word is not None:
         return costs.charges[word].pj
@@ -134,12 +134,12 @@ def _pj(costs: Costs, term: str) -> float | None:
 
 
 def rows_by_setting(measurements: Measurements) -> dict[str, list[int]]:
-    """The places of the rows at each setting, by its label."""
+    """Label of a setting ("852/924") -> the places of its rows."""
     return gathered((label(key), place) for place, key in enumerate(setting_of(measurements.rows)))
 
 
 def by_price(table: CostTable, split: pd.DataFrame) -> pd.DataFrame:
-    """Joules of each word of the vocabulary dealt out to the prices in its formula, and constant power.
+    """Joules of words, (n, n_words), dealt out to the prices in their formulas, and constant power, (n, n_prices + 1).
 
     A formula is linear in the prices, so a price's part is the formula with all others at zero.
     """
@@ -219,7 +219,7 @@ def one_fold(model: Model, measurements: Measurements, fold: Fold, tested: Measu
 def _predictions(
     predict: Callable[[Fold], Floats], folds: Sequence[Fold], processes: int | None
 ) -> Iterator[tuple[Fold, Floats]]:
-    """Train and test in every fold: the first here, to see how long one takes; the others in processes if long."""
+    """Yields each fold with predictions of its test rows: the first here, the others in processes if they take long."""
     # Of the processor: on a busy machine, more processes are no way to be done sooner.
     started_s = time.thread_time()
     for fold in folds[:1]:
@@ -240,7 +240,7 @@ def _predictions(
 
 
 def _single_threaded(predict: Callable[[Fold], Floats], fold: Fold) -> Floats:
-    """A fold in a process beside others: one thread for linear algebra, as each of them has a core."""
+    """The predictions of a fold, in a process beside others: with one thread for linear algebra, as each has a core."""
     if find_spec("threadpoolctl") is None:
         return predict(fold)
     from threadpoolctl import threadpool_limits
@@ -273,7 +273,7 @@ def scaled_by_one(measurements: Measurements, predicted: Floats, reference: tupl
 def _factors(
     measurements: Measurements, predicted: Floats, reference: tuple[float, float]
 ) -> tuple[npt.NDArray[np.bool_], dict[Any, float]]:
-    """The rows at the reference, (n,), and measured over predicted power there, the scale factor, of each benchmark."""
+    """Which rows are at the reference, (n,), and benchmark -> measured over predicted power there."""
     rows = measurements.rows
     here = ((rows["core_mhz"] == reference[0]) & (rows["memory_mhz"] == reference[1])).to_numpy(dtype=np.bool_)
     factors: dict[Any, float] = {}
@@ -291,7 +291,7 @@ _EXTRA = ("l1_", "l2_", "shared_", "texture_")
 
 
 def of_form(form: Form, name: str = "eprof", seed: int = _SEED) -> Model:
-    """Our form as a model beside the baselines: voltages and coefficients are estimated anew from each fold's rows."""
+    """The form that eprof fits as a `Model`: voltages and coefficients are estimated anew from each fold's rows."""
     return Model(name, partial(_by_form, form=form, seed=seed))
 
 
@@ -390,7 +390,7 @@ NETWORK = Model("neural network (BP-ANN 10-4-4-1)", _network)
 
 
 def baselines(measurements: Measurements) -> tuple[list[Model], list[str]]:
-    """The models to hold ours against, and a sentence for each that cannot run here."""
+    """The models to compare eprof's with, and a sentence for each that cannot run here."""
     models = [*PLAIN, of_form(Form(voltages="one", clock_tree=False), "V = 1 everywhere"), REGRESSION]
     notes = []
     has_sklearn = find_spec("sklearn") is not None

@@ -135,13 +135,13 @@ class Fold(Struct, frozen=True, eq=False):
 
 
 def settings(rows: pd.DataFrame) -> list[SettingKey]:
-    """The settings of the rows that protocols split, (core MHz, memory MHz), by memory and then core clock."""
+    """The different settings of the rows, (core MHz, memory MHz), sorted by memory and then core clock."""
     pairs = rows[["memory_mhz", "core_mhz"]].drop_duplicates().sort_values(["memory_mhz", "core_mhz"])
     return [(float(core), float(memory)) for memory, core in pairs.itertuples(index=False)]
 
 
 def holdout(rows: pd.DataFrame, tested: Sequence[SettingKey] = ()) -> list[Fold]:
-    """The protocol that trains on some settings and tests on those of `tested`, else on every other one.
+    """One fold that tests on the settings `tested`, or else on every other one, and trains on the rest.
 
     The chess board keeps every core and every memory clock in the training rows where there are several of both.
     Raises EprofError: a setting that was not measured, or nothing left on one side.
@@ -163,7 +163,7 @@ def holdout(rows: pd.DataFrame, tested: Sequence[SettingKey] = ()) -> list[Fold]
 
 
 def leave_one_setting_out(rows: pd.DataFrame) -> list[Fold]:
-    """The protocol of a fold for each setting. Raises EprofError if there is one setting only."""
+    """A fold for each setting, which tests on it. Raises EprofError if there is one setting only."""
     keys = setting_of(rows)
     known = settings(rows)
     if len(known) < 2:
@@ -175,7 +175,7 @@ def leave_one_setting_out(rows: pd.DataFrame) -> list[Fold]:
 
 
 def leave_one_benchmark_out(rows: pd.DataFrame) -> list[Fold]:
-    """The protocol of a fold for each benchmark, with all its settings. Raises EprofError if there is one only."""
+    """A fold for each benchmark, which tests on it at all settings. Raises EprofError if there is one only."""
     names = rows["benchmark"].to_numpy()
     known = list(dict.fromkeys(names))
     if len(known) < 2:
@@ -184,7 +184,7 @@ def leave_one_benchmark_out(rows: pd.DataFrame) -> list[Fold]:
 
 
 def dealt(groups: NDArray[np.int64], k: int, seed: int, groups_are: str) -> list[Fold]:
-    """The protocol of groups 0, 1... of rows dealt at random into k parts. Raises EprofError: k does not fit them."""
+    """A fold for each of k parts, to which groups of rows are dealt at random. Raises EprofError: k does not fit."""
     several = int(groups.max(initial=-1)) + 1
     if not 2 <= k <= several:
         raise EprofError(f"--folds {k}: needs 2 to {several}, as there are {several} {groups_are}.")
@@ -197,17 +197,17 @@ def _without(name: str, out: NDArray[np.bool_]) -> Fold:
 
 
 def setting_of(rows: pd.DataFrame) -> list[SettingKey]:
-    """The setting of each row that a protocol splits."""
+    """The setting of each row, (core MHz, memory MHz)."""
     return [(float(core), float(memory)) for core, memory in zip(rows["core_mhz"], rows["memory_mhz"], strict=True)]
 
 
 def label(setting: SettingKey) -> str:
-    """A protocol's setting as users write it: "852/924"."""
+    """A setting as users write it: "852/924"."""
     return clocks.label(*setting)
 
 
 def parse(text: str) -> SettingKey:
-    """A protocol's setting from what users write, the inverse of `label`. Raises EprofError."""
+    """A setting from what users write, the inverse of `label`. Raises EprofError."""
     pair = clocks.parse(text)
     if pair is None or not all(pair):
         raise EprofError(clocks.refusal(text))
@@ -236,7 +236,7 @@ def folds(
 
 
 def defaults(measurements: Measurements) -> tuple[list[str], list[str]]:
-    """The protocols for a fit where none is given: what these rows can be split by, and a note on what they cannot.
+    """The protocols for a fit where none is given, those that these rows allow, and sentences on those they do not.
 
     FIT shows how well the form can follow the rows; the others, how well it predicts.
     """

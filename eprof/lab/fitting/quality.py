@@ -25,7 +25,7 @@ FIRST = "No better than a plain mean"
 
 
 def sentence(where: str, ours: float | None, others: Mapping[str, float | None]) -> str | None:
-    """A sentence if the best plain mean is as good as a fit; None: it is not. Errors in %, None or NaN: not known."""
+    """A sentence if the best of `others` errs no more than eprof; else None. Errors in %, None or NaN: not known."""
     known = [(error, name) for name, error in others.items() if error is not None and np.isfinite(error)]
     error, name = min(known, default=(np.inf, ""))
     if ours is None or not np.isfinite(ours) or error > ours:
@@ -163,7 +163,7 @@ def told(intervals: pd.DataFrame) -> pd.Series:
 
 
 def _middle_90_percent(values: pd.Series) -> tuple[float, float]:
-    """The ends of the middle 90 % of what is known of a coefficient; NaN where nothing is."""
+    """The 5th and 95th percentile of the values that are not NaN; NaN where all are."""
     known = values.dropna()
     if not len(known):
         return float("nan"), float("nan")
@@ -189,14 +189,14 @@ def too_few_rows(measurements: Measurements, form: Form) -> str | None:
 
 
 def error(predicted: Floats, measured: Floats) -> float:
-    """The fit's mean absolute relative error, %, of the rows that could be predicted; NaN if none could."""
+    """The mean absolute relative error in %, of the rows that could be predicted; NaN if none could."""
     off = np.abs(predicted / measured - 1)
     known = off[~np.isnan(off)]
     return float(100 * known.mean()) if len(known) else float("nan")
 
 
 def within(predicted_w: Floats, measurements: Measurements) -> float:
-    """The factor, up or down, to which nine of ten predictions of a new kernel by the fit are right; NaN without any.
+    """The factor, up or down, within which nine of ten predictions of new kernels are; NaN if there are none.
 
     Of k kernels that were left out the share (k + 1) / k of nine tenths is taken, so that the next one is in it.
     """
@@ -238,7 +238,7 @@ def bootstrap(
 
 
 def collinearity(measurements: Measurements, fitted: Fit) -> tuple[float, tuple[tuple[str, ...], ...]]:
-    """The condition number of a fit's weighted columns at unit length, and the groups that it comes from."""
+    """The condition number of a fit's weighted columns at unit length, and groups of columns not to be told apart."""
     if measurements.own:
         return float("nan"), ()
     settings = Settings.of(measurements)
@@ -262,7 +262,7 @@ def collinearity(measurements: Measurements, fitted: Fit) -> tuple[float, tuple[
 
 
 def ranges(measurements: Measurements) -> pd.DataFrame:
-    """What the fit has seen, least and most: clocks, power, rates (1e9 a second), instructions a DRAM byte."""
+    """The lowest and highest clocks, power and rates (1e9 a second) in the rows, one a row; columns low and high."""
     clocks = ["core_mhz", "memory_mhz"] if measurements.is_clocked and measurements.processor != CPU else []
     seen = measurements.rows[[*clocks, "power_w"]]
     if not measurements.own:
@@ -271,7 +271,7 @@ def ranges(measurements: Measurements) -> pd.DataFrame:
 
 
 def _doubts(measurements: Measurements, fitted: Fit) -> Iterator[str]:
-    """Sentences on energies that a wrong unit or time would make such, and on intervals from few benchmarks."""
+    """Sentences on energies that look like a wrong unit or time, and on intervals from few benchmarks."""
     others, prices = pooled(measurements) or {}, fitted.prices_pj
     ratios = [prices[term] / pj for term, pj in others.items() if pj > 0 and term in prices and prices[term] > 0]
     middle = float(np.exp(np.median(np.log(ratios)))) if len(ratios) >= _FEW else 1.0

@@ -124,13 +124,13 @@ def moments(rows: Floats, weights: Floats, settings: Settings) -> Floats:
 
 
 def scales(layout: Layout, settings: Settings, volts: tuple[Floats, Floats]) -> Floats:
-    """What each unknown of a fit is multiplied with at each setting, (s, p): V, V^2, f V^2 or 1."""
+    """The factor of each unknown at each setting, (s, p): V, V^2, f V^2 or 1. volts: of the levels of both domains."""
     both = np.stack([volts[0][settings.level[:, 0]], volts[1][settings.level[:, 1]]], axis=1)
     return scales_at(layout, settings.clocks, both)
 
 
 def scales_at(layout: Layout, clocks: Floats, volts: Floats) -> Floats:
-    """What each unknown is multiplied with at clocks (n, 2) in GHz and voltages (n, 2)."""
+    """The factor of each unknown at clocks (n, 2) in GHz and voltages (n, 2): V, V^2, f V^2 or 1; (n, p)."""
     columns = np.maximum(layout.domain, 0)  # of an unknown of no domain `power` is 0, so nothing of its column is used
     volt = volts.take(columns, axis=1)
     scale = np.where(layout.power > 0, volt, 1.0)
@@ -215,7 +215,7 @@ class Search:
         return min((self.descend(start) for start in starts), key=lambda result: result.objective)
 
     def descend(self, volts: Volts, alternating: int = 4, most: int = 60) -> Found:
-        """Search on: alternate for a few rounds, then take Gauss-Newton steps, until the sum of squares stays."""
+        """Search from `volts`: alternate a few rounds, then take Gauss-Newton steps, until the sum of squares stays."""
         unknowns, objective = self.coefficients(volts)
         if self.form.voltages != "estimated":
             return Found(unknowns, volts, objective, 1)
@@ -235,7 +235,7 @@ class Search:
         return Found(unknowns, volts, objective, count)
 
     def coefficients(self, volts: Volts) -> tuple[Floats, float]:
-        """The best coefficients >= 0 for these voltages, and the sum of squares."""
+        """The best unknowns >= 0 for these voltages, (p,), and the sum of squares with ridge."""
         scale = scales(self.layout, self.settings, volts)
         gram = np.einsum("si,sj,sij->ij", scale, scale, self.matrix)
         right = np.einsum("si,si->i", scale, self.vector)
@@ -244,7 +244,7 @@ class Search:
         return unknowns, float(unknowns @ gram @ unknowns - 2 * unknowns @ right) + self.square + self.ridge.constant
 
     def voltages(self, unknowns: Floats, volts: Volts, domain: int) -> Floats:
-        """The best voltages of a domain for these unknowns and the other domain's voltages."""
+        """The best voltages of a domain's levels for these unknowns and the other domain's voltages."""
         layout = self.layout
         clock = self.settings.clocks[:, [domain]]
         mine = layout.domain == domain
@@ -268,7 +268,7 @@ class Search:
         return np.concatenate([lower, [1.0], higher])
 
     def _line_search(self, volts: Volts, unknowns: Floats, objective: float) -> tuple[Volts, Floats, float]:
-        """Go along the Gauss-Newton step of the search as far as it helps."""
+        """Go along the Gauss-Newton step as far as it helps: the new voltages, unknowns and sum of squares."""
         free = np.ones(len(volts[0]), dtype=np.bool_), np.ones(len(volts[1]), dtype=np.bool_)
         target = self._newton(volts, unknowns, free)
         stuck = [
@@ -288,7 +288,7 @@ class Search:
         return volts, unknowns, objective
 
     def _newton(self, volts: Volts, unknowns: Floats, free: Free) -> Volts:
-        """The voltages of the joint problem, linear around these: unknowns and increments between levels are >= 0."""
+        """Voltages of both domains that, with the unknowns, solve the joint problem made linear around `volts`."""
         scale = scales(self.layout, self.settings, volts)
         level = self.settings.level
         both = np.stack([volts[domain][level[:, domain]] for domain in (0, 1)], axis=1)
@@ -323,7 +323,7 @@ class _Ridge(Struct, frozen=True, eq=False):
 
 
 def _ridge(layout: Layout, sums: Floats, form: Form, number: float) -> _Ridge:
-    """Draw energies to zero, or to the prior times a common factor s that is itself drawn to 1.
+    """The ridge that draws energies to zero, or to the prior times a common factor s that is itself drawn to 1.
 
     With y_k = c_k / prior_k: ridge * n * min over s of sum (y_k - s)^2 + m (s - 1)^2. A GPU all of whose energies are
     half of the prior's is not drawn away from that, where the data say so. An energy whose prior is 0 is drawn to it as
@@ -348,7 +348,7 @@ def _ridge(layout: Layout, sums: Floats, form: Form, number: float) -> _Ridge:
 
 
 def _steps(number: int, pinned: int) -> Floats:
-    """Voltages, less 1, of increments between neighbours outwards from the pinned level, (levels, levels - 1)."""
+    """The matrix, (levels, levels - 1), by which increments between neighbouring levels become voltages less 1."""
     steps = np.zeros((number, number - 1))
     for step in range(number - 1):
         if step < pinned:
@@ -359,7 +359,7 @@ def _steps(number: int, pinned: int) -> Floats:
 
 
 def _least(gram: Floats, right: Floats) -> Floats:
-    """Non-negative least squares from normal equations, whose columns are scaled to one length.
+    """The x >= 0 that makes x^T gram x - 2 x^T right least, (p,); columns are scaled to one length.
 
     LAPACK is called by its own names: a fit asks thousands of times, and the checks of `scipy.linalg` take longer.
     """

@@ -80,7 +80,7 @@ class Fit(Struct, frozen=True, eq=False):
         return pd.DataFrame(watts, columns=list(layout.names))
 
     def predict(self, measurements: Measurements) -> Floats:
-        """Power predicted by the fit, (n,), W; NaN where it saw nothing of a benchmark with energies of its own."""
+        """Power predicted by the fit, (n,), W; NaN for a benchmark that has its own energies and had no row."""
         return np.asarray(self.parts(measurements).to_numpy(dtype=np.float64).sum(axis=1))
 
     def voltages(self, measurements: Measurements) -> Floats:
@@ -95,7 +95,7 @@ class Fit(Struct, frozen=True, eq=False):
         return np.stack(by_domain, axis=1)
 
     def constant_w(self, volts: tuple[float, float], mhz: tuple[float, float]) -> float:
-        """Constant power at a setting, W: what is drawn whatever the kernel does."""
+        """Constant power in W at core and memory voltages and clocks in MHz: what is drawn whatever the kernel does."""
         layout = Layout.of({}, clock_tree=True)
         scale = scales_at(layout, np.array([mhz]) / 1e3, np.array([volts]))
         return float((scale * self._unknowns()[len(self.prices_pj) :]).sum())
@@ -107,7 +107,7 @@ class Fit(Struct, frozen=True, eq=False):
 
 
 def level_volts(curve: pd.Series, mhz: Floats) -> Floats:
-    """Voltages at clocks: linear between the levels of `curve`, continued beyond its ends within reason."""
+    """Voltages at clocks: linear between the levels of `curve` and beyond, there to 0.4 or 2 times its ends at most."""
     clocks = curve.index.to_numpy(dtype=np.float64)
     volts = curve.to_numpy(dtype=np.float64)
     between = np.interp(mhz, clocks, volts)
@@ -231,7 +231,7 @@ def ridge_for(measurements: Measurements, prior: Mapping[str, float] | None) -> 
 
 
 def form_without_prior(measurements: Measurements) -> Form:
-    """The default form drawn to no other GPU's energies, so that no prior can hold what is to be predicted."""
+    """The default form without a prior, so that no other GPU's energies can hold what is to be predicted."""
     default = form_for(measurements)
     if default.prior is None:
         return default
@@ -239,7 +239,7 @@ def form_without_prior(measurements: Measurements) -> Form:
 
 
 def _loss(measurements: Measurements) -> str:
-    """The default loss: squares, unless rows are wild, or a few kernels as a whole: these count little then."""
+    """The default loss: "l2", or "l1" where single rows, or a few kernels as a whole, are far off from the others."""
     if wild(measurements).any():
         return "l1"
     if measurements.own or measurements.rows["benchmark"].nunique() < _MANY:
@@ -249,7 +249,7 @@ def _loss(measurements: Measurements) -> str:
 
 
 def far_off(measurements: Measurements, predicted_w: Floats) -> pd.Series:
-    """Predicted over measured power of the few benchmarks that the default form has far off as a whole.
+    """Benchmark -> predicted over measured power (median), for the few that are off by a factor of 1.8 and more.
 
     Empty where there are none, or so many that it is the fit that is off.
     """
@@ -269,7 +269,7 @@ def prior_may_have_seen(form: Form, device: str | None) -> str | None:
 
 
 def pooled(measurements: Measurements, device: str | None = None) -> Mapping[str, float] | None:
-    """The prior's energies of the terms, pJ: the mean over GPUs like `device`; None if they know too few of them."""
+    """The prior's energy of each term in pJ, the mean over GPUs like `device`; None if fewer than 4 are known."""
     if measurements.kind != COUNTED or measurements.own or measurements.processor == CPU or not measurements.is_clocked:
         return None
     energies = mean([known()[name] for name in alike(known(), device)])
@@ -278,12 +278,12 @@ def pooled(measurements: Measurements, device: str | None = None) -> Mapping[str
 
 
 def mean(energies: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The prior's mean energy of each term over the GPUs that have it."""
+    """The mean energy of each term in pJ, over the GPUs that have it."""
     return {str(term): float(pj) for term, pj in pd.DataFrame(list(energies)).mean().items()}
 
 
 def alike(names: Collection[str], device: str | None) -> list[str]:
-    """The prior's GPUs of one kind with `device` and not the same; all others where its kind is not known."""
+    """The GPUs among `names` of one kind with `device`, without itself; all others where its kind is not known."""
     if device is None:
         return list(names)
     others = [name for name in names if not may_be_same(name, device)]

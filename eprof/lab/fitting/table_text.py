@@ -26,9 +26,9 @@ _CYCLES = "core_active_cycle"  # of every core in use: what runs there is in the
 
 
 class Head(Struct, frozen=True):
-    """What a table says of itself: name, GPU, its names in logs, source, year, notes, peaks, command that made it.
+    """What the head of a table says: name, GPU, its names in logs, source, year, notes, peaks, command that made it.
 
-    untold: levels whose bytes were not told apart from those of another.
+    untold: level of memory -> the farther level, from whose bytes its own were not told apart.
     """
 
     name: str
@@ -73,7 +73,7 @@ def text(measurements: Measurements, fitted: Fit, quality: Quality, head: Head) 
 
 
 def _payable() -> set[str]:
-    """The fitted prices that words of the vocabulary can pay."""
+    """The names of prices that some word of the vocabulary can pay."""
     computation = {f"{word}_{COUNTS[word].unit}" for word in COMPUTATION_WORDS}
     computation |= {f"{total}_flop" for total in _TOTALS} | {"sm_active_cycle", "random_access"}
     return computation | {f"{level}_byte" for level in _LEVELS}
@@ -104,7 +104,7 @@ class _Text(Struct, frozen=True, eq=False):
 
     @property
     def is_cpu(self) -> bool:
-        """Whether the processor is a CPU, whose clocks are its own affair."""
+        """Whether the processor is a CPU, which chooses its clocks itself."""
         return self.measurements.processor == CPU
 
     @property
@@ -113,7 +113,7 @@ class _Text(Struct, frozen=True, eq=False):
         return self.fitted.form.voltages != "given"
 
     def header(self) -> str:
-        """The header of the table's text: comment, name, device, source."""
+        """The text of the header: comment, name, device, source."""
         head = self.head
         # A line end in a name would end the comment.
         lines = [
@@ -158,7 +158,7 @@ class _Text(Struct, frozen=True, eq=False):
         return "\n".join(lines) + "\n"
 
     def settings(self) -> str:
-        """The settings in the table's text with their voltages; the reference, or the nearest, is the default."""
+        """The text of the settings with their voltages; the default is the reference, or the nearest to it."""
         if not self.measurements.is_clocked:
             return ""
         pairs = self.measurements.settings
@@ -183,7 +183,7 @@ class _Text(Struct, frozen=True, eq=False):
         return "\n".join([*lines, "]"]) + "\n"
 
     def prices(self) -> str:
-        """The prices in the table's text by domain, each with its interval behind it."""
+        """The text of the prices by domain, each with its interval behind it."""
         unit = "pj_at_reference" if self.relative else "pj_per_v2"
         sections = []
         for domain in DOMAINS:
@@ -213,7 +213,7 @@ class _Text(Struct, frozen=True, eq=False):
         return float(intervals["low"][name]), float(intervals["high"][name])
 
     def constant(self) -> str:
-        """Constant power in the table's text."""
+        """The text of the section [constant_power]."""
         lines = ["[constant_power]"]
         values = self._constants()
         lines += [f"{name} = {number(value)}" for name, value in values.items()]
@@ -243,13 +243,13 @@ class _Text(Struct, frozen=True, eq=False):
         return {name: values[name] for name in used} or {"w": 0.0}
 
     def charges(self) -> str:
-        """The charges in the table's text: what every word of the vocabulary pays."""
+        """The text of the section [charge]: what every word of the vocabulary pays."""
         charges = {word: self._charge(word) for word in COUNTS}
         lines = [f"{word} = {{ {charge} }}" for word, charge in charges.items() if charge is not None]
         return "\n".join(["[charge]", *lines]) + "\n"
 
     def _charge(self, word: str) -> str | None:
-        """A charge in the table's text, and why; None where nothing need be said of the word."""
+        """The text of a word's charge and its reason; None where nothing need be said of the word."""
         known = self.fitted.prices_pj.index
         kind_of = next((total for total in _TOTALS if word in (total, *FLOAT_PARTS[total])), word)
         level, _, direction = word.rpartition("_")
@@ -283,7 +283,7 @@ class _Text(Struct, frozen=True, eq=False):
         return f"{pays} = {quoted(why)}"
 
     def _unpaid(self, word: str) -> tuple[str, str]:
-        """A word without a price: "nothing" or "unpriced", and why."""
+        """What a word without a price pays, "nothing" or "unpriced", and the reason."""
         if _CYCLES in self.fitted.prices_pj.index and not word.startswith(("fp32", "fp16", "tensor", "system", "dram")):
             # The regression spreads what was not counted over what was: totals hold, the split does not.
             return "nothing", "not told apart: in the prices of core cycles, instructions and DRAM bytes"
@@ -302,7 +302,7 @@ class _Text(Struct, frozen=True, eq=False):
         return "unpriced", "not among the counts that the table was fitted to"
 
     def fit(self) -> str:
-        """The section [fit] of the table's text."""
+        """The text of the section [fit]."""
         quality = self.quality
         measurements = self.measurements
         core_mhz, memory_mhz = self.fitted.reference
@@ -354,7 +354,7 @@ def _pairs_text(table: pd.DataFrame) -> str:
 
 
 def _filled(values: pd.Series, fitted: float) -> pd.Series:
-    """Replicas for the table's text without gaps: one that knows nothing of a price takes that of another.
+    """The values without gaps: a replica that knows nothing of a price takes that of another.
 
     A price that no replica knows is the fitted one in all.
     """

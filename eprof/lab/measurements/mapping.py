@@ -102,7 +102,7 @@ class Term(Struct, frozen=True):
     formulas: tuple[Cells, ...]
 
     def formula(self, header: Collection[str]) -> Cells | None:
-        """The mapping's formula of a term to use for a file with these columns, if there is one."""
+        """The formula to use for a file with the columns `header`: the first whose columns are there; None: none."""
         return next((formula for formula in self.formulas if formula.names <= set(header)), None)
 
 
@@ -133,7 +133,7 @@ class Columns(Struct, frozen=True, eq=False):
     wraps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def suits(self, frame: pd.DataFrame, capabilities: Collection[str] = ()) -> bool:
-        """Whether a table is of this mapping's family. capabilities: those that its GPU may have; none: not known."""
+        """Whether this mapping can read a table. capabilities: those that the GPU may have; none: not known."""
         if not set(self.needs) <= set(frame.columns):
             return False
         if capabilities and self.capability:
@@ -151,7 +151,7 @@ class Columns(Struct, frozen=True, eq=False):
         return capability in self.capability or (last.endswith("+") and len(known) == 2 and known[0] >= known[1])
 
     def present(self, header: Collection[str]) -> tuple[Term, ...]:
-        """The terms whose columns are all there."""
+        """The terms with a formula whose columns are all in `header`."""
         return tuple(term for term in self.terms if term.formula(header) is not None)
 
 
@@ -181,7 +181,7 @@ def load(name_or_path: str) -> Columns:
 
 
 def choose(frame: pd.DataFrame, label: str, device: str | None = None) -> Columns:
-    """The mapping that suits this table of measurements and uses most of its columns.
+    """The mapping that can read this table and uses most of its columns. label: the table's name in messages.
 
     device: the name of the measured GPU. Raises MeasurementError if none does.
     """
@@ -209,7 +209,7 @@ def choose(frame: pd.DataFrame, label: str, device: str | None = None) -> Column
 
 
 def _nearest(header: Collection[str]) -> tuple[str, int]:
-    """A sentence on the mapping that lacks least: which columns it would need besides; and how many."""
+    """A sentence on the mapping that lacks the fewest columns, with their names, and how many it lacks."""
     lacking = [([name for name in mapping.needs if name not in header], mapping) for mapping in mappings()]
     fewest, nearest = min(lacking, key=lambda pair: len(pair[0]) / len(pair[1].needs))
     if len(fewest) == len(nearest.needs):
@@ -223,7 +223,7 @@ def _nearest(header: Collection[str]) -> tuple[str, int]:
 
 
 def suggestion(frame: pd.DataFrame) -> str:
-    """A sentence with a mapping in one line, as names of columns suggest it.
+    """A sentence with a --mapping for this table, guessed from the names of its columns.
 
     "" where none is of power or energy, or none of clocks: what ran at one setting is nothing to tune or fit.
     """

@@ -93,7 +93,7 @@ def _csv(file: BinaryIO, suffix: str, rows: int | None) -> pd.DataFrame:
 
 
 def _written(start: bytes) -> tuple[str, str]:
-    """What parts cells in a file of measurements, and the decimal point, from its first bytes.
+    """The separator of cells in a file of measurements, and the decimal point, from its first bytes.
 
     Cells are parted by what the header has most of. The point is a comma if cells of the first rows are numbers with a
     comma, and none is a number with a point: then it is not known which of the two it is, and a point is a point.
@@ -116,7 +116,7 @@ class _Bounded(io.RawIOBase):
         self._stream, self._packed, self._done = stream, packed, 0
 
     def readable(self) -> bool:
-        """Yes."""
+        """True, as pyarrow and io ask."""
         return True
 
     def readinto(self, buffer: Any) -> int:
@@ -228,7 +228,7 @@ def _only(frame: pd.DataFrame, cells: Mapping[str, str], label: str) -> pd.DataF
 
 
 def _noted(measurements: Measurements) -> Measurements:
-    """The same with what is to be known of all rows together, whatever file each is from."""
+    """The same with notes on all rows together, whatever file each is from."""
     return replace(measurements, notes=(*measurements.notes, *values.notes(measurements)))
 
 
@@ -339,7 +339,7 @@ class _Sheet(Struct, eq=False):
     notes: list[str] = field(default_factory=list)
 
     def rows(self, unknown_mhz: tuple[float, float]) -> pd.DataFrame:
-        """`ROW_COLUMNS`, in SI units but for clocks in MHz; NaN where a cell is no number.
+        """The rows with `ROW_COLUMNS`, in SI units but for clocks in MHz; NaN where a cell is no number.
 
         unknown_mhz: the one setting of a CPU, or of a GPU whose clocks nobody tells.
         """
@@ -365,7 +365,7 @@ class _Sheet(Struct, eq=False):
         return rows[list(values.ROW_COLUMNS)]
 
     def rates(self, rows: pd.DataFrame, without: Collection[str] = ()) -> tuple[pd.DataFrame, dict[str, str]]:
-        """The rates of all terms that the table has columns for, but those of `without`."""
+        """The rates of all terms whose columns are there, but those of `without`, (n, n_terms), and term -> domain."""
         header = set(self.frame.columns)
         terms = [term for term in self.columns.present(header) if term.name not in without]
         if not terms and self.columns.kind != ENERGIES_ONLY:
@@ -393,7 +393,7 @@ class _Sheet(Struct, eq=False):
         return either(mapped(lambda number: number.where(number > 0), number), 1.0)
 
     def work(self) -> pd.DataFrame:
-        """What times by component need of one launch, as far as the table has its columns."""
+        """What the times of a launch's components are computed from, a column each; those that the table has."""
         columns = {
             name: formula({column: self._numbers(column) for column in formula.names})
             for name, formula in self.columns.work.items()
@@ -402,7 +402,7 @@ class _Sheet(Struct, eq=False):
         return pd.DataFrame(columns, index=self.frame.index)
 
     def _unused(self, header: set[str]) -> list[str]:
-        """A sentence on columns of eprof's words that no term is made of, though a count is in them."""
+        """A sentence on columns with counts in eprof's vocabulary that no term is made of, in a list; or none."""
         if self.columns.kind != values.COUNTED:
             return []
         formulas = [term.formula(header) for term in self.columns.present(header)]
@@ -438,7 +438,7 @@ class _Sheet(Struct, eq=False):
         return kept
 
     def _lacking(self, rates: pd.DataFrame, timed: Bools) -> str:
-        """Why measured rows that lack counts are left out: which counts, and what to do where one costs many rows."""
+        """A phrase on why rows that lack counts are left out: which counts, and what to do if one costs many rows."""
         reason = "a count is missing or no number"
         gaps = (~np.isfinite(rates[timed])).sum()
         gaps = gaps[gaps > 0].sort_values(ascending=False)
@@ -450,7 +450,7 @@ class _Sheet(Struct, eq=False):
         return reason
 
     def _without(self, wrong: Bools, reason: str) -> Bools:
-        """The measured rows that are not wrong; those that are, are noted."""
+        """The mask of rows that are not wrong, (n,); adds a note with `reason` on those that are."""
         number = int(wrong.sum())
         if number:
             rows = counted(number, "row was", "rows were")
@@ -458,7 +458,7 @@ class _Sheet(Struct, eq=False):
         return ~wrong
 
     def _benchmark(self) -> pd.Series:
-        """A name for each benchmark: the named columns joined; the id goes with it where names are not enough."""
+        """The benchmark's name in each row, its columns joined; with its id where one name has several ids."""
         entry = self.columns.columns["benchmark"]
         listed = entry if isinstance(entry, list) else [entry]
         present = [column for column in listed if column in self.frame]
@@ -487,7 +487,7 @@ class _Sheet(Struct, eq=False):
         return column_mhz
 
     def _scaled(self, sizes: Mapping[str, float]) -> pd.Series | None:
-        """The first measured column that the mapping has in one of these units, in SI (clocks in MHz); None: none.
+        """The first column that the mapping has among the keys of `sizes`, in SI (clocks in MHz); None: there is none.
 
         It is a column, a formula of columns, or a number for all rows. A cell may say its own unit: "18.8 W".
         """

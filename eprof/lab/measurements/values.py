@@ -33,12 +33,12 @@ BEHIND = pattern(r"(?:[\s_./-]|[(\[])([a-zA-Z\u00b5\u03bc]+)[)\]]?$")
 
 
 def spelled(key: str) -> Mapping[str, float]:
-    """The units that a cell of `key` may be written in, each in SI units (clocks: MHz)."""
+    """Unit that a cell of the column `key` may be written in -> its size in SI units (clocks: MHz)."""
     return with_micro(next((words for keys, words in _KINDS if key in keys), {}))
 
 
 def contradicted(columns: Mapping[str, Any], header: Collection[str]) -> list[str]:
-    """A sentence for each column whose name ends in another unit than the mapping takes it for."""
+    """A sentence for each column whose name ends in a unit other than the one that the mapping takes it for."""
     sentences = []
     for key, name in columns.items():
         sizes = next((keys for keys, _ in _KINDS if key in keys), None)
@@ -272,7 +272,7 @@ def notes(measurements: Measurements) -> tuple[str, ...]:
 
 
 def wild(measurements: Measurements) -> npt.NDArray[np.bool_]:
-    """Rows whose power is off by half and more from that of the same benchmark at neighbouring clocks, or at the same.
+    """Which rows, (n,), are off in power by half and more from the same benchmark at neighbouring clocks, or the same.
 
     The middle of a window of clocks is compared, so that no model is needed; the ends of the range are not judged. Of
     three and more measurements at one setting, their middle is.
@@ -362,7 +362,7 @@ def _settings(measurements: Measurements) -> Iterator[str]:
 
 
 def _constant(measurements: Measurements) -> Iterator[str]:
-    """Terms that are the same in all rows, so that their energy cannot be told."""
+    """Sentences on terms that are the same in all rows, which is why their energy cannot be told."""
     if measurements.own:
         return
     rates = measurements.rates

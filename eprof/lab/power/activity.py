@@ -66,12 +66,12 @@ class Activity(Struct, frozen=True, eq=False):
 
     @property
     def seconds(self) -> Floats:
-        """How long each sample of activity lasts."""
+        """How long each sample lasts in s, (n,)."""
         return np.diff(self.edges)
 
     @property
     def busy(self) -> Floats:
-        """The share of time in which anything ran, (n,); something always does on a CPU."""
+        """The share of time in which anything ran, 0 to 1, (n,); 1 on a CPU, where something always runs."""
         if self.ways:
             return np.ones(len(self.clock_mhz))
         return self.shares.get(meaning().busy, np.max(list(self.shares.values()), axis=0))
@@ -84,8 +84,13 @@ class Activity(Struct, frozen=True, eq=False):
         return self.shares.get(meaning().turns, self.shares.get(meaning().busy, np.ones(len(self.clock_mhz))))
 
     @property
+    def pays(self) -> bool:
+        """Whether anything was sampled that a price needs."""
+        return bool(self.filled)
+
+    @property
     def label(self) -> str:
-        """The components whose power it has, as one name: "a + b"."""
+        """The names of the components as one: "a + b"."""
         return " + ".join(self.components)
 
     def moved(self, components: tuple[str, ...], offset_s: float) -> Activity:
@@ -93,7 +98,7 @@ class Activity(Struct, frozen=True, eq=False):
         return replace(self, components=components, edges=self.edges + offset_s)
 
     def work(self, table: CostTable, costs: Costs) -> Iterator[tuple[str, str, Floats, tuple[Way, ...], int]]:
-        """What was done: its field, a word of the vocabulary, counts a second, (n,), how it is known, and its marks."""
+        """Yields the work done: field, word of the vocabulary, counts a second (n,), how these are known, marks."""
         for word, (ways, marks) in self.ways.items():
             yield word, word, self.shares[word], ways, marks
         if not self.ways:
@@ -123,7 +128,7 @@ class Causes(Struct, frozen=True, eq=False):
 
 
 def activities(sampled: Sequence[Series]) -> list[Activity]:
-    """What was sampled of each GPU, from series "fp32_active 0"; none of those without a share that pays."""
+    """The activity of each GPU, from series such as "fp32_active 0"; left out if it has no share that a price needs."""
     by_gpu: dict[tuple[str, str], dict[str, Series]] = {}
     for series in sampled:
         name, _, device = series.component.partition(" ")
@@ -132,8 +137,26 @@ def activities(sampled: Sequence[Series]) -> list[Activity]:
     return [_activity(gpu, own) for (_, gpu), own in by_gpu.items() if paying & own.keys()]
 
 
+def busy_alone(sampled: Sequence[Series]) -> list[Activity]:
+    """The GPUs of which nothing was sampled but for how long anything ran on them, from series such as "busy 0"."""
+    names = {series.component.partition(" ")[0] for series in sampled}
+    if names != {meaning().busy}:
+        return []
+    return [
+        Activity(
+            components=(f"gpu {series.component.partition(' ')[2]}".strip(),),
+            source=series.source,
+            edges=series.edges,
+            shares={meaning().busy: filled(series.watts, series.edges)},
+            filled={},
+            clock_mhz=np.full(len(series.watts), np.nan),
+        )
+        for series in sampled
+    ]
+
+
 def _activity(gpu: str, own: Mapping[str, Series]) -> Activity:
-    """What was sampled of one GPU. Raises LogError: its fields are of different moments."""
+    """The activity of one GPU, from field -> series. Raises LogError: the fields are of different moments."""
     first = next(iter(own.values()))
     if any(not np.array_equal(series.edges, first.edges) for series in own.values()):
         raise LogError(f"{first.source}: the fields of {gpu} were not sampled together, so no share of time is known.")
@@ -165,9 +188,9 @@ def _activity(gpu: str, own: Mapping[str, Series]) -> Activity:
 
 
 def counted(path: str, power: Sequence[Series], table: CostTable) -> Activity | None:
-    """What a CPU did in each interval of a log of `perf stat -I` that has its joules, too, as `power` ([S] 5.4).
+    """The activity of a CPU in each interval of a log of `perf stat -I` that has its joules (`power`), too ([S] 5.4).
 
-    In the books of a table; None: nothing that it prices. Counts that perf has no number for stand in from the
+    None: no joules, or nothing that the table prices. Counts that perf has no number for stand in from the
     intervals beside them. Raises DefinitionError.
     """
     meters = tuple(series.component for series in power if series.explained)
@@ -197,7 +220,7 @@ def counted(path: str, power: Sequence[Series], table: CostTable) -> Activity | 
 
 
 def filled(rates: Floats, edges: Floats) -> Floats:
-    """What was sampled between `edges`, (n + 1,), with its holes, NaN, filled from the samples beside them; (n,)."""
+    """`rates`, (n,), sampled between `edges`, (n + 1,), with NaN filled in from the samples beside it."""
     known = ~np.isnan(rates)
     if known.all() or not known.any():
         return rates
@@ -278,7 +301,7 @@ def _beyond_j(joules: Floats, metered_j: Floats) -> Floats:
 
 
 def _held_to_meter(joules: Floats, active: Floats, metered_j: Floats, has_idle: bool) -> Floats:
-    """Joules of `_WORDS` held to the meter: (n, n_priced, n_replicas) -> (n, n_words, n_replicas).
+    """Joules of `_WORDS` that add up to the meter's: (n, n_priced, n_replicas) -> (n, n_words, n_replicas).
 
     What the meter saw in the whole log, the last row, beyond constant power and prices goes with `active`, (n,). Then
     each row is held to its own joules, (n,): what is above constant power, in proportion.
@@ -296,7 +319,7 @@ def _held_to_meter(joules: Floats, active: Floats, metered_j: Floats, has_idle: 
 
 
 def _settings(activity: Activity, table: CostTable) -> dict[str, Bools]:
-    """The samples of each setting that the table prices; of clocks that were not sampled, its default."""
+    """Label of a setting -> which samples are at it, (n,); at the default where no clock was sampled."""
     clocks = np.where(np.isnan(activity.clock_mhz), table.default.core_mhz or 0.0, activity.clock_mhz)
     if len(np.unique(clocks)) > _CLOCKS:
         clocks = _STEP_MHZ * np.round(clocks / _STEP_MHZ)
@@ -308,7 +331,7 @@ def _settings(activity: Activity, table: CostTable) -> dict[str, Bools]:
 
 
 def _at_all_settings(seen_w: Mapping[str, float], constant_w: Mapping[str, float]) -> dict[str, float]:
-    """Idle power at every setting where it was seen at some: it follows the table's constant power in between."""
+    """Idle power in W at every setting, from those where it was seen; it follows the table's constant power."""
     if not seen_w:
         return {}
     labels = list(seen_w)
@@ -320,7 +343,7 @@ def _at_all_settings(seen_w: Mapping[str, float], constant_w: Mapping[str, float
 
 
 def mean_idle_w(activity: Activity, power: Series) -> float | None:
-    """What a sampled GPU draws on average while nothing runs on it; None where its log has too little of that."""
+    """The mean power in W of a GPU while nothing runs on it; None where its log has too little of that."""
     everywhere = {"": np.ones(len(activity.seconds), bool)}
     for least in (0.0, meaning().least):
         if watts := _idle_w(activity, everywhere, power, least):
@@ -329,9 +352,9 @@ def mean_idle_w(activity: Activity, power: Series) -> float | None:
 
 
 def _idle_w(activity: Activity, settings: Mapping[str, Bools], power: Series, least: float = 0.0) -> dict[str, float]:
-    """What the GPU draws at each setting while it was busy for a share of `least` at most, now and for a while before.
+    """Setting -> power in W while the GPU was busy for a share of `least` at most, then and for 0.3 s before.
 
-    Only where that is seen long enough.
+    Settings at which such moments are too short are left out.
     """
     begin_s, end_s = activity.edges[:-1], activity.edges[1:]
     busy_s = np.append(0.0, np.cumsum(activity.busy * activity.seconds))
@@ -356,7 +379,7 @@ def _counts(
     grouped: Callable[[Floats], Floats],
     number: int,
 ) -> tuple[Counts, Floats]:
-    """What was done at one setting in each group of stretches, and how long something was at its clock, (number,) s."""
+    """The counts at one setting in each group of stretches, and the active seconds at its clock, (number,)."""
 
     def within(per_s: Floats) -> Floats:
         sums = np.append(0.0, np.cumsum(np.where(rows, per_s, 0.0) * activity.seconds))
@@ -386,9 +409,9 @@ def _counts(
 def work_per_s(
     shares: Mapping[str, Floats], table: CostTable, costs: Costs, core_mhz: Floats, levels: bool = True
 ) -> Iterator[tuple[str, str, Floats]]:
-    """What sampled shares are at most, a second at clocks in MHz, (n,): their field, a word of the vocabulary, (n,).
+    """Yields for each sampled share its field, the word that it counts, and counts a second if it were 1, (n,).
 
-    levels: also of the levels that its bytes have passed, where the table prices each.
+    core_mhz: (n,). levels: also for words of the levels that its bytes have passed, where the table prices each.
     """
     pace = _pace(costs, core_mhz)
     for field in meaning().activity:
@@ -401,7 +424,7 @@ def work_per_s(
 
 
 def _pace(costs: Costs, core_mhz: Floats) -> Floats:
-    """Clocks over that of the costs, (n,), 1 where they are not known.
+    """Each clock over that of the costs, (n,); 1 where one of them is not known.
 
     A table's clocks may end above those that were sampled: prices are then those of its lowest, work is not.
     """

@@ -86,7 +86,7 @@ def _date(text: str) -> Moment:
 
 
 def _dashed(text: str) -> str:
-    """A date that begins with its year; of 01/02/2026 nobody knows which is the month."""
+    """A date with dashes for slashes if it begins with its year; of 01/02/2026 nobody knows which is the month."""
     return text.replace("/", "-") if text[:4].isdigit() else text
 
 
@@ -97,9 +97,9 @@ def _since_epoch(read: datetime, zoned: bool = False) -> Moment:
 
 
 def without_changes(times: Floats) -> tuple[Floats, list[tuple[float, float]]]:
-    """Dates without a zone, whose clock was set by an hour in the night when clocks change; and when, by how much.
+    """Times in s with changes of the clock by an hour undone, and (when, by how many s) for each change.
 
-    Such a clock goes on at the full hour: it falls from 03:00 to 02:00, or jumps from 02:00 to 03:00, in one sample.
+    Dates without a zone have them on nights when clocks change: from 03:00 to 02:00, or 02:00 to 03:00, in one sample.
     """
     steps = np.diff(times)
     forward = steps[steps > 0]
@@ -121,7 +121,7 @@ def without_changes(times: Floats) -> tuple[Floats, list[tuple[float, float]]]:
 
 
 def spread(times: Floats) -> Floats:
-    """The moments of samples whose clock is coarser than they are: those of one stamp share the time to the next."""
+    """The moments of samples in s, (n,), where those of one coarse stamp share the time to the next evenly."""
     first = np.flatnonzero(np.append(True, np.diff(times) != 0))
     sizes = np.diff(np.append(first, len(times)))
     if (sizes == 1).all() or len(first) < 2:

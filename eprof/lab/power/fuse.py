@@ -28,13 +28,13 @@ class Pieces(Struct, frozen=True, eq=False):
     owner: Floats
 
     def summed(self, amounts: Floats) -> Floats:
-        """The sum of an amount of each piece of time, by function."""
+        """Amounts of the pieces, (n_pieces,), summed by function, (n_names,)."""
         sums = np.bincount(self.owner.astype(np.int64), amounts, minlength=len(self.names)).astype(np.float64)
         return sums
 
 
 def exclusive(marks: Sequence[Mark]) -> Pieces:
-    """The innermost function at every moment: of those that are open, the one that began last."""
+    """Pieces of time that the innermost function owns: of those that are open, the one that began last."""
     names = tuple(dict.fromkeys(mark.name for mark in marks))
     place = {name: number for number, name in enumerate(names)}
     lasting = [(number, mark) for number, mark in enumerate(marks) if mark.end_s > mark.begin_s]
@@ -56,7 +56,7 @@ def exclusive(marks: Sequence[Mark]) -> Pieces:
 
 
 def inclusive(marks: Sequence[Mark]) -> Pieces:
-    """Each function with all that it calls; where it calls itself, once."""
+    """Pieces of time of each function with all that it calls; calls of itself count once. Functions overlap."""
     own = by_name(marks)
     rows = []
     for place, same in enumerate(own.values()):
@@ -70,12 +70,12 @@ def inclusive(marks: Sequence[Mark]) -> Pieces:
 
 
 def by_name(marks: Sequence[Mark]) -> dict[str, list[Mark]]:
-    """The marks of each function to fuse, in the order in which functions first come."""
+    """Function -> its marks, functions in the order in which they first come."""
     return gathered((mark.name, mark) for mark in marks)
 
 
 def one_rank(marks: Sequence[Mark]) -> tuple[list[Mark], int]:
-    """The marks to fuse: of the rank or thread that has the most time in them, and how many others there are.
+    """The marks of the rank or thread with the most time in them, and how many other ranks there are.
 
     Ranks of a node share its meters: joules cannot be divided among them. Marks of none are of the whole program.
     """
@@ -86,7 +86,7 @@ def one_rank(marks: Sequence[Mark]) -> tuple[list[Mark], int]:
 
 
 def zone_s(series: Series, marks: Sequence[Mark]) -> float:
-    """By how much a clock without a zone must be set to fuse power and marks: they overlap most; quarter hours.
+    """The seconds to add to power times without a zone to overlap the marks most, in quarter hours.
 
     0 where they overlap as they are, and for seconds and dates that are sure to be UTC.
     """
@@ -101,7 +101,7 @@ def zone_s(series: Series, marks: Sequence[Mark]) -> float:
 
 
 def offset_s(series: Series, pieces: Pieces, within_s: float) -> float:
-    """By how much the power's clock is behind the marks', found where power is steadiest inside of the functions.
+    """The seconds by which the power's clock is behind the marks', where power is steadiest inside the functions.
 
     The offset within `within_s` at which what the mean power of each function explains of the power is most.
     """
@@ -123,7 +123,7 @@ def offset_s(series: Series, pieces: Pieces, within_s: float) -> float:
 
 
 def moved_j_per_ms(series: Series, pieces: Pieces) -> float:
-    """The joules that go to another function for each ms that clocks are apart: the jumps at the borders, x 1 ms."""
+    """The joules that would go to another function for each ms of error between clocks: the jumps at borders x 1 ms."""
     half = series.period_s
     after = series.energy_j(pieces.begin_s, pieces.begin_s + half) / half
     before = series.energy_j(pieces.begin_s - half, pieces.begin_s) / half

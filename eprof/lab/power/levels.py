@@ -34,7 +34,7 @@ class Levels(Struct, frozen=True):
 
 
 def levels(series: Series) -> Levels:
-    """The two levels of a series of power; none where it has no two, or is too short to tell."""
+    """The base power and bursts of a series of power; empty where it has no two levels, or is too short to tell."""
     seconds, known = np.diff(series.edges), np.isfinite(series.watts)
     order = np.argsort(series.watts[known], kind="stable")
     watts, weights = series.watts[known][order], seconds[known][order]

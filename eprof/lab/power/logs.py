@@ -9,6 +9,7 @@ import csv
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from shlex import quote
 
@@ -25,7 +26,7 @@ from eprof.base.text import by_sign, counted, few, pattern, phrase, when
 from eprof.lab.power import clock, long_logs
 from eprof.lab.power.clock import Moment
 from eprof.lab.power.long_logs import LongLog
-from eprof.lab.power.meters import JOULE, PACE, SAMPLED, SHARE, Meter, NoSeries, Reading, Row, known
+from eprof.lab.power.meters import BUSY, JOULE, PACE, SAMPLED, SHARE, Meter, NoSeries, Reading, Row, known
 from eprof.lab.power.meters import rows as rows_of
 from eprof.lab.power.series import MOST_W, Series
 from eprof.logs.rows import stream
@@ -34,17 +35,19 @@ _MOST_BYTES = 256 << 20
 _OF_REPORT = 0.1  # of the lines of a file: what has fewer rows is a report with a table of watts in it
 _FEW = 0.1  # of the samples of a meter may be below 0; what has more is no power drawn
 _MOSTLY = 0.8  # of the moments of several devices have a row of each
-_FALLS = 1 / 3  # of the steps of a counter may be falls; what has more is none
+_NEAR_S = 0.5  # devices of one moment are read more quickly one behind the other than this
+_FALLS = {JOULE: 1 / 3, "s": 1 / 8}  # of the steps of counters and times may be falls; what has more is neither
 _PACKED = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"PK\x03\x04": "zip"}
 _START = 4000  # lines of a long log that tell which meter wrote it, and its devices
 _LONG = 1 << 20  # bytes that are read at once
 _LONGEST_CUT = 1 << 16  # bytes at the end of a log in which its last lines are
 _NO_UNIT = "{}: no unit is written for its time; taken for s"
+_RUNS = "; where a row is a whole run, `eprof tune` reads it (--mapping)"
 _NUMBER_AT_END = pattern(r"(?<![\w.])\d[\d.]*\Z")
 
 
 class _Track(Struct):
-    """What a log has of one component: times in s and values in W or J. holes: some of its values are not there."""
+    """The samples of one component: times in s and values (NaN: not known) in W, J or as `kind` says."""
 
     component: str
     kind: str
@@ -59,7 +62,7 @@ class _Track(Struct):
 
 
 class _Clock(Struct):
-    """What all times of a log have in common: as a `Moment`, and how often it was read, where that is known."""
+    """What kind of times a log has: see `Moment`; interval_s: how often the meter was read, where that is known."""
 
     absolute: bool
     zoned: bool
@@ -69,12 +72,12 @@ class _Clock(Struct):
 
 
 def read(path: str, notes: list[str], interval_s: float | None = None) -> list[Series]:
-    """The power series of a meter's log, and notes on what is not in it: `sampled` without what is no power."""
+    """The power series of a meter's log; see `sampled`, whose other series are dropped."""
     return sampled(path, notes, interval_s)[0]
 
 
 def sampled(path: str, notes: list[str], interval_s: float | None = None) -> tuple[list[Series], list[Series]]:
-    """The power series of a meter's log, and what it sampled beside them: shares of time of units, clocks in MHz.
+    """The power series of a meter's log, and series of what it sampled beside them: shares of time, clocks in MHz.
 
     notes: takes sentences on what is not in it. interval_s: how often the meter was read, where its log does not tell.
     Raises LogError, with the line where there is one.
@@ -98,7 +101,10 @@ def sampled(path: str, notes: list[str], interval_s: float | None = None) -> tup
         moments, its_clock = _moments(path, meter, rows, told_s, interval_s is not None, said)
         tracks = list(_tracks(meter, rows, moments))
         untold = {reading.component for row in rows for reading in row.readings if not reading.told}
-    tracks = [part for track in tracks for part in _of_devices(path, meter, track, its_clock, said)]
+    busy = [track for track in tracks if track.kind == BUSY]
+    tracks = [
+        part for track in tracks if track.kind != BUSY for part in _of_devices(path, meter, track, its_clock, said)
+    ]
     if meter.zero:
         tracks = [track for track in tracks if (track.values > 0).any()]
     beside = [track for track in tracks if track.kind in SAMPLED and track.kind != PACE]
@@ -119,6 +125,10 @@ def sampled(path: str, notes: list[str], interval_s: float | None = None) -> tup
         # Fields of one device have the same times, which are held once.
         same = next((each.edges for each in shares[::-1] if np.array_equal(each.edges, share.edges)), share.edges)
         shares.append(replace(share, edges=same))
+    for track in busy:
+        with suppress(LogError):  # power is known without it
+            parts = [part for part in _of_devices(path, meter, track, its_clock, []) if np.isfinite(part.values).any()]
+            shares += [_series(path, meter, part, its_clock, holds, []) for part in parts]
     return series, shares
 
 
@@ -141,17 +151,18 @@ def are_sampled(paths: Iterable[str]) -> bool:
 
 
 def what_it_is(path: str) -> str | None:
-    """What a file is that has joules or watts, in words that name what reads it; None: nothing that eprof knows."""
+    """A phrase on a file with joules or watts and what reads it; None: it is nothing that eprof knows."""
     meters, others = known()
     try:
         lines = _lines(path, _blocks(path, []))
         if (other := _other_report(others, lines)) is not None:
             use = other.use or "it tells no kernels; give its joules with --energy, beside a profiler's log"
             return f"{other.what}; {use.replace('PATH', quote(path))}"
-        meter = next((meter for meter in meters if _is_told(meter, list(rows_of(meter, path, lines)), lines)), None)
+        told = ((meter, list(rows_of(meter, path, lines))) for meter in meters)
+        meter, rows = next(((meter, rows) for meter, rows in told if _is_told(meter, rows, lines)), (None, []))
     except (LogError, csv.Error):
         return None
-    if meter is None:
+    if meter is None or _are_runs(rows):
         return None
     return (
         f"power over time, as {meter.meter} writes it, which tells no kernels: `eprof timeline {quote(path)}` reads "
@@ -160,8 +171,25 @@ def what_it_is(path: str) -> str | None:
 
 
 def _is_told(meter: Meter, rows: Sequence[Row], lines: Sequence[str]) -> bool:
-    """Whether a log is a meter's by its rows: of a table of any maker they are no few lines within a long report."""
+    """Whether `rows` show that a log is this meter's: of a generic table they must be a tenth of its lines."""
     return bool(rows) and (not meter.generic or len(rows) >= _OF_REPORT * len(lines))
+
+
+def _are_runs(rows: Sequence[Row]) -> bool:
+    """Whether each row is of a whole run, not of a moment: times or counted joules of a device fall too often."""
+    device = rows[0].readings[0].device
+    own = [row for row in rows if row.readings[0].device == device]
+    moments = [clock.moment(row.time) for row in own]
+    joules = [row.readings[0].value for row in own if row.readings[0].kind == JOULE and not row.readings[0].is_step]
+    is_date = any(moment.absolute or moment.of_day for moment in moments)
+    times = np.array([moment.seconds for moment in moments])
+    return _falls(np.array(joules), JOULE) or (not is_date and _falls(times, "s"))
+
+
+def _falls(values: Floats, unit: str) -> bool:
+    """Whether more steps of `values`, (n,), fall than may, and not all of them do. unit: whose `_FALLS` count."""
+    steps = np.diff(values)
+    return bool((steps < 0).sum() > max(1, _FALLS[unit] * len(values)) and (steps > 0).any())
 
 
 def _other_report(others: Iterable[NoSeries], lines: Sequence[str]) -> NoSeries | None:
@@ -169,7 +197,7 @@ def _other_report(others: Iterable[NoSeries], lines: Sequence[str]) -> NoSeries 
 
 
 def _pace_of_rows(path: str, rows: Sequence[Row], notes: list[str]) -> float | None:
-    """How long a row of a log lasts that has no times, but joules and watts of its first device."""
+    """How long a row lasts in s, by joules over watts, in a log without times; None where that is not known."""
     if not rows or any(row.time for row in rows):
         return None
     device = rows[0].readings[0].device
@@ -181,7 +209,7 @@ def _pace_of_rows(path: str, rows: Sequence[Row], notes: list[str]) -> float | N
 
 
 def _pace_s(path: str, joules: Floats, watts: Floats, of_each: int, notes: list[str]) -> float | None:
-    """How long a row lasts: the joules of a counter, (n,), over the sum of watts, (n,); each row is of so many."""
+    """How long a row lasts in s: joules of a counter, (n,), over the sum of watts, (n,); None: it cannot be told."""
     told = np.flatnonzero(~np.isnan(joules))
     if len(told) < 2 or not np.nansum(watts) > 0:
         return None
@@ -198,7 +226,7 @@ def _pace_s(path: str, joules: Floats, watts: Floats, of_each: int, notes: list[
 def _of_long(
     path: str, meter: Meter, log: LongLog, told_s: float | None, asked_s: float | None, notes: list[str]
 ) -> tuple[list[_Track], _Clock]:
-    """What a long table has of each component, and what kind of times it has. Raises LogError."""
+    """The samples of each component in a long table, and what kind of times it has. Raises LogError."""
     has_times = bool(log.layout.times)
     told_s = told_s and told_s * log.of_each
     by_device = {device: log.rows(device) for device in log.devices}
@@ -244,7 +272,7 @@ def _no_times_error(path: str, meter: Meter) -> LogError:
 
 
 def _recognised(path: str, lines: Sequence[str]) -> tuple[Meter, list[Row]]:
-    """Which meter wrote a log, and its rows. Raises LogError: none that is known, or it has no power over time."""
+    """The meter that wrote a log, and its rows. Raises LogError: none that is known, or there is no power over time."""
     meters, others = known()
     empty: tuple[Meter, list[Row]] | None = None
     for meter in meters:
@@ -377,7 +405,7 @@ def _tracks(meter: Meter, rows: Sequence[Row], moments: Sequence[float]) -> Iter
 
 
 def _of_devices(path: str, meter: Meter, track: _Track, its: _Clock, notes: list[str]) -> Iterator[_Track]:
-    """One track for each of several devices whose rows come together, where no column tells them apart.
+    """`track`, or one for each device where rows of several come together and no column tells them apart.
 
     Raises LogError: nobody knows whether rows of one moment are of several devices or of one that is read more often.
     """
@@ -413,12 +441,12 @@ def _several_rows_error(path: str, component: str) -> LogError:
 
 
 def _rows_at_each_moment(times: Floats, is_near: bool) -> Ints:
-    """How many rows each moment has, in their order; `is_near`: also those that come right behind each other."""
+    """How many rows each moment has, (n_moments,); `is_near`: those that come right behind each other are of one."""
     steps = np.diff(times)
     if not len(steps) or np.isnan(steps).any():
         return np.ones(len(times), np.int64)
     usual = np.sort(np.abs(steps))[: math.ceil(0.98 * len(steps))]
-    least_s = is_near * usual.mean() / 2
+    least_s = is_near * min(usual.mean() / 2, _NEAR_S)
     begins = np.flatnonzero(np.append(True, np.abs(steps) > least_s))
     return np.diff(np.append(begins, len(times)))
 
@@ -427,7 +455,7 @@ def _rows_at_each_moment(times: Floats, is_near: bool) -> Ints:
 
 
 def _series(path: str, meter: Meter, track: _Track, its: _Clock, holds: bool, notes: list[str]) -> Series:
-    """The samples of a component's power as steps. Samples that go back in time are left out: power is not known there.
+    """The samples of a component as a `Series`. Samples that go back in time are left out: power is not known there.
 
     Raises LogError: there are too few, or they are no power.
     """
@@ -444,8 +472,10 @@ def _series(path: str, meter: Meter, track: _Track, its: _Clock, holds: bool, no
     elif track.kind == JOULE:
         if start_s is not None:
             times, values = np.append(start_s, times), np.append(0.0, values)
-        if (np.diff(values) < 0).sum() > max(1, _FALLS * len(values)):
-            raise LogError(f"{path}: {name} falls again and again, so its joules are no counter; log W, or a counter.")
+        if _falls(values, JOULE):
+            raise LogError(
+                f"{path}: {name} falls again and again, so its joules are no counter; log W, or a counter{_RUNS}."
+            )
         made = Series.of_counter(name, path, times, values, its.absolute)
     else:
         made = Series.of_power(name, path, times, values, its.absolute, holds)
@@ -463,7 +493,7 @@ def _series(path: str, meter: Meter, track: _Track, its: _Clock, holds: bool, no
 
 
 def _known_samples(path: str, track: _Track, its: _Clock, is_mean: bool, notes: list[str]) -> tuple[Floats, Floats]:
-    """The times and values of a component's samples; what is below 0 W is not known. Raises LogError: much of it is."""
+    """Times and values of a component's samples, (n,), NaN for what is below 0. Raises LogError if much of it is."""
     times, values = track.times, track.values
     if track.kind == JOULE and not track.is_step:  # a counter goes on where it was not read
         times, values = times[~np.isnan(values)], values[~np.isnan(values)]
@@ -484,8 +514,11 @@ def _known_samples(path: str, track: _Track, its: _Clock, is_mean: bool, notes: 
 def _in_order(
     path: str, name: str, times: Floats, values: Floats, its: _Clock, notes: list[str]
 ) -> tuple[Floats, Floats, list[float]]:
-    """Samples in the order of their times, of those that go on, and the moments behind which others were left out."""
+    """Times and values in order, without samples that go back in time, and the moments behind which such were."""
     steps = np.diff(times)
+    if not its.absolute and not its.of_day and _falls(times, "s"):
+        falls = f"{int((steps < 0).sum()):,} of {len(times):,} rows"
+        raise LogError(f"{path}: its times go back in {falls}, so rows are of no moments{_RUNS}.")
     if (steps < 0).any() and (steps <= 0).all():  # newest first
         times, values = times[::-1], values[::-1]
     if its.of_day:

@@ -47,7 +47,7 @@ class Rows(Struct):
 
 
 class LongLog(Struct):
-    """What a long table has of each device. of_each: how many samples a row is; untold: components without a unit.
+    """The rows of a long table by device. of_each: how many samples a row is; untold: components without a unit.
 
     turned: fields that were not read in their turn; turns: in how many of how many busy samples.
     """
@@ -63,7 +63,7 @@ class LongLog(Struct):
     _last: dict[str, Rows] = field(default_factory=dict)
 
     def take(self, device: str, rows: Rows) -> None:
-        """More rows of a device, in their order."""
+        """Append rows of a device, in their order; once too many are held, two rows become one."""
         self._without_turns(rows)
         self._last[device] = rows.cut(slice(-1, None))
         odd = self._odd.setdefault(device, [])
@@ -79,7 +79,7 @@ class LongLog(Struct):
             self.of_each *= 2
 
     def rows(self, device: str) -> Rows:
-        """All rows of a device, the last of fewer samples than others."""
+        """All rows of a device as one; the last may be of fewer samples than others."""
         rest = [odd for odd in reversed(self._odd[device]) if odd is not None]
         joined = _joined([*self.devices[device], *rest])
         for place, power in enumerate(self.layout.powers):
@@ -90,7 +90,7 @@ class LongLog(Struct):
         return joined
 
     def _without_turns(self, rows: Rows) -> None:
-        """Fields that took turns are not known where they were not read: means are of the other samples."""
+        """Set fields to NaN, in place, where they took turns and were not read."""
         places = {power.component: at for at, power in enumerate(self.layout.powers) if power.kind == SHARE}
         if not places:
             return
@@ -104,7 +104,7 @@ class LongLog(Struct):
             rows.values[places[name]][skipped] = np.nan
 
     def _halved(self, device: str, level: int, rows: Rows) -> Rows:
-        """Two rows as one; of an odd number, the last waits for the next."""
+        """The rows with two made one, their mean; of an odd number, the last is kept for the next call."""
         before = self._odd[device][level]
         if before is not None:
             rows = _joined([before, rows])
@@ -141,7 +141,7 @@ class _Block(Struct):
 
 
 def read(layout: Layout, blocks: Iterable[bytes], path: str) -> LongLog:
-    """What a log has of each device, from blocks of whole lines, the first with its header. Raises LogError."""
+    """Read a long table from blocks of whole lines, the first with its header. Raises LogError."""
     log = LongLog(layout)
     before = 0
     for block, is_end in _with_last_line(blocks):
@@ -164,7 +164,7 @@ def read(layout: Layout, blocks: Iterable[bytes], path: str) -> LongLog:
 
 
 def _with_last_line(blocks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """Blocks of lines, and whether one is the last line of all, which may be cut."""
+    """Yields the blocks with False, the very last line on its own with True: it may be cut."""
     before = b""
     for block in blocks:
         if before:
@@ -177,7 +177,7 @@ def _with_last_line(blocks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
 
 
 def _of_rows(log: LongLog, rows: Sequence[Row], path: str) -> _Block:
-    """A block of what the line reader read. Raises LogError: of a time that is none."""
+    """A `_Block` of rows that the line reader read. Raises LogError: a time is none."""
     moments = [moment(row.time or "", row.unit_s or 1.0) for row in rows]
     for row, time in zip(rows, moments, strict=True):
         if row.time and math.isnan(time.seconds):
@@ -193,7 +193,7 @@ def _of_rows(log: LongLog, rows: Sequence[Row], path: str) -> _Block:
 
 
 def _parsed(log: LongLog, block: bytes) -> _Block | None:
-    """A block as polars parses it; None where something in it is odd."""
+    """A `_Block` of lines that polars parses; None where something in them is odd."""
     import polars as pl
 
     layout = log.layout
@@ -239,7 +239,7 @@ def _parsed(log: LongLog, block: bytes) -> _Block | None:
 
 
 def _without_blanks(block: bytes) -> bytes:
-    """Lines whose cells are parted by one blank."""
+    """The lines with one blank for each run of blanks, and none in front."""
     data = np.frombuffer(block, np.uint8)
     is_blank = (data == _BLANK) | (data == _TAB)
     is_first = ~np.append(True, is_blank[:-1] | (data[:-1] == _NEWLINE))
@@ -249,7 +249,7 @@ def _without_blanks(block: bytes) -> bytes:
 
 
 def _devices(layout: Layout, columns: Sequence[pl.Series], number: int) -> tuple[Ints, list[str]]:
-    """Of which device each row is; -1 where it is of nothing that is read."""
+    """The place of each row's device, (number,), -1 for rows that are not read; and the names of the devices."""
     import polars as pl
 
     if not columns:
@@ -264,7 +264,7 @@ def _devices(layout: Layout, columns: Sequence[pl.Series], number: int) -> tuple
 
 
 def _numbers(log: LongLog, place: int, texts: pl.Series) -> Floats | None:
-    """A column of a meter in W, J or as sampled; None where a cell is odd."""
+    """The column of the power at `place`, (n,), in W, J or as sampled; None where a cell is odd."""
     import polars as pl
 
     layout, power = log.layout, log.layout.powers[place]

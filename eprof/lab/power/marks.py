@@ -134,7 +134,7 @@ def _second(path: str, number: int, text: str) -> float:
 
 
 def _of_nsys(path: str) -> Marks:
-    """Marks: NVTX ranges of an export of nsys, since the epoch where it tells when the session began."""
+    """The marks of an SQLite export of nsys: NVTX ranges, since the epoch where it tells when the session began."""
     connection = sqlite3.connect(f"file:{Path(path).resolve()}?mode=ro", uri=True)
     try:
         tables = {row[0] for row in connection.execute("select name from sqlite_master where type = 'table'")}
@@ -162,7 +162,7 @@ def _of_nsys(path: str) -> Marks:
 
 
 def _of_kineto(path: str, content: bytes) -> Marks:
-    """Marks: annotations of a PyTorch trace (record_function, and the profiler's steps)."""
+    """The marks of a PyTorch trace: annotations (record_function, and the profiler's steps)."""
     from eprof.logs.rows.events import parsed
 
     try:
@@ -179,7 +179,7 @@ def _of_kineto(path: str, content: bytes) -> Marks:
 
 
 def _of_caliper(path: str, content: bytes) -> Marks:
-    """Marks: regions of a trace of Caliper, `cali-query -q "SELECT * FORMAT json"` of what `event-trace` recorded.
+    """The marks of a trace of Caliper: `cali-query -q "SELECT * FORMAT json"` of what `event-trace` recorded.
 
     A record begins or ends one region ("event.begin#function": "main") at "time.offset", in us, or in ns by its name.
     """
@@ -201,7 +201,7 @@ def _of_caliper(path: str, content: bytes) -> Marks:
 
 
 def _of_otf2(path: str, lines: Sequence[str]) -> Marks:
-    """Marks: regions that `otf2-print` printed, a location a rank. Without definitions a tick is taken for 1 ns."""
+    """The marks that `otf2-print` printed: regions; rank is the location. A tick is taken for 1 ns if not told."""
     per_s = next((float(match[1]) for match in map(_OTF2_CLOCK.fullmatch, lines) if match), None)
     tick_s = either(ratio(1.0, per_s), 1e-9)
     first = next((float(match[3]) for match in map(_OTF2.match, lines) if match), 0.0)
@@ -216,7 +216,7 @@ def _of_otf2(path: str, lines: Sequence[str]) -> Marks:
 
 
 def _ended_and_endless(steps: Iterable[tuple[str, bool, str, float]]) -> tuple[list[Mark], list[Mark]]:
-    """Marks of what begins (True) and ends, by rank, name and time in s; and of what never ends."""
+    """Marks made of (rank, whether it begins, name, time in s), and marks of what never ends."""
     open_: dict[str, list[tuple[str, float]]] = {}
     marks = []
     for rank, begins, name, time_s in steps:

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -28,8 +28,9 @@ from eprof.lab.power.clock import moment
 from eprof.lab.power.metrics import Samples, side_by_side
 
 WATT, JOULE = "W", "J"
-# What a meter samples beside its power: shares of time in which units were busy, clocks; watts that pace its joules.
-SHARE, MHZ, PACE = SAMPLED = ("share", "MHz", "sampled W")
+# What a meter samples beside its power: shares of time in which units were busy, clocks; watts that pace its joules;
+# in per cent for how long anything ran, which has no price.
+SHARE, MHZ, PACE, BUSY = SAMPLED = ("share", "MHz", "sampled W", "busy %")
 _LOOK = 400  # lines in which a header is looked for
 _LONGEST = 4096  # characters of a line or name that a meter writes; patterns take long for what is longer
 _SOME = 10_000  # rows in which devices are looked for
@@ -126,16 +127,16 @@ class Meter(Struct, forbid_unknown_fields=True):
         return layout(self.table, path, lines)
 
     def interval_s(self, lines: Sequence[str]) -> float | None:
-        """How often this meter's log says that it was read; None where it does not."""
+        """How often this meter's log says that it was read; the usual, by its command alone; None: it says nothing."""
         for text in self.interval:
             for match in filter(None, (re.search(text, line[:_LONGEST]) for line in lines[:_LOOK])):
                 ((unit, number),) = match.groupdict().items()
-                return float(number) * _SECONDS[unit] or None
+                return float(number or self.usual.split()[0]) * _SECONDS[unit] or None
         return None
 
 
 class NoSeries(Struct, forbid_unknown_fields=True):
-    """What has joules or watts, but not over time, by a word in one of its first lines. use: what reads PATH."""
+    """A kind of file with joules or watts, not over time. sign: a pattern of its first lines; use: what reads it."""
 
     sign: str
     what: str
@@ -143,7 +144,7 @@ class NoSeries(Struct, forbid_unknown_fields=True):
 
 
 class Reading(NamedTuple):
-    """What one cell of a meter's log says, in W, J or as sampled; NaN: nothing. told: its unit is written."""
+    """What one cell of a meter's log says, in W, J or as `kind` says; NaN: no number. told: its unit is written."""
 
     component: str
     device: str
@@ -166,7 +167,7 @@ class Row(NamedTuple):
 
 @cache
 def known() -> tuple[list[Meter], list[NoSeries]]:
-    """The meters of `counters/meters`, those that tell themselves first, and what is no log of power."""
+    """The meters of `counters/meters`, generic tables last, and the kinds of file that are no log of power."""
     meters, others = [], []
     for file in tree(folder("counters") / "meters", ".toml"):
         document = Document.read(file)
@@ -205,18 +206,18 @@ def _unit_in_header(text: str) -> str:
 
 
 def unit_of(text: str) -> tuple[str, float] | None:
-    """Whether a unit is of power or energy, and what it is in W or J. M is mega in some logs, in others milli."""
+    """(WATT or JOULE, size in W or J) of a unit; None: it is neither, or MW or MJ, where M may be mega or milli."""
     if text in ("MW", "MJ"):
         return None
     return _UNITS.get(text) or _UNITS.get(text.lower())
 
 
 def _amount(text: str, kind: str, size: float) -> tuple[float, bool]:
-    """A meter's cell in W or J, and whether it has a unit of its own; NaN for no number."""
+    """A cell's number times `size`, or in its own unit, in W or J (NaN: none), and whether it has a unit of its own."""
     if text[-1:].isdigit() and "_" not in text:  # most are plain numbers, which need no pattern
         with suppress(ValueError):
             return float(text) * size, False
-    match = _CELL.fullmatch(text.strip())
+    match = _CELL.fullmatch(text.strip().removesuffix("%" if kind == BUSY else ""))
     if match is not None and not match[2]:
         return float(match[1]) * size, False
     own = mapped(lambda match: unit_of(match[2]), match)
@@ -229,7 +230,7 @@ def _amount(text: str, kind: str, size: float) -> tuple[float, bool]:
 
 
 def _of_lines(form: Lines, lines: Sequence[str]) -> Iterator[Row]:
-    """The rows of a log in which readings stand in lines: a reading that comes again begins another, too."""
+    """The rows of a log in which readings stand in lines. A reading that comes again begins another row, too."""
     begin, end, reading = (re.compile(text or "(?!)") for text in (form.begin, form.end, form.reading))
     time, elapsed_s, found = "", None, dict[tuple[str, str], Reading]()
     for number, line in enumerate(lines, 1):
@@ -276,7 +277,7 @@ class _Power(NamedTuple):
 
 
 class _Header(NamedTuple):
-    """The header of a table: its line, what parts the cells of rows, their names."""
+    """The header of a table: the place of its line, the separator of cells, the names of columns."""
 
     place: int
     separator: str
@@ -296,7 +297,7 @@ class Layout(Struct):
 
     @property
     def device_cells(self) -> list[int]:
-        """The cells that tell the device of a row."""
+        """The places of the cells that tell the device of a row."""
         places = [*(at for at, _ in self.fits), self.device_at]
         return [at for at in dict.fromkeys(places) if at is not None]
 
@@ -310,9 +311,9 @@ class Layout(Struct):
         return fit[1] if fit and fit.re.groups and device else device
 
     def row(self, number: int, cells: list[str], is_last: bool) -> Row | None:
-        """What a line says; None where it is no row: a header, units, a line of something else. Raises LogError."""
+        """The `Row` of a line's cells; None where it is none: a header, units, something else. Raises LogError."""
         form, names = self.form, self.header.names
-        lacks = max(max(power.at for power in self.powers) + 1 - len(cells), 0)
+        lacks = max(max(power.at for power in self.powers if power.kind != BUSY) + 1 - len(cells), 0)
         if cells == names or (lacks and (is_last or len(cells) <= max(self.times, default=0))):
             return None
         cells += [""] * max(len(names) - len(cells), 0)
@@ -347,7 +348,12 @@ class Layout(Struct):
 
 def _is_header(form: Table, names: Sequence[str]) -> bool:
     """Whether a line has all that the header of a meter's table has."""
-    return all(any(re.fullmatch(text, name, re.I) for name in names) for text in form.header)
+    return all(any(map(_compiled(text).fullmatch, names)) for text in form.header)
+
+
+@cache  # asked for some hundred names a log, of each meter
+def _compiled(name: str) -> re.Pattern[str]:
+    return re.compile(name, re.I)
 
 
 def _refuse_other_header(form: Table, number: int, cells: Sequence[str]) -> None:
@@ -357,8 +363,8 @@ def _refuse_other_header(form: Table, number: int, cells: Sequence[str]) -> None
 
 
 def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
-    """Where the cells of a log are whose first lines are given; None where no line is a header. Raises LogError."""
-    for header in _headers(form, lines):
+    """Where the cells of a log are, told by its first lines; None where no line is a header. Raises LogError."""
+    for header in _headers(form.separator, tuple(lines[: 2 * _LOOK])):
         names = header.names
         if not _is_header(form, names):
             continue
@@ -391,7 +397,7 @@ def _of_table(form: Table, path: str, lines: Sequence[str]) -> Iterator[Row]:
 
 
 def reading(form: Table, power: _Power, number: int, text: str, device: str, separator: str) -> Reading:
-    """What a cell of a table says. Raises LogError: of one with a comma nobody knows what it is."""
+    """The `Reading` of a table's cell. Raises LogError: its comma may be of decimals or of thousands."""
     if "," in text and (comma := _COMMA.fullmatch(text)):
         if separator != ";" and _THREE.fullmatch(text):
             raise LogError(
@@ -404,16 +410,27 @@ def reading(form: Table, power: _Power, number: int, text: str, device: str, sep
     return Reading(power.component, device, value, power.kind, told, power.is_step, within)
 
 
-def _headers(form: Table, lines: Sequence[str]) -> Iterator[_Header]:
-    """Lines that may be the header of a meter's table, with the cells that its separator makes of them."""
-    for place, line in enumerate(lines[:_LOOK]):
-        text = _BEFORE_NAMES.sub("", line).strip()
-        separator = max(",;\t|", key=text.count)
-        if form.separator.startswith(_BLANKS) and (separator not in text or form.separator == _BLANKS):
-            separator = ""
-        yield _Header(place, separator, _cells(text, separator))
-    # Rows of nvidia-smi without a header (noheader): a date, and one cell in W, or one that changes: a limit does not.
-    # The first rows decide: the last may be cut off.
+@lru_cache(4)  # meters ask in turn for those of the same lines
+def _headers(separator: str, lines: tuple[str, ...]) -> list[_Header]:
+    """Lines that may be the header of a table, with what its form's separator makes of them; behind them `_of_rows`."""
+    headers = [_Header(place, *_names(line, separator)) for place, line in enumerate(lines[:_LOOK])]
+    return headers + _of_rows(lines)
+
+
+def _names(line: str, form: str) -> tuple[str, list[str]]:
+    """What parts a line that may be a header, and its parts. form: a form's separator."""
+    text = _BEFORE_NAMES.sub("", line).strip()
+    separator = max(",;\t|", key=text.count)
+    if form.startswith(_BLANKS) and (separator not in text or form == _BLANKS):
+        separator = ""
+    return separator, _cells(text, separator)
+
+
+def _of_rows(lines: Sequence[str]) -> list[_Header]:
+    """The header that rows of nvidia-smi lack (noheader): a date, and one cell in W, or one that changes (no limit).
+
+    The first rows decide: the last may be cut off.
+    """
     for place, line in enumerate(lines[:_LOOK]):
         cells = _cells(line, ",")
         watts = [at for at, cell in enumerate(cells) if _amount(cell, WATT, 1.0)[1]]
@@ -423,11 +440,11 @@ def _headers(form: Table, lines: Sequence[str]) -> Iterator[_Header]:
             behind = [_cells(other, ",") for other in lines[place : place + _LOOK]]
             alike = [other for other in behind if len(other) == len(cells) and all(other[at] for at in watts)]
             watts = [at for at in watts if len({other[at] for other in alike[: max(2, len(alike) - 1)]}) > 1]
-        if len(watts) == 1:
-            names = {0: "timestamp", watts[0]: "power.draw [W]"}
-            header = [names.get(at, when("GPU-" in cell, "uuid")) for at, cell in enumerate(cells)]
-            yield _Header(place - 1, ",", header)
-        return
+        if len(watts) != 1:
+            break
+        names = {0: "timestamp", watts[0]: "power.draw [W]"}
+        return [_Header(place - 1, ",", [names.get(at, when("GPU-" in cell, "uuid")) for at, cell in enumerate(cells)])]
+    return []
 
 
 def _cells(line: str, separator: str) -> list[str]:
@@ -437,7 +454,7 @@ def _cells(line: str, separator: str) -> list[str]:
 
 
 def _body(form: Table, header: _Header, lines: Sequence[str], before: int) -> Iterator[tuple[int, list[str]]]:
-    """The cells of lines behind `before` others. Commas between commas make two cells of a number, which are joined."""
+    """Yields number and cells of lines behind `before` others. Numbers that a decimal comma cut in two are joined."""
     width = len(header.names)
     for number, line in enumerate(lines, before + 1):
         text = line
@@ -490,7 +507,7 @@ def _name_without_unit(name: str) -> str:
 
 
 def _times(form: Table, header: _Header, lines: Sequence[str]) -> list[int]:
-    """The columns of a table's time: the first whose name is one, and in which the first row has a time."""
+    """The places of the columns that make up the time: the first whose names fit and whose first row has a time."""
     first = next(
         (cells for _, cells in _body(form, header, lines, header.place + 1) if len(cells) >= len(header.names) - 1), []
     )
@@ -507,7 +524,7 @@ def _times(form: Table, header: _Header, lines: Sequence[str]) -> list[int]:
 
 
 def _device(form: Table, header: _Header, lines: Sequence[str]) -> int | None:
-    """The column that tells the devices of a table apart: that with most of them, as some are the same throughout.
+    """The place of the column that tells devices apart, the one with most of them; None: no column does.
 
     One of a table that nobody described counts the rows where it has another in most of them.
     """
@@ -523,7 +540,7 @@ def _described(form: Table, names: Sequence[str]) -> Iterator[_Power]:
         match = re.fullmatch(column.name, name, re.I)
         unit = unit_of(_unit_in_header(name)) or unit_of(column.unit)
         if column.unit in SAMPLED:
-            unit = column.unit, 1.0
+            unit = column.unit, 0.01 if column.unit == BUSY else 1.0
         if match and unit:
             yield _Power(at, match.expand(column.component), *unit, bool(column.unit), column.value == "joules")
 
@@ -552,7 +569,7 @@ def _undescribed(form: Table, names: Sequence[str], path: str) -> Iterator[_Powe
 
 
 def _component(name: str) -> str:
-    """What a column of a power table is of: "cpu_w", "CPU power [W]" of the CPU, "energy_j" of all metered."""
+    """The component that a column's name means: "cpu" for "CPU power"; "power" where it names none ("energy")."""
     bare = re.sub(
         r"(^|[\s._-])(power|energy|draw|usage|socket|consumption|watts?|joules?)(?=$|[\s._-])", " ", name.lower()
     )

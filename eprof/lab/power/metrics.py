@@ -45,7 +45,7 @@ class _Sample(NamedTuple):
 
 
 def side_by_side(form: Samples, lines: Sequence[str]) -> tuple[list[str], list[int]]:
-    """A log's samples as lines of a table `timestamp,gpu,...`, a column a metric, and where each begins; or none."""
+    """Samples as lines of CSV `timestamp,gpu,...`, a column a metric, and the log's line of each; empty if none fit."""
     if not any(re.search(form.name, line[:2000]) for line in lines[:400]):  # lines in which names are looked for
         return [], []
     rows: dict[tuple[int, str, str, str], dict[str, str]] = {}

@@ -38,7 +38,7 @@ def measurements(
     reference: tuple[float, float] | None = None,
     marked: Sequence[str] = (),
 ) -> Measurements:
-    """Rows of sampled logs, of programs that are called as their logs are, without numbers behind the name.
+    """Rows of sampled logs as measurements; a program is called as its log is, without numbers behind the name.
 
     Moments in which nothing ran are rows of a program `idle`. table: whose peaks turn activity into work; levels: with
     the levels that a byte of DRAM has passed, where the table prices each. marked: files of what ran when, on the logs'
@@ -92,7 +92,7 @@ def measurements(
 def reader(
     files: Sequence[str], table: str | None, naming: str, marked: Sequence[str], **options: Any
 ) -> Callable[[Iterable[str | Path]], Measurements] | None:
-    """What reads logs of sampled activity as rows by a table of that name, with `options`; None: these are no such
+    """A function that reads logs of sampled activity as `measurements`, by a table and `options`; None: these are no
     logs.
 
     naming: what says the name of the table. marked: files of marks. Raises UsageError: it is not said, or marks are of
@@ -108,7 +108,7 @@ def reader(
 
 
 def peaks(table: CostTable) -> tuple[dict[str, float], float | None]:
-    """The peaks that turned activity into work, a clock cycle, as a cost table has them; and its multiprocessors."""
+    """The peaks of a table by clock cycle ("sp_flop_per_core_cycle"...), and its number of multiprocessors or None."""
     costs = table.at()
     told = {
         "sp_flop_per_core_cycle": (costs.peaks.sp_gflops, costs.setting.core_mhz),
@@ -119,7 +119,7 @@ def peaks(table: CostTable) -> tuple[dict[str, float], float | None]:
 
 
 def _with_one_idle(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The rows, all idle ones of a clock as one: what is most of a day is one thing to know of it."""
+    """Yields the rows, with all idle ones of a clock made one: the mean power over their time."""
     idle: dict[float, list[dict[str, Any]]] = {}
     for row in rows:
         if row["benchmark"] == _IDLE:
@@ -133,7 +133,7 @@ def _with_one_idle(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _owners(gpu: Activity, power: Series, ran: Marks, pieces: fuse.Pieces) -> Ints:
-    """Which mark each sample of a GPU is of, by its place among their names, (n,); -1: of none. Raises LogError."""
+    """The place of each sample's mark among the names of `pieces`, (n,); -1: it is in none. Raises LogError."""
     middles = (gpu.edges[:-1] + gpu.edges[1:]) / 2
     if not len(pieces.begin_s):
         return np.full(len(middles), -1)
@@ -148,7 +148,7 @@ def _owners(gpu: Activity, power: Series, ran: Marks, pieces: fuse.Pieces) -> In
 def _rows(
     gpu: Activity, power: Series, programs: Sequence[str], owner: Ints, table: CostTable, levels: bool
 ) -> Iterator[dict[str, Any]]:
-    """The rows of one GPU: stretches of time of one clock and program, in which something ran or nothing did.
+    """Yields the rows of one GPU: stretches of time of one clock and program, in which something ran or nothing did.
 
     owner: the place of each sample's program in `programs`, (n,).
     """

@@ -46,7 +46,7 @@ class Series(Struct, frozen=True, eq=False, dict=True):
     def of_power(
         cls, component: str, source: str, times: Floats, watts: Floats, absolute: bool, holds: bool = True
     ) -> Series:
-        """Samples of power, each of which holds until the next; the last for as long as most do, if it `holds`."""
+        """A series of samples of power, each of which holds until the next; if it `holds`, the last one, too."""
         edges = np.append(times, times[-1] + float(np.median(np.diff(times))))
         if not holds:
             edges, watts = times, watts[:-1]
@@ -54,7 +54,7 @@ class Series(Struct, frozen=True, eq=False, dict=True):
 
     @classmethod
     def of_counter(cls, component: str, source: str, times: Floats, joules: Floats, absolute: bool) -> Series:
-        """Samples of a counter of joules: the mean power between two; a counter that fell is not known there.
+        """A series of the mean power between samples of a counter of joules; NaN where the counter fell.
 
         A counter that is read more often than it moves is taken at the moments at which it moved.
         """
@@ -74,19 +74,19 @@ class Series(Struct, frozen=True, eq=False, dict=True):
     def of_means(
         cls, component: str, source: str, edges: Floats, values: Floats, absolute: bool, is_joules: bool
     ) -> Series:
-        """The mean power, or the joules, of the time up to each edge from the one before."""
+        """A series of mean powers, or joules, (n,), each of the time up to an edge from the one before, (n + 1,)."""
         if is_joules:
             values = values / np.diff(edges)
         return cls(component, source, edges, np.where(_gaps(edges), np.nan, values), absolute)
 
     @property
     def period_s(self) -> float:
-        """How long most samples of a series of power hold."""
+        """The median time in s that a sample holds."""
         return float(np.median(np.diff(self.edges)))
 
     @cached_property
     def new_every_s(self) -> float:
-        """How often a series has news: a meter that is read more often than it measures says the same again."""
+        """After how many s the meter has a new value: one that is read more often than it measures repeats itself."""
         starts = np.flatnonzero(np.append(True, np.diff(self.watts) != 0))
         stand_s = np.diff(self.edges[starts])
         # A steady machine repeats itself, too: the short stretches tell what the meter does.
@@ -99,12 +99,12 @@ class Series(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _joules(self) -> Floats:
-        """The joules of a series of power from the first edge to each."""
+        """The known joules from the first edge to each, (n + 1,)."""
         return np.append(0.0, np.cumsum(np.nan_to_num(self.watts) * np.diff(self.edges)))
 
     @cached_property
     def _known(self) -> Floats:
-        """For how long power is known from the first edge to each, s."""
+        """For how many s power is known from the first edge to each, (n + 1,)."""
         return np.append(0.0, np.cumsum(np.diff(self.edges) * ~np.isnan(self.watts)))
 
     def energy_j(self, begin_s: Floats, end_s: Floats) -> Floats:
@@ -112,7 +112,7 @@ class Series(Struct, frozen=True, eq=False, dict=True):
         return np.asarray(np.interp(end_s, self.edges, self._joules) - np.interp(begin_s, self.edges, self._joules))
 
     def known_s(self, begin_s: Floats, end_s: Floats) -> Floats:
-        """For how long of each stretch the power is known."""
+        """For how many s of each stretch the power is known, (n_stretches,)."""
         return np.asarray(np.interp(end_s, self.edges, self._known) - np.interp(begin_s, self.edges, self._known))
 
     def seen(self, begin_s: float, end_s: float) -> tuple[float, float]:
@@ -137,7 +137,7 @@ def added(series: Sequence[Series]) -> Series:
 
 
 def _gaps(times: Floats) -> Bools:
-    """Between which samples of power others are missing: no meter says what happened there."""
+    """Which steps between times, (n - 1,), are gaps: longer than 10 times the median."""
     seconds = np.diff(times)
     return np.asarray(seconds > _GAP * np.median(seconds))
 
@@ -163,9 +163,9 @@ _MOST = 1.05  # of the power of a whole that a part may have, as meters differ
 
 
 class Shared(NamedTuple):
-    """Series with names of their own, and by these: what has the joules of a component, too.
+    """Series, renamed until all names differ. wholes: a name -> that of the component that has its joules, too.
 
-    Such joules are never added to the other's. too_large: what by its name lies in another, but has more power.
+    Such joules are never added to the other's. too_large: what by its name lies in another, but has more energy.
     """
 
     series: list[Series]
@@ -196,7 +196,7 @@ def shared(series: Sequence[Series]) -> Shared:
 
 
 def _candidates(place: int, series: Sequence[Series]) -> Iterator[int]:
-    """The places of what by their names share the joules of a component, the widest first."""
+    """The places of series that by their names have the joules of that at `place`, too, the widest first."""
     part = series[place]
     for other, whole in enumerate(series):
         if part.within and whole.source == part.source and re.fullmatch(part.within, whole.component):
@@ -218,7 +218,7 @@ def _candidates(place: int, series: Sequence[Series]) -> Iterator[int]:
 
 
 def _rank(series: Series) -> int:
-    """How wide a meter of shared joules is: of the whole machine 0; the number of ranks for any other component."""
+    """How wide a meter is: its place in `_MACHINE`, the widest 0; its length for one of no whole machine."""
     return next((rank for rank, kind in enumerate(_MACHINE) if kind.fullmatch(series.component)), len(_MACHINE))
 
 

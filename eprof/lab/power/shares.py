@@ -44,7 +44,7 @@ def meaning() -> Meaning:
 
 
 def is_busy(shares: Mapping[str, Floats]) -> Bools:
-    """Whether anything ran, sample by sample; where that was not sampled, it is taken for granted."""
+    """Whether anything ran in each sample, (n,); True where that was not sampled."""
     rule = meaning()
     if rule.busy not in shares:
         return np.ones(len(next(iter(shares.values()))), bool)
@@ -52,7 +52,7 @@ def is_busy(shares: Mapping[str, Floats]) -> Bools:
 
 
 def not_read(shares: Mapping[str, Floats]) -> dict[str, Bools]:
-    """Where fields took turns: those that are 0 whenever `turns` is 0 in a busy moment were not read there."""
+    """Field -> the samples, (n,), in which it was not read, as fields took turns; empty where none did."""
     rule = meaning()
     if rule.busy not in shares or rule.turns not in shares:
         return {}

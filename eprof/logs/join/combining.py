@@ -47,7 +47,7 @@ CapabilityOf = Callable[[str], tuple[str, ...]]
 
 
 class _Named(NamedTuple):
-    """The device that is named beside the tables of all logs; by_user: that the user says so, of all devices."""
+    """The only device that lines beside the tables name, or the one that the user gave (by_user); None: neither."""
 
     device: str | None
     by_user: bool
@@ -126,9 +126,9 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None, name
 
 
 def _without_views(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
-    """The tables to join without those in which nsys repeats a run: as many launches in the same time.
+    """The tables without those in which nsys repeats a run (as many launches in the same time), and notes on these.
 
-    Such a table may have other names, shortened ones, so kernels cannot be compared. And what was left out.
+    Names of kernels are not compared: such a table may have shortened ones.
     """
     kept: dict[tuple[int, float], str] = {}
     notes: list[str] = []
@@ -150,7 +150,7 @@ def _without_views(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
 
 
 def _rank(kind: str) -> tuple[bool, int, str]:
-    """Which of several tables has the best times of a kernel: the lower, the better."""
+    """A sort key of kinds of table: the kind with the best times of kernels comes first."""
     return _is_slowed(kind), (*_BEST_TIMES, kind).index(kind), kind
 
 
@@ -208,7 +208,7 @@ def _of_pass(placed: Sequence[tuple[Table, Array]], size: int, units: Mapping[st
 
 
 def _counted_once(of_passes: Sequence[Sequence[Table]]) -> Iterable[str]:
-    """One sentence on counters of several passes, where only their lists of counters show that these are passes."""
+    """A warning, or none, that counters found in several tables count once, since the tables' other counters differ."""
     counters: list[set[str]] = []  # by which passes are told apart: those of its list, where a table has one
     for tables in of_passes:
         listed = (table.units.keys() & either(table.collected, table.units.keys()) for table in tables)
@@ -232,7 +232,7 @@ def _listed(labels: Sequence[str]) -> str:
 
 
 class _Kernels(Struct):
-    """The rows to be: a number for each device, kernel and part, as they come. Without parts, that is None."""
+    """The numbers of the joined rows: one for each (device, kernel, part), as they come. part: None where not split."""
 
     devices: dict[str, str] = field(default_factory=dict)
     rows: dict[_Row, int] = field(default_factory=dict)
@@ -246,7 +246,7 @@ class _Kernels(Struct):
         return self.devices.setdefault(normal_label(name), name.strip())
 
     def numbers(self, table: Table, alone: str | None) -> Array:
-        """The joined row (device and kernel) of each row of `table`. alone: the device of rows that name none."""
+        """The number of the joined row of each row of `table`, (n_rows,). alone: the device of rows that name none."""
         rows = table.rows
         columns = [column for column in (rows.device, rows.kernel, rows.part) if column is not None]
         self.has_parts |= rows.part is not None
@@ -267,10 +267,10 @@ def _devices(table: Table) -> list[str]:
 def _name_devices(
     tables: Sequence[Table], kernels: _Kernels, capability_of: CapabilityOf, warnings: list[str], named: _Named
 ) -> None:
-    """Say which labels of devices in several logs are one device: "ncu device 0 (CC 8.0)" is device 0 of other tables.
+    """Record in `kernels` which labels are one device: "ncu device 0 (CC 8.0)" is device 0 of other tables.
 
-    Not if that is known to be of another capability, nor if devices of several capabilities may be it.
-    named: the device that is named beside the tables, which the only one in them is then.
+    Not where that device is of another capability, or devices of several capabilities may be the one.
+    named: the device that is named beside the tables; if these have only one, it is taken to be that.
     """
     labels: dict[str, bool] = {}
     for table in tables:
@@ -297,7 +297,7 @@ def _name_devices(
 
 
 def _as_named(numbered: re.Match[str], labels: Mapping[str, bool], capability_of: CapabilityOf) -> str | None:
-    """The only label of a named device that may be the one of a number and capability."""
+    """The label of the one named device that "ncu device N (CC x.y)" may be; None if none is, or several are."""
     number, capability = numbered.groups()
     same = {
         normal_label(label): label for label, is_timed in labels.items() if is_timed and label.endswith(f"({number})")
@@ -318,7 +318,7 @@ def _only_part(table: Table) -> str | None:
 def _place(
     tables: Sequence[Table], kernels: _Kernels, named: _Named, warnings: list[str]
 ) -> Iterable[tuple[Table, Array]]:
-    """Tables with the joined row (device and kernel) that each of their rows belongs to.
+    """Each table with the numbers of its rows' joined rows, (n_rows,); rows whose device cannot be told are left out.
 
     named: the device that is named beside the tables, for where none of them names one.
     """
@@ -353,7 +353,7 @@ def _place(
 def _settle_parts(
     placed: Sequence[tuple[Table, Array]], kernels: _Kernels, warnings: list[str]
 ) -> Iterable[tuple[Table, Array]]:
-    """Rows that do not tell their part put to the kernel's only part, or all of its rows together (see the rules)."""
+    """The tables, rows without a part moved to the kernel's only part; if it has several, all rows become one."""
     untold = {(device, kernel) for device, kernel, part in kernels.rows if part is None}
     if not kernels.has_parts or not untold:
         return placed
@@ -399,7 +399,7 @@ class _Time(Struct):
 
 
 def _best_time(times: Times, names: Sequence[str], lacking: Collection[str], warnings: list[str]) -> _Time:
-    """The times of each kernel from the best table that has it. lacking: kinds of table that lost rows."""
+    """The time of each kernel from the best kind of table that has one. lacking: kinds of table that lost rows."""
     size = len(names)
     none = np.zeros(size, dtype=bool)
     best = _Time(np.full(size, np.nan), np.zeros(size), none, none)
@@ -419,7 +419,7 @@ def _best_time(times: Times, names: Sequence[str], lacking: Collection[str], war
 
 
 def _to_launches(best: _Time, launches: Array, names: Sequence[str], warnings: list[str]) -> tuple[Array, Array]:
-    """Times of kernels brought to the launches that the joined counters are of, and their marks."""
+    """Times in s scaled to as many launches as the counters are of, and their `Mark` bits; both (n_kernels,)."""
     timed = best.launches
     differs = (timed > 0) & (launches > 0) & (timed != launches)
     if differs.any():
@@ -438,7 +438,7 @@ def _to_launches(best: _Time, launches: Array, names: Sequence[str], warnings: l
 def _disagreements(
     sums: Sums, marks: Array, labels: Sequence[str], launches: Array, names: Sequence[str]
 ) -> Iterable[str]:
-    """One sentence for counters that saw the same smaller number of launches of the same kernels."""
+    """A warning for each group of counters that saw fewer launches of the same kernels than other counters did."""
     groups: dict[tuple[bytes, bytes], list[int]] = {}
     estimated = (marks & int(Mark.ESTIMATED)) != 0
     for counter in np.flatnonzero(estimated.any(axis=1)).tolist():
@@ -456,7 +456,7 @@ def _disagreements(
 
 
 def _unmatched(launches: Array, best: _Time, names: Sequence[str]) -> Iterable[str]:
-    """Joined kernels with a time but no counters, and the other way round."""
+    """Warnings on kernels with a time but no counters, on those with counters but no time, and on mangled names."""
     time_s, timed = best.seconds, best.launches
     no_counters = (timed > 0) & (launches == 0)
     no_time = (launches > 0) & (timed == 0)
@@ -470,5 +470,5 @@ def _unmatched(launches: Array, best: _Time, names: Sequence[str]) -> Iterable[s
 
 
 def _these(chosen: Array, names: Sequence[str]) -> str:
-    """The kernels where `which` is true, the first of them by name."""
+    """The kernels where `chosen` is true, in words: the first few by name, and how many more there are."""
     return few([f"`{cut(names[int(row)], 60)}`" for row in np.flatnonzero(chosen)], _EXAMPLES, "kernels")

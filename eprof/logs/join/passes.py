@@ -35,7 +35,7 @@ _EXAMPLES = 3
 
 
 def passes(tables: Sequence[Table]) -> list[list[int]]:
-    """The places of the tables of each pass over the same launches, whatever the order of the tables.
+    """The tables grouped into passes over the same launches: for each pass the places of its tables in `tables`.
 
     Tables of one pass add up, those of several stand side by side.
     """
@@ -55,7 +55,7 @@ def passes(tables: Sequence[Table]) -> list[list[int]]:
 
 
 def _signature(table: Table) -> _Signature:
-    """What the pass of a table is known by: its kind, and the counters that its runs have.
+    """The table's kind and the counters that its runs have: tables in which these are alike are of one pass.
 
     Times are no list of counters, nor are launch shapes, which every pass has.
     """
@@ -64,7 +64,7 @@ def _signature(table: Table) -> _Signature:
 
 
 def _are_runs(signature: _Signature, known: Sequence[_Signature]) -> bool:
-    """Whether a table is of further runs and no further pass: one list of counters holds most of the other's."""
+    """Whether a table is of further runs of the pass `known`: they share most of the shorter list of counters."""
     if are_opposite({signature[0]}, {kind for kind, _ in known}):
         return False
     own = signature[1]
@@ -72,7 +72,7 @@ def _are_runs(signature: _Signature, known: Sequence[_Signature]) -> bool:
 
 
 def are_opposite(kinds: Collection[str], others: Collection[str]) -> bool:
-    """Whether tables of some kinds cannot be passes over the launches of others.
+    """Whether tables of `kinds` can never be further runs of tables of `others`.
 
     nvprof writes events apart from metrics. Pages and reports of ncu in several forms are views of one collection.
     """
@@ -83,7 +83,7 @@ def are_opposite(kinds: Collection[str], others: Collection[str]) -> bool:
 
 
 def by_collection(table: Table) -> Iterable[Table]:
-    """The table in passes: parts whose runs have the same counters. nvprof's readers keep these apart themselves."""
+    """The table split into tables whose runs have the same counters. nvprof's readers keep these apart themselves."""
     if table.kind not in profilers.unions() or not len(table.rows):
         return [table]
     known = ~np.isnan(np.column_stack([table.rows.time_s, table.counters.values]))
@@ -130,7 +130,7 @@ def without_copies(tables: Sequence[Table], logs: Sequence[Log]) -> tuple[list[T
 
 
 def _again(tables: Sequence[Table]) -> dict[int, list[int]]:
-    """By place of a table, its runs that are copies of runs in tables before it, or in itself."""
+    """Place of a table -> the runs in it that are copies of earlier ones, in a table before it or in itself."""
     alike: dict[tuple[object, ...], list[tuple[int, int]]] = {}
     for place, table in enumerate(tables):
         if signs_of(table.profiler).counts_repeat:
@@ -153,7 +153,7 @@ def _again(tables: Sequence[Table]) -> dict[int, list[int]]:
 
 
 def _prints(table: Table) -> dict[int, int]:
-    """A fingerprint of each run, made of all its cells, added up by kernel as a long log is when it is read."""
+    """Run -> a fingerprint of all its cells, which are first added up by kernel, as readers of long logs do."""
     rows = table.rows
     run, first_of_run = numbered(rows.run)
     launches = rows.launches
@@ -176,7 +176,7 @@ def _prints(table: Table) -> dict[int, int]:
 
 
 def _of_counter(label: str, key: Array, values: Array, launches: Array | None) -> Array:
-    """The share of a counter in a run's fingerprint. launches: of an average, which is rounded."""
+    """A counter's share in the fingerprints, by key. launches: weights of an average (rounded); None: a total."""
     sums = np.bincount(key, np.nan_to_num(values * either(launches, 1)))
     if launches is not None:
         sums = sums.astype(np.float32).astype(np.float64)
@@ -192,7 +192,7 @@ def _number(label: str) -> np.uint64:
 
 
 def _stirred(numbers: Array) -> Array:
-    """Numbers of a fingerprint that differ in any bit, made to differ in about half of them."""
+    """A hash of each number (uint64): where one bit of a number changes, about half of the bits of its hash do."""
     for odd in _ODD:
         numbers = (numbers ^ (numbers >> _SHIFT)) * odd
     return np.asarray(numbers ^ (numbers >> _SHIFT))

@@ -55,7 +55,7 @@ def agree(logs: Sequence[Log]) -> tuple[Sequence[Log], list[str]]:
 
 
 def match(timed: Collection[str], counted: Collection[str]) -> tuple[dict[str, str], list[str]]:
-    """How ncu spells what a trace timed, for names that differ; and the names that may be one of several of ncu's."""
+    """Name in a trace -> ncu's name, where these differ; and the names that may be any of several of ncu's."""
     timed_only = sorted(set(timed) - set(counted))
     counted_only = sorted(set(counted) - set(timed))
     names: dict[str, str] = {}
@@ -77,7 +77,7 @@ def function(kernel: str) -> str:
 
 
 def _spelled(kernel: str) -> str:
-    """The kernel's name without what only some versions of the tools write."""
+    """The kernel's name without the blanks, casts, suffixes and `const` that only some versions of the tools write."""
     name = _LAMBDA.sub(r"{lambda(\1)#\2}", _CONST.sub("", _UNNAMED.sub("{}", kernel)))
     name = _SUFFIX.sub(r"\1", _CAST.sub("", name))
     for word, number in _OTHER_WORDS:

@@ -26,13 +26,13 @@ _APART = 0.05  # by which two passes may differ: some launches of a program are 
 
 
 def gathered(logs: Sequence[Log]) -> list[Log]:
-    """The same logs, their short tables gathered in the first, for what looks at all logs together."""
+    """The same logs, but the first holds the tables of all (short ones that are alike joined), and the others none."""
     tables = together([table for log in logs for table in log.tables])
     return [replace(log, tables=() if place else tables) for place, log in enumerate(logs)]
 
 
 def together(tables: Sequence[Table]) -> tuple[Table, ...]:
-    """Short tables that are alike (kind, columns, units, and the part if each is of one) as one table each."""
+    """The tables, where short ones of the same kind, columns, units and one part (if any) are joined to one table."""
     if len(tables) == 1:
         return (tables[0],)
     groups: dict[tuple[Any, ...], list[Table]] = {}
@@ -61,7 +61,7 @@ def _signature(table: Table, number: int) -> tuple[Any, ...]:
 
 
 def below_each_other(rows: Sequence[TableRows]) -> TableRows:
-    """Gathered tables of the same columns as one; no two of them share the number of a run."""
+    """The rows of several tables below each other; runs are numbered anew, and no two tables share a number."""
     moved = [rows[0].run[:0]]
     start = 0
     for runs in (piece.run for piece in rows if len(piece)):
@@ -73,7 +73,7 @@ def below_each_other(rows: Sequence[TableRows]) -> TableRows:
 def timeline(
     placed: Iterable[tuple[Table, Array]], rows: Sequence[tuple[str | None, str, str | None]]
 ) -> TableRows | None:
-    """When each launch ran: launches of the tables that tell it, under the names of the result; None where none does.
+    """The launches one by one with their starts, from the tables that tell these; None where none does.
 
     placed: each table, with the place in `rows` (device, kernel, part) of each of its rows. Of several tools that
     traced one run, those that tell operators are taken, else the first: their launches are the same.
@@ -96,14 +96,14 @@ def timeline(
 
 
 def blocks(counters: Columns) -> Iterator[tuple[slice, Array]]:
-    """The counters of a table to add up, a row a counter; of many rows, some columns after the other."""
+    """Yields a slice of the counters and their values, (n_counters, n_rows), about 2^20 cells at a time."""
     rows, columns = counters.values.shape
     for part in _parts(columns, rows):
         yield part, counters.values[:, part].T
 
 
 def _parts(counters: int, cells: int) -> list[slice]:
-    """Slices for adding up: so many counters of so many cells each, none of them with many cells."""
+    """Slices that cut `counters` counters of `cells` cells each into groups of 2^20 cells at most, or one counter."""
     width = max(1, _CELLS // max(1, cells))
     return [slice(first, first + width) for first in range(0, counters, width)]
 
@@ -119,14 +119,14 @@ class Rows:
         self.launches = table.rows.launches
 
     def sums(self, cells: Array) -> Array:
-        """Cells (a row a counter) added up by row of the result."""
+        """Cells, (n_counters, n_rows), added up by row of the result: (n_counters, size of `span`)."""
         counters = len(cells)
         place = np.arange(counters)[:, None] * self.size + self.row
         return np.bincount(place.ravel(), cells.ravel(), counters * self.size).reshape(counters, self.size)
 
 
 class Sums:
-    """Counters (a row each) by kernel: their sums, and how many launches these are of. is_total: by counter.
+    """Sums of counters, and how many launches these are of; (n_counters, n_kernels). is_total: else it is an average.
 
     is_known: whether some launch has a value. has_holes: whether some launch of those has none; its sum is a lower
     bound then. Averages are of the launches that have a value. is_apart: whether passes contradict each other.
@@ -179,11 +179,11 @@ class Sums:
         self.is_apart |= both & apart
 
     def _rank(self) -> tuple[Array, ...]:
-        """What makes one pass's sums better than another's, in this order; the last keeps the logs' order out."""
+        """What two passes are compared by: larger is better, the first foremost; the last breaks ties."""
         return self.is_known, self.launches, ~self.has_holes, self.sum
 
     def result(self, launches: Array) -> tuple[Array, Array]:
-        """The sums brought to so many launches, or averages (NaN where there is nothing), and their `Mark` bits."""
+        """Totals scaled to `launches` (n_kernels,), or averages, and their `Mark` bits; NaN: not known."""
         values, marks = np.empty(self.sum.shape), np.empty(self.sum.shape, dtype=np.int8)
         for some in _parts(*self.sum.shape):
             total, seen, known = self.sum[some], self.launches[some], self.is_known[some]

@@ -48,7 +48,7 @@ _MISSING = dict.fromkeys(("", "-", "n/a", "nan", "-nan", "inf"), EMPTY) | {"<OVE
 
 
 def is_wrapped(event: str, count: float, instructions: float = math.nan) -> bool:
-    """Whether a CPU's count of floating-point work ran over: it is near a multiple of 2^47, or more than can have been.
+    """Whether a CPU's count of floating-point events overflowed: it is near a multiple of 2^47, or impossibly large.
 
     count: of a thread or a sum of threads, as is the number of their `instructions` (NaN: not known).
     """
@@ -66,12 +66,12 @@ def unused_note(events: Iterable[str], keep: Container[str]) -> str:
 
 
 def no_kernels(others: Iterable[tuple[str, int, float]]) -> str:
-    """A note on what ran on the GPU and is no kernel: what it is called, how often it ran, for how many seconds."""
+    """A note on GPU work that is no kernel. others: (what it is called, how often it ran, for how many seconds)."""
     return "not kernels, so left out: " + ", ".join(f"{number} {noun} ({s * 1e3:.6g} ms)" for noun, number, s in others)
 
 
 def cells(texts: Iterable[str], rates: Rates = RATES) -> tuple[Floats, Array]:
-    """Values (float64; NaN = none; rates in B/s) and what each cell is (int8, see UNITS), for a column of text."""
+    """Values (float64; NaN = none; rates in B/s) and kinds (int8: index in UNITS, or why there is none) of texts."""
     texts = list(texts)
     known = {text: _cell(text.strip(), rates) for text in set(texts)}
     values = [known[text][0] for text in texts]
@@ -80,12 +80,12 @@ def cells(texts: Iterable[str], rates: Rates = RATES) -> tuple[Floats, Array]:
 
 
 def is_wrong(numbers: Any) -> Any:
-    """Whether counts in cells are none: a counter that went wrong shows all bits set."""
+    """Whether a number, or each of an array, is 2^64-1 (also rounded): a counter that went wrong, and no count."""
     return (numbers >= LEAST_WRONG) & (numbers <= _MOST_WRONG)
 
 
 def shows_wrong(text: str) -> bool:
-    """Whether a cell shows a count that went wrong."""
+    """Whether a cell's text is such a number of a counter that went wrong."""
     return "84467" in text and is_number(text) and bool(is_wrong(float(text)))  # looking for digits is quick
 
 
@@ -129,5 +129,5 @@ def seconds(text: str, unit: float | None = None) -> float:
 
 
 def as_cell(kind: str) -> int:
-    """The code of a unit in arrays of cells."""
+    """The code of a unit in arrays of kinds of cells: its index in UNITS."""
     return UNITS.index(kind)

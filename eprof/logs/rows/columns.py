@@ -30,9 +30,9 @@ _STEP = 1 << 18  # bytes that stay in the processor's cache
 
 
 class Answers:
-    """What a function says of texts that come again and again: it is asked once a text, in the order they come in.
+    """A function of texts that come again and again: `ask` is called once for each different text, in their order.
 
-    All codes that it is given must be of one set, see `codes_that_stay`.
+    All columns of codes that it is given must share one set of codes, see `codes_that_stay`.
     """
 
     def __init__(self, ask: Callable[[str], Any], dtype: npt.DTypeLike) -> None:
@@ -41,12 +41,12 @@ class Answers:
         self._is_known = np.zeros(0, dtype=bool)
 
     def of_texts(self, texts: Sequence[str]) -> Array:
-        """The answer to each text."""
+        """What `ask` returned for each text, (n_texts,)."""
         known = {text: self._ask(text) for text in dict.fromkeys(texts)}
         return np.array([known[text] for text in texts], dtype=self._by_code.dtype)
 
     def by_code(self, column: Coded) -> Array:
-        """The answer to each code of a column, as far as it has them."""
+        """The answers, indexed by code; filled in for all codes that the column uses."""
         lacking = int(column.used.max(initial=0)) + 1 - len(self._is_known)
         if lacking > 0:
             self._by_code, self._is_known = (np.pad(known, (0, lacking)) for known in (self._by_code, self._is_known))
@@ -59,7 +59,7 @@ class Answers:
 
 
 class Coded(Struct, frozen=True):
-    """A column of texts as codes, which of these there are, and what gives the texts of some rows."""
+    """A column of texts as codes, (n_rows,). used: the distinct ones. texts_of: gives the texts of some rows."""
 
     codes: Array
     used: Ints
@@ -77,15 +77,15 @@ class LineRows:
         return len(next(iter(self._columns.values())))
 
     def each(self, place: int, answers: Answers) -> Array:
-        """What there is to say of each text of a column."""
+        """The answer to each text in the column at `place`, (n_rows,)."""
         return answers.of_texts(self._columns[place])
 
     def all(self, place: int, answers: Answers) -> bool:
-        """Whether what there is to say is true of all texts of a column."""
+        """Whether the answer is true for all texts in the column at `place`."""
         return bool(self.each(place, answers).all())
 
     def cells(self, place: int, rates: Rates = RATES) -> tuple[Floats, Array]:
-        """A column of values of rows as lists, and what each cell is."""
+        """The values (NaN = none) and kinds of cells in the column at `place`, see `cells.cells`."""
         return cells(self._columns[place], rates)
 
     def numbers(self, place: int) -> Floats:
@@ -93,7 +93,7 @@ class LineRows:
         return cells(self._columns[place])[0]
 
     def is_filled(self, place: int) -> Bools:
-        """Whether a cell holds anything but blanks, for each of a column."""
+        """Whether each cell in the column at `place` holds anything but blanks."""
         return np.array([bool(text.strip()) for text in self._columns[place]], dtype=bool)
 
     def chosen(self, rows: Bools) -> LineRows:
@@ -105,9 +105,9 @@ class Form(Struct, frozen=True, dict=True):
     """How the lines of a table are parsed: how many fields a line has, and the places of the columns that are wanted.
 
     names: columns in which few different texts come again and again. values: columns of numbers, maybe with units.
-    numbers: columns of numbers without. together: the same, but a line may have none in all of them; maybe: in any.
-    with_id: the one of `names` whose texts end in a launch id (" [123]"), which is left out. checked: other columns of
-    counts. A line where a count may have gone wrong is not clean.
+    numbers: columns of numbers without. together: such columns, which a line fills all or none of; maybe: any of them.
+    with_id: the one of `names` whose texts end in a launch id (" [123]"), which is left out. checked: columns of
+    counts that are not kept. A line where a count may have gone wrong is not clean (see `parse`).
     """
 
     width: int
@@ -121,7 +121,7 @@ class Form(Struct, frozen=True, dict=True):
 
     @cached_property
     def places(self) -> tuple[int, ...]:
-        """All places of columns that are wanted."""
+        """The places of all columns that are wanted, ascending."""
         return tuple(sorted((*self.names, *self.values, *self.numbers, *self.together, *self.maybe)))
 
 
@@ -138,17 +138,17 @@ class ParsedRows:
         return len(self._places())
 
     def each(self, place: int, answers: Answers) -> Array:
-        """What there is to say of each text of a column."""
+        """The answer to each text in the column at `place`, (n_rows,)."""
         column = self._column(place)
         return answers.by_code(column)[column.codes]
 
     def all(self, place: int, answers: Answers) -> bool:
-        """Whether what there is to say is true of all texts of a column: only different ones are looked at."""
+        """Whether the answer is true for all texts in the column at `place`: only different ones are looked at."""
         column = self._column(place)
         return bool(answers.by_code(column)[column.used].all())
 
     def _column(self, place: int) -> Coded:
-        """A column of texts; it is asked about again and again."""
+        """The column of texts at `place` as codes, made once."""
 
         def texts_of(rows: Array) -> Sequence[str]:
             return self._frame[str(place)].gather(self._places()[rows]).cast(str).to_list()
@@ -159,7 +159,7 @@ class ParsedRows:
         return self._coded[place]
 
     def cells(self, place: int, rates: Rates = RATES) -> tuple[Floats, Array]:
-        """A column of values of rows that polars parsed, and what each cell is."""
+        """The values (NaN = none) and kinds of cells in the column at `place`, see `cells.cells`."""
         values = self.numbers(place)
         if f"{place} unit" not in self._frame.columns:
             return values, np.full(len(values), as_cell(COUNT), dtype=np.int8)
@@ -177,7 +177,7 @@ class ParsedRows:
         return self._frame[f"{place} number"].to_numpy()[self._rows]
 
     def is_filled(self, place: int) -> Bools:
-        """Whether a cell holds a number, for each of a column of these."""
+        """Whether each cell in the column at `place` holds a number."""
         return ~np.isnan(self.numbers(place))
 
     def chosen(self, rows: Bools) -> ParsedRows:
@@ -203,14 +203,14 @@ def _may_be_count(values: Floats) -> Bools:
 
 
 def codes_that_stay() -> pl.Series:
-    """Holds codes of categories, which polars forgets without it: texts of its type have the same in every block."""
+    """An empty series. While it lives, polars gives a text of its type the same code in every block."""
     import polars as pl
 
     return pl.Series([], dtype=pl.Categorical(pl.Categories.random()))
 
 
 def parse(lines: bytes, number: int, form: Form, codes: pl.Series) -> ParsedRows | None:
-    """The rows of so many lines of CSV, in UTF-8 with plain line ends; None if a line is not clean.
+    """Parse `number` lines of CSV, in UTF-8 with plain line ends, by polars; None if a line is not clean.
 
     Clean lines have `form.width` fields, of which the last is not empty, and no quotes inside of fields. Lines with one
     empty field more than that are not noticed here. codes: of the texts of `form.names`, see `codes_that_stay`.

@@ -45,7 +45,7 @@ class Gpu(Struct):
 
 
 class Trace(Struct):
-    """A file. base_ns: the time since the epoch at which the times of newer traces begin."""
+    """A trace. base_ns: the time since the epoch at which the times of newer traces begin."""
 
     events: list[Event] = field(name="traceEvents")
     base_ns: Annotated[int, Meta(ge=0, le=LATEST_NS)] = field(name="baseTimeNanoseconds", default=0)
@@ -60,7 +60,7 @@ def parsed(text: bytes) -> Trace:
 
 
 def link(event: Event) -> Link:
-    """The numbers in a PyTorch trace that tie a kernel's event to its launch."""
+    """The event's correlation number, device and stream (None: not told); a launch and its kernel share the number."""
     return msgspec.json.decode(event.args, type=Link, strict=False)
 
 

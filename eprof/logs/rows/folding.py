@@ -25,7 +25,7 @@ Cells = tuple[Floats, Array]
 
 
 class Numbers:
-    """Numbers for names, first come, first numbered, so that a row holds a number."""
+    """Numbers names from 0 in the order in which they come; rows hold these numbers, not texts."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -45,7 +45,7 @@ class Numbers:
         return np.array(own, dtype=np.int32)[place]
 
     def column(self, numbers: Array) -> Names:
-        """The names for `numbers`; -1 is not known."""
+        """The names for `numbers` as a column; -1: not known."""
         names = self.names()
         used = np.flatnonzero(np.bincount(numbers + 1, minlength=len(names) + 1)[1:])
         codes = np.full(len(names) + 1, -1, dtype=np.int32)
@@ -81,7 +81,7 @@ class Piece(Struct):
         return cls(np.full(len(kernel), run), device, kernel, launches, time_s)
 
     def times(self) -> Floats:
-        """The times of a piece's rows; NaN where the table has none."""
+        """The times of a piece's rows in s; NaN where the table has none."""
         return np.full(len(self.kernel), np.nan) if self.time_s is None else self.time_s
 
     def parts(self) -> Array:
@@ -89,7 +89,7 @@ class Piece(Struct):
         return np.full(len(self.kernel), -1, dtype=np.int32) if self.part is None else self.part
 
     def cells(self, label: str) -> Cells:
-        """The cells of a counter, which the table may not have."""
+        """The values and kinds of a counter's cells, (n_rows,); NaN and ABSENT where the table has no such counter."""
         if label in self.counters:
             return self.counters[label]
         return np.full(len(self.kernel), np.nan), np.full(len(self.kernel), ABSENT, dtype=np.int8)
@@ -106,7 +106,7 @@ class Piece(Struct):
 
 
 class Sums:
-    """The rows of a table that come piece by piece."""
+    """Takes the rows of one table piece by piece, and adds them up by run, device, kernel and part."""
 
     def __init__(self) -> None:
         self._pieces: list[Piece] = []
@@ -117,7 +117,7 @@ class Sums:
         return sum(len(piece.kernel) for piece in self._pieces)
 
     def add(self, piece: Piece) -> None:
-        """Add up some rows to pieces."""
+        """Take some rows; once many are held, all of them are added up again."""
         if not len(piece.kernel):
             return
         self._pieces.append(_added_up(piece))
@@ -166,7 +166,7 @@ def _added_up(piece: Piece) -> Piece:
 
 
 def _ends(pieces: Sequence[Piece]) -> Iterable[Floats | None]:
-    """The shortest and the longest launch of each row of a summary, where all its pieces tell them."""
+    """The shortest and the longest launch of each row in s, (2, n_rows); (None, None) where a piece does not tell."""
     told = [piece.ends_s for piece in pieces if piece.ends_s is not None]
     if len(told) < len(pieces):
         return None, None
@@ -174,7 +174,7 @@ def _ends(pieces: Sequence[Piece]) -> Iterable[Floats | None]:
 
 
 class Store(Struct, dict=True):
-    """What was read of a log so far: its rows by kind of table, and the names that these have numbers of.
+    """What was read of a log so far: rows by kind of table, which hold numbers instead of names, and these names.
 
     by: what splits rows beside device and kernel ("stream", LAUNCH); None: nothing. processes: run -> number of its
     process, where the log tells it. missing: (counter, reason) -> cells. untimed: kind -> rows of the log without time.
@@ -199,11 +199,11 @@ class Store(Struct, dict=True):
             self.untimed[kind] += int(piece.rows[np.isnan(piece.time_s)].sum())
 
     def groups(self, pieces: Sequence[Piece]) -> Iterable[tuple[frozenset[str] | None, Sequence[Piece]]]:
-        """The pieces that make one table each, and the counters of their runs if these are not the table's."""
+        """The pieces of a kind, split into tables: (`Table.collected`, pieces) for each; here all are one table."""
         return [(None, pieces)]
 
     def tables(self) -> tuple[Table, ...]:
-        """All stored pieces put together; lets go of them."""
+        """The tables made of all stored pieces, which are dropped from the store."""
         tables = []
         for kind in list(self.pieces):
             for collected, pieces in self.groups(self.pieces.pop(kind)):
@@ -234,7 +234,7 @@ class Store(Struct, dict=True):
         return tuple(tables)
 
     def _fill(self, column: Floats, label: str, pieces: Sequence[Piece]) -> str:
-        """Put the values of a counter below each other. Gives the unit that most have; those of another are missing."""
+        """Fill `column` with a counter's values; returns the unit of most, and values of other units are NaN."""
         cells = [piece.cells(label) for piece in pieces]
         for piece in pieces:
             piece.counters.pop(label, None)  # so that they are not held twice

@@ -48,14 +48,14 @@ def kind_of_copy(name: str) -> tuple[str, str] | None:
 
 
 class _Cover(Struct):
-    """When something runs on a GPU, in ns, taken in the order of the starts. open_ns: how long, in between, nothing."""
+    """Adds up when something ran on a GPU, in ns, by launches in order. open_ns: how long, in between, nothing did."""
 
     first: int = 0
     end: int | None = None
     open_ns: int = 0
 
     def add(self, starts: Ints, time_ns: Ints) -> tuple[Ints, Ints]:
-        """Until when it ran before each start, or that start, and how long nothing ran then; (n_launches,)."""
+        """Take launches: the ns at which the work before each ended (at most its start), and the gap; (n_launches,)."""
         if self.end is None and len(starts):
             self.first = self.end = int(starts[0])
         ends = np.maximum.accumulate(np.concatenate([[self.end or 0], starts + time_ns]))
@@ -66,12 +66,12 @@ class _Cover(Struct):
 
     @property
     def ns(self) -> int:
-        """How long it ran."""
+        """For how many ns something ran; what overlaps counts once."""
         return (self.end or 0) - self.first - self.open_ns
 
 
 class _Kernel(Struct, order=True):
-    """A kernel's launches: numbers of the first and last. still_ns, wait_ns: how long nothing ran before the first."""
+    """A kernel's launches: first and last by number. Nothing ran for still_ns up to the first, wait_ns just before."""
 
     first: int
     still_ns: int
@@ -98,7 +98,7 @@ class _Device(Struct):
 
     @property
     def start_ns(self) -> int:
-        """How long nothing ran from the first copy to the end of the first iteration, and before later firsts."""
+        """For how many ns nothing ran till the end of the first iteration, and just before later kernels' firsts."""
         again = sorted(kernel for kernel in self.seen.values() if kernel.launches > 1)
         launches = list(accumulate(kernel.launches for kernel in again))
         most = _LOOP * sum(launches[-1:])
@@ -164,7 +164,7 @@ class Gaps(Struct):
             self._add_of(device, kernels[own], start_ns[own], took_ns, own_kernels)
 
     def _add_copies(self, device: _Device, names: Names, size_b: Floats, time_ns: Ints, before: Ints) -> None:
-        """Take copies. before: how many kernels started before each: where some did since its like, it came again."""
+        """Take copies. before: kernels started before each. One with a kernel since the first copy alike came again."""
         sizes, _ = alike(np.nan_to_num(size_b, nan=-1.0).astype(np.int64))
         kind, first = alike(names.codes, sizes)
         texts = names[first].texts()
@@ -217,12 +217,12 @@ class Gaps(Struct):
 
     @property
     def shortest_ns(self) -> int:
-        """How long what the CPU did must last to explain a gap, at least."""
+        """How many ns something that the CPU did must last at least to explain a gap."""
         lengths = self.stretches[:, 1] - self.stretches[:, 0]
         return max(int(_MOST * lengths.min(initial=_LONGEST_NS)), _LAUNCH_NS)
 
     def explain(self, names: Names, start_ns: Ints, end_ns: Ints) -> None:
-        """Take one kind of what the CPU did, the outer kinds first; all columns (n_ranges,).
+        """Add one kind of what the CPU did to `paths`; called for outer kinds first. All columns (n_ranges,).
 
         The innermost that covers most of a gap explains it, unless it lasts much longer, as a step of a program does.
         """
@@ -288,7 +288,7 @@ def outside(calls: Iterable[HostCalls], kernels_s: float, copies_s: float) -> Id
 
 
 def _innermost(gaps: Ints, starts: Ints, ends: Ints) -> Array:
-    """The shortest of ranges that cover most of each gap, and that it fills half of; (n_gaps,), -1: none."""
+    """For each gap the place of the shortest range that covers most of it and is at most twice as long; -1: none."""
     innermost = np.full(len(gaps), -1)
     order = np.argsort(gaps.sum(axis=1), kind="stable")
     # What covers most of a gap is there in its middle. Times are doubled, so that a middle is whole.

@@ -53,14 +53,14 @@ class Names(Brief, Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, texts: Iterable[str | None]) -> Names:
-        """A name for each row of a log's table; None is not known."""
+        """A column with a name for each row; None: not known."""
         places: dict[str, int] = {}
         codes = [-1 if text is None else places.setdefault(text, len(places)) for text in texts]
         return cls(tuple(places), np.array(codes, dtype=np.int32))
 
     @classmethod
     def joined(cls, columns: Iterable[Names]) -> Names:
-        """Columns of names in a log's tables below each other; each name is held once."""
+        """Columns of names below each other as one column; each different name is held once."""
         places: dict[str, int] = {}
         codes = []
         for column in columns:
@@ -113,7 +113,7 @@ class _Rows(Brief, Struct, frozen=True, eq=False):
         return replace(records[0], **columns)
 
     def frame(self) -> pd.DataFrame:
-        """The rows of a log's table as a table of pandas."""
+        """The rows as a pandas DataFrame, a column each."""
         import pandas as pd
 
         columns = self.columns().items()
@@ -351,10 +351,11 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     runs: how many runs or processes launched its kernels. clocks: those that the launches ran at, a device each, where
     the log has them. device: the only one that lines beside the tables name. limit_w: the power limit that these tell
     of it. calls: who called whom, where the log tells it. shapes: of launches, where a log has them beside its
-    counters. by_shape: of kernels with blocks of several shapes. by_line: rows of `tables` again, a source line
+    counters. by_shape: of kernels with several for as many threads. by_line: rows of `tables` again, a source line
     each as `part`. idle: how long no kernel ran between the launches of a trace, where each tells its start. copies_s:
     how long copies and memsets took, which are no kernels; copies: the copies of these, by their kinds. calls_of_host:
-    of CUDA's functions, where a summary tells them. caches: those that were simulated.
+    of CUDA's functions, where a summary tells them; others_s: how long kernels of other programs ran than those that
+    made these. caches: those that were simulated.
     """
 
     path: str
@@ -379,6 +380,7 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     copies_s: float = 0.0
     copies: tuple[Copies, ...] = ()
     calls_of_host: tuple[HostCalls, ...] = ()
+    others_s: float = 0.0
     caches: str = ""
 
     def of_bounds(self, lacks_rows: bool) -> Log:
@@ -445,9 +447,14 @@ class Launches(Brief, Struct, frozen=True, eq=False):
     timeline: TableRows | None = None
 
     def energy_j(self) -> dict[str, float]:
-        """Measured energy of all rows in the logs together, by what it covers; without what a row lacks."""
-        sums = {name: float(self.counters[name].sum()) for name, unit in self.units.items() if unit == JOULE}
-        return {covers: joules for covers, joules in sums.items() if not np.isnan(joules)}
+        """What a meter covered -> joules of all rows together; left out where a row has no value, or lacks a part."""
+        whole = [name for name, unit in self.units.items() if unit == JOULE and not self._lacks(name)]
+        return {covers: float(self.counters[covers].sum()) for covers in whole}
+
+    def _lacks(self, counter: str) -> bool:
+        """Whether a counter was not counted in some launches."""
+        is_missing = (self.marks[counter] & int(Mark.MISSING)) > 0
+        return bool((is_missing | np.isnan(self.counters[counter])).any())
 
     def marked(self, mark: Mark, where: Array) -> Launches:
         """The same with one more mark on the counters where `where` is true, (n_kernels, n_counters)."""
@@ -462,7 +469,7 @@ class Launches(Brief, Struct, frozen=True, eq=False):
 
 
 def of_several_programs(commands: Iterable[str]) -> str | None:
-    """What commands of several programs are of, in words, or those of one program with other arguments; else None.
+    """A phrase on commands of several programs, or of one program with several lists of arguments; else None.
 
     A command without arguments may be one whose arguments are not known.
     """
@@ -482,12 +489,12 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def part_of(start_ns: int, stream: object) -> str:
-    """The part that a launch is."""
+    """The name of the part that is a single launch: its start and its stream, "1700000000 7"."""
     return f"{start_ns}{phrase(' {}', stream)}".rstrip()
 
 
 def told_apart(rows: TableRows) -> TableRows:
-    """Rows whose parts are single launches, with their starts and streams instead; as they are without parts."""
+    """Rows whose parts are single launches, with columns `start_ns` and `stream` instead of `part`."""
     if rows.part is None:
         return rows
     labels = [text.partition(" ") for text in rows.part.names]

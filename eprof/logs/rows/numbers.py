@@ -199,7 +199,7 @@ def unit_of(text: str) -> Unit:
 
 
 def kind_of(metric: str, unit: Unit) -> str:
-    """What the values of a metric of ncu are to eprof: ratios and attributes without a printed unit are no counts."""
+    """The unit (see `log`) of the values of an ncu metric; ratios and attributes without a printed unit are OTHER."""
     if unit.kind == COUNT and _NEVER_COUNTS.match(metric):
         return OTHER
     return unit.kind
@@ -211,7 +211,7 @@ def is_whole(metric: str, unit: str) -> bool:
 
 
 def known_counts(numbers: Array, is_count: Array) -> Array:
-    """Values of metrics of ncu; counts below zero are not known."""
+    """The numbers, with NaN for counts below zero."""
     return np.where((numbers < 0) & is_count, np.nan, numbers)
 
 

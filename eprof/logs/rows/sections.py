@@ -55,7 +55,7 @@ class Section(Struct):
         return self.prefix + self.columns.index(name) if name in self.columns else None
 
     def places(self, names: Iterable[str]) -> list[int]:
-        """Where some columns are in a line of a CSV section, of those that there are."""
+        """The places in a line of those of `names` that the CSV section has."""
         return [place for name in names if (place := self.at(name)) is not None]
 
     @property
@@ -89,7 +89,7 @@ def split(line: str, delimiter: str = ",") -> list[str]:
 
 
 def below(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
-    """The cells of a line of text below dashes, which are at `spans`; None if it does not keep to these columns."""
+    """The cells of a line of a table in text, with columns at `spans`; None if there is text between the columns."""
     ends = [*(end for _, end in spans[:-1]), len(line)]
     between = [line[: spans[0][0]], *(line[end:start] for end, (start, _) in zip(ends, spans[1:], strict=False))]
     if any(gap.strip() for gap in between):
@@ -189,7 +189,7 @@ def chosen(cells: Cells, which: Array) -> Cells:
 
 
 def names_of(cells: Cells) -> Names:
-    """A column in which few different texts come again and again, or long runs of the same."""
+    """The cells as `Names`; quick where few different texts come again and again, or in long runs."""
     if isinstance(cells, list):
         return Names.of(cells)
     import polars as pl

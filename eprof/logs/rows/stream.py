@@ -141,7 +141,7 @@ def unpacked(source: Source, chunks: Iterable[bytes], size: int) -> Iterator[byt
 
 @contextmanager
 def whole_file(source: Source, suffix: str) -> Iterator[IO[bytes]]:
-    """A log as a file with a name, for libraries that want one; a packed one is unpacked for a while."""
+    """A log as an open file with a name, for libraries that want one; if packed, a temporary file of its bytes."""
     chunks = source.chunks(_WHOLE_CHUNK)
     if packing(source.head) is None:
         for _ in chunks:  # for the hash
@@ -259,7 +259,7 @@ _MOST_TIMES, _FREE_BYTES = 300, 1 << 25
 
 
 def packing(head: bytes) -> str | None:
-    """How a file that starts with `head` is packed: "gzip", "zstd", or None."""
+    """How a file that starts with `head` is packed: "gzip" or "zstd"; None: it is not."""
     return next((how for how, magic in _MAGIC.items() if head.startswith(magic)), None)
 
 
@@ -287,7 +287,7 @@ def unpack(chunks: Iterable[bytes], how: str, notes: list[str], size: int) -> It
 
 
 def is_bomb(unpacked_bytes: int, packed_bytes: int) -> bool:
-    """Whether packed data became so much more that they are no text of a profiler or a meter."""
+    """Whether packed data unpacked to so many bytes (over 32 MiB and 300 times) that they are no profiler's text."""
     return unpacked_bytes > max(_FREE_BYTES, _MOST_TIMES * packed_bytes)
 
 
@@ -343,7 +343,7 @@ class _Chunks(io.RawIOBase):
         self._rest = b""
 
     def readable(self) -> bool:
-        """Packed bytes can be read."""
+        """True, as pyarrow asks."""
         return True
 
     def read(self, size: int = -1) -> bytes:

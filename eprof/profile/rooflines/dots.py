@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from eprof.base.arrays import Columns, Floats, finite_all, known_or_zero, known_sum
+from eprof.base.arrays import Columns, Floats, finite_all, known_sum
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, COUNTS, FLOAT_PARTS, RANDOM
 from eprof.costs import Costs
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split
-from eprof.energy.simulated import UNDER_THE_ROOF, has_modelled_time, roofline_s
+from eprof.energy.simulated import UNDER_THE_ROOF, at_peaks, has_modelled_time, highest_s, under_the_roof
 from eprof.profile.rooflines.work import flops_of, has_tensor_work, traffic_of
 
 # What the energy of a kernel is made of, as seen from its limits; the six add up to it. The first three are what the
@@ -75,7 +75,7 @@ def place(counts: Counts, costs: Costs, split: Split) -> Dots:
     A kernel whose time was modelled is placed at the roofline's time; how far it is from there is not known.
     """
     table = counts.whole
-    roof = np.maximum(roofline_s(counts.amounts, costs), _slots_s(counts, costs))
+    roof = highest_s(at_peaks(under_the_roof(counts.amounts, counts.in_flops), costs.peaks))
     lacks = (counts.amount_marks.only(UNDER_THE_ROOF) & int(Mark.MISSING)).any(axis=1)
     lacks |= has_tensor_work(counts.amounts)
     roof = np.where((roof > 0) & ~lacks, roof, np.nan)
@@ -111,21 +111,12 @@ def place(counts: Counts, costs: Costs, split: Split) -> Dots:
     return Dots(Columns.of(columns, len(table)), _levers(parts, time))
 
 
-def _slots_s(counts: Counts, costs: Costs) -> Floats:
-    """What a GPU's FP32 and FP64 instructions take at their peaks where their kinds are not told, in s (n_kernels,)."""
-    taken_s = np.zeros(len(counts.rows))
-    for total, peak in (("fp32", costs.peaks.sp_gflops), ("fp64", costs.peaks.dp_gflops)):
-        if total in counts.amounts and total not in counts.in_flops and peak:
-            taken_s += 2 * known_or_zero(counts.amounts[total]) / (peak * 1e9)
-    return taken_s
-
-
 def _sum(split: Split, names: list[str]) -> Floats:
     return known_sum(split.joules.only(names))
 
 
 def _over(above: Floats, below: Floats) -> Floats:
-    """The quotient; NaN where the divisor is 0."""
+    """The quotient of two arrays; NaN where the divisor is not above 0."""
     return above / np.where(below > 0, below, np.nan)
 
 

@@ -106,9 +106,7 @@ class Callgrind(Collector):
         )
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """The bare program for its time; then callgrind: a profile a process, decoded while its files are as they
-        ran.
-        """
+        """The step for one measurement: the program alone, for time or energy; or under callgrind, then decoded."""
         hook = _hook(request.program)
         if what == TIME:
             if hook:
@@ -152,7 +150,7 @@ class Callgrind(Collector):
         )
 
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
-        """Whether there is a callgrind profile, and what valgrind could not run."""
+        """Sentences on what valgrind could not run or count, and the number of profiles; failed if there is none."""
         if step.then is None:
             return _alone(step, ended)
         folder = step.then.source.parent
@@ -177,7 +175,7 @@ class Callgrind(Collector):
 
 
 def _sets_marks(word: str) -> bool:
-    """Whether a word of a command is a program that was built with `eprof_mark.h`."""
+    """Whether a word of a command names a program that was built with `eprof_mark.h`."""
     with contextlib.suppress(OSError):
         code = Path(shutil.which(word) or "").read_bytes()
         return code.startswith(b"\x7fELF") and mark.VARIABLE.encode() in code
@@ -185,7 +183,7 @@ def _sets_marks(word: str) -> bool:
 
 
 def _hook(program: Sequence[str]) -> dict[str, str]:
-    """What the environment has Python do at its start (`hook/sitecustomize.py`); nothing for other programs."""
+    """The environment that has Python run `hook/sitecustomize.py` at its start; empty for other programs."""
     path, words = Path(shutil.which(program[0]) or program[0]), list(program[1:])
     if not _PYTHON.search(path.name):
         with contextlib.suppress(OSError), path.open("rb") as file:
@@ -200,7 +198,7 @@ def _hook(program: Sequence[str]) -> dict[str, str]:
 
 
 def _alone(step: Step, ended: Ended) -> Verdict:
-    """What of the time of a program alone is left out, for nothing is counted then.
+    """What to leave out of the time of a program that ran alone, since nothing is counted then, s.
 
     That is the loader's work before the program's first instruction, or Python's own start and end, and imports; and
     where one thread does all, the time for which others had its processor.
@@ -243,7 +241,7 @@ def _for_each_process(stem: Path, suffix: str) -> str:
 class _Process(NamedTuple):
     """What valgrind says of a process: its number, its command line and its parent's number; "" where it does not.
 
-    is_forked: it was forked, and began no program of its own.
+    is_forked: it was forked, and did not execute another program.
     """
 
     number: str
@@ -253,7 +251,7 @@ class _Process(NamedTuple):
 
 
 def _processes(folder: Path) -> Iterator[_Process]:
-    """The processes that valgrind followed; of one that executed another program in its place, that program."""
+    """The processes that valgrind followed. The command is the last that a process executed."""
     for path in sorted(folder.glob(f"{_MESSAGES}-*.txt")):
         text = path.read_text(errors="replace")
         command, parent = ("".join(re.findall(rf"{about}: (.*)", text)[:1]) for about in ("Command", "Parent PID"))
@@ -262,7 +260,7 @@ def _processes(folder: Path) -> Iterator[_Process]:
 
 
 def _others(program: str, processes: Sequence[_Process]) -> dict[str, str]:
-    """What processes that were started as `program` became, by their numbers; without those that stayed what it was."""
+    """By number of a process that was started as `program`, the program that it executed instead, if it did."""
     numbers = {process.number for process in processes}
     others = {}
     for process in processes:
@@ -278,17 +276,17 @@ def _others(program: str, processes: Sequence[_Process]) -> dict[str, str]:
 
 
 def other_program(program: str, profile: Path) -> str:
-    """The program whose profile this is, where that executed it in the place of the one that was started; else ""."""
+    """The program that a profile is of, if it was executed in place of the one that was started; else ""."""
     return _others(program, list(_processes(profile.parent))).get(profile.stem.rpartition("-")[2], "")
 
 
 def lost_before(program: str, other: str) -> str:
-    """What callgrind's file of a process lacks that executed another program."""
+    """A clause on what the profile of a process lacks that executed another program."""
     return f"{program} executed {other} in its place: what it did before that is not counted"
 
 
 def _counted_twice(folder: Path, processes: Sequence[_Process]) -> list[str]:
-    """A sentence for processes that were forked by one whose costs callgrind could not write down before."""
+    """Sentences on processes that were forked with their parent's costs, which are counted again; or none."""
     commands = {process.number: process.command for process in processes}
     # A parent that became another program since has a profile of that one only.
     same = [each for each in processes if each.is_forked and each.parent and each.command == commands.get(each.parent)]
@@ -306,7 +304,7 @@ def _counted_twice(folder: Path, processes: Sequence[_Process]) -> list[str]:
 
 
 def _began_with_threads(folder: Path, child: _Process) -> bool:
-    """Whether the first part of a child's profile has several threads: it may be the parent's, of which it has none."""
+    """Whether a child's profile begins with several threads, which may be those of its parent."""
     parts = [path.read_bytes().partition(b"\npart: 2")[0] for path in folder.glob(f"{COUNTERS}-*-{child.number}.out")]
     return any(part.count(b"\nthread: ") > 1 for part in parts)
 

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Array, Bools, Columns, Floats, Ints, numbers_of
 from eprof.base.errors import LogError
 from eprof.base.known import only
+from eprof.base.labels import NO_LINE
 from eprof.base.resources import folder
 from eprof.base.text import cut, pattern
 from eprof.base.toml import Document
@@ -79,7 +80,7 @@ class Code:
         self._disassembler = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
 
     def instructions(self, addresses: Ints) -> dict[int, Instruction]:
-        """The machine instructions at some addresses, in order; without those that are no code."""
+        """The decoded instruction at each of some addresses, which are sorted; without those that are no code."""
         known: dict[int, Instruction] = {}
         wanted = set(addresses.tolist())
         for close in np.split(addresses, np.flatnonzero(np.diff(addresses) > _GAP) + 1):
@@ -90,7 +91,7 @@ class Code:
         return known
 
     def is_optimised(self) -> bool | None:
-        """Whether all of it was compiled with optimisation, or none, as gcc notes where -g was given; else None."""
+        """True if all of a file was compiled with optimisation, False if none was, as gcc notes with -g; else None."""
         flags = _OF_GCC.findall(_section(self._bytes, b".debug_str") + b"\0")
         told = {_OPTIMISED.search(each) is not None for each in flags}
         return only(told)
@@ -110,7 +111,7 @@ class Code:
 
 
 def _segments(data: mmap.mmap) -> Iterator[tuple[int, int, int]]:
-    """Address, place in the file, and size of the parts of an ELF file that are loaded as machine code."""
+    """(address, place in the file, size in it) of the parts of an ELF file that are loaded as machine code."""
     if data[:6] != b"\x7fELF\x02\x01" or struct.unpack_from("<H", data, 18)[0] != 62:
         raise LogError("is no program for x86-64")
     (table,) = struct.unpack_from("<Q", data, 32)
@@ -178,13 +179,13 @@ def _known(mnemonic: str, width: int, size: str, has_operand: bool, is_first: bo
 
 @functools.cache
 def _rules() -> list[dict[str, Any]]:
-    """What mnemonics count as, the first that fits (`match`)."""
+    """What mnemonics count as (`mnemonics.toml`), each with its pattern, `match`; the first that fits holds."""
     document = Document.read(folder("counters") / "callgrind" / "mnemonics.toml")
     return [{**rule, "match": re.compile(rule["match"])} for rule in document.data["x86-64"]]
 
 
 def classes() -> tuple[str, ...]:
-    """All classes of machine instructions."""
+    """The names of all classes of machine instructions."""
     return tuple(dict.fromkeys([*(rule["count"] for rule in _rules()), MISC]))
 
 
@@ -229,10 +230,7 @@ def decoded(costs: Costs, beside: Path, written_s: float = math.inf) -> Costs:
 
 
 def _found(costs: Costs, beside: Path, written_s: float) -> tuple[list[Instruction | None], Floats, list[str]]:
-    """The instruction of each row of a callgrind profile, None where it is not decoded; and why it is not.
-
-    Between them whether each was compiled with optimisation: 1, 0; NaN: not told.
-    """
+    """Each row's instruction (None: not decoded); whether it was optimised (1, 0, NaN: not told); notes on failures."""
     object_of = numbers_of(function.object for function in costs.functions)[costs.places]
     names = list(dict.fromkeys(function.object for function in costs.functions))
     moved: Bools = np.any(costs.own.only(("Dr", "Dw")), axis=1)
@@ -265,7 +263,7 @@ def _found(costs: Costs, beside: Path, written_s: float) -> tuple[list[Instructi
 
 
 def _with_lanes(costs: Costs, found: list[Instruction | None]) -> tuple[Columns, int]:
-    """The costs of a callgrind profile's rows with the lanes of masked moves where they belong; and how many are lost.
+    """The profile's costs with lanes of masked moves put where they belong; and how many executions may be wrong.
 
     Valgrind makes an access a lane of such a move, where its mask has it, and callgrind counts it one place too far: as
     an execution of the instruction behind, which stands in the next row and ran as often as the move. Where the move
@@ -363,7 +361,7 @@ def _counted(own: Columns, found: Sequence[Instruction | None], is_optimised: Fl
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Decode a callgrind profile, of a processor and a started program that may be named, and print it."""
+    """Decode the profile FILE and print it; further arguments: the processor's name, the program that was started."""
     path = Path(arguments[0])
     try:
         with path.open(encoding="utf-8", errors="replace") as lines:
@@ -381,14 +379,13 @@ def main(arguments: Sequence[str]) -> int:
 
 _FRAME = pattern(r"(?P<file>.*):(?P<line>\d+):(?P<begin>\d*):(?P<end>\d*) (?P<function>.*)")
 _OF_STACK = pattern(r'  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)')
-_UNKNOWN = "line not told"  # of what ran behind the last part that the program told the place of
 _INTERPRETER = "Python"
 _CALLEE = pattern(r"([A-Za-z_][\w.]*)\(")
 _MOST_CHARACTERS = 24  # of an operation that a row is named by
 
 
 def in_python(costs: Costs, beside: Path = Path()) -> Costs:
-    """A profile of a Python program with a function for what Python called and each library, at lines of Python.
+    """A profile of a Python program by what Python called and which library did it, at lines of Python.
 
     `hook/sitecustomize.py` has callgrind write a part of its profile now and then, and faulthandler tell which line of
     Python ran then, in a file `beside`. So counts are exact, and which line has them is as sure as a sampling profiler.
@@ -401,23 +398,24 @@ def in_python(costs: Costs, beside: Path = Path()) -> Costs:
     frame_of = {f"{SAMPLE} {number}": frame for number, frame in enumerate(sampled, 1)}
     called = [_called(frame_of.get(spot.frame, spot.frame)) for spot in costs.spots]
     libraries = [library(function.object) for function in costs.functions]
-    rows = zip(costs.places.tolist(), costs.spot_of.tolist(), strict=True)
+    pairs, pair_of = np.unique(costs.places * len(called) + costs.spot_of, return_inverse=True)
+    rows = (divmod(pair, len(called)) for pair in pairs.tolist())
     functions = [Function("", f"{called[spot].by(libraries[place])}, {libraries[place]}") for place, spot in rows]
     # Who called whom is told of functions of C, which are no rows any more.
     return replace(
         costs,
         functions=tuple(dict.fromkeys(functions)),
         spots=tuple(each.where._replace(mark=spot.mark) for each, spot in zip(called, costs.spots, strict=True)),
-        places=numbers_of(functions),
+        places=numbers_of(functions)[pair_of],
         calls=(),
     )
 
 
 def _sampled(text: str) -> Iterator[str]:
-    """The frames of a file of the hook, one a sample: the innermost line of the user's own code.
+    """For each sample in a file of the hook, the innermost line of the user's own code: "FILE:LINE:: FUNCTION".
 
-    The file has Python's folders, then faulthandler's stack for each sample, behind a form feed; and where
-    Python was when it looked, "@FRAME", which is later: the same line only where the sample met a call.
+    The file has Python's folders, then faulthandler's stack for each sample, behind a form feed; and where Python was
+    when it looked, "@FRAME", which is later: the same line only where the sample met a call.
     """
     head, *samples = text.split("\f")
     home, *libraries = head.splitlines() or [""]
@@ -437,7 +435,7 @@ def _sampled(text: str) -> Iterator[str]:
 
 
 def _is_of_library(path: str, libraries: tuple[str, ...]) -> bool:
-    """Whether a file of Python is not the user's own, as the hook has it."""
+    """Whether a Python file is not the user's own code; the same rule as in the hook."""
     return path.startswith(libraries) or "-packages" in path or path.endswith("eprof/base/mark.py")
 
 
@@ -449,16 +447,16 @@ class _Called(NamedTuple):
     where: Spot
 
     def by(self, library: str) -> str:
-        """What the library does: an operator's own work, or a call; of the interpreter the function that runs."""
+        """What a row is named by: the operation that a library does; of the interpreter the function that runs."""
         return self.function if library == _INTERPRETER else self.operation
 
 
 @functools.cache
 def _called(frame: str) -> _Called:
-    """What a line of Python calls, or its operation, else the function that it is in."""
+    """What the line of Python in `frame` calls, "np.dot", or its operation, "a @ b"; else the function around it."""
     parts = _FRAME.fullmatch(frame)
     if parts is None:
-        return _Called(_UNKNOWN, _UNKNOWN, Spot("", 0))
+        return _Called(NO_LINE, NO_LINE, Spot("", 0))
     file, line, function = parts["file"], int(parts["line"]), parts["function"]
     if function == "<module>":
         function = Path(file).name
@@ -491,7 +489,7 @@ def _operations(file: str) -> dict[int, str]:
 
 @functools.cache
 def library(path: str) -> str:
-    """What the library of an object file is called: "OpenBLAS", "numpy", "C library"; else as the file is."""
+    """The name of the library in an object file: "OpenBLAS", "numpy", "C library"; the file's own name if not known."""
     for known in Document.read(folder("counters") / "callgrind" / "libraries.toml").data["library"]:
         if match := re.search(known["match"], path):
             return str(known.get("name") or match["name"])

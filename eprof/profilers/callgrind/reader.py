@@ -26,7 +26,7 @@ _ADDRESS = pattern(r"0x[0-9a-fA-F]+")
 
 
 def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, parts: str | None, *_: object) -> Log:
-    """Read a profile of callgrind or cachegrind. keep: the counters to hold. parts: MARK has a row for each of them.
+    """Read a profile of callgrind or cachegrind. keep: the counters to hold. parts: MARK makes a row for each mark.
 
     Raises LogError if it holds no costs.
     """
@@ -71,7 +71,7 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, p
 
 
 def _by_line(costs: Costs, names: Mapping[int, str], keep: Container[str] | None) -> Table | None:
-    """The lines of a callgrind profile that execute most: rows whose part is the line, "mm.c:12"; None: not told."""
+    """The lines that execute most, at most 100, as rows whose part is the line, "mm.c:12"; None: no line is told."""
     executed = costs.own.values[:, 0]
     told = np.array([spot.line > 0 for spot in costs.spots])[costs.spot_of]
     rows = np.flatnonzero(told & (executed >= _LEAST * executed.sum()))
@@ -83,7 +83,7 @@ def _by_line(costs: Costs, names: Mapping[int, str], keep: Container[str] | None
 
 
 def _table(costs: Costs, names: Mapping[int, str], keep: Container[str] | None, parts: Sequence[str] | None) -> Table:
-    """A profile's functions, a row each, or, where `parts` has those of its places in the source, one for each part."""
+    """A row for each function; where `parts` names a part for each spot, for each function and part."""
     labels = parts or [OUTSIDE] * len(costs.spots)
     of_rows = list(zip(costs.places.tolist(), (labels[spot] for spot in costs.spot_of.tolist()), strict=True))
     costs = replace(costs, own=Columns(costs.own.names, group_sums(costs.own.values, numbers_of(of_rows))))
@@ -107,7 +107,7 @@ def _table(costs: Costs, names: Mapping[int, str], keep: Container[str] | None, 
 
 
 def _calls(costs: Costs, name_of: Mapping[int, str]) -> Calls | None:
-    """Who called whom in a callgrind profile, and the instructions beneath (the first event); None without calls."""
+    """Who called whom in a profile, with the instructions beneath each call (the first event); None without calls."""
     calls = [call for call in costs.calls if call.caller in name_of and call.callee in name_of and call.costs]
     if not calls:
         return None
@@ -126,12 +126,12 @@ def _calls(costs: Costs, name_of: Mapping[int, str]) -> Calls | None:
 
 
 def _place(spot: Spot) -> str:
-    """A line of source as reports have it: "mm.c:12"; "" where it is not told."""
+    """A line of source as in reports: "mm.c:12"; "" where it is not told."""
     return f"{Path(spot.file).name}:{spot.line}" if spot.line > 0 else ""
 
 
 def _names(functions: list[Function]) -> list[str]:
-    """What functions are called: with their object where names are the same, or no more than an address.
+    """The names of functions, with their object where two are the same, or a name is only an address.
 
     What the C library has for several processors goes by its plain name, where no other function has it.
     """

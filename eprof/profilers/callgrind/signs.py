@@ -31,7 +31,7 @@ def _reader_of(block: bytes) -> str | None:
 
 
 def _lower_bounds(launches: Launches) -> Columns:
-    """What callgrind counts by class lacks a function's undecoded instructions, MISSING; or has others': ESTIMATED."""
+    """The marks of counters by class: MISSING with undecoded instructions in a function, ESTIMATED with ASTRAY ones."""
     counters = launches.counters
     by_class = [name not in SIMULATED for name in counters.names]
     for name, mark in ((UNDECODED, Mark.MISSING), (ASTRAY, Mark.ESTIMATED)):

@@ -72,7 +72,7 @@ def read(source: Source, _: Iterator[bytes], __: object, parts: str | None, *___
 
 
 def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: list[str], gaps: Gaps) -> Table | None:
-    """The times of kernels as they ran, from a PyTorch trace. gaps: takes these, when copies ran, what the CPU did."""
+    """The table of kernels' times, a row a launch; None without any. gaps: takes kernels, copies, the CPU's calls."""
     kernels = [event for event in events if event.cat == _KERNEL]
     if not kernels:
         return None
@@ -108,13 +108,13 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
 
 
 def _times(events: Sequence[Event]) -> tuple[Ints, Ints]:
-    """When events of a PyTorch trace started, and how long they took, in ns."""
+    """The starts and the lengths of events, ns."""
     starts = np.array([_nanoseconds(event) for event in events], dtype=np.int64)
     return starts, (1e3 * np.array([event.dur for event in events])).round().astype(np.int64)
 
 
 def _nanoseconds(kernel: Event) -> int:
-    """When a kernel started, in a PyTorch trace. Raises msgspec.ValidationError for what is no time."""
+    """The start of an event, ns. Raises msgspec.ValidationError for what is no time."""
     if not abs(kernel.ts) < _LATEST_US:
         raise msgspec.ValidationError(f"a kernel starts at {kernel.ts:g} µs")
     return round(kernel.ts * 1e3)
@@ -126,7 +126,7 @@ def _size_b(event: Event) -> float:
 
 
 def _ranges(trace: Trace, events: Sequence[Event], parts: str | None, notes: list[str]) -> Table | None:
-    """The counters of CUPTI's range profiler in a PyTorch trace, a row a launch, in the order of the launches."""
+    """The table of CUPTI's range counters, a row a launch, in order; None without any."""
     ranges = sorted((event for event in events if event.cat == _RANGE), key=lambda event: event.ts)
     counters = [numbers(each) for each in ranges]
     names = tuple(dict.fromkeys(name for each in counters for name in each))
@@ -173,7 +173,10 @@ def _kernel_names(kernels: Sequence[Event]) -> Names:
 
 
 def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:
-    """A label for each device number. AMD numbers devices otherwise than the list, whose GPUs mostly are alike."""
+    """A label for each link's device, "NVIDIA A100 (0)".
+
+    AMD's device numbers are not those of the list, whose GPUs mostly are alike.
+    """
     name_of: dict[Id, str] = {gpu.id: gpu.name for gpu in gpus}
     alike = only(set(name_of.values()))
     return Names.of(f"{name_of.get(each.device, alike) or UNNAMED} ({each.device})" for each in links)
@@ -203,7 +206,7 @@ def _paths(events: Sequence[Event], launches: Iterable[Event]) -> dict[int, str]
 
 
 def _path(launch: Event, around: Sequence[Event]) -> str:
-    """What encloses a launch: annotations, modules, functions whose backward pass runs; and the operator."""
+    """The path of a launch: annotations, modules, backward functions around it, and its operator last."""
     frames = []
     operator = OUTSIDE
     for scope in around:

@@ -1,4 +1,4 @@
-"""How tables of nsys as JSON are recognised; in CSV and text they are recognised with those of ncu."""
+"""How tables of nsys in JSON are recognised; those in CSV and text are recognised with those of ncu."""
 
 from shlex import quote
 

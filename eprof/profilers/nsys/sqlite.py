@@ -55,7 +55,7 @@ class _Database(Struct):
         return table in self.columns and self.columns[table] >= set(columns)
 
     def column(self, table: str, name: str, of: str) -> str:
-        """SQL of a column that a table of nsys's may not have. of: what the table is called there."""
+        """SQL for a column of a table, "null" if the table has no such column. of: the table's alias."""
         return when(self.has(table, name), f"{of}.{name}") or "null"
 
 
@@ -132,12 +132,12 @@ def gaps_of(
 
 
 def _case(column: str, words: Mapping[int, str]) -> str:
-    """SQL of what the numbers of a column mean."""
+    """SQL that gives the word for each number in a column; '' for other numbers."""
     return " ".join([f"case {column}", *(f"when {key} then '{word}'" for key, word in words.items()), "else '' end"])
 
 
 def _gaps(database: _Database) -> Gaps:
-    """The gaps between the kernels of one process in nsys's database, and what the CPU did meanwhile."""
+    """The gaps between kernels in nsys's database, with what the CPU did meanwhile."""
     name = ", ".join(column for column in _NAMES if database.has(KERNELS, column)) or "null"
     kernels = {KERNELS: f"coalesce({name}, 0, 0)"}
     gaps = gaps_of(database.connection, kernels, _COPIES.keys() & database.columns, _MEMORIES)
@@ -156,7 +156,7 @@ def _gaps(database: _Database) -> Gaps:
 
 
 def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
-    """The launches of each kernel, device and stream in nsys's database; those without a time apart."""
+    """The launches of each kernel, device and part, added up; those without a time apart."""
     has_pid = database.has(KERNELS, "globalPid")
     pid = _PID.replace("globalPid", "k.globalPid") if has_pid else "0"
     stream = database.column(KERNELS, "streamId", "k")
@@ -194,9 +194,9 @@ def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
 
 
 def _range_of_launches(database: _Database) -> dict[tuple[int, int], str]:
-    """The innermost NVTX push/pop range around the call that launched each kernel in nsys's database.
+    """By (process, correlation number), the innermost NVTX push/pop range around the call that launched a kernel.
 
-    By the process and the correlation number of the kernel; empty: it tells no ranges, or no calls.
+    Empty: the database tells no ranges, or no calls.
     """
     has_id = database.has(_RANGES, "textId")
     if not (
@@ -231,9 +231,8 @@ def _range_of_launches(database: _Database) -> dict[tuple[int, int], str]:
 
 
 def _devices(database: _Database, seen: Iterable[tuple[object, object]]) -> dict[tuple[object, object], str | None]:
-    """A label, as nsys prints it ("NVIDIA A100 (0)"), for the device number of a process.
+    """By (number, process) a device's label as nsys prints it, "NVIDIA A100 (0)"; None: the only GPU, without name.
 
-    None: there is one GPU, and it has no name.
     A process numbers the devices that it sees. Where the export tells which they are, two processes may have two GPUs
     with the same number: these are then labelled with the numbers of the machine.
     """
@@ -300,7 +299,7 @@ def _notes(database: _Database, kernels: list[Timed], processes: int) -> Iterabl
 
 
 def _copies(database: _Database) -> Iterator[tuple[str, int, float]]:
-    """The copies and the memsets in nsys's database: what they are called, how many, for how many seconds."""
+    """("copies" or "memsets", how many, s in all) in nsys's database."""
     for table, noun in _COPIES.items():
         if database.has(table, "start", "end"):
             number, seconds = _sum(database, table)

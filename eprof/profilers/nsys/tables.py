@@ -74,14 +74,14 @@ _HELD = 1 << 13  # rows of a trace
 
 
 class Numbers:
-    """What the rows of a log showed so far of how nsys writes numbers. style: None where nothing tells."""
+    """How nsys writes numbers, as far as the rows seen so far show it. style: None where nothing tells."""
 
     def __init__(self, style: Style | None = None) -> None:
         self.style = style
         self.has_blanks = False
 
     def look(self, cells: Iterable[str]) -> None:
-        """Look at the cells of a row: one that can have decimals in one way only shows it for all rows behind it."""
+        """Learn from the cells of a row: one that can be read in one way only tells it for all later rows."""
         numbers = [cell for cell in cells if _NUMBER.fullmatch(cell)]
         self.has_blanks |= any(" " in cell for cell in numbers)
         shown = Locale()
@@ -90,7 +90,7 @@ class Numbers:
             (self.style,) = shown.proof
 
     def value(self, cell: str, is_whole: bool) -> float | None:
-        """The number in a cell of nsys's; None without, or with two ways to read it. is_whole: it has no decimals."""
+        """The number in a cell; None if it is none, or can be read in two ways. is_whole: it has no decimals."""
         if not _NUMBER.fullmatch(cell):
             return None
         plain = ungrouped(cell)
@@ -108,7 +108,7 @@ _ENGLISH = Numbers(ENGLISH)  # of CSV and JSON, whatever the locale
 
 
 class Report(Struct, frozen=True, forbid_unknown_fields=True):
-    """A table of `nsys stats`, and its columns (`counters/nsys/tables.toml`)."""
+    """A kind of table of `nsys stats`, and its columns (`counters/nsys/tables.toml`)."""
 
     report: str
     name: str
@@ -122,19 +122,19 @@ class Report(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def columns(self) -> set[str]:
-        """The columns by which the table is known, without units."""
+        """The columns, without units, that a table of this kind must have."""
         return {self.name, self.time, self.launches or self.name, *self.others}
 
 
 @cache
 def reports() -> dict[str, Report]:
-    """The tables of nsys that tell the times of kernels, by name, the best first."""
+    """The kinds of tables that tell times of kernels, by name, the best first."""
     document = Document.read(folder("counters") / "nsys" / "tables.toml")
     return {each.report: each for each in convert(document.data["table"], list[Report])}
 
 
 class Shape(Struct, frozen=True):
-    """A table of nsys as a log has it: its columns, with the units that stand behind those of times.
+    """A table of nsys as a log has it: its columns, times with their units.
 
     spans: where the columns of the text form stand. start: the column of the start of a launch, rate: of how fast it
     copies; "": not told.
@@ -155,7 +155,7 @@ class Shape(Struct, frozen=True):
 
     @property
     def rate_scale(self) -> float:
-        """Bytes a second in the unit of the rate of copies in an nsys trace."""
+        """Bytes per second in one unit of the column `rate`; 0 without it."""
         return _SCALE.get(_unit_of(self.rate).removesuffix("ps").removesuffix("/s"), 0.0)
 
     @property
@@ -165,17 +165,17 @@ class Shape(Struct, frozen=True):
 
     @property
     def scale(self) -> float:
-        """Seconds in the unit of the time of an nsys summary."""
+        """Seconds in one unit of the time."""
         return _SCALE[self.unit]
 
     @property
     def start_scale(self) -> float:
-        """Nanoseconds in the unit of the start of an nsys trace; 0 where no start is told."""
+        """Nanoseconds in one unit of the column `start`; 0 without it."""
         return round(1e9 * _SCALE.get(_unit_of(self.start), 0.0))
 
     @property
     def is_whole(self) -> bool:
-        """Whether the time in an nsys summary can have no decimals: nanoseconds that are no average."""
+        """Whether the time can have no decimals: it is in ns, and no mean."""
         return self.unit == "ns" and not self.report.is_mean
 
 
@@ -198,7 +198,7 @@ class Timed(Struct, frozen=True):
     most_s: float = math.nan
 
     def __add__(self, other: Timed) -> Timed:
-        """The launches of both."""
+        """Both launches together: sums, the shortest and the longest of both."""
         return replace(
             self,
             launches=self.launches + other.launches,
@@ -223,7 +223,7 @@ def shape_of(names: Sequence[str], spans: Sequence[tuple[int, int]] | None = Non
 
 
 class Nsys(Struct):
-    """The tables of `nsys stats` as lines come. sums: kind of table -> (kernel, device, part) -> launches.
+    """A parser of tables of `nsys stats`, line by line. sums: kind of table -> (kernel, device, part) -> launches.
 
     parts: "stream" or LAUNCH, by which the launches of a trace are split; None: by nothing. begun: how many tables of
     each kind there were: as many as captures. calls: of CUDA's functions.
@@ -244,7 +244,7 @@ class Nsys(Struct):
     foreign: int | None = None
 
     def feed(self, number: int, line: str) -> bool:
-        """Take a line of nsys's output; whether it was of use."""
+        """Take a line; whether it was understood, or may be skipped."""
         if not line.strip():
             self.shape = self.heading = None
             return True
@@ -276,7 +276,7 @@ class Nsys(Struct):
         return self.row(self.shape, fields or _WORDS.split(line.strip(" \t"), len(self.shape.spans) - 1))
 
     def begin(self, number: int, shape: Shape | None) -> None:
-        """Begin a table of nsys's at a line of the log. shape: None if it tells nothing of kernels."""
+        """Begin a table at line `number`. shape: None if the table tells nothing of kernels."""
         self.shape = shape
         if shape is None:
             self.foreign = self.foreign or number
@@ -284,7 +284,7 @@ class Nsys(Struct):
             self.begun[shape.report.report] += 1
 
     def row(self, shape: Shape, fields: Sequence[str]) -> bool:
-        """Take a row of an nsys table; whether its time and its launches are numbers."""
+        """Take a row of a table; False if its time or its launches are no numbers."""
         if len(fields) != len(shape.columns):
             return False
         row = dict(zip(shape.columns, (cell.strip() for cell in fields), strict=True))
@@ -339,12 +339,12 @@ class Nsys(Struct):
 
     @property
     def idle(self) -> Idle | None:
-        """The gaps between the kernels of nsys's trace; None: it tells none, or no starts."""
+        """The gaps between kernels; None if no trace tells starts."""
         self._add_gaps()
         return self.gaps.idle
 
     def add(self, shape: Shape, launched: Timed) -> None:
-        """Launches of a kernel in nsys's tables and the time that they took together."""
+        """Add launches of a kernel to those of the same kernel, device and part in this kind of table."""
         key = launched.name, launched.device, launched.part
         added(self.sums.setdefault(shape.report.report, {}), key, launched)
 
@@ -354,14 +354,14 @@ class Nsys(Struct):
             added(self.calls, name, HostCalls.of_run(name, number, time_s, longest_s))
 
     def add_copies(self, shape: Shape, name: str, number: int, seconds: float) -> None:
-        """Copies and memsets in nsys's tables, each of which may tell them all."""
+        """Add copies or memsets to those of one name in this kind of table; several kinds may tell the same ones."""
         before = self.copied.setdefault(shape.report.report, {}).setdefault(name, [0, 0.0])
         before[0] += number
         before[1] += seconds
 
     @property
     def beside(self) -> dict[str, Any]:
-        """What nsys's tables tell beside kernels: copies and memsets, by the best of the tables, and calls."""
+        """The arguments of `Source.log` beside kernels: copies, by the best kind of table, and calls of CUDA."""
         best = next((self.copied[kind] for kind in reports() if kind in self.copied), {})
         kinds = [(kind, sums, self.sizes.get(name, 0.0)) for name, sums in best.items() if (kind := kind_of_copy(name))]
         told = tuple(Copies(*kind, int(number), time_s, size_b) for kind, (number, time_s), size_b in kinds)
@@ -373,17 +373,17 @@ class Nsys(Struct):
 
     @property
     def kernels(self) -> list[Timed]:
-        """The kernels of nsys's output, from the best table that there is."""
+        """The kernels, from the best kind of table that there is."""
         best = next((self.sums[kind] for kind in reports() if kind in self.sums), {})
         return list(best.values())
 
     def table(self) -> Table:
-        """The times of kernels that nsys printed; there must be some."""
+        """The table of kernels' times; there must be some."""
         best = next((kind for kind in reports() if kind in self.sums), "")
         return table_of(self.kernels, OF_LAUNCHES if best and not reports()[best].launches else KIND, self.parts)
 
     def notes(self) -> Iterable[str]:
-        """Sentences for a log whose times were read from nsys's tables."""
+        """Notes on tables that were not used, names that are cut off, and copies."""
         kinds = [kind for kind in reports() if kind in self.sums]
         if len(kinds) > 1:
             yield f"the times are those of {kinds[0]}; the log tells them again in {', '.join(kinds[1:])}, not used"
@@ -403,7 +403,7 @@ class Nsys(Struct):
         return max((self.begun[kind] for kind in self.sums), default=0)
 
     def why_no_table(self) -> str | None:
-        """One sentence if the log is of nsys; None if it is not."""
+        """Why a log of nsys tells no kernels, in a sentence; None if the log is not of nsys."""
         if self.foreign is not None or self.begun or self.copied or self.sizes:
             return f"the log has tables of nsys but none of kernels; make one with `{COMMAND} > times.csv`"
         if self.text is not None:
@@ -412,9 +412,9 @@ class Nsys(Struct):
 
 
 def table_of(kernels: Sequence[Timed], kind: str, parts_by: str | None = None) -> Table:
-    """A table of times from nsys, a row for each of `kernels`, of which there must be some.
+    """A table with a row for each of `kernels`, of which there must be some.
 
-    kind: its source, best of one run. parts_by: what their parts are; of LAUNCH become starts and streams.
+    kind: the table's kind, best of one run. parts_by: what their parts are; of LAUNCH become starts and streams.
     """
     parts = [kernel.part for kernel in kernels]
     rows = TableRows.of(
@@ -468,7 +468,7 @@ def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str |
 
 
 def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
-    """The whole objects in nsys's JSON, and what stands behind them: a row that is not whole, or the array's end."""
+    """The whole objects in the text, and the rest of it behind them: a row that is not whole, or the array's end."""
     rows: list[dict[str, Any]] = []
     place = 0
     start = _OBJECT.search(text)
@@ -487,7 +487,7 @@ def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
 
 
 def columns_of(section: Section) -> list[int]:
-    """Places of the columns of an nsys trace that are read."""
+    """The places of those columns of a trace that are read."""
     shape = _shape(section)
     return section.places((shape.report.name, "Device", shape.time, STREAM, shape.start, shape.rate, *_MEMORIES))
 
@@ -498,7 +498,7 @@ def places_of_names(section: Section) -> list[int]:
 
 
 def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
-    """Add rows of an nsys trace up to the kernels of each device. How many are no launches: without a time or name."""
+    """Add rows of a trace to `nsys`; returns how many are no launches, since they lack a time or a name."""
     if not pieces:
         return 0
     table = together(pieces)

@@ -25,7 +25,7 @@ _WHOLE = "install all of Nsight Systems, not its target part alone: sudo apt ins
 
 
 class _Abilities(NamedTuple):
-    """What this version calls the report of kernels, and whether it can look into CUDA graphs."""
+    """What a version of nsys can do: the name of its report of kernels, and whether it looks into CUDA graphs."""
 
     report: str
     graphs: bool
@@ -58,7 +58,7 @@ def why_not(request: Request) -> str | None:
 
 
 def lost(request: Request) -> str:
-    """What follows where nsys times nothing, as half a sentence."""
+    """What is lost where nsys times nothing, as half a sentence."""
     if request.time_only:
         return "so kernels have no times"
     return "so the times of kernels are ncu's own, of replayed, cold kernels, and estimated"
@@ -74,7 +74,7 @@ def _abilities(path: str) -> _Abilities:
 
 
 def step(what: str, request: Request, place: Place) -> Step:
-    """The program under an nsys trace of CUDA alone, and then the table of its kernels, in full names as ncu writes."""
+    """The step that traces the program with nsys, CUDA alone, and then makes a table of its kernels with full names."""
     path = str(find().path)
     can = _abilities(path)
     log, trace = place.log(what, ".csv"), place.log(what, ".nsys-rep")
@@ -99,14 +99,14 @@ def step(what: str, request: Request, place: Place) -> Step:
 
 
 def launches(path: Path) -> int:
-    """The kernel launches in a table of nsys; 0 where it has none."""
+    """The number of kernel launches in a table of nsys; 0 where it has none."""
     (text,) = beginnings([path])
     _, *tables = re.split(_HEADER, text, maxsplit=1)
     return sum(int(calls) for table in tables for calls in re.findall(_ROW, table))
 
 
 def judge(then: Then, ended: Ended, errors: str = "") -> Verdict:
-    """What a trace of nsys showed. It never ends the run: without it ncu's own times are left."""
+    """What became of a trace with nsys: warnings, number of launches. Without one the run goes on, with ncu's times."""
     # 0 may be its own; any other code is the program's, if it left a trace.
     tells = bool(ended.code)
     if not then.source.is_file():

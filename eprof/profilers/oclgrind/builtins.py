@@ -71,7 +71,7 @@ _CONTEXT = "i64*", "%eprof.in.ctx"
 
 
 class Call(NamedTuple):
-    """A call of a built-in function: its name and overload as Oclgrind takes them apart, and its operands."""
+    """A call of a built-in function: its name and overload, result and type, and (type, value) of its operands."""
 
     name: str
     overload: str
@@ -81,7 +81,7 @@ class Call(NamedTuple):
 
     @property
     def plain(self) -> str:
-        """The name of the function that computes the same: all are computed in double."""
+        """The name without half_, native_ or fast_: all are computed in double."""
         return re.sub(r"^(half|native|fast)_", "", self.name)
 
     @property
@@ -92,22 +92,22 @@ class Call(NamedTuple):
 
     @property
     def sign(self) -> str:
-        """As instructions and builtins.cpp write it: "s" or "u"."""
+        """The letter of `signed` as instructions and builtins.cpp write it: "s" or "u"."""
         return "us"[self.signed]
 
     @property
     def floating(self) -> bool:
-        """Whether the first operand is a number with a fraction."""
+        """Whether the first operand is of float or double."""
         return lanes_of(self.operands[0][0])[1] in ("float", "double")
 
     @property
     def rounding(self) -> int:
-        """How the name asks to round, as builtins.cpp numbers it; 0: it does not."""
+        """The rounding mode that the name asks for, as builtins.cpp numbers it; 0: none."""
         return next((" ezpn".index(letter) for letter in re.findall(r"_rt([ezpn])", self.name)), 0)
 
     @property
     def stores(self) -> bool:
-        """Whether it is a vstoreN; else it is a vloadN."""
+        """Whether the call is a vstoreN; else it is a vloadN."""
         return self.name.startswith("vstore")
 
     @property
@@ -119,14 +119,14 @@ class Call(NamedTuple):
 
 
 def _fraction(kind: str) -> tuple[int, str]:
-    """What `_FRACTIONS` has of a type. Raises Uncovered."""
+    """The bits of float or double, and the ending of C's functions for it. Raises Uncovered."""
     if kind not in _FRACTIONS:
         raise Uncovered(f"numbers of type {kind}")
     return _FRACTIONS[kind]
 
 
 class _Element(NamedTuple):
-    """Writes what computes one element of a call's result, of type `kind`; of a scalar, the result."""
+    """Writes the instructions for one element of a call's result, of type `kind`; for the result, if it is a scalar."""
 
     e: Emit
     call: Call
@@ -134,19 +134,19 @@ class _Element(NamedTuple):
     kind: str
 
     def operand(self, index: int) -> tuple[str, str]:
-        """The type and the value of the element of an operand that stands at the same place."""
+        """The type and the value of this element of an operand."""
         kind, value = self.call.operands[index]
         return lanes_of(kind)[1], self.e.lane(kind, value, self.lane)
 
     def double(self, index: int) -> str:
-        """The same as Oclgrind takes numbers with a fraction."""
+        """The element of an operand as a double. Raises Uncovered if it is no number with a fraction."""
         kind, value = self.operand(index)
         if kind not in ("float", "double"):
             raise Uncovered(f"{self.call.name} of {kind}")
         return self.e.cast("fpext", kind, value, "double")
 
     def integer(self, index: int, signed: bool) -> str:
-        """The same as Oclgrind takes whole numbers."""
+        """The element of an operand as an i64."""
         kind, value = self.operand(index)
         return self.e.cast(("zext", "sext")[signed], kind, value, "i64")
 
@@ -158,12 +158,12 @@ class _Element(NamedTuple):
         return self.e.cast("trunc", "i64", value, self.kind)
 
     def of_doubles(self, function: str, count: int) -> str:
-        """The element by a function of so many doubles."""
+        """The element as a function of `count` doubles."""
         operands = [("double", self.double(index)) for index in range(count)]
         return self.rounded(self.e.call("double", function, *operands))
 
     def write(self) -> str:
-        """Write it; its name. Raises Uncovered."""
+        """Write the instructions for the element; returns the name of its value. Raises Uncovered."""
         e, kind, name = self.e, self.kind, self.call.plain
         if name in _DOUBLES:
             return self.of_doubles(*_DOUBLES[name])
@@ -234,7 +234,7 @@ class _Element(NamedTuple):
         return self.rounded(first)
 
     def _truth(self, holds: str) -> str:
-        """What OpenCL's relations give: where one holds, of a scalar 1, of a vector's element all bits set."""
+        """The result of a relation: for a scalar 1 if it holds, for an element of a vector all bits set."""
         extended = ("zext", "sext")[self.call.kind.startswith("<")]
         return self.e.op(f"{extended} i1 {holds} to {self.kind}")
 
@@ -270,7 +270,7 @@ class _Element(NamedTuple):
         return self.cut(e.call("i64", f"eprof_{sign}_of_f", *operands))
 
     def _chosen(self, name: str) -> str:
-        """An element of an operand, which another operand tells."""
+        """select, shuffle, shuffle2: an element of one operand, chosen by another."""
         e, kind, operands = self.e, self.kind, self.call.operands
         if name == "select":
             condition, value = self.operand(2)
@@ -290,7 +290,7 @@ class _Element(NamedTuple):
         return e.op(f"extractelement {source} {value}, {index_kind} {index}")
 
     def _whole(self, name: str) -> str:
-        """Functions of whole numbers alone."""
+        """Functions that are of integers alone."""
         e, kind = self.e, self.kind
         bits = int(kind[1:])
         if name in ("mad24", "mul24"):
@@ -316,7 +316,7 @@ class _Element(NamedTuple):
 
 
 class Builtins:
-    """Writes what stands in place of calls; `barriers` numbers those of a function."""
+    """Writes the instructions that replace calls of built-in functions. barriers: how many the function has so far."""
 
     def __init__(self, emit: Emit, sizes: Sizes) -> None:
         self.e = emit
@@ -324,7 +324,7 @@ class Builtins:
         self.barriers = 0
 
     def write(self, call: Call) -> None:
-        """Write a call's instructions. Raises Uncovered."""
+        """Write the instructions that replace a call. Raises Uncovered."""
         name = call.plain
         if name in SLOTS or name in ("get_global_linear_id", "get_local_linear_id"):
             self._work_item(call)
@@ -359,7 +359,7 @@ class Builtins:
         self.e.vector(call.kind, values, call.result)
 
     def _elements(self, call: Call, index: int) -> list[_Element]:
-        """One for each element of an operand."""
+        """An `_Element` for each element of an operand."""
         number = lanes_of(call.operands[index][0])[0]
         return [_Element(self.e, call, lane, lanes_of(call.kind)[1]) for lane in range(number)]
 
@@ -393,7 +393,7 @@ class Builtins:
     # Memory, work-items, groups.
 
     def _slot(self, index: int | str) -> str:
-        """A word of the context."""
+        """The value of word `index` of the context."""
         place = self.e.op(f"getelementptr i64, i64* %eprof.in.ctx, i64 {index}")
         return self.e.op(f"load i64, i64* {place}")
 
@@ -438,7 +438,7 @@ class Builtins:
         e.vector(kind, [old], call.result)
 
     def _vector_memory(self, call: Call) -> None:
-        """vloadN, vstoreN: elements that stand side by side, three of them in the space of three."""
+        """vloadN, vstoreN of elements side by side; three elements take the space of three."""
         e, kind = self.e, call.memory_kind
         (offset_kind, offset), (pointer, base) = call.operands[-2:]
         element, suffix = pointed(pointer)
@@ -451,7 +451,7 @@ class Builtins:
             e.line(f"load {kind}, {kind}{suffix} {place}, align 1", call.result)
 
     def _half_memory(self, call: Call) -> None:
-        """vload_halfN, vstore_halfN; those of three that are aligned ("vloada_half3") stand in the space of four."""
+        """vload_halfN, vstore_halfN; three elements that are aligned ("vloada_half3") take the space of four."""
         e = self.e
         number, element = lanes_of(call.memory_kind)
         (offset_kind, offset), (pointer, base) = call.operands[-2:]

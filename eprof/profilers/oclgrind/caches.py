@@ -23,7 +23,7 @@ _FEW = 16  # work-items a warp
 
 
 def geometry(model: str) -> str:
-    """The caches of `model` ("v100", or "v100:warm": L2 keeps what a launch leaves) in words of the plugin; "": none.
+    """The caches of `model` in words for the plugin; "" for "none". "v100:warm": L2 keeps what a launch leaves.
 
     Raises UsageError if they are not known.
     """
@@ -50,7 +50,7 @@ def geometry(model: str) -> str:
 
 
 def models(name: str | None) -> str:
-    """The GPU whose caches are modelled with the prices of the table `name`; NONE where they are not known."""
+    """`name`, a cost table, if the caches of a GPU of that name are known; else NONE."""
     if name in _known()["gpu"]:
         return str(name)
     return NONE
@@ -69,13 +69,13 @@ class _Counted(Protocol):
 
 
 def models_of(kernel: _Counted) -> dict[str, int]:
-    """Whose caches were modelled of an Oclgrind kernel, in how many launches."""
+    """By model of caches, in how many launches of a kernel it was simulated."""
     named = kernel.counts.items()
     return {name.removeprefix(_MODEL): number for name, number in named if name.startswith(_MODEL)}
 
 
 def cache_notes(kernels: Mapping[str, _Counted]) -> Iterator[str]:
-    """What the modelled caches serve of each Oclgrind kernel, the most bytes of DRAM first, with the interval."""
+    """Notes on what modelled caches serve of each kernel, the most bytes of DRAM first, and on half-empty warps."""
     modelled = [(name, kernel) for name, kernel in kernels.items() if models_of(kernel) and not kernel.counts[LOST]]
     modelled.sort(key=lambda entry: -_dram(entry[1].counts))
     sparse = []

@@ -66,7 +66,7 @@ class Oclgrind(Collector):
             _caches(request, "/nonexistent")
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """One run under Oclgrind: counting disturbs nothing, and a simulated device has neither time nor energy."""
+        """The step of the one run under Oclgrind: counting disturbs nothing; there is no time or energy to measure."""
         counts = place.log(what, "").name
         natively = {}
         if not request.checked:
@@ -92,7 +92,7 @@ class Oclgrind(Collector):
         )
 
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
-        """Count the blocks of Oclgrind's counts; say what it complained of."""
+        """The number of blocks of counts, and sentences on what Oclgrind warned of, or why there are none."""
         kernels = self.progress(logs)
         log = Path(step.environment["OCLGRIND_LOG"])
         lines = text_of(log).splitlines()
@@ -123,7 +123,7 @@ class Oclgrind(Collector):
 
 
 def _caches(request: Request, place: str | None) -> str:
-    """The caches to model, as the plugin is told them; whose, where kernels are interpreted and none are modelled.
+    """The caches to model, in words for the plugin; the name alone where kernels are interpreted, without caches.
 
     place: the plugin's folder, which keeps them: they are in a file of TOML, whose reader takes long to import.
     """
@@ -160,7 +160,7 @@ def _libraries(program: str) -> Iterator[Path]:
 
 
 def _beginning(folder: Path, start: str) -> list[Path]:
-    """The files of a folder that may be Oclgrind's: names that begin with `start`; none without such a folder."""
+    """The files of a folder whose names begin with `start`, sorted; none without such a folder."""
     try:
         return sorted(path for path in folder.iterdir() if path.name.startswith(start))
     except OSError:
@@ -177,7 +177,7 @@ def _version(library: Path) -> str | None:
 
 
 def _readable_locale() -> dict[str, str]:
-    """Oclgrind dies where LANG or LC_ALL name a locale that is not installed; only then they are replaced."""
+    """LC_ALL for Oclgrind if LANG or LC_ALL name a locale that is not installed, for then it dies; else empty."""
     if not any(key == "LANG" or key.startswith("LC_") for key in os.environ):
         return {}
     import locale
@@ -200,7 +200,7 @@ class BlockStrip(Strip):
         self._inside = False
 
     def feed(self, piece: bytes, final: bool = False) -> bytes:
-        """What of the output so far is certainly the program's own, and no block of Oclgrind's."""
+        """Take a piece of the output; returns what is certainly the program's own so far, without Oclgrind's blocks."""
         self._held += piece
         out: list[bytes] = []
         while True:

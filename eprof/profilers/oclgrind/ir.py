@@ -24,7 +24,7 @@ _BYTES = {"i8": 1, "i16": 2, "half": 2, "i32": 4, "float": 4, "i64": 8, "double"
 
 
 class Loop(NamedTuple):
-    """A loop: the block where it begins, the blocks that lead back there, those that lead in, all of its blocks."""
+    """A loop: the block where it begins, the blocks that jump back there, those that lead in, all of its blocks."""
 
     header: str
     latches: tuple[str, ...]
@@ -58,7 +58,7 @@ def loops(successors: Mapping[str, Sequence[str]]) -> list[Loop]:
 
 
 def _dominators(successors: Mapping[str, Sequence[str]], before: Mapping[str, list[str]]) -> dict[str, set[str]]:
-    """The blocks that every way from the entry to a block leads through, of the blocks that can be reached."""
+    """By block that can be reached, its dominators: the blocks that each way from the entry to it leads through."""
     entry = next(iter(successors))
     order = list(reversed(list(_depth_first(successors, entry))))
     dominators = {block: set(order) for block in order} | {entry: {entry}}
@@ -73,7 +73,7 @@ def _dominators(successors: Mapping[str, Sequence[str]], before: Mapping[str, li
 
 
 def _depth_first(successors: Mapping[str, Sequence[str]], entry: str) -> Iterator[str]:
-    """Blocks that can be reached, each after those that it leads to, but for ways back."""
+    """Blocks that can be reached, in post-order: each after those that it leads to, but for ways back."""
     seen = {entry}
     waiting = [(entry, iter(successors[entry]))]
     while waiting:
@@ -88,7 +88,7 @@ def _depth_first(successors: Mapping[str, Sequence[str]], entry: str) -> Iterato
 
 
 class Keys:
-    """Tells the model of caches of each access of a kernel, in LLVM's text: its key, its address, its bytes."""
+    """Writes calls that tell the model of caches each access of a kernel: its key, its address, its bytes."""
 
     def __init__(self, blocks: Mapping[str, Sequence[str]]) -> None:
         self._blocks = blocks
@@ -100,7 +100,7 @@ class Keys:
         self._sites = 0
 
     def begin(self, label: str, definitions: Mapping[str, str]) -> list[str]:
-        """What stands first in a block: a loop's key, which is that of the loop around it plus a step an iteration."""
+        """The lines that begin a block: of a loop's first block its key, the outer loop's plus a step an iteration."""
         self._label = label
         self._spans = _spans(self._blocks[label], definitions)
         for number, loop in enumerate(self._loops, 1):
@@ -112,12 +112,12 @@ class Keys:
         return []
 
     def step(self) -> list[str]:
-        """What stands behind the phis of a block: the key of the next iteration."""
+        """The lines that stand behind the phis of a block: where a loop begins, the key of its next iteration."""
         steps, self._steps = self._steps, []
         return steps
 
     def record(self, emit: Emit, recorder: str, what: str, address: str, number: str, size: int | str) -> None:
-        """Call the model of an access, or of the whole vector at its first element; nothing at the others."""
+        """Write the call for an access; for elements of a vector one call, at the first, for the whole vector."""
         before = 0
         flags = {"write": _STORE, "read": 0}.get(what, _ATOMIC)
         if isinstance(size, int):
@@ -147,7 +147,7 @@ def _name(label: str) -> str:
 
 
 def _spans(lines: Sequence[str], definitions: Mapping[str, str]) -> dict[tuple[str, str], tuple[int, int] | None]:
-    """Of a block's accesses to elements of vectors, what is accessed at once: bytes before the element, bytes in all.
+    """By (way, address) of elements of vectors: (bytes before the element, bytes in all) at the first, None at others.
 
     Oclgrind's compiler takes vectors apart; those for GPUs access all elements of a vector at once. At the first one
     the whole is told, at the others (None) nothing. That is assumed.
@@ -171,7 +171,7 @@ def _spans(lines: Sequence[str], definitions: Mapping[str, str]) -> dict[tuple[s
 
 
 class Uncovered(Exception):
-    """What the native device does not run: the kernel is interpreted."""
+    """Raised for what the native device does not run, so that the kernel is interpreted."""
 
 
 _TYPE = re.compile(r"(i\d+|half|float|double|void|metadata|label|%[-\w.$]+|%\"[^\"]*\")")
@@ -188,7 +188,7 @@ _INSTRUCTION = re.compile(r"\s*(?:(%[-\w.$]+|%\"[^\"]*\") = )?((\S*).*)", re.DOT
 
 
 def type_at(text: str, start: int = 0) -> int:
-    """Where the type that begins at `start` ends."""
+    """The place behind the type that begins at `start`. Raises Uncovered."""
     if text[start] in _CLOSING:
         end = closing(text, start)
     elif match := _TYPE.match(text, start):
@@ -205,7 +205,7 @@ def type_at(text: str, start: int = 0) -> int:
 
 
 def closing(text: str, start: int) -> int:
-    """The end of the bracket that opens at `start`."""
+    """The place behind the bracket that closes the one at `start`. Raises Uncovered."""
     depth = 0
     quoted = False
     for place in range(start, len(text)):
@@ -224,7 +224,7 @@ def closing(text: str, start: int) -> int:
 
 
 def split(text: str) -> list[str]:
-    """Operands at the commas outside of brackets."""
+    """The parts of a list of operands, at the commas outside of brackets."""
     if not text.strip():
         return []
     parts = []
@@ -241,13 +241,13 @@ def split(text: str) -> list[str]:
 
 
 def typed(text: str) -> tuple[str, str]:
-    """A type and what follows it, without attributes: `i32 noundef %x`."""
+    """(type, value) of an operand such as `i32 noundef %x`, without attributes."""
     end = type_at(text)
     return text[:end], _WORDS.sub("", text[end:].strip())
 
 
 def instruction(line: str) -> tuple[str | None, str, str]:
-    """The name of an instruction's result, its opcode, and its text from there on."""
+    """(name of the result or None, opcode, text from the opcode on) of an instruction."""
     match = _INSTRUCTION.match(line)
     assert match is not None
     return match[1], match[3], match[2]
@@ -259,18 +259,18 @@ def clean(line: str) -> str:
 
 
 def space_of(pointer: str) -> int:
-    """The address space of a pointer's type."""
+    """The address space in a pointer's type; 0 without one."""
     return next(map(int, re.findall(r" addrspace\((\d+)\)\*$", pointer)), 0)
 
 
 def pointed(pointer: str) -> tuple[str, str]:
-    """What a pointer points to, and the rest of its type: ("float", " addrspace(1)*")."""
+    """(type that a pointer points to, rest of the pointer's type): ("float", " addrspace(1)*")."""
     kind = pointer.split(" addrspace")[0].rstrip("*")
     return kind, pointer[len(kind) :]
 
 
 def lanes_of(kind: str) -> tuple[int, str]:
-    """How many elements a type has, and of which type: (1, "float") for a scalar."""
+    """(number of elements, their type) of a type: (1, "float") for a scalar."""
     match = re.fullmatch(r"<(\d+) x (.+)>", kind)
     if match is None:
         return 1, kind
@@ -282,7 +282,7 @@ ROOTS = ("load", "phi", "select", "inttoptr", "call", "extractvalue", "freeze")
 
 
 def result_type(text: str) -> str:
-    """The type of an instruction that makes a pointer."""
+    """The pointer type that an instruction of `ROOTS` gives; "" for other opcodes."""
     opcode, _, rest = text.partition(" ")
     if opcode == "inttoptr":
         return rest.rpartition(" to ")[2]
@@ -295,13 +295,13 @@ def result_type(text: str) -> str:
 
 
 class Sizes:
-    """How many bytes types take, as on every 64-bit machine that Oclgrind and these kernels run on."""
+    """The sizes of types, as on every 64-bit machine that Oclgrind and these kernels run on."""
 
     def __init__(self, named: Mapping[str, str]) -> None:
         self._named = named
 
     def of(self, kind: str) -> tuple[int, int]:
-        """Bytes and alignment of a type."""
+        """(bytes, alignment) of a type."""
         if kind.endswith("*"):
             return 8, 8
         if kind in ("half", "float", "double"):
@@ -330,7 +330,7 @@ class Sizes:
         return size, size
 
     def touched(self, kind: str) -> int:
-        """Bytes that a load or a store touches: of three elements those of three, in the space of four."""
+        """The bytes that a load or a store of a type touches: of a vector of three, three elements, not four."""
         number, element = lanes_of(kind)
         return number * self.of(element)[0]
 
@@ -345,24 +345,24 @@ class Emit:
         self._names = 0
 
     def line(self, text: str, result: str | None = None) -> None:
-        """An instruction whose result, if it has one, has a name already."""
+        """Add an instruction; `result` names its result, if it has one."""
         self.lines.append("  " + " = ".join(filter(None, (result, text))))
 
     def op(self, text: str) -> str:
-        """An instruction; its result's name."""
+        """Add an instruction under a new name for its result, which is returned."""
         self._names += 1
         name = f"%eprof.rt.{self._prefix}{self._names}"
         self.line(text, name)
         return name
 
     def cast(self, how: str, kind: str, value: str, to: str) -> str:
-        """A value as one of another type, by the instruction `how`; as it is where it is of that type."""
+        """A value in type `to`, by the instruction `how`; the value itself if it has that type."""
         if kind == to:
             return value
         return self.op(f"{how} {kind} {value} to {to}")
 
     def call(self, kind: str, function: str, *operands: tuple[str, str], pure: bool = True) -> str:
-        """Call a function of C or of LLVM, which is declared by this."""
+        """Add a call of a function of C or LLVM, with its declaration; returns the result's name, "" for void."""
         types = ", ".join(operand for operand, _ in operands)
         attributes = "nounwind" + " readnone willreturn" * pure
         if function not in self.declared:
@@ -375,13 +375,13 @@ class Emit:
         return self.op(text)
 
     def lane(self, kind: str, value: str, index: int) -> str:
-        """An element of a vector; a scalar is its own every element."""
+        """Element `index` of a vector; of a scalar, the scalar."""
         if not kind.startswith("<"):
             return value
         return self.op(f"extractelement {kind} {value}, i32 {index}")
 
     def vector(self, kind: str, values: list[str], result: str | None = None) -> str:
-        """Give `result` these elements; the name of the whole."""
+        """Put elements together to a value of type `kind`, also as `result` if that is given; returns its name."""
         number, element = lanes_of(kind)
         whole = values[0]
         if kind.startswith("<"):
@@ -420,7 +420,7 @@ class Function:
 
 
 def functions_of(text: str) -> Iterator[Function]:
-    """The functions that a module defines."""
+    """The functions that a module's text defines."""
     lines = iter(text.split("\n"))
     for line in lines:
         if not line.startswith("define "):
@@ -447,7 +447,7 @@ VARIABLES = "eprof_vars"  # the section of the program's constants
 
 
 class Module:
-    """A program: its functions, its variables, and why some of its functions cannot run natively."""
+    """A program in LLVM's text: its types, functions and variables."""
 
     def __init__(self, text: str) -> None:
         text = renumbered(text)
@@ -480,7 +480,7 @@ class Module:
         return (list(self.locals).index(local) + 1) << TAG_SHIFT
 
     def local_bytes(self, text: str) -> str:
-        """Bytes of all local variables; 0 of those that a kernel does not use."""
+        """The bytes of each local variable, as a text of numbers; 0 of those that a kernel's `text` does not use."""
         used = {int(number) >> TAG_SHIFT for number in re.findall(r"\bi64 (\d{15,})", text)}
         kinds = enumerate(self.locals.values(), 1)
         return " ".join(str(self.sizes.of(kind)[0] * (index in used)) for index, kind in kinds)

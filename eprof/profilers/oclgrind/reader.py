@@ -77,7 +77,7 @@ class Called(Struct, frozen=True):
 
 
 def called(symbol: str) -> Called:
-    """What the mangled `symbol` ("_Z3fmaDv4_fS_S_", "llvm.fmuladd.f64", "my_function") calls."""
+    """What a call of `symbol` is, such as "_Z3fmaDv4_fS_S_", "llvm.fmuladd.f64" or "my_function"."""
     intrinsic = _INTRINSIC.fullmatch(symbol)
     if intrinsic:
         name, width, types = intrinsic.groups(default="")
@@ -101,13 +101,13 @@ def called(symbol: str) -> Called:
 
 
 def _copies(spaces: Sequence[str]) -> tuple[_Access, ...]:
-    """A copy of an unknown number of bytes in an OpenCL name: to the first space, from the second."""
+    """The accesses of a copy of unknown size: a store to the first of `spaces`, a load from the second."""
     ways = zip(("store", "load"), spaces, strict=False)
     return tuple(_Access("copy", operation, _SPACES.get(space, "private"), None) for operation, space in ways)
 
 
 def _accesses(name: str, arguments: str) -> tuple[_Access, ...]:
-    """The memory that a built-in touches beside the loads and stores that are counted."""
+    """The accesses of a built-in function to memory, beside the loads and stores that Oclgrind counts itself."""
     if name.startswith("async_work_group"):
         return _copies(re.findall(r"PU3AS(\d)", arguments))
     if name.startswith(("read_image", "write_image")):
@@ -131,7 +131,7 @@ def _accesses(name: str, arguments: str) -> tuple[_Access, ...]:
 
 
 class Kernel(Struct):
-    """What was counted of one kernel: launches, counters, and what its type is guessed from."""
+    """The counts of one kernel: its launches, its counters, and what its floating-point type is guessed from."""
 
     launches: int = 0
     counts: Counter[str] = field(default_factory=Counter)
@@ -141,7 +141,7 @@ class Kernel(Struct):
     unknown_bytes: set[str] = field(default_factory=set)
 
     def count(self, text: str, number: int) -> None:
-        """Add a line of a block: what was executed, and how often."""
+        """Add a line of a block: `text`, what was executed, `number` times."""
         memory = _MEMORY.fullmatch(text)
         if memory:
             self.counts[f"{memory[1]} {memory[2]}"] += number
@@ -205,12 +205,12 @@ class _Walk(Struct):
 
 
 def _whole(text: str) -> int:
-    """A number with any thousands separator: Oclgrind writes as the user's locale says."""
+    """A number with any thousands separators, which Oclgrind writes as the user's locale has them."""
     return int(re.sub(r"\D", "", text))
 
 
 def decide_type(kernel: Kernel) -> tuple[str, bool]:
-    """The floating-point type of a kernel's untyped Oclgrind instructions, and whether it is certain enough.
+    """The type of a kernel's untyped instructions, "f64", "f32" or "f16", and whether it is certain.
 
     Certain: all typed calls have one type, no instruction converts between widths, no vectors (which count once), and
     the bytes per access of global, local and constant memory can be of that type.
@@ -237,7 +237,7 @@ def decide_type(kernel: Kernel) -> tuple[str, bool]:
 
 
 def _may_hold(mean: float, size: int) -> bool:
-    """Whether Oclgrind's accesses of `mean` bytes may be of values of `size` bytes, mixed with indices of 4."""
+    """Whether accesses of `mean` bytes on average may be of values of `size` bytes, mixed with indices of 4."""
     return min(size, 4) <= mean <= max(size, 4) and (size <= 4 or mean > 4) and (size >= 4 or mean < 4)
 
 

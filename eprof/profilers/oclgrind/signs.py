@@ -24,7 +24,7 @@ _LOOK_PIECES = 1 << 10
 
 
 def blocks_in(path: str | Path, most: int = sys.maxsize, pieces: int = sys.maxsize) -> int:
-    """How many blocks of counts begin in a file; it is read no further than to `most`, and so many pieces."""
+    """The number of blocks of counts that begin in a file; reading ends at `most` blocks, or `pieces` of 64 KiB."""
     mark = MARK.encode()
     blocks = kept = 0
     buffer = bytearray(len(mark) + _PIECE)  # used again and again: new ones would take as long as looking
@@ -40,7 +40,7 @@ def blocks_in(path: str | Path, most: int = sys.maxsize, pieces: int = sys.maxsi
 
 
 def _lower_bounds(launches: Launches) -> Columns:
-    """How Oclgrind counts what a kernel with vectors computes: once a vector, so MISSING."""
+    """The marks of counters: MISSING for arithmetic of kernels with vectors, which Oclgrind counts once a vector."""
     counters = launches.counters
     has_vectors = (counters.only(VECTORS) > 0).any(axis=1, keepdims=True)
     arithmetic = [not name.startswith(_WHOLE) for name in counters.names]

@@ -130,9 +130,15 @@ class Run(Struct):
         """The rows of some of perf's events, by their plain names."""
         return (row for row in self.rows if plain(row.event)[0] in events)
 
+    def clock_s(self, row: Row) -> float:
+        """What a clock of the kernel shows, in s. It counts ns; perf prints ms, or what was counted, without a unit."""
+        number = self.number(row.value)
+        is_in_ns = not row.unit and number % 1 == 0
+        return number / (1e9 if is_in_ns else 1e3)
+
     @property
     def time_s(self) -> float:
-        """How long a run took: as it says, by its last interval, its clock, or its CPUs in use; NaN: not told."""
+        """The s that a run took, by the first of: elapsed time, last interval, duration_time, CPUs in use; else NaN."""
         if self.elapsed:
             return self.number(self.elapsed)
         if self.rows[-1].time:
@@ -140,11 +146,11 @@ class Run(Struct):
         durations = [self.number(row.value) for row in self.of(DURATION)]
         if durations:
             return max(durations) / 1e9
-        used = [(self.number(row.value), self.number(row.cpus)) for row in self.of(*CLOCKS) if row.cpus]
-        return max((msec / cpus / 1e3 for msec, cpus in used if cpus > 0), default=math.nan)
+        used = [(self.clock_s(row), self.number(row.cpus)) for row in self.of(*CLOCKS) if row.cpus]
+        return max((clock_s / cpus for clock_s, cpus in used if cpus > 0), default=math.nan)
 
     def busy_s(self, cgroups: Collection[str]) -> float:
-        """The processor time of perf's program in these cgroups; 0: not told.
+        """The processor time of perf's program in these cgroups (none: in all), in s; 0: not told.
 
         On all CPUs, or on each apart (-a, -A), the clock runs whether or not the program does.
         """
@@ -152,9 +158,9 @@ class Run(Struct):
             return 0.0
         clocks: dict[str, float] = {}  # one that is named twice, with another modifier, is the same time again
         for row in self.of(TASK_CLOCK):
-            msec = self.number(row.value)
-            if msec > 0 and not row.place and (not cgroups or row.cgroup in cgroups):
-                clocks[row.event] = clocks.get(row.event, 0.0) + msec / 1e3
+            clock_s = self.clock_s(row)
+            if clock_s > 0 and not row.place and (not cgroups or row.cgroup in cgroups):
+                clocks[row.event] = clocks.get(row.event, 0.0) + clock_s
         return max(clocks.values(), default=0.0) or sum(map(self.number, self.cpu))
 
 
@@ -177,7 +183,10 @@ class Lines:
             self.others += 1
 
     def finish(self, rest: str) -> None:
-        """Take perf's last line, if it has no end: a row of it may be cut off in the middle of a name or a number."""
+        """End the file with `rest`, a last line without an end, which may be cut off; settle how numbers are written.
+
+        Raises LogError: they are written in two ways.
+        """
         if rest.strip():
             self.number += 1
             is_whole = len(rest) < _LONGEST_LINE and (_ELAPSED.match(rest) or not _TEXT.fullmatch(rest))
@@ -208,13 +217,13 @@ class Lines:
         return self._take_text(line)
 
     def _begin(self, run: Run) -> None:
-        """A new run begins in perf's output. A header with the command stands below `# started on`."""
+        """Begin a new run in the place of one without rows: a header with the command stands below `# started on`."""
         if not self.runs[-1].rows:
             self.runs.pop()
         self.runs.append(run)
 
     def _add(self, row: Row) -> bool:
-        """Take a row of the open run; where its interval is earlier than the last, another run has begun."""
+        """Add a row to the open run; where its interval is earlier than the last, to a new one. True: it is taken."""
         run = self.runs[-1]
         last = (run.rows or [row])[-1]
         if row.time and (not last.time or seconds(row.time) < seconds(last.time)):
@@ -282,15 +291,18 @@ class Lines:
             return True
         if run.elapsed and (cpu := _CPU_TIME.match(line)):
             run.cpu.append(cpu[1])
-        if not run.is_text or run.elapsed:
+        row = _TEXT.fullmatch(line)
+        is_next = row is not None and not self._may_go_on and self._is_first_again(row)
+        if not run.is_text or run.elapsed and not is_next:
             return False
+        if is_next:
+            self._begin(Run(run.command, is_text=True))
         share = _RUNNING.search(line)
         if line.lstrip("> ").startswith("#") and self._may_go_on:
             # The second metric of an event has a line of its own, and what follows all metrics stands there.
             if share:
                 run.rows[-1] = run.rows[-1]._replace(running=share[1])
             return True
-        row = _TEXT.fullmatch(line)
         self._may_go_on = row is not None
         if row is None:
             return False
@@ -304,8 +316,17 @@ class Lines:
             )
         )  # fmt: skip
 
+    def _is_first_again(self, row: re.Match[str]) -> bool:
+        """Whether a row of text, behind lines that are none, names the first event of the open run again.
+
+        Such rows are another run's, pasted without its header: perf prints all rows of a run in one piece.
+        """
+        first = next(iter(self.runs[-1].rows), None)
+        written = (row["time"] or "", row["event"], row["id"] or "", row["cgroup"] or "")
+        return first is not None and written == ("", first.event, first.place, first.cgroup)
+
     def whole_runs(self) -> Iterator[Run]:
-        """The runs that have rows. Rows of CSV that come again and again, without a time, are one run each time."""
+        """Yields the runs that have rows. CSV rows without time that repeat are taken apart, a run each time."""
         for run in self.runs:
             keys = [(row.place, row.event, row.cgroup) for row in run.rows]
             is_timed = any(row.time for row in run.rows)
@@ -318,7 +339,7 @@ class Lines:
 
 
 def seconds(time: str) -> float:
-    """The time of an interval of perf's."""
+    """The end of one of perf's intervals in s, of its text."""
     return float(time.replace(",", "."))
 
 
@@ -353,7 +374,7 @@ class _Sum(Struct):
 
     @property
     def value(self) -> float:
-        """The sum of what perf knows of a counter; NaN if nothing is."""
+        """The sum over all parts that were counted; NaN if none was."""
         known = [value for value, _ in self.parts.values() if not math.isnan(value)]
         if not known:
             return math.nan
@@ -361,7 +382,7 @@ class _Sum(Struct):
 
     @property
     def running(self) -> float:
-        """The least share of time of all parts. A program that never ran on one kind of cores did nothing there."""
+        """The least % of the time in which a part was counted; a kind of cores that never ran does not matter."""
         kinds = {pmu for *_, pmu in self.parts}
         known = [share for value, share in self.parts.values() if len(kinds) < 2 or not math.isnan(value)]
         return min(known, default=0.0)
@@ -409,16 +430,14 @@ class _Counted(Struct):
         return amounts
 
     def lacks(self, total: _Sum) -> bool:
-        """Whether perf has no row of an event for an interval or a CPU, where others of its unit have one, or one that
-        ran over.
-        """
+        """Whether an event has no row for an interval or a CPU that others of its unit have, or one that ran over."""
         units = {unit for *_, unit in total.parts}
         places = {place for place, unit in self.places if unit in units or _SOCKET.fullmatch(place)}
         is_short = len({part[:2] for part in total.parts}) < self.intervals * len(places)
         return is_short or any(share == _RAN_OVER for _, share in total.parts.values())
 
     def is_unknown(self, joules: _Sum) -> bool:
-        """Whether perf lacks the joules of an interval or a socket: the others are no measured energy."""
+        """Whether perf lacks the joules of an interval or a socket: the rest is then not taken for measured energy."""
         return self.lacks(joules) or any(math.isnan(value) for value, _ in joules.parts.values())
 
 
@@ -465,7 +484,7 @@ def read(
 
 
 def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> list[_Counted]:
-    """The rows of a run that perf counted, which began at `begin_s`. interval: the end of the one that it is.
+    """The rows of a table for one run of perf that began at `begin_s`, one a cgroup. interval: its end, if it is one.
 
     Of cgroups inside of each other only the innermost, which no other counts again.
     """
@@ -571,7 +590,7 @@ def _nothing(runs: Sequence[Run], rows: Sequence[_Counted]) -> str:
 
 
 def _constant(time_s: float, sockets: int = 1) -> str:
-    """What constant power takes in a time, at most, as an end of a sentence: by powers of whole sockets."""
+    """The end of a sentence: what constant power of whole sockets takes at most in this time."""
     low_w, high_w = cpus.constant_span_w()
     most_j = float(f"{high_w * sockets * time_s:.3g}")
     each = f"{counted(sockets, 'socket')} of {low_w:g} to {high_w:g} W"
@@ -590,7 +609,7 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
         most_s = min(ran_ns) / 1e9
         constant = _constant(most_s, max(row.packages or 1 for row in rows))
         yield f"{ON_TOTALS}the run took at most {most_s:.3g} s, as long as its counters counted{constant}"
-    clock_s = sum(run.number(row.value) for run in runs for row in run.of(CPU_CLOCK)) / 1e3
+    clock_s = sum(run.clock_s(row) for run in runs for row in run.of(CPU_CLOCK))
     mean_hz = sum(total.value for name, total, _ in events if name in _CYCLES) / (clock_s or math.nan)
     if 0 < mean_hz < _IDLE_HZ and all(row.kernel == SYSTEM for row in rows):
         yield f"{ON_TOTALS}{HARDLY_WORKED} ({mean_hz / 1e6:.0f} MHz each, idle time and all): most joules are idle"
@@ -603,6 +622,8 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
         for name, total in row.joules.items()
         if row.is_unknown(total) and total.value >= 0
     ]
+    if 0 < (metered := sum(bool(row.joules) for row in rows)) < len(rows):
+        yield f"{ON_TOTALS}joules of {counted(metered, 'run')} are left out, for {len(rows) - metered} more have none"
     cgroups = sorted({row.cgroup for row in cells if row.cgroup} - {row.kernel for row in rows})
     sentences = (
         (scaled, "events", "counted in a part of the time and scaled up by perf, so these are estimated"),

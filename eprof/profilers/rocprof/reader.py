@@ -7,6 +7,7 @@ several runs of a launch counted stand side by side; its time is that of the fir
 import csv
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping
+from decimal import Decimal
 from io import StringIO
 from pathlib import Path
 
@@ -36,10 +37,12 @@ _CHANNEL, _CHANNELS = pattern(r"\[\d+\]$"), "[]"
 _COUNTER = pattern(
     rf"{_HARDWARE}(?:\[\d+\])?|(?:FETCH|WRITE)_SIZE|(?:Fetch|Write)Size|Wavefronts|\w+Insts|{_SHARE.pattern}"
 )
-_MI300 = "TCC_BUBBLE_sum"
+_NANOSECONDS = pattern(r"[0-9]{1,19}(?:\.[0-9]{1,9})?")
+_STAMPS, _TAIL_B = pattern(rb'\b([0-9]{9,19})"?,"?([0-9]{9,19})"?$'), 50
+_OF_MI300 = "TCC_BUBBLE_sum"
 # Omniperf calls MI210 and a die of MI250 so, which have as many units.
 _MODELS = {"MI200": "MI210"}
-_MOST_CALLS, _DIGITS = 10**12, 9  # more are damage
+_MOST_CALLS, _DIGITS, _MOST_FACTS = 10**12, 9, 100_000  # more are damage
 
 
 class _Launch(Struct):
@@ -58,12 +61,12 @@ class _Launch(Struct):
     begins: dict[str, str] = field(default_factory=dict)
 
     def add(self, name: str, value: float, begin: str) -> None:
-        """Take a counter, whose channels add up; one that another run of the launch counted again is as it was."""
+        """Add a channel's value to a counter; the values of a later run, which counts it again, are left out."""
         if self.begins.setdefault(name, begin) == begin:
             self.counters[name] = self.counters.get(name, 0.0) + value
 
     def sum_channels(self) -> None:
-        """Take the sums of counters that are told by channel alone; in runs of their own others may have both."""
+        """Rename counters that were added up over channels to NAME_sum, unless the log has that, too."""
         for name in [name for name in self.counters if name.endswith(_CHANNELS)]:
             self.counters.setdefault(f"{name.removesuffix(_CHANNELS)}_sum", self.counters.pop(name))
 
@@ -77,7 +80,7 @@ def read(
     rows = csv.DictReader(StringIO(text[start.start() if start else 0 :].decode("utf-8-sig", "replace").lstrip()))
     launches: dict[tuple[str, ...], _Launch] = {}
     try:
-        is_cut = _take(rows, launches)
+        is_cut = _take(rows, launches) or not _has_end(text)
     except csv.Error as err:
         raise LogError(
             f"{source.path}: line {rows.line_num} is damaged ({err}); give the table as it was written"
@@ -86,19 +89,20 @@ def read(
         launch.sum_channels()
     seen = dict.fromkeys(name for launch in launches.values() for name in launch.counters)
     _check(source, launches.values())
-    if not any(launch.counters.get(_MI300) for launch in launches.values()):
-        seen.pop(_MI300, None)  # later GPUs have no such reads, and count others
+    gpu = _device(source.path)
+    if "MI300" not in gpu and not any(launch.counters.get(_OF_MI300) for launch in launches.values()):
+        seen.pop(_OF_MI300, None)  # later GPUs have no such reads, and count others
     names = [name for name in seen if keep is None or name in keep]
     notes = [*source.notes, *filter(None, [unused_note(seen, keep or seen)])]
     if names and not any(launch.counters.get(name) for launch in launches.values() for name in names):
         names = []
         notes.append("all counters are 0, as where rocprofv3 cannot count at changing clocks, so they are not known")
-    table, gaps = _table(list(launches.values()), names, _device(source.path), is_cut)
+    table, gaps = _table(list(launches.values()), names, gpu, is_cut)
     return source.log([table], notes, lines=rows.line_num, idle=gaps.idle, copies=gaps.copies)
 
 
 def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch]) -> bool:
-    """Add the launches in rows of a table, by the run, process and number of each; whether a row has no end."""
+    """Put the launches in rows of a table into `launches`, by run, process and number; whether a row is cut off."""
     is_cut, run = False, 0
     for number, row in enumerate(rows):
         kernel = _first(row, _KERNEL)
@@ -107,10 +111,16 @@ def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch])
             is_cut = True
         elif kernel and kernel not in _KERNEL:
             key = (str(run), _first(row, _PROCESS), _first(row, _LAUNCH) or f"row {number}")
-            launch = launches.setdefault(key, _launch(kernel, row))
+            launch = launches.get(key) or launches.setdefault(key, _launch(kernel, row))
             for name, value in _counters(row):
                 launch.add(name, value, _first(row, _BEGIN))
     return is_cut
+
+
+def _has_end(text: bytes) -> bool:
+    """Whether a table is whole: its last line ends, or its last time has as many digits as the one before."""
+    stamps = _STAMPS.search(text[-_TAIL_B:])
+    return text.endswith((b"\n", b"\r")) or stamps is not None and len(stamps[1]) == len(stamps[2])
 
 
 def _check(source: Source, launches: Iterable[_Launch]) -> None:
@@ -135,7 +145,7 @@ def _number(text: str | None) -> float:
 
 
 def _launch(kernel: str, row: Mapping[str, str]) -> _Launch:
-    """The launch, or the kernel, of a table's row. Spreadsheets round times to a few digits, and leave no time then."""
+    """The launch, or the launches of a kernel, in a row. Times that a spreadsheet rounded are not known (NaN)."""
     gpu = "".join(filter(str.isdecimal, _first(row, _GPU)))[:_DIGITS]
     launch = _Launch(_MACHINE_CODE.sub("", kernel), gpu or "0")
     if "TotalDurationNs" in row:
@@ -145,16 +155,20 @@ def _launch(kernel: str, row: Mapping[str, str]) -> _Launch:
         launch.ends_s = (_number(row.get("MinNs")) * 1e-9, _number(row.get("MaxNs")) * 1e-9)
         return launch
     begin, end = _first(row, _BEGIN), _first(row, _END)
-    begin_ns, lasts_ns = _number(begin), _number(end) - _number(begin)
     if not end:
         launch.time_s = _number(row.get("DurationNs")) * 1e-9
-    elif 0 <= begin_ns < LATEST_NS and 0 < lasts_ns < LATEST_NS and "E" not in (begin + end).upper():
-        launch.start_ns, launch.time_s = int(begin_ns), lasts_ns * 1e-9
+    elif _NANOSECONDS.fullmatch(begin) and _NANOSECONDS.fullmatch(end):
+        begin_ns, end_ns = (
+            Decimal(begin),
+            Decimal(end),
+        )  # a float holds those of a long uptime to 2 ns, of a date to 256
+        if begin_ns < end_ns < LATEST_NS:
+            launch.start_ns, launch.time_s = int(begin_ns), float(end_ns - begin_ns) * 1e-9
     return launch
 
 
 def _counters(row: Mapping[str, str]) -> Iterator[tuple[str, float]]:
-    """The counters of a row with their values; all channels of one under the same name."""
+    """Yields name and value of the counters in a row; all channels of a counter have the same name."""
     pairs: Iterable[tuple[str, str]] = row.items()
     if "Counter_Name" in row:
         pairs = [(row["Counter_Name"], row.get("Counter_Value", ""))]
@@ -171,13 +185,13 @@ def _unit(counter: str) -> str:
 
 
 def _device(path: str) -> str:
-    """The GPU that Omniperf's sysinfo.csv names, which stands beside its table; else that it has no name."""
+    """The GPU that Omniperf's sysinfo.csv beside a table names; `UNNAMED` where there is none."""
     beside = Path(path).with_name("sysinfo.csv")
     if not Path(path).name.startswith("pmc_perf") or not beside.is_file():
         return UNNAMED
     with beside.open(newline="", encoding="utf-8", errors="replace") as handle:
-        model = next(csv.DictReader(handle), {}).get("gpu_model") or ""
-    model = model.partition("_")[0]
+        facts = handle.read(_MOST_FACTS).splitlines()
+    model = (next(csv.DictReader(facts), {}).get("gpu_model") or "").partition("_")[0]
     return f"AMD Instinct {_MODELS.get(model, model)}" if model else UNNAMED
 
 

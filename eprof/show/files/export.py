@@ -61,7 +61,7 @@ def _visible(encoded: bytes) -> bytes:
 
 
 def to_csv(frame: "pd.DataFrame", quoting: Literal[0, 2] = 2) -> bytes:
-    """A result as CSV, a row a kernel; a text that a spreadsheet would run as a formula gets a leading quote mark.
+    """A table as CSV; a text that a spreadsheet would run as a formula gets a leading quote mark.
 
     quoting: 2, all texts are quoted; 0, those that need it.
     """
@@ -84,7 +84,7 @@ def harmless(value: Any) -> str:
 
 
 def to_parquet(frame: "pd.DataFrame") -> bytes:
-    """A result as Parquet: the same columns as `to_csv`, typed."""
+    """A table as Parquet: the same columns as `to_csv`, typed."""
     buffer = io.BytesIO()
     frame.to_parquet(buffer, index=False)
     return buffer.getvalue()

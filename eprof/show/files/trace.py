@@ -24,7 +24,7 @@ _GPU_NOT_NAMED = "GPU not named"
 
 
 class _Launch(Struct):
-    """A launch of a kernel. lane: 0, or more where it overlaps others of its stream."""
+    """A launch of a kernel. lane: 0; 1, 2... for one that overlaps others of its stream, drawn on a line of its own."""
 
     device: str
     stream: str
@@ -42,7 +42,7 @@ class _Launch(Struct):
 
 
 def to_trace(document: schema.Profile, timeline: TableRows, warn: Callable[[str], None] = lambda note: None) -> bytes:
-    """The trace of a report's kernels as `timeline` has their launches; times in µs from the first start, to the ns.
+    """The bytes of a trace: launches of a report's kernels as in `timeline`, in µs from the first start, to the ns.
 
     A launch takes the mean power of its kernel for as long as it ran, so the counter of a GPU's power, integrated over
     time, is the energy of its launches. Kernels that the document does not have (`-k`) and launches without a time are
@@ -81,13 +81,13 @@ def to_trace(document: schema.Profile, timeline: TableRows, warn: Callable[[str]
 
 
 def encoded(head: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> bytes:
-    """A trace for Perfetto: what it is of, and its rows."""
+    """The bytes of a trace for Perfetto. head: what it is of; rows: its events."""
     events = b",\n".join(map(dumped, rows))
     return b'{"otherData":' + dumped(head) + b',\n"displayTimeUnit":"ns",\n"traceEvents":[\n' + events + b"\n]}\n"
 
 
 def _shortfall(document: schema.Profile, launches: Sequence[_Launch]) -> str:
-    """How much of the report's energy is not in the trace, and why; empty if all of it is."""
+    """A sentence on how much of the report's energy is not in the trace, and why; empty if all of it is."""
     total_j = document.energy_j.total
     if not total_j:
         return ""
@@ -137,12 +137,12 @@ def named(kind: str, process: int, thread: int, name: str) -> dict[str, Any]:
 
 
 def brief(value: float) -> float:
-    """Twelve digits for traces: Perfetto 52 misreads numbers of seventeen (1.3573520000000001e-05 becomes 0.0035)."""
+    """The number at twelve digits: Perfetto 52 misreads those of seventeen (1.3573520000000001e-05 becomes 0.0035)."""
     return float(f"{value:.12g}")
 
 
 def _power(launches: Sequence[_Launch], process: int, first_ns: int) -> Iterator[dict[str, Any]]:
-    """Each change of a GPU's predicted power in the trace: the sum over the kernels that run, 0 between them."""
+    """A row for each change of a GPU's predicted power, W: the sum over the kernels that run, 0 between them."""
     known = [launch for launch in launches if launch.kernel.power_w is not None]
     if not known:
         return

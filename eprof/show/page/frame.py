@@ -39,7 +39,7 @@ _ASCII = bytes(range(128))
 
 
 def filled(template: str, styles: Sequence[str], scripts: Sequence[str], **content: Any) -> str:
-    """A page from its template, filled: one self-contained HTML file.
+    """The HTML of a page from its template; one self-contained file.
 
     styles, scripts: files of `reports/`, in their order on the page.
     """
@@ -65,7 +65,7 @@ def _sha256(text: str) -> str:
 
 @lru_cache
 def asset(name: str) -> str:
-    """A file of `reports/` for a template, line ends as browsers hash them; without spaces that mean nothing."""
+    """The text of a file of `reports/`, with line ends as browsers hash them; code and styles without spare spaces."""
     text = (folder("reports") / name).read_text(encoding="utf-8").replace("\r\n", "\n")
     if name.endswith(".html"):
         return text
@@ -77,7 +77,7 @@ def asset(name: str) -> str:
 
 
 def _squeezed(text: str, signs: str) -> str:
-    """A style or script for a template without spaces around `signs`, but for those in strings.
+    """A style or script without the spaces around what `signs` matches, but for those in strings.
 
     Line ends stay: they may end a statement.
     """
@@ -101,7 +101,7 @@ def templates() -> Environment:
 
 
 class _Kept(FileSystemBytecodeCache):
-    """Compiled templates in a folder; a folder that cannot be written to keeps what it has."""
+    """A cache of compiled templates in a folder; where that cannot be written to, nothing new is kept."""
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         """Write a compiled template, if there is room and permission."""
@@ -110,7 +110,7 @@ class _Kept(FileSystemBytecodeCache):
 
 
 def _compiled() -> FileSystemBytecodeCache | None:
-    """Where compiled templates are kept, as compiling them takes half of a report; None: nowhere.
+    """The cache of compiled templates, as compiling them takes half of a report; None: there is no safe folder.
 
     What lies there is run, so the folder must be this user's alone.
     """
@@ -138,7 +138,7 @@ def words() -> dict[str, str]:
 
 
 def explained(page: str) -> str:
-    """A page with its words explained."""
+    """A page with the words of the glossary explained: each where it first stands, and all of them at the end."""
     pattern = re.compile(rf"\b({'|'.join(map(re.escape, words()))})\b", re.IGNORECASE)
     met: dict[str, str] = {}
 
@@ -199,11 +199,11 @@ def _shown(value: Any) -> Any:
 
 
 class Document(Protocol):
-    """What a framed page needs of a document: where it comes from."""
+    """What a framed page needs to know of a document's origin."""
 
     @property
     def title(self) -> str:
-        """What it is about."""
+        """What the document is about."""
 
     @property
     def schema(self) -> str:
@@ -211,19 +211,19 @@ class Document(Protocol):
 
     @property
     def eprof(self) -> str:
-        """The version of eprof that made it."""
+        """The version of eprof that made the document."""
 
     @property
     def created_utc(self) -> str:
-        """When it was made."""
+        """When the document was made."""
 
     @property
     def command_line(self) -> Sequence[str]:
-        """The command that made it."""
+        """The command that made the document."""
 
 
 class Figure(Struct, frozen=True):
-    """A label, a number in large digits, its unit and note in small ones, and its marks."""
+    """A key figure: a label, a number with its unit in large digits, a note in small ones, and the number's marks."""
 
     label: str
     value: str
@@ -265,7 +265,7 @@ def page(
     sections: Iterable[Section],
     verdicts: Sequence[Verdict] = (),
 ) -> str:
-    """A page of headings and blocks in its frame: one self-contained HTML file.
+    """The HTML of a page of headings and blocks in the common frame; one self-contained file.
 
     kind: the command; subtitle: what stands beside the title, before the time.
     """
@@ -300,7 +300,7 @@ def method(document: Document, parts: Mapping[str, Sequence[str]], notes: Sequen
 
 
 def card(anchor: str, link: str, heading: str, *blocks: Block | str) -> Section:
-    """A section of a framed page, without sentences that say nothing and titles of tables that repeat its own."""
+    """A section of a framed page, without empty sentences and titles of tables that repeat the heading."""
     filled: list[Block | str] = []
     for block in blocks:
         if isinstance(block, Table) and block.title in (link, heading):
@@ -311,7 +311,7 @@ def card(anchor: str, link: str, heading: str, *blocks: Block | str) -> Section:
 
 
 def quiet(text: str) -> Sentence:
-    """What explains a chart or table in a framed page, below it."""
+    """A sentence in quiet letters, which explains a chart or table above it."""
     return Sentence(text, Tone.QUIET)
 
 

@@ -21,7 +21,7 @@ _WIDTH = 100  # columns of a terminal that has as much room
 
 
 def cell(blocks: Iterable[Block | Markup]) -> str:
-    """Blocks as a cell of a notebook."""
+    """Blocks as the HTML of a notebook's cell."""
     return visible(Markup("<div>{}</div>").format(Markup("\n").join(map(_block, blocks))))
 
 
@@ -69,7 +69,7 @@ def _cell(cell: Cell) -> Markup:
 
 @cache
 def colors() -> dict[str, str]:
-    """The colours of groups of counts in a notebook, on light and dark ground alike: the pages' on dark ground."""
+    """Colours as "#rrggbb" by group of counts, alike on light and dark ground: those of pages on dark ground."""
     named = r'(?:\[class\*="-(\w+)"\]\s*\{\s*--c|--(\w+))'  # a group's own rule, or a colour that several share
     colours = re.findall(named + r":\s*(?:(#\w+)|light-dark\(#\w+,\s*(#\w+)\))", asset("report.css"))
     return {group or name: plain or dark for group, name, plain, dark in colours}

@@ -22,19 +22,19 @@ STROKES = 8  # of lines, as report.css draws them
 
 
 class Axis(Struct, frozen=True):
-    """Values from `low` to `high` on a logarithmic scale. marked: where its ticks are; else at round values."""
+    """Values from `low` to `high` on a logarithmic scale. marked: the values of its ticks; without, round ones."""
 
     low: float
     high: float
     marked: Sequence[float] = ()
 
     def position(self, value: float) -> float:
-        """Where a value is on the plot's axis: 0 at the low end, 1 at the high one."""
+        """The place of a value on the axis: 0 at the low end, 1 at the high one."""
         return math.log(value / self.low) / math.log(self.high / self.low)
 
     @property
     def ticks(self) -> list[float]:
-        """Ticks of the plot: powers of ten inside, some if there are many; 1, 2, 5 where there are hardly any."""
+        """Values of ticks: powers of ten, some of them if there are many; 1, 2, 5 or finer where hardly any are."""
         if self.marked:
             return list(self.marked)
         if self.high < _SHORT * self.low:
@@ -55,7 +55,7 @@ class Axis(Struct, frozen=True):
 
 
 def axis(values: Sequence[float], room: float = 1.25, least: float = 4.0) -> Axis:
-    """An axis of a plot around some values above 0; at least a factor of `least` long."""
+    """A logarithmic axis around `values` (above 0), by a factor `room` each way; at least a factor `least` long."""
     low, high = min(values) / room, max(values) * room
     if high / low < least:
         middle = math.sqrt(low * high)
@@ -71,7 +71,7 @@ class Line(Struct, frozen=True):
 
 
 class Dot(Struct, frozen=True):
-    """A kernel: where it is, its share of the largest area, a short name if there is room, all of it in words.
+    """A kernel as a circle: its place, its share of the largest area, a short name if there is room, a title in full.
 
     roof: a height that it cannot pass, drawn as a short bar. kind: the line whose colour it has.
     """
@@ -87,7 +87,7 @@ class Dot(Struct, frozen=True):
 
 
 class Note(Struct, frozen=True):
-    """A text beside a line, at one of these points (x, y) of it, the best first: below and right, or above and left."""
+    """A text beside a line, at one of `points` (x, y) of it, the best first: below and right, or above and left."""
 
     points: Sequence[tuple[float, float]]
     text: str
@@ -95,9 +95,9 @@ class Note(Struct, frozen=True):
 
 
 class Panel(Struct, frozen=True):
-    """One plot. `balances`: flop/B of the dashed lines, one a line. key: what the script reads for further dots.
+    """One plot. balances: flop/B of dashed lines, one for each line. key: what the script reads for further dots.
 
-    below: what stands across. notes: what stands beside lines.
+    below: the label of the x axis. notes: texts beside lines.
     """
 
     title: str
@@ -113,12 +113,12 @@ class Panel(Struct, frozen=True):
     notes: Sequence[Note] = ()
 
     def top(self, value: float) -> float:
-        """Pixels from the top of the plot."""
+        """The place of a value on the y axis, in pixels from the top of the plot."""
         return _TOP + (self.height - _TOP - _BOTTOM) * (1 - self.y.position(value))
 
 
 def drawn(panel: Panel, spoken: str, *, named: bool = True) -> Markup:
-    """A plot's panel as HTML: tick labels beside a fluid SVG. `spoken` says in words what is to be seen."""
+    """A panel as HTML: SVG with tick labels beside it. spoken: what it shows, read aloud. named: dots have names."""
     lines = [
         Markup('<svg x="{}" overflow="visible"><path class="balance l{}" d="M0 {}V{}"/></svg>').format(
             pct(100 * panel.x.position(balance)), kind % STROKES, _TOP, panel.height - _BOTTOM
@@ -156,7 +156,7 @@ def drawn(panel: Panel, spoken: str, *, named: bool = True) -> Markup:
 
 
 def keys(names: Iterable[str]) -> Markup:
-    """Which line of the plot is which: the names of the kinds, in their order."""
+    """The key of a plot as HTML: a sample of each line with its name, in order."""
     items = [
         Markup('<span><svg width="26" height="10"><path class="line l{}" d="M0 5H26"/></svg> {}</span> ').format(
             place % STROKES, name
@@ -223,7 +223,7 @@ _BELOW_BASE = 2
 
 
 class _Room:
-    """A panel so many pixels wide, in which texts look for a place: beside dots and other texts, and off the lines."""
+    """The places of texts on a panel of `width` pixels: beside dots and other texts, and off the lines."""
 
     def __init__(self, panel: Panel, width: float) -> None:
         self._panel = panel
@@ -243,7 +243,7 @@ class _Room:
         return self._width * self._panel.x.position(x), self._panel.top(y)
 
     def _along(self, note: Note) -> tuple[float, float]:
-        """The first of a note's points where it hits nothing; the first of all where it hits something everywhere."""
+        """The first of a note's points where its text hits nothing; the first of all if there is none."""
         right, down, side = _NOTED[note.is_above]
         for point in note.points:
             x, y = self._pixels(*point)
@@ -254,7 +254,7 @@ class _Room:
         return note.points[0]
 
     def _beside(self, dot: Dot) -> _Tag | None:
-        """Where a dot's name goes; None if it would hit a dot, a text or a line everywhere, or leave the plot."""
+        """The place of a dot's name; None if it would hit a dot, a text or a line everywhere, or leave the plot."""
         radius = _radius(dot)
         aslant = 0.7 * radius
         x, y = self._pixels(dot.x, dot.y)
@@ -279,7 +279,7 @@ class _Room:
         return tag
 
     def _hits(self, box: _Box) -> bool:
-        """Whether it leaves the plot, or lies on a dot, a text or a line."""
+        """Whether a box leaves the plot, or lies on a dot, a text or a line."""
         left, top, right, bottom = box
         is_inside = left >= 0 and right <= self._width and top >= 0 and bottom <= self._panel.height - _BOTTOM
         is_on_line = any(left <= x <= right and top <= y <= bottom for x, y in self._on_lines)
@@ -293,14 +293,14 @@ _NOTED: dict[bool, _Tag] = {False: (9, 12, ""), True: (0, -6, " end")}
 
 
 def _box(x: float, base: float, side: str, text: str) -> _Box:
-    """The box of a text that begins, has its middle or ends at a point."""
+    """The box of a text (left, top, right, bottom) that begins, has its middle or ends at a point, by `side`."""
     width = _LETTER * len(text)
     left = x - {"": 0.0, " mid": width / 2, " end": width}[side]
     return left, base - _LINE + _BELOW_BASE, left + width, base + _BELOW_BASE
 
 
 def _dots(panel: Panel, named: bool) -> Markup:
-    """Circles of the plot, the largest below; names beside them, and what the lines are."""
+    """The dots of a panel as SVG, the largest below, with their names and the notes."""
     roofs, circles, texts = [], [], []
     for dot in sorted(panel.dots, key=lambda dot: -dot.share):
         x, y = pct(100 * panel.x.position(dot.x)), panel.top(dot.y)

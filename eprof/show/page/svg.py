@@ -50,7 +50,7 @@ def pct(number: float) -> str:
 
 
 def piece(holds: object, form: str, *values: object) -> Markup:
-    """A piece of SVG or HTML with values in it, where something holds; else nothing."""
+    """`form` as HTML with the values in it, escaped, if `holds` is true; else nothing."""
     if not holds:
         return Markup("")
     return Markup(form).format(*values)  # noqa: S704  forms are ours; values are escaped
@@ -116,7 +116,7 @@ def mini(segments: list[Segment]) -> Markup:
 
 
 def meter(group: str, filled: float | None, outlined: float | None, label: str) -> Markup:
-    """An SVG bar filled to the share of the energy and outlined to the share of the count, in per cent of the width."""
+    """A bar filled to the share of the energy and outlined to that of the count, in per cent of the width."""
     fill = piece(filled, '<rect class="c-{} edge" width="{:.2f}%"/>', group, filled)
     line = piece(outlined, '<rect class="outline" width="{:.2f}%"/>', outlined)
     return Markup('<svg class="bar" height="18" role="img" aria-label="{}">{}{}</svg>').format(label, fill, line)
@@ -130,7 +130,7 @@ def labelled(segments: list[Segment], label: str, *, open_end: bool = False) -> 
 
 
 def _inside(segment: Segment) -> Markup:
-    """The text in a segment of an SVG bar: for every width if it fits on a phone, for wide pages only, or none."""
+    """The text in a segment of a bar: on all pages if it fits on a phone, on wide ones if it fits there, or none."""
     width = 14 + 7.4 * max(len(segment.label), len(segment.value) + 1)
     if not segment.label or segment.width * 6.8 < width:
         return Markup("")
@@ -218,14 +218,14 @@ def change(content: Change) -> Markup:
 
 
 def sort_value(content: Cell) -> str:
-    """What a browsable HTML table sorts a cell by; nothing where there is no number."""
+    """The number that a browsable table sorts a cell by, as text; empty where it has none."""
     if isinstance(content, Quantity | Change | Share | Factor | Written) and content.value is not None:
         return f"{content.value:.9g}"
     return ""
 
 
 def on_page(table: Table) -> Table:
-    """The table with the columns of a page."""
+    """The table with the columns that a page shows, and names short enough for it."""
     return table.on(Medium.PAGE).fitted(_NAME)
 
 
@@ -237,7 +237,7 @@ def heading(label: str) -> str:
 
 
 def kind(block: Block | Cell | Markup) -> str:
-    """Which block or cell it is, for the HTML template; Markup, a chart, is drawn already."""
+    """The name of a block's or cell's type, by which the template chooses; "Markup" for what is drawn already."""
     return type(block).__name__
 
 

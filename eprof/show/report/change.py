@@ -12,12 +12,12 @@ TENTH = 0.1  # what is told of things that shrink by degrees
 
 
 class Try(Struct, frozen=True):
-    """A change, and the J that it saves, at least and at most where that is known; beside: its price.
+    """A change to try, and the J that it saves; s where joules are unknown. ends: at least, at most. beside: its price.
 
-    In s where no joules are known. each: what shrinks by degrees, "less time": `saves` is then for each tenth of it.
-    most: what can be saved, however far it shrinks, and why no more. is_exact: results stay the same.
-    adds: what it saves comes on top of what others save that add: cores work in some cycles, and wait in others.
-    is_open: what it saves most of was not counted.
+    each: what shrinks by degrees, "less time": `saves` is then for each tenth of it. most: what can be saved, however
+    far it shrinks, and why no more. is_exact: results stay the same. adds: what it saves comes on top of what others
+    save that add: cores work in some cycles, and wait in others. is_open: what it saves most of was not counted.
+    is_vague: it does not tell how, so that half of it is hoped for.
     """
 
     act: str
@@ -30,6 +30,7 @@ class Try(Struct, frozen=True):
     is_exact: bool = True
     adds: bool = False
     is_open: bool = False
+    is_vague: bool = False
 
     @property
     def _high(self) -> float:
@@ -37,7 +38,7 @@ class Try(Struct, frozen=True):
 
     @property
     def _hoped(self) -> float:
-        """Of what shrinks by degrees a third of what can be saved at most; where nothing ends it, two tenths."""
+        """The saving to hope for: the high end; by degrees a third of `most`, or without `most` two tenths."""
         if not self.each:
             return self._high
         if self.most is None:
@@ -46,20 +47,21 @@ class Try(Struct, frozen=True):
 
     @property
     def likely(self) -> float:
-        """What a change is ranked by: what may be hoped for, at the middle of its ends."""
-        return self._hoped * self.saves / (self._high or math.inf)
+        """The number that changes are ranked by, J or s: the saving to hope for, times `saves` over the high end."""
+        hoped = self._hoped / 2 if self.is_vague else self._hoped
+        return hoped * self.saves / (self._high or math.inf)
 
     @property
     def reach(self) -> float:
-        """The most that a change may save, as far as that is known."""
+        """The most that a change may save, as far as it is known."""
         return max(self._hoped, self.most or 0.0)
 
     def is_worth_it(self, everything: float) -> bool:
-        """Whether it may save as much as is worth a try: half of what can be saved at most."""
+        """Whether the saving to hope for, or half of `most`, is 3 % of `everything` or more."""
         return max(self._hoped, (self.most or 0.0) / 2) >= LITTLE * everything
 
     def text(self, whole: float, unit: str) -> str:
-        """What to try, as in "... saves 1.74 mJ (15 % of 11.6 mJ), 14 % less time"; in s where no joules are known.
+        """The advice in a sentence: "... saves 1.74 mJ (15 % of 11.6 mJ), 14 % less time". whole: all J, or s.
 
         By degrees: "... saves up to 5.20 mJ (45 % of 11.6 mJ) at the roofline's speed; 581 µJ for each 10 % less time".
         """

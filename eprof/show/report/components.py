@@ -25,7 +25,7 @@ _WIDTHS = {"texture": _WIDE, "stores": _WIDE}
 
 
 def sentence(view: View) -> str:
-    """Which component takes the time of the first kernel whose cycles are modelled."""
+    """A sentence on the largest components of the first kernel whose cycles are modelled."""
     costs, parts = view.document.costs, view.document.time_components
     assert parts
     timed = (pair for pair in zip(view.kernels, parts.kernels, strict=True) if pair[1].time_s is not None)

@@ -99,7 +99,7 @@ def _pricing(view: View) -> Labels:
 
 
 def _known(amount: Amount, labels: Labels) -> list[Sample]:
-    """The OpenMetrics sample of an amount, with its marks as a label; nothing where it is not known."""
+    """The OpenMetrics sample of an amount, with its marks as a label, in a list; an empty list if it is not known."""
     if amount.value is None:
         return []
     return [({**labels, "marks": " ".join(names(amount.marks))}, amount.value)]
@@ -110,7 +110,7 @@ def _gauge(name: str, unit: str, text: str, samples: Iterable[Sample]) -> Iterat
 
 
 def _family(name: str, kind: str, text: str, unit: str, samples: Iterable[Sample], suffix: str = "") -> Iterator[str]:
-    """A metric family of OpenMetrics; nothing where it has no samples.
+    """The lines of a metric family of OpenMetrics; nothing where it has no samples.
 
     Empty labels are the same as none, and left out.
     """
@@ -133,7 +133,7 @@ Stack = tuple[str, ...]
 
 
 def stacks(document: schema.Profile | Mapping[str, Any]) -> dict[Stack, float]:
-    """Joules of each stack of frames in a flame graph; together they are the known energy of the run.
+    """Joules by stack of frames, (group, kernel, part), for a flame graph; their sum is the known energy of the run.
 
     Kernels stand below their phase; the parts of the energy stand below ranks, streams and NVTX ranges directly, whose
     kernels the document does not tell apart. Raises UsageError where no energy is known.
@@ -179,8 +179,7 @@ def _part_frames(view: View, frames: Stack, entry: Entry) -> Iterable[tuple[Stac
 
 
 def to_folded(document: schema.Profile | Mapping[str, Any]) -> bytes:
-    """A flame graph, a line a stack, `frame;frame;frame nanojoules`: what flamegraph.pl, inferno and speedscope
-    read.
+    """A flame graph for flamegraph.pl, inferno and speedscope, a line a stack: `frame;frame;frame nanojoules`.
 
     The weights are whole numbers. They are rounded on the running sum, so that together they are the rounded total.
     """

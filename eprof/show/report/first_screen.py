@@ -34,7 +34,7 @@ REQUESTED = ("global_read", "global_write")
 
 
 def requested_of(view: View, entry: Entry | schema.Profile) -> float | None:
-    """The bytes that an entry asked its caches for; None: not known of reads, as of those by textures."""
+    """The bytes that an entry asked its caches for; None where reads are not known, or only a lower bound."""
     both = view.summed(entry, REQUESTED)
     if not view.amount(entry, REQUESTED[0]).value or both.marks & MISSING:
         return None
@@ -95,7 +95,7 @@ def where(view: View, most: int = _MOST) -> Table:
 
 
 def _still(view: View, still: Quantity, everything: Amount, tells_calls: bool) -> Row:
-    """The row of what passes while no kernel runs, whether a trace tells it or calls of CUDA do."""
+    """The row of the time, or energy, in which no kernel runs, by a trace or by calls of CUDA."""
     gaps = view.document.gaps or None
     why = when(gaps is not None and gaps.calls, ", if no calls overlap")
     share = ratio(Amount(still.value), everything).value
@@ -108,7 +108,7 @@ def _share_in(row: Row) -> float:
 
 
 def _number_shown(view: View, entries: Sequence[Entry], most: int) -> int:
-    """How many kernels the first screen shows: as many as take nine tenths: three at least, five at most.
+    """How many entries the first screen shows: enough for nine tenths, but three at least and `most` at most.
 
     What takes less than a hundredth is not among them, but alone.
     """
@@ -125,7 +125,7 @@ def _number_shown(view: View, entries: Sequence[Entry], most: int) -> int:
 
 
 def _cause_text(view: View, entry: Entry) -> str:
-    """The cause of most of an entry's energy, behind the line that has most of it, or that calls it of a library."""
+    """The largest cause of an entry, behind the hottest line, or the caller of a library's function."""
     place = ""
     if isinstance(entry, schema.Kernel) and entry.callers:
         place = view.called_by(entry)
@@ -156,7 +156,7 @@ def _cause(view: View, entry: Entry) -> str:
 
 
 def _calls(view: View, entry: Entry) -> str:
-    """What is known of a kernel that has a time alone: "3,200 launches of 12.1 µs", or from what to what."""
+    """An entry's launches and their times: "3,200 launches of 12.1 µs", or "of 5.00 to 20.0 µs"; empty without time."""
     seconds = time_of(entry).value
     launches = counted(entry.launches, view.nouns.launch, view.nouns.launches)
     if not seconds or view.nouns.is_of_cpu:
@@ -174,7 +174,7 @@ def _calls(view: View, entry: Entry) -> str:
 
 
 def _why(view: View, entry: Entry, group: str) -> str:
-    """Why a kernel on the first screen takes it, by the group that takes most."""
+    """A few words on why an entry has its largest cause, `group`; empty where nothing tells."""
     if group == CONSTANT:
         return _why_constant(view, entry)
     if FAMILY_OF.get(group) == DATA:
@@ -183,7 +183,7 @@ def _why(view: View, entry: Entry, group: str) -> str:
 
 
 def _why_constant(view: View, entry: Entry) -> str:
-    """Why a kernel takes constant power: short launches, or how far it is from its roofline."""
+    """Why constant power takes most: short launches, or the share of the roofline's speed; empty: not known."""
     each_s = view.each_s(entry)
     if 0 < each_s < SHORT_S and "missing" not in entry.time_marks:
         each = "one " + view.nouns.launch if entry.launches == 1 else view.nouns.launches
@@ -213,7 +213,7 @@ def _why_bytes(view: View, entry: Entry, group: str) -> str:
 
 
 def _why_instructions(view: View, entry: Entry, group: str) -> str:
-    """Why a kernel executes instructions: how many; integer and others by the flops that they serve."""
+    """The instructions of a group: how many, or how many a flop; if most cycles wait for caches, their share; or ""."""
     words = [word for word in _words_of(entry, group) if COUNTS[word].unit != "cycle"]
     executed = view.summed(entry, words)
     if "retired" in words:
@@ -231,6 +231,6 @@ def _why_instructions(view: View, entry: Entry, group: str) -> str:
 
 
 def _words_of(entry: Entry, group: str) -> list[str]:
-    """The counts of a cause's group that cost something here; all of it, if nothing does. Accesses are no bytes."""
+    """The words of a group that cost an entry something; all of the group's if none does. Accesses are no bytes."""
     words = [name for name in entry.counts if COUNTS[name].group == group and name != RANDOM]
     return [name for name in words if entry.counts[name].energy_j] or words

@@ -40,7 +40,7 @@ _CALLS = {  # of CUDA and HIP, that take long between kernels: a part of the nam
 
 
 def gaps_lead(view: View) -> bool:
-    """Whether a GPU takes more between the kernels of a trace, or while it copies, than they are known to take."""
+    """Whether the time, or energy, between kernels or of copies is above that of kernels, so that it comes first."""
     gaps = view.document.gaps or None
     if gaps is None:
         return False
@@ -51,7 +51,7 @@ def gaps_lead(view: View) -> bool:
 
 
 def gaps_sentence(view: View) -> str:
-    """What a GPU takes between the kernels of a trace, and how long it copies, where that is worth a sentence."""
+    """A sentence on time without kernels, copies, and the time before the first work; empty if all are short."""
     gaps = view.document.gaps or NOTHING_TOLD
     parts = []
     least_s = WORTH_IT * (view.time.value or math.inf)
@@ -71,7 +71,7 @@ def gaps_sentence(view: View) -> str:
 
 
 def _before(view: View, gaps: schema.Gaps) -> str:
-    """What passed before the first work of the GPU in each run."""
+    """The words on the time before the GPU's first work in each run."""
     passed = f"{quantity(gaps.before_s, 's')} passed"
     if gaps.runs == 1:
         return f"before the GPU's first work {passed}, once"
@@ -80,19 +80,18 @@ def _before(view: View, gaps: schema.Gaps) -> str:
 
 
 def _how_long(view: View, gaps: schema.Gaps) -> str:
-    """How long no kernel ran, and the joules of that time: by a trace, or at least and at most by calls of CUDA."""
+    """The words on how long no kernel ran, with its joules: by a trace, or at least and at most by calls of CUDA."""
     still_s, most_j = view.still_s or gaps.time_s or 0.0, view.idle_j or gaps.energy_j or 0.0
-    least_j = most_j * ((gaps.surely_s or still_s) / still_s)
+    surely_s = (gaps.surely_s or 0.0) * ((gaps.surely_s or 0.0) >= WORTH_IT * still_s)
+    least_j = most_j * ((surely_s or still_s) / still_s)
     joules = when(most_j, _of_constant_power(view, least_j, most_j))
     if gaps.surely_s is None:
         return f"{quantity(still_s, 's')}{bracketed(', '.join(_of_gaps(gaps, still_s)))}{joules}"
     most = f"{quantity(still_s, 's')} if no calls of CUDA overlap"
     longest = max(gaps.calls, key=lambda calls: calls.longest_s)
-    beside = when(
-        longest.longest_s > gaps.surely_s / _NEARLY_ALL, f" of {quantity(longest.longest_s, 's')}, less kernels"
-    )
-    least = f"at least {quantity(gaps.surely_s, 's')} (one {longest.name}{beside}), "
-    return f"{when(gaps.surely_s, least)}{most}{joules}"
+    beside = when(longest.longest_s > surely_s / _NEARLY_ALL, f" of {quantity(longest.longest_s, 's')}, less kernels")
+    least = f"at least {quantity(surely_s, 's')} (one {longest.name}{beside}), "
+    return f"{when(surely_s, least)}{most}{joules}"
 
 
 def _of_constant_power(view: View, least_j: float, most_j: float) -> str:
@@ -106,7 +105,7 @@ def _of_constant_power(view: View, least_j: float, most_j: float) -> str:
 
 
 def _of_gaps(gaps: schema.Gaps, idle_s: float) -> Iterator[str]:
-    """Where most of the time between kernels lies: before first launches, in what the CPU did, in one gap."""
+    """Phrases on where most time between kernels lies: before first launches, in what the CPU did, in one gap."""
     if gaps.first_s >= idle_s / 2:
         yield f"{quantity(gaps.first_s, 's')} of it before first launches"
     doing = next((each for each in gaps.during if each.time_s >= idle_s / 2), None)
@@ -117,12 +116,12 @@ def _of_gaps(gaps: schema.Gaps, idle_s: float) -> Iterator[str]:
 
 
 def _briefly(doing: During) -> str:
-    """What the CPU did in gaps, the innermost of it: "cudaFree in aten::cudnn_convolution"."""
+    """The innermost two names of what the CPU did in gaps: "cudaFree in aten::cudnn_convolution"."""
     return " in ".join(reversed([cut(name, _LONGEST_NAME) for name in doing.doing.split(BETWEEN)[-2:]]))
 
 
 def _of_copies(view: View, gaps: schema.Gaps, has_gaps: bool) -> str:
-    """How long copies took, alone, and in gaps that were told; what constant power that is, where no gap has it."""
+    """The words on how long copies took; where no gap was told, also on their constant power."""
     within_s, faults_s = (sum(each.time_s for each in gaps.copies if each.way == way) for way in (_WITHIN, FAULTS))
     some = when(within_s < _NEARLY_ALL * gaps.copies_s, f"{quantity(within_s, 's')} ")
     told = when(within_s >= _MOSTLY * gaps.copies_s, f"{some}within the GPU: DRAM is read and written")
@@ -143,19 +142,21 @@ def _of_copies(view: View, gaps: schema.Gaps, has_gaps: bool) -> str:
 
 
 def after_the_start(view: View, little: float) -> str:
-    """Where most time between kernels is what a start takes: that a later trace shows what comes again."""
+    """The advice to trace after the warm-up, if most time between kernels is before first launches; else empty."""
     gaps = view.document.gaps or NOTHING_TOLD
     if gaps.calls or gaps.first_s <= max((gaps.time_s or 0.0) / 2, little * (view.time.or_zero + view.still_s)):
         return ""
-    once = f"{quantity(gaps.first_s, 's')} before first launches is paid once"
-    return f"trace after the warm-up, or do more in each run: {once}"
+    taken = quantity(gaps.first_s, "s")
+    if view.has_energy:
+        taken += f" ({quantity(gaps.first_s * Between.of(view).power, 'J')})"
+    return f"trace after the warm-up, or do more in each run: {taken} before first launches is paid once"
 
 
 # -------------------------------------------------------------------------------------- what less of them saves
 
 
 class Closed(NamedTuple):
-    """A way to wait less between kernels: the s that it saves, at most if `is_most`, and what it leaves out."""
+    """A way to wait less between kernels: the s that it saves, at most if `is_most`. beside: what is left out."""
 
     act: str
     saved_s: float
@@ -164,7 +165,7 @@ class Closed(NamedTuple):
 
 
 class Between(NamedTuple):
-    """The time between kernels: gaps that come again, in which nothing ran, and copies while no kernel did, in s.
+    """The time between kernels, s: gaps that come again, in which nothing ran, and copies while no kernel did.
 
     starting_s: what calls of CUDA take once a run. power: in W, at which it passes; 1 where no joules are known, for
     what is saved is s then.
@@ -177,7 +178,7 @@ class Between(NamedTuple):
 
     @classmethod
     def of(cls, view: View) -> "Between":
-        """That of a report; a meter may tell more than a trace."""
+        """The time between kernels of a report; by the meter's idle time where a meter tells it."""
         gaps = view.document.gaps or NOTHING_TOLD
         idle_s, idle_j = gaps.time_s or 0.0, gaps.energy_j or 0.0
         power = view.constant_w or 0.0
@@ -191,7 +192,7 @@ class Between(NamedTuple):
 
 
 def closed(view: View, between: Between) -> Iterator[Closed]:
-    """What closes gaps between kernels, and what copies less or faster, as far as the trace tells what is reachable."""
+    """The ways to close gaps between kernels, and to copy less or faster, as far as the trace tells what they save."""
     gaps = view.document.gaps or NOTHING_TOLD
     starts = "first launches"
     if gaps.calls:
@@ -206,7 +207,7 @@ def closed(view: View, between: Between) -> Iterator[Closed]:
 
 
 def _starting(gaps: schema.Gaps, starting_s: float) -> Closed:
-    """More work in each run, for calls of CUDA that take their time once, and what makes the first one shorter.
+    """The way to save calls of CUDA that take time once a run: more work in each run, and a quicker first call.
 
     It starts CUDA: a GPU that no process holds takes 1 to 3 s (NVIDIA, "Driver Persistence"); modules are loaded when
     they are used (CUDA Programming Guide, "Lazy Loading": from CUDA 11.7 on if asked for, by itself from 12.2 on).
@@ -223,7 +224,7 @@ def _starting(gaps: schema.Gaps, starting_s: float) -> Closed:
 
 
 def _waiting(view: View, gaps: schema.Gaps, waiting_s: float) -> Iterator[Closed]:
-    """Gaps by their causes: what the CPU did, one long gap, launches one by one; else what is left."""
+    """Ways to close gaps, by cause: launches one by one; then what the CPU did, one long gap, or what is left."""
     graphs = "HIP graphs" if view.is_of_amd else "CUDA graphs"
     least_s = _MOSTLY * waiting_s
     reached_s = gaps.short_s - gaps.short_gaps * _GRAPH_S
@@ -249,7 +250,7 @@ def _waiting(view: View, gaps: schema.Gaps, waiting_s: float) -> Iterator[Closed
 
 
 def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Closed]:
-    """Copies: those that come again, those that are slower than the way to the host, and beside kernels."""
+    """Ways to save time of copies: bytes that are copied again, slow copies, managed memory, copies beside kernels."""
     alone = copying_s / gaps.copies_s
     # Several streams that copy at a time share the way to the host.
     together = min(gaps.copies_s / (sum(copies.time_s for copies in gaps.copies) or math.inf), 1.0)
@@ -289,7 +290,7 @@ def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Closed
 
 
 def _faster(view: View, copied: list[Copies], memories: Mapping[str, str]) -> Iterator[Closed]:
-    """Copies from pinned memory, at the speed of the board's way to its host, or of the fastest copy of the log."""
+    """To copy with pinned memory, at the speed of the board's link or of the log's fastest copy; none if it is used."""
     slow = [copies for copies in copied if copies.memory in memories]
     if not slow:
         return

@@ -91,9 +91,9 @@ def _least_constant(view: View) -> str:
 
 
 def least_constant(view: View) -> tuple[float, str]:
-    """The J that constant power adds at least to a profile without a time, as nothing is faster than at its peak.
+    """(J, at whose peak): the least that constant power adds without a time, as nothing is faster than at its peak.
 
-    And what would be at it; 0 where a time is known, or nothing tells.
+    (0, "") where a time is known, or nothing tells.
     """
     machines = view.document.limits and view.document.limits.machines
     is_known = view.energy(CONSTANT).value is not None
@@ -110,7 +110,7 @@ def least_constant(view: View) -> tuple[float, str]:
 
 
 def is_constant_alone(view: View) -> bool:
-    """Whether hardly more than constant power is known, of work that may take more: a share of it would say nothing."""
+    """Whether hardly more than constant power is known, while work was not counted: shares of it would say nothing."""
     if view.above.value is None:
         return view.has_energy
     causes = view.causes_of(view.document)
@@ -164,7 +164,7 @@ def _is_another_cpus(view: View) -> bool:
 
 
 def _by_limit(view: View) -> str:
-    """Which limit ends the total's interval: " (the board's 200 W)"."""
+    """The words " (the board may draw 200 W)" where a limit ends the total's interval; else empty."""
     interval = view.document.interval_j
     if not interval or not interval.limit_w:
         return ""
@@ -187,7 +187,7 @@ def at_least(amount: Amount, unit: str) -> str:
 
 
 def _joules(view: View, total: Amount) -> str:
-    """The joules of a total: "287 mJ (184 to 418 mJ) predicted"; where not all was counted, it is said of what was."""
+    """The total in words, with interval and basis: "287 mJ (184 to 418 mJ) predicted"; or "12.4 J counted (...)"."""
     ends = view.interval("total")
     pair = known(ends)
     joules = quantity(total.or_zero, "J")
@@ -204,12 +204,12 @@ def _joules(view: View, total: Amount) -> str:
 
 
 def _how_counted(view: View) -> str:
-    """Whether a total was counted: not where constant power of another CPU is in it, which is assumed."""
+    """The word " counted"; empty where another CPU's constant power is in the total, which is assumed."""
     return when(not _is_another_cpus(view), " counted")
 
 
 def _known_how(view: View) -> str:
-    """How a total came to be known: " predicted", " metered", " estimated from the data sheet"."""
+    """The words for how a total is known: " predicted", " metered", " estimated from the data sheet"."""
     return when(view.is_estimated, " estimated from the data sheet") or f" {view.total_is}"
 
 
@@ -245,7 +245,7 @@ def _above_constant(view: View) -> Headline:
 
 
 def _left_out(view: View) -> str:
-    """What the time of a program alone leaves out, where that is as long as the rest: " (without imports: 0.2 s)"."""
+    """The words " (without imports: 0.2 s)" if a program's time leaves out as much as it holds; else empty."""
     left_out_s = view.document.left_out_s or {}
     if sum(left_out_s.values()) < (view.time.value or math.inf):
         return ""
@@ -253,7 +253,7 @@ def _left_out(view: View) -> str:
 
 
 def _of_busy_cores(view: View, cores: schema.Cores) -> str:
-    """What constant power adds for the cores that a program kept busy, where its time is known."""
+    """A sentence on what constant power adds for the cores that a program kept busy; without it, on its core cycles."""
     constant = view.energy(CONSTANT)
     if not constant.value:
         return _fewest_cycles(view)
@@ -272,7 +272,7 @@ def _of_busy_cores(view: View, cores: schema.Cores) -> str:
 
 
 def _fewest_cycles(view: View) -> str:
-    """What core cycles take at least, and at one for each instruction, where neither they nor a time was counted."""
+    """A sentence on the least joules of core cycles, where neither they nor a time was counted; else empty."""
     executed, cycles, price = (
         view.instructions(view.document),
         view.amount(view.document, "core_active"),
@@ -286,7 +286,7 @@ def _fewest_cycles(view: View) -> str:
 
 
 def constant_range(view: View) -> str:
-    """What constant power adds at the roofline's own speed, and at the efficiency in force."""
+    """A clause on what constant power adds, at the roofline's speed to that in force; empty if time is no model."""
     modelled = view.document.modelled_time
     low, high = _constant_ends(view)
     if not modelled or not high:
@@ -328,7 +328,7 @@ def share_of(part: schema.Cause) -> str:
 
 
 def name_of(view: View, part: schema.Cause) -> str:
-    """What a part is called: "DRAM", "FP64 and instruction issue", "data movement"."""
+    """The name of a part: "DRAM", "FP64 and instruction issue", "data movement"."""
     groups = part.groups
     if len(groups) <= NAMED:
         named = [view.in_prose(group) for group in groups]
@@ -344,7 +344,7 @@ def name_of(view: View, part: schema.Cause) -> str:
 
 
 def mostly(view: View, entry: Entry, part: schema.Cause) -> str:
-    """Which group has half of a part of several, and its share: " (DRAM 31 %)"; else empty."""
+    """The words " (DRAM 31 %)" on the group that has half of a part of several groups; else empty."""
     if len(part.groups) <= NAMED:
         return ""
     known_groups = view.groups_of(entry)
@@ -355,7 +355,7 @@ def mostly(view: View, entry: Entry, part: schema.Cause) -> str:
 
 
 def _drawn(view: View) -> str:
-    """Power and time in a headline; the board may not be the one whose constant power the table gives."""
+    """The words " (60 W for 2.1 s)" on constant power, with what is assumed of it; empty where it is not known."""
     power = view.constant_w
     if not power:
         return ""
@@ -415,7 +415,7 @@ def _profiled(view: View, counted: list[str]) -> str:
 
 
 def _instructions(view: View, instructions: Amount) -> str:
-    """All instructions in a headline; at least so many where whole classes were not counted."""
+    """The number of instructions in words; "at least" where whole classes were not counted."""
     names = view.instruction_words
     if names == ["warp_issue"]:
         return f"{at_least(instructions, '')} warp instructions"
@@ -429,7 +429,7 @@ def _instructions(view: View, instructions: Amount) -> str:
 
 
 def _counted(view: View) -> list[str]:
-    """Instructions and DRAM bytes in a headline; of neither, the first bytes or flops that there are."""
+    """Phrases on instructions and DRAM bytes; where neither is known, on the first bytes or flops that are."""
     instructions, dram = view.instructions(view.document), view.summed(view.document, DRAM)
     phrases = []
     if instructions.value:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from eprof.base import cpus
-from eprof.base.labels import remedy_of
+from eprof.base.labels import NO_LINE, remedy_of
 from eprof.base.text import bracketed, pattern, phrase, when
 from eprof.base.vocabulary import CPU
 from eprof.profile import schema
@@ -52,6 +52,15 @@ _LEAST_FLOPS = 1 / 30  # of a line's instructions that are arithmetic
 # its variables in memory, as compilers have it without optimisation. With it, loops of products, stencils and sums take
 # 2 to 4 instructions for each operation (measured with gcc 12: -O0 10 to 25, with 4.8 to 9 accesses).
 _ACCESSES, _OF_MEMORY, _OPTIMISED = 4.5, 0.3, (2.0, 4.0)
+_DIVIDE = (
+    "divide less in {} ({} of its instructions are divisions or roots: multiply by the reciprocal of what stays the "
+    "same, else vectorise, -O3 -march=native)"
+)
+# Core cycles of a division of FP64, in a vector of four and alone: 8 / 4 and 4 of Ice Lake and Golden Cove, 5 of Zen
+# alone (A. Fog, Instruction tables).
+_OF_A_DIVISION = (2.0, 4.0)
+_NEEDED_ONCE = pattern(r"memset|bzero|alloc|operator new")
+_SHORT_LOOPS = 8.0  # instructions for each operation of a library, from which on what is around its loops takes most
 _NO_STORES = 0.05  # numbers stored for each operation: a loop that stores fewer adds up into one
 # Loads and stores for each vector of arithmetic, from which on registers hold too little; what OpenBLAS has is 0.8.
 _LOADS, _REUSED = 1.0, 8.0  # and bytes asked for, for each of DRAM
@@ -73,22 +82,30 @@ _SPARSE = (
     "let {} fetch fewer lines ({} bytes of each are asked for: smaller keys, what is read together side by side, "
     "look-ups in batches that prefetch, huge pages)"
 )
+# Where nobody decoded what accesses ask for.
+_FEWER = f"let {{}} fetch fewer lines (loops in the order of memory, {OF_BLOCKS.removeprefix('work on ')})"
 _WHOLE = 0.9  # of its bytes: what asks for so many uses a line whole
 # Counts of a loop that runs once for all lanes of a vector. Bytes stay, and so does what is counted once a lane.
 _ONCE = ("retired", "core_active", "integer", "control", "load_store", "misc")
 
 
-def of_loops(view: View) -> str:
-    """What to try of a CPU's largest function where it is of a library that a Python program calls: give it less."""
-    kernel = max(view.kernels, key=lambda kernel: view.ranked(kernel).or_zero, default=None)
+def less_for_libraries(view: View) -> Iterator[Try]:
+    """The change that gives a library less to do, if one of its functions takes most of a Python program; else none."""
+    placed = (kernel for kernel in view.kernels if not kernel.name.startswith(NO_LINE))
+    kernel = max(placed, key=lambda kernel: view.ranked(kernel).or_zero, default=None)
     if not view.nouns.is_of_cpu or kernel is None or kernel.callers or not is_of_library(kernel):
-        return ""
-    share = percent(view.ranked(kernel).or_zero / (view.ranked(view.document).value or math.inf))
-    return f"give {view.label(kernel)} less to do ({share}): fewer elements, or narrower ones (float32)"
+        return
+    joules = view.ranked(kernel).or_zero
+    told, each = percent(joules / view.whole), _number(kernel.counts, "retired") / (_flops(kernel.counts) or math.inf)
+    how = "fewer elements, or narrower ones (float32)"
+    if each > _SHORT_LOOPS:
+        told += f", {plain(each)} instructions a flop"
+        how = "longer inner loops (a longer last axis, larger arrays in each call), fewer elements"
+    yield Try(f"give {view.label(kernel)} less to do ({told}): {how}", TENTH * joules, each="less")
 
 
 class Better(NamedTuple):
-    """What to do to functions, and J that it saves: at least and at most."""
+    """What to do to functions, and the J that it saves: at least and at most."""
 
     act: str
     least_j: float
@@ -96,7 +113,7 @@ class Better(NamedTuple):
 
 
 def better_loops(view: View) -> Iterator[Better]:
-    """What to do to the functions that compute, one and the same for all that it is good for.
+    """Ways to build or vectorise the functions that compute, one for all functions that it is good for.
 
     It names the one that takes most, and its line that has most of the arithmetic in question.
     """
@@ -125,7 +142,7 @@ def better_loops(view: View) -> Iterator[Better]:
 
 
 def _together(alike: list[tuple[str, Better]]) -> tuple[str, Better]:
-    """Changes that are alike as one: the first's name, and how many more save as much as is worth telling."""
+    """(name, change) of alike changes as one: the first's name "and N more", and the sum of what those save."""
     (name, first), *others = alike
     more = [change for _, change in others if change.most_j > _LITTLE * first.most_j]
     least_j, most_j = (sum(joules) for joules in zip(*(change[1:] for change in [first, *more]), strict=True))
@@ -135,7 +152,7 @@ def _together(alike: list[tuple[str, Better]]) -> tuple[str, Better]:
 def without_interpreter(view: View) -> Iterator[Better]:
     """Operations on arrays instead of the loop of Python that takes most, if the interpreter is what takes most."""
     kernel = max(view.kernels, key=lambda kernel: view.ranked(kernel).or_zero, default=None)
-    if kernel is None or not is_interpreted(kernel):
+    if kernel is None or not kernel.lines or not is_interpreted(kernel):
         return
     line = max(kernel.lines or (), key=lambda line: _number(line.counts, "retired"))
     rows = [each for each in view.kernels if any(of_row.place == line.place for of_row in each.lines or ())]
@@ -145,9 +162,9 @@ def without_interpreter(view: View) -> Iterator[Better]:
 
 
 def of_retiring(view: View) -> tuple[str, float, float]:
-    """Of a CPU's functions that mostly execute instructions: the largest, how many a cycle, and J of cycles with them.
+    """(words, least J, most J) on functions of a CPU that mostly execute instructions: where, and how many a cycle.
 
-    The J are the least and the most: of cycles that a time was taken for nobody knows how many were waits.
+    The J are those of cycles in which they do: of cycles that a time was taken for nobody knows how many were waits.
     """
     if view.amount(view.document, "core_active").marks & ASSUMED:
         own = [kernel for kernel in view.kernels if not kernel.callers]
@@ -165,7 +182,7 @@ def of_retiring(view: View) -> tuple[str, float, float]:
 
 
 def seems_to_wait(view: View) -> str:
-    """Why cores seem to wait whose cycles and stalls nobody counted or simulated; empty where they do not."""
+    """The reason to believe that cores wait, where nobody counted or simulated stalls; empty if there is none."""
     cycles, per_cycle = view.amount(view.document, "core_active"), _a_cycle(view.kernels)
     is_told = not cycles.marks & ASSUMED or any(view.waits(kernel.counts) for kernel in view.kernels)
     if is_told or not 0 < per_cycle < _SEEMS_TO_WAIT:
@@ -174,9 +191,9 @@ def seems_to_wait(view: View) -> str:
 
 
 def fewer_cycles(view: View) -> Iterator[Try]:
-    """Fewer cycles of a CPU's functions that wait: for what, and how long, where their slots or cycles tell it.
+    """Changes for a CPU's functions that wait, one for each cause: data, branches, instructions, or a full vector unit.
 
-    One piece of advice for all that wait for the same; it names the function whose cycles take most.
+    Each names the function whose cycles take most.
     """
     if view.amount(view.document, "core_active").marks & ASSUMED:
         return
@@ -203,12 +220,14 @@ def fewer_cycles(view: View) -> Iterator[Try]:
 
 
 def fewer_misses(view: View) -> Iterator[Try]:
-    """Fewer lines that a CPU's simulated caches lack, in functions that wait for them: by what is done with each line.
+    """Changes for a CPU's functions that wait for simulated caches, one for each way to use lines better.
 
-    Saved are at most the cycles that callgrind takes them to cost, for a core that runs ahead waits less.
+    Saved are at most the cycles that callgrind takes misses to cost, for a core that runs ahead waits less.
     """
     waiting: dict[str, list[tuple[str, Better]]] = {}
     for kernel in view.kernels:
+        if kernel.name.startswith(NO_LINE):
+            continue
         waits_j = view.waits(kernel.counts) * _cycles_j(kernel)
         if view.waits(kernel.counts) >= _HELD and waits_j:
             lines: Sequence[schema.Kernel | schema.Line] = kernel.lines or [kernel]
@@ -226,12 +245,33 @@ def fewer_misses(view: View) -> Iterator[Try]:
         yield Try(act, sum(ends) / 2, ends, each="fewer misses", most=change.most_j, why=why)
 
 
+def fewer_divisions(view: View) -> Iterator[Try]:
+    """Fewer divisions and roots in functions whose cycles mostly go with them: in vectors each takes fewer."""
+    divided: dict[str, list[tuple[str, Better]]] = {}
+    for kernel in view.kernels:
+        of_cycles = _number(kernel.counts, "special") / (_number(kernel.counts, "core_active") or math.inf)
+        least, most = (min(cycles * of_cycles, 1.0) * _cycles_j(kernel) for cycles in _OF_A_DIVISION)
+        if kernel.callers or _is_called_by_python(kernel) or most < _HELD * _cycles_j(kernel) or not most:
+            continue
+        line = max(kernel.lines or (), key=lambda line: _number(line.counts, "special"), default=None)
+        share = _number(kernel.counts, "special") / (_number(kernel.counts, "retired") or math.inf)
+        name = view.label(kernel) + phrase(" at {}", line and line.place)
+        divided.setdefault(_DIVIDE, []).append((name, Better(percent(share), least, most)))
+    for how, alike in divided.items():
+        name, change = _together(sorted(alike, key=lambda each: -each[1].most_j))
+        ends = (TENTH * change.least_j, TENTH * change.most_j)
+        act = how.format(name, change.act)
+        yield Try(act, sum(ends) / 2, ends, each="fewer", most=change.most_j, why="if none is left")
+
+
 def fewer_calls(view: View) -> Iterator[Try]:
-    """Less work for libraries, from each function that has them do it: what spares it the one that does most."""
+    """Changes that give libraries less work, one for each function that calls them, with what spares the largest."""
     called: dict[str, list[tuple[str, Better]]] = {}
     for kernel in sorted(view.kernels, key=lambda kernel: -view.ranked(kernel).or_zero):
         for caller in kernel.callers or ():
             change = Better(remedy_of(kernel.name), 0.0, caller.share * view.ranked(kernel).or_zero)
+            if kernel.launches == 1 and _NEEDED_ONCE.search(kernel.name):
+                continue
             called.setdefault(view.site(caller), []).append((view.label(kernel), change))
     for site, alike in called.items():
         name, change = _together(sorted(alike, key=lambda each: -each[1].most_j))
@@ -240,13 +280,13 @@ def fewer_calls(view: View) -> Iterator[Try]:
 
 
 def _waited(view: View, counts: Counts) -> float:
-    """The cycles that what has these counts waits for caches and DRAM, by callgrind's estimate."""
+    """The cycles of waits for caches and DRAM in these counts, by callgrind's estimate."""
     share = view.waits(counts)
     return share / (1 - share) * _number(counts, "retired")
 
 
 def _use_of_lines(counts: Counts) -> tuple[str, str]:
-    """What is to be done about lines that L1 lacks, with places for a name and for the bytes of each that are used."""
+    """(advice, "16 of 64"): what to do about lines that L1 lacks, and how many bytes of each are asked for."""
     asked, fetched, of_dram = (
         sum(_number(counts, word) for word in words)
         for words in (("global_read", "global_write"), ("l3_read", "dram_read"), ("dram_read",))
@@ -256,11 +296,13 @@ def _use_of_lines(counts: Counts) -> tuple[str, str]:
         how = _LEFT
     if asked >= _WHOLE * fetched:
         how = _STREAM
+    if "global_read" not in counts:
+        how = _FEWER
     return how, f"{LINE_B * asked / (fetched or math.inf):.0f} of {LINE_B:.0f}"
 
 
 def _at_the_peak(view: View, kernels: Sequence[schema.Kernel], first: schema.Kernel) -> Try:
-    """What functions can do whose vector units are busy: numbers half as wide, in half the instructions and cycles."""
+    """The change for functions whose vector units are busy: FP32 for FP64, or fewer flops. first: the one to name."""
     joules = sum(_cycles_j(kernel) + (kernel.counts.get("retired", _UNKNOWN).energy_j or 0.0) for kernel in kernels)
     told = f"{view.label(first)} does {percent(_of_peak(view, first))} of the flops that its cycles have room for"
     if _operations(first.counts, "fp32") > _operations(first.counts, "fp64"):
@@ -272,7 +314,7 @@ def _at_the_peak(view: View, kernels: Sequence[schema.Kernel], first: schema.Ker
 
 
 def _waits(view: View, kernels: Sequence[schema.Kernel], joules: float) -> Try:
-    """What functions with few instructions a cycle may do, whose cycles take `joules`: by the bytes that leave L2."""
+    """The change for functions with few instructions a cycle, by the bytes that leave L2. joules: of their cycles."""
     told = f"{plain(_a_cycle(kernels))} instructions a cycle"
     passed = sum(view.summed(kernel, PAST_L2).or_zero for kernel in kernels)
     if _WAIT * passed < _HELD * sum(_number(kernel.counts, "core_active") for kernel in kernels):
@@ -287,17 +329,17 @@ def _waits(view: View, kernels: Sequence[schema.Kernel], joules: float) -> Try:
 
 
 def _of_peak(view: View, kernel: schema.Kernel) -> float:
-    """The share of the flops that fit a function's cycles, in its core's widest vectors; of FP32 twice as many fit."""
+    """A function's flops over those that fit its cycles in its core's widest vectors; of FP32 twice as many fit."""
     flops = _operations(kernel.counts, "fp64") + _operations(kernel.counts, "fp32") / 2
     a_cycle = flops / (_number(kernel.counts, "core_active") or math.inf)
     return a_cycle / cpus.fp64_flops_a_cycle(view.document.device.capability)
 
 
 def _working(view: View, kernel: schema.Kernel) -> float:
-    """The share of a function's cycles that go with its instructions: none where it is at the peak of its flops.
+    """The share of a function's cycles in which it executes instructions; 0 at the peak of its flops.
 
-    By the slots of its cores, or the cycles in which they waited (`counters/cpu/topdown.toml`), else by instructions a
-    cycle.
+    By the slots of its cores, or the cycles in which they waited (`counters/cpu/topdown.toml`), else 1 or 0 by
+    instructions a cycle.
     """
     signs = kernel.signs or {}
     waits = sum(signs.get(name, 0.0) for name in _HOLDS)
@@ -318,7 +360,7 @@ def _cycles_j(kernel: schema.Kernel) -> float:
 
 
 def flags(view: View) -> str:
-    """What to tell the compiler of a CPU's program: nothing where most of its arithmetic is in wide vectors already."""
+    """The compiler's option to advise for wide vectors; empty where most arithmetic is in wide vectors already."""
     counts = [kernel.counts for kernel in view.kernels if _tells_widths(kernel.counts, "fp64")]
     narrow = sum(_number(each, "fp64_narrow") for each in counts)
     if narrow < _MOSTLY_NARROW * sum(_operations(each, "fp64") for each in counts):
@@ -344,7 +386,8 @@ def is_of_library(kernel: schema.Kernel) -> bool:
 
 
 def _is_called_by_python(kernel: schema.Kernel) -> bool:
-    return any(_PYTHON_LINE.search(line.place) for line in kernel.lines or ())
+    places = [line.place for line in kernel.lines or ()]
+    return kernel.name.startswith(NO_LINE) or any(map(_PYTHON_LINE.search, places))
 
 
 def _number(counts: Counts, word: str) -> float:
@@ -353,18 +396,22 @@ def _number(counts: Counts, word: str) -> float:
 
 
 def _tells_widths(counts: Counts, kind: str) -> bool:
-    """Whether narrow vectors are told from wide ones: what does not tell scalar arithmetic takes all for wide."""
+    """Whether counts tell narrow vectors from wide ones; without scalar arithmetic apart, all counts as wide."""
     return f"{kind}_narrow" in counts and counts.get(f"{kind}_scalar", _UNKNOWN).value is not None
 
 
 def _operations(counts: Counts, kind: str) -> float:
-    """Operations on numbers of a type, two for a multiply-add; without divisions, comparisons and such."""
+    """The number of operations on FP64 or FP32, two for a multiply-add; without divisions, comparisons and such."""
     added = sum(_number(counts, f"{kind}_{part}") for part in ("add", "mul", "fma", "fma"))
     return added or _number(counts, kind)
 
 
+def _flops(counts: Counts) -> float:
+    return sum(_operations(counts, kind) for kind in ("fp64", "fp32"))
+
+
 def _of_function(counts: Counts, kind: str) -> Iterator[tuple[str, Better]]:
-    """How to change the arithmetic of a type in a function, with a place for its name; why, and what it saves."""
+    """(advice with a place for the name, change) for a function's arithmetic of one type; none if it has little."""
     operations = _operations(counts, kind)
     scalar, narrow, executed, memory = (
         _number(counts, word) for word in (f"{kind}_scalar", f"{kind}_narrow", "retired", "load_store")

@@ -17,7 +17,7 @@ _KERNELS = 8
 
 
 def html(result: Profile | Energy) -> str:
-    """A profile as a cell of a notebook; with the prices that are taken by default."""
+    """A profile as the HTML of a notebook's cell; one without prices gets those that are taken by default."""
     if isinstance(result, Profile):
         result = result.energy()
     view = View(documents.document(result))
@@ -27,7 +27,7 @@ def html(result: Profile | Energy) -> str:
 
 
 def _bar(view: View) -> Markup:
-    """Where the energy goes, as a bar with its legend in a notebook; nothing where no energy is known."""
+    """The energy by group as a bar with its legend; empty where no energy is known."""
     joules = {group: amount.value for group, amount in view.groups.items() if amount.value}
     whole = sum(joules.values())
     if not whole:

@@ -26,17 +26,16 @@ def text(value: Any) -> str:
 
 
 def joined(entries: dict[str, str]) -> str:
-    """A packed object of texts that are JSON already."""
+    """A JSON object of values that are JSON already."""
     return "{" + ",".join(f"{text(key)}:{entry}" for key, entry in entries.items()) + "}"
 
 
 def column(values: Sequence[float | None] | Numbers, price: float | None = None, *, figures: int = 4) -> str:
-    """A packed column of numbers: [how many figures each, all figures, a letter each for the power of ten,
-    exceptions].
+    """A packed column of numbers: JSON of [figures each, all figures, a letter each for the power of ten, exceptions].
 
-    Written like this, and with zeros for figures that nobody sees, it takes half of what plain numbers would.
-    price: what the script multiplies them by. That product must read the same too, else the number is an exception and
-    stands in full. A letter "!" means: not known. No number is below 0.
+    Written like this, and with zeros for figures that nobody sees, it takes half of what plain numbers would. price:
+    what the script multiplies them by. That product must read the same too, else the number is an exception and stands
+    in full. A letter "!" means: not known. No number is below 0.
     """
     numbers = np.asarray(values, dtype=np.float64)
     if not (numbers > 0).any():
@@ -49,7 +48,7 @@ def column(values: Sequence[float | None] | Numbers, price: float | None = None,
 
 
 def _fitting(numbers: Numbers, figures: int, price: float | None) -> tuple[Integers, Integers, Booleans]:
-    """The figures to pack: three if they do, else the nearest that read the same; and whether there are any such.
+    """(figures, power of ten, whether these read the same) of each number: three figures if they do, else the nearest.
 
     Rounded twice, 154.46 would read as 155 (by way of 154.5), hence the neighbours.
     """
@@ -79,7 +78,7 @@ def _rounded(numbers: Numbers, figures: int) -> tuple[Integers, Integers]:
 
 
 def _reads(whole: Integers, power: Integers, figures: int, numbers: Numbers, price: float | None) -> Booleans:
-    """Whether number times price has the same three figures, if only these figures of the number are packed."""
+    """Whether number times price shows the same three figures after only `figures` of the number are packed."""
     if not price:
         return np.ones(numbers.shape, dtype=bool)
     product = whole * 10.0 ** (power - figures + 1) * price
@@ -91,7 +90,7 @@ def _reads(whole: Integers, power: Integers, figures: int, numbers: Numbers, pri
 
 
 def flags(values: Sequence[int], matters: Sequence[bool] | None = None) -> str:
-    """A packed column of marks; one number where all that matter are the same."""
+    """A packed column of marks: JSON of a list, or of one number where all that matter are the same."""
     seen = {value for place, value in enumerate(values) if matters is None or matters[place]}
     if len(seen) <= 1:
         return str(int(next(iter(seen), 0)))
@@ -99,7 +98,7 @@ def flags(values: Sequence[int], matters: Sequence[bool] | None = None) -> str:
 
 
 def split(names: Sequence[str]) -> tuple[str, str]:
-    """For packing, the heads that names share (before template arguments), and for each name its head and its tail."""
+    """JSON of the heads that names share (up to "<"), and JSON of each name's head (its number) and tail, in turn."""
     heads: dict[str, int] = {}
     tails: list[int | str] = []
     for name in names:
@@ -109,7 +108,7 @@ def split(names: Sequence[str]) -> tuple[str, str]:
 
 
 def labels(names: Sequence[str], short: Sequence[str]) -> str:
-    """Packed labels of names: which template arguments stand behind the short name, or else the label itself."""
+    """JSON of each label: the numbers of the template arguments behind the short name, or else the label itself."""
     packed_labels: list[list[int] | str] = []
     for name, label in zip(names, short, strict=True):
         function, *rest = re.split("[<(]", name.removeprefix("void "), maxsplit=1)

@@ -90,7 +90,7 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
 def figures(view: View) -> list[Figure]:
     """The key figures: energy, time, power, energy per flop, error against the meter; counts without any energy.
 
-    Of energy it is said that it is not known; what else is not known has no figure.
+    Only energy has a figure that says "not known"; other unknown ones are left out.
     """
     energy, *others = _figures(view)
     return [energy, *(figure for figure in others if figure.value not in _NOT)]
@@ -159,7 +159,7 @@ def _figure(label: str, amount: Amount, unit: str, note: str = "") -> Figure:
 
 
 def _meter(view: View) -> Figure:
-    """The key figure of the meter: predicted minus measured over measured; or the factor that made it nothing."""
+    """The key figure of the meter: predicted less measured, over measured; or the factor that scaled to the meter."""
     if view.to_meter is not None:
         joules = quantity(view.to_meter.metered_j, "J")
         return Figure("Scaled to the meter", f"×{NARROW}{plain(view.to_meter.factor)}", f"({joules} metered)")

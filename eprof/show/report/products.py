@@ -25,7 +25,7 @@ _LITTLE = 0.03  # of a launch's energy: what takes less more is no dearer
 
 
 def cheaper_kernels(view: View) -> Iterator[tuple[str, float]]:
-    """To use the cheapest of kernels that do the same product for all of them, and the joules that this saves.
+    """(advice, J saved): use the cheapest of kernels that do the same product of matrices in place of the others.
 
     The same: as many flops and writes, and a grid for the same result.
     """
@@ -46,7 +46,7 @@ def cheaper_kernels(view: View) -> Iterator[tuple[str, float]]:
 
 
 def least_bytes(view: View, kernel: schema.Kernel) -> float:
-    """The bytes that a product of matrices moves at least, of whatever shape they are; 0 where that is not known.
+    """The fewest bytes that a kernel's product of matrices can move, whatever its shape; 0 where it is not known.
 
     L x M x N multiplications take LM + MN + LN >= 3 (LMN)^(2/3) elements (Loomis and Whitney, 1949); and so many at
     least where they are of several launches.
@@ -61,7 +61,7 @@ def least_bytes(view: View, kernel: schema.Kernel) -> float:
 
 
 def issued_for(kernel: schema.Kernel) -> float:
-    """The J for which a product's FP32 multiply-adds are issued, and matrix instructions in their stead are not."""
+    """The J of issuing a product's FP32 multiply-adds that matrix instructions would save."""
     issued = kernel.counts.get("warp_issue")
     if not issued or not issued.value:
         return 0.0
@@ -70,9 +70,9 @@ def issued_for(kernel: schema.Kernel) -> float:
 
 
 def cycles_on_tensor_cores(view: View, kernel: schema.Kernel, word: str) -> tuple[float, float]:
-    """The share of its cycles that tensor cores take at their peak for a product in FP32: the most, and the least.
+    """(most, least) share of a kernel's cycles that its FP32 product would take on tensor cores at their peak.
 
-    word: the type there. GeForce boards have half the rate. 1: nothing tells it.
+    word: the type there. GeForce boards have half the rate. (1, 1): nothing tells it.
     """
     signs, cycles = kernel.signs or {}, kernel.counts.get("sm_active_cycle")
     definition = find("ncu", view.document.device.capability or "")
@@ -95,7 +95,7 @@ def _multiplied(kernel: schema.Kernel) -> float:
 
 
 def _alike(products: Iterable["Product"]) -> list[list["Product"]]:
-    """Products in groups that do the same; only groups with as many flops are looked at.
+    """Groups of products that do the same, of one device, type and number of flops.
 
     Where names tell that operands are laid out otherwise ("nn", "nt"), those of one layout are a group.
     """
@@ -121,7 +121,7 @@ def _alike(products: Iterable["Product"]) -> list[list["Product"]]:
 
 
 class Product(NamedTuple):
-    """What one launch of a product of matrices takes and does. written: bytes, None if not known."""
+    """One launch of a product of matrices: J, type, flops, grid. written: bytes to DRAM, None if not known."""
 
     kernel: schema.Kernel
     each_j: float
@@ -147,7 +147,7 @@ class Product(NamedTuple):
 
     @property
     def order(self) -> tuple[str, str, float]:
-        """Those that may be alike come one after the other."""
+        """The key to sort products by, so that those that may do the same are neighbours."""
         return self.kernel.device or "", self.type, self.flops
 
     def is_near(self, group: Sequence["Product"]) -> bool:
@@ -156,7 +156,7 @@ class Product(NamedTuple):
         return self.order[:2] == first.order[:2] and abs(self.flops / first.flops - 1) <= _ALIKE
 
     def does_as(self, other: "Product") -> bool:
-        """Whether a product that is near writes as many bytes as another, with a grid for the same result.
+        """Whether a product writes as many bytes as another with as many flops, with a grid for the same result.
 
         Tiles of powers of two make numbers of threads that are apart by powers of two; where writes are not known, the
         blocks must be as many.

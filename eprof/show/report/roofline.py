@@ -1,4 +1,4 @@
-"""Kernels below the lines: how much of them each reaches, and what would lift it (profile/rooflines/dots.py)."""
+"""Kernels and the limits of the roofline: how much each reaches, and what would lift it (profile/rooflines/dots.py)."""
 
 from collections.abc import Sequence
 
@@ -31,11 +31,12 @@ _PARTS = {
     "instructions": ("other instructions", "fewer of them", "fewer other instructions"),
     "nearer": ("nearer bytes", "fewer of them", "fewer bytes of caches"),
 }
+_OF_TIME = {"constant", "waiting"}
 _WIDE = 100  # columns of a terminal
 
 
 def reached(limit: schema.Limit, key: str) -> str | None:
-    """How much of the limits a kernel reaches: "58 %", or "at most 58 %" where the energy is a lower bound."""
+    """The share `key` of a kernel's limit: "58 %"; "at most 58 %" where the energy is a lower bound; None: unknown."""
     share: float | None = getattr(limit, key)
     if share is None:
         return None
@@ -43,7 +44,7 @@ def reached(limit: schema.Limit, key: str) -> str | None:
 
 
 def limited_by_dram(limit: schema.Limit, machine: schema.Machine) -> bool:
-    """Whether bytes make the roofline's time of a kernel, whose flops may be wider than those of the machine's line."""
+    """Whether a kernel's roofline time is that of its DRAM bytes; its flops may be wider than the machine's."""
     intensity = limit.intensity_flop_per_byte.dram
     if not intensity:
         return intensity == 0  # no flops; None: no bytes
@@ -52,20 +53,22 @@ def limited_by_dram(limit: schema.Limit, machine: schema.Machine) -> bool:
 
 
 def power_of(limit: schema.Limit) -> float | None:
-    """Mean power of a kernel below the lines in W: flop/s over flop/J."""
+    """Mean power of a kernel, W: flop/s over flop/J; None: not known."""
     return ratio(limit.flop_per_s or None, limit.flop_per_j)
 
 
 def lever(limit: schema.Limit) -> str:
-    """A kernel's lever in one phrase: what takes most of the energy, its share, and what would save it."""
+    """What takes most of a kernel's energy, its share, and what would save it: "waiting 72 %: more utilisation"."""
     if limit.lever is None:
         return "not known: no time"
+    if not any(joules for part, joules in limit.parts_j.items() if part not in _OF_TIME):
+        return "not known: nothing but time was counted"
     part, remedy, _ = _PARTS[limit.lever]
     return f"{part} {phrase('{}', _lever_share(limit))}: {remedy}"
 
 
 def mended(limit: schema.Limit) -> str:
-    """A kernel's lever as a clause: "more utilisation would save most (72 % of its energy is waiting)"."""
+    """What would save most, as a clause: "more utilisation would save most (72 % of its energy is waiting)"; or ""."""
     share = _lever_share(limit)
     if limit.lever is None or share is None:
         return ""
@@ -74,13 +77,13 @@ def mended(limit: schema.Limit) -> str:
 
 
 def _lever_share(limit: schema.Limit) -> str | None:
-    """How much of a kernel's energy its lever is; None where no energy is known."""
+    """The share of a kernel's energy that its largest part takes, as text; None where no energy is known."""
     joules = sum(value or 0.0 for value in limit.parts_j.values())
     return mapped(percent, ratio(limit.parts_j.get(limit.lever or "") or 0.0, joules))
 
 
 def limit_table(kernels: Sequence[tuple[Name, schema.Limit]], nouns: Nouns, rest: int, levels: bool = True) -> Table:
-    """The table of kernels below the lines, with the lever of each.
+    """The table of kernels with the shares of speed and efficiency that they reach, and what would save most.
 
     rest: how many more there are. levels: with nearer levels and speeds, where there is room.
     """
@@ -110,7 +113,7 @@ def limit_table(kernels: Sequence[tuple[Name, schema.Limit]], nouns: Nouns, rest
 
 
 def racing(machine: schema.Machine, nouns: Nouns) -> str:
-    """Whether racing to halt, to run as fast as one can, is right; without the machine's name."""
+    """Two sentences on whether to run as fast as one can is also most efficient, without the machine's name."""
     balance, half = plain(machine.time_balance), plain(machine.effective_energy_balance)
     if machine.race_to_halt:
         return (

@@ -124,7 +124,7 @@ def operator_table(view: View, limit: int | None) -> Table:
 
 
 def _intervals_of(rows: Sequence[schema.Profile | schema.Kernel | schema.Group]) -> Medium:
-    """Where the report's tables show intervals: nowhere, if none has one, as where all are lower bounds."""
+    """The media whose tables show intervals: all, or none if no row has one, as where all are lower bounds."""
     return everywhere_if(any(row.interval_j for row in rows))
 
 
@@ -149,7 +149,7 @@ _TIME: Field[Priced] = Column("time"), lambda entry: _quantity(time_of(entry), "
 
 
 def _energy_fields(view: View, shares: Medium) -> list[Field[Priced]]:
-    """Fields of the energy in the report's tables, in some media with shares of its parts."""
+    """The columns of the energy and of its three parts, which only the media `shares` show; none without energy."""
     if not view.has_energy:
         return []
     labels = zip(("comp.", "data", "const."), _PARTS, strict=True)
@@ -197,7 +197,7 @@ def _share(part: Amount, whole_amount: Amount) -> Share:
 
 
 def rank_words(ranks: schema.Ranks, nouns: Nouns) -> str:
-    """Times, energies and launches of the smallest, the median and the largest rank; the slowest; the imbalance."""
+    """Sentences on the spread of times, energies and launches over ranks, on the slowest rank and the imbalance."""
     low, high = ranks.launches.min or 0, ranks.launches.max or 0
     spreads = [
         _rank_spread(ranks.time_s, "s", "time"),
@@ -215,7 +215,7 @@ def rank_words(ranks: schema.Ranks, nouns: Nouns) -> str:
 
 
 def slowest_words(ranks: schema.Ranks) -> str:
-    """Which rank is the slowest, and by how much."""
+    """A sentence on the slowest rank and the imbalance; empty without one."""
     slowest = ranks.slowest
     if slowest is None:
         return ""
@@ -276,7 +276,7 @@ def called(operator: schema.Operator) -> str:
 
 
 def operator_words(view: View) -> str:
-    """Which operator takes most."""
+    """A sentence on the operator that takes most energy, else time; empty if neither is known."""
     operators = merged_operators(view.document.operators or [])
     largest = operators[0]
     share = ratio(energy_of(largest, "total"), view.energy("total")).value

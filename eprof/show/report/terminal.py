@@ -142,7 +142,7 @@ def _without_folders(title: str) -> str:
 
 
 def _everything(view: View) -> Iterator[Part]:
-    """What the terminal shows of a report with -v, in tables: every kernel, count, answer and note."""
+    """The report with -v, in tables: every kernel, count, answer and note."""
     document = view.document
     words = [document.title, ", ".join(devices_named(document.devices, with_capability))]
     if document.prices:
@@ -218,7 +218,7 @@ def _filled(parts: Mapping[str, float], cells: int) -> Text:
 
 
 def _family_legend(view: View, parts: Mapping[str, float], is_least: bool = False) -> str:
-    """The families of a bar with their shares; of a CPU whose cycles pay for its caches too, the rest is DRAM.
+    """The legend of the bar: families with shares; of a CPU whose cycles pay for its caches too, the rest is DRAM.
 
     is_least: constant power takes as much at least, and the others so no more.
     """

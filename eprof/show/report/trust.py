@@ -30,7 +30,7 @@ _PRICES = {
 
 
 def trust(view: View) -> Point:
-    """The first screen's trust: what the prices are and how far off, what is missing, and where the time is from."""
+    """The point "Trust": how far off joules are, whose prices they have, what is missing, where the time is from."""
     of_totals = [note.partition(ON_TOTALS)[2] for note in view.document.warnings if f": {ON_TOTALS}" in note]
     texts = [
         _verdict(view),
@@ -43,7 +43,7 @@ def trust(view: View) -> Point:
 
 
 def _verdict(view: View) -> str:
-    """Trust in one word, and how far off the joules may be: "good (new kernels 8.6 % off)."."""
+    """Trust in one word with the error: "good (new kernels 8.6 % off)."; empty without energy."""
     if view.costs is None or not view.has_energy:
         return ""
     if view.to_meter is not None:
@@ -63,7 +63,7 @@ def _verdict(view: View) -> str:
 
 
 def _spread(view: View) -> str:
-    """How far off the joules may be; not known with the prices of another CPU, whose cores may take far more."""
+    """The interval of the total as "-30 % to +45 %"; empty if unknown, or at another CPU's prices."""
     total, pair = view.energy("total").value, known(view.interval("total"))
     is_anothers = view.nouns.is_of_cpu and view.costs is not None and view.costs.gpu_match == "other"
     if not total or pair is None or view.is_modelled or is_anothers:
@@ -87,7 +87,7 @@ def notes(view: View) -> list[str]:
 
 
 def _prices(view: View) -> Iterator[str]:
-    """Trust in the prices; what nothing is priced by needs none."""
+    """A sentence on the prices of each table, or on the meter; without prices, the first warning."""
     if view.costs is None:
         # What else it says are ways to joules, of which Try has the best.
         yield from (warning.partition(". ")[0].rstrip(".") + "." for warning in view.document.warnings[:1])
@@ -98,11 +98,11 @@ def _prices(view: View) -> Iterator[str]:
 
 
 def _of_table(view: View, costs: schema.Costs) -> str:
-    """The prices of all kernels, or of a GPU's, in a sentence."""
+    """A sentence on whose prices a table has, at which clocks, and how they came to be."""
     facts = [_basis(view, costs)]
     if costs.name != costs.basis:
         is_assumed = costs.setting["core_mhz"] is not None and costs.setting_from == "the table's default"
-        facts = [costs_words.at_setting(costs) + " (the log tells no clocks)" * is_assumed, *facts]
+        facts = [costs_words.at_setting(costs) + " (assumed)" * is_assumed, *facts]
     if costs.gpu_match == "other":
         table = costs_words.at_setting(costs)
         if view.nouns.is_of_cpu:
@@ -115,7 +115,10 @@ def _of_table(view: View, costs: schema.Costs) -> str:
     if (interval := view.document.interval_j) and interval.share >= 1:
         spans = (costs.interval_is or "").partition(";")[0]
     whose = costs_words.of_gpu(costs)
-    return f"Prices{whose}: {', '.join(filter(None, facts))}{phrase('; ranges span {}', spans)}."
+    limits = view.document.limits.kernels if view.document.limits else []
+    is_default = costs.setting_from == "the table's default"
+    lines = when(is_default and any(limit.speed_share for limit in limits), " and roofline")
+    return f"Prices{lines}{whose}: {', '.join(filter(None, facts))}{phrase('; ranges span {}', spans)}."
 
 
 def _basis(view: View, costs: schema.Costs) -> str:
@@ -132,7 +135,7 @@ def _basis(view: View, costs: schema.Costs) -> str:
 
 
 def _kernels_off(view: View, costs: schema.Costs) -> str:
-    """Trust: the error of a fit on kernels that it had not seen; not where another's prices are taken."""
+    """The mean error of a fit on kernels that it had not seen, in words; empty for another GPU's table, or without."""
     if costs.gpu_match != "own":
         return ""
     errors: Mapping[str, float] = (costs.fit or {}).get("error_percent", {})
@@ -193,14 +196,14 @@ def lacks_most(view: View) -> bool:
 
 
 def lacking_briefly(view: View) -> str:
-    """What a total lacks, where that is short: " without host memory"; else empty."""
+    """The words " without host memory" for up to two groups that a total lacks; empty for none, or more."""
     wholly, partly = _lost_groups(view)
     lost = wholly + [f"a part of {name}" for name in partly]
     return when(len(lost) <= _SHORT, phrase(" without {}", " and ".join(lost)))
 
 
 def _lacking(view: View) -> str:
-    """All that a total lacks and that matters: "Not counted: L2 (at most 1.20 J), FP64, and 3 more."."""
+    """A sentence on what matters and was not counted: "Not counted: L2 (at most 1.20 J), FP64, and 3 more."; or ""."""
     bounds = _bounds(view)
     wholly, partly = _lost_groups(view)
     if bounds is None and lacks_some(view) and view.to_meter is None and lacking_briefly(view):
@@ -251,7 +254,10 @@ def _lacking(view: View) -> str:
 
 
 def _if_past_l2(view: View) -> str:
-    """What DRAM takes if it moved all bytes that left a CPU's L2: less where L3 had them, more where stores pass by."""
+    """The joules of DRAM if all bytes past a CPU's L2 reached it, in words; empty if not known.
+
+    Less where L3 had them, more where stores pass by.
+    """
     passed, price = view.summed(view.document, PAST_L2).value, view.charges.get("dram_read")
     if not passed or not price:
         return ""
@@ -259,14 +265,14 @@ def _if_past_l2(view: View) -> str:
 
 
 def _bounds(view: View) -> dict[str, float | None] | None:
-    """The most that each group's uncounted part can take; None in a document without intervals."""
+    """The most J that each group's uncounted part, and "total", can take, None: no bound; None without intervals."""
     if not view.document.interval_j:
         return None
     return view.document.interval_j.uncounted
 
 
 def _lost_groups(view: View) -> tuple[list[str], list[str]]:
-    """The groups that a total lacks wholly, and those of which it lacks a part."""
+    """The names of groups whose energy is wholly unknown, and of those of which a part is."""
     if view.costs is None:
         return [], []
     lost = {word.count.group for word in view.words.values() if _lacks(view, word)}
@@ -292,7 +298,7 @@ def _lacks(view: View, word: Word) -> bool:
 
 
 def _lost_name(view: View, group: str) -> str:
-    """A lacking group in prose, or the one or two of its parts that lack where the others were counted.
+    """The name of a lacking group in prose, or its one or two lacking counts if others of it were counted.
 
     Beside work on tensor cores, missing FP16 is that of other instructions.
     """
@@ -346,7 +352,7 @@ def is_by_time(view: View) -> bool:
 
 
 def metered_briefly(view: View) -> str:
-    """How metered energy was split, in two lines: shape and factor, and the kernel of which time says most else."""
+    """Two sentences on how metered energy was split, and the kernel that time alone changes most; empty if not so."""
     if view.to_meter is None or is_by_time(view):
         return ""
     split = f"Split by {_shape(view, view.to_meter)} times {plain(view.to_meter.factor)}."
@@ -359,7 +365,7 @@ def metered_briefly(view: View) -> str:
 
 
 def metered_certainty(view: View, to_meter: schema.ToMeter) -> str:
-    """What of the metered numbers is measured, and how well the rest is known."""
+    """A sentence on what of the metered numbers is measured, and how far off the rest is."""
     idle = when(to_meter.idle_j, " together with idle time")
     kernels = view.nouns.kernels
     if len(view.kernels) == 1:
@@ -371,7 +377,7 @@ def metered_certainty(view: View, to_meter: schema.ToMeter) -> str:
 
 
 def _shape(view: View, to_meter: schema.ToMeter) -> str:
-    """Whose prices give the shape of the split of metered energy."""
+    """The words on whose prices split the metered energy."""
     if to_meter.basis == "estimated":
         return f"prices estimated for a {view.nouns.processor} that nobody measured,"
     whose = when(not to_meter.own, f", another {view.nouns.processor}'s table,")
@@ -379,7 +385,7 @@ def _shape(view: View, to_meter: schema.ToMeter) -> str:
 
 
 def _apart(view: View, within: float) -> list[_ByBoth]:
-    """Kernels whose metered share time alone would change, the largest difference first."""
+    """(kernel, J by counts, J by time) where the two are more than a factor `within` apart; the largest first."""
     apart: list[_ByBoth] = []
     for kernel in view.kernels:
         by_counts, by_time = energy_of(kernel, "total").value, by_time_of(kernel).value

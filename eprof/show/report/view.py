@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from eprof.base.gpus import unnumbered
 from eprof.base.known import only
 from eprof.base.labels import DEVICE_WIDTH, WIDTH, labels
-from eprof.base.nouns import nouns_of
+from eprof.base.nouns import OF_AMD, nouns_of
 from eprof.base.text import capital, pattern, phrase, when
 from eprof.base.vocabulary import (
     COMPUTATION,
@@ -68,19 +68,19 @@ _COUNTING = ESTIMATED | SIMULATED | ASSUMED
 
 
 def _more_than_nothing(amount: Amount) -> Amount:
-    """The amount, but not known where it is "at least 0", which says nothing."""
+    """The amount; with value None where it would be "at least 0", which says nothing."""
     if amount.lower and not amount.value:
         return Amount(None, amount.marks)
     return amount
 
 
-def _told(amount: Amount) -> int:
-    """The marks that stand beside an amount: where none is known, a dash stands for it."""
+def _shown_marks(amount: Amount) -> int:
+    """The marks that are shown beside an amount: no MISSING where the value is not known, for a dash stands there."""
     return amount.marks & ~(MISSING * (amount.value is None))
 
 
 def energy_of(entry: Priced, part: str) -> Amount:
-    """An energy of a kernel, of a group, of an operator or of the whole: computation, data, constant, total."""
+    """An energy of an entry, J. part: "computation", "data", "constant" or "total"."""
     return Amount(getattr(entry.energy_j, part), bits(getattr(entry.energy_marks, part)))
 
 
@@ -91,36 +91,36 @@ def above_of(entry: Entry) -> Amount:
 
 
 def time_of(entry: Priced) -> Amount:
-    """The time of a kernel, of a group, of an operator or of the whole."""
+    """The time of an entry, s."""
     return Amount(entry.time_s, bits(entry.time_marks))
 
 
 def by_time_of(kernel: schema.Kernel) -> Amount:
-    """The metered energy of a kernel if it went with time alone."""
+    """The metered energy of a kernel if it were split by time alone, J."""
     return Amount(None if kernel.by_time_j is UNSET else kernel.by_time_j)
 
 
 def callees_of(kernel: schema.Kernel) -> Amount:
-    """The energy of a kernel with all that it calls, an estimate."""
+    """The energy of a kernel with all that it calls, J, an estimate; not known for GPUs."""
     if kernel.inclusive_j is UNSET or kernel.inclusive_marks is UNSET:
         return Amount(None)
     return Amount(kernel.inclusive_j, bits(kernel.inclusive_marks))
 
 
 def power_of(entry: Entry) -> Amount:
-    """Mean power of a kernel, a group, an operator or the whole: all energy over the time."""
+    """The mean power of an entry, W: all energy over the time."""
     return Amount(entry.power_w, energy_of(entry, "total").marks | time_of(entry).marks)
 
 
 def contenders(causes: schema.Causes) -> list[schema.Cause]:
-    """The parts that may be the largest, as far as the prices are known: no other is surely above them."""
+    """The parts that may be the largest: whose high end reaches the highest low end of all."""
     ends = [part.interval or [part.share, _ALIKE * part.share] for part in causes.parts]
     least = max(low or 0.0 for low, _ in ends)
     return [part for part, (_, high) in zip(causes.parts, ends, strict=True) if (high or 1.0) >= least]
 
 
 class Word(Struct, frozen=True):
-    """One count of the whole program."""
+    """One count of the whole program: its value, its energy, and how it was derived."""
 
     count: Count
     value: Amount
@@ -137,16 +137,18 @@ class Column(NamedTuple):
 
 
 class View:
-    """A document with the questions that several sections ask of it."""
+    """A document of a report with what several sections need to know of it."""
 
     def __init__(self, document: schema.Profile | Mapping[str, Any], *, is_partial: bool = False) -> None:
-        """is_partial: whether energies are of what was counted, and intervals tell the rest (`counted_part`)."""
+        """is_partial: energies are of what was counted, and intervals tell the rest (`counted_part`)."""
         self.document = schema.typed(document, schema.Profile)
         self.is_partial = is_partial
         self.kernels = self.document.kernels
         self.costs = self.document.costs
         self.several_devices = len(self.document.devices) > 1
         self.nouns = nouns_of(self.document.device.processor)
+        if self.is_of_amd and not self.nouns.is_of_cpu:
+            self.nouns = OF_AMD
         self._columns: dict[str, Column] = {}
         self._groups: dict[int, dict[str, Amount]] = {}
 
@@ -158,24 +160,23 @@ class View:
 
     @cached_property
     def above(self) -> Amount:
-        """All energy of the profile above constant power."""
+        """All energy of the profile above constant power, J."""
         return above_of(self.document)
 
     @cached_property
     def still_s(self) -> float:
-        """How long no kernel ran, in gaps and while copies did before and after; 0 where that is not worth a word.
+        """How long no kernel ran, s, in gaps and while copies did before and after; 0 if below 1 % of kernels' time.
 
-        Nor where a meter gave the total, which has it already.
+        And 0 where a meter gave the total, which has it already.
         """
         gaps = self.document.gaps or None
         if gaps is None or self.to_meter:
             return 0.0
-        still_s = (gaps.time_s or 0.0) + max(gaps.lasting_s - gaps.copied_s, 0.0)
-        return still_s * (still_s >= WORTH_IT * (self.time.value or math.inf))
+        return gaps.still_s * (gaps.still_s >= WORTH_IT * (self.time.value or math.inf))
 
     @cached_property
     def idle_j(self) -> float:
-        """What the GPU takes in `still_s`, where a report tells it; no total of the profile has it."""
+        """The energy of the GPU in `still_s`, J; 0 if not known. No total of the profile has it."""
         gaps, power = self.document.gaps or None, self.constant_w
         if gaps is not None and gaps.time_s:
             power = (gaps.energy_j or 0.0) / gaps.time_s
@@ -183,11 +184,11 @@ class View:
 
     @cached_property
     def whole(self) -> float:
-        """What shares are of: what kernels take, and what passes while none runs; in J, else s."""
+        """The amount that shares are of: all kernels and what passes while none runs; J, else s, else instructions."""
         return self.with_rest(self.ranked(self.document)).or_zero
 
     def with_rest(self, kernels: Amount) -> Amount:
-        """What all kernels take with what passes while none runs."""
+        """The amount of all kernels, with what passes while none runs added to it."""
         beside = {"total": self.idle_j, "time": self.still_s}.get(self.measure, 0.0)
         if self.to_meter is not None:
             beside = self.to_meter.idle_j
@@ -216,7 +217,7 @@ class View:
 
     @property
     def is_above(self) -> bool:
-        """Whether the profile is told above constant power: how much that adds is a model, or a share of a socket."""
+        """Whether the report is on energy above constant power alone: how much that adds is a model, or assumed."""
         return self.is_modelled or any(costs.cores is not UNSET for costs in self.document.prices)
 
     @cached_property
@@ -228,19 +229,19 @@ class View:
 
     @property
     def is_of_a_second(self) -> bool:
-        """Whether no kernel's time is known, and all of the profile is of one second."""
+        """Whether no kernel's time is known, and all numbers are rates: of one second."""
         return self.document.time_from == ONE_SECOND
 
     def each_s(self, entry: Entry) -> float:
-        """What a launch of the profile's takes in s, on average; 0 where that is not known."""
+        """The mean time of an entry's launch, s; 0 where it is not known."""
         return 0.0 if self.is_of_a_second else time_of(entry).or_zero / entry.launches
 
     def label(self, kernel: schema.Kernel) -> str:
-        """What a kernel is called where there is little room, unlike any other of the document."""
+        """The short name of a kernel, unlike that of any other in the document."""
         return self._labels[kernel.name]
 
     def called_by(self, kernel: schema.Kernel) -> str:
-        """Which of the program's functions calls a library's most: "called by main at a.c:10"; "" of other kernels."""
+        """Which function calls a library's function most: "called by main at a.c:10"; empty for other kernels."""
         if not kernel.callers:
             return ""
         caller = kernel.callers[0]
@@ -248,11 +249,11 @@ class View:
         return f"{share}called by {self.site(caller)}"
 
     def site(self, caller: schema.Caller) -> str:
-        """A function of the program and its line that calls most: "main at a.c:10"."""
+        """A calling function, and its line that calls most: "main at a.c:10"."""
         return self._labels.get(caller.name, caller.name) + phrase(" at {}", caller.place)
 
     def where(self, kernel: schema.Kernel) -> str:
-        """Which device a kernel ran on, where there are several: without its number, where it has a name of its own."""
+        """The device of a kernel, without its number if no other has its name; "" where there is one device only."""
         if not self.several_devices or kernel.device is None:
             return ""
         alike = [device for device in self.document.devices if device.name == unnumbered(kernel.device)]
@@ -301,7 +302,7 @@ class View:
         return self.groups_of(self.document)
 
     def at_the_roofline(self, whole: float, of_kernel: Callable[[schema.Kernel], float | None]) -> float:
-        """What a sum over kernels is if modelled times are the roofline's own; given times stay as they are."""
+        """A sum over kernels, `whole`, if modelled times were the roofline's own; given times stay as they are."""
         modelled = self.document.modelled_time
         if not modelled:
             return whole
@@ -309,12 +310,12 @@ class View:
         return whole - of_model * (1 - modelled.efficiency)
 
     def groups_of(self, entry: Entry) -> dict[str, Amount]:
-        """Energy of each group of counts of one kernel, as `groups` has them of the profile."""
+        """Energy of each group of counts of an entry, as `groups` has them of the profile."""
         groups = self.all_groups_of(entry)
         return {name: amount for name, amount in groups.items() if name != CONSTANT or not self.is_above}
 
     def all_groups_of(self, entry: Entry) -> dict[str, Amount]:
-        """Energy of each group of counts of one kernel with modelled constant power, for files of numbers."""
+        """Energy of each group of counts of an entry that has any or lacks some, also modelled constant power."""
         # By identity: an entry has no hash, and it lives as long as this view does.
         if id(entry) in self._groups:
             return self._groups[id(entry)]
@@ -331,11 +332,11 @@ class View:
         return known_or_lacking
 
     def joules_of(self, group: str) -> float:
-        """What a group of counts takes of the whole, as far as is known."""
+        """The known energy of a group of counts in the whole program, J; 0 if none."""
         return self.groups.get(group, Amount(None)).or_zero
 
     def joules_by_kernel(self, group: str) -> list[float]:
-        """What a group of counts takes in each kernel, as far as is known."""
+        """The known energy of a group of counts in each kernel, J; 0 if none."""
         if group == CONSTANT:
             return [kernel.energy_j.constant or 0.0 for kernel in self.kernels]
         joules = np.zeros(len(self.kernels))
@@ -363,7 +364,7 @@ class View:
     # --------------------------------------------------------------------------------------------------- intervals
 
     def interval(self, part: str) -> Ends:
-        """The interval of an energy of the whole profile: of a family, of the total, or of a group of counts."""
+        """(low, high) of an energy of the whole: a family's, the total's, a group's of counts; None: there is none."""
         intervals = self.document.interval_j
         if not intervals:
             return None
@@ -371,7 +372,7 @@ class View:
         return ends
 
     def causes_of(self, entry: Entry) -> schema.Causes | None:
-        """What takes the energy of a kernel, a group or the whole, largest first; None where no count has a price.
+        """The causes of an entry's energy, largest first; None where no count has a price.
 
         A document that does not say it (an older one, or a kernel far down) has each group of counts as a part.
         """
@@ -401,12 +402,12 @@ class View:
         return is_certain(self.groups[group].value, self.interval(group))
 
     def in_prose(self, group: str) -> str:
-        """A group of counts within a sentence; where only the issue of warps is priced, it is that."""
+        """The name of a group of counts within a sentence; that of its only priced counts, if there are no others."""
         own = self._own_name(group) or self.nouns.labels.get(group, "").lower()
         return own or _PROSE.get(group) or GROUPS.get(group, group)
 
     def group_label(self, group: str) -> str:
-        """What a group of counts is called in a legend: as within a sentence where that tells its parts."""
+        """The name of a group of counts in a legend; that of its only priced counts, if there are no others."""
         return capital(self._own_name(group)) or self.nouns.group(group)
 
     @cached_property
@@ -417,12 +418,13 @@ class View:
         return cycles is not None and cycles.pays and not any(own)
 
     def _own_name(self, group: str) -> str:
-        """What the only priced counts of a group are called together; empty where it has others."""
+        """The joint name of a group's priced counts, "instruction issue", if all of them are of a known set; or ""."""
         priced = tuple(name for name, word in self.words.items() if word.count.group == group and word.energy.value)
         if priced and set(priced) <= _ONCE_EACH.keys():
             made_up = {name for name in priced if self.words[name].value.marks & ASSUMED}
             return " and ".join(when(name in made_up, "assumed ") + _ONCE_EACH[name] for name in priced)
-        return _OTHER.get(priced, "")
+        named = self.nouns.labels.get("sm_active_cycle", "").lower()
+        return "sm_active_cycle" in priced and priced in _OTHER and named or _OTHER.get(priced, "")
 
     # ----------------------------------------------------------------------------------------------------- counts
 
@@ -443,7 +445,7 @@ class View:
 
     @cached_property
     def charges(self) -> dict[str, schema.Charge]:
-        """What each count pays, by one price for all GPUs, or NaN pJ where they differ."""
+        """The price of each count: that of all GPUs, or one of NaN pJ where they differ."""
         prices = self.document.prices
         charges: dict[str, schema.Charge] = {}
         for name in dict.fromkeys(name for costs in prices for name in costs.charges):
@@ -457,7 +459,7 @@ class View:
 
     @cached_property
     def masks(self) -> dict[str, int]:
-        """The marks that a word's count can have in the profile: its price may be assumed, the count is not."""
+        """By word, the marks that its count can have: not those that only its price has, such as ASSUMED."""
         masks = {}
         for name, count in self.document.counts.items():
             of_price = bits(self.charges[name].marks) if name in self.charges else 0
@@ -485,7 +487,7 @@ class View:
         return self.exclusive("byte")
 
     def exclusive(self, unit: str) -> list[str]:
-        """The words that make up all instructions or all bytes, none twice.
+        """The known words of a unit, "instruction" or "byte", that add up to all of it without counting any twice.
 
         No requested bytes beside served ones, no warp instructions among threads'. A class total and its parts exclude
         each other in every kernel.
@@ -496,14 +498,14 @@ class View:
         return served or threads or names
 
     def instructions(self, entry: Entry) -> Amount:
-        """All thread-level instructions of a kernel or of the whole: those retired where they were counted."""
+        """All thread-level instructions of an entry: those retired if counted, else the sum of the classes."""
         retired = self.amount(entry, "retired")
         if retired.value is None:
             return self.summed(entry, self.instruction_words)
         return retired
 
     def summed(self, entry: Entry, names: Iterable[str]) -> Amount:
-        """The sum of some counts of the profile; a word that is not there makes it a lower bound.
+        """The sum of some counts of an entry; one that is not there makes it a lower bound.
 
         Unless another stands in for it: a total for its parts, or they for it.
         """
@@ -512,7 +514,7 @@ class View:
         return _more_than_nothing(total(self.amount(entry, name) for name in needed))
 
     def amount(self, entry: Entry, name: str) -> Amount:
-        """A count of a kernel or of the whole, with the marks of the counting alone."""
+        """One count of an entry, with the marks of the counting, without those of its price."""
         if entry is self.document:
             return self.words[name].value if name in self.words else Amount(None)
         count = entry.counts.get(name)
@@ -527,7 +529,7 @@ class View:
         return l1.or_zero / (self.summed(entry, DRAM).value or math.inf)
 
     def waits(self, counts: Mapping[str, schema.Count]) -> float:
-        """The share of a function's cycles that it waits for caches and DRAM, at most; 0 where nobody simulated these.
+        """The share of cycles that a function with these counts waits for caches and DRAM, at most; 0 if not simulated.
 
         By callgrind's estimate of cycles: one an instruction, 10 a line that L1 lacks, 100 more if the last level does.
         """
@@ -539,7 +541,7 @@ class View:
         return waited / (executed + waited or math.inf)
 
     def flops(self, entry: Entry) -> Amount:
-        """Floating-point operations, two for a multiply-add, with those of tensor cores; not known unless all are."""
+        """Flops of an entry, two for a multiply-add, with those of tensor cores; None unless all kinds are known."""
         if entry is self.document:
             return self._all_flops
         flops_of = dict(FLOPS)
@@ -573,14 +575,14 @@ class View:
         return flops
 
     def intensity(self, entry: Entry) -> Amount:
-        """Flops per DRAM byte of a kernel or of the profile."""
+        """Flops per DRAM byte of an entry."""
         value = entry.intensity_flop_per_byte
         if value is None:
             return Amount(None)
         return Amount(value, (self.flops(entry).marks | self.summed(entry, DRAM).marks) & ~MISSING)
 
     def per_flop(self, entry: Entry) -> Amount:
-        """Energy for each flop of a kernel or the profile; the price of all it does, constant power too."""
+        """Energy per flop of an entry, J, with constant power."""
         return ratio(energy_of(entry, "total"), self.flops(entry))
 
     # ---------------------------------------------------------------------------------------------------- ranking
@@ -601,7 +603,7 @@ class View:
         return energy_of(entry, "total")
 
     def ranked(self, entry: Entry) -> Amount:
-        """A kernel's (or the whole's) amount of what kernels are ranked by."""
+        """The amount of an entry that kernels are ranked by (`measure`): J, s or instructions."""
         if self.measure == "total":
             return self.counted_energy(entry)
         if self.measure == "time":
@@ -612,26 +614,26 @@ class View:
 
     @cached_property
     def order(self) -> list[int]:
-        """Kernels, largest first: as the document has them, unless their times are models or not known."""
+        """The places of kernels in the document, largest first."""
         places = list(range(len(self.kernels)))
         if self.measure == "instructions" or self.is_above:
             places.sort(key=lambda place: -self.ranked(self.kernels[place]).or_zero)
         return places
 
     def place_of(self, entry: Entry) -> int | None:
-        """Where a kernel is in the document; None for a group, or the whole."""
+        """The place of a kernel in the document; None for a group, or the whole."""
         return next((place for place, kernel in enumerate(self.kernels) if kernel is entry), None)
 
     @cached_property
     def marks(self) -> int:
-        """Every mark that stands anywhere in the profile's document."""
+        """All marks that stand anywhere in the report, as bits."""
         marks = self.time.marks
         for word in self.words.values():
-            marks |= _told(word.value)
+            marks |= _shown_marks(word.value)
         if self.costs is not None:
             marks |= bits([*self.document.marks, *(mark for costs in self.document.prices for mark in costs.marks)])
             for word in self.words.values():
-                marks |= _told(word.energy)
+                marks |= _shown_marks(word.energy)
         for entry in (*self.charges.values(), *(self.document.what_if or ())):
             marks |= bits(entry.marks)
         return marks
@@ -642,7 +644,7 @@ _PLAIN = {str, int, float, bool, NoneType, UnsetType}
 
 
 def shared(document: schema.Profile) -> set[str]:
-    """The marks that all numbers share: every known energy of the document has them, priced."""
+    """The marks that all known energies share, but "missing" and those of the counting, save "simulated"."""
     energies = [kernel.energy_marks.total for kernel in document.kernels if kernel.energy_j.total]
     energies += [count.marks for count in document.counts.values() if count.energy_j]
     if not energies:
@@ -664,7 +666,7 @@ def without(document: Document, marks: set[str]) -> Document:
 
 
 def counted_part(document: schema.Profile) -> schema.Profile:
-    """The document whose energies are no lower bounds but what was counted: for where an interval tells the rest."""
+    """The document with energies as counted, not as lower bounds: without "missing", as an interval tells the rest."""
 
     def rest(words: tuple[str, ...]) -> list[str]:
         return [word for word in words if word != "missing"]
@@ -688,7 +690,7 @@ def counted_part(document: schema.Profile) -> schema.Profile:
 
 
 def _with_marks(value: Any, rest: Callable[[tuple[str, ...]], list[str]], are_marks: bool = False) -> Any:
-    """The same with what `rest` leaves of each list of marks."""
+    """The value with each list of marks in it replaced by what `rest` makes of it."""
     if type(value) is schema.Count:  # 5,000 kernels have 100,000
         return replace(value, marks=rest(tuple(value.marks)))
     if isinstance(value, Struct):

@@ -15,7 +15,7 @@ def same_clocks(first: schema.AtClocks, second: schema.AtClocks) -> bool:
 
 
 def clock_words(clocks: schema.Clocks, run: schema.Profile) -> str:
-    """What other clocks would do: where the lowest energy is, what it saves, what it costs in time.
+    """A sentence on the clocks of the lowest energy, what they save, and what they cost in time.
 
     Against the run itself where its own clocks are between those that the table knows.
     """

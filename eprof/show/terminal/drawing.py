@@ -33,20 +33,20 @@ from eprof.show.words.numbers import NARROW, and_more
 
 
 class _Terminal(Console):
-    """Standard output. rich would end the process by itself when its reader goes away; that is `cli`'s to decide."""
+    """Standard output. A broken pipe raises, since rich would end the process by itself."""
 
     def on_broken_pipe(self) -> None:
-        """Leave a broken pipe of the terminal to the caller."""
+        """Raise BrokenPipeError: what is to happen is the caller's to decide."""
         raise BrokenPipeError
 
 
 def terminal() -> Console:
-    """The terminal's screen, for standard output; nothing in what is printed is markup."""
+    """A console for standard output; nothing in what is printed is taken for markup."""
     return _Terminal(highlight=False, markup=False, emoji=False)
 
 
 def into(buffer: io.StringIO, width: int) -> Console:
-    """A screen for a file of `width` columns: no colours, whatever FORCE_COLOR says."""
+    """A console for a buffer, of `width` columns: no colours, whatever FORCE_COLOR says."""
     return Console(
         file=buffer, width=width, no_color=True, force_terminal=False, highlight=False, markup=False, emoji=False
     )
@@ -56,7 +56,7 @@ _LESS, _MORE = "color(32)", "color(166)"
 _NARROWEST, _WIDEST = 14, 60
 _APART = 3  # of columns: two spaces, and a divider, which a table without labels has not
 _NAMED = 22  # columns for the names of a table without labels, in which what follows may take two lines
-_TOLD = 38  # of what follows, before names are cut; it has as many lines as it needs
+_TOLD = 44  # of what follows, before names are cut; it has as many lines as it needs
 _NOTES = 8
 _UNIT = re.compile(r"(?<=\d) (?=(?:%|[kMGmµn]?(?:J|W|s|B|Hz|V))(?!\w))")  # the space before one
 _HALF_BAR = 12
@@ -85,37 +85,33 @@ def drawn(blocks: Iterable[Block | RenderableType], width: int, verbose: bool) -
         is_table = isinstance(block, Table) and not block.headless
         if is_table or was_table:
             yield ""
-        yield from _block(block, width, verbose)
+        match block:
+            case Headline():
+                yield Text(_wrapped(block.text, width), style="bold")
+                if block.lead:
+                    yield Text(_wrapped(block.lead, width))
+            case Sentence():
+                yield Text(_wrapped(block.text, width), style=when(block.tone is Tone.QUIET, "dim"))
+            case Point():
+                lines = _wrapped(block.text, width, " " * (len(block.label) + 2))
+                yield Text.assemble((block.label, "bold"), lines[len(block.label) :])
+            case Verdict():
+                yield Text(_wrapped(block.text, width), style="green" if block.passed else "red")
+            case Table():
+                yield from _table(block, width)
+            case Legend():
+                if block.marks:
+                    yield Text(legend(block.marks), style="dim")
+            case Notes():
+                shown = block.texts[: at_most(_NOTES, verbose)]
+                for note in shown:
+                    lines = _wrapped(f"{block.noun}: {note}", width)
+                    yield Text.assemble((f"{block.noun}:", "yellow"), lines[len(block.noun) + 1 :])
+                if rest := and_more(len(block.texts) - len(shown), block.noun):
+                    yield Text(f"{rest} (-v shows them)", style="dim")
+            case _:
+                yield block
         was_table = is_table
-
-
-def _block(block: Block | RenderableType, width: int, verbose: bool) -> Iterator[RenderableType]:
-    match block:
-        case Headline():
-            yield Text(_wrapped(block.text, width), style="bold")
-            if block.lead:
-                yield Text(_wrapped(block.lead, width))
-        case Sentence():
-            yield Text(_wrapped(block.text, width), style=when(block.tone is Tone.QUIET, "dim"))
-        case Point():
-            lines = _wrapped(block.text, width, " " * (len(block.label) + 2))
-            yield Text.assemble((block.label, "bold"), lines[len(block.label) :])
-        case Verdict():
-            yield Text(_wrapped(block.text, width), style="green" if block.passed else "red")
-        case Table():
-            yield from _table(block, width)
-        case Legend():
-            if block.marks:
-                yield Text(legend(block.marks), style="dim")
-        case Notes():
-            shown = block.texts[: at_most(_NOTES, verbose)]
-            for note in shown:
-                lines = _wrapped(f"{block.noun}: {note}", width)
-                yield Text.assemble((f"{block.noun}:", "yellow"), lines[len(block.noun) + 1 :])
-            if rest := and_more(len(block.texts) - len(shown), block.noun):
-                yield Text(f"{rest} (-v shows them)", style="dim")
-        case _:
-            yield block
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> str:
@@ -202,7 +198,7 @@ BOOKS = {"both": "", "other": "", "served": "served", "accessed": "accessed", "c
 
 
 def marks_of(marks: Sequence[str]) -> str:
-    """The marks of a row in brackets, behind its text."""
+    """The words " [estimated, assumed]" behind a row's text; empty without marks."""
     return phrase(" [{}]", ", ".join(marks))
 
 
@@ -216,7 +212,7 @@ def listing_table(*columns: str) -> RichTable:
 
 
 def show_list(parts: Iterable[RenderableType]) -> None:
-    """Print each part; texts as what can be printed of them."""
+    """Print each part; of texts, what can be printed."""
     console = terminal()
     for part in parts:
         if isinstance(part, str):

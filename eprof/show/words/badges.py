@@ -47,7 +47,7 @@ def _bits(words: tuple[str, ...]) -> int:
 
 
 def bits(words: Iterable[str]) -> int:
-    """Marks as a number; remembered, because 5,000 kernels have 100,000 of them."""
+    """Words of marks as one number of bits; remembered, because 5,000 kernels have 100,000 of them."""
     return _bits(tuple(words))
 
 
@@ -76,19 +76,19 @@ def ratio(above: Amount, below: Amount) -> Amount:
 
 
 def signs(marks: int) -> str:
-    """The signs of an amount's marks."""
+    """The signs of marks, one letter each: "~?"."""
     return "".join(letter for mark, letter in LETTERS.items() if marks & mark)
 
 
 def letters(marks: int) -> Markup:
-    """The marks of an amount as small raised signs."""
+    """The signs of marks as raised HTML; empty without any."""
     if not marks:
         return Markup("")
     return Markup('<sup title="{}">{}</sup>').format(", ".join(names(marks)), signs(marks))
 
 
 def written(text: str | None, marks: int = 0, *, bound: bool = True) -> Markup:
-    """A formatted amount with its marks; None: not known. bound: a sum, so that missing parts make it a lower bound."""
+    """A number as text with its marks, as HTML; None: not known. bound: a sum, which MISSING makes a lower bound."""
     if text is None:
         why = ", ".join(names(marks)) or "not known"
         return Markup('<span class="unknown" title="{}">{}</span>').format(why, UNKNOWN)
@@ -98,18 +98,18 @@ def written(text: str | None, marks: int = 0, *, bound: bool = True) -> Markup:
 
 
 def quantity_of(amount: Amount, unit: str) -> Markup:
-    """An amount with its unit and its marks."""
+    """An amount with its unit and its marks, as HTML."""
     return written(mapped(quantity, amount.value, unit), amount.marks)
 
 
 def share_of(part: Amount, whole: Amount) -> Markup:
-    """One amount as a share of another, with its marks."""
+    """One amount as a share of another, in per cent with its marks, as HTML."""
     share = ratio(part, whole)
     return written(mapped(percent, share.value), share.marks, bound=False)
 
 
 def pills(marks: int, *, leave_out: int = 0) -> Markup:
-    """An amount's marks as words in small frames, for the headline and the figures."""
+    """Marks as words in small frames, as HTML; those of `leave_out` are not shown."""
     return Markup(" ").join(
         Markup('<span class="pill" title="{}">{}</span>').format(MEANINGS[Mark[name.upper()]], name)
         for name in names(marks & ~leave_out)
@@ -117,7 +117,7 @@ def pills(marks: int, *, leave_out: int = 0) -> Markup:
 
 
 def legend(marks: int) -> list[tuple[str, str]]:
-    """Sign and meaning of each mark of the amounts shown, for the line that explains them."""
+    """(sign, meaning) of each mark, for the line that explains them."""
     lines = [(letter, MEANINGS[mark]) for mark, letter in LETTERS.items() if marks & mark & ~MISSING]
     if not marks & MISSING:
         return lines

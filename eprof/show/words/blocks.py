@@ -18,7 +18,7 @@ from eprof.show.words.cells import Cell, Name, plain_text
 
 
 class Medium(Flag):
-    """Where a result is shown."""
+    """The media that show a result, as flags."""
 
     NONE = 0
     PAGE = auto()
@@ -28,12 +28,12 @@ class Medium(Flag):
 
 
 def everywhere_if(is_shown: bool) -> Medium:
-    """Where a table's column is shown: in all media, or in none."""
+    """All media, or none: where a column is shown."""
     return Medium.ALL if is_shown else Medium.NONE
 
 
 class Tone(Enum):
-    """How loud a sentence is."""
+    """How a sentence is drawn: as others, or in quiet letters."""
 
     PLAIN = auto()
     QUIET = auto()
@@ -88,7 +88,7 @@ def numbers(*labels: str) -> list[Column]:
 
 
 def at_most(number: int, verbose: bool) -> int | None:
-    """How many rows a table shows where all are too many: so many, or all if `verbose`."""
+    """A limit for rows: `number`, or None, which means all, if `verbose`."""
     return None if verbose else number
 
 
@@ -115,7 +115,7 @@ class Table(Struct, frozen=True):
     headless: bool = False
 
     def on(self, medium: Medium, width: int | None = None) -> "Table":
-        """The table with the columns of one medium; width: of the terminal."""
+        """The table with only the columns that a medium shows, and a terminal of `width` columns has room for."""
         places = [
             place
             for place, column in enumerate(self.columns)
@@ -154,7 +154,7 @@ def table_of(
 
 
 class Legend(Struct, frozen=True):
-    """What the signs beside numbers mean."""
+    """The line that says what the signs of these marks mean."""
 
     marks: int
 

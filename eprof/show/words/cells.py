@@ -55,7 +55,7 @@ class Factor(Struct, frozen=True):
 
 
 class Written(Struct, frozen=True):
-    """A number that is written by a rule of its own, and what to sort it by."""
+    """A number that is given as text, and the value to sort it by."""
 
     text: str
     value: float | None = None
@@ -82,7 +82,7 @@ class Tag(Struct, frozen=True):
 
 
 class Name(Struct, frozen=True):
-    """The name of a kernel, without what says little; its full name; a remark, in which `names` are in back ticks.
+    """The short name of a kernel, its full name, and a remark, in which `names` are in back ticks.
 
     place: where the kernel is in the document, if the page can show more of it.
     """
@@ -134,7 +134,7 @@ def signs(marks: int) -> str:
 
 
 def legend(marks: int) -> str:
-    """What the signs of `signs` mean: "~ estimated · s simulated"."""
+    """The meaning of each sign of `signs`: "~ estimated · s simulated"."""
     return " · ".join(words for mark, words in _LEGEND.items() if mark & marks)
 
 

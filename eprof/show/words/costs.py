@@ -25,7 +25,7 @@ class Named(Protocol):
 
     @property
     def basis(self) -> str | None:
-        """What the cost table's prices rest on."""
+        """The basis of the table's prices: "measured", "fitted", "published" or "estimated"; None: not stated."""
 
 
 class Priced(Named, Protocol):
@@ -37,13 +37,13 @@ class Priced(Named, Protocol):
 
 
 def of_gpu(costs: schema.Costs) -> str:
-    """Whose prices these are, where each of several GPUs has its own: " (Tesla K20c)"; else empty."""
+    """The names of the GPUs that the prices are for, where others have prices of their own: " (Tesla K20c)"; or ""."""
     names = dict.fromkeys(split_label(label)[0] or "not named" for label in costs.of or ())
     return bracketed(", ".join(names))
 
 
 def named(costs: Named) -> str:
-    """A cost table with what its prices rest on: "v100 (fitted)"; the name of an estimated one says it."""
+    """A cost table with the basis of its prices: "v100 (fitted)"; without, if its name begins with it."""
     if costs.basis and costs.name.startswith(costs.basis):
         return costs.name
     return f"{costs.name} ({costs.basis or 'basis not stated'})"
@@ -55,7 +55,7 @@ def all_named(tables: Iterable[Named]) -> str:
 
 
 def price(charge: schema.Charge, number: Callable[[float], str]) -> str:
-    """What one of a count pays, "7.74 pJ"; "by GPU" where each of several has its own price."""
+    """The price of one event: "7.74 pJ", "pays nothing"; "by GPU" where each of several has its own price."""
     if not charge.pays:
         return "pays nothing"
     if math.isnan(charge.pj):
@@ -101,19 +101,19 @@ class Device(Protocol):
 
     @property
     def name(self) -> str | None:
-        """Its name; None where no log names it."""
+        """The name of the device; None where no log names it."""
 
     @property
     def processor(self) -> str | UnsetType:
-        """A kind of processor: "cpu", or a GPU where nothing is said."""
+        """The kind of processor: "cpu", or UNSET for a GPU."""
 
     @property
     def capability(self) -> str | None:
-        """Its compute capability or microarchitecture, where known."""
+        """The compute capability or microarchitecture, where known."""
 
 
 def name_of(device: Device) -> str:
-    """What a device is called; "GPU not named" where no log names it, with the capability that is all ncu tells."""
+    """The name of a device; "GPU not named" where no log names it, with the capability if that is all ncu tells."""
     told = capability_of_label(device.name or "")
     if told is not None or not device.name:
         return f"{nouns_of(device.processor).processor} not named{phrase(' (CC {})', told)}"
@@ -121,7 +121,7 @@ def name_of(device: Device) -> str:
 
 
 def with_capability(device: Device) -> str:
-    """What a device is called, with its compute capability, or microarchitecture, where that is known."""
+    """The name of a device, with its compute capability or microarchitecture where that is known."""
     if not device.capability or capability_of_label(device.name or ""):
         return name_of(device)
     kind = nouns_of(device.processor).capability.removeprefix("compute ")
@@ -129,6 +129,6 @@ def with_capability(device: Device) -> str:
 
 
 def devices_named(devices: Iterable[Device], call: Callable[[Device], str] = name_of) -> list[str]:
-    """The names of devices, each kind once, with how many of it there are: "4 × Tesla V100"."""
+    """The names of devices, each once, with their number: "4 × Tesla V100"."""
     numbers = Counter(map(call, devices))
     return [when(number > 1, f"{number} × ") + name for name, number in numbers.items()]

@@ -12,7 +12,7 @@ Ends = Sequence[float | None] | None
 
 
 def known(ends: Ends) -> tuple[float, float] | None:
-    """Both ends of an interval; None where there is none."""
+    """(low, high) of an interval; None where there is none, or an end is not known."""
     low, high = ends or (None, None)
     if low is None or high is None:
         return None
@@ -20,7 +20,7 @@ def known(ends: Ends) -> tuple[float, float] | None:
 
 
 def is_certain(value: float | None, ends: Ends) -> bool:
-    """Whether its interval makes a number certain enough to name: it has one sign and is no wider than the number.
+    """Whether a number is certain enough to name: its interval has one sign and is no wider than the number.
 
     A number without an interval is.
     """
@@ -32,18 +32,18 @@ def is_certain(value: float | None, ends: Ends) -> bool:
 
 
 def in_brackets(ends: Ends, unit: str) -> str:
-    """The interval in brackets behind its number: " (2.24 to 3.55 J)"; nothing where it has no width."""
+    """An interval in brackets behind its number: " (2.24 to 3.55 J)"; empty where it has no width, or there is none."""
     return bracketed(wide(ends, unit))
 
 
 def wide(ends: Ends, unit: str) -> str:
-    """The interval as text; empty where there is none, or both ends read the same."""
+    """An interval as text: "2.24 to 3.55 J"; empty where there is none, or both ends read the same."""
     text = cell(ends, unit)
     return when(" to " in text, text)
 
 
 def cell(ends: Ends, unit: str, *, signed: bool = False) -> str:
-    """The interval as a cell of a table; empty where there is none."""
+    """An interval as text for a table's cell; empty where there is none."""
     pair = known(ends)
     if pair is None:
         return ""
@@ -51,7 +51,7 @@ def cell(ends: Ends, unit: str, *, signed: bool = False) -> str:
 
 
 def label(share: float) -> str:
-    """The heading of intervals that hold this share of the replicas."""
+    """The heading of a column of intervals: "95 % interval". share: of the replicas that lie inside."""
     return when(share < 1, f"{percent(share)} ") + "interval"
 
 
@@ -64,7 +64,7 @@ def meaning(
     within: float | None = None,
     apart: float | UnsetType = UNSET,
 ) -> str:
-    """What the intervals of a document are made of.
+    """A sentence on what the intervals of a document are made of.
 
     spans: what those of a table with intervals of its own span. basis: of the table. within: the factor that nine of
     ten kernels which a fit has not seen are off at most. apart: the factor that cores of another CPU are.
@@ -87,7 +87,7 @@ def meaning(
 
 
 def of_change(nouns: Nouns, share: float, replicas: int, paired: bool, within: float | None = None) -> str:
-    """What the intervals of a difference are made of. paired: each replica prices both sides."""
+    """A sentence on what the intervals of a difference are made of. paired: each replica prices both sides."""
     whose = "the same prices for both sides" if paired else "prices of both sides drawn independently"
     source = f"{percent(share)} interval: what {replicas} refits of the prices make of these counts"
     if share >= 1:
@@ -101,7 +101,7 @@ def of_change(nouns: Nouns, share: float, replicas: int, paired: bool, within: f
 
 
 def size(low: float, high: float, unit: str) -> str:
-    """The interval of a change without its direction, if it has one: −0.9 to −0.3 J is "300 to 900 mJ"."""
+    """The interval of a change without its sign: −0.9 to −0.3 J is "300 to 900 mJ"; with signs if the ends' differ."""
     if low * high < 0:
         return span(low, high, unit, signed=True)
     least, most = sorted((abs(low), abs(high)))

@@ -52,7 +52,7 @@ def quantity(value: float, unit: str) -> str:
 
 
 def quantity_or(unknown: str, value: float | None, unit: str) -> str:
-    """A quantity, or what to write where it is not known."""
+    """A number with its unit, or `unknown` for None."""
     return mapped(quantity, value, unit) or unknown
 
 
@@ -67,7 +67,7 @@ def plain(value: float) -> str:
 
 
 def plain_or(unknown: str, value: float | None) -> str:
-    """A plain number, or what to write where it is not known."""
+    """A number as `plain` writes it, or `unknown` for None."""
     return mapped(plain, value) or unknown
 
 
@@ -77,7 +77,7 @@ def whole(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A number as a share: 0.0861 -> "8.6 %", 0.83 -> "83 %"; what is not quite nothing or not quite all says so."""
+    """A share in per cent: 0.0861 -> "8.6 %", 0.83 -> "83 %"; near 0 "< 0.1 %", near 1 "> 99.9 %"."""
     size = abs(share) * 100
     sign = when(share < 0, MINUS)
     if size == 0:
@@ -112,7 +112,7 @@ def more_or_less(change: float, less: str = "less", write: Callable[[float], str
 
 
 def and_more(number: int, noun: str) -> str:
-    """What a table says of the rows for which it has no room: "and 12 more kernels"; nothing where there are none."""
+    """The text on rows for which a table has no room: "and 12 more kernels"; empty where there are none."""
     return when(number > 0, f"and {whole(number)} more {noun}{when(number != 1, 's')}")
 
 
@@ -136,7 +136,7 @@ def percent_span(low: float, high: float) -> str:
 
 
 def utc(stamp: Any) -> str:
-    """A time stamp in the provenance as people write it: 2026-11-21 14:02:11 UTC."""
+    """A time stamp as people write it: "2026-11-21 14:02:11 UTC"; "time not known" without one."""
     return str(stamp or "").replace("T", " ").replace("Z", " UTC") or "time not known"
 
 

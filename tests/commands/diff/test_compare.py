@@ -25,7 +25,7 @@ from eprof.commands.diff.document import assess
 from eprof.lab.welch import Test as WelchTest
 from eprof.lab.welch import t_outside, t_quantile, welch
 from eprof.logs.runs import Run
-from eprof.profile.rooflines import Machine
+from eprof.profile.rooflines.machine import Machine
 from eprof.show.words.numbers import NARROW
 
 few = settings(max_examples=12)

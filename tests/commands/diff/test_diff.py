@@ -325,6 +325,21 @@ def test_what_decides_between_two_real_logs_stands_first(diff_command):
     assert "`eprof timeline" in diff_command("diff", meter, meter).stderr
 
 
+@pytest.mark.skipif(not (SHARED / "traces").exists(), reason="needs real logs, which are not part of this project")
+def test_traces_that_wait_otherwise_say_so_beside_the_change_of_their_kernels(diff_command):
+    """Nine tenths of both are time without kernels; the report of each has the same joules of it."""
+    old, new = (str(SHARED / f"traces/kineto/tracelens-{name}-bert-small.json.gz") for name in ("h100", "mi300x"))
+    told = document(diff_command("diff", old, new, "--format", "json"))
+    for log, side in ((old, told["old"]), (new, told["new"])):
+        gaps = document(diff_command("report", log, "--format", "json"))["gaps"]
+        assert side["still_s"] == pytest.approx(gaps["time_s"], rel=0.01)
+        assert side["still_j"] == pytest.approx(gaps["energy_j"], rel=0.01)
+        assert side["still_s"] > 5 * side["time_s"]
+    said = " ".join(diff_command("diff", old, new).stdout.split())
+    assert "Besides, and not in it: no kernel ran for 3.60 ms → 3.11 ms, 425 mJ → 286 mJ of constant power." in said
+    assert "Besides" not in diff_command("diff", old, old).stdout
+
+
 @pytest.mark.skipif(not (SHARED / "repro").exists(), reason="needs real logs, which are not part of this project")
 def test_real_logs_that_have_little_in_common(diff_command, real_log):
     """Nothing that was not counted is said to have changed; what the two reports have beside it is told in the line."""

@@ -135,7 +135,7 @@ def test_eprof_run_reads_rapl_beside_callgrind_and_the_run_is_a_row_of_a_fit(tmp
 
     def find(host=False):
         asked.append(host)
-        return meter.Meter(Steady([package], []), window_s=0.3), []
+        return meter.Meter(Steady([package], []), window_s=0.05), []
 
     monkeypatch.setattr(sensors, "meter", find)
     program = tmp_path / "adds"

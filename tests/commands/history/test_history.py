@@ -218,6 +218,12 @@ def test_bad_folders_are_one_sentence(tmp_path, content, words):
     assert done.returncode == 1 and words in done.stderr and "Traceback" not in done.stderr
 
 
+def test_a_log_in_place_of_a_folder_is_told_how_to_become_a_report(tmp_path):
+    (tmp_path / "log.csv").write_text("a,b\n1,2\n")
+    done = history(tmp_path / "log.csv")
+    assert done.returncode == 1 and "`eprof report" in done.stderr and "log.csv/NAME" not in done.stderr
+
+
 def test_reports_without_energy_are_left_out(tmp_path, report):
     night = folder(tmp_path / "night", report, [1, 1])
     bare = eprof.load(LOGS / "ncu.csv").energy("none").document()

@@ -11,7 +11,7 @@ from eprof import cli, costs
 from eprof.commands.roofline import terminal
 from eprof.commands.roofline.document import compared, document, sweep, swept
 from eprof.commands.roofline.words import sweep_table
-from eprof.profile.rooflines import machine, machines
+from eprof.profile.rooflines.machine import machine, machines
 
 LOGS = Path(__file__).parents[3] / "samples" / "logs" / "invented"
 # [T] tables 3 and 4, GTX 580 in single precision.

@@ -83,6 +83,27 @@ def test_a_table_named_without_a_setting_has_one_line_at_the_clocks_of_the_log(r
     assert [one["setting"] for one in made["machines"]] == ["1290/877", "802/877"]
 
 
+@pytest.mark.parametrize(
+    ("name", "lacks", "has_clocks"),
+    [
+        ("nvprof/v100-events-and-metrics-summary-with-total.csv", "no time is known", False),
+        ("ncu-modern/l4-text-fp16-mma-16384-seconds.txt", "flops or DRAM bytes were not counted", True),
+        ("nvprof/gtx1080ti-cuda8-metrics-summary.csv", "", False),
+        ("ncu/v100-miniweather-baseline.ncu-rep", "", True),
+    ],
+)
+def test_what_keeps_kernels_from_the_roofline_stands_first_and_assumed_clocks_are_told(run, name, lacks, has_clocks):
+    """A table of kernels without a place is none; nvprof tells no clocks."""
+    log = Path(__file__).parents[4] / "shared" / "data" / name
+    if not log.exists():
+        pytest.skip("needs a real log, which is not part of this project")
+    code, out, _ = run(str(log))
+    said = " ".join(out.split())
+    assert code == 0 and ("The logs tell no clocks: the lines are at" in said) is not has_clocks
+    assert ("No kernel can be held against the roofline: " + lacks in said) is bool(lacks)
+    assert ("of best speed" in said) is not bool(lacks)
+
+
 def test_power_caps(run):
     capped = document(run, "--costs", "gtx580", "--costs", "gtx680", "--power-cap", "gtx580=244")["machines"]
     assert capped[0]["power_cap_w"] == pytest.approx(244) and capped[1]["power_cap_w"] is None

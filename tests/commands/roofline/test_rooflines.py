@@ -18,7 +18,8 @@ from eprof.base.marks import Mark
 from eprof.base.vocabulary import COUNTS
 from eprof.commands.roofline.document import equal_power
 from eprof.energy.attribution import attribute
-from eprof.profile.rooflines import PARTS, Machine, at_random, described, machine, machines, place
+from eprof.profile.rooflines.dots import PARTS, place
+from eprof.profile.rooflines.machine import Machine, at_random, described, machine, machines
 
 ROOT = Path(__file__).parents[3]
 

@@ -213,6 +213,9 @@ READ = {
     "turbostat, joules": (TURBO.replace("PkgWatt", "Pkg_J").format(50) * 2, 5.0, {"PkgWatt": 100}, ""),
     "turbostat, summary": ("PkgWatt\tRAMWatt\n10.0\t1.0\nPkgWatt\tRAMWatt\n10.0\t1.0\n", 5.0, {"PkgWatt": 100, "RAMWatt": 10}, ""),
     "dmon": (DMON, 1.0, ({"gpu 0": 50, "gpu 1": 40}, 1), ""),
+    "dmon by its command": ("$ nvidia-smi dmon -s pu -d 5\n" + DMON, None, ({"gpu 0": 250, "gpu 1": 200}, 5), ""),
+    "dmon by its command alone": ("root@a:~# nvidia-smi dmon -s pu\n" + DMON, None, ({"gpu 0": 50, "gpu 1": 40}, 1), ""),
+    "the first and last rows of a log": ("timestamp, power.draw [W]\n" + rows("2024/01/01 00:{}, 60.00 W\n", ["00:01.1", "00:02.1", "00:03.1", "10:01.1", "10:02.1", "10:03.1"]), None, ({"gpu": 300}, 598), "not known for 598 s"),
     "DCGM at its own pace": (DCGM, None, {"gpu 0": 40, "gpu 1": 80}, "a row is 1000 ms, by its joules over its watts"),
     "DCGM with an interval": (DCGM.replace("TOTEC", "OTHER"), 2.0, {"gpu 0": 100, "gpu 1": 200}, ""),
     "DCGM as CSV": ("timestamp,gpu,DCGM_FI_DEV_POWER_USAGE,DCGM_FI_PROF_SM_ACTIVE\n1700000000,0,5,0.5\n1700000001,0,5,0.5\n", None, {"gpu 0": 10}, ""),
@@ -404,6 +407,7 @@ def test_a_log_without_marks_tells_its_base_power_and_when_it_worked(capsys):
             ["587 W on average", "Lost The power of gpu 3, gpu 4 and 3 more is not known"],
         ),
         (["nvidia-smi/migsec-power_data.csv"], ["migsec-power_data.csv · power over 12.0 s 960 J in 12.0 s: 80.0 W"]),
+        (["nvidia-smi/gpu_glasses.csv"], ["At least 4.95 kJ in 10.0 s: 587 W on average while it is known."]),
         (["powerjoular/afonso-exp.csv"], ["base power, 16.4 W, takes 94 %"]),  # its floor is 16.1 to 16.5 W
         (
             [
@@ -422,3 +426,67 @@ def test_what_meters_saw_is_told_by_what_each_saw_while_it_did(names, says, caps
         main(["timeline", *(str(METERS / name) for name in names)])
     said = " ".join(capsys.readouterr().out.split())
     assert [text for text in says if text not in said] == []
+
+
+TABLE_OF_RUNS = "benchmark,time,average_power,core_frequency\n" + rows(
+    "fft,{},{},900\n", [3, 1, 2, 5, 4, 6, 2, 1], range(50, 58)
+)
+
+
+def test_a_table_of_runs_is_no_power_over_time(tmp_path):
+    """Its times are durations: in no order, and each of its own run."""
+    with pytest.raises(EprofError, match="times go back in 4 of 8 rows.*`eprof tune` reads it"):
+        read(tmp_path, TABLE_OF_RUNS)
+    (tmp_path / "runs.csv").write_text(TABLE_OF_RUNS)
+    assert power.what_it_is(str(tmp_path / "runs.csv")) is None
+    (tmp_path / "runs.csv").write_text("program,size,processes,core_mhz,time_s,energy_j\nft,1,1,2800,9,1800\n" * 2)
+    assert "`eprof scale" in power.what_it_is(str(tmp_path / "runs.csv"))
+    newest_first = "time_s,power_w\n" + rows("{},{}\n", range(9, -1, -1), range(10))
+    (tmp_path / "runs.csv").write_text(newest_first)
+    assert "`eprof timeline" in power.what_it_is(str(tmp_path / "runs.csv"))
+
+
+@pytest.mark.parametrize("cell", ["{} %", "{}"])
+def test_nvidia_smi_tells_for_how_long_anything_ran(cell, tmp_path, capsys):
+    """Half of 20 s at 50 %; a cell that is not known, or a last line cut behind its power, takes nothing from the power."""
+    head = "timestamp, power.draw [W], utilization.gpu [%]\n"
+    body = [f"2024/01/01 00:00:{s:02d}.000, 100.00 W, {cell.format(50 * (s < 10))}\n" for s in range(20)]
+    (tmp_path / "smi.csv").write_text(head + "".join(body))
+    (series,), (busy,) = power.sampled(str(tmp_path / "smi.csv"), [])
+    assert (busy.watts.sum(), series.energy_j(series.edges[:1], series.edges[-1:]).sum()) == (5.0, 2000.0)
+    with pytest.raises(SystemExit):
+        main(["timeline", str(tmp_path / "smi.csv")])
+    out = " ".join(capsys.readouterr().out.split())
+    assert "gpu was busy for 5.00 s of 20.0 s." in out and "--costs" not in out
+    body[3] = "2024/01/01 00:00:03.000, 100.00 W, [N/A]\n"
+    body[-1] = "2024/01/01 00:00:19.000, 100.00 W"
+    (tmp_path / "smi.csv").write_text(head + "".join(body) + "\n")
+    (cut,), _ = power.sampled(str(tmp_path / "smi.csv"), [])
+    assert len(cut.watts) == len(series.watts) and not cut.unknown_s
+
+
+def test_a_long_log_of_nvidia_smi_has_the_same_busy_time(tmp_path):
+    head = "timestamp, power.draw [W], utilization.gpu [%]\n"
+    rows_ = [
+        f"2024/01/01 {s // 3600:02d}:{s // 60 % 60:02d}:{s % 60:02d}.000, 100.00 W, {s % 101} %\n"
+        for s in range(40_000)
+    ]
+    (tmp_path / "smi.csv").write_text(head + "".join(rows_))
+    assert (tmp_path / "smi.csv").stat().st_size > 1 << 20
+    (_,), (busy,) = power.sampled(str(tmp_path / "smi.csv"), [])
+    assert busy.watts @ (busy.edges[1:] - busy.edges[:-1]) == pytest.approx(
+        sum(s % 101 for s in range(40_000)) / 100, rel=1e-3
+    )
+
+
+def test_rows_that_tell_power_apart_or_not_do_so_without_their_busy_time(tmp_path):
+    """Rows of one moment with the same power count once, whatever else differs in them."""
+    stamp_ = "2024/01/01 00:00:0{}.000, 100.00 W, {} %\n"
+    text = "timestamp, power.draw [W], utilization.gpu [%]\n" + "".join(
+        stamp_.format(s, 30 * i) for s in range(9) for i in (1, 2)
+    )
+    (tmp_path / "smi.csv").write_text(text)
+    without = text.replace(", utilization.gpu [%]", ", x")
+    (tmp_path / "x.csv").write_text(without)
+    watts = [power.read(str(tmp_path / name), [])[0].watts.tolist() for name in ("smi.csv", "x.csv")]
+    assert watts[0] == watts[1]

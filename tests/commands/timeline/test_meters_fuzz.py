@@ -21,6 +21,7 @@ TEXTS = {what: row for what, row in READ.items() if isinstance(row[0], str)}
 
 def tried(path, text, interval_s):
     """The series of a log and what is said of it; None and the sentence where it is refused."""
+    path.unlink(missing_ok=True)  # to write over a file waits for the disk
     path.write_text(text)
     notes = []
     try:

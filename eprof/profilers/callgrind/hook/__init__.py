@@ -1,1 +1,1 @@
-"""What Python finds first, on PYTHONPATH, under callgrind."""
+"""The folder that is first on PYTHONPATH under callgrind, so that Python runs its `sitecustomize`."""

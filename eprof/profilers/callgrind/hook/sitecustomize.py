@@ -1,4 +1,4 @@
-"""What Python runs at its start, under callgrind or alone to be timed: `PYTHONPATH` leads here (`collector.py`).
+"""Python runs this at its start, under callgrind or alone to be timed: `PYTHONPATH` leads here (`collector.py`).
 
 Counting begins when the program's own code does, ends with it, stops while modules are imported. Now and then a timer
 has callgrind write a part of its profile, and faulthandler the line of Python that ran then. It runs in the Python that
@@ -46,7 +46,7 @@ _LIBRARY = os.path.dirname(os.__file__)
 
 
 def _hand_on() -> None:
-    """Run the sitecustomize that this one stands before, if there is one."""
+    """Run the program's own sitecustomize, which this one hides, if there is one."""
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != _OWN]
     own = sys.modules.pop("sitecustomize")
     try:
@@ -56,7 +56,7 @@ def _hand_on() -> None:
 
 
 class _Valgrind:
-    """Requests to valgrind, and a handler of signals that makes one; in a page of machine code."""
+    """Requests to valgrind, and a signal handler that makes one, as machine code in a page of memory."""
 
     def __init__(self) -> None:
         import ctypes
@@ -71,7 +71,7 @@ class _Valgrind:
         self._kept: list[object] = []
 
     def request(self, number: int, text: bytes = b"") -> None:
-        """Make a client request: its number, and a text."""
+        """Make a client request of valgrind, such as _DUMP_AT, with a text."""
         buffer = self._c.create_string_buffer(text)
         words = self._words(number, buffer)
         self._code(self._c.addressof(words))
@@ -80,7 +80,7 @@ class _Valgrind:
         return (self._c.c_ulong * 6)(number, self._c.addressof(buffer))
 
     def sample(self, signum: int, file: Any) -> None:
-        """Have a signal that Python handles write a part of the profile, and its line of Python into a file."""
+        """Have a signal write a part of the profile, and the line of Python into `file`, before Python handles it."""
         import faulthandler
 
         libc = self._c.CDLL(None)
@@ -106,7 +106,7 @@ class _Valgrind:
 
     @property
     def wait_s(self) -> float:
-        """From one sample to the next, as far as it has grown."""
+        """The time from one sample to the next, s, which grows."""
         return int.from_bytes(self._page[_TIMER_AT + 32 : _TIMER_AT + 40], "little") / 1e6
 
     def _put(self, place: int, data: bytes) -> None:
@@ -134,7 +134,7 @@ def _around_imports(before: Callable[[], None], after: Callable[[], None]) -> No
 
 
 def _where(frame: FrameType, is_call: bool = True) -> bytes:
-    """The innermost line of the user's own code: FILE:LINE:COLUMN:END FUNCTION; without columns where it calls none."""
+    """The innermost line of the user's own code as FILE:LINE:COLUMN:END FUNCTION; columns only if `is_call`."""
     user: FrameType | None = frame
     while user is not None and _is_of_library(user.f_code.co_filename):
         user = user.f_back
@@ -152,7 +152,7 @@ def _is_of_library(path: str) -> bool:
 
 
 def _count() -> None:
-    """Have callgrind count from here on, but for imports, and know where Python is."""
+    """Have callgrind count from here on, without imports, and write parts of the profile for samples and marks."""
     valgrind = _Valgrind()
     request = valgrind.request
     told, main_thread, left_s = 0, _thread.get_ident(), _FIRST_S
@@ -210,7 +210,7 @@ def _behind(first: Callable[[], None], second: Callable[..., Any]) -> Callable[.
 
 
 def _clocks() -> list[float]:
-    """The time, that of the processors, and for how long others kept the first thread from one; in s."""
+    """[wall time, processor time, time that the first thread waited for a processor], s."""
     queued_ns = 0
     try:
         with open("/proc/self/schedstat") as file:
@@ -221,7 +221,7 @@ def _clocks() -> list[float]:
 
 
 def _measure(path: str) -> None:
-    """Write down for how long the program's own code ran, by all clocks, and imports beside it, in s."""
+    """At the end append to a file how long the program's own code ran, by each clock, and imports beside it, s."""
     # Clocks while no import goes on; and their differences so far.
     began, counted, import_began_s, imports_s = _clocks(), [0.0] * 3, 0.0, 0.0
 

@@ -30,7 +30,7 @@ _PROTOCOLS = {
 
 
 def section(view: View) -> Section | None:
-    """The section on how far to trust the report, or None where no energy is known."""
+    """The section on how far to trust the report, or None where the energy is not known, or 0."""
     total = view.energy("total")
     if not total.value:
         return None
@@ -55,7 +55,7 @@ def section(view: View) -> Section | None:
 
 
 def _fit(view: View) -> Mapping[str, Any]:
-    """Trust: what a fitted table says of its fit; errors that makers of a published one state are in its notes."""
+    """What a fitted cost table says of its fit (rows, errors, ranges); empty for others, and for several tables."""
     costs = only(view.document.prices)
     return (costs and costs.fit) or {}
 
@@ -81,7 +81,7 @@ def _error(protocol: str, value: float, noun: str = "") -> str:
 
 
 def _bars(view: View, total: Amount, measured: float | None) -> Iterator[Row]:
-    """Trust in the total: the bar of the meter, of the prediction, and of the refits: those that there are."""
+    """(label, bar, joules) for the meter, the prediction and its interval, as far as each is known."""
     interval, (low, high) = view.document.interval_j, view.interval("total") or (None, None)
     if not measured and low is None:
         return
@@ -110,7 +110,7 @@ def _trust_bar(label: str, group: str, amount: Amount, scale: float) -> Row:
 
 
 def _fit_words(view: View) -> Iterator[tuple[str, str]]:
-    """How far to trust a fitted table, as label and value; nothing for a published one."""
+    """(label, value) rows on the fit of the cost table; none for a table that is not fitted."""
     fit = _fit(view)
     if "rows" in fit:
         size = f"{fit['rows']} rows, {fit.get('benchmarks', '?')} programs, {fit.get('settings', '?')} settings"
@@ -185,13 +185,13 @@ def _terms(view: View, total: Amount) -> list[Term]:
 
 
 def _unknown_terms(view: View) -> list[str]:
-    """Terms of the sum of which no energy is known."""
+    """The labels of counts that have a price, but no known energy."""
     paid = [view.words[name] for name, charge in view.charges.items() if charge.pays and name in view.words]
     return [word.count.label for word in paid if word.energy.value is None]
 
 
 def _uncounted(view: View) -> dict[str, list[str]]:
-    """Counts that are not there, by why."""
+    """The labels of counts without a value, by the reason."""
     reasons: dict[str, list[str]] = {}
     for word in view.words.values():
         if word.value.value is None:

@@ -39,7 +39,7 @@ _LENGTHS = {"total": "energy", "time": "time", "instructions": "the number of in
 
 
 class Row(Struct, frozen=True):
-    """One bar: a kernel, by its place in the document, or several of one base name (`place` is None)."""
+    """One bar: of one kernel at `place` in the document, or of several kernels of one base name (place: None)."""
 
     name: str
     full: str
@@ -233,7 +233,7 @@ class Line(Struct, frozen=True):
 
 
 def of_one(view: View) -> Section | None:
-    """The section on one kernel, the largest; the script shows others."""
+    """The section on the largest kernel; the script shows others in its place."""
     if not view.kernels:
         return None
     kernel = view.kernels[view.order[0]]
@@ -271,7 +271,7 @@ def of_one(view: View) -> Section | None:
 
 
 def lines(view: View, kernel: schema.Kernel, family: Family) -> list[Line]:
-    """The counts of one family that the kernel has or lacks, in the order of the vocabulary."""
+    """A `Line` for each count of one family in the kernel, in the order of the vocabulary, also for unknown values."""
     exclusive = view.exclusive(family.unit)
     values = {name: view.amount(kernel, name) for name in view.words if name in kernel.counts}
     all_counts = sum(values[name].or_zero for name in exclusive if name in values)

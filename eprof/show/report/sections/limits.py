@@ -32,14 +32,14 @@ Lines = Callable[[float], tuple[float, float, float]]
 
 
 class Curves(Struct, frozen=True):
-    """A machine: its time balance in flop/B, and flop/s, flop/J and W at an intensity."""
+    """A machine: its time balance in flop/B, and a function from flop/B to its limits in flop/s, flop/J and W."""
 
     balance: float
     lines: Lines
 
 
 class Dot(Struct, frozen=True):
-    """A kernel: its flop per DRAM byte and its height in each panel. place: where it is in the document.
+    """A kernel: its flop per DRAM byte, and its height in each panel. place: its number in the document.
 
     roofs: the heights that it cannot pass by itself, by panel, where these are known.
     """
@@ -63,7 +63,7 @@ def drawn(
     nouns: Nouns,
     span: tuple[float, float] | None = None,
 ) -> list[Markup]:
-    """The three roofline panels with one x axis. span: from which to which flop/B the lines are known."""
+    """The HTML of three panels over flop/B: speed, efficiency and power. span: from where to where lines are drawn."""
     balances = [machine.balance for machine in machines]
     if span is None:
         around = [0.5, *balances, *(4 * balance for balance in balances)]
@@ -102,7 +102,7 @@ def drawn(
 
 
 def _limits(curves: Sequence[Sequence[tuple[float, ...]]]) -> list[plot.Note]:
-    """What limits a machine's speed, beside its roofline: bytes on the slope, flops on the roof. Of one alone."""
+    """Notes beside the roofline: the memory's B/s on the slope, flop/s on the roof; none for several machines."""
     if len(curves) > 1:
         return []
     points = curves[0]
@@ -157,7 +157,7 @@ def section(view: View) -> Section | None:
 
 
 def _used(view: View, machines: Sequence[schema.Machine]) -> list[schema.Machine]:
-    """The machines whose limits count, of the widths of the flops: the first, and others from 5 % of all flops on."""
+    """The first machine, and others whose precision has more than 5 % of all flops."""
     work = {machine.precision: 0.0 for machine in machines}
     for name, flops in FLOPS.items():
         if name in view.words and COUNTS[name].group in work:
@@ -167,7 +167,7 @@ def _used(view: View, machines: Sequence[schema.Machine]) -> list[schema.Machine
 
 
 def _lines(machine: schema.Machine) -> Lines:
-    """The limits of a machine at an intensity: flop/s, flop/J and W, without a power cap."""
+    """A function from flop/B to a machine's limits: flop/s, flop/J and W, without a power cap."""
 
     def at(intensity: float) -> tuple[float, float, float]:
         time = max(1 / machine.peak_flop_per_s, 1 / (machine.dram_byte_per_s * intensity))

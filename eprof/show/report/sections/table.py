@@ -27,9 +27,9 @@ _Read = Callable[[View, schema.Kernel], Amount]
 
 
 class Column(Struct, frozen=True):
-    """A column: what it reads and how it is written. kind: name, device, main, share, sum, whole, plain, or quantity.
+    """A column of the table of all kernels. kind: name, device, main, share, sum, whole, plain, or quantity.
 
-    bound: a sum, so that MISSING makes it "at least".
+    read: makes the amount of a kernel. bound: a sum, so that MISSING makes it "at least".
     """
 
     key: str
@@ -147,7 +147,7 @@ def section(view: View) -> Section | None:
 
 
 def _ranked(view: View, entry: Entry) -> Amount:
-    """What shares in the table of all kernels are of: all energy, for the script can leave constant power out."""
+    """The amount that shares in the table are of: all energy, as the script can leave constant power out; or time."""
     if view.measure == "total":
         return energy_of(entry, "total")
     return view.ranked(entry)
@@ -269,7 +269,7 @@ def _is_close(expected: packed.Numbers, known: packed.Numbers) -> bool:
 
 
 def _counts(view: View) -> dict[str, str]:
-    """Every count of every kernel, for the table's script.
+    """Every count of every kernel as packed JSON for the script: words, counts, marks, energies.
 
     Energies only where they are not simply count times price.
     """

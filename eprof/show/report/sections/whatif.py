@@ -59,7 +59,7 @@ def section(view: View) -> Section | None:
 
 
 def _joules(view: View, answer: schema.Answer) -> float | None:
-    """What an answer's energy is, of what the rest of the page counts: without constant power where time is a model."""
+    """The energy of an answer, J, without constant power where the page counts without; None: not known."""
     if view.is_above:
         return sum(filter(None, [answer.energy_j.computation, answer.energy_j.data])) or None
     return answer.energy_j.total
@@ -74,7 +74,7 @@ def _answer_change(share: float | None) -> str:
 
 
 def _sliders(view: View) -> dict[str, str]:
-    """What the script of the what-if sliders needs: constant energy, DRAM's, the rest, in J; nothing if unknown."""
+    """Constant energy, that of DRAM, and the rest, J, as JSON for the script; empty if unknown."""
     constant, total = view.energy(CONSTANT), view.energy("total")
     if view.is_above or not constant.value or total.value is None or constant.marks & MISSING:
         return {}

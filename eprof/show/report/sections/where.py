@@ -82,7 +82,7 @@ def section(view: View) -> Section | None:
 
 
 def _joined(view: View) -> Iterator[tuple[str, str]]:
-    """The parts of the heading that have several groups, and these."""
+    """(name, list of groups) of each part in the headline that stands for several groups."""
     causes = view.causes_of(view.document)
     for part in causes.parts[:PARTS] if causes else ():
         if len(part.groups) > NAMED:
@@ -90,10 +90,7 @@ def _joined(view: View) -> Iterator[tuple[str, str]]:
 
 
 def _all(view: View, total: Amount, known: dict[str, Amount]) -> dict[str, Markup]:
-    """The bar of where all energy goes.
-
-    Only constant power is named here; there is room for the rest in the enlarged bar.
-    """
+    """The bar of all energy, with its caption. Constant power alone is named here; the enlarged bar names the rest."""
     segments = _segments(view, known, total)
     bare = [replace(segment, label=when(segment.group in _AT_REST, segment.label)) for segment in segments]
     parts = _spoken(view, segments)
@@ -117,7 +114,7 @@ def _label(view: View, group: str) -> str:
 
 
 def _above(view: View, total: Amount, known: dict[str, Amount]) -> dict[str, str]:
-    """The bar of where energy above constant power goes, as wide as the bar of everything."""
+    """The bar of the energy above constant power, as wide as the bar of all, with caption, wedge and braces."""
     above = view.above
     segments = _segments(view, {group: amount for group, amount in known.items() if group not in _AT_REST}, above)
     constant = sum(known[group].or_zero for group in _AT_REST & known.keys()) / (total.value or 1.0)
@@ -136,7 +133,7 @@ def _above(view: View, total: Amount, known: dict[str, Amount]) -> dict[str, str
 
 
 def _segments(view: View, parts: dict[str, Amount], whole: Amount) -> list[svg.Segment]:
-    """Segments of where the energy goes, with short names and shares; constant power says its joules too."""
+    """The segments of a bar, each as wide as its share of `whole`, with a short name, the share, and some joules."""
     segments = []
     for bare in svg.laid(((group, amount.or_zero) for group, amount in parts.items()), whole.value or 1.0):
         group, amount = bare.group, parts[bare.group]
@@ -162,7 +159,7 @@ def _brace(view: View, part: str, name: str) -> Markup:
 
 
 def _unknown(view: View) -> list[str]:
-    """What is not in the picture of where the energy goes, by reason: "Tensor, DRAM write (not counted)".
+    """The parts that are missing, by reason: "Tensor, DRAM write (not counted)".
 
     Where a group lacks all of its counts, that is the group.
     """
