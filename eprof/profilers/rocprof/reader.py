@@ -111,7 +111,7 @@ def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch])
             is_cut = True
         elif kernel and kernel not in _KERNEL:
             key = (str(run), _first(row, _PROCESS), _first(row, _LAUNCH) or f"row {number}")
-            launch = launches.setdefault(key, _launch(kernel, row))
+            launch = launches.get(key) or launches.setdefault(key, _launch(kernel, row))
             for name, value in _counters(row):
                 launch.add(name, value, _first(row, _BEGIN))
     return is_cut
