@@ -31,7 +31,7 @@ class Columns(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @classmethod
     def of(cls, columns: Mapping[str, Array], rows: int) -> Columns:
-        """Columns of numbers, of so many rows each."""
+        """A table of these columns, (rows,) each. rows: their number, needed where there is no column."""
         if not columns:
             return cls((), np.empty((rows, 0)))
         return cls(tuple(columns), np.stack(list(columns.values())).T)

@@ -14,7 +14,7 @@ def parse(text: str) -> tuple[float, float] | None:
 
 
 def refusal(text: str) -> str:
-    """What to say of a text that is no pair of clocks."""
+    """The sentence that refuses a text that is no pair of clocks."""
     return f"`{text}` is not a setting; write core and memory clock in MHz, such as 852/924."
 
 

@@ -83,7 +83,7 @@ def short(name: str, length: int = 60) -> str:
 
 
 def base(name: str) -> str:
-    """What template instances of a kernel have in common: `void ns::axpy<float, 4>(float*)` -> `ns::axpy`."""
+    """A kernel's name without template arguments and parameters: `void ns::axpy<float, 4>(float*)` -> `ns::axpy`."""
     start, end = core(name)
     text = name[start:end]
     own = _IN_ANGLES.match(text)

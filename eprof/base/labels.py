@@ -227,7 +227,7 @@ def library_of(name: str) -> str:
 
 
 def _library_label(text: str) -> str:
-    """The label of a kernel of a known library; nothing if it is of none."""
+    """The label of a kernel of a known library; "" if it is of none."""
     types, libraries = _libraries()
     for library in libraries:
         if library.sign in text and (match := library.pattern.search(text)):

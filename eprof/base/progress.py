@@ -7,7 +7,7 @@ class Progress:
     """Takes what long work says of itself; `eprof.cli.progress` has the one that shows it."""
 
     def update(self, line: Callable[[], str]) -> None:
-        """Where long work stands. Call it often: `line` is called only when there is something to show."""
+        """Report where long work stands. Call it often: `line` is called only when there is something to show."""
 
     def say(self, sentence: str) -> None:
         """Something to know while long work goes on."""

@@ -153,7 +153,7 @@ def examine(path: str) -> tuple[CostTable | None, list[str]]:
 
 @lru_cache(maxsize=1)
 def _shipped() -> Mapping[str, Traversable]:
-    """The files of cost tables, by name; those of clusters in the folder below are others."""
+    """Name -> file of the cost tables that come with eprof; not of clusters, whose tables are in the folder below."""
     home = folder("costs")
     files = (file for file in tree(home, ".toml") if home.joinpath(file.name).is_file())
     return {file.name.removesuffix(".toml"): file for file in files}

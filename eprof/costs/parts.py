@@ -366,7 +366,7 @@ class Intervals(Struct, frozen=True):
     core_v_fall: Range = (1.0, 1.0)
 
     def wider(self, factors: Mapping[str, float]) -> "Intervals":
-        """The intervals with some ranges times and divided by a factor: by price, or `constant_power`."""
+        """The intervals, lows divided and highs multiplied by the factor of each price, or of `constant_power`."""
         prices = {name: _widened(range_, factors.get(name, 1.0)) for name, range_ in self.prices_pj.items()}
         constant = mapped(_widened, self.constant_w, factors.get(CONSTANT_POWER, 1.0))
         return replace(self, prices_pj=prices, constant_w=constant)

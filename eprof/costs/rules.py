@@ -62,7 +62,7 @@ def _boards_have_voltages(root: Node, table: CostTable) -> None:
 
 
 def _voltages_suffice(root: Node, table: CostTable) -> None:
-    """Check a cost table: what is given for a volt needs a voltage at every setting, else it holds at one only.
+    """Check a cost table: prices or watts a volt need a voltage at every setting; prices without volts hold at one.
 
     Prices at a reference go with relative voltages, prices a square volt with millivolts.
     """
@@ -100,7 +100,7 @@ def _clocks_suffice(root: Node, table: CostTable) -> None:
 
 
 def _components_have_a_clock(root: Node, table: CostTable) -> None:
-    """Check a cost table: cycles become seconds by a core clock, and bytes cycles by the peak of DRAM."""
+    """Check a cost table: time by component needs one core clock to go by, and the peak of DRAM."""
     units = root["time_components"]
     if units.value is None:
         return

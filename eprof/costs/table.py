@@ -153,7 +153,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
 
     @property
     def interval_is(self) -> str | None:
-        """What the intervals of the table span; None if it has none."""
+        """What the intervals of the table span, in words; None if it has none."""
         if not self.fit.number:
             return self.intervals.meaning or None
         return OF_DRAWS if self.basis == "estimated" else OF_REFITS

@@ -73,12 +73,12 @@ class Counts(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def table(self) -> "pd.DataFrame":
-        """The amounts counted."""
+        """The amounts as a table of pandas."""
         return self.amounts.frame()
 
     @cached_property
     def marks(self) -> "pd.DataFrame":
-        """The marks of the counts."""
+        """The marks of the amounts as a table of pandas."""
         return self.amount_marks.frame()
 
     @cached_property
@@ -287,7 +287,7 @@ class Sheet(Struct, eq=False):
         return replace(self.made_one_way(values, Way(counter.text, "", 0)), marks=marks)
 
     def evaluate(self, formula: Formula) -> Cells | None:
-        """A formula of counters alone, without fallbacks: NaN where one of its names is not known. May be negative."""
+        """A formula's values, maybe negative; NaN where a name is not known. None: the log has nothing for a name."""
         result = self._result(formula)
         if result is None:
             return None
@@ -556,7 +556,7 @@ def concat(parts: Sequence[Counts]) -> Counts:
 
 
 def with_accessed(served: Counts, accessed: Counts) -> Counts:
-    """The bytes of levels of which no kernel has what they served, as all that passed them; for showing, not pricing.
+    """The served counts, with accessed bytes of levels whose served bytes no kernel has; for showing, not pricing.
 
     served, accessed: the same kernels in the two books. What L1 served, for one, is not known without L2's counters.
     """

@@ -156,7 +156,7 @@ class Definition(Brief, Struct, frozen=True, eq=False):
 
     @property
     def nouns(self) -> Nouns:
-        """The words for what runs on its processor."""
+        """The words for what runs on the definition's kind of processor."""
         return nouns_of(self.processor)
 
     @property
@@ -193,7 +193,7 @@ class Definition(Brief, Struct, frozen=True, eq=False):
         return ()
 
     def expand(self, formula: Formula, known: Mapping[str, str] | None = None) -> str:
-        """The formula with the profiler's names for ours. `known`: texts for some of the names."""
+        """The formula with the profiler's names for ours. `known`: texts to put in for some of the names."""
         return _NAME.sub(lambda match: self._text(match[0], known or {}), formula.text)
 
     def alike_by(self, way: Entry, steps: Mapping[str, Any]) -> str | None:

@@ -279,7 +279,7 @@ def _opcodes(slices: Sequence[str]) -> str | None:
 
 
 def _told(entry: Node) -> Told:
-    """{ kernel = pattern, group = word }, { device = pattern, multiprocessors = [numbers] } or { peak = name }."""
+    """Read { kernel = pattern, group = word }, { device = pattern, multiprocessors = [numbers] } or { peak = name }."""
     entry.table(("kernel", "group", "device", "multiprocessors", "peak", "why"))
     entry["why"].text("")
     if sum(name in entry for name in ("kernel", "device", "peak")) != 1:

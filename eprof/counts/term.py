@@ -59,11 +59,11 @@ class Term(Struct, frozen=True, eq=False):
         return Term(choose(left.values, right.values), size, left.low | right.low, left.high | right.high)
 
     def __rsub__(self, number: float) -> Term:
-        """A number of the formula before the sign."""
+        """A number less this part."""
         return self._same(number) - self
 
     def __rtruediv__(self, number: float) -> Term:
-        """A number of the formula before the sign."""
+        """A number divided by this part."""
         return self._same(number) / self
 
     def _same(self, other: Term | float) -> Term:

@@ -35,12 +35,12 @@ class Split(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def table(self) -> "pd.DataFrame":
-        """The joules attributed."""
+        """The joules as a table of pandas."""
         return self.joules.frame()
 
     @cached_property
     def marks(self) -> "pd.DataFrame":
-        """The marks of the joules attributed."""
+        """The marks of the joules as a table of pandas."""
         return self.joule_marks.frame()
 
     def chosen(self, rows: Ints) -> "Split":

@@ -88,7 +88,7 @@ class Limits(Struct, frozen=True, eq=False):
         return slowed_s
 
     def with_one_more(self, is_in: Bools) -> "Limits":
-        """The limits of one device with a row more, of the kernels whose time is known together only."""
+        """The limits of one device, with a row more for the kernels whose time is known only together."""
         kernel_w, device = np.append(self.kernel_w, np.inf), np.append(self.device, 0)
         return replace(self, kernel_w=kernel_w, device=device, is_in=is_in)
 

@@ -77,7 +77,7 @@ class Metered(Struct, frozen=True):
         return self.meter.joules - self.idle_j
 
     def by_time_j(self, time_s: Floats) -> Floats:
-        """What each kernel would take if energy went with time alone, (n_kernels,)."""
+        """The J of each kernel if energy went with time alone, (n_kernels,)."""
         return np.asarray(self.kernels_j * time_s / time_s.sum())
 
 
@@ -190,7 +190,7 @@ def _seen(meter: Meter) -> str:
 
 
 def what_to_check(meter: Meter) -> str:
-    """What is probably wrong with metered joules."""
+    """A sentence on what is probably wrong with metered joules."""
     idle = when(meter.duration_s is None, ", or idle time that no log tells")
     return (
         f"Check the unit of the energy, whether the meter saw other programs or GPUs{idle}, and whether the "

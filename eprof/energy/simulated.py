@@ -45,7 +45,7 @@ def checked_efficiency(share: float) -> float:
 
 
 def has_modelled_time(counts: Counts) -> Bools:
-    """The kernels whose time is that of `model_time`: they were simulated, and nobody gave a time."""
+    """Which kernels, (n_kernels,), have the time of `model_time`: they were simulated, and nobody gave a time."""
     return np.asarray((counts.rows.time_marks & _SIMULATED) != 0)
 
 

@@ -44,7 +44,7 @@ class TimeModel(Struct, frozen=True):
     def memory_time(
         self, time_s: Floats, dram_byte: Floats, memory_mhz: Floats | float, core_mhz: Floats | float = np.inf
     ) -> Floats:
-        """T_m in s, (n,): at most what was measured."""
+        """The time that DRAM traffic alone would take, T_m in s, (n,); at most the measured time."""
         time_s = np.asarray(time_s, dtype=float)
         if self.byte_per_cycle is None:
             return np.asarray(0.5 ** (1 / self.exponent) * time_s)

@@ -139,7 +139,7 @@ def load(
 
 
 def _said_of(read: Sequence[Log]) -> Iterator[str]:
-    """What is to be known of single logs."""
+    """Yields the notes of each log, with its name in front."""
     for log in read:
         if log.runs > 1:
             runs = f"{log.runs} runs or processes are added up; give the parts of each to tell them apart"
@@ -148,7 +148,7 @@ def _said_of(read: Sequence[Log]) -> Iterator[str]:
 
 
 def _program_s(sources: _Sources) -> float | None:
-    """How long the programs ran alone, all together; None where a log is of no run directory, or of one without it."""
+    """How long the programs ran without a profiler, in s, summed; None unless the run directory of every log tells."""
     times_s = [run.program_s for run in sources.directories]
     known_s = [time_s for time_s in times_s if time_s is not None]
     if not known_s or len(known_s) < len(times_s) or len(sources.owner) < len(sources.paths):
@@ -167,10 +167,10 @@ def _of_frames(frames: Sequence[object], parts: str | None) -> list[Log]:
 
 
 class _Sources(Struct, frozen=True):
-    """The inputs: `given` as named, `missing` those that do not exist, `paths` the logs behind them.
+    """The inputs of `load`: `given` as named, `missing` those that do not exist, `paths` the logs behind them.
 
-    frames: inputs that are no names. directories: run directories, of which `empty` says what is wrong with others.
-    owner: the directory of a log.
+    frames: inputs that are no names. directories: run directories; empty: what is wrong with those that cannot be read.
+    owner: the run directory of a log, if it is in one. rank_of: its rank, if rows are split by rank.
     """
 
     given: Sequence[Path]
@@ -183,7 +183,7 @@ class _Sources(Struct, frozen=True):
     frames: Sequence[object]
 
     def labelled(self, path: Path, log: Log | LogError) -> Log:
-        """The log to load at `path` with what its run directory and its rank say of it. Raises a LogError."""
+        """The log read from `path` with its run directory's title and its rank. Raises `log`, if that is an error."""
         if isinstance(log, LogError):
             raise log
         if path in self.owner:
@@ -194,7 +194,7 @@ class _Sources(Struct, frozen=True):
 
 
 def _named(gpu: str | None, read: Sequence[Log]) -> str | None:
-    """The GPU that the user names, if the profilers of the logs know such GPUs; else None."""
+    """The GPU that the user names by `gpu`, if the profilers of the logs can profile it; else None."""
     meant = None if gpu in (None, NONE, ESTIMATED) else gpu_meant(gpu)
     if meant is None:
         return None
@@ -225,14 +225,17 @@ def _sources(inputs: Sequence[object], parts: str | None, rank: str | None) -> _
 
 
 def _cache_note(reading: Reading, paths: Sequence[Path]) -> list[str]:
-    """Why `load` does not use the cache, if a log is large enough for it."""
+    """Why `load` does not use the cache, in a sentence, if a log is large enough for it; else []."""
     if reading.refused is None or not any(map(Stamp.of, paths)):
         return []
     return [f"{capital(reading.refused)}."]
 
 
 def _split_by(parts: str | None, timeline: bool) -> str | None:
-    """What `load` has readers tell rows apart by. Ranks come from the names of the logs, not from their rows."""
+    """What readers split the rows of a kernel by: "stream", "nvtx", "mark" or single launches; None: nothing.
+
+    Ranks come from the names of the logs, not from their rows. Raises UsageError: these parts have no timeline.
+    """
     if parts == RANK and not timeline:
         return None
     if not timeline:
@@ -243,7 +246,7 @@ def _split_by(parts: str | None, timeline: bool) -> str | None:
 
 
 def _only_run(sources: _Sources, whole: bool) -> Run | None:
-    """The run directory, if `load` has no other input. whole: whether all of its kernels are looked at."""
+    """The run directory, if `load` has no other input, else None. whole: whether all of its kernels are looked at."""
     run = only(sources.directories)
     if run is None or len(sources.given) > 1 or sources.frames:
         return None
@@ -287,7 +290,7 @@ def _commands(purpose: str, launches: Launches) -> str:
 
 
 def _ranks(paths: Sequence[Path], homes: Mapping[Path, Path], parts: str | None, rank: str | None) -> dict[Path, str]:
-    """The rank of each log, if rows are split by rank; logs of a run directory have that of the directory."""
+    """Log -> its rank, or {} where rows are not split by rank; logs of a run directory have that of the directory."""
     if parts is not None and parts not in PARTS:
         raise UsageError(f"Rows can be split by {', '.join(PARTS)}, not by {parts}.")
     if parts != RANK:
@@ -306,7 +309,7 @@ def _common_pricing(directories: Sequence[Run]) -> Run | None:
 
 
 def _settle(directories: Sequence[Run], launches: Launches, read: runs.Reader) -> tuple[Launches, list[str]]:
-    """What loaded run directories add to their logs: notes, and, of one alone, medians over its repetitions."""
+    """The launches, with medians over its repetitions if there is one run directory, and the directories' notes."""
     notes = [note for run in directories for note in run.notes()]
     if len(directories) != 1:
         return launches, [*notes, *runs.between(directories, read)]
@@ -346,9 +349,7 @@ def _expand(inputs: Sequence[str | Path]) -> tuple[list[Path], set[Path]]:
 def _read_all(
     paths: Sequence[Path], read: Callable[[Path], Log], strict: bool, missing: Collection[Path]
 ) -> tuple[list[Log], list[str]]:
-    """The logs to load that can be read.
-
-    One unreadable log among several is left out with a warning; alone it is an error.
+    """The logs that can be read, and a warning for each that is left out. A log that is alone raises its error instead.
 
     missing: those that did not exist when they were named, which is a slip of the user's and an error.
     """
@@ -369,7 +370,7 @@ def _read_all(
 
 
 def _select(launches: Launches, wanted: Sequence[str]) -> tuple[Launches, list[str]]:
-    """Keep the loaded kernels that `wanted` selects, each a name or "regex:...". Raises LogError if there are none."""
+    """The launches that `wanted` selects, each a name or "regex:...", and a note on it. Raises LogError: none left."""
     if not wanted:
         return launches, []
     names = list(dict.fromkeys(launches.rows.kernel))
@@ -386,9 +387,7 @@ Load = Callable[..., Profile]  # `api.load` with the options of a side
 
 
 def energies(inputs: Sequence[Any], load: Load, price: partial[Energy]) -> list[Energy]:
-    """The repeats of a variant (OLD or NEW), priced.
-
-    A profile or a priced profile among `inputs` is a repeat as it is.
+    """The priced profile of each repeat of a variant (OLD or NEW). inputs: names as `profiles` takes them, or profiles.
 
     price: `Profile.energy` with the options of the side.
     """
@@ -432,7 +431,7 @@ def profiles(name: str | Path, load: Load) -> list[Profile]:
 
 
 def _repeats(run: Run, load: Load) -> Iterator[Profile]:
-    """Each repetition of a variant's run directory: its time with the counters, which may be collected once."""
+    """Yields a profile for each repetition in a run directory: its times, and counters that may be collected once."""
     numbers = sorted({number for kind in (TIME, COUNTERS) for number in run.files.get(kind, {})})
     if len(numbers) < 2:
         yield from _repeats_by_clock(run, load(run.path))
@@ -450,7 +449,7 @@ def _repeats(run: Run, load: Load) -> Iterator[Profile]:
 
 
 def _repeats_by_clock(run: Run, profile: Profile) -> Iterator[Profile]:
-    """Each repetition of a run that was counted once, and whose kernels share the time of the program alone.
+    """Yields a profile for each repetition of a run that was counted once: kernels share the time of each repetition.
 
     Where one core's joules go by processor time, so do these: others that keep the program waiting cost it none.
     """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def of_energy(energy: "Energy") -> schema.TimeComponents | None:
-    """The cycles of each kernel by component; None where nobody asked, or the costs do not describe the GPU."""
+    """The cycles of each kernel by component; None unless `by_component` was asked and the costs describe the GPU."""
     if energy.costs is None or not energy.by_component:
         return None
     machine = machine_of(energy.costs)
@@ -55,7 +55,7 @@ def of_energy(energy: "Energy") -> schema.TimeComponents | None:
 
 
 def mix_peaks(energy: "Energy") -> list[float | None]:
-    """The peak of each kernel's own mix of instructions in flop/s ([T] 3.4.4); empty where the costs cannot tell it."""
+    """The peak of each kernel's own mix of instructions in flop/s ([T] 3.4.4); [] where the costs cannot tell it."""
     machine = mapped(machine_of, energy.costs)
     if machine is None:
         return []

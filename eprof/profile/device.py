@@ -30,7 +30,7 @@ class Device(Struct, frozen=True):
 def device_of(
     label: str | None, capability: str | None, counter_names: Sequence[str], profiler: str, kernels: Iterable[str] = ()
 ) -> Device:
-    """The profile's device of a log's label, by a profiler whose counters mean the same on all devices or some."""
+    """The device that a log's label names, as `identify`; a simulated one, or any, of a profiler with one for all."""
     everywhere = counters.everywhere(profiler)
     if everywhere == counters.SIMULATED:
         return Device(label, label, None, everywhere, "simulated device")
@@ -87,7 +87,7 @@ def identify(
 
 
 def capabilities_of(label: str | None) -> tuple[str | None, ...]:
-    """The compute capabilities that the device of a label may have, as far as its name tells; (None,): any."""
+    """The compute capabilities that the device with this label may have; (None,) where the label does not tell."""
     if (in_column := capability_of_label(label or "")) is not None:
         return (in_column,)
     return _by_name(split_label(label)[0]) or (None,)
@@ -98,7 +98,7 @@ def _by_name(name: str | None) -> tuple[str, ...]:
 
 
 def _capability_by_user(name: str | None, capability: str) -> str:
-    """Where the profile's capability is from, with what the name says instead if the two do not agree."""
+    """Where the capability is from, in words: the option, with what the device's name says instead if they differ."""
     by_name = _by_name(name)
     if not by_name or capability in by_name:
         return "--capability"
@@ -106,7 +106,7 @@ def _capability_by_user(name: str | None, capability: str) -> str:
 
 
 def split_label(label: str | None) -> tuple[str | None, int | None]:
-    """The name and the index in a device's label: "Tesla K20c (0)"."""
+    """The name and the index in a device's label: ("Tesla K20c", 0) of "Tesla K20c (0)"; None for what it lacks."""
     if label is None:
         return None, None
     name, bracket, index = label.rpartition(" (")

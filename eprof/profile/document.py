@@ -84,7 +84,7 @@ def document(energy: "Energy") -> schema.Profile:
 
 
 def _in_places(energy: "Energy", of_gpus: Sequence[list[T]]) -> list[T]:
-    """What there is for each kernel of each GPU, in the places of the kernels in the document."""
+    """A list of one entry a kernel, of the lists of each GPU, in the order of the kernels in the document."""
     if len(of_gpus) == 1:
         return of_gpus[0]
     placed: dict[int, T] = {}
@@ -94,7 +94,7 @@ def _in_places(energy: "Energy", of_gpus: Sequence[list[T]]) -> list[T]:
 
 
 def _sums(energy: "Energy", lost: int = 0) -> dict[str, Any]:
-    """What the document says of the whole and of a group alike: their kernels together.
+    """The fields that the document has of the whole and of each group alike: sums over their kernels.
 
     lost: MISSING makes all of it a lower bound.
     """
@@ -123,7 +123,7 @@ def _device(counted: "Counted") -> schema.Device:
 
 
 def _whose(energy: "Energy", gpu: "Energy") -> list[str | None] | UnsetType:
-    """The devices of kernels that a GPU's prices are for, where others have others."""
+    """The labels of the devices that a GPU's prices are for; UNSET where all devices have the same prices."""
     return [part.device.label for part in gpu.profile.counted] if energy.gpus else UNSET
 
 
@@ -191,7 +191,7 @@ def _to_meter(energy: "Energy") -> schema.ToMeter | UnsetType:
 
 
 def gaps_of(energy: "Energy") -> schema.Gaps | UnsetType:
-    """How long no kernel ran and copies took, in the document; absent where the logs do not tell."""
+    """How long no kernel ran and copies took, for the document; UNSET where the logs do not tell."""
     idle, copies_s = energy.profile.idle, energy.profile.copies_s
     if not copies_s and not (idle and idle.time_s):
         return UNSET
@@ -207,7 +207,7 @@ def gaps_of(energy: "Energy") -> schema.Gaps | UnsetType:
 
 
 def _charges(costs: "Costs", listed: Collection[str]) -> dict[str, schema.Charge]:
-    """What each count pays, in the document; what tables need not say only where it was counted."""
+    """What each count pays, for the document; counts that tables need not speak of only where they were counted."""
     return {
         name: schema.Charge(charge.pays, charge.pj, charge.formula, charge.why, _WORDS[charge.marks])
         for name, charge in costs.charges.items()
@@ -335,7 +335,7 @@ def _kernels(energy: "Energy", replicas: "Replicas | None") -> list[schema.Kerne
 
 
 def _signs(counts: "Counts") -> list[dict[str, float] | UnsetType]:
-    """What tells why each kernel waits, as shares, and the shape of its launches."""
+    """For each kernel, by name, the shares that tell why it waits, and the shape of its launches; UNSET: none told."""
     if counts.shape is None:
         return [UNSET] * len(counts.rows)
     shape, launches = counts.shape, counts.rows.launches
@@ -349,7 +349,7 @@ def _signs(counts: "Counts") -> list[dict[str, float] | UnsetType]:
 
 
 def _with_lines(kernels: list[schema.Kernel], energy: "Energy") -> list[schema.Kernel]:
-    """The kernels in the document with the lines of each that are told, largest energy first, and who called it."""
+    """The same kernels, to which source lines, largest energy first, and callers were added where logs tell them."""
     own_callers = callers(energy)
     for made in kernels:
         made.callers = own_callers.get(made.name, UNSET)
@@ -379,7 +379,7 @@ def _joule_marks(*marks: int) -> schema.JouleMarks:
 
 
 def _without_bounds(made: schema.Profile) -> None:
-    """A metered document: what one kernel lacks, the factor has given to all, so no part of the total is a bound."""
+    """Change MISSING to ESTIMATED in a metered document: the factor gave to all kernels what was not counted."""
     for entry in (made, *made.kernels, *(made.groups or ())):
         marks = {family: _split_marks(words) for family, words in msgspec.structs.asdict(entry.energy_marks).items()}
         entry.energy_marks = schema.JouleMarks(**marks)
@@ -392,7 +392,7 @@ def _without_bounds(made: schema.Profile) -> None:
 
 
 def _split_marks(words: list[str]) -> list[str]:
-    """Marks of a share in a metered total: missing counts make it an estimate."""
+    """The marks as words, with ESTIMATED in the place of MISSING."""
     mark = from_names(words)
     if mark & Mark.MISSING:
         mark = mark & ~Mark.MISSING | Mark.ESTIMATED
@@ -403,7 +403,7 @@ def _split_marks(words: list[str]) -> list[str]:
 
 
 def _groups(energy: "Energy", place_of: np.ndarray, refits: intervals.Refits) -> dict[str, Any]:
-    """The groups in the document and how they were made, if there are groups.
+    """The fields of the document on groups and on how they were made; {} without groups.
 
     place_of: the place of each row in the document.
     """
@@ -458,7 +458,7 @@ def _modelled(energy: "Energy", refits: intervals.Refits) -> dict[str, Any]:
 
 
 def _limits(energy: "Energy") -> schema.Limits | None:
-    """The limits of the kernels, each below the lines of its GPU; None where a GPU has no prices, or none has peaks."""
+    """The machines and how far each kernel is from its GPU's lines; None: a GPU has no prices, or none has peaks."""
     known: list[schema.Machine] = []
     rows: list[list[dict[str, Any]]] = []
     for gpu in energy.each:

@@ -43,7 +43,7 @@ class Inclusive(NamedTuple):
 
 
 def inclusive(energy: "Energy") -> Inclusive | None:
-    """The energy of each row of the counts with its callees; None where no log tells calls.
+    """The energy of each kernel or function with all that it calls; None where no log tells calls.
 
     Of some kernels alone (`-k`) nothing is told: what they call is not there.
     """
@@ -63,7 +63,7 @@ def inclusive(energy: "Energy") -> Inclusive | None:
 
 
 def _keys(devices: Iterable[object], names: Iterable[object], parts: Iterable[object] | None) -> Iterator[Key]:
-    """What tells rows apart: one function may have a row on each machine and in each rank."""
+    """A key for each row, of device, name and part: one function may have a row on each machine and in each rank."""
     yield from (
         Key(device, name, part)
         for device, name, part in zip(devices, names, parts if parts is not None else repeat(None), strict=False)
@@ -79,7 +79,7 @@ def _places(log: Log, row_of: Mapping[Key, int]) -> dict[str, int]:
 
 
 def _summed(own_j: Floats, own_marks: Ints, beneath: _Edges) -> Inclusive:
-    """The joules and the marks of each node and what is below it; callees come before their callers."""
+    """The joules and marks of each node with all that it calls. own_j, own_marks: of each node alone, (n_nodes,)."""
     circles = list(_circles(len(own_j), beneath))
     circle_of = {node: number for number, circle in enumerate(circles) for node in circle}
     calls: list[dict[int, float]] = [{} for _ in circles]
@@ -105,7 +105,10 @@ def _summed(own_j: Floats, own_marks: Ints, beneath: _Edges) -> Inclusive:
 
 
 def _circles(nodes: int, beneath: _Edges) -> Iterator[list[int]]:
-    """The nodes that call each other, together, callees before callers (Tarjan 1972); without recursion of our own."""
+    """Yields lists of nodes that call each other in a circle (most of one node), callees before callers (Tarjan 1972).
+
+    Without recursion, which deep calls would exhaust.
+    """
     order: dict[int, int] = {}
     lowest: dict[int, int] = {}
     open_: list[int] = []
@@ -139,7 +142,7 @@ def _circles(nodes: int, beneath: _Edges) -> Iterator[list[int]]:
 
 
 def callers(energy: "Energy") -> dict[str, list[schema.Caller]]:
-    """The program's own functions beneath which each of a library ran, the shares of it, and the lines with most.
+    """Library function -> the program's own functions that it ran beneath: each one's share, and the line with most.
 
     Above other functions of libraries each of these has its callers' shares, as far up as is told.
     """
@@ -177,9 +180,9 @@ def _own_callers(
 
 
 def by_line(energy: "Energy") -> "Energy | None":
-    """The priced lines of a profile, as rows whose part is the line; None where no line is told, or nothing is priced.
+    """The profile priced by source line: rows are lines of functions; None: no log tells lines, or nothing is priced.
 
-    A line has of the program's time what the functions have: its share of the weight that times go by.
+    Each row's `part` is its line. The time of all functions is shared out over lines as `by_share` does it.
     """
     profile = energy.profile
     logs = [replace(log, tables=(log.by_line,), calls=None) for log in profile.logs if log.by_line is not None]

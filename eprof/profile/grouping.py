@@ -85,7 +85,7 @@ class Grouping(Struct, frozen=True):
 
     @property
     def untold(self) -> str:
-        """The group of kernels of which no log tells the part."""
+        """The name of the group of kernels whose part no log tells."""
         return f"{'NVTX range' if self.by == NVTX else self.by} not told"
 
     def _part(self, part: str | None) -> str:
@@ -96,7 +96,7 @@ class Grouping(Struct, frozen=True):
         return f"{self.by} {part}"
 
     def members(self, kernels: KernelRows) -> dict[str, np.ndarray]:
-        """The places of each group's kernels, groups in the order of the rules, what is left over last."""
+        """Group -> the places of its kernels, in the order of the rules; "other", what no rule fits, is last."""
         names = np.array(self.names(kernels), dtype=object)
         if self.by in PARTS:
             return self._parts(names)
@@ -122,7 +122,7 @@ class Grouping(Struct, frozen=True):
 
 
 def parse(texts: Sequence[str]) -> Grouping | None:
-    """A grouping from `--group` values: "REGEX=NAME" each, or a word of `_WORDS` alone; None of none.
+    """A grouping from `--group` values: "REGEX=NAME" each, or a word of `_WORDS` alone; None if `texts` is empty.
 
     The last `=` parts pattern and name; one name may have several rules. Raises UsageError.
     """
@@ -137,7 +137,7 @@ def parse(texts: Sequence[str]) -> Grouping | None:
 
 
 def part_of(texts: Sequence[str]) -> str | None:
-    """What rows are to be split by when logs are loaded, for these values of `--group`; None: by nothing."""
+    """The value of `--group` that rows must be split by when logs are loaded ("rank", "stream"...); None: no such."""
     return next((text for text in texts if text in PARTS), None)
 
 
@@ -152,7 +152,7 @@ def _rule(text: str) -> Rule:
 
 
 def _by_number(name: str) -> tuple[bool, int, str]:
-    """Names of groups: numbers first, in their order."""
+    """A sort key for names of groups: those that end in a number first, by that number."""
     last = name.rpartition(" ")[2]
     if last.isascii() and last.isdigit():
         return False, int(last), name
@@ -165,7 +165,7 @@ def _by_number(name: str) -> tuple[bool, int, str]:
 def merged(
     counts: Counts, split: Split | None, groups: Sequence[str] | None = None
 ) -> tuple[Counts, Split | None, Ints]:
-    """Rows of a kernel's parts (groups' ranks, streams) added up to one row a kernel; and the new place of each row.
+    """Rows of a kernel's parts (ranks, streams) added up to one row a kernel; and the new place of each old row.
 
     groups: that of each row, which are added up by it instead, and have its name. What is known adds up; where
     something is not known beside it the sum is a lower bound, marked MISSING. Rows that are not told apart by parts
@@ -203,7 +203,7 @@ def _summed(values: Columns, marks: Columns, codes: Ints) -> tuple[Columns, Colu
 
 
 class Group(Struct, frozen=True):
-    """A group to show: its rows. stands_for: how many groups that is, where many are shown as one."""
+    """A group to show. places: of its rows; stands_for: of how many groups it is the sum."""
 
     name: str
     places: np.ndarray
@@ -294,13 +294,13 @@ class _Shares(Struct):
 
     @classmethod
     def of(cls, parts: Iterable[tuple[int, str, float, float]]) -> "_Shares":
-        """From a row, an operator's path, its share and its launches each."""
+        """The shares of `parts`: (row, path of an operator, its share of the row, its launches) each."""
         row, path, share, launches = zip(*parts, strict=True)
         return cls(np.array(row), numbers_of(path), np.array(share), np.array(launches), list(dict.fromkeys(path)))
 
 
 def operators(energy: "Energy", place_of: Ints) -> list[schema.Operator] | None:
-    """The energy by operator, a structure each, largest energy (else time) first; None where no log tells operators.
+    """The operators with their energy, time and launches, largest energy (else time) first; None: no log tells any.
 
     place_of: the place in the document of each row's kernel.
     """
@@ -347,7 +347,7 @@ def _each_share(
 
 
 def _traced(energy: "Energy") -> dict[tuple[str | None, str], list[tuple[str, float, float]]]:
-    """Of each device and kernel in the trace, its operators: path, share of the kernel's time, launches."""
+    """(device, kernel) -> the operators that launched it in the trace: path, share of the kernel's time, launches."""
     timeline = energy.profile.timeline
     assert timeline is not None and timeline.operator is not None
     columns = (timeline.device, timeline.kernel, timeline.operator)
@@ -362,7 +362,7 @@ def _traced(energy: "Energy") -> dict[tuple[str | None, str], list[tuple[str, fl
 
 
 def _as_shares(parts: list[tuple[str, float, float]]) -> list[tuple[str, float, float]]:
-    """Seconds of operators as shares of all of them; of launches, where no time is known."""
+    """(path, seconds, launches) -> (path, share of all seconds, launches); of launches where no time is known."""
     whole_s = sum(time_s for _, time_s, _ in parts)
     if whole_s > 0:
         return [(path, time_s / whole_s, many) for path, time_s, many in parts]
@@ -371,7 +371,7 @@ def _as_shares(parts: list[tuple[str, float, float]]) -> list[tuple[str, float, 
 
 
 def _sums(values: Floats, shares: _Shares) -> Floats:
-    """What is known of each operator: (n_rows, n) -> (n_operators, n)."""
+    """The known values of rows shared out to operators and added up: (n_rows, n) -> (n_operators, n)."""
     return group_sums(values[shares.row] * shares.share[:, None], shares.operator)
 
 

@@ -41,7 +41,7 @@ _IN_BAR = (*_OF_FAMILY.values(), frozenset([CONSTANT]))  # what the bar of a rep
 
 
 def _in_order(groups: Collection[str]) -> list[str]:
-    """The groups as the vocabulary has them: sums over a set would differ in their last digit from run to run."""
+    """The groups in the vocabulary's order: sums over a set would differ in their last digit from run to run."""
     return sorted(groups, key=_PLACES.__getitem__)
 
 
@@ -49,12 +49,12 @@ Refits = tuple[Replicas | None, ...]  # of each of `Energy.each`
 
 
 def refits_of(energy: "Energy") -> Refits:
-    """The replicas of the prices of each GPU of a profile, or of all where they have the same."""
+    """The replicas of the prices of each of `Energy.each`: one for each GPU with prices of its own."""
     return tuple(map(replicas, energy.each))
 
 
 def replicas(energy: "Energy") -> Replicas | None:
-    """The replicas of the prices; None for a table without, or one of another GPU, of whose prices they say nothing.
+    """The replicas of the prices of one table; None if it has too few, or is another GPU's, which they do not tell of.
 
     Of another CPU's prices they are as far apart as CPUs are, but for CPUs with the same cores.
     """
@@ -91,7 +91,7 @@ class _Draws:
 
     @cached_property
     def factors(self) -> Floats:
-        """What a board's limit takes the work of each kernel times in each replica, (n_kernels, n_replicas)."""
+        """The factor by which power limits cut the work of each kernel in each replica, (n_kernels, n_replicas)."""
         work = self.amounts.copy()
         work[:, -1] = 0.0
         return self.limits.factors(self.refits.joules(work), self.refits.prices[-1])
@@ -109,7 +109,7 @@ class _Draws:
 
     @cached_property
     def of_all(self) -> Floats:
-        """`by_group` of all kernels."""
+        """The energy of each group of counts in all kernels, (n_groups, n_replicas), in J."""
         return self.by_group(np.arange(len(self.amounts)))
 
     def ends(self, groups: Iterable[str], value_j: float, more_j: float) -> schema.Range:
@@ -124,13 +124,13 @@ class _Draws:
 
 
 def of_whole(energy: "Energy", refits: Refits) -> schema.Interval | None:
-    """The intervals of a profile's energy of all kernels, by family and by group of counts."""
+    """The intervals of the energy of all kernels, by family and by group of counts; None: without replicas."""
     of_gpus = [_of_gpu(gpu, own) for gpu, own in _with_replicas(energy, refits)]
     return _together(of_gpus, _has_unpriced(energy)) if energy.gpus else only(of_gpus)
 
 
 def _with_replicas(energy: "Energy", refits: Refits) -> list[tuple["Energy", Replicas]]:
-    """The GPUs with prices and their replicas; nothing where some GPU's prices have none."""
+    """The GPUs with prices and the replicas of these; [] where the prices of one GPU have no replicas."""
     known = []
     for gpu, own in zip(energy.each, refits, strict=True):
         if own is not None and len(gpu.counts.rows):
@@ -146,7 +146,10 @@ def _has_unpriced(energy: "Energy") -> bool:
 
 
 def _together(of_gpus: Sequence[schema.Interval], is_open: bool) -> schema.Interval | None:
-    """The intervals of several GPUs: their ends add up, as if all prices were off to the same side."""
+    """The intervals of several GPUs added up, end by end, as if all prices were off to the same side; None of none.
+
+    is_open: no interval has an end above.
+    """
     if not of_gpus:
         return None
     uncounted = [interval.uncounted for interval in of_gpus]
@@ -218,7 +221,7 @@ def _of_gpu(energy: "Energy", refits: Replicas) -> schema.Interval:
 
 
 def _room(draws: _Draws) -> dict[str, float | None]:
-    """What was not counted can take so much in J, by group and in all, as far as the board can draw more."""
+    """The most J that uncounted work can take, by group and in all, within what the board can draw; None: no end."""
     most_j, lost = draws.limits.total_j, draws.lost
     room_j = math.inf if math.isnan(most_j) else max(most_j - (joules_of(draws.energy)[TOTAL] or 0.0), 0.0)
     sums = {group: min(float(joules.sum()), room_j) for group, joules in lost.groups.items()}
@@ -227,7 +230,7 @@ def _room(draws: _Draws) -> dict[str, float | None]:
 
 
 def of_total(energy: "Energy", refits: Refits, lost: int = 0) -> schema.Range | None:
-    """The interval of the energy of all kernels together. lost: MISSING where some of them are not among them."""
+    """The interval of the energy of all kernels together. lost: MISSING where others may belong to them, too."""
     of_gpus = [_total_of_gpu(gpu, own) for gpu, own in _with_replicas(energy, refits)]
     return _added(of_gpus, bool(lost) or _has_unpriced(energy))
 
@@ -241,7 +244,7 @@ def _total_of_gpu(energy: "Energy", refits: Replicas) -> schema.Range | None:
 
 
 def of_kernels(energy: "Energy", refits: Replicas | None) -> list[schema.Range | None]:
-    """The interval of each kernel's energy on one GPU, which no limit lets end above that of all of them."""
+    """The interval of each kernel's energy on one GPU, in J, below what its board can draw; None: not known."""
     if refits is None or energy.split is None:
         return [None] * len(energy.counts.rows)
     draws, total_j = _Draws(energy, refits), energy.split.total_j
@@ -259,7 +262,7 @@ def of_kernels(energy: "Energy", refits: Replicas | None) -> list[schema.Range |
 
 
 def _uncounted(energy: "Energy", refits: Replicas) -> Uncounted:
-    """The most J of uncounted work at the high end of the prices, by group and by kernel; none of a metered total."""
+    """The most J of uncounted work at the high end of the prices, by group and kernel; 0 of a metered total."""
     assert energy.costs is not None and energy.split is not None
     if energy.metered is not None:
         nothing = np.zeros(len(energy.counts.rows))
@@ -284,7 +287,7 @@ def _closed(low_j: float, high_j: float, more_j: float, most_j: float, value_j: 
 
 
 def _spread(energy: "Energy", words: tuple[str, ...]) -> float:
-    """The energy of these words that has the error of the model, in J; constant power has none."""
+    """The J of these words' energy that the model's own error applies to; 0 of constant power."""
     assert energy.split is not None
     if words == (CONSTANT,):
         return 0.0
@@ -295,7 +298,7 @@ def _spread(energy: "Energy", words: tuple[str, ...]) -> float:
 
 
 def _spread_of_kernels(energy: "Energy", total_j: Floats) -> Floats:
-    """The energy of each kernel that has the error of the model, (n_kernels,), in J.
+    """The J of each kernel's energy that the model's own error applies to, (n_kernels,).
 
     Of metered energy, what one kernel takes too much is what the others take too little.
     """
@@ -322,7 +325,7 @@ Partition = tuple[frozenset[str], ...]
 
 
 def causes_of_energy(energy: "Energy", refits: Refits) -> schema.Causes | UnsetType:
-    """The causes of the energy of all kernels together."""
+    """The causes of the energy of all kernels together; UNSET: nothing is priced, or nothing but constant power."""
     made = []
     for gpu, own in zip(energy.each, refits, strict=True):
         if gpu.split is not None:
@@ -331,7 +334,7 @@ def causes_of_energy(energy: "Energy", refits: Refits) -> schema.Causes | UnsetT
 
 
 def causes_of_kernels(energy: "Energy", replicas: Replicas | None) -> list[schema.Causes | UnsetType]:
-    """The causes of each kernel's energy on one GPU; of the first ones only where there are thousands."""
+    """The causes of each kernel's energy on one GPU; UNSET behind the first 50 kernels, or where none are known."""
     number = len(energy.counts.rows)
     told: list[schema.Causes | UnsetType] = []
     if energy.split is not None:
@@ -361,7 +364,7 @@ def _by_group(energy: "Energy", made: _Draws | None, places: np.ndarray) -> _ByG
 
 
 def _of_groups(of_gpus: Sequence[_ByGroup]) -> schema.Causes | UnsetType:
-    """The causes of the energy of some kernels together, of one GPU or of several."""
+    """The causes of the energy of some kernels together, of one GPU or of several; UNSET: none are known."""
     if not of_gpus:
         return UNSET
     joules = sum((own.joules for own in of_gpus), np.zeros(len(GROUPS)))
@@ -378,7 +381,7 @@ def _of_groups(of_gpus: Sequence[_ByGroup]) -> schema.Causes | UnsetType:
 
 
 def _with_error(energy: "Energy", draws: _Draws, places: np.ndarray, joules: Floats) -> Floats:
-    """The energy of each group in each replica, (n_groups, n_draws), with the error of the model."""
+    """The J of each group in each draw, (n_groups, n_draws): the replicas, spread by the model's own error."""
     replicas = draws.refits
     of_groups = np.where(joules[:, np.newaxis] > 0, draws.by_group(places), 0.0)
     made = np.concatenate([joules[:, np.newaxis], of_groups], axis=1)
@@ -423,7 +426,7 @@ def _chosen(groups: Sequence[str], joules: Floats, draws: Floats, share: float) 
 
 
 def _partitions(singles: Partition, joules: Floats) -> Iterator[Partition]:
-    """Ways to join parts, the finest first: none, two of a family, one family, both, what is on the chip."""
+    """Yields the parts as they are, then with some joined: two of a family, one family, both, all on the chip."""
     yield singles
     order = np.argsort(-joules).tolist()
     for one, other in combinations(order, 2):
@@ -437,14 +440,17 @@ def _partitions(singles: Partition, joules: Floats) -> Iterator[Partition]:
 
 
 def _joined(partition: Partition, groups: frozenset[str]) -> Partition:
-    """The partition with all parts that lie in these groups made one."""
+    """The partition with the parts that lie in these groups joined into one."""
     inside = frozenset().union(*(part for part in partition if part <= groups))
     rest = (part for part in partition if not part <= groups)
     return (*filter(None, [inside]), *rest)
 
 
 def _certainty(joules: Floats, draws: Floats) -> float:
-    """In which share of the draws the part is the largest that the table's own prices make it, (n_parts, n_draws)."""
+    """The share of the draws in which the part that is largest in `joules`, (n_parts,), is the largest, too.
+
+    draws: (n_parts, n_draws).
+    """
     if len(joules) == 1:
         return 1.0
     largest = int(joules.argmax())

@@ -64,7 +64,7 @@ def meter_of(profile: "Profile", metered_j: float | None) -> Meter:
 
 
 def shape_of(profile: "Profile", meter: Meter) -> CostTable:
-    """The shape of a metered split for a GPU without a table: the estimated one.
+    """The cost table whose prices a meter is to scale, for a GPU that no table is made for: the estimated one.
 
     Without a data sheet, constant power is taken to be half of the mean power that the meter saw: for the split of the
     four GPUs of docs/studies/power that is as good. Where the logs do not name the GPU, time alone gives the shape.
@@ -90,12 +90,12 @@ def shape_of(profile: "Profile", meter: Meter) -> CostTable:
 
 
 def by_time() -> CostTable:
-    """The shape of a split by time alone: a table without prices, whose constant power the meter gives."""
+    """A cost table without prices, whose constant power the meter gives: energy is then split by time alone."""
     return parsed(_BY_TIME)
 
 
 def _ambiguous(profile: "Profile") -> str:
-    """Why joules of a run would not be those of the kernels; empty if they are."""
+    """Why the joules of a run would not be those of the profile's kernels; "" if they are."""
     if not profile.whole or (profile.run is not None and not profile.run.whole):
         nouns = profile.nouns
         return f"only some of its {nouns.kernels} are looked at (-k, or {nouns.launches} that were left out)"
@@ -111,8 +111,7 @@ def _source(measured: Measured) -> str:
 
 
 def held_to(energy: "Energy", meter: Meter) -> "Energy":
-    """The profile held to its meter: all prices and constant power scaled so that kernels and idle time take that
-    much.
+    """The profile, prices and constant power scaled by one factor that gives kernels and idle time the meter's joules.
 
     Raises MeterError: the joules cannot be those of these kernels. UsageError: no cost table gives the shape.
     """
@@ -162,7 +161,7 @@ def is_priced_by_counts(energy: "Energy") -> bool:
 
 
 def _split_by_time(energy: "Energy", meter: Meter) -> "Energy":
-    """A profile of times alone, whose kernels take their shares of the metered joules by time."""
+    """The priced profile whose kernels share the metered joules by their times alone."""
     table = by_time()
     limit_w, board_w = _limits(energy.profile)
     counts = energy.profile.counts("accessed")

@@ -13,7 +13,7 @@ _TENSOR = TENSOR_PARTS["tensor"]
 
 
 class Plan(Struct, frozen=True):
-    """counters: what to collect -> the words of the vocabulary that it counts. missing: word -> why it cannot be."""
+    """What to collect. counters: counter -> words of the vocabulary it counts; missing: word -> why it cannot be."""
 
     counters: dict[str, tuple[str, ...]] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
@@ -24,8 +24,7 @@ class Plan(Struct, frozen=True):
 
 
 def plan(definition: Definition, costs: Costs | None, offered: Collection[str] | None = None) -> Plan:
-    """The plan of counters for every word that `costs` prices (all words without costs), by the preferred way of
-    each.
+    """The counters that count every word that `costs` prices (without costs: every word), each by its preferred way.
 
     offered: what the profiler of this machine has; a word's next best way is taken where its best is not offered.
     """
@@ -51,8 +50,7 @@ class _Planner(Struct, frozen=True):
     offered: Collection[str] | None
 
     def words(self, costs: Costs | None) -> list[str]:
-        """The words to plan for: those that pay, in their finest parts; a total only where its parts are not
-        counted.
+        """The words to plan for: those that pay, in their finest parts; a total only where no part can be counted.
 
         Where tensor work of some type pays, all types are counted: what has no price must not go unseen.
         """
@@ -68,7 +66,7 @@ class _Planner(Struct, frozen=True):
         return [word for word in words if word not in has_parts]
 
     def for_word(self, word: str) -> tuple[str, ...] | None:
-        """The planned counters behind the first way to count `word` that is offered in full."""
+        """The counters of the first way to count `word` whose counters are all offered; None: there is no such way."""
         return self._first_offered([entry.formula for entry in self._entries(word)])
 
     def reason(self, word: str) -> str:

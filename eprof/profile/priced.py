@@ -67,7 +67,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     gpus: tuple["Energy", ...] = ()
 
     def __repr__(self) -> str:
-        """What it is about, with its joules; `to_frame` shows those of each kernel."""
+        """One line: title, joules, number of kernels, cost tables."""
         tables = [f"{gpu.costs.name} at {gpu.costs.setting.label}" for gpu in self.each if gpu.costs is not None]
         table = ", ".join(tables) or "no cost table"
         joules = phrase("{:.3g} J, ", self.energy_j)
@@ -80,13 +80,13 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         return self.gpus or (self,)
 
     def check_one_gpu(self, command: str) -> None:
-        """Raises UsageError: GPUs have prices of their own, and `command` is of one."""
+        """Raises UsageError if several GPUs have prices of their own, for a command that works on one."""
         if self.gpus:
             names = listed(list(dict.fromkeys(str(part.device.name) for part in self.profile.counted)))
             raise UsageError(f"{command} is of one GPU, and these logs are of {names}: give the logs of one of them.")
 
     def places_of(self, gpu: "Energy") -> Ints:
-        """Where the rows of one of `each` are; they have the same order there."""
+        """The places in this profile of the rows of `gpu`, one of `each`, in their order there."""
         own = set(gpu.counts.rows.device.tolist())
         return np.flatnonzero([label in own for label in self.counts.rows.device.tolist()])
 
@@ -98,7 +98,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def weights(self) -> Floats:
-        """What tells large kernels from small: the energy of each row, or its time where no energy is known."""
+        """The weight of each row, (n_rows,): its energy in J, or its time in s where no energy is known."""
         if self.split is None or np.isnan(self.split.total_j).all():
             return self.counts.rows.time_s
         return self.split.total_j
@@ -112,7 +112,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def time_s(self) -> float | None:
-        """The time of all kernels in s, as far as it is known; None: of none."""
+        """The time of all kernels in s, as far as it is known; None: no time is known."""
         from eprof.profile.totals import time_of
 
         return time_of(self)
@@ -149,7 +149,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         return replace(self, counts=replace(counted, nouns=nouns), split=split, grouping=None)
 
     def whole(self) -> tuple["Energy", np.ndarray]:
-        """The priced profile with the parts (ranks, streams, ranges) of each kernel added up, and where rows went."""
+        """The priced profile with the parts (ranks, streams, ranges) of each kernel added up; and rows' new places."""
         if self.counts.rows.part is None:
             return self, np.arange(len(self.counts.rows))
         counted, split, codes = merged(self.counts, self.split)
@@ -169,7 +169,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def limits(self) -> Limits:
-        """What the boards of the profile's kernels may draw."""
+        """The power limits of the boards that the profile's kernels ran on."""
         from eprof.profile.totals import limits_of
 
         return limits_of(self)
@@ -188,7 +188,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         )
 
     def _total_of(self, places: np.ndarray) -> float | None:
-        """What the total leaves to some kernels; not known where one without a time is not among them."""
+        """The total time less that of all other kernels, in s; None where one of the others has no time of its own."""
         times_s = np.delete(self.counts.rows.time_s, places)
         if self.total_s is None or np.isnan(times_s).any():
             return None
@@ -196,7 +196,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def shares_socket(self) -> bool:
-        """Whether constant power is the share of the cores that the program kept busy, which is assumed."""
+        """Whether constant power is taken to be that of the busy cores alone, a share of a CPU socket's."""
         return self.table is not None and self.profile.socket_share(self.table) is not None
 
     @property
@@ -218,7 +218,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def measured_j(self) -> float | None:
-        """The joules that a meter saw, or that the user says it saw."""
+        """The joules that a meter saw, or that the user says it saw; None: none are known."""
         if self.metered is not None:
             return self.metered.meter.joules
         return mapped(attrgetter("joules"), self.measured)
@@ -256,7 +256,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         return f"Measured: {measured.words}. It may differ from the prediction: {measured.reasons()}."
 
     def _of_prices(self, gpus: Sequence["Energy"]) -> list[str]:
-        """What the profile's prices rest on and lack. gpus: those beside which it stands, with prices of their own."""
+        """Warnings on what the profile's prices rest on and lack. gpus: all GPUs of a profile of several, else ()."""
         if self.costs is not None:
             return [*self.costs.notes, *self._unpriced()]
         if not gpus:
@@ -308,7 +308,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         return f"The time of {whose} constant energy{bound}; give times along with the log ({ways}), or --time."
 
     def _time_in_part(self) -> list[str]:
-        """Why no interval has an end where a log has no time of some launches of a kernel."""
+        """A warning if a log has no time of some launches of a kernel, as intervals then have no end; else []."""
         rows = self.counts.rows
         lacks = ~np.isnan(rows.time_s) & ((rows.time_marks & int(Mark.MISSING)) != 0)
         lacks &= ~has_modelled_time(self.counts)
@@ -321,7 +321,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         ]
 
     def _unpriced(self) -> list[str]:
-        """One sentence for the classes that were counted without a price and one for those priced but not counted."""
+        """Warnings on the classes that were counted without a price, and on those priced but not counted."""
         assert self.split is not None
         costs = self.costs
         assert costs is not None
@@ -418,7 +418,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
 
 
 def beside(profile: "Profile", gpus: Sequence[Energy]) -> Energy:
-    """The profile of several GPUs, priced as each of them is alone."""
+    """One priced profile of several GPUs, each of which keeps its own prices. gpus: the priced profile of each."""
     gpus = sorted(gpus, key=lambda gpu: -(gpu.energy_j or 0.0))
     books = {gpu.counts.books for gpu in gpus if gpu.costs is not None}
     counted = counts.concat([replace(gpu.counts, books=gpus[0].counts.books) for gpu in gpus])
@@ -440,7 +440,7 @@ def beside(profile: "Profile", gpus: Sequence[Energy]) -> Energy:
 
 
 def _among(places: Ints, own: Ints) -> Ints:
-    """Where those of some places that are a GPU's `own` stand among these."""
+    """For the places that are in `own`, a GPU's places in the profile of all, their places in `own`."""
     place_of = {place: number for number, place in enumerate(own.tolist())}
     return np.array([place_of[place] for place in places.tolist() if place in place_of], dtype=np.int64)
 
@@ -455,7 +455,7 @@ def in_order(rows: KernelRows, split: Split | None) -> Ints:
 
 
 def _ranks(texts: Texts) -> Floats:
-    """The places of some texts in alphabetical order; None is last."""
+    """The rank of each text in alphabetical order, (n,); None is last."""
     rank: dict[str | None, int] = {
         text: place for place, text in enumerate(sorted({text for text in texts if text is not None}))
     }
@@ -463,7 +463,7 @@ def _ranks(texts: Texts) -> Floats:
 
 
 def _labels(words: Sequence[str], nouns: Nouns) -> str:
-    """The profile's words in the user's terms, all parts of a class named as one: "FP64", "FP32 other", "Integer"."""
+    """The labels of these words as a list in a sentence; all parts of a class go as one: "FP64 and FP32 other"."""
     complete = {part: whole for whole, parts in PARTS.items() if set(parts) <= set(words) for part in (whole, *parts)}
     label_of = {word: nouns.label(word) for word in words}
     label_of |= {word: nouns.group(COUNTS[complete[word]].group) for word in words if word in complete}

@@ -143,7 +143,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
     def _alone(
         self, costs: str | CostTable | None, setting: str | None, efficiency: float | None, estimate: bool
     ) -> Energy:
-        """One of several GPUs, priced as if there were no other. Raises EprofError with its name."""
+        """The profile of one of several GPUs, priced as if there were no other. Raises EprofError with its name."""
         if not self.is_simulated:
             efficiency = None
         try:
@@ -160,7 +160,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         return held_to(predicted, meter)
 
     def _to_meter_by_default(self, predicted: Energy) -> Energy:
-        """The profile scaled if no table is made for its GPU and a meter was read; as it is where that cannot be."""
+        """`predicted` scaled to a meter, if one was read and no table is made for this GPU; else as it is."""
         has_own_table = predicted.table is not None and self.is_served_by(predicted.table)
         if has_own_table or self.measured is None:
             return predicted
@@ -197,10 +197,9 @@ class Profile(Result, Struct, frozen=True, eq=False):
     def _timed(
         self, priced: Costs, efficiency: float | None, by_component: bool
     ) -> tuple[Counts, Modelled | None, Sequence[str], float | None]:
-        """The profile's counts with modelled times, what was modelled, notes, and the total time if no share is
-        known.
+        """The counts with modelled times, how these were modelled, notes, and the total time unless it was shared out.
 
-        Where every kernel has a time then, the modelled ones are made to add up to what the total leaves for them.
+        Where only the total time of some kernels is known, modelled times are scaled to add up to it.
         """
         counted = self.counts(priced.books)
         timed, modelled, notes = model_time(counted, priced, efficiency)
@@ -247,7 +246,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         )
 
     def _estimated_by_default(self) -> CostTable | None:
-        """The estimated table where no table is made for the profile's GPU; None where nothing tells what it is."""
+        """The table for a GPU or CPU that no table is made for; None: nothing tells the GPU, or a CPU has a meter."""
         from eprof.costs.estimate import of_capability
 
         if self.is_of_cpu:
@@ -302,11 +301,11 @@ class Profile(Result, Struct, frozen=True, eq=False):
 
     @property
     def nouns(self) -> Nouns:
-        """The words for what ran in the profile."""
+        """The words for what ran: "kernel" and "GPU", or "function" and "CPU"."""
         return self.counted[0].definition.nouns
 
     def slowed(self, factor: float) -> "Profile":
-        """The same counts in other times: each kernel's times `factor`."""
+        """The same counts with all times multiplied by `factor`."""
         counted = []
         for part in self.counted:
             rows = replace(part.launches.rows, time_s=factor * part.launches.rows.time_s)
@@ -328,7 +327,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         return priced_at(table, self.clocks)
 
     def for_this_gpu(self, priced: Costs, table: CostTable) -> Costs:
-        """The costs as they are for the GPU they were made for; on another, every price is ASSUMED, with a note."""
+        """The costs as on the GPU that `table` was made for; on another, all prices are ASSUMED, with a note."""
         profiled = self.counted[0].device.name or f"a {self.nouns.processor} that the logs do not name"
         if self.sockets is None and (share := self.socket_share(table)):
             whole_w = priced.constant_power_w / share
@@ -375,7 +374,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
 
     @property
     def limit_w(self) -> float | None:
-        """The power limit of the profiled boards, as their run directory or the program's output tells it."""
+        """The power limit of the boards in W, as the run directory or the program's output tells; None: not told."""
         told = {log.limit_w for log in self.logs if log.limit_w}
         return mapped(attrgetter("limit_w"), self.run) or only(told)
 
@@ -404,7 +403,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         return float(np.average(told[0][is_timed], weights=told[1][is_timed]))
 
     def _told(self, counter: str) -> tuple[Floats, Floats] | None:
-        """What the profile's logs have for a counter of processors or cores, and each row's seconds; None: nothing."""
+        """The values above 0 of a counter of sockets or cores, and the s of these rows, each (n,); None: none."""
         parts = [part.launches for part in self.counted if counter in part.launches.counters]
         if not parts:
             return None
@@ -416,9 +415,9 @@ class Profile(Result, Struct, frozen=True, eq=False):
         return numbers[is_told], time_s[is_told]
 
     def socket_share(self, table: CostTable) -> float | None:
-        """The share of a socket that the program kept busy; None where the whole socket is known to be its own.
+        """The busy cores over those of a socket; None where they are not known, or a meter saw the whole socket.
 
-        Of a metered program it is: the meter sees the socket.
+        Above 1 where more cores were busy than a socket of the table has.
         """
         if not table.constant.is_per_socket or not table.constant.cores or not self.cores or self.measured is not None:
             return None
@@ -435,7 +434,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         return any(device.name is not None and not table.serves(device.name) for device in named)
 
     def __repr__(self) -> str:
-        """What it is about; `energy` puts prices on it."""
+        """One line: title, number of kernels, devices."""
         kernels = sum(len(part.launches.rows) for part in self.counted)
         devices = listed(
             list(dict.fromkeys(part.device.name or f"a {self.nouns.processor} not named" for part in self.counted))
@@ -444,7 +443,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
 
 
 def _gpu_of(counted: Counted) -> str:
-    """The name of the profile's GPU that tables go by: "CC 8.0" where its log does not name it; else empty."""
+    """The name by which to look for a table: the device's, "CC 8.0" where the log has none, or ""."""
     device = counted.device
     return device.name or phrase("CC {}", device.capability)
 
@@ -512,7 +511,7 @@ def build(
 
 
 def _by_share(counted: Counted, whole_s: float, everything: Launches) -> Counted:
-    """The profile with times that are parts of the program's, where the definition tells how to share that out."""
+    """The device's launches with shares of the program's time, `whole_s`, if the definition tells how to share it."""
     launches, share = times.by_share(counted.launches, counted.definition, whole_s, everything)
     if share is None:
         return counted
@@ -523,7 +522,7 @@ def _by_share(counted: Counted, whole_s: float, everything: Launches) -> Counted
 def _share(
     counted: Sequence[Counted], total_s: float | None, specs: Sequence[str]
 ) -> tuple[tuple[Counted, ...], float | None]:
-    """Share `total_s` out over the profile's kernels, if the user gave it; returned too where nothing tells how to.
+    """The devices with `total_s` shared out over their kernels, and None; or unshared, and `total_s`.
 
     Raises UsageError: several devices, as nothing tells whose time it is, or a total that contradicts other times.
     """
@@ -574,7 +573,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
 
 
 def _traits(sheet: Sheet) -> Traits:
-    """What the counters of one device tell of its board: multiprocessors, and the peak of DRAM by its utilisation."""
+    """What the counters of one device tell of its board: multiprocessors, and DRAM's peak from its utilisation."""
     sms = sheet.multiprocessors()
     moved, at_peak_s = map(sheet.look_up, DRAM_PEAK)
     peaks = np.empty(0)
@@ -598,7 +597,7 @@ def _definition(device: Device, profiler: str, counter_names: Sequence[str]) -> 
 
 
 def _unread(launches: Launches, counter_names: Sequence[str], profiler: str) -> Iterator[str]:
-    """What a profile does not count: one definition reads one profiler, as names may mean another thing elsewhere."""
+    """Yields a warning if other profilers' counters are in the logs, not read as their names may mean other things."""
     others = sorted({launches.profilers[name] for name in counter_names} - {profiler})
     if others:
         yield (
@@ -608,7 +607,7 @@ def _unread(launches: Launches, counter_names: Sequence[str], profiler: str) -> 
 
 
 def _unused(definition: Definition, counter_names: Sequence[str], profiler: str) -> Iterator[str]:
-    """What a CPU counted, and no word of its definition is made of; and which definitions would use most of it."""
+    """Yields a warning on a CPU's counters that its definition does not use, with the definitions that use most."""
     unused = counters.names_in_use(profiler).intersection(counter_names) - definition.counted
     if definition.processor != CPU or not unused:
         return
@@ -625,7 +624,7 @@ def _unused(definition: Definition, counter_names: Sequence[str], profiler: str)
 
 
 def _open(device: Device, of_cpu: bool) -> Iterator[str]:
-    """That only what is counted alike on several processors is known, and how to say which it is."""
+    """Yields a note if the device may be one of several, which says how to name it."""
     if not device.may_be:
         return
     alike = f"{listed(device.may_be, 'or')}: what these count alike is counted. Say which it"
@@ -647,7 +646,7 @@ def _profiler_of(launches: Launches, counter_names: Sequence[str]) -> str:
 
 
 def _marks(launches: Launches, profiler: str, device: Device) -> Columns:
-    """The marks of counters, with those that the profiler and the device give to all of them."""
+    """The marks of counters: lower bounds as the profiler knows them, and SIMULATED on a simulated device."""
     marks = launches.marks
     if (lower_bounds := signs_of(profiler).lower_bounds) is not None:
         marks = lower_bounds(launches)

@@ -59,7 +59,7 @@ def read(path: Path) -> schema.Profile | None:
 
 
 def _check(profile: schema.Profile) -> None:
-    """Raises ValueError, KeyError."""
+    """Raises ValueError or KeyError for numbers, marks or places that no report has."""
     joules = [profile.energy_j, *(kernel.energy_j for kernel in profile.kernels)]
     numbers = [number for each in joules for number in astuple(each)]
     numbers += [profile.time_s, *(kernel.time_s for kernel in profile.kernels)]
@@ -204,7 +204,7 @@ def _books(saved: Counts, document: schema.Profile) -> dict[str, Counts]:
 
 
 def _definition(document: schema.Profile) -> Definition:
-    """The definition that made the counts, for its words; one of none of ours has the processor alone."""
+    """The definition that made the counts; one without words where eprof has none of that name."""
     try:
         return counters.named(document.definition.name)
     except DefinitionError:
@@ -224,7 +224,7 @@ def _devices(document: schema.Profile, labels: Sequence[str | None]) -> list[Dev
 
 
 def _priced_as(document: schema.Profile, path: Path) -> tuple[Run, str]:
-    """The pricing of a document as that of a run, so that it is taken again, and a sentence where it cannot be."""
+    """A run with the document's costs, setting and efficiency, to price alike; and a note on what cannot be, or ""."""
     note = ""
     pricing: dict[str | None, dict[str, Any]] = {}
     for costs in document.prices:

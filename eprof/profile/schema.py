@@ -24,7 +24,7 @@ _HEAD = 400  # bytes in which a document says what it is
 
 
 def kind_of(path: Path) -> str | None:
-    """What a JSON file is a document of, "eprof.profile/1"; None for one that is none of eprof's."""
+    """The kind of eprof's document in a JSON file, such as "eprof.profile/1"; None if it is no document of eprof."""
     if path.suffix != ".json" or not path.is_file():
         return None
     with path.open("rb") as file:
@@ -33,17 +33,17 @@ def kind_of(path: Path) -> str | None:
 
 
 def typed(document: Mapping[str, Any] | Struct, kind: type[T]) -> T:
-    """A profile's document as its structure; JSON that was read, or `Energy.document()`, is plain data."""
+    """A document as a structure of this kind; it may be one already, or plain data (JSON, `Energy.document()`)."""
     return document if isinstance(document, kind) else convert(document, kind)
 
 
 def now() -> str:
-    """The time, for a document."""
+    """The UTC time now, as documents have it: "2025-01-31T12:00:00Z"."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Document(Struct, frozen=True, kw_only=True):
-    """What the documents of commands say first, in this order."""
+    """The fields that the documents of all commands begin with, in this order."""
 
     schema: str
     eprof: str = __version__
@@ -143,7 +143,7 @@ class Joules(Struct):
 
 
 class RunJoules(Joules):
-    """The same of what ran. measured: what a meter saw, of the whole run only."""
+    """Energy by family of what ran. measured: J that a meter saw, of the whole run only."""
 
     measured: float | None = None
 

@@ -29,7 +29,7 @@ CONSTANT_ROW = list(GROUPS).index(CONSTANT)
 
 
 def joules_of(energy: "Energy") -> dict[str, float | None]:
-    """Total energy of the run by family, in J; None: not known."""
+    """The energy of all kernels together by family (`ENERGIES`), in J; None: not known."""
     split = energy.split
     if split is None:
         return dict.fromkeys(ENERGIES)
@@ -60,7 +60,7 @@ def joules_by_group(energy: "Energy", places: Ints) -> Floats:
 
 
 def joule_marks_of(energy: "Energy") -> dict[str, int]:
-    """The marks on each of `joules_of`."""
+    """The marks on each energy of `joules_of`, by family."""
     marks = kernel_marks_of(energy)
     if energy.total_s is not None and energy.costs is not None:
         marks[CONSTANT] = int(energy.costs.constant_marks)
@@ -72,7 +72,7 @@ def joule_marks_of(energy: "Energy") -> dict[str, int]:
 
 
 def kernel_marks_of(energy: "Energy") -> dict[str, int]:
-    """The marks on the energies of the kernels, of all kernels together."""
+    """The marks of all kernels' energies joined, by family (`ENERGIES`)."""
     if energy.split is None:
         return dict.fromkeys(ENERGIES, int(Mark.MISSING))
     joined = np.bitwise_or.reduce(energy.split.family_marks.values, axis=0).tolist()
@@ -80,7 +80,7 @@ def kernel_marks_of(energy: "Energy") -> dict[str, int]:
 
 
 def time_of(energy: "Energy") -> float | None:
-    """The time of all kernels in s: of them together where only that is known, else the sum of what is known."""
+    """The time of all kernels in s: the total where only that is known, else the sum of known times; None: none is."""
     if energy.total_s is not None:
         return energy.total_s
     return known_sum(energy.counts.rows.time_s)
@@ -131,7 +131,7 @@ def _may_be_of(table: CostTable, device: "Device") -> bool:
 
 
 def limits_of(energy: "Energy") -> Limits:
-    """What the boards of the priced kernels may draw; anything where time is modelled.
+    """The power limits of the boards of the priced kernels; infinite where time is modelled.
 
     What a meter saw was drawn, be it above the limit by the error of a sensor.
     """
@@ -147,12 +147,12 @@ def limits_of(energy: "Energy") -> Limits:
 
 
 def held_notes(energy: "Energy") -> list[str]:
-    """That prices made more than a board can draw, in a sentence for each GPU with prices of its own."""
+    """A sentence for each GPU whose prices made more than its board can draw; [] where none did."""
     return [note for gpu in energy.each if (note := _held_note(gpu, bool(energy.gpus)))]
 
 
 def _held_note(energy: "Energy", has_others: bool) -> str:
-    """Of the device with the worst kernel, or of that."""
+    """The sentence of one GPU: on the device of its worst kernel, or on that kernel alone; "" if no limit binds."""
     split = energy.split
     if split is None or energy.metered is not None or not split.over_j.any():
         return ""
@@ -182,7 +182,7 @@ def _held_note(energy: "Energy", has_others: bool) -> str:
 
 
 def _beyond(energy: "Energy") -> str:
-    """What tells that a board's limit is another than its data sheet says; else empty."""
+    """A phrase on why a board's limit is another than its data sheet says; "" where it is the same."""
     if energy.profile.limit_w:
         return ", as the log tells"
     names = [part.device.name for part in energy.profile.counted]
@@ -201,7 +201,7 @@ def intensity_of(energy: "Energy") -> float | None:
 
 
 def known_sum(values: npt.ArrayLike | Sequence[float | None]) -> float | None:
-    """The total of what is known; None if nothing is."""
+    """The sum of the values without NaN and None; None if nothing is known, or the sum is infinite."""
     numbers = np.asarray(values, dtype=np.float64)
     known = numbers[~np.isnan(numbers)]
     total = float(known.sum())

@@ -83,7 +83,7 @@ class Work(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def sums(self) -> dict[str, tuple[float, int]]:
-        """What is paid for of each word over all kernels (NaN: nothing), for a what-if question, and its marks."""
+        """Word -> the amount over all kernels, cut as power limits cut energy (NaN: not known), and its marks."""
         values = self.counts.amounts.values * self.held[:, np.newaxis]
         known = ~np.isnan(values)
         whole = np.where(known.any(axis=0), np.where(known, values, 0.0).sum(axis=0), np.nan)
@@ -98,7 +98,7 @@ class Work(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def on_the_roof(self) -> npt.NDArray[np.bool_]:
-        """The times that keep their share of the roofline at other clocks: simulated, or of unknown DRAM bytes."""
+        """Which times, (n_times,), keep their share of the roofline at other clocks: simulated, or bytes unknown."""
         simulated = self.of_each_time(has_modelled_time(self.counts).astype(np.float64)) > 0
         return np.asarray(simulated | np.isnan(self.dram_byte))
 
@@ -108,9 +108,9 @@ class Work(Struct, frozen=True, eq=False, dict=True):
         return under_the_roof(self.counts.amounts, self.counts.in_flops)
 
     def roof_s(self, peaks: Peaks) -> Floats:
-        """The roofline's time, of each time: 0 where nothing is under the roof, NaN where a peak is not known.
+        """The roofline's time in s of each time, (n_times,): 0 where nothing is under the roof, NaN where not known.
 
-        So it is with work of tensor cores, whose peaks no table has.
+        NaN: a peak is not known, as of kernels with work of tensor cores, whose peaks no table has.
         """
         roof = np.where(self.on_tensor_cores, np.nan, highest_s(at_peaks(self.under_the_roof, peaks)))
         if self.together is None:
@@ -127,12 +127,12 @@ class Work(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def on_tensor_cores(self) -> npt.NDArray[np.bool_]:
-        """The kernels that tensor cores worked for."""
+        """Which kernels tensor cores worked for, (n_kernels,)."""
         return has_tensor_work(self.counts.amounts)
 
     @cached_property
     def uncounted(self) -> npt.NDArray[np.bool_]:
-        """The kernels of which something under the roof was not counted, or not all of it: their roofline is higher."""
+        """Which kernels lack counts under the roof, (n_kernels,): their roofline's time is longer than it seems."""
         marks = self.counts.amount_marks.only(UNDER_THE_ROOF)
         return np.asarray((marks & int(Mark.MISSING)).any(axis=1))
 
@@ -150,12 +150,12 @@ class Scenario(Struct, frozen=True, eq=False):
     table: CostTable | None
 
     def roof_s(self) -> Floats:
-        """The roofline's time at a what-if scenario's costs, of each time."""
+        """The roofline's time in s at the scenario's costs, (n_times,), as `Work.roof_s`."""
         return self.work.roof_s(self.costs.peaks)
 
     @property
     def work_j(self) -> Floats:
-        """What all but constant power takes in each time of a what-if scenario, (n_times,)."""
+        """The J of all but constant power in each time of a what-if scenario, (n_times,)."""
         of_kernels = attribute(self.work.counts, self.costs).work_j * self.work.held
         return self.work.of_each_time(of_kernels)
 
@@ -192,7 +192,7 @@ class Answer(Brief, Struct, frozen=True):
 
     @property
     def change_j(self) -> float | None:
-        """What a what-if answer adds; below 0 is saved."""
+        """The joules that a what-if answer adds, below 0: saves; None: not known."""
         after = self.energy_j["total"]
         if after is None or self.before_j is None or not self.comparable:
             return None
@@ -200,12 +200,12 @@ class Answer(Brief, Struct, frozen=True):
 
     @property
     def change_share(self) -> float | None:
-        """The change of a what-if answer over the energy before."""
+        """The change of energy of a what-if answer over the energy before, as a share; None: not known."""
         return ratio(self.change_j, self.before_j)
 
     @property
     def time_share(self) -> float | None:
-        """The change of time of a what-if answer over the time before."""
+        """The change of time of a what-if answer over the time before, as a share; None: not known."""
         if self.time_s is None or not self.before_s or not self.comparable:
             return None
         return self.time_s / self.before_s - 1
@@ -328,9 +328,7 @@ def _parsed(part: str) -> tuple[str, str, str]:
 
 
 def _below_limits(now: Scenario, energy: "Energy") -> Scenario:
-    """The scenario with the times that its boards' power limits leave: modelled time gives way, as prices do to a
-    measured one.
-    """
+    """The scenario with times long enough for its power to stay below the boards' limits; itself where it does."""
     if now.table is not energy.table:
         return now
     limits, together = energy.limits, now.work.together
@@ -385,7 +383,7 @@ def totals(scenario: Scenario) -> Totals:
 
 
 def _known(values: Sequence[float], lost: bool) -> float | None:
-    """The sum in a what-if answer; None where nothing is known, or all that is known is that some take 0 J."""
+    """The sum of the values; None where there are none, or where some are lost and the known ones are 0."""
     whole = math.fsum(values)
     if not values or lost and not whole:
         return None
@@ -409,7 +407,7 @@ _Changed = tuple[Scenario, str, str]
 
 
 def race(now: Scenario, *_: object) -> _Changed:
-    """What if it raced to finish: kernels take the roofline's time; without a roofline, or if faster, their own."""
+    """What if the program raced to finish: kernels take the roofline's time; without one, or if faster, their own."""
     if now.work.on_tensor_cores.all():
         raise UsageError(f"--what-if race: {_NO_TENSOR_PEAK}, so the roofline of these kernels is not known.")
     says = f"every {now.noun} races to finish at the roofline's time"
@@ -421,7 +419,7 @@ def race(now: Scenario, *_: object) -> _Changed:
 
 
 def _with_tensor_work(now: Scenario, assumes: str) -> str:
-    """What is assumed of times, and that kernels on tensor cores have no roofline, where there are some."""
+    """The text `assumes`, with a remark on kernels that have no roofline for their tensor work, if there are any."""
     on_tensor_cores = now.work.on_tensor_cores
     if not on_tensor_cores.any():
         return assumes
@@ -430,7 +428,7 @@ def _with_tensor_work(now: Scenario, assumes: str) -> str:
 
 
 def at_setting(now: Scenario, setting: str) -> Scenario:
-    """What if at another DVFS setting of the same table, with the times of `time_model`, as `eprof tune` has them."""
+    """The scenario at another DVFS setting of the same table, with times by `time_model`, as `eprof tune` has them."""
     assert now.table is not None
     priced = now.table.at(setting)
     marks = now.costs.marks & Mark.ASSUMED
@@ -488,7 +486,7 @@ def _assumed(now: Scenario) -> str:
 
 
 def _with(charges: Mapping[str, Charge], marks: Mark) -> dict[str, Charge]:
-    """Charges of a what-if scenario that stay assumed if the costs were, for another GPU than the table's."""
+    """The charges, with `marks` added to all that pay: prices of another GPU's table stay assumed."""
     if not marks:
         return dict(charges)
     marked = {word: replace(charge, marks=charge.marks | marks) for word, charge in charges.items() if charge.pays}
@@ -595,7 +593,7 @@ def _cap(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
 
 
 def _usable(now: Scenario, key: str, value: str) -> tuple[float, str]:
-    """Delta_pi in W of "10W" (in all) or of a factor of the most that the costs allow for."""
+    """Delta_pi in W for "10W" (in all), or for a factor of the most that the costs allow; and the cap in words."""
     constant = now.costs.constant_power_w
     watts = _WATTS.fullmatch(value)
     if watts:
@@ -651,7 +649,7 @@ def _launched(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
 
 
 def _in_blocks(counts: Counts, key: str, value: str) -> tuple[Columns, str]:
-    """The launch shapes with other threads a block, and as many threads in all."""
+    """The launch shapes with other threads a block and as many threads in all; and the change in words."""
     assert counts.shape is not None
     threads = 0
     if value.isdecimal() and len(value) < 5:
@@ -712,8 +710,7 @@ def _count(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
 
 
 def _slower(now: Scenario, roof_s: Floats) -> Floats:
-    """Times in s, (n_times,), with the counts of a what-if question, of which the roofline's time is `roof_s`: R ->
-    R'.
+    """Times in s, (n_times,), after a question changed the roofline's time from that of `now`, R, to `roof_s`, R'.
 
     T' = T - (R - R'): only what the roofline allows is gained, as nothing tells that the rest of the time is spent on
     these counts. A kernel that is faster than the roofline of these costs (T < R: another GPU's table, or a time that
@@ -727,7 +724,7 @@ def _slower(now: Scenario, roof_s: Floats) -> Floats:
 
 
 def _flattered(now: Scenario) -> str:
-    """What a what-if answer says of kernels that are faster than the roofline; nothing where there are none."""
+    """A phrase on kernels that are faster than the roofline, for the assumptions of an answer; "" where none are."""
     timed = ~np.isnan(now.time_s)
     faster = int((now.time_s[timed] < now.roof_s()[timed] * (1 - 1e-9)).sum())
     if not faster:
@@ -757,7 +754,7 @@ _CHANGES: Mapping[str, Callable[[Scenario, str, str, "Energy"], _Changed]] = {
 
 
 def clocks(energy: "Energy") -> schema.Clocks | None:
-    """What if at every pair of clocks with known voltages: energy and time; None if the table knows one setting.
+    """Modelled energy and time at every pair of clocks with known voltages; None if the table knows one setting.
 
     None too where some time is not known: constant energy that is left out would pass for none. Times are those of
     `at_setting`. The lowest and the fastest draw no more than the board's power limit. How much rests on times shows
@@ -816,7 +813,7 @@ def _at(start: Scenario, clocks: schema.AtClocks) -> Scenario:
 
 
 def _range(start: Scenario, clocks: schema.AtClocks) -> schema.Range:
-    """Lowest and highest energy of a what-if at a setting over three readings of its time, and how far volts fall."""
+    """Lowest and highest J at a setting, over three models of its time, and over how far voltages may fall."""
     assert start.table is not None
     now, energies = start.costs.setting, [clocks.energy_j]
     for fall in {1.0, *start.table.intervals.core_v_fall}:
@@ -834,7 +831,7 @@ def _range(start: Scenario, clocks: schema.AtClocks) -> schema.Range:
 
 
 def usual(energy: "Energy") -> list[Answer]:
-    """The what-if questions that a report asks by itself: those that can be asked of this profile."""
+    """The answers to the what-if questions that a report asks by itself, without those that change no energy."""
     assert energy.split is not None
     sums: dict[str, float] = {}
     for name, count in COUNTS.items():

@@ -210,6 +210,40 @@ def test_what_is_not_known_is_no_zero(tmp_path):
     assert logs.read(tmp_path / "results.csv").tables[0].lacks_rows
 
 
+def test_tables_below_each_other_are_runs_of_their_own(tmp_path):
+    old(tmp_path, ["FETCH_SIZE"], ("k", [10], 100, 600))
+    text = (tmp_path / "results.csv").read_text()
+    (tmp_path / "results.csv").write_text(text + text.replace(",10,", ",20,"))
+    (found,) = logs.read(tmp_path / "results.csv").tables
+    assert found.counters["FETCH_SIZE"].tolist() == [10, 20] and not found.lacks_rows
+
+
+def test_a_time_is_known_where_it_is_told_and_makes_sense(tmp_path):
+    backwards = old(tmp_path, ["FETCH_SIZE"], ("k", [8], 600, 100), ("k", [8], 100, 600))
+    assert backwards.tables[0].rows.time_s.tolist() == pytest.approx([math.nan, 500e-9], nan_ok=True)
+    told = table(tmp_path, f"{OLD},FETCH_SIZE,DurationNs", f"0,k{',0' * 15},8,7840")
+    assert told.tables[0].rows.time_s.tolist() == pytest.approx([7840e-9])
+
+
+def test_a_row_that_is_short_is_lost_and_makes_lower_bounds(tmp_path):
+    rows = [f"{number},k{',0' * 15},8,7840" for number in range(3)]
+    found = table(tmp_path, f"{OLD},FETCH_SIZE,DurationNs", rows[0], rows[1][:20], rows[2]).tables[0]
+    assert found.lacks_rows and found.counters["FETCH_SIZE"].tolist() == [8, 8]
+
+
+def test_bytes_and_instructions_of_each_level_are_what_amd_documents(tmp_path):
+    """32 B a lookup of L1, 64 B a request to L2, writes past it of 64 or of 32 B; 64 lanes, and scalar loads once."""
+    counters = {"TCC_EA_WRREQ_sum": 100, "TCC_EA_WRREQ_64B_sum": 70, "TCC_EA_RDREQ_sum": 50, "TCC_EA_RDREQ_32B_sum": 20}
+    counters |= {"TCP_TOTAL_CACHE_ACCESSES_sum": 4000, "TCP_TCC_READ_REQ_sum": 300, "TCP_TCC_WRITE_REQ_sum": 200}
+    counters |= {"TCP_TCC_ATOMIC_WITH_RET_REQ_sum": 7, "TCP_TCC_ATOMIC_WITHOUT_RET_REQ_sum": 4}
+    counters |= {"SQ_INSTS_VMEM": 30, "SQ_INSTS_LDS": 5, "SQ_INSTS_SMEM": 3}
+    old(tmp_path, list(counters), ("k", counters.values(), 100, 600))
+    counts = eprof.load(tmp_path / "results.csv", gpu="MI250X", cache=False).energy().document()["counts"]
+    expected = {"dram_write": 64 * 70 + 32 * 30, "dram_read": 64 * 30 + 32 * 20, "l1_read": 32 * 4000}
+    expected |= {"l2_read": 64 * 311, "l2_write": 64 * 211, "load_store": 64 * 35 + 3}
+    assert {word: counts[word]["value"] for word in expected} == expected
+
+
 def test_times_are_exact_to_the_nanosecond_whatever_the_clock_counts_from(tmp_path):
     log = old(tmp_path, ["FETCH_SIZE"], ("k", [8], 1_764_345_600_123_456_701, 1_764_345_600_123_456_708))
     assert log.tables[0].rows.time_s.tolist() == [7 * 1e-9]

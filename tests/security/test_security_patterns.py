@@ -88,12 +88,21 @@ def slow_with(expression, is_searched):
     return None
 
 
+def _surely_slow_with(*one):
+    """The same of three tries: what is slow always is; a virtual machine that stands still counts as time once."""
+    for _ in range(3):
+        attack = slow_with(*one)
+        if attack is None:
+            return None
+    return attack
+
+
 # What is given no more than 4,096 characters.
 BOUNDED = ("eprof.lab.power.meters._HEADER",)
 
 
 def test_no_pattern_takes_more_than_linear_time():
-    found = {where: slow_with(*one) for where, one in _patterns().items() if where not in BOUNDED}
+    found = {where: _surely_slow_with(*one) for where, one in _patterns().items() if where not in BOUNDED}
     assert len(found) > 100
     assert not {where: text for where, text in found.items() if text is not None}
 

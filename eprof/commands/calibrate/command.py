@@ -126,7 +126,7 @@ def calibrate(options: argparse.Namespace) -> int:
 
 
 def _wrong(options: argparse.Namespace) -> Iterator[tuple[object, str]]:
-    """What options of a calibration do not go together: whether they are so, and the sentence."""
+    """Yields, for each combination of options that cannot be, whether it was given, and a sentence against it."""
     is_table = options.output is not None or options.dry_run
     yield (
         not is_table and options.directory is None,

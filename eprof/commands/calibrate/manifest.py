@@ -34,7 +34,7 @@ class Timing(Struct, frozen=True):
 
     @property
     def benchmark_s(self) -> float:
-        """The time of one benchmark, once."""
+        """The time that one measurement of one benchmark takes, in s."""
         return self.warm_s + self.window_s + OVERHEAD_S
 
     def benchmarks(self) -> int:
@@ -42,7 +42,7 @@ class Timing(Struct, frozen=True):
         return max(int((self.budget_s - _START_S) / self.benchmark_s), 0)
 
     def expected_s(self, count: int) -> float:
-        """What `count` benchmarks take in one setting: all once, and again as far as the budget and `rounds` go."""
+        """The s that `count` benchmarks take in one setting: all once, and again as far as budget and `rounds` go."""
         return _START_S + min(count * self.rounds, max(self.benchmarks(), 1)) * self.benchmark_s
 
 
@@ -51,7 +51,7 @@ QUICK = Timing(budget_s=75.0, window_s=2.0, warm_s=1.0, rounds=1)
 
 
 def choose(manifest: Manifest, capability: Capability, only: Sequence[str] = ()) -> list[Benchmark]:
-    """The benchmarks to schedule, the most informative first; none that a profiler would have to confirm, unless named.
+    """The benchmarks to run, the most informative first; those that need a profiler to confirm them only if named.
 
     Raises UsageError for a name that there is not.
     """
@@ -106,7 +106,7 @@ Capability = tuple[int, int]
 
 
 class Rate(Struct, frozen=True):
-    """What a multiprocessor does a cycle, by capability. ceiling: nothing can be faster, so that what is, is wrong."""
+    """What a multiprocessor does a cycle, by capability. ceiling: no benchmark can be faster; one that is, is wrong."""
 
     ceiling: bool
     at: Mapping[Capability, float]
@@ -158,14 +158,14 @@ class Manifest(Struct, frozen=True, eq=False):
         return {benchmark.name: benchmark for benchmark in self.benchmarks}[name]
 
     def values(self, capability: Capability) -> dict[str, float]:
-        """The manifest's constants for a capability, without those that begin later: nothing there uses them."""
+        """The manifest's constants for a capability by name, without those that only later capabilities have."""
         values = {name: at(table, capability) for name, table in self.constants.items()}
         return {name: value for name, value in values.items() if value is not None}
 
     def counts(
         self, benchmark: Benchmark, capability: Capability, threads: float, iterations: float, overhead: bool = True
     ) -> dict[str, float]:
-        """Instructions and bytes of one launch of a benchmark, by word; with the loop's own, or without."""
+        """Instructions and bytes of one launch of a benchmark, by word. overhead: with those of the loop itself."""
         values = {**self.values(capability), "threads": threads, "iterations": iterations}
         counts = {word: float(formula(values)) for word, formula in benchmark.count.items()}
         if overhead:
@@ -180,7 +180,7 @@ class Manifest(Struct, frozen=True, eq=False):
 
 
 def at(table: Mapping[Capability, float], capability: Capability) -> float | None:
-    """The manifest's entry of the highest capability that is not above `capability`; None if all are."""
+    """The entry of `table` for the highest capability that is not above `capability`; None if all are above."""
     nearest = max((entry for entry in table if entry <= capability), default=None)
     return mapped(table.__getitem__, nearest)
 
@@ -205,7 +205,7 @@ def source_text(name: str) -> str:
 
 
 def capability_of(text: str) -> Capability:
-    """The capability in a manifest as a pair: of "8.6". Raises ValueError."""
+    """A capability as a pair: (8, 6) of "8.6". Raises ValueError."""
     major, _, minor = text.partition(".")
     return int(major), int(minor)
 
@@ -255,7 +255,7 @@ def parse(document: Document) -> Manifest:
 
 
 def _levels(node: Node) -> dict[Capability, float]:
-    """Numbers by capability in the manifest, each from there on."""
+    """Capability -> number in a manifest; each holds from that capability on."""
     levels = {_capability(key, level): level.number(0, 1e9) for key, level in node.items()}
     if not levels:
         raise node.error('write a table of capabilities: { "7.0" = 1 }.')

@@ -94,7 +94,7 @@ def _component(known: Sequence[Series], log: MeterLog) -> Series:
 
 
 def _offset_s(series: Series, windows: Floats, rates: Floats) -> float:
-    """By how much the log's clock is behind; 0 unless the counts explain its power badly there, and well elsewhere."""
+    """By how many s the log's clock is behind (below 0: ahead), found where counts explain its power; 0: not off."""
     here = best = _unexplained(series, windows, rates)
     best_s = 0.0
     if here <= _OFF:
@@ -107,7 +107,10 @@ def _offset_s(series: Series, windows: Floats, rates: Floats) -> float:
 
 
 def _unexplained(series: Series, windows: Floats, rates: Floats) -> float:
-    """How far the power of windows is from the best prices', as a share of it; infinite where little of it is known."""
+    """The relative error of the power that the best prices give the windows; infinite where little power is known.
+
+    windows: begin and end in s, (n, 2); rates: what was counted a second, (n, n_kinds).
+    """
     known_s = series.known_s(windows[:, 0], windows[:, 1])
     joules = series.energy_j(windows[:, 0], windows[:, 1])
     known = (known_s >= _LEAST_KNOWN * (windows[:, 1] - windows[:, 0])) & (joules > 0)

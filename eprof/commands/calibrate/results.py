@@ -28,7 +28,7 @@ IMPOSSIBLE, SUSPICIOUS = 1.1, 4.0
 
 
 def resource(word: str) -> str:
-    """The unit that a word keeps busy: `fp32_fma` -> fp32, `dram_read` -> dram, `integer` -> integer."""
+    """The unit of the hardware that a word keeps busy: "fp32" of "fp32_fma", "dram" of "dram_read"."""
     return word.partition("_")[0]
 
 
@@ -117,7 +117,7 @@ class Row(Struct, frozen=True):
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The worker's results, JSON lines, but a last one that was cut off. Raises LogError for other damage."""
+    """The worker's results, of JSON lines, without a last one that was cut off; [] without a file. Raises LogError."""
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -141,13 +141,13 @@ def of_setting(events: Sequence[Event], setting: str) -> list[Event]:
 
 
 def done(events: Sequence[Event]) -> dict[str, int]:
-    """Rounds of benchmarks that need not be run again: those with results, and all for those that failed."""
+    """Benchmark -> rounds that need not be run again: those with results; of one that failed, more than any."""
     rounds: Counter[str] = Counter(event["name"] for event in events if event["event"] == MEASURED)
     return {**rounds, **dict.fromkeys(failures(events), _ALL_ROUNDS)}
 
 
 def failures(events: Sequence[Event]) -> dict[str, str]:
-    """Why benchmarks failed, by name; not those with which the whole device was lost."""
+    """Benchmark -> why it failed; without those at which the whole device was lost, which are not to blame."""
     failed = {}
     for event in events:
         if event["event"] == FAILED:
@@ -158,7 +158,7 @@ def failures(events: Sequence[Event]) -> dict[str, str]:
 
 
 def crashed(events: Sequence[Event]) -> str | None:
-    """The benchmark that had begun and has no result; None if none had."""
+    """The name of the benchmark that had begun and has no result; None if there is none."""
     begun = None
     for event in events:
         if event["event"] == BEGAN:
@@ -195,7 +195,7 @@ def rows(
 
 
 def _of_their_levels(rows: Mapping[Benchmark, Row]) -> list[Row]:
-    """The results, with a reason where a cache was no faster than what lies behind it: it did not serve the bytes.
+    """The rows, with a reason to leave one out where its cache was no faster than what lies behind: it held no bytes.
 
     Others on the machine may fill a cache that all cores share, a virtual machine may have less of it than it says, and
     OpenCL tells the size of one cache and not of which. Of mixes, whose arithmetic may hide it, reads decide.
@@ -229,7 +229,7 @@ def _is_mix(benchmark: Benchmark) -> bool:
 
 
 def _work(benchmark: Benchmark) -> tuple[object, ...]:
-    """What a turn of a benchmark's loop does, wherever its bytes lie: the same for the same work at another level."""
+    """A key for what a turn of a benchmark's loop does: equal for the same work on bytes of another level."""
     level = f"{_level(benchmark)}_"
     counts = {(word.removeprefix(level), formula.text) for word, formula in benchmark.count.items() if word != RANDOM}
     return benchmark.spread, frozenset(counts)
@@ -242,7 +242,7 @@ def _bytes_s(row: Row) -> float:
 def _clocks(
     measured: Mapping[str, Sequence[Event]], held: tuple[int, int | None] | None, device: Mapping[str, Any]
 ) -> tuple[float, float]:
-    """The setting of results: the clocks that were held, else those most benchmarks ran at, else the driver's.
+    """Core and memory MHz of results: the clocks that were held, else those most benchmarks ran at, else the driver's.
 
     NaN for both where one is not known: a processor's, which nobody holds, or a GPU's that nobody tells.
     """
@@ -259,7 +259,7 @@ def _clocks(
 
 
 def _commonest(clocks: Sequence[float | None]) -> float | None:
-    """The clock that most results are near to, and of those near to it the one that is seen most often."""
+    """The clock that most results are near to, if several the one seen most often; None: no clock is known."""
     known = sorted(mhz for mhz in clocks if mhz)
 
     def support(mhz: float) -> tuple[int, int]:
@@ -359,7 +359,7 @@ def accessed(counts: Mapping[str, float], capability: Capability, has_l3: bool =
 
 
 def mapping(rows: Sequence[Row], device: Mapping[str, Any]) -> str:
-    """The column mapping of the results that go into a fit: with clocks, or with the device's name instead of them."""
+    """The name of the mapping by which `eprof fit` reads the results: with clocks, or with a device in their place."""
     if device["processor"] == "cpu":
         return "eprof-cpu"
     if any(math.isnan(row.core_mhz) for row in rows):
@@ -368,7 +368,7 @@ def mapping(rows: Sequence[Row], device: Mapping[str, Any]) -> str:
 
 
 def untold(rows: Sequence[Row], device: Mapping[str, Any]) -> dict[str, str]:
-    """Caches that bytes pass and by which no used result is served, with the level behind them whose price has both."""
+    """Cache that bytes pass, but that serves none of a used result -> the level behind it, whose price has both."""
     capability = capability_of(str(device["capability"]))
     used = [row.counts for row in rows if row.used]
     served = _resources(used)
@@ -405,7 +405,7 @@ def measurements(rows: Sequence[Row], device: Mapping[str, Any]) -> pd.DataFrame
 
 
 def everything(rows: Sequence[Row]) -> pd.DataFrame:
-    """All results with how they were judged, for people."""
+    """A table of all results for people: how each was judged, and why it was left out."""
     columns = {name: [getattr(row, name) for row in rows] for name in _JUDGED}
     why = ["; ".join(row.reasons) for row in rows]
     judged = pd.DataFrame({**columns, "why": why, "notes": ["; ".join(row.notes) for row in rows]})

@@ -88,7 +88,7 @@ def functions(text: str) -> dict[str, list[Instruction]]:
 
 
 def loops(code: Sequence[Instruction]) -> list[list[Instruction]]:
-    """The bodies of all loops in machine code: from a branch backwards to its target; one to itself is none."""
+    """The instructions of each loop in machine code: from a backward branch's target to the branch."""
     bodies = []
     for branch in code:
         target = _TARGET.search(branch.operands)
@@ -99,7 +99,7 @@ def loops(code: Sequence[Instruction]) -> list[list[Instruction]]:
 
 
 def tally(body: Sequence[Instruction]) -> Counter[str]:
-    """Machine instructions by word and bytes by way, a thread: `read` and `write` of global memory at any level."""
+    """Instructions by word and bytes by way that a thread executes; `read` and `write` are of global memory."""
     counts: Counter[str] = Counter()
     for instruction in body:
         head = instruction.opcode.split(".")[0]
@@ -117,7 +117,7 @@ def tally(body: Sequence[Instruction]) -> Counter[str]:
 def contradictions(
     manifest: Manifest, benchmark: Benchmark, capability: Capability, code: Sequence[Instruction]
 ) -> list[str]:
-    """What of the benchmark's claim its machine code contradicts, a sentence each; empty if it is as claimed."""
+    """A sentence for each count of a benchmark that its machine code contradicts; [] if it does what it claims."""
     bodies = loops(code)
     if len(bodies) != 1:
         return [f"its machine code has {len(bodies)} loops instead of one"]
@@ -150,7 +150,7 @@ _SLACK_S = 120.0
 
 
 class Backend(NamedTuple):
-    """What touches the world: a kind of device, its compiler, processes. Tests have others."""
+    """What a calibration does outside of eprof, for one kind of device: probe, compile, run. Tests have others."""
 
     processor: str = "cuda"
     manifest: Callable[[Mapping[str, Any]], Manifest] = lambda _: load()
@@ -174,7 +174,7 @@ ON_CPU = Backend(
 
 
 def on_opencl(wanted: str) -> Backend:
-    """A GPU of any maker by OpenCL, by its name or number there."""
+    """The backend for a GPU of any maker by OpenCL. wanted: its name or number there."""
     return Backend(
         "opencl",
         # Rates are those of NVIDIA's data sheets.
@@ -282,12 +282,12 @@ class Session(Struct):
 
     @property
     def absent_words(self) -> list[str]:
-        """The words that no benchmark of this calibration has, as the device or its driver lacks what they need."""
+        """The words of benchmarks that the device or its driver cannot run, and that no other benchmark counts."""
         here = {word for benchmark in self.benchmarks for word in benchmark.count}
         return sorted({word for benchmark in self.absent for word in benchmark.count} - here)
 
     def _look_at_machine_code(self) -> None:
-        """Check that each loop has the mix that the manifest says; where it cannot be looked at, say so."""
+        """Compare each loop's instructions with the manifest: fill `contradictions`, and note the result in `notes`."""
         code: dict[str, Any] = {}
         for compiled in self.images:
             text, why = self.backend.disassemble(compiled.image)
@@ -306,7 +306,7 @@ class Session(Struct):
         )
 
     def measure(self) -> None:
-        """Measure what a calibration lacks, in every setting. Raises CollectError if nothing can be measured."""
+        """Run what is not measured yet, in every setting: results go to files. Raises CollectError: nothing can run."""
         about = {
             "schema": SCHEMA,
             "eprof": __version__,
@@ -420,7 +420,7 @@ class Session(Struct):
         return rows
 
     def _rates(self, event: results.Event) -> dict[str, float]:
-        """What a result of the calibration counts in a second, by the unit that is kept busy."""
+        """What a result counts in a second, by the unit of the hardware that is kept busy ("fp32", "dram")."""
         capability = capability_of(str(self.device["capability"]))
         launch = event["blocks"] * event["block"], event["iterations"]
         benchmark = self.manifest.named(event["name"].removesuffix(ZEROS))
@@ -448,7 +448,7 @@ class Session(Struct):
         return sentences
 
     def save(self, rows: Sequence[Row]) -> Path:
-        """Write rows.csv and the calibration's measurements.csv, returned. Raises EprofError: no row can be used."""
+        """Write rows.csv and measurements.csv; returns the latter's path. Raises EprofError: no row can be used."""
         results.everything(rows).to_csv(self.request.directory / "rows.csv", index=False)
         frame = results.measurements(rows, self.device)
         if frame.empty:
@@ -461,7 +461,7 @@ class Session(Struct):
 
 
 def kind_of(device: Mapping[str, Any]) -> str:
-    """What kind of GPU or processor it is, in words."""
+    """The kind of a device in words: "compute capability 8.6", "16 cores"."""
     of_kind = {"cpu": "{sms} cores", "opencl": "{opencl}"}
     return of_kind.get(device["processor"], "compute capability {capability}").format(**device)
 

@@ -99,7 +99,7 @@ def _quick_run(used: Mapping[str, Row], name: str) -> Row:
 
 
 def _factors(run: Sequence[Row], prices: Mapping[str, float], capability: Capability, idle_w: float) -> Factors:
-    """The factors that the quick runs ask for, by least squares of relative errors."""
+    """The factors on `prices` that explain the power of the quick runs best, by least squares of relative errors."""
     from scipy.optimize import nnls
 
     watts = []
@@ -174,7 +174,7 @@ def make(session: Session, path: Path, rows: Sequence[Row], name: str) -> Made:
 
 
 def _untold(session: Session, rows: Sequence[Row]) -> list[str]:
-    """What a calibrated table does not have, or not at a known clock, a sentence each."""
+    """Sentences on what a calibrated table lacks: prices of some levels and words, and clocks."""
     notes = [
         f"Bytes of {level} were not told apart from those of {farther}, whose price has both."
         for level, farther in results.untold(rows, session.device).items()

@@ -99,7 +99,7 @@ def _price_interval(quality: Quality, name: str) -> dict[str, float | None]:
 
 
 def blocks(document: Document) -> Iterator[Block]:
-    """What a terminal shows of a fit."""
+    """Yields what a terminal shows of a fit's document, block by block."""
     size = f"{document['rows']} rows, {document['benchmarks']} kernels, {document['settings']} settings"
     yield Sentence(f"{size} (columns read as {document['mapping']}); {document['form']}", Tone.QUIET)
     errors = document["mean_absolute_error_percent"]
@@ -137,7 +137,7 @@ def blocks(document: Document) -> Iterator[Block]:
 
 
 def _place(document: Document) -> str:
-    """At which clocks the fit's prices are; "" for a processor."""
+    """The clocks of the fit's prices, " at 1000/3505 MHz"; "" where they are not known, as of a CPU."""
     reference = document["reference"]
     return phrase(" at {} MHz", mapped(lambda pair: label(pair["core_mhz"], pair["memory_mhz"]), reference))
 

@@ -40,7 +40,7 @@ class Program(Struct, frozen=True):
     """One run as a row. counts: word -> instructions or bytes of the whole program in accessed books, NaN = not known.
 
     kernel_s: the time of all kernels, NaN = not known; time_s: of one run of the program while it was metered. setting:
-    core and memory MHz of a GPU; None for a CPU, whose clocks are its own affair.
+    core and memory MHz of a GPU; None for a CPU, which chooses its clocks itself.
     """
 
     path: str
@@ -58,7 +58,7 @@ class Program(Struct, frozen=True):
 def from_profiles(
     profiles: Sequence[tuple[str, Profile]], reference: Setting | None = None, lost: Sequence[str] = ()
 ) -> tuple[Measurements, str | None]:
-    """A row for each run directory (path, profile) with energy and clocks, and the GPU that all are of, if it is known.
+    """Measurements, a row for each run directory (path, profile), and the GPU or CPU that all are of (None: not known).
 
     What cannot be a row is left out, with a sentence in the notes; `lost`: such sentences on those that could not be
     read. reference: core and memory MHz at which relative voltages are 1. Raises MeasurementError: no row is left, or
@@ -207,7 +207,7 @@ def _whole(amounts: Columns, marks: Columns, as_flops: bool) -> dict[str, float]
 
 
 def _common(programs: Sequence[Program], mapping: str) -> tuple[pd.DataFrame, list[str]]:
-    """The words known of programs, by path: without runs that lack what others have, and words that all lack."""
+    """A table of words by path, without runs that lack words of others, and without words that all lack; and notes."""
     table = pd.DataFrame({program.path: dict(program.counts) for program in programs}).T
     if table.empty:
         return table, []

@@ -107,6 +107,7 @@ def _made(
             )
     elif sampled:
         notes.append("How busy units were was sampled, too: --costs, such as a100-sxm4-80gb, splits joules by cause.")
+    sampled += [each for _, beside in read_logs for each in activity.busy_alone(beside)]
     of_marks = [*marked, *(path for path in paths if Path(path).is_dir())]
     files = [file for path in of_marks if (file := timeline_document.marks_of(path))]
     fused = timeline_document.fused(series, marks.read_all(files), asked, notes, sampled)

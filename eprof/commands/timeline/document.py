@@ -219,7 +219,8 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
         components.append(component)
     functions = list(_functions(fused))
     inside_s = float((fused.exclusive.end_s - fused.exclusive.begin_s).sum())
-    splits = [] if asked.costs is None else [_split(fused, each, asked.costs) for each in fused.activities]
+    paying = [each for each in fused.activities if each.pays]
+    splits = [] if asked.costs is None else [_split(fused, each, asked.costs) for each in paying]
     unpriced = dict.fromkeys(sentence for _, sentences in splits for sentence in sentences)
     return Timeline(
         title=title,
@@ -279,7 +280,8 @@ def fused(
         each.moved(tuple(moved[place].component for place in places), offsets_s[places[0]]) for each, places in placed
     ]
     idle_w = {each.component: _idle_w(each, clipped, asked) for each in moved}
-    for each in of_components:
+    # What nvidia-smi calls busy and its power are means of other windows: its idle samples hold what ran before.
+    for each in [each for each in of_components if each.pays]:
         whole = [power for power in moved if (power.component,) == each.components]
         if whole and idle_w[each.label] is None and not each.ways:
             idle_w[each.label] = mean_idle_w(each, whole[0])

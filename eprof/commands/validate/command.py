@@ -142,7 +142,7 @@ def validate(options: argparse.Namespace) -> int:
 def _external_meter(
     options: argparse.Namespace, runs: list[Path], notes: list[str]
 ) -> "Callable[[Run], Measured] | None":
-    """What the logs of `eprof validate --power` say of a run; None without them."""
+    """A function that gives what the logs of `--power` saw of a run; None without logs. notes: gets their notes."""
     if not options.power:
         if options.component:
             raise UsageError("--component is one of a power log; name the log with --power.")

@@ -74,14 +74,14 @@ def document(
 
 
 def gate(tested: Mapping[str, schema.Protocol], limit_percent: float) -> schema.Gate:
-    """The gate in the document of a validation: the worst mean error against a limit; one not known does not pass."""
+    """The verdict on the worst mean error of all protocols against a limit; an error that is not known fails."""
     errors = {name: either(scores.mean_percent, np.inf) for name, scores in tested.items()}
     worst = max(errors, key=lambda name: errors[name])
     return schema.Gate(limit_percent, worst, tested[worst].mean_percent, errors[worst] <= limit_percent)
 
 
 def _add(made: schema.Validation, study: Study) -> None:
-    """Add to the document what was found on rows of measured power."""
+    """Add to the document `made` what the study found on rows of measured power: scores, notes, rows."""
     measurements, rows = study.measurements, study.measurements.rows
     predicted = {name: outcome.predicted for name, outcome in study.outcomes.items()}
     errors = errors_percent(measurements.power_w, predicted[study.main])
@@ -122,7 +122,7 @@ def _add(made: schema.Validation, study: Study) -> None:
 
 
 def _measured(study: Study) -> schema.Measured:
-    """What was measured on the rows, and the errors by setting and by kernel."""
+    """What was measured (inputs, ranges, form of the fit), and the errors by setting and by kernel."""
     measurements, rows = study.measurements, study.measurements.rows
     predicted = study.outcomes[study.main].predicted
     shares = mixes(study.parts, rows["benchmark"])
@@ -193,7 +193,7 @@ def _by_benchmark(measurements: Measurements, predicted: Floats, shares: pd.Data
 
 
 def _likeness(measurements: Measurements, predicted: Floats, shares: pd.DataFrame) -> schema.Likeness | None:
-    """Whether kernels that are similar to no other are predicted worse: errors of both halves. None: too few."""
+    """Errors of the half of kernels that are like another one, and of the other half; None: too few kernels."""
     near = nearest(shares)
     if len(near) < _HALVED_FROM:
         return None

@@ -38,19 +38,19 @@ class Pair(Struct, frozen=True):
 
     @property
     def error(self) -> str:
-        """The error of a prediction in words."""
+        """The signed error as text: "+3.1 %"."""
         return signed(self.error_percent)
 
     @property
     def words(self) -> str:
-        """Measured and predicted; watts are all of a size, and share their unit."""
+        """Measured and predicted as text: "81.2 → 84.0 W"."""
         if self.unit == "W":
             return f"{plain(self.measured)} → {plain(self.predicted)}{NARROW}W"
         return f"{quantity(self.measured, self.unit)} → {quantity(self.predicted, self.unit)}"
 
 
 def signed(value: float | None) -> str:
-    """A signed error of a prediction in per cent: "+3.1 %"."""
+    """A signed error in per cent as text: "+3.1 %"; "unknown" for None."""
     if value is None:
         return "unknown"
     size = f"{abs(value):.1f}"
@@ -66,7 +66,7 @@ def bars(pairs: Sequence[Pair], far_percent: float) -> Markup:
 
 
 def histogram(histogram: Histogram) -> Markup:
-    """A histogram of signed errors of predictions, as far to both sides as there are some."""
+    """An SVG histogram of signed errors of predictions, as wide to both sides as the larger error."""
     edges, counts = histogram.edges_percent, histogram.counts
     filled = [place for place, several in enumerate(counts) if several]
     reach = max(10.0, -edges[filled[0]], edges[filled[-1] + 1])
@@ -98,7 +98,7 @@ def histogram(histogram: Histogram) -> Markup:
 
 
 def error_map(settings: Sequence[SettingScores]) -> Markup:
-    """Mean errors of predictions as a table of core by memory clock."""
+    """An HTML table of mean errors of predictions: core clock across, memory clock down."""
     cells = {}
     known = Markup('<td class="h{}" title="{}">{:.1f} <small>{}</small></td>')
     for setting in settings:
@@ -231,6 +231,10 @@ def _tested(document: Validation) -> Section:
     return card("tested", "How it was tested", "How it was tested", Sentence(answer), *tables, explained, *of_times)
 
 
+def _unit(term: str, rate_unit: str) -> str:
+    return "GB/s" if term.endswith("_byte") and rate_unit.startswith("1e9 events") else rate_unit
+
+
 def _trust(document: Validation, measured: Measured) -> Section:
     worst = measured.by_benchmark[0]
     sentences = [
@@ -250,7 +254,7 @@ def _trust(document: Validation, measured: Measured) -> Section:
         ("core clock", seen.core_mhz, "MHz"),
         ("memory clock", seen.memory_mhz, "MHz"),
         ("measured power", seen.power_w, "W"),
-        *((term.replace("_", " "), span, seen.rate_unit) for term, span in seen.rates.items()),
+        *((words.term_name(term), span, _unit(term, seen.rate_unit)) for term, span in seen.rates.items()),
     ]
     rows = [Row([name, plain_or("–", least), plain_or("–", most), unit]) for name, (least, most), unit in spans]
     columns = [*texts("quantity"), *numbers("least", "most"), *texts("unit")]

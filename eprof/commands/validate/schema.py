@@ -211,11 +211,11 @@ class Validation(Struct, kw_only=True, omit_defaults=True):
 
     @property
     def main_protocol(self) -> str:
-        """The protocol that the headline speaks of."""
+        """The name of the protocol that the headline speaks of; "runs" without measured rows."""
         return self.measured.main_protocol if self.measured is not None else "runs"
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The table of a validation: a row for each measured row, predicted W by protocol; run directories, in J."""
+        """Yields the rows of a validation's table: measured rows with predicted W by protocol, runs with J."""
         for row in self.rows:
             cells = asdict(row)
             watts = cells.pop("predicted_w")
@@ -235,7 +235,7 @@ class Validation(Struct, kw_only=True, omit_defaults=True):
 
 
 def _inlined(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The document of a validation with the fields of `scores` in its place."""
+    """An entry of the document with the fields of its `scores` beside its others."""
     fields: dict[str, Any] = {}
     for name, value in entry.items():
         fields |= value if name == "scores" else {name: value}

@@ -34,7 +34,10 @@ RUNS, KERNELS = 200, 4
 
 
 def of_metered_runs(measurements: Measurements, predicted_w: Floats, seed: int) -> MeteredRuns | None:
-    """Errors of the energy of each kernel of the runs; None where no setting has four predicted kernels."""
+    """Errors of kernels' joules in made-up runs whose sum is metered, split by predictions and by time alone.
+
+    A run is four kernels, drawn at random at one setting, with random times. None: no setting has four predicted ones.
+    """
     power_w = measurements.power_w
     # At each setting that has enough predicted kernels.
     known = np.isfinite(predicted_w) & (predicted_w > 0) & (power_w > 0)
@@ -95,7 +98,7 @@ class Plan(Struct, frozen=True):
     processes: int | None = None
 
     def settled(self, measurements: Measurements, refit: bool) -> tuple["Plan", list[str]]:
-        """The plan of a validation with what it leaves open, and notes on what these rows cannot tell."""
+        """The plan with default protocols and form filled in, and notes on what these rows cannot tell."""
         names = list(self.protocols)
         notes: list[str] = []
         if self.holdout and protocols.HOLDOUT not in names:
@@ -131,7 +134,7 @@ class Study(Struct, frozen=True, eq=False):
 
     @property
     def main(self) -> str:
-        """The protocol of a validation that says most about a new kernel: what the report draws."""
+        """The name of the protocol, of those run, that says most about a new kernel: the report draws it."""
         order = [
             protocols.TRANSFER,
             protocols.TABLE,
@@ -208,7 +211,7 @@ class _Work(Struct, frozen=True, eq=False):
     constant_w: Floats
 
     def by_every_protocol(self, model: Model, train: Measurements | None) -> dict[str, Outcome]:
-        """A model trained on other measurements, and by each protocol of the plan."""
+        """Protocol -> outcome of a model: trained on `train`, if that is given, and by each protocol of the plan."""
         outcomes = {}
         if train is not None:
             test = self.measurements
@@ -231,7 +234,7 @@ class _Work(Struct, frozen=True, eq=False):
         return outcomes
 
     def refit(self, model: Model, protocol: str, report: Report | None = None) -> Outcome:
-        """One protocol of a validation with one model."""
+        """The outcome of one protocol: the model is fitted anew in each fold, and tested on the rows left out."""
         plan = self.plan
         rows = self.measurements.rows
         folds = protocols.folds(protocol, rows, holdout_settings=plan.holdout, k=plan.folds, seed=plan.seed)
@@ -249,11 +252,11 @@ class _Work(Struct, frozen=True, eq=False):
         return Outcome(predicted, len(folds), scores)
 
     def outcome(self, predicted: Floats, folds: int = 0) -> Outcome:
-        """Predictions for all rows with their scores, of one protocol of a validation."""
+        """The outcome with these predictions for all rows, (n,) in W, and their scores."""
         return Outcome(predicted, folds, score(self.measurements.power_w, predicted, self.constant_w))
 
     def scaled(self, outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
-        """The validation's outcome with measured scale factors, where benchmarks are new to the model."""
+        """Outcomes with measured scale factors, by protocol with a suffix, where benchmarks are new to the model."""
         power_w, reference = self.measurements.power_w, self.measurements.reference
         with_factors = {}
         for name, outcome in ((name, outcomes[name]) for name in outcomes if name in _NEW_KERNELS):
@@ -275,7 +278,7 @@ class _Work(Struct, frozen=True, eq=False):
 def _no_better_than_means(
     work: _Work, outcomes: Mapping[str, Outcome], rivals: Mapping[str, Mapping[str, Outcome]]
 ) -> Iterator[str]:
-    """A sentence for each protocol that leaves something out, or a table, that a plain mean does as well as."""
+    """Yields a sentence for each protocol, or table, whose errors are no smaller than those of a plain mean."""
     power = work.measurements.power_w
     # Beside a table, plain means are tested on kernels that they have not seen.
     names = {name: name for name in outcomes if name in work.plan.protocols and name != protocols.FIT}
@@ -294,7 +297,7 @@ def _no_better_than_means(
 
 
 def mixes(parts: pd.DataFrame, benchmarks: pd.Series) -> pd.DataFrame:
-    """What is compared for similarity: what the power of each benchmark goes to, mean shares over its rows.
+    """The share of each term in the power of each benchmark, (n_benchmarks, p), by which benchmarks are compared.
 
     parts: W of each term and of constant power, (n, p), NaN: not known.
     """
@@ -305,7 +308,7 @@ def mixes(parts: pd.DataFrame, benchmarks: pd.Series) -> pd.DataFrame:
 
 
 def distances(mix: Floats, mixes: Floats) -> Floats:
-    """How similar mixes of power are: distances of one, (p,), from others, (m, p)."""
+    """The distance of a mix of power, (p,), from each of others, (m, p): 0 is the same, 1 has nothing in common."""
     return np.asarray(0.5 * np.abs(mixes - mix).sum(axis=1))
 
 
@@ -328,7 +331,7 @@ _BEYOND = 0.05
 
 
 def find(profile: Profile, table: CostTable, study: Study) -> list[Candidate]:
-    """Candidates: for each kernel of a profile the measured ones whose power goes to the same things, nearest first."""
+    """For each kernel of a profile the three measured ones whose power goes to the most similar things, and errors."""
     costs = table.at()
     counts = profile.counts(costs.books)
     shares = mixes(study.parts, study.measurements.rows["benchmark"])
@@ -359,7 +362,7 @@ _KINDS = ("fp64", "fp32", "integer", "special")
 
 
 def times(table: CostTable, measurements: Measurements) -> Times:
-    """Score the time by component ([S] 5.5) and the roofline's, at each row's own setting.
+    """Errors of modelled times, by component ([S] 5.5) and by roofline, at each row's own setting.
 
     Raises EprofError: the table does not describe multiprocessors, the measurements lack what the models need.
     """

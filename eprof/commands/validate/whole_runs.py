@@ -30,10 +30,10 @@ class _Window(NamedTuple):
 
 
 def chosen(series: Sequence[Series], components: Sequence[str], notes: list[str]) -> list[Series]:
-    """The components of an external meter that are asked for; of one meter alone, all that it saw.
+    """The series of an external meter for the named components; without names, the only series there is.
 
-    notes: gets what of them is added once, as it lies in another. Raises MeterError: a component that is in no log,
-    several to choose from, or a log without dates.
+    notes: gets a note on each component that lies in another and is not added twice. Raises MeterError: a component
+    that is in no log, several to choose from, or a log without dates.
     """
     found = shared(series)
     names = [each.component for each in found.series]
@@ -129,7 +129,7 @@ def _zone_s(window: _Window, series: Series) -> float:
 
 
 def _known(window: _Window, series: Series) -> tuple[float, float]:
-    """The joules that the external meter knows of the time when the program ran, and for how long it knows them."""
+    """The joules that the external meter saw in a window, and for how many s of it the power is known."""
     return series.shifted(_zone_s(window, series)).seen(window.begin_s, window.end_s)
 
 

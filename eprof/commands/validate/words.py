@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from eprof.base.text import by_sign, cut, phrase, when
+from eprof.base.vocabulary import GROUPS
 from eprof.commands.validate.schema import Candidate, KernelScores, Times, Validation, WholeRun
 from eprof.commands.validate.study import CARD_SCALED, OWN, SCALED
 from eprof.lab.fitting import protocols
@@ -73,7 +74,7 @@ _WORSE = 1.15
 
 
 def protocol(name: str) -> str:
-    """A protocol of validation as people call it."""
+    """A protocol's name in words: "one kernel left out"."""
     words = _NAMES[name.removesuffix(CARD_SCALED).removesuffix(SCALED)]
     if name.endswith(CARD_SCALED):
         return f"{words}, one scale factor for the card"
@@ -118,7 +119,7 @@ def headline(document: Validation) -> Headline:
 
 
 def verdicts(document: Validation) -> list[Verdict]:
-    """Whether the validation's gate was passed, and by how much; nothing where there is no gate."""
+    """Whether the validation's gate was passed, with error and limit; [] where there is no gate."""
     gate = document.gate
     if gate is None:
         return []
@@ -150,7 +151,7 @@ def blocks(document: Validation, verbose: bool) -> Iterator[Block]:
 
 
 def costs(document: Validation) -> list[str]:
-    """The cost table that was validated, with what it rests on; none where fits predicted the power."""
+    """The cost table that was validated, and what it rests on, as one text; [] where fits predicted the power."""
     if document.measured is None or document.measured.costs is None:
         return []
     return [costs_words.all_named([document.measured.costs])]
@@ -199,7 +200,7 @@ def _within(factor: float) -> Written:
 
 
 def baselines(document: Validation) -> Table:
-    """Our model beside simpler baselines in a validation."""
+    """A table of mean errors by protocol, of eprof's model and of simpler ones."""
     names = list(next(iter(document.baselines.values())))
     columns = [Column("model", "left")]
     for name in names:
@@ -215,7 +216,7 @@ def _means(by_protocol: Mapping[str, Scores], names: Sequence[str]) -> list[Writ
 
 
 def kernels(document: Validation, kernels: Sequence[KernelScores], most: int | None = None) -> Table:
-    """Every validated kernel, worst first, with its errors, its power, what that goes to, and its like."""
+    """A table of kernels, worst first: errors, power, what power goes to, the most similar kernel. most: rows shown."""
     shown = kernels[:most]
     columns = [
         Column("kernel", "left"),
@@ -259,18 +260,24 @@ def _numbers(scores: Scores) -> list[Written]:
 
 
 def alike(distance: float) -> str:
-    """How much of two kernels' power goes to the same things, in a validation."""
+    """How much of two kernels' power goes to the same things, by their `distance`: "85 %"."""
     return f"{100 * (1 - distance):.0f} %"
 
 
+def term_name(term: str) -> str:
+    """What a price is of: "DRAM byte" of "dram_byte", "FP32 instruction", "warp issue instruction"."""
+    word, _, unit = term.rpartition("_")
+    return f"{GROUPS[word]} {unit}" if word in GROUPS else term.replace("_", " ")
+
+
 def mix(kernel: KernelScores) -> str:
-    """The largest parts of a validated kernel's power."""
-    parts = [(term.replace("_", " "), share) for term, share in kernel.mix.items() if share >= _SMALL]
+    """The largest parts of a kernel's power, as text: "DRAM byte 41 %, FP32 instruction 20 %"."""
+    parts = [(term_name(term), share) for term, share in kernel.mix.items() if share >= _SMALL]
     return ", ".join(f"{term} {100 * share:.0f} %" for term, share in parts[:_PARTS]) or "nothing that is known"
 
 
 def candidate_words(candidate: Candidate) -> str:
-    """Which validated kernels are similar to a kernel of the reader's, and what none of them does."""
+    """A sentence on the measured kernels that are most like one of the reader's, and what none of them does as much."""
     if not candidate.neighbours:
         return f"{candidate.kernel}: nothing that it does has a price."
     near = ", ".join(
@@ -283,7 +290,7 @@ def candidate_words(candidate: Candidate) -> str:
 
 
 def similarity(document: Validation) -> str | None:
-    """Whether a validation predicts kernels worse that are similar to no other; None if not looked at."""
+    """A sentence on whether kernels that are like no other are predicted worse; None if that was not looked at."""
     likeness = getattr(document.measured, "likeness", None)
     if likeness is None or likeness.near.mean_percent is None or likeness.far.mean_percent is None:
         return None

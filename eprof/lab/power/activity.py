@@ -84,6 +84,11 @@ class Activity(Struct, frozen=True, eq=False):
         return self.shares.get(meaning().turns, self.shares.get(meaning().busy, np.ones(len(self.clock_mhz))))
 
     @property
+    def pays(self) -> bool:
+        """Whether anything was sampled that a price needs."""
+        return bool(self.filled)
+
+    @property
     def label(self) -> str:
         """The names of the components as one: "a + b"."""
         return " + ".join(self.components)
@@ -130,6 +135,24 @@ def activities(sampled: Sequence[Series]) -> list[Activity]:
         by_gpu.setdefault((series.source, f"gpu {device}".strip()), {})[name] = series
     paying = {field.field for field in meaning().activity}
     return [_activity(gpu, own) for (_, gpu), own in by_gpu.items() if paying & own.keys()]
+
+
+def busy_alone(sampled: Sequence[Series]) -> list[Activity]:
+    """The GPUs of which nothing was sampled but for how long anything ran on them, from series such as "busy 0"."""
+    names = {series.component.partition(" ")[0] for series in sampled}
+    if names != {meaning().busy}:
+        return []
+    return [
+        Activity(
+            components=(f"gpu {series.component.partition(' ')[2]}".strip(),),
+            source=series.source,
+            edges=series.edges,
+            shares={meaning().busy: filled(series.watts, series.edges)},
+            filled={},
+            clock_mhz=np.full(len(series.watts), np.nan),
+        )
+        for series in sampled
+    ]
 
 
 def _activity(gpu: str, own: Mapping[str, Series]) -> Activity:

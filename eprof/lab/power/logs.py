@@ -9,6 +9,7 @@ import csv
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from shlex import quote
 
@@ -25,7 +26,7 @@ from eprof.base.text import by_sign, counted, few, pattern, phrase, when
 from eprof.lab.power import clock, long_logs
 from eprof.lab.power.clock import Moment
 from eprof.lab.power.long_logs import LongLog
-from eprof.lab.power.meters import JOULE, PACE, SAMPLED, SHARE, Meter, NoSeries, Reading, Row, known
+from eprof.lab.power.meters import BUSY, JOULE, PACE, SAMPLED, SHARE, Meter, NoSeries, Reading, Row, known
 from eprof.lab.power.meters import rows as rows_of
 from eprof.lab.power.series import MOST_W, Series
 from eprof.logs.rows import stream
@@ -100,7 +101,10 @@ def sampled(path: str, notes: list[str], interval_s: float | None = None) -> tup
         moments, its_clock = _moments(path, meter, rows, told_s, interval_s is not None, said)
         tracks = list(_tracks(meter, rows, moments))
         untold = {reading.component for row in rows for reading in row.readings if not reading.told}
-    tracks = [part for track in tracks for part in _of_devices(path, meter, track, its_clock, said)]
+    busy = [track for track in tracks if track.kind == BUSY]
+    tracks = [
+        part for track in tracks if track.kind != BUSY for part in _of_devices(path, meter, track, its_clock, said)
+    ]
     if meter.zero:
         tracks = [track for track in tracks if (track.values > 0).any()]
     beside = [track for track in tracks if track.kind in SAMPLED and track.kind != PACE]
@@ -121,6 +125,10 @@ def sampled(path: str, notes: list[str], interval_s: float | None = None) -> tup
         # Fields of one device have the same times, which are held once.
         same = next((each.edges for each in shares[::-1] if np.array_equal(each.edges, share.edges)), share.edges)
         shares.append(replace(share, edges=same))
+    for track in busy:
+        with suppress(LogError):  # power is known without it
+            parts = [part for part in _of_devices(path, meter, track, its_clock, []) if np.isfinite(part.values).any()]
+            shares += [_series(path, meter, part, its_clock, holds, []) for part in parts]
     return series, shares
 
 

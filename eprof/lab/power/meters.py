@@ -28,8 +28,9 @@ from eprof.lab.power.clock import moment
 from eprof.lab.power.metrics import Samples, side_by_side
 
 WATT, JOULE = "W", "J"
-# What a meter samples beside its power: shares of time in which units were busy, clocks; watts that pace its joules.
-SHARE, MHZ, PACE = SAMPLED = ("share", "MHz", "sampled W")
+# What a meter samples beside its power: shares of time in which units were busy, clocks; watts that pace its joules;
+# in per cent for how long anything ran, which has no price.
+SHARE, MHZ, PACE, BUSY = SAMPLED = ("share", "MHz", "sampled W", "busy %")
 _LOOK = 400  # lines in which a header is looked for
 _LONGEST = 4096  # characters of a line or name that a meter writes; patterns take long for what is longer
 _SOME = 10_000  # rows in which devices are looked for
@@ -216,7 +217,7 @@ def _amount(text: str, kind: str, size: float) -> tuple[float, bool]:
     if text[-1:].isdigit() and "_" not in text:  # most are plain numbers, which need no pattern
         with suppress(ValueError):
             return float(text) * size, False
-    match = _CELL.fullmatch(text.strip())
+    match = _CELL.fullmatch(text.strip().removesuffix("%" if kind == BUSY else ""))
     if match is not None and not match[2]:
         return float(match[1]) * size, False
     own = mapped(lambda match: unit_of(match[2]), match)
@@ -312,7 +313,7 @@ class Layout(Struct):
     def row(self, number: int, cells: list[str], is_last: bool) -> Row | None:
         """The `Row` of a line's cells; None where it is none: a header, units, something else. Raises LogError."""
         form, names = self.form, self.header.names
-        lacks = max(max(power.at for power in self.powers) + 1 - len(cells), 0)
+        lacks = max(max(power.at for power in self.powers if power.kind != BUSY) + 1 - len(cells), 0)
         if cells == names or (lacks and (is_last or len(cells) <= max(self.times, default=0))):
             return None
         cells += [""] * max(len(names) - len(cells), 0)
@@ -539,7 +540,7 @@ def _described(form: Table, names: Sequence[str]) -> Iterator[_Power]:
         match = re.fullmatch(column.name, name, re.I)
         unit = unit_of(_unit_in_header(name)) or unit_of(column.unit)
         if column.unit in SAMPLED:
-            unit = column.unit, 1.0
+            unit = column.unit, 0.01 if column.unit == BUSY else 1.0
         if match and unit:
             yield _Power(at, match.expand(column.component), *unit, bool(column.unit), column.value == "joules")
 

@@ -116,7 +116,7 @@ def _sum(split: Split, names: list[str]) -> Floats:
 
 
 def _over(above: Floats, below: Floats) -> Floats:
-    """The quotient; NaN where the divisor is 0."""
+    """The quotient of two arrays; NaN where the divisor is not above 0."""
     return above / np.where(below > 0, below, np.nan)
 
 

@@ -29,7 +29,7 @@ _OF_ALL = ("peak_flop_per_s", "dram_byte_per_s", "constant_power_w")
 
 
 class Level(Struct, frozen=True):
-    """A memory level: J per byte served by it, and at which flop/B a byte costs as much as the flops on it."""
+    """A memory level: J per byte that it serves, and the flop/B at which flops cost as much as the bytes."""
 
     name: str
     byte_j: float
@@ -182,11 +182,11 @@ class Machine(Struct, frozen=True, dict=True):
 
     @property
     def race_to_halt(self) -> bool:
-        """Whether finishing first is, to first order, also what uses least energy: B_tau >= that ([R] V-B)."""
+        """Whether the fastest is, to first order, also of least energy: B_tau >= I of half efficiency ([R] V-B)."""
         return self.time_balance >= self.half_efficiency_intensity
 
     def lines(self, intensities: Floats) -> list[dict[str, float]]:
-        """The three lines at some intensities, as plain data."""
+        """Roofline, arch line and power line at these intensities in flop/B, as plain data, a dict each."""
         columns = (intensities, self.roofline(intensities), self.arch_line(intensities), self.power_line(intensities))
         keys = ("intensity_flop_per_byte", "flop_per_s", "flop_per_j", "power_w")
         return [dict(zip(keys, map(float, row), strict=True)) for row in zip(*columns, strict=True)]
@@ -269,7 +269,7 @@ def at_random(streaming: Machine, costs: Costs) -> Machine | None:
 
 
 def _random_note(costs: Costs, byte_j: float, flop_j: float) -> str:
-    """What an access of DRAM in no order costs beside its bytes ([T] 4.4.2, eps_rand); "" where nobody priced it."""
+    """A note on what a DRAM access at random costs beside its bytes ([T] 4.4.2, eps_rand); "" where it has no price."""
     charge = costs.charges.get(RANDOM)
     if charge is None or not charge.pj:
         return ""
@@ -300,7 +300,10 @@ def _pays(costs: Costs, word: str) -> Charge | None:
 
 
 def _flop(costs: Costs, precision: str, price_name: str) -> tuple[_Priced, str] | tuple[None, str]:
-    """Joules of a flop: the table's own price of one, else half a multiply-add, else an add; its issue too."""
+    """Joules of a flop and their marks (None: no price), and a note: its own price, else half an FMA, else an add.
+
+    An instruction's issue is in it, where the table prices that.
+    """
     price = costs.prices.get(price_name)
     issue = _pays(costs, "warp_issue")
     shared, marks, note = 0.0, NONE, ""
@@ -365,7 +368,7 @@ def described(machine: Machine) -> dict[str, Any]:
 
 
 def _accesses(machine: Machine) -> dict[str, Any]:
-    """Of a machine at random: what an access costs with its bytes, how many it does without flops, and for a joule."""
+    """Of a machine whose accesses are at random: pJ of an access with its bytes, accesses a second, and for a joule."""
     if not machine.access_b:
         return {}
     access_j = machine.access_b * machine.byte_j

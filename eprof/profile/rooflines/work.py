@@ -24,7 +24,7 @@ def flops_of(counts: Columns, precision: str | None = None) -> Floats:
 
 
 def has_tensor_work(counts: Columns) -> Bools:
-    """Where tensor cores worked, as far as is known."""
+    """Which kernels tensor cores worked for, as far as is known, (n_kernels,)."""
     worked: Bools = np.asarray((counts.only(_TENSOR) > 0).any(axis=1))
     return worked
 

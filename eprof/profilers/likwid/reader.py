@@ -140,9 +140,7 @@ class _Block(Struct):
 
     @property
     def time_s(self) -> float:
-        """Time of a LIKWID group: of the slowest thread, from the table that writes it with most digits; NaN:
-        unknown.
-        """
+        """The s of a LIKWID group's slowest thread, from the table that writes it with most digits; NaN: not known."""
         # How many digits of each text tell something.
         digits = [len(text.partition("e")[0].replace(".", "").lstrip("0")) for text in self.times]
         exact = [float(text) for text, number in zip(self.times, digits, strict=True) if number == max(digits)]
@@ -150,13 +148,11 @@ class _Block(Struct):
 
     @property
     def collection(self) -> str:
-        """The LIKWID group with its events, by which tables of further runs are told from those of other groups."""
+        """A text of the group's name and its events: blocks with the same text go into one table."""
         return f"{self.group}: {' '.join(sorted(self.counts))}"
 
     def amounts(self) -> dict[str, float]:
-        """The counts of a LIKWID group, and its joules by what they cover: none where a socket's meter has no
-        number.
-        """
+        """The counts of a group by event, busy cores, and joules by what they cover, unless a socket's are lost."""
         if _A64FX.nj.keys() <= self.counts.keys():
             if self.is_share or not self.lost.keys().isdisjoint(_A64FX.nj):
                 return self.counts
@@ -227,7 +223,7 @@ class _Walk(Struct):
         return lacks_rows or self.is_damaged or bool(rest.strip())
 
     def _title(self, line: str) -> bool:
-        """Whether a line is the title of a LIKWID table; one of raw counts begins a block."""
+        """Take a line that is the title of a table, and begin a block if it is of raw counts; whether it is a title."""
         title = next(filter(None, (each.fullmatch(line.rstrip()) for each in _TITLES)), None)
         if title is None and not line.startswith(("TABLE,", "STRUCT,")):
             return False
@@ -249,7 +245,7 @@ class _Walk(Struct):
         return True
 
     def _header(self, line: str) -> bool:
-        """Whether a table of LIKWID begins; tables of statistics, whose columns are no threads, are not read."""
+        """Take a line that is the header of a table; whether it is. Statistics, which name no threads, are not read."""
         table, *columns = _cells(line)
         if table not in _TABLES:
             return False
@@ -259,7 +255,7 @@ class _Walk(Struct):
         return True
 
     def _row(self, cells: Sequence[str]) -> bool:
-        """Whether these are the cells of a row of the table that is open: of an event, a time, joules, or calls."""
+        """Take the cells of a row of the open table: an event, a time, joules, or calls; whether they are a row."""
         if self.table is None or not self.blocks or len(cells) != _TABLES[self.table] + self.threads:
             return False
         block = self.blocks[-1]
@@ -288,7 +284,7 @@ class _Walk(Struct):
         return True
 
     def _interval(self, line: str) -> bool:
-        """Whether a line is of a time line: its header, or an interval, which becomes a block."""
+        """Take a line of a time line: its header, or an interval, which becomes a block; whether it is one."""
         if header := _TIMELINE.fullmatch(line.rstrip()):
             self.groups.append(header["events"].replace("|", ",").split(","))
             return True
@@ -358,7 +354,7 @@ def read(
 
 
 def _with_times(blocks: Sequence[_Block], apart: bool) -> list[_Block]:
-    """LIKWID's blocks, those of a time line with the time of their interval; else all of a group as one."""
+    """The blocks, those of a time line with the time of their interval, or if not `apart` one for each group."""
     made: list[_Block] = []
     whole: dict[int, _Block] = {}
     begin_s = 0.0
@@ -383,7 +379,7 @@ def _with_times(blocks: Sequence[_Block], apart: bool) -> list[_Block]:
 
 
 def _unnest(blocks: Sequence[_Block]) -> Iterator[str]:
-    """Leave in each region what no other region inside of it has; yield notes of which those are, and of what is open.
+    """Subtract from each region, in place, the regions inside of it; yield notes on these, and on what is not certain.
 
     LIKWID does not tell. A region holds those that follow it (or stand before it, if none does), where it counts no
     less than their sum of anything and hardly more instructions and cycles, in all runs and groups of events.
@@ -428,14 +424,14 @@ def _unnest(blocks: Sequence[_Block]) -> Iterator[str]:
 
 
 def _cells_of(block: _Block) -> Floats:
-    """The time of a LIKWID block, and all that was counted on its threads."""
+    """An array of the time of a LIKWID block, then each count of each thread; 0 for what is not known."""
     counts = [number for _, numbers in block.cells for number in numbers]
     cells: Floats = np.nan_to_num(np.array([block.time_s, *counts]))
     return cells
 
 
 def _fits(part: Floats, whole: Floats) -> bool:
-    """Whether what was counted in one region may have been counted in another too."""
+    """Whether region `part` may lie in `whole`: no number of it, as `_cells_of` has them, is larger."""
     if part.shape != whole.shape:
         return False
     rounding = np.full(len(part), _ROUNDING)
@@ -444,7 +440,7 @@ def _fits(part: Floats, whole: Floats) -> bool:
 
 
 def _holders(blocks: Sequence[_Block]) -> list[tuple[_Block, list[_Block]]]:
-    """The regions of a run that hold several of those that follow, each with them; not with those inside of these."""
+    """The regions of a run that hold several of those behind them, each with the regions directly inside of it."""
     holders = []
     outer: list[_Block] = []  # the regions behind that nothing holds, the nearest last
     for block in reversed(blocks):
@@ -470,7 +466,7 @@ def _holders(blocks: Sequence[_Block]) -> list[tuple[_Block, list[_Block]]]:
 
 
 def _share_time(blocks: Sequence[_Block]) -> None:
-    """Give LIKWID groups that were counted in turn in one run, without markers, the time and joules of all of them."""
+    """Give groups that were counted in turn in one run, in place, the time and joules of all of them together."""
     runs: list[list[_Block]] = []
     for block in blocks:
         if block.region != WHOLE_PROGRAM or block.group.startswith(_TIME_LINE):

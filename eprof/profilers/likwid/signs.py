@@ -35,7 +35,7 @@ def _refusal(path: str, head: bytes) -> str | None:
 
 
 def _marks(launches: Launches) -> Columns:
-    """ESTIMATED where LIKWID scaled up counts of a part of the time, MISSING where the count of a thread is lost."""
+    """The marks of counters: ESTIMATED where LIKWID scaled them up, MISSING where the count of a thread is lost."""
     counters = launches.counters
     if SCALED in counters:
         launches = launches.marked(Mark.ESTIMATED, counters[SCALED][:, None] > 0)

@@ -55,18 +55,18 @@ class Ncu(GpuCollector):
     instead = "use nvprof"
 
     def order(self, request: Request) -> tuple[str, ...]:
-        """First the program alone: nsys, which times it, writes into its standard output."""
+        """The kinds of steps in their order; the program alone comes first where nsys writes into its output."""
         return self.kinds if nsys.why_not(request) else (PLAIN, *self.kinds)
 
     def helpers(self) -> tuple[Tool, ...]:
-        """What ncu has for times: nsys; without it the times are ncu's own, of replayed kernels."""
+        """The tools that `eprof run` uses beside ncu: nsys, for times, which else are those of replayed kernels."""
         return (nsys.find(),)
 
     def offered(self, tool: Tool, wanted: Collection[str] = ()) -> Offer | None:
-        """The metrics that ncu can collect on this GPU's chip, plain and with the suffix of a sum; needs no driver.
+        """The metrics that ncu can collect on this GPU's chip, plain and with ".sum"; None: it lists none.
 
-        Those with a value for each opcode are offered by their plain names, if this ncu can print such values; flops of
-        tensor cores as the sums that their metrics make.
+        Needs no driver. Those with a value for each opcode are offered by their plain names, if this ncu can print such
+        values; flops of tensor cores as the sums that their metrics make.
         """
         names = _chip_metrics(tool)
         if not names:
@@ -80,14 +80,14 @@ class Ncu(GpuCollector):
         return Offer(tool.device, frozenset(offered))
 
     def basic(self, capability: str) -> dict[str, str]:
-        """The smallest set of ncu's counters that is worth a run, for a GPU without a definition."""
+        """The smallest set of ncu's metrics that is worth a run, on a GPU without a definition -> what each is for."""
         about = _about()
         if capability in about["no_dram"]["capabilities"]:
             return dict(about["basic"])
         return {**about["basic"], **about["dram_of"].get(capability.partition(".")[0], about["dram"])}
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """A trace of nsys for time, the bare program for energy; ncu for counters, in base units."""
+        """The command of a step: nsys for time, the bare program for energy, ncu in base units for counters."""
         if what == PLAIN:
             return Step(what, request.program, "the program alone: its output, and the time of the whole program")
         if what == ENERGY:
@@ -129,9 +129,10 @@ class Ncu(GpuCollector):
         )
 
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
-        """Ncu ends with 0 even if no kernel ran; the program's own code passes through it.
+        """What came of a step: sentences for the user, the program's exit code, whether it failed, rows of kernels.
 
-        Why it did not even start the program stands in standard error; its log then has an exit code of its own.
+        Ncu ends with 0 even if no kernel ran, else with the program's own code. Why it did not even start the program
+        stands in standard error.
         """
         if step.then is not None:
             return nsys.judge(step.then, ended, errors)
@@ -155,7 +156,7 @@ class Ncu(GpuCollector):
         return Verdict(sentences, status, failed, rows)
 
     def progress(self, logs: Sequence[Path]) -> int | None:
-        """How many launches ncu has begun or written; nsys writes at the end only."""
+        """How many launches ncu has begun or written; None without a log. nsys writes at the end only."""
         texts = beginnings(logs)
         if not texts:
             return None

@@ -131,7 +131,10 @@ def totals(
 def _cycles_of_all(
     metrics: Mapping[str, Array], elapsed: Array, launches: Array, keep: Container[str] | None
 ) -> dict[str, Array]:
-    """Cycles of all multiprocessors with work, cycles in which a tensor pipe was busy, instructions; by metric."""
+    """By metric, totals over all multiprocessors, (n_launches,): active cycles, busy cycles of units, instructions.
+
+    elapsed: the cycles of one multiprocessor.
+    """
     number = len(launches)
     multiprocessors = _first_known([metrics[name] / launches for name in _MULTIPROCESSORS if name in metrics], number)
     unknown = np.full(number, np.nan)
@@ -155,7 +158,7 @@ def _cycles_of_all(
 
 
 def _dram_channels(metrics: Mapping[str, Array], time_s: Array) -> Array:
-    """The channels of DRAM: the elapsed cycles of all over those of one, whose rate or time may be rounded."""
+    """The number of DRAM's channels for each launch: elapsed cycles of all over those of one, rounded if near."""
     number = len(time_s)
     of_one = [metrics[name] * time_s for name in _MEMORY if name in metrics]
     if _DRAM_MEAN in metrics:
@@ -191,7 +194,7 @@ def _first_known(columns: Sequence[Array], number: int) -> Array:
 
 
 def clocks(metrics: Mapping[str, Array], devices: Array, time_s: Array, launches: Array) -> tuple[Clock, ...]:
-    """The mean clocks of each device over the time of its launches, from ncu's metrics; no very short launches."""
+    """The mean clocks of each device in MHz, weighted by time, from ncu's metrics; very short launches are left out."""
     number = len(time_s)
     core = _first_known([metrics[name] for name in _CORE if name in metrics], number)
     memory = _first_known([metrics[name] for name in _MEMORY if name in metrics], number)
@@ -216,7 +219,7 @@ def _mean_mhz(hertz: Array, weights: Array) -> float | None:
 def shapes(
     metrics: Mapping[str, Array], kernels: Names, time_s: Array, launches: Array
 ) -> Iterable[tuple[Shaped, float]]:
-    """The shapes of launches, and their times in s, of those that tell both."""
+    """The shape and the time in s of each launch that tells both; () if the metrics do not tell shapes."""
     if not all(name in metrics for name in _SIZES):
         return ()
     sizes = np.stack([metrics[name] for name in _SIZES])
@@ -227,7 +230,7 @@ def shapes(
 
 
 def joined(clocks_: Sequence[Clock]) -> tuple[Clock, ...]:
-    """The mean clocks of each device, of ncu's means over some of its launches."""
+    """One mean of clocks for each device, weighted by time, of several means over parts of its launches."""
     by_device: dict[str | None, list[Clock]] = {}
     for clock in clocks_:
         by_device.setdefault(clock.device, []).append(clock)

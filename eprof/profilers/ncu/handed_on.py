@@ -127,7 +127,7 @@ class KernelTuner(Brief, Struct, frozen=True, eq=False):
 
     @property
     def missing(self) -> list[str]:
-        """What Kernel Tuner's counters do not tell: joules of kernels with such work are lower bounds."""
+        """The kinds of work that no counter tells, in words: joules of kernels with such work are lower bounds."""
         return [COUNTS[word].label for word in self.planned.missing]
 
     def observer(self, device: int = 0) -> Any:
@@ -138,7 +138,7 @@ class KernelTuner(Brief, Struct, frozen=True, eq=False):
 
     @property
     def metrics(self) -> dict[str, Callable[[Mapping[str, Any]], float]]:
-        """For `tune_kernel(metrics=...)`: energy_j, and of it computation_j, data_j, constant_j."""
+        """For `tune_kernel(metrics=...)`: functions of a result for energy_j, computation_j, data_j, constant_j."""
 
         @lru_cache(maxsize=1)  # Kernel Tuner asks for one metric after the other of the same result
         def priced(items: tuple[tuple[str, Any], ...]) -> dict[str, float]:

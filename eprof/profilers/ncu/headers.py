@@ -118,7 +118,7 @@ def part_column(section: Section, parts: str | None) -> str | None:
 
 
 def part_labels(section: Section, words: Callable[[str], Sequence[str | None]]) -> list[str | None] | None:
-    """The part of each launch in an ncu table, None if not told; None if no parts are wanted. words: of a column."""
+    """The part of each launch (None: not told), or None if no parts are wanted. words: gives the cells of a column."""
     if section.part is None:
         return None
     cells = [cell or "" for cell in words(section.part)]
@@ -129,7 +129,7 @@ def part_labels(section: Section, words: Callable[[str], Sequence[str | None]]) 
 
 
 def innermost(cell: str) -> str:
-    """The name of the innermost NVTX push/pop range in a cell of ncu's."""
+    """The name of the innermost NVTX push/pop range in a cell of ncu's; `NO_RANGE` if it has none."""
     ranges = _RANGE.findall(cell)
     if not ranges:
         return NO_RANGE
@@ -147,7 +147,7 @@ class Mended(Struct):
 def mended(
     section: Section, lines: Sequence[str], parsed: Rows, rest: list[str], wanted: Sequence[int]
 ) -> Mended | None:
-    """The rows of an ncu summary, if some are broken and can be mended.
+    """The rows of an ncu summary, broken ones put together; None if none are broken, or they cannot be mended.
 
     parsed: the rows among the lines as they stand; rest: cells that were left of the lines before.
     """
@@ -175,7 +175,10 @@ def mended(
 
 
 def _starts(cells: Sequence[str], width: int, shapes: dict[int, re.Pattern[str]]) -> list[int]:
-    """Where whole rows of a broken ncu summary begin: up to the next row, the end, or a device's attributes."""
+    """The places of cells at which whole rows of a broken ncu summary begin.
+
+    A whole row reaches to the next row, to the end, or to a device's attributes.
+    """
     starts = [place for place in range(len(cells) - width + 1) if _begins(cells, place, shapes)]
     ends = {*starts, len(cells)}
     return [

@@ -73,14 +73,14 @@ def columns_of(section: Section, keep: Container[str] | None) -> list[int]:
 
 
 def _long_columns(section: Section) -> dict[str, int]:
-    """The columns that are read of ncu's table of one row a metric, and their places; cells of metrics are the last."""
+    """Name -> place of the columns that are read of a table with a row a metric; that of the values is last."""
     names = dict.fromkeys([*_KEYS[section.kind], *_READ, section.part or "", VALUE[section.kind]])
     places = {name: section.at(name) for name in names}
     return {name: place for name, place in places.items() if place is not None}
 
 
 def places_of_names(section: Section) -> list[int]:
-    """The places of columns in which few different texts come again and again; on the raw page cells are numbers."""
+    """The places of columns in which few different texts come again and again; [] on the raw page."""
     if section.kind != LONG:
         return []
     own = ("ID", VALUE[LONG])
@@ -129,7 +129,7 @@ class Long(Struct, dict=True):
 
     @cached_property
     def launches(self) -> tuple[Array, Array]:
-        """The first row (a metric each) of each launch, and the launch of each row, mostly that of the row before."""
+        """The place of each launch's first row, and for each row the number of its launch."""
         keys = [self.columns[name] for name in _KEYS[self.section.kind] if name in self.columns]
         changes = np.ones(len(self.texts), dtype=bool)
         changes[1:] = np.logical_or.reduce([key.codes[1:] != key.codes[:-1] for key in keys])
@@ -138,18 +138,18 @@ class Long(Struct, dict=True):
         return starts[first], np.repeat(launch, np.diff(starts, append=len(changes)))
 
     def names(self, name: str) -> Names:
-        """What a column of ncu's table of one row a metric says of each launch."""
+        """The cell of a column for each launch, as codes and texts."""
         first = self.launches[0]
         if name not in self.columns:
             return Names((), np.full(len(first), -1, dtype=np.int32))
         return self.columns[name].chosen(first)
 
     def words(self, name: str) -> list[str | None]:
-        """The same as texts."""
+        """The cell of a column for each launch, as texts; None: not there."""
         return list(self.names(name).texts())
 
     def look(self, locale: Locale) -> None:
-        """Show numbers of ncu's metrics to the one who decides how the file writes them: some, or all if need be."""
+        """Let `locale` see how the file writes numbers: some numbers of metrics, or all if some do not settle it."""
         own = Locale()
         for step in dict.fromkeys((max(1, len(self.cells) // _SAMPLE), 1)):
             if own.proof:
@@ -164,7 +164,7 @@ class Long(Struct, dict=True):
         locale.join(own)
 
     def sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
-        """From a row a metric to a row a launch (or kernel of a summary), and its metrics."""
+        """The sheet of the rows: a row a launch (or kernel of a summary) instead of a row a metric."""
         units, matrix, remarks = self._numbers(style, keep)
         launches = np.ones(len(self.launches[0]), dtype=np.int64)
         if self.section.kind == SUMMARY:
@@ -203,7 +203,7 @@ class Long(Struct, dict=True):
         )
 
     def _numbers(self, style: Style, keep: Container[str] | None) -> tuple[dict[str, Unit], Array, Remarks]:
-        """Ncu's metrics that are read, with units, their values (n_metrics, n_launches), and what to say of them."""
+        """Ncu's metrics that are read, with units; their values, (n_metrics, n_launches); and remarks on them."""
         metric, metrics = self._metrics()
         units = {name: unit for name, unit in metrics.items() if derived.is_read(name, keep)}
         is_read = np.array([name in units for name in metrics], dtype=bool)
@@ -234,7 +234,10 @@ class Long(Struct, dict=True):
         return units, matrix, remarks
 
     def _metrics(self) -> tuple[Array, dict[str, Unit]]:
-        """The metric of each row, and its unit. One label in two units ("Memory Throughput") is two metrics."""
+        """The number of each row's metric, and the metrics with their units in this order.
+
+        One label in two units ("Memory Throughput") is two metrics.
+        """
         labels, texts = self.columns["Metric Name"], self.columns["Metric Unit"]
         printed = [unit_of(text) for text in texts.names]
         units = list({unit.base: unit for unit in reversed(printed)}.values())
@@ -263,7 +266,7 @@ def _where(column: Names, is_good: Sequence[bool]) -> Array:
 
 
 def whole_launches(section: Section, pieces: Sequence[Piece]) -> tuple[Piece, Piece]:
-    """The rows of ncu's table that are of whole launches; and those of the last launch, which may go on behind them."""
+    """The rows of whole launches, and the rows of the last launch, which may go on in the lines to come."""
     table = sections.together(pieces)
     last = np.ones(sections.size(table), dtype=bool)
     for place in section.places(_KEYS[LONG]):
@@ -298,7 +301,7 @@ class LaunchNumbers:
 
 
 def units_of(section: Section, lines: Sequence[str], others: list[int]) -> dict[int, Unit] | None:
-    """Take the row of units of ncu's raw page out of `others`: as long as the header, its first field empty."""
+    """Place -> unit by the row of units of ncu's raw page, which is taken out of `others`; None if it is not there."""
     for index in others[:3]:
         fields = section.split(lines[index])
         if len(fields) == section.width and not fields[section.prefix]:
@@ -351,7 +354,7 @@ class Wide:
         return [None] * self.size
 
     def look(self, locale: Locale) -> None:
-        """Show how ncu's raw page writes numbers: its first rows, or all if need be."""
+        """Let `locale` see how ncu's raw page writes numbers: its first rows, or all if these do not settle it."""
         own = Locale()
         units = {place: self.units.get(place) for place, _ in self.metrics}
         unscaled = {place: unit.base for place, unit in units.items() if unit is not None and unit.factor == 1}
@@ -368,7 +371,7 @@ class Wide:
         return values(opcodes.totals(self.table[place]), style) * self.units.get(place, NO_UNIT).factor
 
     def sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
-        """A row a launch of ncu's raw page, and its metrics."""
+        """The sheet of the raw page: a row a launch."""
         places = {name: place for place, name in self.metrics if derived.is_read(name, keep)}
         units = {name: self.units.get(place, NO_UNIT) for name, place in places.items()}
         matrix = np.empty((len(places), self.size))

@@ -68,7 +68,7 @@ def has_several(cells: Cells) -> bool:
 
 
 def of_cells(metric: str, cells: Cells, style: Style, keep: Container[str] | None) -> dict[str, Array]:
-    """As `columns`, of the cells of an ncu metric with a value for each opcode."""
+    """What `columns` makes of the printed cells, one a launch, of an ncu metric with a value for each opcode."""
     launches: list[Opcodes] = []
     for cell in texts_of(cells):
         pairs = [pair.partition(": ") for named in _NAMED.findall(cell) for pair in named.split("; ")]
@@ -119,7 +119,7 @@ def flops_by_type(instructions: Mapping[str, float]) -> dict[str, float] | None:
 
 
 def _multiply_adds(modifiers: Sequence[str]) -> float | None:
-    """How many multiply-adds a warp's share of a matrix opcode is; None if the modifiers do not tell its shape."""
+    """The multiply-adds of one warp in a matrix opcode; None if the modifiers do not tell its shape."""
     for modifier in modifiers:
         if shape := _OF_A_WARP.fullmatch(modifier):
             return int(shape[1]) * 8 * int(shape[2])

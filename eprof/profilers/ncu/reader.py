@@ -83,7 +83,7 @@ class _Table(Struct):
     rest: list[str] = field(default_factory=list)
 
     def rows(self) -> Long | Wide:
-        """The rows of an ncu table that are held, put together."""
+        """The held rows of an ncu table, put together as launches."""
         if self.section.kind == RAW:
             return Wide(self.section, self.units or {}, self.pieces, self.sample)
         return Long.of(self.section, self.pieces)
@@ -124,7 +124,7 @@ class _Reader(Struct):
     is_mended: bool = False
 
     def parsed(self, blocks: Iterator[bytes]) -> Iterator[_Block]:
-        """The same blocks, with the rows of the table that is open now; in a thread that runs ahead."""
+        """Yields the blocks, rows parsed as of the table that is open now; for a thread that runs ahead."""
         for block in blocks:
             table = next(reversed(self.tables), None)
             yield _Block(block, table, mapped(_all_rows, table, block))
@@ -244,7 +244,7 @@ class _Reader(Struct):
             self._fold(table)
 
     def _fold(self, table: _Table) -> None:
-        """Add up the launches of each kernel that are there whole, if it is certain how the ncu log writes numbers."""
+        """Add up the whole launches that are held by kernel, if it is certain how the ncu log writes numbers."""
         held = table.pieces
         rest: list[Piece] = []
         if table.section.kind == LONG:
@@ -268,7 +268,7 @@ class _Reader(Struct):
             self._skip("(a line that looks like a row, without its numbers)", number)
 
     def _close(self) -> None:
-        """Put the launches of all ncu tables together."""
+        """End the log: collect the launches of all ncu tables, with numbers as the whole log writes them."""
         self.page.end()
         self._take_page()
         for table in (*self.tables, *self.pages.values()):
@@ -294,7 +294,7 @@ class _Reader(Struct):
             self.collected.add(table.section.kind, piece)
 
     def log(self) -> Log:
-        """The log of ncu, or the one sentence on why there is none."""
+        """The log that was read. Raises LogError, one sentence, if it holds no kernels."""
         self._close()
         tables = list(self.collected.tables())
         notes = [*self.messages.notes(), *self.source.notes, *self._notes(tables)]

@@ -76,7 +76,7 @@ def read(source: Source, _: object, keep: Container[str] | None, *__: object) ->
 
 
 def _actions(path: str, name: str, shape: Shape) -> list[Any]:
-    """What NVIDIA's reader makes of the launches. Raises LogError: it is not there, or does not see all of them."""
+    """The launches as objects of NVIDIA's reader. Raises LogError: it is not installed, or does not see all of them."""
     try:
         import ncu_report
     except ImportError as err:
@@ -133,7 +133,7 @@ def _value(metric: Any) -> Any:
 
 
 def _number(metric: Any) -> float:
-    """The same as a number; NaN where it is none."""
+    """A metric's value in an ncu report as a number; NaN where it has none."""
     value = _value(metric)
     return float(value) if isinstance(value, int | float) and not is_wrong(value) else math.nan
 
@@ -158,7 +158,7 @@ def _text(value: object) -> str:
 
 
 class Shape(Struct):
-    """What the container holds. pids: the process of each result. build: the ncu. program: the first's path."""
+    """What a report file holds. pids: the process of each launch. build: ncu's version. program: the first path."""
 
     pids: list[int] = field(default_factory=list)
     ranges: int = 0
@@ -172,11 +172,11 @@ class Shape(Struct):
 
 
 class _Damaged(Exception):
-    """The bytes are no container, with what is wrong."""
+    """The bytes are no report file; the message says why, "cut off" or "damaged"."""
 
 
 def shape_of(path: str, handle: IO[bytes]) -> Shape:
-    """Walk over the blocks of an ncu report, payloads skipped. Raises LogError if it is none, cut off or damaged."""
+    """What an ncu report holds, from the headers of its blocks. Raises LogError: it is none, cut off or damaged."""
     size = handle.seek(0, os.SEEK_END)
     handle.seek(0)
     if handle.read(4) != REPORT:
@@ -198,7 +198,7 @@ def shape_of(path: str, handle: IO[bytes]) -> Shape:
 
 
 def _block(handle: IO[bytes], size: int, report: Shape) -> None:
-    """Take the header of the next block, and pass over its payload."""
+    """Add what the header of the next block tells to `report`, and skip its payload."""
     header = _message(handle, size)
     process = _fields(_field(header, _PROCESS, b""))
     program = _field(process, _PROGRAM, b"").decode("utf-8", "replace")

@@ -65,7 +65,7 @@ class Messages:
         self.page: int | None = None
 
     def hear(self, number: int, text: str) -> bool:
-        """Look at a line for a message of ncu; whether it is ncu's own."""
+        """Keep a line if it is a message of ncu; whether it is one, and not output of the program."""
         if line := _LINE.match(text):
             kind, words = line.groups()
             if connected := _CONNECTED.match(words):
@@ -139,7 +139,7 @@ def labels_of_page() -> Mapping[str, Any]:
 
 
 def metric_of(label: str) -> str:
-    """The metric that a label of ncu's details page stands for; others are metrics."""
+    """The metric that a label of ncu's details page stands for; a text that is no label stays as it is."""
     said = labels_of_page()
     unit, _, what = label.partition(": ")
     if what and unit in said["breakdown"]:
@@ -203,7 +203,7 @@ class Collected(Store, dict=True):
     times_s: dict[derived.Shaped, list[float]] = field(default_factory=dict)
 
     def piece(self, sheet: Sheet, keep: Container[str] | None, table: int = 0) -> Piece:
-        """The rows of a sheet with its metrics of ncu, and what follows from them: totals of counts, else averages.
+        """The rows of a sheet with its counters (counts as totals, others as averages), and those derived from them.
 
         keep: the counters to hold; None for all. table: the number of the table in the log.
         """
@@ -240,7 +240,7 @@ class Collected(Store, dict=True):
         )
 
     def _runs(self, processes: Names, table: int) -> Array:
-        """The run of each row: its process. The same process in another table is of another run."""
+        """The number of each row's run, (n_rows,): of its process, and another one in each table."""
         process, first = numbered(processes.codes)
         runs = []
         for text in processes.chosen(first).texts():
@@ -251,7 +251,7 @@ class Collected(Store, dict=True):
         return np.array(runs, dtype=np.int64)[process]
 
     def by_shape(self) -> dict[str, tuple[OfShape, ...]]:
-        """Launches of a kernel over the same threads by the shape of their blocks, where that differs."""
+        """Kernel -> its launches by the shape of their blocks, if launches of as many threads differ in that."""
         alike: dict[tuple[str, tuple[int, ...]], tuple[OfShape, ...]] = {}
         for (kernel, block, threads), seconds in self.times_s.items():
             of_shape = OfShape(block, threads, len(seconds), sum(seconds), (min(seconds), max(seconds)))
@@ -263,7 +263,7 @@ class Collected(Store, dict=True):
         return shapes
 
     def tables(self) -> tuple[Table, ...]:
-        """All that was collected, a table a kind: none of advice alone, none with what is said of the device alone."""
+        """All that was collected, a table a kind; without tables of advice alone, and metrics of the device alone."""
         tables = []
         for table in super().tables():
             if table.units and all(name.startswith(_ADVICE) for name in table.units):
@@ -276,7 +276,7 @@ class Collected(Store, dict=True):
 
 
 class Launch(Struct):
-    """A launch whose metrics of ncu others read. values: of those in `units`; in base units where one has none there.
+    """A launch whose ncu metrics another reader or tool gives. values: in `units`, or base units if it has none.
 
     part: the range that it ran in, if rows are split by these.
     """
@@ -299,7 +299,7 @@ def log_of_launches(
     keep: Container[str] | None,
     by_opcode: Mapping[str, Array] | None = None,
 ) -> Log:
-    """The tables, notes and clocks of a log whose launches others read.
+    """The log of launches whose metrics another reader or tool gives: tables, notes and clocks.
 
     metrics: the names of all, also of those that no launch has as a value. keep: the counters to hold, None for all.
     by_opcode: counters for each opcode, (n_launches,).
@@ -362,7 +362,10 @@ def _names(words: Words) -> Names:
 
 
 def _labels(*columns: Names) -> Names:
-    """What devices of an ncu sheet are called: by name and number where the log has these, else with the capability."""
+    """A label for each row's device: its name and number, else "ncu device 0 (CC 8.0)"; None: nothing is told.
+
+    columns: device, capability and name of the GPU, (n_rows,) each.
+    """
     kind, first = alike(*(column.codes for column in columns))
     labels: list[str | None] = []
     for device, capability, gpu in zip(*(column.chosen(first).texts() for column in columns), strict=True):
@@ -380,12 +383,12 @@ def _is_aside(metric: str) -> bool:
 
 
 def _counts_work(names: Iterable[str]) -> bool:
-    """Whether a program can be counted with some of these metrics: not with what they say of the device alone."""
+    """Whether some of these metrics count a program's work, and are not only of the device or the launch."""
     return any("__" in name and not _is_aside(name) for name in names)
 
 
 def notes_of_counters(tables: Sequence[Table], remarks: Remarks, keep: Container[str] | None) -> Iterator[str]:
-    """What there is to say on counters of ncu, whichever form they were printed in."""
+    """Yields notes for the user on ncu's counters, in whatever form they were printed."""
     if any(not np.isnan(table.rows.time_s).all() for table in tables):
         yield SLOWED
     if remarks.several:
@@ -417,7 +420,7 @@ def notes_of_counters(tables: Sequence[Table], remarks: Remarks, keep: Container
 
 
 def notes_of_lines(tables: Sequence[Table], remarks: Remarks, is_page_scaled: bool) -> Iterator[str]:
-    """What there is to say on counters that ncu printed. is_page_scaled: that the page rounds was said."""
+    """Yields notes for the user on counters of printed logs. is_page_scaled: a note already says that it rounds."""
     is_summary = any(table.kind == SUMMARY for table in tables)
     if is_summary:
         yield "totals of a summary are its averages times the invocations; averages are rounded"

@@ -42,7 +42,7 @@ def is_in(block: bytes) -> bool:
 
 
 def _reader_of(block: bytes) -> str | None:
-    """Which reader: `reader` for tables of ncu and of nsys, `handed_on` for the CSV of nsight-python."""
+    """The module for a log by its first block: `report`, `handed_on` (nsight-python's CSV), `reader`, or None."""
     if block.startswith(REPORT):
         return "report"
     if _NSIGHT_PYTHON.match(block):
@@ -57,7 +57,7 @@ def _aside() -> frozenset[str]:
 
 
 def _lower_bounds(launches: Launches) -> Columns:
-    """Totals of rates at no more than the least clock are MISSING."""
+    """The marks of the counters, with MISSING on totals that were made at the least possible clock."""
     counters = launches.counters
     is_least = [name.endswith(LEAST) for name in counters.names]
     return launches.marked(Mark.MISSING, (counters.values > 0) & is_least).marks

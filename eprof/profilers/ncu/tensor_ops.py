@@ -43,12 +43,12 @@ def _tensor_metric(name: str) -> _TensorMetric | None:
 
 
 def whole_name(types: str) -> str:
-    """What the sum over all tensor core metrics of some types is called."""
+    """The name of the sum over all tensor core metrics of some types."""
     return f"sm__ops_path_tensor_src_{types}*.sum"
 
 
 def by_op_name(types: str) -> str:
-    """What the sum is called where the log has the types of tensor operations split by instruction."""
+    """The name of the sum where the log has the types of tensor operations split by instruction."""
     return f"sm__ops_path_tensor_op_*_src_{types}*.sum"
 
 
@@ -59,7 +59,10 @@ def is_read(name: str, keep: Container[str]) -> bool:
 
 
 def parts(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Each sum of tensor core metrics, and which it adds up: none twice, none of half a split by sparsity."""
+    """Name of a sum -> the tensor core metrics among `names` that it adds up, each operation once.
+
+    A type that is split by sparsity has no sum where one half is not there.
+    """
     by_types: dict[str, list[_TensorMetric]] = {}
     for metric in filter(None, map(_tensor_metric, names)):
         by_types.setdefault(metric.types, []).append(metric)

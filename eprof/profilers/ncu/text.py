@@ -85,7 +85,7 @@ class Page(Struct):
     rows: dict[str, list[tuple[str, ...]]] = field(default_factory=lambda: {LONG: [], SUMMARY: []})
 
     def feed(self, number: int, text: str) -> bool:
-        """Take a line; whether it is of ncu's text page."""
+        """Take a line if it is of ncu's text page; whether it is."""
         if not text.strip():
             self.end()
             self.spans = None
@@ -121,7 +121,7 @@ class Page(Struct):
         return True
 
     def _row(self, text: str) -> bool:
-        """Whether a line is a row of the open table, which the next lines may go on; or a metric without a value."""
+        """Take a line that is a row of the open table, or a metric without a value; whether it is."""
         assert self.spans is not None
         if len(self.spans) not in _KINDS:
             return False
@@ -140,7 +140,7 @@ class Page(Struct):
         return True
 
     def _goes_on(self, text: str) -> bool:
-        """Whether a line of ncu's text has more of a cell of the row above, and nothing else."""
+        """Take a line that only has more of a cell of the row above; whether it does."""
         assert self.spans is not None
         if self.last is None:
             return False
@@ -159,7 +159,7 @@ class Page(Struct):
         return True
 
     def end(self) -> None:
-        """The row or the advice of ncu's text that was open is whole."""
+        """End the row or the advice of ncu's text that is open, and keep it."""
         if self.advice:
             if self.launch is not None and self.kind == LONG:
                 self.rows[LONG] += [(*self.launch, *metric) for metric in of_advice(" ".join(self.advice))]
@@ -179,7 +179,7 @@ class Page(Struct):
             self.name = value
 
     def _head(self, text: str) -> bool:
-        """Take a line of ncu's text that names the process, the device or the kernel of what follows."""
+        """Take a line that names the process, the device or the kernel of what follows; whether it does."""
         start = text.lstrip()[:7]
         process = _PROCESS.fullmatch(text) if start.startswith("[") else None
         if process:
@@ -200,7 +200,7 @@ class Page(Struct):
         self.launch = None
 
     def _kernel(self, text: str) -> bool:
-        """Take a line of ncu's text that names a kernel: a launch of it, or its summary."""
+        """Take a line that names a kernel, and begins a launch or a summary; whether it does."""
         if text.rstrip().endswith(" invocations"):
             return self._old_summary(text)
         place = max(text.rfind(", Context "), text.rfind(", Invocations "))
@@ -223,7 +223,7 @@ class Page(Struct):
         return True
 
     def _old_summary(self, text: str) -> bool:
-        """Take a line that names a kernel as summaries of old versions of ncu print it."""
+        """Take a line that names a kernel as summaries of ncu up to 2022 print it; whether it does."""
         tail = _OLD_SUMMARY.search(text, max(0, len(text) - _NEAR))
         if tail is None or not text[: tail.start()].strip():
             return False
@@ -285,7 +285,7 @@ def _joined(pieces: Sequence[str]) -> str:
 
 @cache
 def _sentences() -> list[tuple[str, re.Pattern[str], list[Metric]]]:
-    """Of each sentence of ncu's that tells metrics: a sign, the pattern, and the metrics with gaps."""
+    """For each sentence of ncu's that tells metrics: a text that it contains, its pattern, templates of the metrics."""
     return [
         (sentence["sign"], re.compile(sentence["pattern"]), [tuple(metric.values()) for metric in sentence["metrics"]])
         for sentence in labels_of_page()["sentence"]
@@ -304,7 +304,7 @@ def of_advice(advice: str) -> list[Metric]:
 
 
 def lines_with_advice(section: Section, lines: Sequence[str]) -> Sequence[str]:
-    """Lines of a table of launches, those with a sentence of ncu's that tells metrics as rows of these."""
+    """The lines of a table of launches; a line with a sentence that tells metrics is replaced by rows of these."""
     rows = []
     for line in lines:
         metrics = of_advice(line)
@@ -320,7 +320,7 @@ def lines_with_advice(section: Section, lines: Sequence[str]) -> Sequence[str]:
 
 
 def block_with_advice(section: Section, block: bytes) -> bytes:
-    """A block of whole lines, those with a sentence of ncu's that tells metrics as rows of these."""
+    """As `lines_with_advice`, for the bytes of whole lines."""
     if not any(sign.encode() in block for sign, _, _ in _sentences()):
         return block
     lines = block.decode("utf-8", "replace").split("\n")

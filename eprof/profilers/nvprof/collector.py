@@ -40,7 +40,7 @@ class Nvprof(GpuCollector):
     instead = "use ncu"
 
     def offered(self, tool: Tool, wanted: Collection[str] = ()) -> Offer | None:
-        """The events and metrics that nvprof lists for the first device."""
+        """The events and metrics that nvprof lists for the first device, and its name; None: nvprof lists none."""
         names: set[str] = set()
         device: str | None = None
         for query in ("--query-events", "--query-metrics"):
@@ -51,7 +51,7 @@ class Nvprof(GpuCollector):
         return Offer(device, frozenset(names)) if names else None
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """Its command: nvprof's GPU trace for time, the bare program for energy, a summary of replayed kernels else."""
+        """The command of a step: nvprof's GPU trace for time, the bare program for energy, else its counters."""
         if what == ENERGY:
             return Step(what, request.program, "the program alone, while the meter is read")
         log = place.log(what, "-%p.csv")
@@ -81,7 +81,10 @@ class Nvprof(GpuCollector):
         )
 
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
-        """The exit code of the program is lost in nvprof's own (9, 15); its log has it."""
+        """What came of a step: sentences for the user, the program's exit code, whether it failed, rows of kernels.
+
+        Nvprof's own exit codes (9, 15) hide that of the program, which its log has.
+        """
         if step.what == ENERGY:
             return Verdict()
         texts = beginnings(logs)
@@ -97,7 +100,7 @@ class Nvprof(GpuCollector):
         return Verdict(sentences, _status(outcome, ended, failed), failed, rows)
 
     def progress(self, logs: Sequence[Path]) -> int | None:
-        """Launches that nvprof replayed, which newer versions tell as they go; tables are written at the end."""
+        """The launches that nvprof has replayed, as newer versions tell on the way; None: the logs tell of none yet."""
         return sum(len(re.findall(_REPLAYED, text)) for text in beginnings(logs)) or None
 
 

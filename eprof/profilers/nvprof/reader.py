@@ -136,7 +136,7 @@ def walk(
     parts: str | None,
     size_bytes: int,
 ) -> Walk:
-    """Read all blocks of an nvprof log of about `size_bytes`. The other arguments are those of `logs.read`.
+    """The finished `Walk` over all blocks of an nvprof log of about `size_bytes`; other arguments as in `logs.read`.
 
     Raises LogError: `columns` are not those of a table.
     """
@@ -252,7 +252,7 @@ def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str | None:
 
 
 class Outcome(Struct):
-    """What was met besides the tables themselves."""
+    """What was met in a log of nvprof besides its tables; numbers of lines count from 1."""
 
     messages: Messages = field(default_factory=Messages)
     lines: int = 0
@@ -309,7 +309,7 @@ class Walk:
             place = end + 1
 
     def parsed(self, blocks: Iterator[Block]) -> Iterator[Block]:
-        """The same blocks, their rows parsed like those of the table that is open now; in a thread that runs ahead."""
+        """Yields the blocks, rows parsed as of the table that is open now; for a thread that runs ahead."""
         for block in blocks:
             section = self._section
             if isinstance(section, ColumnSection):
@@ -330,7 +330,7 @@ class Walk:
         return True
 
     def close(self) -> None:
-        """The nvprof log ends."""
+        """End the nvprof log: close its open tables, and see whether it was cut off."""
         in_table = not self.source.ends_with_newline and (self._section is not None or bool(self._given))
         self.seen.cut_off = in_table and self._last_skipped and not self.seen.unquoted
         # A name in quotes that are closed is whole, and what is behind copies and calls are no kernels.
@@ -341,7 +341,7 @@ class Walk:
             section.close()
 
     def log(self, has_columns: bool) -> Log:
-        """What was read. has_columns: the user named the columns. Raises LogError if the log holds no kernels."""
+        """The log that was read. has_columns: the user named the columns. Raises LogError if it holds no kernels."""
         source, store, seen = self.source, self.store, self.seen
         tables = store.tables()
         if not tables:
@@ -399,7 +399,7 @@ class Walk:
         return log.of_bounds(bool(lacks_rows))
 
     def _longest(self, tables: Sequence[Table]) -> tuple[str | None, tuple[HostCalls, ...], float]:
-        """The command whose kernels take most time, the first where none is told; its calls; how long others took."""
+        """The command whose kernels take most time (None: not named), its calls of CUDA, the s of others' kernels."""
         commands = self.seen.messages.commands
         times_s: Counter[str] = Counter()
         for rows in (table.rows for table in tables):
@@ -480,7 +480,7 @@ class Walk:
             self._skip(line)
 
     def _row(self, line: str) -> bool:
-        """Give a line to the open nvprof table, or to those without header."""
+        """Give a line to the open nvprof table, or to those without header; whether one took it."""
         section = self._section
         if isinstance(section, TextSection):
             taken = section.accepts(line)
@@ -502,7 +502,7 @@ class Walk:
             self.seen.devices.setdefault(name.strip(), self.seen.lines)
 
     def _name_device_in(self, header: Header, fields: Sequence[str]) -> None:
-        """Totals of Unified Memory name the device, which the summary above them does not."""
+        """Note the device in a row of Unified Memory's totals, as the summary above them does not name it."""
         place = header.position("Device")
         if place is not None and DEVICE.search(fields[place]):
             self.seen.devices.setdefault(fields[place].strip(), self.seen.lines)
@@ -568,7 +568,7 @@ class Walk:
 
 
 class Block:
-    """Whole lines of an nvprof log. is_long: of a long one, so that it pays to parse many lines together."""
+    """A block of whole lines of an nvprof log. is_long: the log is so long that many lines are parsed together."""
 
     def __init__(self, data: bytes, is_long: bool) -> None:
         self.data, self.is_long = data, is_long
@@ -608,7 +608,7 @@ class Block:
 
     @cached_property
     def _odd(self) -> Array:
-        """Starts of lines that are headers, begin with no quote and no digit, or end with a comma; and the end."""
+        """Starts of lines that may be no rows (headers; no quote or digit first; a comma last), and the block's end."""
         starts = np.append(0, self._ends + 1)
         starts = starts[starts < len(self.data)]
         ends = np.append(self._ends, len(self.data))[: len(starts)]

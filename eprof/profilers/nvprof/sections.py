@@ -61,7 +61,7 @@ _INSTANCE = pattern(r"(.+) \((\d+)\)")  # with --aggregate-mode off: a column a 
 
 
 class SummarySection(ColumnSection):
-    """`"Device","Kernel","Invocations","Metric Name",...,"Avg"[,"Total"]`."""
+    """A row a kernel and counter: `"Device","Kernel","Invocations","Metric Name",...,"Avg"[,"Total"]`."""
 
     def __init__(self, header: Header, run: int, store: Store) -> None:
         super().__init__(header, run, store)
@@ -200,7 +200,7 @@ class _Column(Struct, frozen=True):
 
 
 class WideSection(ColumnSection):
-    """`"Device","Context","Stream","Kernel"[,"Correlation_ID"],<counters>`."""
+    """A row a launch, a column a counter: `"Device","Context","Stream","Kernel"[,"Correlation_ID"],<counters>`."""
 
     has_units = True
 
@@ -246,7 +246,7 @@ class WideSection(ColumnSection):
         return True
 
     def expects_units(self) -> bool:
-        """Once: from here on cells may be percentages, levels, <OVERFLOW>."""
+        """Allow percentages, levels and <OVERFLOW> in cells from here on; False if they were allowed already."""
         numbers = self.form.numbers
         if numbers:
             self.form = replace(self.form, values=numbers, numbers=())
@@ -282,7 +282,7 @@ class WideSection(ColumnSection):
         self._sums.add(piece)
 
     def _in_unit(self, column: _Column, values: Floats, kinds: Array) -> Cells:
-        """Cells in the unit that the row of units has for a column; of one without a unit, what is no count."""
+        """A column's values in base units, by the row of units, and their kinds; a rate without a unit is no count."""
         count = as_cell(COUNT)
         if self._units and (unit := unit_of(self._units[column.place], self.rates)):
             scale, name = unit
@@ -326,7 +326,7 @@ class CutOffSection(WideSection):
         self._device_of = store.each(store.device_of, np.int32)
 
     def fits(self, fields: list[str]) -> bool:
-        """A row of a wide trace without its start: a device, numbers of a context and a stream, and a kernel."""
+        """Whether fields are a row of the trace: a device, numbers of a context and a stream, and a kernel."""
         device, context, stream, kernel = fields[:4]
         return bool(device and kernel and context.isdecimal() and stream.isdecimal())
 
@@ -351,7 +351,7 @@ def _is_stripped(name: str) -> bool:
 
 
 class TraceSection(ColumnSection):
-    """`"Start","Duration","Grid X",...,"Device","Context","Stream",...,"Name"`. rounded: of a start, what it lacks."""
+    """`"Start","Duration","Grid X",...,"Device","Context","Stream",...,"Name"`. rounded: a start's relative error."""
 
     has_units = True
     rounded = 0.0
@@ -396,7 +396,7 @@ class TraceSection(ColumnSection):
         return True
 
     def fits(self, fields: list[str]) -> bool:
-        """A row of an nvprof trace: a start, a duration or none, and a name; and the units must be known."""
+        """Whether fields are a row of an nvprof trace: a start, maybe a duration, a name; with units that are known."""
         is_row = bool(
             is_number(fields[self.start])
             and (not fields[self.duration].strip() or is_number(fields[self.duration]))
@@ -410,7 +410,7 @@ class TraceSection(ColumnSection):
         return self._unit is not None and rows.all(self.name, self.store.each(_is_stripped))
 
     def take(self, fields: list[str]) -> None:
-        """Take a row of an nvprof trace, without what stands around the name."""
+        """Take a row of an nvprof trace, the name without blanks around it and without a launch's number."""
         fields = [*fields]
         fields[self.name] = fields[self.name].strip()
         if self.has_launch_ids:
@@ -457,7 +457,10 @@ class TraceSection(ColumnSection):
             self.store.shaped(kernel, np.array([sizes[:3].prod(axis=0), sizes[3:6].prod(axis=0), sizes[6], shared]))
 
     def _size_b(self, rows: Rows, time_s: Floats) -> Floats | None:
-        """The bytes of copies. Whether a KB has 1000 of them or 1024, a size and its rate tell in different units."""
+        """The bytes of copies, (n_rows,), NaN for others; None: not told.
+
+        Whether a KB has 1000 or 1024 bytes shows where a size and its rate are in different units.
+        """
         if len(self.moved) < 2:
             return None
         size, rate, *unified = map(rows.numbers, self.moved)
@@ -476,7 +479,7 @@ class TraceSection(ColumnSection):
 
 
 def _at(fields: list[str], place: int | None) -> str:
-    """The cell of a column that nvprof's summary may not have."""
+    """The cell at `place`; "" where the table has no such column (None)."""
     return "" if place is None else fields[place]
 
 
@@ -518,7 +521,7 @@ class UsageSection(Section):
         return True
 
     def fits(self, fields: list[str]) -> bool:
-        """A row of nvprof's GPU summary: a whole number of calls, a time and a name."""
+        """Whether fields are a row of nvprof's GPU summary: a whole number of calls, a time and a name."""
         return bool(
             WHOLE.fullmatch(fields[self.calls])
             and not np.isnan(seconds(fields[self.time], self.unit))
@@ -547,7 +550,7 @@ class UsageSection(Section):
                 )
 
     def close(self) -> None:
-        """Hand over the rows of nvprof's GPU summary, unless a trace of the whole run has their launches too."""
+        """Hand over the rows of nvprof's GPU summary, but none of an NVTX range, whose launches other tables have."""
         if self._of_range:
             self.store.ranges += 1
             return

@@ -154,7 +154,7 @@ def _numbers() -> dict[object, tuple[str, int]]:
 
 
 def _kernels(base: sqlite3.Connection, table: str, store: Store, kind: str, metrics: _Metrics | None) -> None:
-    """Launches in nvprof's database in the order they started; start and end in ns, start 0: the time is not known."""
+    """Add the launches in one table of nvprof's database to `store`; where a start is 0 the time is not known."""
     named = base.execute("select d.id, s.value from CUPTI_ACTIVITY_KIND_DEVICE d join StringTable s on s._id_ = d.name")
     device_of = {number: f"{name} ({number})" for number, name in named.fetchall()}  # as nvprof prints them
     stream = when(store.by == LAUNCH, "k.streamId") or "null"

@@ -146,11 +146,11 @@ class Store(folding.Store, dict=True):
         return self.keep is None or counter in self.keep
 
     def keeps_label(self, label: str) -> bool:
-        """The same for a counter as a row of a summary names it."""
+        """As `keeps`, for a counter by its label in a summary."""
         return self.keeps(self.canonical(label.strip()))
 
     def leave_out(self, counters: Iterable[str]) -> None:
-        """Remember some names of counters, none of which is wanted, of a table that has no other."""
+        """Remember a few counters of a table that has none that is wanted, for a note."""
         for counter in counters:
             if len(self.unused) <= _EXAMPLES:
                 self.unused.setdefault(counter)
@@ -161,13 +161,13 @@ class Store(folding.Store, dict=True):
             self.notes.append(sentence)
 
     def part_of(self, text: str) -> int:
-        """The number of a part; -1 for an empty cell."""
+        """The number that the store gives to a part (a stream, a range); -1 for an empty cell."""
         if not text.strip():
             return -1
         return self.parts.of(text.strip())
 
     def each(self, ask: Callable[[str], Any], dtype: npt.DTypeLike = np.bool_) -> Answers:
-        """What a function says of texts: the same for all tables of the log, so that no text is asked about again."""
+        """The answers of `ask` to texts, kept for all tables of the log: no text is asked about again."""
         return self._answers.setdefault(ask, Answers(ask, dtype))
 
     @cached_property
@@ -177,13 +177,13 @@ class Store(folding.Store, dict=True):
 
     @property
     def copies_s(self) -> float:
-        """How long copies and memsets took; page faults are none."""
+        """How long copies and memsets took, in s, page faults left out."""
         copied = {name: time_s for name, (_, time_s) in self.others.items() if kind_of_copy(name) or "memset" in name}
         return sum(time_s for name, time_s in copied.items() if FAULTS not in name)
 
     @property
     def copies(self) -> tuple[Copies, ...]:
-        """The copies: of a trace with their bytes, of a summary without."""
+        """The copies by kind: of a trace with their bytes, of a summary without; () for none."""
         kinds = [(kind_of_copy(name), calls, time_s) for name, (calls, time_s) in self.others.items()]
         return self.gaps.copies or tuple(Copies(*kind, int(calls), time_s) for kind, calls, time_s in kinds if kind)
 
@@ -206,7 +206,10 @@ class Store(folding.Store, dict=True):
             self.shapes[number] = self.shapes.get(number, 0.0) + sums[number]
 
     def groups(self, pieces: Sequence[Piece]) -> Iterable[tuple[frozenset[str] | None, Sequence[Piece]]]:
-        """A table for each set of counters: a launch that a table has no column for is no launch with a hole."""
+        """The pieces in groups that become tables, with the counters of their run: one for each set of counters.
+
+        A counter that a table has no column for is not missing in its launches.
+        """
         collected: dict[int, frozenset[str]] = {}
         for piece in pieces:
             run = int(piece.run[0])
@@ -310,7 +313,7 @@ class ColumnSection(Section, ABC):
         return all(fits(fields[place]) for place, fits in self.needed)
 
     def all_fit(self, rows: Rows) -> bool:
-        """Whether `fits` is true of every row, and `take` would change nothing in it. Each text is looked at once."""
+        """Whether every row fits, as `fits` tells, and can be added as it is. Each text is looked at once."""
         return all(rows.all(place, self.store.each(fits)) for place, fits in self.needed)
 
     @abstractmethod
@@ -327,7 +330,7 @@ class ColumnSection(Section, ABC):
         return not self.header.prefix and not self.units_pending
 
     def expects_units(self) -> bool:
-        """After rows that were not clean: whether they may be if columns of numbers have other cells, too."""
+        """After rows that could not be parsed: allow other cells than numbers; whether that may help."""
         return False
 
     def take(self, fields: list[str]) -> None:

@@ -52,7 +52,7 @@ _TRACE_UNITS = pattern(r"\s*(ns|us|ms|s)\s+(ns|us|ms|s)(?:\s(?:[KMGT]?B(?:/s)?|\
 
 
 class TextSection(ABC):
-    """An open text table; takes whole lines, for a table of fields."""
+    """An open table of text: takes whole lines, and gives their fields to a table as of CSV."""
 
     def __init__(self, table: Section) -> None:
         self.store = table.store
@@ -65,10 +65,10 @@ class TextSection(ABC):
 
     @abstractmethod
     def accepts(self, line: str) -> bool:
-        """Take a line of nvprof's text if it belongs to the table."""
+        """Take a line of nvprof's text if it belongs to the table; whether it does."""
 
     def takes_blank(self, line: str) -> bool:
-        """Take a blank line that is the row of units of the table, which then has none."""
+        """Take a blank line if it is the row of units of a table without units; whether it is."""
         return False
 
     def close(self) -> None:
@@ -94,7 +94,7 @@ class TextCounters(TextSection):
             self.accepts(header[3])
 
     def accepts(self, line: str) -> bool:
-        """Take from nvprof's text a device, a kernel, or a row below them."""
+        """Take a line that names a device or a kernel, or a row below them; whether it is one of these."""
         device = _DEVICE.fullmatch(line.rstrip())
         kernel = _KERNEL.fullmatch(f"    {device[2]}" if device and device[2] else line.rstrip() + " ")
         if device:
@@ -120,7 +120,7 @@ class TextCounters(TextSection):
         return True
 
     def _fields(self, line: str) -> list[str] | None:
-        """Invocations, the counter's name, average and total in a row of nvprof's text that may have a description."""
+        """Invocations, the counter's name, average and maybe total, of a row of nvprof's text; None: it is no row."""
         # Values by hardware instance are "[ 1 2 3 ]".
         words = _INSTANCES.sub(lambda match: ",".join(match[1].split()), line).split()
         values: list[str] = []
@@ -149,7 +149,7 @@ class TextUsage(TextSection):
         self._units: tuple[float | None, float | None] = None, None
 
     def accepts(self, line: str) -> bool:
-        """Take a row of the GPU summary in nvprof's text, whose type is the last one printed; or the units."""
+        """Take a row of the GPU summary, of the type that was printed last, or the row of units; whether it is one."""
         units = _UNITS_ROW.fullmatch(line)
         if units:
             self._units = SECONDS[units[1]], SECONDS[units[2]]
@@ -177,7 +177,7 @@ class _RoundedTrace(TraceSection):
 
 
 def _in_bytes(text: str) -> str:
-    """A size or a rate of nvprof's text in bytes: it has a K of 1024."""
+    """A size or a rate of nvprof's text in bytes (a K is 1024), as text; "" if it is none."""
     (value,), _ = cells([text.removesuffix("/s") + "/s"])
     return when(value >= 0, repr(float(value)))
 
@@ -193,7 +193,7 @@ class TextTrace(TextSection):
         self._units: tuple[float | None, float | None] = None, None
 
     def accepts(self, line: str) -> bool:
-        """Take a row of nvprof's trace, whose columns are two blanks apart at least, the name last; or fixed units."""
+        """Take a row of the trace, columns two blanks apart, the name last, or the row of units; whether it is one."""
         if not self._launches.rows and (units := _TRACE_UNITS.fullmatch(line)):
             self._units = SECONDS[units[1]], SECONDS[units[2]]
             return True
@@ -228,11 +228,11 @@ class TextWide(TextSection):
         super().__init__(self._launches)
 
     def takes_blank(self, line: str) -> bool:
-        """Take a blank line for the row of units where no row came before."""
+        """Take a blank line as the row of units where no row came before; whether it was taken."""
         return not self._launches.rows and self.accepts(line)
 
     def accepts(self, line: str) -> bool:
-        """Take a row of the trace with counters in nvprof's text, or the units, which may be a blank line."""
+        """Take a row of the trace with counters, or the row of units, which may be blank; whether it is one."""
         line = line.rstrip()
         if any(line[end : end + 1].strip() for end in self._ends) or len(line) > self._ends[-1]:
             return False
@@ -253,7 +253,7 @@ class TextIgnored(TextSection):
     """Unified Memory totals, API calls."""
 
     def accepts(self, line: str) -> bool:
-        """A row of a table in nvprof's text to ignore: indented numbers and a name; a call."""
+        """Whether a line is a row of a table that is not read: indented numbers and a name, or a call."""
         return (
             re.fullmatch(r"\s+\d+(?:\s+(?:-|[\d.]+[A-Za-z]+)){5}\s+\S.*", line) is not None
             or re.fullmatch(r"\s*[\d.]+(?:ns|us|ms|s)\s+(?:-|[\d.]+(?:ns|us|ms|s))\s+\S.*", line) is not None

@@ -35,7 +35,7 @@ class Perf(Collector):
     processes = "/perf$"
 
     def find(self, program: str = "") -> Tool:
-        """Look for the command perf, and count something with it."""
+        """The tool perf, tried out: whether it can count here, what it may count, or why not and what to do."""
         path = executable(("perf",), ("/usr/bin", "/usr/local/bin"))
         if path is None:
             return Tool(self.name, False, "perf is not installed", remedy=_INSTALL)
@@ -64,12 +64,12 @@ class Perf(Collector):
         return tool._replace(why=f"perf cannot count instructions ({reason})")
 
     def offered(self, tool: Tool, wanted: Collection[str] = ()) -> Offer | None:
-        """The wanted events that perf lists, without those of sockets where they may not be counted."""
+        """The wanted events that perf lists; those of sockets only where this user may count them."""
         listed = _listed(str(tool.path))
         return Offer(tool.device, frozenset(name for name in wanted if name.removesuffix(BYTES_OF) in listed))
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """The program alone, for its output, its exit code and its energy; then the same below `perf stat`."""
+        """The command of a step: the program alone for time and energy, below `perf stat` for counters."""
         if what == TIME:
             return Step(what, request.program, "the program alone: its output and its exit code")
         if what == ENERGY:
@@ -88,7 +88,7 @@ class Perf(Collector):
         )
 
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
-        """Whether perf counted anything. The exit code is the program's, where perf came to run it."""
+        """Whether perf counted anything, else a sentence on why not."""
         if step.what != COUNTERS:
             return Verdict()
         lines = [line for text in beginnings(logs) for line in text.splitlines()]
@@ -100,7 +100,7 @@ class Perf(Collector):
 
 
 def _stat(tool: Tool, log: Path, events: Sequence[str], *options: str) -> tuple[str, ...]:
-    """`perf stat` with a sign between cells that no locale has in its numbers."""
+    """The command `perf stat` for these events, with ";" between cells, which no locale has in its numbers."""
     return (str(tool.path), "stat", *options, "-x;", "-o", str(log), "-e", ",".join([*events, DURATION]))
 
 

@@ -138,7 +138,7 @@ class Run(Struct):
 
     @property
     def time_s(self) -> float:
-        """How long a run took: as it says, by its last interval, its clock, or its CPUs in use; NaN: not told."""
+        """The s that a run took, by the first of: elapsed time, last interval, duration_time, CPUs in use; else NaN."""
         if self.elapsed:
             return self.number(self.elapsed)
         if self.rows[-1].time:
@@ -150,7 +150,7 @@ class Run(Struct):
         return max((clock_s / cpus for clock_s, cpus in used if cpus > 0), default=math.nan)
 
     def busy_s(self, cgroups: Collection[str]) -> float:
-        """The processor time of perf's program in these cgroups; 0: not told.
+        """The processor time of perf's program in these cgroups (none: in all), in s; 0: not told.
 
         On all CPUs, or on each apart (-a, -A), the clock runs whether or not the program does.
         """
@@ -183,7 +183,10 @@ class Lines:
             self.others += 1
 
     def finish(self, rest: str) -> None:
-        """Take perf's last line, if it has no end: a row of it may be cut off in the middle of a name or a number."""
+        """End the file with `rest`, a last line without an end, which may be cut off; settle how numbers are written.
+
+        Raises LogError: they are written in two ways.
+        """
         if rest.strip():
             self.number += 1
             is_whole = len(rest) < _LONGEST_LINE and (_ELAPSED.match(rest) or not _TEXT.fullmatch(rest))
@@ -214,13 +217,13 @@ class Lines:
         return self._take_text(line)
 
     def _begin(self, run: Run) -> None:
-        """A new run begins in perf's output. A header with the command stands below `# started on`."""
+        """Begin a new run in the place of one without rows: a header with the command stands below `# started on`."""
         if not self.runs[-1].rows:
             self.runs.pop()
         self.runs.append(run)
 
     def _add(self, row: Row) -> bool:
-        """Take a row of the open run; where its interval is earlier than the last, another run has begun."""
+        """Add a row to the open run; where its interval is earlier than the last, to a new one. True: it is taken."""
         run = self.runs[-1]
         last = (run.rows or [row])[-1]
         if row.time and (not last.time or seconds(row.time) < seconds(last.time)):
@@ -323,7 +326,7 @@ class Lines:
         return first is not None and written == ("", first.event, first.place, first.cgroup)
 
     def whole_runs(self) -> Iterator[Run]:
-        """The runs that have rows. Rows of CSV that come again and again, without a time, are one run each time."""
+        """Yields the runs that have rows. CSV rows without time that repeat are taken apart, a run each time."""
         for run in self.runs:
             keys = [(row.place, row.event, row.cgroup) for row in run.rows]
             is_timed = any(row.time for row in run.rows)
@@ -336,7 +339,7 @@ class Lines:
 
 
 def seconds(time: str) -> float:
-    """The time of an interval of perf's."""
+    """The end of one of perf's intervals in s, of its text."""
     return float(time.replace(",", "."))
 
 
@@ -389,7 +392,7 @@ class _Sum(Struct):
 
     @property
     def running(self) -> float:
-        """The least share of time of all parts. A program that never ran on one kind of cores did nothing there."""
+        """The least % of the time in which a part was counted; a kind of cores that never ran does not matter."""
         kinds = {pmu for *_, pmu in self.parts}
         known = [share for value, share in self.parts.values() if len(kinds) < 2 or not math.isnan(value)]
         return min(known, default=0.0)
@@ -437,16 +440,14 @@ class _Counted(Struct):
         return amounts
 
     def lacks(self, total: _Sum) -> bool:
-        """Whether perf has no row of an event for an interval or a CPU, where others of its unit have one, or one that
-        ran over.
-        """
+        """Whether an event has no row for an interval or a CPU that others of its unit have, or one that ran over."""
         units = {unit for *_, unit in total.parts}
         places = {place for place, unit in self.places if unit in units or _SOCKET.fullmatch(place)}
         is_short = len({part[:2] for part in total.parts}) < self.intervals * len(places)
         return is_short or any(share == _RAN_OVER for _, share in total.parts.values())
 
     def is_unknown(self, joules: _Sum) -> bool:
-        """Whether perf lacks the joules of an interval or a socket: the others are no measured energy."""
+        """Whether perf lacks the joules of an interval or a socket: the rest is then not taken for measured energy."""
         return self.lacks(joules) or any(math.isnan(value) for value, _ in joules.parts.values())
 
 
@@ -498,7 +499,7 @@ def _rows_of(run: Run, by_interval: bool) -> Iterator[_Counted]:
 
 
 def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> list[_Counted]:
-    """The rows of a run that perf counted, which began at `begin_s`. interval: the end of the one that it is.
+    """The rows of a table for one run of perf that began at `begin_s`, one a cgroup. interval: its end, if it is one.
 
     Of cgroups inside of each other only the innermost, which no other counts again.
     """
@@ -605,7 +606,7 @@ def _nothing(runs: Sequence[Run], rows: Sequence[_Counted]) -> str:
 
 
 def _constant(time_s: float, sockets: int = 1) -> str:
-    """What constant power takes in a time, at most, as an end of a sentence: by powers of whole sockets."""
+    """The end of a sentence: what constant power of whole sockets takes at most in this time."""
     low_w, high_w = cpus.constant_span_w()
     most_j = float(f"{high_w * sockets * time_s:.3g}")
     each = f"{counted(sockets, 'socket')} of {low_w:g} to {high_w:g} W"

@@ -44,7 +44,7 @@ def _is_in(block: bytes) -> bool:
 
 
 def _marks(launches: Launches) -> Columns:
-    """ESTIMATED where perf scaled a value up, because it counted the event only in a part of the time."""
+    """The marks of counters: ESTIMATED where perf scaled a value up, MISSING where rows of it are lost."""
     share = launches.counters.beside(RUNNING)
     return launches.marked(Mark.ESTIMATED, share < 100).marked(Mark.MISSING, share == 0).marks
 

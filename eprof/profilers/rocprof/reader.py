@@ -61,12 +61,12 @@ class _Launch(Struct):
     begins: dict[str, str] = field(default_factory=dict)
 
     def add(self, name: str, value: float, begin: str) -> None:
-        """Take a counter, whose channels add up; one that another run of the launch counted again is as it was."""
+        """Add a channel's value to a counter; the values of a later run, which counts it again, are left out."""
         if self.begins.setdefault(name, begin) == begin:
             self.counters[name] = self.counters.get(name, 0.0) + value
 
     def sum_channels(self) -> None:
-        """Take the sums of counters that are told by channel alone; in runs of their own others may have both."""
+        """Rename counters that were added up over channels to NAME_sum, unless the log has that, too."""
         for name in [name for name in self.counters if name.endswith(_CHANNELS)]:
             self.counters.setdefault(f"{name.removesuffix(_CHANNELS)}_sum", self.counters.pop(name))
 
@@ -102,7 +102,7 @@ def read(
 
 
 def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch]) -> bool:
-    """Add the launches in rows of a table, by the run, process and number of each; whether a row has no end."""
+    """Put the launches in rows of a table into `launches`, by run, process and number; whether a row is cut off."""
     is_cut, run = False, 0
     for number, row in enumerate(rows):
         kernel = _first(row, _KERNEL)
@@ -111,14 +111,14 @@ def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch])
             is_cut = True
         elif kernel and kernel not in _KERNEL:
             key = (str(run), _first(row, _PROCESS), _first(row, _LAUNCH) or f"row {number}")
-            launch = launches.setdefault(key, _launch(kernel, row))
+            launch = launches.get(key) or launches.setdefault(key, _launch(kernel, row))
             for name, value in _counters(row):
                 launch.add(name, value, _first(row, _BEGIN))
     return is_cut
 
 
 def _has_end(text: bytes) -> bool:
-    """Whether a table's last line ends, or in a time with as many digits as the one before; others may lack some."""
+    """Whether a table is whole: its last line ends, or its last time has as many digits as the one before."""
     stamps = _STAMPS.search(text[-_TAIL_B:])
     return text.endswith((b"\n", b"\r")) or stamps is not None and len(stamps[1]) == len(stamps[2])
 
@@ -145,7 +145,7 @@ def _number(text: str | None) -> float:
 
 
 def _launch(kernel: str, row: Mapping[str, str]) -> _Launch:
-    """The launch, or the kernel, of a table's row. Spreadsheets round times to a few digits, and leave no time then."""
+    """The launch, or the launches of a kernel, in a row. Times that a spreadsheet rounded are not known (NaN)."""
     gpu = "".join(filter(str.isdecimal, _first(row, _GPU)))[:_DIGITS]
     launch = _Launch(_MACHINE_CODE.sub("", kernel), gpu or "0")
     if "TotalDurationNs" in row:
@@ -168,7 +168,7 @@ def _launch(kernel: str, row: Mapping[str, str]) -> _Launch:
 
 
 def _counters(row: Mapping[str, str]) -> Iterator[tuple[str, float]]:
-    """The counters of a row with their values; all channels of one under the same name."""
+    """Yields name and value of the counters in a row; all channels of a counter have the same name."""
     pairs: Iterable[tuple[str, str]] = row.items()
     if "Counter_Name" in row:
         pairs = [(row["Counter_Name"], row.get("Counter_Value", ""))]
@@ -185,7 +185,7 @@ def _unit(counter: str) -> str:
 
 
 def _device(path: str) -> str:
-    """The GPU that Omniperf's sysinfo.csv names, which stands beside its table; else that it has no name."""
+    """The GPU that Omniperf's sysinfo.csv beside a table names; `UNNAMED` where there is none."""
     beside = Path(path).with_name("sysinfo.csv")
     if not Path(path).name.startswith("pmc_perf") or not beside.is_file():
         return UNNAMED

@@ -444,3 +444,49 @@ def test_a_table_of_runs_is_no_power_over_time(tmp_path):
     newest_first = "time_s,power_w\n" + rows("{},{}\n", range(9, -1, -1), range(10))
     (tmp_path / "runs.csv").write_text(newest_first)
     assert "`eprof timeline" in power.what_it_is(str(tmp_path / "runs.csv"))
+
+
+@pytest.mark.parametrize("cell", ["{} %", "{}"])
+def test_nvidia_smi_tells_for_how_long_anything_ran(cell, tmp_path, capsys):
+    """Half of 20 s at 50 %; a cell that is not known, or a last line cut behind its power, takes nothing from the power."""
+    head = "timestamp, power.draw [W], utilization.gpu [%]\n"
+    body = [f"2024/01/01 00:00:{s:02d}.000, 100.00 W, {cell.format(50 * (s < 10))}\n" for s in range(20)]
+    (tmp_path / "smi.csv").write_text(head + "".join(body))
+    (series,), (busy,) = power.sampled(str(tmp_path / "smi.csv"), [])
+    assert (busy.watts.sum(), series.energy_j(series.edges[:1], series.edges[-1:]).sum()) == (5.0, 2000.0)
+    with pytest.raises(SystemExit):
+        main(["timeline", str(tmp_path / "smi.csv")])
+    out = " ".join(capsys.readouterr().out.split())
+    assert "gpu was busy for 5.00 s of 20.0 s." in out and "--costs" not in out
+    body[3] = "2024/01/01 00:00:03.000, 100.00 W, [N/A]\n"
+    body[-1] = "2024/01/01 00:00:19.000, 100.00 W"
+    (tmp_path / "smi.csv").write_text(head + "".join(body) + "\n")
+    (cut,), _ = power.sampled(str(tmp_path / "smi.csv"), [])
+    assert len(cut.watts) == len(series.watts) and not cut.unknown_s
+
+
+def test_a_long_log_of_nvidia_smi_has_the_same_busy_time(tmp_path):
+    head = "timestamp, power.draw [W], utilization.gpu [%]\n"
+    rows_ = [
+        f"2024/01/01 {s // 3600:02d}:{s // 60 % 60:02d}:{s % 60:02d}.000, 100.00 W, {s % 101} %\n"
+        for s in range(40_000)
+    ]
+    (tmp_path / "smi.csv").write_text(head + "".join(rows_))
+    assert (tmp_path / "smi.csv").stat().st_size > 1 << 20
+    (_,), (busy,) = power.sampled(str(tmp_path / "smi.csv"), [])
+    assert busy.watts @ (busy.edges[1:] - busy.edges[:-1]) == pytest.approx(
+        sum(s % 101 for s in range(40_000)) / 100, rel=1e-3
+    )
+
+
+def test_rows_that_tell_power_apart_or_not_do_so_without_their_busy_time(tmp_path):
+    """Rows of one moment with the same power count once, whatever else differs in them."""
+    stamp_ = "2024/01/01 00:00:0{}.000, 100.00 W, {} %\n"
+    text = "timestamp, power.draw [W], utilization.gpu [%]\n" + "".join(
+        stamp_.format(s, 30 * i) for s in range(9) for i in (1, 2)
+    )
+    (tmp_path / "smi.csv").write_text(text)
+    without = text.replace(", utilization.gpu [%]", ", x")
+    (tmp_path / "x.csv").write_text(without)
+    watts = [power.read(str(tmp_path / name), [])[0].watts.tolist() for name in ("smi.csv", "x.csv")]
+    assert watts[0] == watts[1]

@@ -451,3 +451,17 @@ def test_a_plain_mean_that_is_as_good_is_said_without_asking_for_baselines():
 def test_rows_that_are_fewer_than_unknowns_are_told():
     few = made(8).take(np.arange(3))
     assert any("3 rows cannot tell" in note for note in validate(few, Plan(protocols=["fit"], form=QUICK)).notes)
+
+
+@pytest.mark.parametrize(
+    ("term", "name"),
+    [
+        ("dram_byte", "DRAM byte"),
+        ("fp32_instruction", "FP32 instruction"),
+        ("warp_issue_instruction", "warp issue instruction"),
+    ],
+)
+def test_terms_are_called_as_everywhere(term, name):
+    from eprof.commands.validate import words
+
+    assert words.term_name(term) == name
