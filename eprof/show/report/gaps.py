@@ -246,8 +246,9 @@ def _waiting(view: View, gaps: schema.Gaps, waiting_s: float) -> Iterator[Closed
         how = "fewer synchronisations, input that is ready, no allocations"
         longest = max(gaps.calls, key=lambda calls: calls.time_s - calls.once_s, default=None)
         if longest is not None and longest.time_s - longest.once_s > _MUCH * rest_s:
-            longer += f"; {longest.number:,} calls of {longest.name} take {quantity(longest.time_s, 's')}"
+            longer = f"{quantity(longest.time_s, 's')} in {counted(longest.number, 'call')} of {longest.name}"
             how = _how_of(longest.name)
+            rest_s = min(rest_s, longest.time_s - longest.once_s)
         yield Closed(f"wait less for the host ({longer}: {how})", rest_s)
 
 
