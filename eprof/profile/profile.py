@@ -510,7 +510,7 @@ def build(
 
 
 def _by_share(counted: Counted, whole_s: float, everything: Launches) -> Counted:
-    """The device's launches with shares of the program's time, `whole_s`, if the definition tells how to share it."""
+    """For a profile: a device's launches, timed by sharing `whole_s` out, if the definition tells how to share it."""
     launches, share = times.by_share(counted.launches, counted.definition, whole_s, everything)
     if share is None:
         return counted

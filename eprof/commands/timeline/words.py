@@ -69,7 +69,7 @@ def headline(document: Timeline) -> Headline:
 
 
 def _base(document: Timeline) -> str:
-    """Which part of the joules base power is, and what is above it; "" where power has no two levels."""
+    """A sentence on which part of the joules is base power, and what is above; "" if power has no two levels."""
     base_j = [mapped(mul, each.base_w, document.duration_s - each.unknown_s) for each in added(document)]
     share = ratio(sum(joules or 0.0 for joules in base_j), document.total_j)
     if None in base_j or not share:

@@ -130,7 +130,7 @@ class Store(folding.Store, dict=True):
         return {_squash(description): name for description, name in self.names.items()}
 
     def canonical(self, label: str) -> str:
-        """The metric name for a column label: itself, unless it is a known description."""
+        """The metric of nvprof for a column's label: itself, or what it describes ("Executed IPC": ipc)."""
         return self.names.get(label) or self._squashed.get(_squash(label), label)
 
     def device_of(self, name: str) -> int:

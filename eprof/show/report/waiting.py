@@ -30,9 +30,8 @@ _EMPTY = 0.5  # of the most warps, below which more of them would hide what it w
 EXCESS = 1 / 3  # of sectors, from which on a kernel should ask for fewer, not sooner
 _ON_TENSOR_CORES = pattern(r"(?i)tensor_?op|wmma|(?<![a-z])[hdiq]?mma(?![a-z])")  # as names of kernels tell it
 _OF_VOLTA = pattern(r"(?i)volta|(?<!\d)884(?!\d)|sm_?70(?!\d)")  # whose matrix instructions later GPUs emulate
-_FASTER = (
-    4.0  # times the flops a cycle of the older pipe: tc_rate and fp16_rate of counters/ncu/parts/tensor-fifth.toml
-)
+# Of tcgen05, over the older pipe, in flops a cycle: tc_rate and fp16_rate of counters/ncu/parts/tensor-fifth.toml.
+_FASTER = 4.0
 _UNITS = {"sm": "multiprocessors", "l1": "L1", "l2": "L2", "dram": "DRAM", "tensor": "these"}
 _FEWER = {
     "registers_limit": "fewer registers a thread",
