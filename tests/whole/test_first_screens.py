@@ -265,7 +265,7 @@ def test_no_bar_has_shares_of_a_whole_of_which_much_was_not_counted():
     assert least_constant(view)[1] == "DRAM" and view.energy(CONSTANT).value is None
     uncounted = view.document.interval_j.uncounted
     assert uncounted["total"] is None or uncounted["total"] > view.above.value
-    assert "░" not in terminal.text(view) and "at least 691\u202fµJ" in headline(view).text
+    assert "░" not in terminal.text(view.document) and "at least 691\u202fµJ" in headline(view).text
 
 
 def test_a_saving_is_never_from_nothing(screens):
