@@ -207,7 +207,7 @@ def main(words: list[str]) -> int:
 
 
 def open_meter(device: Mapping[str, Any], is_needed: bool = True, root: Path = Path("/")) -> "Meter":
-    """The meter of the board that `describe` gave as `device`, by its place on the bus; of a processor, RAPL.
+    """In the worker: the meter of the board that its `describe` gave as `device`, by bus place; of a processor, RAPL.
 
     is_needed: else a log has the power, and the meter may see nothing of it. root: where /sys stands.
     Raises CollectError.

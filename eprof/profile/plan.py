@@ -66,7 +66,7 @@ class _Planner(Struct, frozen=True):
         return [word for word in words if word not in has_parts]
 
     def for_word(self, word: str) -> tuple[str, ...] | None:
-        """The counters of the first way to count `word` whose counters are all offered; None: there is no such way."""
+        """The counters of the first way to count `word` that the profiler offers whole; None: no such way."""
         return self._first_offered([entry.formula for entry in self._entries(word)])
 
     def reason(self, word: str) -> str:

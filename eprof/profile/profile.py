@@ -488,8 +488,7 @@ def build(
     # Where kernels are missing, others may have run during the calls.
     lacks_kernels = (launches.rows.time_marks & int(Mark.MISSING)).any()
     if idle is None and calls and not lacks_kernels:
-        others_s = sum(log.others_s for log in logs)
-        idle = outside(calls, float(launches.rows.time_s.sum()) - others_s, copies_s)
+        idle = outside(calls, float(launches.rows.time_s.sum()), copies_s)
     return Profile(
         title=_profile_title(logs),
         logs=tuple(logs),
@@ -511,7 +510,7 @@ def build(
 
 
 def _by_share(counted: Counted, whole_s: float, everything: Launches) -> Counted:
-    """The device's launches with shares of the program's time, `whole_s`, if the definition tells how to share it."""
+    """For a profile: a device's launches, timed by sharing `whole_s` out, if the definition tells how to share it."""
     launches, share = times.by_share(counted.launches, counted.definition, whole_s, everything)
     if share is None:
         return counted

@@ -621,7 +621,7 @@ def _time(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
 
 
 def _launched(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
-    """What if launches had other blocks or bank conflicts: T' = T - min(T, M) (1 - M'/M), M by component.
+    """The scenario with other blocks or bank conflicts: kernels take T - min(T, M) (1 - M'/M), M modelled.
 
     Threads, and registers of each, stay; shared memory of a block goes with its threads. A kernel whose launch shape
     or conflicts are not known keeps its time.

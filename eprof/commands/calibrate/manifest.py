@@ -79,7 +79,7 @@ def choose_quick(manifest: Manifest, capability: Capability) -> list[Benchmark]:
 
 
 def jobs(benchmarks: Sequence[Benchmark], done: Mapping[str, int]) -> list[dict[str, Any]]:
-    """The jobs of the worker, in the order of the schedule. done: rounds that are measured already, by name."""
+    """The worker's jobs, one a benchmark, in the schedule's order. done: how many rounds each has already."""
     same = ("name", "kernel", "block", "region", "spread", "scale")
     return [
         {

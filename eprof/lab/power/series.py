@@ -223,14 +223,14 @@ def _rank(series: Series) -> int:
 
 
 def _width(series: Series) -> tuple[int, bool, float, str, str]:
-    """A key that sorts wholes before their parts that share joules, and the same of two logs by joules and names."""
+    """The sort key of a power series: wholes before their parts, and the same in two logs, by joules and names."""
     joules, _ = series.seen(series.edges[0], series.edges[-1])
     is_numbered = any(match[1] for kind in _KINDS if (match := kind.fullmatch(series.component)))
     return _rank(series), is_numbered, -joules, series.source, series.component
 
 
 def _fits(part: Series, whole: Series) -> bool:
-    """Whether a part may share a whole's joules: it has no more power while both are known, or that cannot be told."""
+    """Whether a series may be of a part of another's: it has no more power while both are known, or none tells."""
     # A part without a number is of all packages, of which the whole is one.
     found, package = _IN_PACKAGE.fullmatch(part.component), _PACKAGE.fullmatch(whole.component)
     if found and package and package[1] and not found[1]:

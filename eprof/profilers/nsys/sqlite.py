@@ -156,7 +156,7 @@ def _gaps(database: _Database) -> Gaps:
 
 
 def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
-    """The launches of each kernel, device and part, added up; those without a time apart."""
+    """The launches in nsys's database, summed by kernel, device and part (as `parts` asks); untimed ones apart."""
     has_pid = database.has(KERNELS, "globalPid")
     pid = _PID.replace("globalPid", "k.globalPid") if has_pid else "0"
     stream = database.column(KERNELS, "streamId", "k")

@@ -143,7 +143,7 @@ def _value(value: object, flags: object, kind: int) -> tuple[float, int]:
 
 @cache
 def _numbers() -> dict[object, tuple[str, int]]:
-    """The number of a metric in nvprof's database -> its name and what its values are, an index into UNITS."""
+    """By `numbers.toml`: a metric's number in nvprof's database -> its name, and its unit's index in UNITS."""
     document = Document.read(resources.folder("counters") / "nvprof" / "numbers.toml")
     return {
         number: (name, as_cell(OTHER if unit == "ratio" else unit))

@@ -52,7 +52,7 @@ def bits(words: Iterable[str]) -> int:
 
 
 def total(amounts: Iterable[Amount]) -> Amount:
-    """The sum of known amounts, with all marks; MISSING if something is not known, None if nothing is."""
+    """The sum of known amounts with the marks of all, MISSING among them if one is unknown; value None if all are."""
     marks = 0
     value = None
     for amount in amounts:
