@@ -460,6 +460,8 @@ def test_the_call_of_cuda_that_takes_most_says_what_to_do_about_the_host(tmp_pat
     )
     view = view_of(log)
     tried = what_to_try(view).text.replace("\u202f", " ")
-    assert tried.startswith("wait less for the host (9.00 s in 1,000,000 calls of cudaMemcpy: fewer, larger copies, or ")
+    assert tried.startswith(
+        "wait less for the host (9.00 s in 1,000,000 calls of cudaMemcpy: fewer, larger copies, or "
+    )
     (change,) = (change for change in levers(view) if "wait less" in change.act)
     assert change.saves <= 9.0 + 0.4 - 0.01 - 0.4
