@@ -354,3 +354,27 @@ def test_a_log_of_amd_asks_for_amds_profilers_and_a_gpu_of_amd(eprof_command, tm
     assert "of constant power (110 W for 1.00 ms)" in named and "Nothing but time" not in named
     old(tmp_path, ["GRBM_COUNT"], ("k", [8], 0, 1_000_000))
     assert eprof_command("report", "results.csv").stdout.count("count with") == 1
+
+
+def test_without_times_kernels_are_ranked_by_the_bytes_that_they_move(eprof_command, tmp_path):
+    rows = [f'{place},"{kernel}",8,0,0,1,1,256,256,0,0,4,0,16,64,0x0,0x1,{kib},1' for place, (kernel, kib) in
+            enumerate([("aaa", 1), ("most", 3000), ("zzz", 20)])]  # fmt: skip
+    table(tmp_path, f"{OLD},FETCH_SIZE,WRITE_SIZE", *rows)
+    told = eprof_command("report", "results.csv").stdout
+    moved, everything = 3001 * 1024, (3021 + 3) * 1024
+    first = next(line for line in told.splitlines() if line.startswith("most"))
+    assert f"{moved / 1e6:.2f} MB" in first and f"{100 * moved / everything:.3g} %" in first
+    said = " ".join(told.split())
+    assert "counted, but no time" in said and "Try begin with most, 99.2 % of the DRAM bytes; give times" in said
+    page = eprof_command("report", "results.csv", "-o", "page.html")
+    assert page.returncode == 0 and "Which kernels move most bytes" in (tmp_path / "page.html").read_text()
+
+
+def test_begin_with_the_kernel_that_takes_most_before_many_small_ones(eprof_command, tmp_path):
+    launches = [("large", [80], 0, 500_000), *[(f"small_{each}", [5], 0, 8_000) for each in range(20)]]
+    old(tmp_path, ["MemUnitBusy"], *launches)
+    said = " ".join(eprof_command("report", "results.csv").stdout.split())
+    assert "Try begin with large, 76 % of the time (its memory unit works or waits 80 % of it" in said
+    assert "; do more in each launch of small_0" in said and "; count with `rocprof-compute" in said
+    old(tmp_path, ["WriteSize"], *launches)
+    assert "; count the rest with `rocprof-compute" in " ".join(eprof_command("report", "results.csv").stdout.split())
