@@ -488,8 +488,7 @@ def build(
     # Where kernels are missing, others may have run during the calls.
     lacks_kernels = (launches.rows.time_marks & int(Mark.MISSING)).any()
     if idle is None and calls and not lacks_kernels:
-        others_s = sum(log.others_s for log in logs)
-        idle = outside(calls, float(launches.rows.time_s.sum()) - others_s, copies_s)
+        idle = outside(calls, float(launches.rows.time_s.sum()), copies_s)
     return Profile(
         title=_profile_title(logs),
         logs=tuple(logs),

@@ -26,7 +26,7 @@ from eprof.show.report.trust import notes, trust
 from eprof.show.report.view import View
 from eprof.show.report.waiting import _stalls, busy, issuing, sooner, timed_j
 from eprof.show.words.cells import Share
-from eprof.show.words.numbers import percent, quantity
+from eprof.show.words.numbers import quantity
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 FOLDERS = ("nvprof", "ncu", "ncu-modern", "traces/nsys", "traces/kineto", "rocprof", "cpu")
@@ -260,12 +260,12 @@ def test_without_a_time_constant_power_lasts_as_long_as_flops_take_at_their_peak
     assert "the rest of FP32" in trust(view).text, "what was counted of it is no part of what was not"
 
 
-def test_the_bar_has_the_constant_power_that_is_added_at_least():
+def test_no_bar_has_shares_of_a_whole_of_which_much_was_not_counted():
     view = screen(SHARED / "nvprof" / "v100-events-and-metrics-summary-with-total.csv")
-    least_j, longest = least_constant(view)
-    assert longest == "DRAM" and view.energy(CONSTANT).value is None
-    share = percent(least_j / (least_j + view.above.value))
-    assert f"constant ≥ {share}" in " ".join(map(str, terminal._answer(view, 3, 80)))
+    assert least_constant(view)[1] == "DRAM" and view.energy(CONSTANT).value is None
+    uncounted = view.document.interval_j.uncounted
+    assert uncounted["total"] is None or uncounted["total"] > view.above.value
+    assert "░" not in terminal.text(view.document) and "at least 691\u202fµJ" in headline(view).text
 
 
 def test_a_saving_is_never_from_nothing(screens):

@@ -55,7 +55,7 @@ def add(commands: Commands) -> Parser:
 
 
 def completion(options: argparse.Namespace) -> int:
-    """Run `eprof completion`; 1 if no word fits, and the shell completes names of files."""
+    """Run `eprof completion`. Exit code 1 if no word fits; the shell then completes file names."""
     if options.form in _SCRIPTS:
         print(_SCRIPTS[options.form], end="")
         return 0
@@ -67,7 +67,7 @@ def completion(options: argparse.Namespace) -> int:
 
 
 def candidates(words: Sequence[str], parsers: Parsers) -> list[str]:
-    """Candidates in place of the last word to complete; none where names of files are meant."""
+    """The words, sorted, that the last of `words` may become; none where it is to be a file name."""
     # bash gives `--costs=gtx` as three words.
     *before, last = words or [""]
     before = [word for word in before if word != "="]
@@ -93,7 +93,7 @@ def candidates(words: Sequence[str], parsers: Parsers) -> list[str]:
 
 
 def _values(action: argparse.Action, before: Sequence[str]) -> Sequence[str]:
-    """Values of an option to complete, as its name in the help tells them; none for a file, a number, a text."""
+    """The values that an option takes, by its choices or its metavar; none for a file, a number or a text."""
     if action.choices is not None:
         return list(action.choices)
     if action.metavar == SETTING:

@@ -31,7 +31,7 @@ def add(commands: Commands) -> Parser:
 
 
 def costs(options: argparse.Namespace) -> int:
-    """Run `eprof costs`; 1 if a table has mistakes that leave nothing of it."""
+    """Run `eprof costs`. Exit code 1 if a table's mistakes leave nothing of it, else 0."""
     from eprof import costs as tables
     from eprof.commands.costs import terminal
 

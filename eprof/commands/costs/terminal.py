@@ -74,7 +74,7 @@ def _costs(explained: Row) -> Iterable[RenderableType]:
 def _charges(explained: Row) -> Table:
     """What every count pays by a cost table, counts that pay the same for the same reason in one row.
 
-    Of a GPU nobody needs to read that it has no price of an L3, nor of a CPU that it has none of warps.
+    Counts that its kind of processor does not have, as L3 on a GPU or warps on a CPU, are left out unless they pay.
     """
     foreign = OF_GPUS if explained["processor"] == CPU else OF_CPUS
     nouns = nouns_of(explained["processor"])

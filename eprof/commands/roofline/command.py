@@ -115,13 +115,13 @@ def _energy(options: argparse.Namespace) -> "Energy | None":
 
 
 def _table_and_setting(text: str) -> tuple[str, str | None]:
-    """The table and the setting that `eprof roofline --costs` names: of "jetson-tk1@852/924"."""
+    """(table, setting) of an option such as "jetson-tk1@852/924"; the setting is None where none is named."""
     name, _, setting = text.rpartition("@")
     return (name, setting) if name else (text, None)
 
 
 def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[list["Machine"], list[str]]:
-    """The machines of `eprof roofline`: every table at every setting asked for, the kernels' first."""
+    """The machines to draw, each table at each setting asked for, the kernels' first; and sentences on others."""
     from eprof.profile.rooflines.machine import at_random
     from eprof.profile.rooflines.work import main_precision
 

@@ -122,7 +122,10 @@ def swept(machine: Machine) -> list[Machine]:
 
 
 def sweep(machines: Sequence[Machine]) -> schema.CapSweep:
-    """What machines of `swept` lose: caps of pi0 + Delta_pi/k for k = 1..8 ([T] 4.4.4, figures 13 and 14)."""
+    """What machines of `swept` keep of the first one's power, speed and flop/J, as shares ([T] 4.4.4, figures 13, 14).
+
+    The caps are pi0 + Delta_pi/k for k = 1..8; speed and flop/J are at 1/16, 1 and 16 times the time balance.
+    """
     whole = machines[0]
     assert whole.usable_power_w is not None
     balance = whole.time_balance
@@ -145,11 +148,11 @@ def sweep(machines: Sequence[Machine]) -> schema.CapSweep:
 
 
 def compared(machine: Machine, time_s: Floats, roofline_s: Floats, drawn_j: Floats) -> schema.CapTest | None:
-    """Whether a power cap explains measured times ([T] 4.4.1, figure 11): T = max(W tau_flop, Q tau_mem), or that with
-    E/Delta_pi.
+    """Whether a power cap explains measured times better: errors of the roofline's time and of capped time ([T] 4.4.1).
 
-    All (n,), NaN where not known; drawn_j: E, of flops and DRAM bytes. None: no cap, or fewer than four kernels
-    are known. Raises EprofError where scipy is not installed.
+    The roofline's: T = max(W tau_flop, Q tau_mem); capped: the maximum of that and E/Delta_pi (figure 11). All (n,),
+    NaN where not known; drawn_j: E, of flops and DRAM bytes. None: no cap, or fewer than four kernels are known. Raises
+    EprofError where scipy is not installed.
     """
     known = np.isfinite(time_s) & np.isfinite(roofline_s) & np.isfinite(drawn_j) & (roofline_s > 0)
     if machine.usable_power_w is None or known.sum() < _LEAST_KERNELS:
@@ -179,7 +182,7 @@ def label(machine: Machine) -> str:
 
 
 def equal_power(reference: Machine, other: Machine) -> tuple[Machine, schema.EqualPower]:
-    """As many of `other` as draw the highest power of `reference`, rounded to a whole number but at least 1.
+    """As many of `other` as draw the highest power of `reference`, a whole number; and which of both is better where.
 
     Highest power: the power line's peak, pi0 + pi_flop + pi_mem or the cap. Networks between them are left out, so the
     many are seen at their best ([T] 4.1, 5.2.3). Raises CostError if `other` is the larger one.
@@ -207,7 +210,7 @@ def equal_power(reference: Machine, other: Machine) -> tuple[Machine, schema.Equ
 
 
 def _regions(first: Machine, second: Machine, read: Callable[[Machine, Floats], Floats]) -> list[schema.Region]:
-    """Where which of two is better: a grid finds the changes of sign, bisection the places."""
+    """The ranges of flop per byte where the line that `read` gives is higher for one machine, and by which factor."""
     grid = np.geomspace(1e-3, 1e5, 1601)
 
     def excess(intensity: Floats) -> Floats:

@@ -60,7 +60,7 @@ def html(document: schema.Roofline | Mapping[str, Any]) -> str:
 
 
 def _lines(machine: schema.Machine) -> panels.Lines:
-    """The points of the roofline document as a function, straight between neighbours on logarithmic axes."""
+    """A machine's lines as a function of flop per byte: (flop/s, flop/J, W), straight between points on log axes."""
     points = [
         (point.intensity_flop_per_byte, point.flop_per_s, point.flop_per_j, point.power_w)
         for point in machine.lines or []

@@ -35,7 +35,7 @@ def head(document: schema.Roofline) -> str:
 
 
 def leads(document: schema.Roofline) -> list[str]:
-    """What is said above the rooflines: of equal power and power caps, then of each machine."""
+    """The sentences above the rooflines: of equal power and power caps, then of each machine."""
     nouns, machines = nouns_of(document.processor), document.machines
     sentences = list(map(match, document.equal_power))
     if document.cap_sweep:
@@ -52,7 +52,7 @@ def leads(document: schema.Roofline) -> list[str]:
 
 
 def swept(document: schema.Roofline) -> str:
-    """What the lowest power cap of a sweep leaves."""
+    """A sentence on what the lowest power cap of a sweep leaves of power and speed."""
     sweep, machine = document.cap_sweep, document.machines[0]
     assert sweep
     last = sweep.steps[-1]
@@ -86,12 +86,12 @@ def sweep_table(document: schema.Roofline) -> Table | None:
 
 
 def verdict(machine: schema.Machine, nouns: Nouns) -> str:
-    """Whether racing to halt is right on a machine, and why."""
+    """A sentence on whether racing to halt is right on a machine, and why."""
     return f"{label(machine)}: {racing(machine, nouns)}"
 
 
 def match(equal: schema.EqualPower) -> str:
-    """How many of a machine draw as much power as the reference, and which of the two is better where."""
+    """Sentences on how many of a machine draw as much power as the reference, and which of the two is better where."""
     name, reference = _named(equal.name, equal.setting), _named(equal.reference, equal.reference_setting)
     return (
         f"{equal.number:g} × {name} draw up to {quantity(equal.peak_power_w, 'W')}, {reference} "
@@ -117,7 +117,7 @@ def regions(ranges: Sequence[schema.Region]) -> str:
 
 
 def headline(document: schema.Roofline) -> str:
-    """The headline of a roofline: of equal power, of the kernel with most energy, or of the first machine."""
+    """The headline: of equal power, of a cap sweep, of the first kernel with a roofline, or of the first machine."""
     if document.equal_power:
         return match(document.equal_power[0])
     if document.cap_sweep:
@@ -141,7 +141,7 @@ def headline(document: schema.Roofline) -> str:
 
 
 def has_places(document: schema.Roofline) -> bool:
-    """Whether kernels are somewhere below the lines; modelled times have intensities alone, for they are the line's."""
+    """Whether any kernel with a time has a place in the plots: a speed against the roofline, or flops per DRAM byte."""
     return any(
         dot.time_s is not None and (dot.speed_share is not None or dot.intensity_flop_per_byte.dram is not None)
         for dot in document.kernels

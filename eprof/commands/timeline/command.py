@@ -88,7 +88,7 @@ def deliver_run(home: str, outputs: list[Output], options: argparse.Namespace, p
 def _made(
     paths: Sequence[str], marked: Sequence[str], asked: "Asked", verbose: bool, interval_s: float | None = None
 ) -> Result:
-    """Read the power and marks of `eprof timeline`; those of run directories belong to their power. Raises LogError."""
+    """Read power logs and marks, also the marks of run directories, and put them together. Raises LogError."""
     from eprof.commands.timeline import document as timeline_document
     from eprof.lab.power import activity, marks
     from eprof.lab.power import logs as power

@@ -31,13 +31,13 @@ SCHEMA = "eprof.timeline/1"
 class Component(Struct, frozen=True, kw_only=True):
     """Something that a meter saw. energy_j: its integral over the window; a lower bound where unknown_s is more than 0.
 
-    part_of: the component that has its joules, too. idle_w: its power outside of all functions, before and after them.
-    base_w, bursts: without functions, its lower level, and the stretches above it (the first hundreds), by time in s
-    from the start of the window; None and none: its power has no two levels, or base_w is idle power, which is known.
+    part_of: the component whose joules have this one's in them. idle_w: its power outside of all functions, before and
+    after them. base_w, bursts: of power with two levels that nobody marked, the lower level, unless idle power is
+    known, and the stretches above it (the first hundreds), in s from the start of the window; else None and none.
     new_every_s: how often its meter has a new value, which may be more seldom than it is read (period_s). busy_s: for
-    how long something ran on a GPU that was sampled.
-    offset_s: by how much its clock was moved. moved_j_per_ms: the joules that another ms would move between functions.
-    watts: its power over time, (time_s, W) of at most some hundred steps, for a chart.
+    how long something ran on a GPU that was sampled. offset_s: by how much its clock was moved. moved_j_per_ms: the
+    joules that another ms would move between functions. watts: its power over time, (time_s, W) of at most some hundred
+    steps, for a chart.
     """
 
     name: str
@@ -60,10 +60,10 @@ class Component(Struct, frozen=True, kw_only=True):
 class Function(Struct, frozen=True, kw_only=True):
     """A function. energy_j: by component, while it was innermost; inclusive_j: with all that it calls.
 
-    All three are None of a component whose power is not known at any time of it. above_idle_j: energy_j less idle power
-    while it is known. estimated: its typical stretch is shorter than three samples; inclusive_estimated: that with all
-    that it calls is. unknown_s: for so much of its time the power of some component is not known, so that its joules
-    are lower bounds. spans: when it ran, from the start of the window, for a chart.
+    above_idle_j: energy_j less idle power in that time. All three are None for a component whose power is not known at
+    any moment of the function. estimated: its typical stretch is shorter than three samples; inclusive_estimated: that
+    with all that it calls is. unknown_s: for so much of its time the power of some component is not known, so that its
+    joules are lower bounds. spans: (begin, end) in s from the start of the window, of the first hundreds, for a chart.
     """
 
     name: str
@@ -161,9 +161,10 @@ _CHART_STEPS, _CHART_SPANS, _CHART_BINS = 600, 400, 300
 
 
 class Asked(NamedTuple):
-    """What a user wants: to look for an offset within so many seconds, to set it, to say idle powers, to split joules.
+    """What a user wants; None: not asked for.
 
-    costs: the prices of sampled activity.
+    sync_s: look for an offset between the clocks of up to so many s; offset_s: move the power by so much; idle_w: the
+    idle power of each component; costs: the table that splits joules by cause.
     """
 
     sync_s: float | None = None
@@ -176,8 +177,9 @@ class Asked(NamedTuple):
 class Fused(NamedTuple):
     """Power and marks on one clock, from the first to the last moment of which power is known.
 
-    wholes: component -> one that has its joules, too. activities: what was sampled of GPUs, on the same clock.
-    warnings: sentences on what is not as it seems.
+    exclusive: stretches of time by innermost function; inclusive: with what it calls. wholes: component -> the
+    component whose joules have its own in them. offsets_s: component -> by how much its clock was moved. activities:
+    what was sampled of GPUs, on the same clock. warnings: sentences on what is not as it seems.
     """
 
     series: Sequence[Series]
@@ -243,7 +245,7 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
 def fused(
     series: Sequence[Series], marks: Marks, asked: Asked, notes: Iterable[str], sampled: Sequence[Activity] = ()
 ) -> Fused:
-    """Power and marks of a timeline, and what was `sampled`, on one clock. Raises LogError: they are of other times."""
+    """Put power, marks, and what was `sampled` of GPUs on one clock. Raises LogError: marks and power lie apart."""
     own = {(each.source, each.component): place for place, each in enumerate(series)}
     found = shared(series)
     series = found.series
@@ -301,7 +303,7 @@ def fused(
 
 
 def _chosen(marks: Marks, series: Sequence[Series], warnings: list[str]) -> list[Mark]:
-    """The marks of one rank in the timeline, in their order, outer ones first."""
+    """The marks of one rank or thread, by begin, outer ones first; sentences on what is odd are added to `warnings`."""
     chosen, others = fuse.one_rank(marks.marks)
     if others:
         warnings.append(
@@ -338,9 +340,9 @@ def _moved(series: Series, marks: Marks, chosen: Sequence[Mark], asked: Asked, w
 
 
 def _idle_w(series: Series, marks: Sequence[Mark], asked: Asked) -> float | None:
-    """Idle power in a timeline: the lower of the means before the first function and after the last.
+    """A component's idle power: as asked for, else the lower of its means before the first mark and after the last.
 
-    After work a GPU stays at its clocks for a while: its power then is not yet idle.
+    None: not seen. After work a GPU stays at its clocks for a while: its power then is not yet idle.
     """
     if asked.idle_w is not None:
         return asked.idle_w
@@ -357,7 +359,7 @@ def _idle_w(series: Series, marks: Sequence[Mark], asked: Asked) -> float | None
 
 
 def _split(fused: Fused, activity: Activity, table: CostTable) -> tuple[Split, list[str]]:
-    """The joules of a GPU or CPU by cause: of the whole time, of each function and of none; and what has no price."""
+    """The joules of a GPU or CPU by cause: of all time, each function and none; and sentences on unpriced counts."""
     power = added([series for series in fused.series if series.component in activity.components])
     whole = np.array([fused.begin_s]), np.array([fused.end_s])
     total = causes(activity, table, power, *whole, np.zeros(1, np.int64), 1)
@@ -395,7 +397,7 @@ def _split(fused: Fused, activity: Activity, table: CostTable) -> tuple[Split, l
 
 
 def _causes(function: str | None, found: Causes, place: int) -> Iterator[Cause]:
-    """The joules by cause of one stretch of a timeline."""
+    """The entries of the document for row `place` of `found`, one for each cause. function: as in `Cause`."""
     for column, word in enumerate(found.words):
         joules, low, high = (float(table[place, column]) for table in (found.joules, found.low, found.high))
         marks = names(found.marks[word])
@@ -403,17 +405,17 @@ def _causes(function: str | None, found: Causes, place: int) -> Iterator[Cause]:
 
 
 def _unknown_s(duration_s: float, known_s: float) -> float:
-    """For how long power is not known; 0 where the sums of samples round."""
+    """For how many s power is not known; 0 where the difference is rounding."""
     return max(duration_s - known_s, 0.0) * (known_s < (1 - 1e-9) * duration_s)
 
 
 def _busy_s(activity: Activity) -> float | None:
-    """For how long something ran on a GPU; None of a CPU, whose counts do not tell."""
+    """For how many s something ran on a GPU; None of a CPU, whose counts do not tell."""
     return None if activity.ways else float(np.nansum(activity.busy * activity.seconds))
 
 
 def _chart(series: Series, start_s: float) -> list[tuple[float, float | None]]:
-    """The steps of a component for the timeline's chart, at most so many: longer ones are means."""
+    """(s from start_s, W) of at most `_CHART_STEPS` steps, long ones as means, and the end. None: not known."""
     step = max(1, -(-len(series.watts) // _CHART_STEPS))
     steps = []
     for first in range(0, len(series.watts), step):
@@ -460,7 +462,7 @@ def _is_short(pieces: fuse.Pieces, place: int, period_s: float) -> bool:
 
 
 def _by_function(fused: Fused, pieces: fuse.Pieces) -> tuple[dict[str, list[float | None]], dict[str, Floats]]:
-    """The joules of each function in each component, None where no moment of it is known; for how long they are."""
+    """Component -> joules of each function, None: not known at any moment; and s in which they are, (n_functions,)."""
     known_s = {each.component: pieces.summed(each.known_s(pieces.begin_s, pieces.end_s)) for each in fused.series}
     joules = {each.component: pieces.summed(each.energy_j(pieces.begin_s, pieces.end_s)) for each in fused.series}
     known_j = {name: finite_all(np.where(known_s[name] > 0, of_name, np.nan)) for name, of_name in joules.items()}
@@ -471,7 +473,7 @@ _METER = "power.csv"  # of the one meter that reports use; on a clock of its own
 
 
 def power_of(path: str) -> str:
-    """The power log of a run directory; any other path as it is. Raises LogError."""
+    """The power log of a run directory; any other path as it is. Raises LogError: the run has none."""
     if not _is_run(path):
         return path
     logs = [str(Path(path) / name) for name in (directory.COMPONENTS, _METER) if (Path(path) / name).is_file()]
@@ -490,7 +492,7 @@ def marks_of(path: str) -> str | None:
 
 
 def notes_of(path: str) -> Iterator[str]:
-    """What to know of a run directory for its timeline."""
+    """Sentences on a run directory that is not complete, or whose program ran several times; none for other paths."""
     if not _is_run(path):
         return
     manifest = directory.manifest(Path(path)) or {}

@@ -166,7 +166,7 @@ def _stacked(document: Timeline, split: Split, height: int, most: float) -> Mark
 
 
 def _by_colour(causes: Sequence[str]) -> dict[str, list[str]]:
-    """The causes of each colour, in which they are one."""
+    """Class of a colour in CSS -> the causes that are drawn in it."""
     colours = {CONSTANT: "c-constant", UNSEEN: "c-int"}
     return gathered((colours.get(word) or f"c-{COUNTS[word].group}", word) for word in causes)
 
@@ -176,7 +176,7 @@ def _labels(causes: Sequence[str]) -> str:
 
 
 def _round_watts(most: float) -> list[float]:
-    """One or two round powers up to the most of a panel."""
+    """One or two round powers in W, at most `most`, for grid lines."""
     size = 10.0 ** math.floor(math.log10(most))
     step = max(digit * size for digit in (0.5, 1.0, 2.0, 5.0) if digit * size <= most)
     if most < 1.6 * step:
@@ -202,14 +202,14 @@ def _lane(document: Timeline, function: Function, place: int) -> Markup:
 
 
 def _row(name: str, about: Markup, drawing: Markup) -> Markup:
-    """A row of a timeline's chart: what is drawn of a component or function, behind its name."""
+    """A row of a timeline's chart: a name, a remark, and a drawing."""
     return Markup('<span class="full" title="{0}">{0}</span><span class="quiet">{1}</span>{2}').format(
         name, about, drawing
     )
 
 
 def _x(document: Timeline, time_s: float) -> str:
-    """Where a moment is in a panel of the timeline."""
+    """Where a moment, in s from the start, is in a panel of the timeline, 0 to 1000."""
     return f"{_WIDE * min(max(time_s / document.duration_s, 0.0), 1.0):.1f}"
 
 

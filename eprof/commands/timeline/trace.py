@@ -15,7 +15,7 @@ _POWER, _FUNCTIONS = 1, 2  # processes of the trace
 
 
 def to_trace(document: Timeline, fused: Fused) -> bytes:
-    """A power trace: each step of power, in W, each mark with its joules; times in us from the first power, to the ns.
+    """A trace in JSON for Perfetto: power in W at each step, marks with their joules; in us from the start, to the ns.
 
     The joules of a mark are those of all that runs in it. Of unknown power the counter is 0; the mark says how long.
     """
@@ -50,14 +50,14 @@ def _us(time_s: float) -> float:
 
 
 class _Lane:
-    """A line of the trace: marks that lie in each other or behind each other. What overlaps would be dropped there."""
+    """A thread of the trace: marks within or behind each other. Perfetto would drop those that overlap otherwise."""
 
     def __init__(self) -> None:
         self.marks: list[Mark] = []
         self._open: list[Mark] = []
 
     def takes(self, mark: Mark) -> bool:
-        """Take a mark of the power trace that begins after those that are there, if it fits."""
+        """Add a mark, which begins no earlier than those of the lane, if it fits; whether it does."""
         self._open = [around for around in self._open if around.end_s > mark.begin_s]
         if self._open and mark.end_s > self._open[-1].end_s:
             return False

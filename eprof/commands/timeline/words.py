@@ -46,7 +46,7 @@ _CAUSES = {
 
 
 def subject(document: Timeline) -> str:
-    """What was metered over time, and for how long."""
+    """What was metered and for how long, as "GPU, CPU over 12 s"."""
     names = [component.name for component in document.components]
     return f"{few(names, 4)} over {quantity(document.duration_s, 's')}"
 
@@ -80,7 +80,7 @@ def _base(document: Timeline) -> str:
 
 
 def _bursts(document: Timeline) -> str:
-    """When power was above its base, where one component shows it best, with the joules of that time."""
+    """A sentence on the bursts above base power of the component with most joules in them; "" without bursts."""
     component = max(added(document), key=lambda each: sum(burst.energy_j for burst in each.bursts))
     bursts = component.bursts
     if not bursts:
@@ -96,7 +96,7 @@ def _bursts(document: Timeline) -> str:
 
 
 def _busy(document: Timeline) -> str:
-    """For how long something ran on the GPUs that were sampled."""
+    """A sentence on how long something ran on the GPUs that were sampled; "" if none was."""
     busy = [(each.name, each.busy_s) for each in document.components if each.busy_s is not None]
     if not busy:
         return ""
@@ -107,7 +107,7 @@ def _busy(document: Timeline) -> str:
 
 
 def _by_cause(document: Timeline) -> str:
-    """The causes that take most of the joules of GPUs whose activity was sampled."""
+    """A sentence on the three causes that take most of the joules that are split by cause; "" without a split."""
     joules = {word: sum(cause.energy_j for cause in same) for word, same in whole_by_word(document).items()}
     total_j = sum(joules.values())
     if not total_j:
@@ -118,7 +118,7 @@ def _by_cause(document: Timeline) -> str:
 
 
 def whole_by_word(document: Timeline) -> dict[str, list[Cause]]:
-    """What each cause takes in the whole time, of each GPU, the largest first."""
+    """Cause -> its entries of the whole time, one for each GPU or CPU; the cause with most joules first."""
     whole = (cause for split in document.splits for cause in split.causes if cause.function is None)
     by_word = gathered((cause.word, cause) for cause in whole)
     return dict(sorted(by_word.items(), key=lambda entry: -sum(cause.energy_j for cause in entry[1])))
@@ -130,7 +130,7 @@ def cause_label(word: str) -> str:
 
 
 def causes(document: Timeline) -> Table:
-    """What each cause takes of the joules of GPUs whose activity was sampled."""
+    """The table of joules by cause: of all GPUs and CPUs that are split, and of each."""
     total_j = sum(split.metered_j for split in document.splits)
     columns = [Column("cause", "left"), Column("energy"), Column(""), Column("from"), Column("to")]
     gpus = [split.component for split in document.splits if len(document.splits) > 1]
@@ -154,7 +154,7 @@ def causes(document: Timeline) -> Table:
 
 
 def by_prices(document: Timeline) -> Iterator[Point]:
-    """How the joules by cause come to be, and what the prices alone say of the power."""
+    """A line on how joules are split by cause, and how far off the prices alone are; none without a split."""
     if not document.splits:
         return
     over = when(all(split.idle_w for split in document.splits), " above the idle power that the log has")
@@ -171,12 +171,12 @@ def by_prices(document: Timeline) -> Iterator[Point]:
 
 
 def added(document: Timeline) -> list[Component]:
-    """The components that share no joules."""
+    """The components that are part of no other one, whose joules add up to the total."""
     return [component for component in document.components if component.part_of is None]
 
 
 def _largest(document: Timeline) -> list[str]:
-    """The functions that take most of a timeline's joules; where none is known, the components, if several."""
+    """Up to two texts as "53 % in solve": functions that take most joules, or components, if no function is known."""
     joules = {function.name: total_of(document, function.energy_j) for function in document.functions}
     if joules:
         joules[OUTSIDE] = total_of(document, document.outside_j)
@@ -194,7 +194,7 @@ def _largest(document: Timeline) -> list[str]:
 
 
 def _idle(document: Timeline) -> str:
-    """How much of a timeline's joules an idle machine would have taken, where that was seen."""
+    """A sentence on the share of joules that an idle machine would have taken; "" where not all idle power was seen."""
     idle = [component.idle_w for component in added(document) if component.idle_w is not None]
     share = ratio(sum(idle) * document.duration_s, document.total_j)
     if not share or len(idle) < len(added(document)):
@@ -203,7 +203,7 @@ def _idle(document: Timeline) -> str:
 
 
 def total_of(document: Timeline, joules: dict[str, float | None]) -> float | None:
-    """The joules of all components of a timeline that share none; None where nothing is known of any."""
+    """The joules of `joules`, by component, added up over components that share none; None where none is known."""
     known = [energy_j for component in added(document) if (energy_j := joules[component.name]) is not None]
     return sum(known) if known else None
 
@@ -214,22 +214,22 @@ def by_energy(document: Timeline) -> list[Function]:
 
 
 def marks(function: Function) -> int:
-    """What is not sure of a function's joules in a timeline."""
+    """The marks of a function's own joules, as bits."""
     return ESTIMATED * function.estimated | missing(function)
 
 
 def marks_inclusive(function: Function) -> int:
-    """What is not sure of the joules of a function in a timeline with all that it calls."""
+    """The marks of a function's joules with all that it calls, as bits."""
     return ESTIMATED * function.inclusive_estimated | missing(function)
 
 
 def missing(*entries: Component | Function) -> int:
-    """The mark of joules that are a lower bound, as power is not known all the time."""
+    """MISSING, the mark of lower bounds, where power is not known all the time; else 0."""
     return MISSING * any(entry.unknown_s for entry in entries)
 
 
 def marks_outside(document: Timeline, *components: Component) -> int:
-    """What is not sure of joules in no function: lower bounds, unless all that is not known lies in functions."""
+    """MISSING for joules in no function, unless all time without known power lies in functions; else 0."""
     in_functions_s = sum(function.unknown_s for function in document.functions)
     is_inside = len(document.components) == 1 and document.components[0].unknown_s <= (1 + 1e-9) * in_functions_s
     return (not is_inside) * missing(*components)
@@ -254,7 +254,7 @@ def blocks(document: Timeline, verbose: bool) -> Iterator[Block]:
 
 
 def trust(document: Timeline) -> Iterator[Point]:
-    """For how long power is not known; what slow samples and clocks that are apart do to the joules of functions."""
+    """Lines on how long power is unknown, and what slow samples and clocks that are apart do to functions' joules."""
     lost = [each for each in added(document) if each.unknown_s]
     if lost:
         longest = quantity(max(each.unknown_s for each in lost), "s")
@@ -274,7 +274,7 @@ def trust(document: Timeline) -> Iterator[Point]:
 
 
 def functions(document: Timeline, limit: int | None, by_component: bool = True) -> Table:
-    """Joules of a timeline by function and component, exclusive; and what a function takes with all it calls."""
+    """The table of joules by function, its own by component and with all that it calls. limit: rows; None: all."""
     several = [component for component in document.components if by_component and len(document.components) > 1]
     names = [component.name for component in several]
     columns = [
@@ -323,7 +323,7 @@ def _function(document: Timeline, function: Function, names: Sequence[str]) -> R
 
 
 def _most(document: Timeline, function: str) -> str:
-    """The cause that takes most of a function's joules beside constant power, and its share: "DRAM 35 %"."""
+    """The cause that takes most of a function's joules, and its share: "DRAM 35 %"; "" where no joules are split."""
     own = (cause for split in document.splits for cause in split.causes if cause.function == function)
     by_word = gathered((cause.word, cause.energy_j) for cause in own)
     joules = {word: sum(energies_j) for word, energies_j in by_word.items()}
@@ -335,7 +335,7 @@ def _most(document: Timeline, function: str) -> str:
 
 
 def components(document: Timeline) -> Table:
-    """What each meter of a timeline saw."""
+    """The table of what each meter saw: joules, mean power, idle or base power."""
     of_idle = everywhere_if(bool(document.functions) or any(each.idle_w is not None for each in document.components))
     of_base = everywhere_if(any(each.base_w is not None for each in document.components))
     return table_of(

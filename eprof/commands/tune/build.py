@@ -49,9 +49,10 @@ _SHARES = (0.4, 0.5, 0.6, 0.67, 0.72, 0.77, 0.83, 0.87, 0.91, 0.95, 1.0)
 
 
 def paired(rows: pd.DataFrame, reference: tuple[float, float]) -> pd.DataFrame:
-    """Each row beside its benchmark's row at the reference (else the nearest setting); those are left out.
+    """Each row with columns `_0` of its benchmark's row nearest to the reference; rows at its setting are left out.
 
-    rows: with measured times: benchmark, core_mhz, memory_mhz, time_s, dram_byte (of that row).
+    rows: with measured times: benchmark, core_mhz, memory_mhz, time_s, dram_byte (of that row). reference: core and
+    memory clock in MHz.
     """
     off = (rows["core_mhz"] / reference[0] - 1).abs() + (rows["memory_mhz"] / reference[1] - 1).abs()
     nearest_first = rows.assign(off=off).sort_values("off", kind="stable")
@@ -62,12 +63,12 @@ def paired(rows: pd.DataFrame, reference: tuple[float, float]) -> pd.DataFrame:
 
 
 def errors(model: TimeModel, pairs: pd.DataFrame) -> Floats:
-    """Signed errors in per cent of times that a time fit predicted from the reference row, (n,)."""
+    """Signed errors in per cent, (n,), of the times that `predict` gives for rows of `paired`."""
     return np.asarray(100 * (predict(model, pairs) / pairs["time_s"].to_numpy(dtype=float) - 1))
 
 
 def predict(model: TimeModel, pairs: pd.DataFrame) -> Floats:
-    """Times in s of all rows of `paired` by the time fit, from their reference rows, (n,)."""
+    """The times in s, (n,), that a time model gives rows of `paired`, from the columns `_0` of a measured row."""
     numbers = {name: pairs[name].to_numpy(dtype=float) for name in (*_CLOCKS, *(f"{name}_0" for name in _KNOWN))}
     return model.at(
         numbers["time_s_0"],
@@ -80,7 +81,7 @@ def predict(model: TimeModel, pairs: pd.DataFrame) -> Floats:
 class TimeCheck(Struct, frozen=True, eq=False):
     """The time model fitted to all benchmarks, and predictions of each by a model that was fitted to the others.
 
-    pairs: rows with `predicted_s`; signed_percent: errors of rows whose benchmark the model has not seen.
+    pairs: rows of `paired`, with `predicted_s`; signed_percent: the errors of these predictions, (n,).
     """
 
     model: TimeModel
@@ -89,20 +90,20 @@ class TimeCheck(Struct, frozen=True, eq=False):
 
     @property
     def mean_percent(self) -> float:
-        """The mean absolute relative error of fitted times."""
+        """The mean absolute error of the predicted times, in per cent."""
         return float(np.nanmean(np.abs(self.signed_percent)))
 
     @property
     def max_percent(self) -> float:
-        """The largest relative error of fitted times."""
+        """The largest absolute error of the predicted times, in per cent."""
         return float(np.nanmax(np.abs(self.signed_percent)))
 
 
 def time_check(measurements: Measurements, byte_per_cycle: float | None = None) -> TimeCheck | None:
-    """The time model on these measurements, tested on each benchmark by one that was fitted to the others.
+    """Fit the time model to these measurements, and test it on each benchmark by one that was fitted to the others.
 
-    byte_per_cycle: of the table; None: the most that the training rows reached. Without a result: no DRAM bytes were
-    counted, or each benchmark was timed at one setting only.
+    byte_per_cycle: DRAM's peak by the table; None: the most that the rows fitted to reached. The result is None where
+    no DRAM bytes were counted, or each benchmark was timed at one setting only.
     """
     rows = measurements.rows[["benchmark", *_CLOCKS, "time_s"]]
     rows = rows.assign(dram_byte=measurements.counts().get("dram_byte", np.nan))
@@ -113,7 +114,7 @@ def time_check(measurements: Measurements, byte_per_cycle: float | None = None) 
     tried: dict[float, tuple[list[TimeModel], Floats]] = {}
 
     def best(training: pd.DataFrame, chosen: npt.NDArray[np.bool_]) -> TimeModel:
-        """The exponent and share with the least mean absolute relative error on the chosen rows."""
+        """The model with the peak of the `training` rows, and exponent and share that fit the `chosen` pairs best."""
         peak = byte_per_cycle or _peak_byte_per_cycle(training)
         # One benchmark alone has no others: the model then stays as it is without data.
         if peak is None or not chosen.any():
@@ -135,7 +136,7 @@ def time_check(measurements: Measurements, byte_per_cycle: float | None = None) 
 
 
 def _peak_byte_per_cycle(rows: pd.DataFrame) -> float | None:
-    """The most bytes that any row moved in a cycle of the memory clock: a peak for data that come without one."""
+    """The most DRAM bytes a cycle of the memory clock that any row moved, taken for the peak; None: no row tells."""
     dram_byte, time_s, memory_mhz = (rows[name].to_numpy(dtype=float) for name in ("dram_byte", "time_s", "memory_mhz"))
     with np.errstate(invalid="ignore", divide="ignore"):
         reached = dram_byte / (time_s * memory_mhz * 1e6)
@@ -149,11 +150,12 @@ _BEYOND = 1.05
 
 
 class Tuning(Struct, frozen=True, eq=False):
-    """Kernels at every setting. whole: what they are together, in words. time_from: MEASURED or MODELLED.
+    """Kernels, a grid each, at every setting of `points`. whole: all of them together, in words.
 
-    of_simulated: even the time of the run came from a model. is_now_assumed: where the program runs is not known.
-    held_by, ran: the profiler that may have held the clocks, and the place of the setting that it saw. readings: what
-    else prices and times may make of the program. capability: of its GPU.
+    time_from: MEASURED or MODELLED. of_simulated: even the time of the run came from a model. is_now_assumed: the
+    setting where the program runs is assumed. held_by, ran: the profiler that may have held the clocks, "" if none, and
+    the place in `points` of the setting that it saw. readings: for the interval of what other clocks save. capability:
+    the GPU's compute capability.
     """
 
     title: str
@@ -177,11 +179,11 @@ class Tuning(Struct, frozen=True, eq=False):
 def from_profile(
     energy: Energy, table: CostTable, settings: Sequence[str] = (), now: "InForce | None" = None
 ) -> Tuning:
-    """The grids of a profile: priced at every setting of its table, with modelled times.
+    """The kernels of a profile, priced at every setting of a table, with modelled times.
 
-    energy: priced at the setting in force. settings: labels ("852/924") in place of those that the table lists.
-    now: the setting that the profile was taken at; None: the one that it is priced at. Raises CostError: a table with
-    one setting only, or no setting that it knows; EprofError: no kernel has a time, here or at other clocks.
+    energy: priced at the setting in force. settings: labels ("852/924") in place of those that the table lists. now:
+    the setting that the profile was taken at; None: the one that it is priced at. Raises CostError: a table with one
+    setting only, or no setting that it knows; EprofError: no kernel has a time, here or at other clocks.
     """
     if table.default.core_mhz is None or max(len(table.settings), len(settings)) < 2:
         raise CostError(f"{table.name} holds at one setting only, so there is nothing to choose from.")
@@ -234,7 +236,7 @@ def from_profile(
 
 
 def _uncounted(energy: Energy) -> str:
-    """What keeps the times of all kernels at other clocks unknown."""
+    """Why times at other clocks are not known: "only time was counted" or "DRAM bytes were not counted"."""
     assert energy.costs is not None
     paying = [word for word, charge in energy.costs.charges.items() if charge.pays and word in energy.counts.amounts]
     is_timed_only = np.isnan(energy.counts.amounts.only(paying)).all()
@@ -242,9 +244,11 @@ def _uncounted(energy: Energy) -> str:
 
 
 def _places(table: CostTable, settings: Sequence[str], ran: Sequence[str]) -> tuple[dict[Point, Costs], list[str]]:
-    """The settings of the grids with the costs at each, and a sentence for each that the table cannot price.
+    """The settings to compare, by memory, then core clock, with the costs at each; and sentences on doubtful ones.
 
-    Those of the run, and `settings`, or without any those that the table lists.
+    These are `settings`, or without any those that the table lists, and `ran`. A setting that the table cannot price is
+    left out, with a sentence; one beyond the clocks that the table was fitted to stays, with a sentence. Raises
+    CostError: the table prices none.
     """
     seen_mhz = table.fit.data.get("range", {}).get("core_mhz")
     listed = [setting.label for setting in table.settings if setting.core_mhz is not None]
@@ -281,9 +285,9 @@ def _places(table: CostTable, settings: Sequence[str], ran: Sequence[str]) -> tu
 
 
 def _grids(energy: Energy, model: TimeModel, ran: "InForce", costs_at: Mapping[Point, Costs]) -> list[Grid]:
-    """A grid a kernel: its joules by the costs at each setting, over the time that is modelled there.
+    """A grid for each kernel: its joules by the costs at each setting, and the time that is modelled there.
 
-    Times at the setting that ran stay as they are; that of a simulated kernel is the roofline's at every setting.
+    Times at the setting that ran stay as they are; those of simulated kernels go with the roofline's time.
     """
     assert energy.costs is not None and energy.split is not None
     counts, known_s, here = energy.counts, energy.counts.rows.time_s, Point(*parse(ran.label))
@@ -330,7 +334,7 @@ def _grids(energy: Energy, model: TimeModel, ran: "InForce", costs_at: Mapping[P
 
 
 class Readings(Struct, frozen=True, eq=False):
-    """What other prices, and other times, make of a program: how far a gain by other clocks is known.
+    """A program's energy by replicas of the prices and by two plainer models of time: how sure a saving is.
 
     time_s: (n_settings, n_kernels), as modelled from the setting `here`.
     """
@@ -342,9 +346,10 @@ class Readings(Struct, frozen=True, eq=False):
     time_s: Floats
 
     def saved(self, energy_j: Floats, best: int, before: int) -> Range:
-        """The interval of the share of energy that the setting `best` saves, of energies (n_settings,) in J.
+        """[low, high] of the share of energy that the setting at place `best` saves, of energies (n_settings,) in J.
 
         By each replica of the prices; and with times that go with the core clock alone, or the memory clock alone.
+        before: the place of the setting that ran.
         """
         left = energy_j[best] / energy_j[before]
         saved = 1 - left * self._factors(best) / self._factors(before)
@@ -352,7 +357,7 @@ class Readings(Struct, frozen=True, eq=False):
         return [float(min(ends)), float(max(ends))]
 
     def _factors(self, place: int) -> Floats:
-        """The program's energy at a setting over that by the table: by both readings of time, then by each replica."""
+        """The program's energy at a setting over the table's: by two plainer models of time, then by each replica."""
         point, counts = self.points[place], self.energy.counts
         clocks = (self.here.core_mhz, point.core_mhz), (self.here.memory_mhz, point.memory_mhz)
         times_s = [counts.rows.time_s * here / there for here, there in clocks]
@@ -412,7 +417,7 @@ def refuse_untunable(measurements: Measurements) -> None:
 
 
 def modelled(measurements: Measurements, checked: TimeCheck | None) -> Measurements:
-    """The measured rows as if only the reference had been timed: modelled times, and rates, counts over those times.
+    """The measurements as if timed at the reference alone: other times are modelled, and rates are counts over those.
 
     A benchmark's times come from a model that was fitted to the others. Raises EprofError: there is no time model.
     """
@@ -435,7 +440,7 @@ def from_measurements(
     checked: TimeCheck | None = None,
     notes: Sequence[str] = (),
 ) -> Tuning:
-    """The grids of measured kernels with predicted power, (n,), at every setting.
+    """The measured benchmarks, a grid each over all settings. predicted_w: the power of each row by a model, (n,) in W.
 
     modelled_rows: the same rows with modelled times, for which `predicted_w` then holds. checked: the errors of the
     time model. Raises EprofError: no times, or one setting only.
@@ -493,11 +498,11 @@ def predicted(
     report: Report | None = None,
     tested: Measurements | None = None,
 ) -> tuple[Floats, PowerModel, list[str]]:
-    """Power of every measured row to tune by, (n,), W, with what predicted it and notes.
+    """The power of every measured row by a model, (n,) in W; what model that is; and notes.
 
-    By `table` as it is; without one by a fit that has not seen the kernel; NaN where nothing was counted that a fit
-    could know a kernel by. tested: the same rows with modelled times, if it is those that are to be predicted.
-    Raises EprofError: one kernel only.
+    By `table` as it is; without one by a fit that has not seen the row's benchmark; NaN where nothing was counted.
+    tested: the same rows with modelled times, if power is to be predicted for those. Raises EprofError: one benchmark
+    only.
     """
     if table is not None:
         priced = price(table, tested or measured)
@@ -527,12 +532,12 @@ def predicted(
 
 
 def power_model(table: CostTable) -> PowerModel:
-    """A cost table as what predicts the power at every setting."""
+    """What a cost table that predicts power says of itself in the document."""
     return PowerModel(kind="table", name=table.name, device=table.device, source=table.source, basis=table.basis)
 
 
 class InForce(Struct, frozen=True):
-    """The setting at which a profile was taken, and a sentence on how it is known.
+    """label: the setting at which a profile was taken, "852/924"; how: a sentence on what tells it, or "".
 
     held_by: a profiler that may have held the clocks there; the program then runs at `usual` without it. is_assumed:
     nothing tells where it runs.
@@ -546,7 +551,7 @@ class InForce(Struct, frozen=True):
 
     @property
     def runs_at(self) -> str:
-        """The setting at which the program runs without a profiler."""
+        """The setting at which the program runs without a profiler, "852/924"."""
         return self.usual or self.label
 
 
@@ -554,8 +559,8 @@ def setting_in_force(energy: Energy, table: CostTable, given: str | None) -> InF
     """The setting at which a profile was taken.
 
     In this order: `given`; what its run directory says; what its meter or ncu saw; the table's default, an assumption.
-    Where a profiler that holds the clocks saw them, `given` is where the program runs without it; else that is taken to
-    be the table's highest core clock. Raises CostError: a table with one setting only.
+    Where a profiler that holds the clocks saw them, `given` is where the program runs without it; without `given` that
+    is taken to be the table's highest core clock. Raises CostError: a table with one setting only.
     """
     if table.default.core_mhz is None:
         raise CostError(f"{table.name} holds at one setting only, so there is nothing to choose from.")
@@ -580,6 +585,6 @@ def setting_in_force(energy: Energy, table: CostTable, given: str | None) -> InF
 
 
 def _highest(table: CostTable, seen: str) -> str:
-    """The setting with the highest core clock that the table lists, at the memory clock that was seen."""
+    """The table's highest core clock, or that of `seen` if higher, with the memory clock of `seen`: "852/924"."""
     core_mhz, memory_mhz = parse(seen)
     return label((max(core_mhz, *(setting.core_mhz or 0.0 for setting in table.settings)), memory_mhz))

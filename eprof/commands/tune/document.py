@@ -21,7 +21,7 @@ _JUDGED = ("wrong", "lost_percent", "oracle_wrong", "oracle_lost_percent", "brea
 
 
 def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] = ()) -> schema.Tune:
-    """The whole document `eprof.tune/1`."""
+    """The document `eprof.tune/1`: the best settings for each kernel and for all together, and what they save."""
     grids, points = tuning.grids, tuning.points
     program = together(grids, tuning.whole)
     whole = choose(program, objective)
@@ -102,7 +102,7 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
 def _gain(
     tuning: Tuning, objective: Objective, program: Grid, best: int | None, before: int | None
 ) -> schema.Gain | None:
-    """What the setting `best` saves against that `before`; None: one of them is not known, or they are the same."""
+    """What the setting at place `best` saves against that at `before`; None: one is not known, or they are the same."""
     if best is None or before is None or best == before:
         return None
     values = objective.value(program.energy_j, program.time_s)
@@ -126,7 +126,7 @@ def _time(tuning: Tuning) -> schema.Time:
 
 
 def _notes(grids: Sequence[Grid], choices: Sequence[Choice], whole: Choice, goal: str) -> Iterator[str]:
-    """What could not be picked, and which picks break a limit."""
+    """Sentences on kernels for which no setting can be picked, and on how many picks break a limit. goal: in words."""
     unpicked = [
         grid.name
         for grid, choice in zip(grids, choices, strict=True)

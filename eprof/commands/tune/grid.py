@@ -20,7 +20,7 @@ _SAME = 1e-9
 
 
 class Point(Clocks, frozen=True):
-    """A setting: its clocks in MHz, how far the table knows it, and a sentence where it does not.
+    """A setting: its clocks in MHz, the marks of its prices, and a sentence where the table does not list it, else "".
 
     is_beyond: its core clock is beyond those that the table was fitted to.
     """
@@ -34,8 +34,8 @@ class Grid(Struct, frozen=True, eq=False):
     """One kernel, or a program, at every setting: (n_settings,) each, NaN = not known.
 
     energy_j, time_s: what the choice is made from; energy predicted by a table or a fit, time measured or modelled.
-    measured_j, measured_s: what a meter and a clock saw at that setting. now: the place of the setting that ran.
-    offered: which may be picked.
+    measured_j, measured_s: what a meter and a clock saw at that setting. now: the place of the setting where the
+    program runs; None: it is not among these, or all settings were measured. offered: which may be picked.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Grid(Struct, frozen=True, eq=False):
 
     @property
     def measured(self) -> "Grid":
-        """The grid as the meter and the clock saw it, in place of the model."""
+        """The same grid with energy_j and time_s as the meter and the clock saw them."""
         return replace(self, energy_j=self.measured_j, time_s=self.measured_s)
 
     @property
@@ -60,12 +60,12 @@ class Grid(Struct, frozen=True, eq=False):
         return int((np.isfinite(self.energy_j) & np.isfinite(self.time_s)).sum())
 
     def allowed(self, objective: Objective) -> NDArray[np.bool_]:
-        """Which settings are offered and keep the limits: against the setting that ran, else the fastest offered."""
+        """Which settings are offered and keep the limits, (n_settings,); slowdown is over `now`, else the fastest."""
         since_s = mapped(lambda place: finite(self.time_s[place]), self.now)
         return objective.allowed(self.energy_j, np.where(self.offered, self.time_s, np.nan), since_s)
 
     def pick(self, objective: Objective) -> int | None:
-        """The place of the objective's best setting among those allowed; None: none is."""
+        """The place of the objective's best setting among those allowed; None: no setting is allowed."""
         return objective.pick(self.energy_j, self.time_s, self.allowed(objective))
 
 
@@ -85,7 +85,7 @@ def together(grids: Sequence[Grid], name: str) -> Grid:
 
 
 def front(grid: Grid) -> list[int]:
-    """The places of offered settings in a grid that no other beats in both time and energy, fastest first."""
+    """The places of those offered settings that no other beats in both time and energy, fastest first."""
     known = np.flatnonzero(np.isfinite(grid.energy_j) & (grid.time_s > 0) & grid.offered)
     places: list[int] = []
     for place in sorted(known, key=lambda place: (grid.time_s[place], grid.energy_j[place])):
@@ -98,8 +98,9 @@ class Choice(Struct, frozen=True):
     """Places of settings in the grid; None: none could be picked.
 
     best: by the model. fastest: the time oracle (race-to-halt). measured: by meter and clock, where both are known.
-    wrong, oracle_wrong: whether the pick is not the measured best. lost, oracle_lost: how much more energy it used, in
-    per cent. breaks_a_limit: whether the model's pick breaks, as measured, a limit that the objective sets.
+    wrong, oracle_wrong: whether `best`, or `fastest`, is not the measured best. lost_percent, oracle_lost_percent: how
+    much more energy it used, in per cent. breaks_a_limit: whether `best` breaks, as measured, a limit that the
+    objective sets.
     """
 
     best: int | None
@@ -113,7 +114,7 @@ class Choice(Struct, frozen=True):
 
 
 def choose(grid: Grid, objective: Objective) -> Choice:
-    """Choose the settings for one kernel or program."""
+    """The settings for one kernel or program: the model's best, the fastest and the measured best; and their losses."""
     best = grid.pick(objective)
     # By measured times where there are some to choose from.
     fastest = measured = None
@@ -140,7 +141,7 @@ def choose(grid: Grid, objective: Objective) -> Choice:
 
 
 def _against(pick: int | None, measured: int, value: Floats, energy_j: Floats) -> tuple[bool | None, float | None]:
-    """Whether a choice is not the measured best, and the energy it lost, in per cent of that of the best."""
+    """Whether `pick` is worse than the measured best, and how much more energy it uses, in per cent; None: unknown."""
     if pick is None or np.isnan(value[pick]):
         return None, None
     if abs(value[pick] - value[measured]) <= _SAME * abs(value[measured]):
@@ -149,7 +150,7 @@ def _against(pick: int | None, measured: int, value: Floats, energy_j: Floats) -
 
 
 def lost(picks: Sequence[tuple[bool | None, float | None]]) -> Lost | None:
-    """Mispredicted choices ([FMM] Table II): mean, min, max over wrong ones, `all_mean` over all. None: no case."""
+    """What mispredicted choices lose ([FMM] Table II). picks: whether wrong, and per cent lost. None: none known."""
     losses = [percent for _, percent in picks if percent is not None]
     if not losses:
         return None

@@ -53,7 +53,7 @@ def _figures(document: Tune) -> Iterator[Figure]:
 
 
 def _is_worth(value: float | None, before: float | None) -> bool:
-    """Whether a change of energy is worth words."""
+    """Whether a change of energy is 0.05 % or more, and so worth words."""
     return abs(growth(value, before) or 0.0) >= 5e-4
 
 
@@ -138,7 +138,7 @@ def _against_the_meter(document: Tune, losses: LostBy) -> Section:
 
 
 def _trade(document: Tune) -> Iterator[Section]:
-    """The section of time against energy of every setting: what less energy costs in time."""
+    """The section of time against energy of every setting; none where fewer than three have both."""
     known = [setting for setting in document.settings if all(over(document, setting, setting))]
     before = document.baseline(document)
     if document.answer(document) is None or before is None or not all(over(document, before, before)) or len(known) < 3:
@@ -172,7 +172,7 @@ def _kernel_maps(document: Tune) -> Markup:
 
 
 def over(document: Tune, setting: At, before: At) -> tuple[float, float]:
-    """Time and energy of a setting over those at `before`; 0 where one is not known."""
+    """(time, energy) of a setting over those at `before`, as factors; 0 where one is not known."""
     energy, time = (ratio(getattr(setting, field), getattr(before, field)) for field in document.amounts(document))
     return time or 0.0, energy or 0.0
 

@@ -67,7 +67,7 @@ class FrontPoint(Clocks, frozen=True):
 
 
 class Joules(Struct, frozen=True):
-    """Energy and time of the program."""
+    """Energy in J and time in s of the program, with each kernel at its own best setting."""
 
     energy_j: float | None
     time_s: float | None
@@ -95,7 +95,7 @@ class TimeModelUsed(Struct, frozen=True):
 
 
 class TimeError(Struct, frozen=True):
-    """Its error on kernels that it was not fitted to."""
+    """The time model's error on kernels that it was not fitted to."""
 
     n: int
     mean_percent: float
@@ -113,7 +113,10 @@ class Time(Struct, frozen=True):
 
 
 class Mispredictions(Struct, frozen=True):
-    """Of some kernels: how many picks were not the measured best, and how many break a limit as measured."""
+    """Of so many kernels, how many picks are not the measured best: the model's, and the fastest settings (oracle).
+
+    model_breaks_a_limit: how many of the model's picks break a limit as measured.
+    """
 
     cases: int
     model: int
@@ -136,7 +139,7 @@ class Lost(Struct, frozen=True):
 
 
 class LostBy(Struct, frozen=True):
-    """What the model's pick and the time oracle's lost."""
+    """How much more energy than at the measured best was used at the model's picks, and at the fastest (oracle)."""
 
     model: Lost
     oracle: Lost
@@ -145,7 +148,7 @@ class LostBy(Struct, frozen=True):
 class Gain(Struct, frozen=True):
     """What the answer saves of what is minimised, as a share of that at the setting it is held against.
 
-    energy_range: the interval of the share of energy; None: nobody knows it. is_worth_it: whether it is enough, and
+    energy_range: the interval of the share of energy; None: not known. is_worth_it: whether the saving is enough, and
     sure enough, to change clocks for.
     """
 
@@ -157,9 +160,9 @@ class Gain(Struct, frozen=True):
 class Tune(Document, frozen=True, kw_only=True):
     """The whole document; the settings picked are for all kernels together.
 
-    now: the setting where the program runs, and is_now_assumed: that it does is an assumption; None: all were measured.
-    ran: where the profile was taken; held_by: the profiler that may have held the clocks there. gain: of the answer
-    against `now`, or the fastest. processor: "cpu". capability: of the GPU.
+    now: the setting where the program runs; None: all settings were measured. is_now_assumed: that it runs there is an
+    assumption. ran: where the profile was taken; held_by: the profiler that may have held the clocks there. gain: of
+    the answer against `now`, or the fastest. processor: "cpu". capability: of the GPU.
     """
 
     schema: str = SCHEMA
@@ -191,28 +194,28 @@ class Tune(Document, frozen=True, kw_only=True):
 
     @property
     def is_of_run(self) -> bool:
-        """Whether one setting was run, with which others are compared; else all were measured, and the fastest is."""
+        """Whether the program ran at one setting, `now`, and others are predicted; else all settings were measured."""
         return self.now is not None
 
     def baseline(self, picked: "Picked") -> At | None:
-        """The setting that the best one of a kernel, or of the program, is held against."""
+        """The setting that the best one is held against: where the program runs, or of measurements the fastest."""
         return picked.now if self.is_of_run else picked.fastest
 
     def answer(self, picked: "Picked") -> At | None:
-        """The setting to choose: the best that was measured, where energy was, and else the model's."""
+        """The setting to choose: the measured best where energy was measured, else the model's; None: there is none."""
         return picked.measured_best or picked.best
 
     def amounts(self, picked: "Picked") -> tuple[str, str]:
-        """The fields of energy and time that the answer rests on."""
+        """The names of the fields, of energy and of time, that the answer rests on: predicted or measured."""
         return ("energy_j", "time_s") if picked.measured_best is None else ("measured_j", "measured_s")
 
     @property
     def nouns(self) -> Nouns:
-        """The words for what ran, of the document of tuning."""
+        """The words for a kernel and a launch on the kind of processor that the program ran on."""
         return nouns_of(self.processor)
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The table of tuning: a row for each kernel and setting, and for all together; `pick`: which were chosen."""
+        """The table of tuning: a row for each kernel, and for all together, at each setting. `pick`: names of PICKS."""
         whole = {name: [getattr(setting, name) for setting in self.settings] for name in LISTS}
         yield from self._records(self.program, self, whole)
         for kernel in self.kernels:
@@ -233,10 +236,10 @@ Picked: TypeAlias = Kernel | Tune
 
 
 def label(setting: Clocks | None) -> str:
-    """A setting in the document of tuning, "852/924"; a dash for none."""
+    """A setting as users write it, "852/924"; "-" for None."""
     return mapped(lambda setting: setting.label, setting) or "-"
 
 
 def same(first: Clocks | None, second: Clocks | None) -> bool:
-    """Whether both settings of the document of tuning are there and the same."""
+    """Whether neither setting is None, and their clocks are the same."""
     return first is not None and second is not None and first.label == second.label

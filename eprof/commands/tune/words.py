@@ -68,18 +68,18 @@ def headline(document: Tune) -> Headline:
 
 
 def is_recommended(document: Tune) -> bool:
-    """Whether the answer saves enough, and surely enough, to change clocks for."""
+    """Whether the answer saves enough, and surely enough, to change clocks for; so, too, where no gain is known."""
     return document.gain is None or document.gain.is_worth_it
 
 
 def _better(gain: Gain | None) -> str:
-    """How much better no other setting is."""
+    """How much better no other setting is: "better by 3 %"; "surely better" where a gain is as large but not sure."""
     is_little = gain is None or (gain.share or 0.0) < LITTLE
     return when(is_little, f"better by {100 * LITTLE:g}{NARROW}%") or "surely better"
 
 
 def _changes(document: Tune, best: At, before: At, gain: Gain | None = None) -> str:
-    """How energy and time change, "3.9 % less energy and 2.1 % more time"; nothing where one is not known."""
+    """How energy and time change, "3.9 % less energy and 2.1 % more time"; "" where one of them is not known."""
     nouns = zip(("energy", "time"), document.amounts(document), strict=True)
     changes = [change(noun, getattr(best, field), getattr(before, field)) for noun, field in nouns]
     ends = mapped(lambda gain: known(gain.energy_range), gain)
@@ -88,7 +88,7 @@ def _changes(document: Tune, best: At, before: At, gain: Gain | None = None) -> 
 
 
 def _of_profiler(document: Tune, best: At) -> str:
-    """Where the profiler held the clocks, and how the answer is against that."""
+    """A sentence on where the profiler held the clocks, and how the answer is against that; "" if none held them."""
     ran = document.ran
     if not document.held_by or ran is None:
         return ""
@@ -97,7 +97,7 @@ def _of_profiler(document: Tune, best: At) -> str:
 
 
 def _of_pick(document: Tune) -> str:
-    """What the model would have picked, where a meter knows better."""
+    """A sentence on the model's pick beside the measured best; "" where one of them is not known."""
     best, measured = document.best, document.measured_best
     if best is None or measured is None:
         return ""
@@ -108,9 +108,9 @@ def _of_pick(document: Tune) -> str:
 
 
 def _command(document: Tune, best: At) -> str:
-    """The command that sets the clocks of a profile's GPU, where nvidia-smi has one for it.
+    """A sentence with the command of nvidia-smi that sets the best clocks; "" where it has none, or none is needed.
 
-    GPUs that cannot be locked have clocks for applications, but for GeForce boards.
+    GPUs whose clocks cannot be locked have clocks for applications, but for GeForce boards.
     """
     now, device = document.now, document.model.device.lower()
     is_of_gpu = document.is_of_run and not document.processor and not document.time.of_simulated
@@ -126,7 +126,7 @@ def _command(document: Tune, best: At) -> str:
 
 
 def baseline(document: Tune) -> str:
-    """What the best setting is held against, in words."""
+    """What the best setting is held against, in words: "where it ran", "the fastest setting"."""
     if document.is_now_assumed:
         default = "the table's default, taken for where it ran"
         where = when(document.held_by, f"the top clock, taken for where it runs without {document.held_by}")
@@ -137,7 +137,7 @@ def baseline(document: Tune) -> str:
 
 
 def _of_model(document: Tune) -> str:
-    """What the choice of a clock rests on where even the time of the run was modelled."""
+    """A warning where even the time of the run was modelled; else ""."""
     if not document.time.of_simulated:
         return ""
     return (
@@ -147,12 +147,12 @@ def _of_model(document: Tune) -> str:
 
 
 def costs(document: Tune) -> list[str]:
-    """The cost table of the tuned clocks with what it rests on; none where fits predicted the power."""
+    """The cost table with what it rests on, in a list of one text; an empty list where fits predicted the power."""
     return [costs_words.all_named([document.model])] * bool(document.model.name)
 
 
 def change(noun: str, value: float | None, before: float | None) -> str:
-    """A change by other clocks as "3.9 % less energy", or "the same energy"; nothing where one is not known."""
+    """What `value` is against `before`: "3.9 % less energy", or "the same energy"; "" where one is not known."""
     share = growth(value, before)
     if share is None:
         return ""
@@ -174,7 +174,7 @@ def blocks(document: Tune, verbose: bool) -> Iterator[Block]:
 
 
 def lost_words(document: Tune) -> Iterator[str]:
-    """How often the model and the time oracle missed the measured best clocks, and at what loss."""
+    """How often the model and the fastest setting miss the measured best, and at what loss: two sentences, or none."""
     losses = document.energy_lost_percent
     if losses is None:
         return
@@ -205,7 +205,7 @@ def time_words(document: Tune) -> str:
 
 
 def by_energy(document: Tune) -> list[Kernel]:
-    """Kernels in the order of tuning: those first that use most energy at their best setting."""
+    """The kernels, those first that use most energy at their best setting."""
     return sorted(
         document.kernels,
         key=lambda kernel: -(getattr(document.answer(kernel), document.amounts(kernel)[0], None) or 0.0),
@@ -213,7 +213,7 @@ def by_energy(document: Tune) -> list[Kernel]:
 
 
 def kernels(document: Tune, most: int | None = None) -> Table:
-    """The best setting of every kernel, against that of the run, or its own fastest."""
+    """The table of every kernel's best setting, against that of the run, or its own fastest. most: rows; None: all."""
     listed = by_energy(document)
     shown = listed[:most]
     fastest = everywhere_if(not document.is_of_run)
@@ -259,7 +259,7 @@ def _amount(setting: At | None, field: str, unit: str) -> Cell:
 
 
 def _against(best: At | None, before: At | None, field: str, sign: int) -> Written:
-    """By how many per cent the best clocks have more, or with sign -1 less, than those that they are held against."""
+    """By how many per cent a field is more at `best` than at `before`, or with sign -1 less; a dash where not known."""
     share = growth(getattr(best, field, None), getattr(before, field, None))
     return number(mapped(lambda share: sign * 100 * share + 0.0, share))  # no minus zero
 
@@ -318,7 +318,7 @@ def thinned(cells: Mapping[tuple[float, float], HeatCell], most: int) -> Mapping
 
 
 def kernel_heat(document: Tune, kernel: Kernel) -> Mapping[tuple[float, float], HeatCell]:
-    """The heat map's cells for one kernel."""
+    """The heat map's cells for one kernel, by (core MHz, memory MHz)."""
     energies = getattr(kernel, document.amounts(kernel)[0])
     known = [energy for energy in energies if energy is not None]
     return {

@@ -354,8 +354,7 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     counters. by_shape: of kernels with several for as many threads. by_line: rows of `tables` again, a source line
     each as `part`. idle: how long no kernel ran between the launches of a trace, where each tells its start. copies_s:
     how long copies and memsets took, which are no kernels; copies: the copies of these, by their kinds. calls_of_host:
-    of CUDA's functions, where a summary tells them; others_s: how long kernels of other programs ran than those that
-    made these. caches: those that were simulated.
+    of CUDA's functions, where a summary tells them. caches: those that were simulated.
     """
 
     path: str
@@ -380,7 +379,6 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     copies_s: float = 0.0
     copies: tuple[Copies, ...] = ()
     calls_of_host: tuple[HostCalls, ...] = ()
-    others_s: float = 0.0
     caches: str = ""
 
     def of_bounds(self, lacks_rows: bool) -> Log:

@@ -18,13 +18,13 @@ from msgspec import Struct, field
 from eprof.base.arrays import Array
 from eprof.base.errors import LogError, UnknownLogError
 from eprof.base.gpus import alike, beginning, told_in
-from eprof.base.known import added, only
+from eprof.base.known import only
 from eprof.base.text import counted, few, pattern, phrase, when
 from eprof.base.threads import ahead, is_memory_scarce
 from eprof.collect.messages import ASSERTION, Findings
 from eprof.logs.rows.cells import OLD_RATES, RATES
 from eprof.logs.rows.columns import Form, ParsedRows, parse
-from eprof.logs.rows.log import HostCalls, Log, Shape, Table, of_several_programs
+from eprof.logs.rows.log import Log, Shape, Table, of_several_programs
 from eprof.logs.rows.sections import split
 from eprof.logs.rows.stream import Source, Tuning
 from eprof.profilers import signs
@@ -374,10 +374,7 @@ class Walk:
                     "which with --costs"
                 )
         of_kernels = {run for table in tables for run in table.rows.run.tolist()}
-        calls_runs = Counter[str]()
-        for (_, name), of_process in store.calls.items():
-            calls_runs[name] += of_process.runs
-        command, calls, others_s = self._longest(tables)
+        command, calls = self._longest(tables), tuple(store.calls.values())
         log = source.log(
             tables,
             [*seen.messages.notes(), *source.notes, *store.notes, *store.closing_notes(), *_line_notes(seen, source)],
@@ -385,7 +382,7 @@ class Walk:
             skipped_lines=seen.skipped_lines,
             command=command,
             example_skipped=seen.example_skipped,
-            runs=max([len(of_kernels), *calls_runs.values()]),
+            runs=max([len(of_kernels), *(of_function.runs for of_function in calls)]),
             device=device,
             several_devices=len(seen.devices) > 1,
             shapes=tuple(shapes),
@@ -393,13 +390,12 @@ class Walk:
             copies_s=store.copies_s,
             copies=store.copies,
             calls_of_host=calls,
-            others_s=others_s,
         )
         lacks_rows = seen.cut_off or seen.ends_in_row or seen.lost_rows or seen.broken_rows or seen.unquoted
         return log.of_bounds(bool(lacks_rows))
 
-    def _longest(self, tables: Sequence[Table]) -> tuple[str | None, tuple[HostCalls, ...], float]:
-        """The command whose kernels take most time (None: not named), its calls of CUDA, the s of others' kernels."""
+    def _longest(self, tables: Sequence[Table]) -> str | None:
+        """The command whose kernels take most time; None: not named."""
         commands = self.seen.messages.commands
         times_s: Counter[str] = Counter()
         for rows in (table.rows for table in tables):
@@ -411,13 +407,8 @@ class Walk:
         command = max(commands.values(), key=times_s.__getitem__, default="")
         if len(set(commands.values())) > 1 and times_s[command]:
             percent = 100 * times_s[command] / times_s.total()
-            told = f"`{command[:_EXAMPLE]}` takes {percent:.3g} % of the time of kernels"
-            self.store.notes.append(f"{told}; calls of CUDA are told of it alone")
-        calls: dict[str, HostCalls] = {}
-        for (process, name), of_process in self.store.calls.items():
-            if commands.get(process, command) == command:
-                added(calls, name, of_process)
-        return command or None, tuple(calls.values()), times_s.total() - times_s[command]
+            self.store.notes.append(f"`{command[:_EXAMPLE]}` takes {percent:.3g} % of the time of kernels")
+        return command or None
 
     def _line(self, line: str) -> None:
         """Take a line: a row or a header, the end of a table, a message of nvprof, or output of the program."""
@@ -441,7 +432,7 @@ class Walk:
             if pid in ("PROF", "WARNING", "ERROR"):
                 self.seen.foreign = self.seen.foreign or (FOREIGN_NCU, self.seen.lines)
             elif pid:
-                self._pid = self.store.process = pid
+                self._pid = pid
             if words.strip().endswith(("result:", "calls:")):
                 self._topic = words.strip()
             if _REPLAY in words:

@@ -107,7 +107,7 @@ class Store(folding.Store, dict=True):
 
     rates: how many B/s the units of rates are from here on; None: the log did not tell. ranges: how many tables of NVTX
     ranges were left out. unused: names of counters of tables that have none that is wanted. others: what ran and is no
-    kernel -> calls and seconds. calls: of functions of CUDA, by process and name; process: that whose lines are read.
+    kernel -> calls and seconds. calls: of functions of CUDA, by name.
     shapes: number of a kernel -> launches, and the numbers of a `Shape` added up. cut_off: what tables left of names of
     GPUs, where they cut the number off. lacks_units: a trace has no row of them.
     """
@@ -119,8 +119,7 @@ class Store(folding.Store, dict=True):
     ranges: int = 0
     unused: dict[str, None] = field(default_factory=dict)
     others: dict[str, list[float]] = field(default_factory=dict)
-    calls: dict[tuple[str, str], HostCalls] = field(default_factory=dict)
-    process: str = ""
+    calls: dict[str, HostCalls] = field(default_factory=dict)
     shapes: dict[int, Floats] = field(default_factory=dict)
     cut_off: dict[str, None] = field(default_factory=dict)
     lacks_units: bool = False
@@ -189,7 +188,7 @@ class Store(folding.Store, dict=True):
 
     def call(self, calls: HostCalls) -> None:
         """Count in the store calls of a function of CUDA by the program."""
-        added(self.calls, (self.process, calls.name), calls)
+        added(self.calls, calls.name, calls)
 
     def count_other(self, name: str, calls: float, time_s: float) -> None:
         """Count in the store something that took time on the GPU but is no kernel, such as a copy."""

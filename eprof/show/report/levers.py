@@ -104,13 +104,16 @@ _REMEDIES = {
 
 
 def worth_trying(view: View) -> list[str]:
-    """All changes that are worth it, with what each saves, the largest first."""
+    """A sentence for each change that is worth trying, with what it saves, the largest first."""
     _, unit = _everything(view)
     return [change.text(view.whole, unit) for change in _sorted(view) if change.is_worth_it(view.comes_again)]
 
 
 def _sorted(view: View) -> list[Try]:
-    """Those that are worth it first, by size; what costs accuracy last, if it saves less than twice what others may."""
+    """All changes: first those that are worth trying, the largest saving first.
+
+    Among these, what costs accuracy comes last, unless it saves twice as much as any other may.
+    """
     changes = list(_levers(view))
     exact = [change.reach for change in changes if change.is_exact]
 
@@ -122,7 +125,7 @@ def _sorted(view: View) -> list[Try]:
 
 
 def what_to_try(view: View) -> Point:
-    """What to try: the change that saves most, and what to collect where too little was counted to tell."""
+    """The line `Try`: the change that saves most, and what to collect where too little was counted to tell."""
     changes, (_, unit) = _sorted(view), _everything(view)
     is_worth_it = bool(changes) and changes[0].is_worth_it(view.comes_again)
     texts = [""]
@@ -149,14 +152,14 @@ def what_to_try(view: View) -> Point:
 
 
 def _everything(view: View) -> tuple[float, str]:
-    """What kernels take: the counted energy, or the time where none is known; and its unit."""
+    """The counted energy of all kernels and "J"; where no energy is known their time and "s"."""
     if view.has_energy:
         return view.counted_energy(view.document).or_zero, "J"
     return view.time.or_zero, "s"
 
 
 def _where_to_begin(view: View) -> str:
-    """The kernel of several that takes most of the time, where it takes much."""
+    """The kernel of several that takes most time, "begin with NAME, 53 % of the time"; "" if it takes 30 % or less."""
     times_s = {view.label(kernel): time_of(kernel).or_zero for kernel in view.kernels}
     most, time_s = max(times_s.items(), key=itemgetter(1), default=("", 0.0))
     share = time_s / (view.time.value or math.inf)
@@ -207,7 +210,7 @@ def _is_idle(document: schema.Profile) -> bool:
 
 
 def _how_to_count(view: View, has_advice: bool) -> str:
-    """The one command that counts what decides where the joules go. has_advice: a change is offered already."""
+    """Advice: the command that counts what is not known yet; "" if none helps. has_advice: a change is told, too."""
     rest = when(view.above.value is not None, " the rest")
     if view.nouns.is_of_cpu and "retired" in view.words:
         formats = {log.format.partition("-")[0] for log in view.document.inputs}
@@ -257,13 +260,13 @@ def _how_to_count(view: View, has_advice: bool) -> str:
 
 
 def _plain_name(kernel: str) -> str:
-    """The name of a kernel's function, without its namespace, template and parameters; empty where it has none."""
+    """The name of a kernel's function, without its namespace, template and parameters; "" where it has none."""
     name = _FUNCTION.search(kernel)
     return name[1][:_LONGEST_NAME] if name else ""
 
 
 def _program(view: View) -> str:
-    """The command line of the only program, where the logs tell all of it and it is short; else a word for it."""
+    """The command line of the only program, where the logs tell all of it and it is short; else "PROGRAM"."""
     told = {log.command: log.format for log in view.document.inputs if log.command}
     command = only(told) or ""
     is_whole = " " in command or told.get(command, "").startswith("nvprof")  # others may tell the first word alone
@@ -281,7 +284,7 @@ def _groups_of_likwid(view: View) -> list[str]:
 
 
 def _levers(view: View) -> Iterator[Try]:
-    """All levers that the page knows, each with the J that it saves; in s where no joules are known."""
+    """Every change that eprof can think of here, in no order, with the J that it saves; s where no joules are known."""
     if not _everything(view)[0]:
         return
     between = Between.of(view)
@@ -316,9 +319,9 @@ def _levers(view: View) -> Iterator[Try]:
 
 
 def _longer_launches(view: View) -> Iterator[Try]:
-    """Less time in launches that are so short that they mostly wait for their start.
+    """Do more in launches that are so short that they mostly wait for their start: this saves time.
 
-    A start takes no longer than the shortest launch does in all: so much goes at most with each launch.
+    A start takes no longer than the shortest launch does in all: so much is saved at most for each launch.
     """
     if view.is_above or view.nouns.is_of_cpu:
         return
@@ -346,7 +349,7 @@ def _longer_launches(view: View) -> Iterator[Try]:
 
 
 def _better_shapes(view: View) -> Iterator[Try]:
-    """Blocks of the shape in which a kernel, launched over the same threads, takes less time than in each other one."""
+    """Launch a kernel in blocks of the shape that took least time, of those seen with as many threads in all."""
     for kernel in view.kernels:
         often = [shape for shape in kernel.by_shape or () if shape.launches >= _OFTEN]
         for alike in gathered((shape.threads, shape) for shape in often).values():
@@ -373,7 +376,7 @@ def _block(shape: OfShape) -> str:
 
 
 def _spared_kernels(view: View) -> Iterator[Try]:
-    """Kernels that need not run, as their names tell; at most, for what spares them may make others slower."""
+    """Avoid kernels that need not run, as their names tell; saves at most their joules, as others may get slower."""
     spared = gathered((remedy_of(kernel.name, "spared_kernel"), kernel) for kernel in view.kernels)
     for how, kernels in spared.items():
         most, *rest = sorted(kernels, key=lambda kernel: -view.ranked(kernel).or_zero)
@@ -388,7 +391,7 @@ def _spared_kernels(view: View) -> Iterator[Try]:
 
 
 def _other_clocks(view: View) -> Iterator[Try]:
-    """The clocks with the lowest energy, if the times behind them were not themselves modelled."""
+    """Set the clocks with the lowest energy; nothing where times were modelled, or it may cost energy instead."""
     clocks = view.document.clocks
     if not clocks or view.is_modelled:
         return
@@ -430,9 +433,9 @@ def _less_time(view: View, least_s: float, most_s: float) -> str:
 
 
 def _narrower_types(view: View) -> Iterator[Try]:
-    """Narrower types that this GPU has and the table prices: on tensor cores, in their stead, FP32 for FP64.
+    """Use narrower types that this GPU has and the table prices: on tensor cores, in their stead, FP32 for FP64.
 
-    From operands that stay as wide in memory to such that are stored so, and move half the bytes.
+    At least operands stay as wide in memory; at most they are stored narrower, too, and half the bytes move.
     """
     capability = 0.0
     with suppress(ValueError):
@@ -482,7 +485,7 @@ def _flops(view: View, kernel: schema.Kernel, precision: str) -> float:
 
 
 def _faster_in_fp32_s(view: View, left: float) -> float:
-    """How much sooner kernels end that do their FP64 in FP32, as peaks and DRAM go. left: of their bytes."""
+    """The s that kernels save by FP32 for FP64, by peaks and DRAM speed; 0: unknown. left: share of their bytes."""
     limits = view.document.limits
     if not limits or view.is_modelled or any(machine.of for machine in limits.machines):
         return 0.0  # several GPUs have peaks of their own
@@ -501,9 +504,9 @@ def _faster_in_fp32_s(view: View, left: float) -> float:
 
 
 def _fewer_divisions(view: View) -> Iterator[Try]:
-    """Special functions beside FP64, and hardly any FP32: each begins a division, or more work than one has.
+    """Call fewer special functions in FP64 code with hardly any FP32: each is taken to begin a division, or more work.
 
-    Without those of integer divisions, each of which is between two conversions.
+    Those of integer divisions, each of which is between two conversions, are left out.
     """
     called, ends_j = [0.0] * len(view.kernels), np.zeros(2)
     lefts: list[dict[str, float]] = [{} for _ in view.kernels]
@@ -534,9 +537,9 @@ def _fewer_divisions(view: View) -> Iterator[Try]:
 
 
 def _onto_tensor_cores(view: View, has: set[str]) -> Iterator[Try]:
-    """Products in FP32 on tensor cores instead: two flops there for each multiply-add, many in one instruction.
+    """Do FP32 products on tensor cores instead: two flops there for each multiply-add, many in one instruction.
 
-    They end as much sooner as what else they need lets them: the units that move their operands, tensor cores' peak.
+    How much sooner they end depends on the units that move their operands, and on the tensor cores' peak.
     """
     word = next((word for word in ("tensor_tf32", "tensor_fp16") if word in has), "")
     fma, tensor = view.charges.get("fp32_fma"), view.charges.get(word)
@@ -560,7 +563,7 @@ def _onto_tensor_cores(view: View, has: set[str]) -> Iterator[Try]:
 
 
 def _fused(view: View) -> Iterator[Try]:
-    """Multiplications and additions that could be one instruction."""
+    """Fuse multiplications with additions that could be one instruction (FMA)."""
     for bits in (64, 32, 16):
         added, multiplied = (view.column(f"fp{bits}_{kind}").values for kind in ("add", "mul"))
         pairs = float(np.nansum(np.minimum(added, multiplied)))
@@ -574,7 +577,7 @@ def _fused(view: View) -> Iterator[Try]:
 
 
 def _asked_for(view: View) -> Iterator[Try]:
-    """Bytes that were fetched and not asked for: rows of a matrix read down its columns, for example."""
+    """Coalesce accesses that fetch bytes nobody asked for: rows of a matrix read down its columns, for example."""
     if view.nouns.is_of_cpu or _is_closed(view, "l1"):
         return  # what a CPU writes is read first, and what stays in its caches is not moved again
     saved_j, times = dict.fromkeys(range(len(view.kernels)), 0.0), [0.0] * len(view.kernels)
@@ -600,9 +603,9 @@ def _asked_for(view: View) -> Iterator[Try]:
 
 
 def _coalesced(view: View) -> Iterator[Try]:
-    """Accesses that ask for no more sectors than they need, in kernels of which the profiler tells that they do.
+    """Coalesce accesses in kernels whose profiler tells that they ask for more sectors than they need.
 
-    At most as many bytes of DRAM are saved: L2 may serve a sector's other parts later.
+    Of DRAM's bytes the saving is the most: L2 may serve a sector's other parts later.
     """
     saved_j, surely_j, saved_s = dict.fromkeys(range(len(view.kernels)), 0.0), 0.0, 0.0
     excess = [(kernel.signs or {}).get("excess", 0.0) for kernel in view.kernels]
@@ -629,7 +632,7 @@ def _coalesced(view: View) -> Iterator[Try]:
 
 
 def _read_again(view: View) -> Iterator[Try]:
-    """Rows that a normalisation or a softmax reads from DRAM in each of its passes: it writes as many as it has."""
+    """Keep rows on the chip that a normalisation or softmax reads from DRAM in each pass, for one write."""
     for kernel in view.kernels:
         read, written = (view.amount(kernel, f"dram_{way}").or_zero for way in ("read", "write"))
         stored = max(written, *(view.amount(kernel, f"{level}_write").or_zero for level in ("l1", "l2")))
@@ -646,7 +649,7 @@ def _read_again(view: View) -> Iterator[Try]:
 
 
 def _fewer_bytes(view: View) -> Iterator[Try]:
-    """Fewer bytes of each level, in a way that its bytes can become fewer; and how few they can be."""
+    """Move fewer bytes of each memory level: how, what each tenth of them saves, and what can be saved at most."""
     for group, amount in view.groups.items():
         if FAMILY_OF[group] != DATA or not amount.value or group != "dram" and _is_closed(view, group):
             continue
@@ -681,9 +684,10 @@ def _fewer_bytes(view: View) -> Iterator[Try]:
 
 
 def _with_its_way(fewer: Sequence[str], view: View, left: Sequence[float]) -> list[dict[str, float]]:
-    """The work left of each kernel's units: of the ways to a level too, L2 to DRAM and, where L1's is not told, "sm".
+    """For each kernel, unit -> share of its work left, where levels `fewer` move a share `left` of the bytes they did.
 
-    Tiles of a product that find more of its operands in L2 ask L2 for as much as before.
+    Units on the way to a level have less work, too: L2 for DRAM, and "sm" for L1 where counters do not tell L1's. But
+    tiles of a product that find more of its operands in L2 ask L2 for as much as before.
     """
     works = []
     for kernel, share in zip(view.kernels, left, strict=True):
@@ -697,7 +701,7 @@ def _with_its_way(fewer: Sequence[str], view: View, left: Sequence[float]) -> li
 
 
 def _least_left(view: View, group: str) -> tuple[list[float], str]:
-    """The share of a level's bytes that each kernel moves at least; and in which case, empty where nothing ends it."""
+    """The share of a level's bytes that each kernel must move at least, (n_kernels,); and in which case, or ""."""
     moved = [view.summed(kernel, _words(view, group)).value or math.inf for kernel in view.kernels]
     if group in ("l1", "l2"):
         below = [view.summed(kernel, DRAM).value for kernel in view.kernels]
@@ -719,13 +723,16 @@ def _least_left(view: View, group: str) -> tuple[list[float], str]:
 
 
 def _memory_b(kernel: schema.Kernel) -> float:
-    """The most that the GPU of a kernel holds, of all boards that it may be: who moves more, moves bytes again."""
+    """The bytes of memory of a kernel's GPU, the most of all boards that it may be.
+
+    A launch that moves more bytes than that moves some of them again.
+    """
     traits = Traits(int((kernel.signs or {}).get("multiprocessors", 0)) or None)
     return max((sheet.memory_b or _MEMORY_B for sheet in sheets_of(kernel.device, traits)), default=_MEMORY_B)
 
 
 def _is_near_the_roofline(view: View) -> bool:
-    """Whether kernels that take most of the time are near the roofline's speed, so that their times go with its."""
+    """Whether half of the time or more is in kernels near the roofline's speed, whose times follow the roofline's."""
     limits = view.document.limits.kernels if view.document.limits else []
     times = [time_of(kernel).or_zero for kernel in view.kernels]
     near_s = sum(time for time, limit in zip(times, limits, strict=False) if (limit.speed_share or 0.0) >= NEAR)
@@ -733,7 +740,7 @@ def _is_near_the_roofline(view: View) -> bool:
 
 
 def _is_held_elsewhere(view: View, group: str) -> bool:
-    """Whether counters tell of a kernel that takes most that another unit is busier than this one."""
+    """Whether in the kernel that takes most a unit is busier than that of `group`, or if uncounted than its speed."""
     place = max(range(len(view.kernels)), key=lambda place: timed_j(view.kernels[place]))
     most, reached = busy(view.kernels[place]), 0.0
     if view.document.limits:
@@ -742,15 +749,15 @@ def _is_held_elsewhere(view: View, group: str) -> bool:
 
 
 def _by_time(view: View, kernels: Sequence[schema.Kernel], *lefts: Mapping[str, float]) -> tuple[float, str]:
-    """What kernels save that end sooner, as `_ended_sooner`; and the price in time."""
+    """The J that `_ended_sooner` tells, and the time saved in words: ", 14 % less time"."""
     saved_j, saved_s = _ended_sooner(view, kernels, *lefts)
     return saved_j, _less_time(view, saved_s, saved_s)
 
 
 def _ended_sooner(view: View, kernels: Sequence[schema.Kernel], *lefts: Mapping[str, float]) -> tuple[float, float]:
-    """The J and s that kernels save where units that hold them back do only so much.
+    """The J and s that kernels save where the units that hold them back have less work.
 
-    lefts: of each kernel the shares of work that are left, by unit; or of all the same.
+    lefts: for each kernel, unit -> share of its work left; a single one holds for all kernels.
     """
     if view.is_modelled:
         return 0.0, 0.0
@@ -760,7 +767,7 @@ def _ended_sooner(view: View, kernels: Sequence[schema.Kernel], *lefts: Mapping[
 
 
 def _fewer_uncounted_bytes(view: View) -> Iterator[Try]:
-    """Fewer bytes of a level that holds kernels back, where its bytes were not counted: the time alone."""
+    """Move fewer bytes of a level that holds kernels back and whose bytes were not counted: what less time saves."""
     for group in ("l1", "l2", "dram"):
         if view.groups.get(group, Amount(None)).value or not view.kernels:
             continue
@@ -808,7 +815,7 @@ def _words(view: View, group: str) -> list[str]:
 
 
 def _fewer_instructions(view: View) -> Iterator[Try]:
-    """Fewer instructions that are no arithmetic: addresses, loops, loads."""
+    """Execute fewer instructions that are no arithmetic: addresses, loops, loads."""
     for group, kind in (("int", "integer "), ("other", "")):
         words = [word for word in view.words.values() if word.count.group == group and word.count.unit != "cycle"]
         own = [not kernel.callers for kernel in view.kernels]
@@ -835,7 +842,7 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
 
 
 def _ends(view: View, group: str, saves: float) -> tuple[float, float] | None:
-    """What a change of a part saves at least and at most, where the prices leave that open."""
+    """(least, most) for a saving of `saves`, by the intervals of the group's prices; None: there is none."""
     pair, value, everything = known(view.interval(group)), view.groups[group].value, _everything(view)[0]
     interval = view.document.interval_j
     if pair is None or not value or view.is_certain(group) or interval and group in interval.uncounted:
@@ -852,7 +859,7 @@ def _ends(view: View, group: str, saves: float) -> tuple[float, float] | None:
 
 
 def _fewer_conflicts(view: View) -> Iterator[Try]:
-    """Accesses of shared memory that bank conflicts add, and bytes that spilled registers move."""
+    """Avoid bank conflicts of shared memory; and, another change, spill no registers."""
     shares = [(kernel.signs or {}).get("bank_conflict", 0.0) for kernel in view.kernels]
     saved_j = sum(share * joules for share, joules in zip(shares, view.joules_by_kernel("shared"), strict=True))
     if saved_j:
@@ -870,7 +877,7 @@ def _fewer_conflicts(view: View) -> Iterator[Try]:
 
 
 def _is_closed(view: View, group: str) -> bool:
-    """Whether most of a part is in kernels of a library that comes compiled, which its user cannot rewrite."""
+    """Whether most joules of a group are in kernels of a library that comes compiled, which its user cannot rewrite."""
     joules = view.joules_by_kernel(group)
     closed = [
         library_of(kernel.name) in CLOSED or is_of_library(kernel) or is_interpreted(kernel) for kernel in view.kernels
@@ -879,7 +886,7 @@ def _is_closed(view: View, group: str) -> bool:
 
 
 def _mostly_in(view: View, group: str) -> str:
-    """The kernel that has most of a part, where there are several: "53 % in u_list"."""
+    """The kernel with most joules of a group: "53 % in u_list"; "" if it has less than 30 %, or is the only one."""
     joules = view.joules_by_kernel(group)
     if FAMILY_OF[group] != DATA:  # a library's instructions become fewer elsewhere
         joules = [part * (not kernel.callers) for part, kernel in zip(joules, view.kernels, strict=True)]

@@ -113,12 +113,9 @@ def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
     parts = {group: amount.value for group, amount in view.groups.items() if amount.value}
     if view.is_above:
         parts.pop(CONSTANT, None)
-    least_j, _ = least_constant(view)
-    if least_j:
-        parts = {CONSTANT: least_j, **parts}
     is_told = view.above.value is not None and not counted_alone(view) and not is_constant_alone(view)
-    if is_told and sum(parts.values()) > 0:
-        families = _family_legend(view, parts, bool(least_j))
+    if is_told and sum(parts.values()) > 0 and not least_constant(view)[0]:  # beside it, much more was not counted
+        families = _family_legend(view, parts)
         yield _filled(parts, min(_SHORT_BAR, _LINE - len(families))).append(families, style="dim")
     yield answer.where(view, kernels)
     if view.document.ranks:
@@ -217,18 +214,14 @@ def _filled(parts: Mapping[str, float], cells: int) -> Text:
     return bar
 
 
-def _family_legend(view: View, parts: Mapping[str, float], is_least: bool = False) -> str:
-    """The legend of the bar: families with shares; of a CPU whose cycles pay for its caches too, the rest is DRAM.
-
-    is_least: constant power takes as much at least, and the others so no more.
-    """
+def _family_legend(view: View, parts: Mapping[str, float]) -> str:
+    """The legend of the bar: families with shares; of a CPU whose cycles pay for its caches too, the rest is DRAM."""
     total_j = sum(parts.values())
     names, legend = _NAMES, ""
     if view.caches_are_in_cycles:
         names = {**_NAMES, COMPUTATION: "computing and caches", DATA: "DRAM"}
     for family, name in names.items():
         joules = sum(value for group, value in parts.items() if FAMILY_OF[group] == family)
-        than = when(is_least, when(family == CONSTANT, "≥ ") or "≤ ")
-        legend += when(joules, f"  {_FILLS[family]} {name} {than}{percent(joules / total_j)}")
+        legend += when(joules, f"  {_FILLS[family]} {name} {percent(joules / total_j)}")
     is_lost = view.caches_are_in_cycles and view.summed(view.document, DRAM).value is None
     return legend + when(is_lost, f"  {_FILLS[DATA]} DRAM not counted")

@@ -41,7 +41,7 @@ _FEWER = {
 
 
 class _Stall(Struct, frozen=True):
-    """A reason for which warps wait, as a kernel's sign: what they wait for, and what lets them wait less.
+    """A reason for which warps wait, by its name in a kernel's signs: what they wait for, and what lets them wait less.
 
     is_hidden: whether other warps can work meanwhile, if there are more of them.
     """
@@ -59,7 +59,7 @@ def _stalls() -> list[_Stall]:
 
 
 def busy(kernel: schema.Kernel) -> dict[str, float]:
-    """How busy units were, of their peaks: "sm", "l1", "l2", "dram", as far as counters tell.
+    """Unit -> how busy it was, as a share of its peak: "sm", "l1", "l2", "dram", as far as counters tell.
 
     Where they leave out multiprocessors: "issue", what these issue, if it is so much that it holds them back.
     """
@@ -76,9 +76,9 @@ def issuing(kernel: schema.Kernel) -> float:
 
 
 def sooner(kernel: schema.Kernel, left: Mapping[str, float]) -> float:
-    """The share of its time that a kernel saves where units do only so much of their work, by unit.
+    """The share of its time that a kernel saves where each unit has only the share `left` of its work.
 
-    The busiest unit holds it back, if it is busy enough for that; then the next one does. 0: nothing tells it.
+    The busiest unit holds it back, if it is busy enough for that; then the next one does. 0: no unit does.
     """
     now = busy(kernel)
     most = max(now.values(), default=0.0)
@@ -98,7 +98,7 @@ def timed_j(kernel: schema.Kernel) -> float:
 
 
 def busier(view: View) -> Iterator[Try]:
-    """More work at once in kernels that leave multiprocessors idle; of products of a library, which takes batches."""
+    """Give kernels that leave multiprocessors idle more work at once: more blocks, or products in batches."""
     for kernel in view.kernels:
         active = (kernel.signs or {}).get("sm_active", 1.0)
         if active >= NEAR or 0 < view.each_s(kernel) < SHORT_S:
@@ -149,7 +149,10 @@ def less_waiting(view: View) -> Iterator[Try]:
 
 
 def _with_more_warps(kernel: schema.Kernel, act: str, speed: float, best: str, waits_j: float) -> Try:
-    """Warps that hide what others wait for do no more than run side by side."""
+    """The change `act`, which has more warps run. At most it saves what `best` says, or of few warps full occupancy.
+
+    More warps hide what others wait for by running side by side, and can do no more than that.
+    """
     warps = (kernel.signs or {}).get("occupancy", 1.0)
     if speed < warps < _EMPTY:
         speed, best = warps, "at full occupancy"
@@ -165,9 +168,9 @@ def _tiled(view: View, kernel: schema.Kernel) -> str:
 
 
 def _rebuilt(view: View, kernel: schema.Kernel, of_fp32_j: float) -> Try | None:
-    """To build a kernel for the GPU that it runs on: for tensor cores that its name asks for, or newer than it uses.
+    """Choose a kernel built for this GPU, with tensor cores that its name asks for, or newer ones; None: no need.
 
-    How busy the units are that it no longer needs ends nothing; those that move its operands do, and tensor cores.
+    What is saved at most is up to the units that move its operands, and tensor cores; not to those no longer needed.
     """
     tensor = view.summed(kernel, [word for word in ("tensor", *TENSOR_PARTS["tensor"]) if word in view.words])
     older, name, waits_j = (kernel.signs or {}).get("older_tensor", 0.0), view.label(kernel), timed_j(kernel)
@@ -196,7 +199,7 @@ def _emulates(view: View, kernel: schema.Kernel) -> bool:
 
 
 def _few_blocks(view: View, kernel: schema.Kernel) -> str:
-    """To launch more blocks, where there is one at most for each multiprocessor, and it could hold another."""
+    """Advice to launch more blocks, where each multiprocessor has one at most and could hold another; else ""."""
     signs = kernel.signs or {}
     blocks, sms, occupancy = (signs.get(name, math.inf) for name in ("blocks", "multiprocessors", "occupancy"))
     if not blocks <= sms < math.inf or occupancy >= _EMPTY:
@@ -208,7 +211,7 @@ def _few_blocks(view: View, kernel: schema.Kernel) -> str:
 
 
 def _limit(signs: Mapping[str, float]) -> tuple[float, str]:
-    """The share of the most warps that a kernel's shape allows, and what lets more run."""
+    """The share of a multiprocessor's most warps that a kernel's shape allows, and what would let more run."""
     limit = min(_FEWER, key=lambda name: signs.get(name, 1.0))
     fewer = _FEWER[limit]
     if limit == "registers_limit" and signs.get("spills"):
@@ -224,14 +227,14 @@ def _worst_stall(kernel: schema.Kernel) -> tuple[_Stall, float]:
 
 
 def of_shared_memory(view: View, kernel: schema.Kernel, told: str) -> str:
-    """What lets a kernel ask less of shared memory, a part of L1, where most warps wait for it; else empty."""
+    """Advice to ask less of shared memory, a part of L1, where it is what most warps wait for; else ""."""
     stall, stalled = _worst_stall(kernel)
     is_held = stall.sign == "shared_stall" and stalled >= _STALLED
     return when(is_held, stall.act.format(f"{view.label(kernel)} ({told}, {percent(stalled)} of stalls {stall.waits})"))
 
 
 def _waits(view: View, kernel: schema.Kernel, speed: float, best: str, waits_j: float) -> Iterator[Try]:
-    """What would let a kernel wait less; nothing where nothing tells what it waits for, or it asks for too much."""
+    """What would let a kernel wait less; nothing where nothing tells what it waits for, or it moves too many bytes."""
     signs, name = kernel.signs or {}, view.label(kernel)
     occupancy, (stall, stalled) = signs.get("occupancy", 1.0), _worst_stall(kernel)
     issued, cycles = (view.amount(kernel, word).value for word in ("warp_issue", "sm_active_cycle"))
