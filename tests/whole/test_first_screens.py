@@ -268,6 +268,22 @@ def test_no_bar_has_shares_of_a_whole_of_which_much_was_not_counted():
     assert "░" not in terminal.text(view.document) and "at least 691\u202fµJ" in headline(view).text
 
 
+def test_instructions_of_a_log_of_rates_are_those_a_cycle_in_the_cycles_with_warps():
+    view = screen(SHARED / "nvprof" / "text-p100-metrics-no-csv.txt")
+    launches = {1255: 1.994875 * 0.9422, 53832: 1.450637 * 0.5545}  # of each: instructions a cycle times activity
+    issued = 56 * 1.328e9 * sum(number * rate for number, rate in launches.items()) / sum(launches)
+    told = view.words["warp_issue"]
+    assert told.value.value == pytest.approx(issued, rel=1e-6) and told.energy.value == pytest.approx(16.5, rel=0.01)
+    assert "and 16.5\u202fJ of work." in headline(view).text and "No work" not in trust(view).text
+
+
+def test_multiprocessors_that_are_taken_to_be_always_active_are_told_to_be():
+    view = screen(SHARED / "nvprof" / "text-gtx1070-metrics-thrust-templates.txt")
+    assert "counted," not in headline(view).text and "up to 16.0\u202fJ of counted work" in headline(view).text
+    assert "Multiprocessors: taken to be always active (15.9\u202fJ)." in trust(view).text
+    assert "77\u202f% of the sectors that thrust for each asks for" in what_to_try(view).text, "53 % of the other's"
+
+
 def test_a_saving_is_never_from_nothing(screens):
     for name, _, view in screens:
         assert "saves 0" not in what_to_try(view).text, (name, what_to_try(view).text)
