@@ -446,3 +446,22 @@ def test_calls_of_a_log_that_lost_kernels_tell_nothing_sure(tmp_path, before, af
     assert (idle is None) == bool(before), "others may have run meanwhile"
     assert idle is None or idle.surely_s == pytest.approx(0.09)
     assert bool(energy.counts.rows.time_marks[0] & int(Mark.MISSING)) == bool(before), "what is left is a lower bound"
+
+
+def test_the_call_of_cuda_that_takes_most_says_what_to_do_about_the_host(tmp_path):
+    log = tmp_path / "copies.txt"
+    log.write_text(
+        "==1== Profiling application: ./a\n==1== Profiling result:\n"
+        "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n"
+        " GPU activities:   99.00%  1.20000s   1000000  1.2000us  1.1000us  9.0000us  [CUDA memcpy HtoD]\n"
+        "                    1.00%  10.000ms       100  100.00us  99.000us  110.00us  k(double*)\n"
+        "      API calls:   95.00%  9.00000s   1000000  9.0000us  3.0000us  17.000ms  cudaMemcpy\n"
+        "                    5.00%  400.00ms         1  400.00ms  400.00ms  400.00ms  cudaMalloc\n"
+    )
+    view = view_of(log)
+    tried = what_to_try(view).text.replace("\u202f", " ")
+    assert tried.startswith(
+        "wait less for the host (9.00 s in 1,000,000 calls of cudaMemcpy: fewer, larger copies, or "
+    )
+    (change,) = (change for change in levers(view) if "wait less" in change.act)
+    assert change.saves <= 9.0 + 0.4 - 0.01 - 0.4

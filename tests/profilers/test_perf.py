@@ -530,8 +530,36 @@ def test_joules_of_some_runs_are_not_those_of_all(read, tmp_path):
     header = " Performance counter stats for 'system wide':\n\n"
     joules = header + "  100.00 Joules power/energy-pkg/\n\n  10.000000000 seconds time elapsed\n\n"
     counted = header + "  48,000,000,000 instructions\n\n  10.000000000 seconds time elapsed\n"
-    log = read(joules + counted)
-    assert any("joules of 1 run are left out, for 1 more have none" in note for note in log.notes)
+    log = read(joules + counted.replace("'system wide'", "'./a'"))
+    assert any("joules of system wide are left out, for ./a has none" in note for note in log.notes)
     assert eprof.load(tmp_path / "perf.log").energy().measured is None
+    # Runs of the same with other events are passes over it.
+    assert len(read(joules + counted).tables) == 2
+    energy = eprof.load(tmp_path / "perf.log").energy()
+    assert (energy.measured.joules, energy.measured.seconds) == (100.0, 10.0)
     read(joules + joules.replace("100.00", " 50.00"))
     assert eprof.load(tmp_path / "perf.log").energy().measured.joules == 150.0
+
+
+_HYBRID = """ Performance counter stats for {}:
+
+  10,000,000,000      cpu_atom/instructions/u   #  1.0  insn per cycle  ({}%)
+  40,000,000,000      cpu_core/instructions/u   #  2.0  insn per cycle  ({}%)
+   <not counted>      cpu_lowpower/instructions/u                       (0.00%)
+
+       1.000000000 seconds time elapsed
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "shares", "expected"),
+    [
+        ("'./a'", ("20.00", "80.00"), 34e9),  # 2e9 of 0.2 s and 32e9 of 0.8 s
+        ("'./a'", ("10.00", "40.00"), 34e9),  # as often counted as not
+        ("'system wide'", ("20.00", "80.00"), 50e9),
+        ("'CPU(s) 0-15'", ("20.00", "80.00"), 50e9),
+        ("'./a'", ("100.00", "63.00"), 50e9),
+    ],
+)
+def test_kinds_of_cores_that_a_program_runs_on_in_turn_are_not_added_up(command, shares, expected, read):
+    assert only(read(_HYBRID.format(command, *shares)))[2]["instructions"] == pytest.approx(expected)

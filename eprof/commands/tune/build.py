@@ -49,7 +49,7 @@ _SHARES = (0.4, 0.5, 0.6, 0.67, 0.72, 0.77, 0.83, 0.87, 0.91, 0.95, 1.0)
 
 
 def paired(rows: pd.DataFrame, reference: tuple[float, float]) -> pd.DataFrame:
-    """Each row with columns `_0` of its benchmark's row nearest to the reference; rows at its setting are left out.
+    """Each row with columns `_0` of its benchmark's row at the reference, else nearest to it; those rows are left out.
 
     rows: with measured times: benchmark, core_mhz, memory_mhz, time_s, dram_byte (of that row). reference: core and
     memory clock in MHz.
@@ -287,7 +287,7 @@ def _places(table: CostTable, settings: Sequence[str], ran: Sequence[str]) -> tu
 def _grids(energy: Energy, model: TimeModel, ran: "InForce", costs_at: Mapping[Point, Costs]) -> list[Grid]:
     """A grid for each kernel: its joules by the costs at each setting, and the time that is modelled there.
 
-    Times at the setting that ran stay as they are; those of simulated kernels go with the roofline's time.
+    Times at the setting that ran stay as they are; those of simulated kernels are scaled as the roofline's time.
     """
     assert energy.costs is not None and energy.split is not None
     counts, known_s, here = energy.counts, energy.counts.rows.time_s, Point(*parse(ran.label))
@@ -348,8 +348,8 @@ class Readings(Struct, frozen=True, eq=False):
     def saved(self, energy_j: Floats, best: int, before: int) -> Range:
         """[low, high] of the share of energy that the setting at place `best` saves, of energies (n_settings,) in J.
 
-        By each replica of the prices; and with times that go with the core clock alone, or the memory clock alone.
-        before: the place of the setting that ran.
+        By each replica of the prices; and with times inversely proportional to the core clock alone, or to the memory
+        clock alone. before: the place of the setting that it is held against.
         """
         left = energy_j[best] / energy_j[before]
         saved = 1 - left * self._factors(best) / self._factors(before)
@@ -537,7 +537,7 @@ def power_model(table: CostTable) -> PowerModel:
 
 
 class InForce(Struct, frozen=True):
-    """label: the setting at which a profile was taken, "852/924"; how: a sentence on what tells it, or "".
+    """The setting at which a profile was taken, `label` ("852/924"), and a sentence on what tells it, `how`, or "".
 
     held_by: a profiler that may have held the clocks there; the program then runs at `usual` without it. is_assumed:
     nothing tells where it runs.

@@ -60,7 +60,10 @@ class Grid(Struct, frozen=True, eq=False):
         return int((np.isfinite(self.energy_j) & np.isfinite(self.time_s)).sum())
 
     def allowed(self, objective: Objective) -> NDArray[np.bool_]:
-        """Which settings are offered and keep the limits, (n_settings,); slowdown is over `now`, else the fastest."""
+        """Which settings are offered and keep the objective's limits, (n_settings,).
+
+        A slowdown is against the setting at place `now`, or else against the fastest offered.
+        """
         since_s = mapped(lambda place: finite(self.time_s[place]), self.now)
         return objective.allowed(self.energy_j, np.where(self.offered, self.time_s, np.nan), since_s)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Container, Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from eprof.base import cpus
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
-from eprof.base.known import only, ratio
+from eprof.base.known import gathered, only, ratio
 from eprof.base.text import counted, few, pattern, when
 from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_note
 from eprof.logs.rows.log import (
@@ -367,18 +367,28 @@ def domain(event: str) -> str | None:
 class _Sum(Struct):
     """An event of one run, part by part (interval, place, unit of the processor): its value, and its running time in %.
 
-    A part that was never counted has no value, and 0 %.
+    A part that was never counted has no value, and 0 %. in_turn: a program ran on the kinds of cores in turn.
     """
 
     parts: dict[tuple[str, str, str], tuple[float, float]] = field(default_factory=dict)
+    in_turn: bool = False
 
     @property
     def value(self) -> float:
-        """The sum over all parts that were counted; NaN if none was."""
-        known = [value for value, _ in self.parts.values() if not math.isnan(value)]
-        if not known:
-            return math.nan
-        return sum(known)
+        """The sum of what perf knows of a counter; NaN if nothing is."""
+        known = {part: cell for part, cell in self.parts.items() if not math.isnan(cell[0])}
+        kinds = gathered(((time, place), cell) for (time, place, _), cell in known.items())
+        return sum(map(self._of_kinds, kinds.values())) if known else math.nan
+
+    def _of_kinds(self, cells: Sequence[tuple[float, float]]) -> float:
+        """What was executed on all kinds of cores, by the value of each and its share of the time in %.
+
+        perf scales what a program did on each kind up to the whole time, which the program spends on them in turn.
+        """
+        whole = sum(share for _, share in cells)
+        if self.in_turn and len(cells) > 1 and 0 < whole <= _ALL + 1:
+            return sum(value * share for value, share in cells) / whole
+        return sum(value for value, _ in cells)
 
     @property
     def running(self) -> float:
@@ -457,30 +467,35 @@ def read(
             lines.feed(line)
     lines.finish(rest)
     runs = list(lines.whole_runs())
-    rows: list[_Counted] = []
-    is_cut = lines.is_cut
-    for run in runs:
-        times = [row.time for row in run.rows]
-        is_cut = is_cut or (times[0] != "" and times.count(times[-1]) < times.count(times[0]))
-        if parts != INTERVAL:
-            rows += _rows(run)
-            continue
-        begin_s = 0.0
-        for time, of_interval in groupby(run.rows, key=attrgetter("time")):
-            rows += _rows(replace(run, rows=list(of_interval), elapsed="", cpu=[]), begin_s, time or None)
-            begin_s = seconds(time or "0")
-    table = _table(rows, keep, is_cut)
+    by_run = [list(_rows_of(run, parts == INTERVAL)) for run in runs]
+    rows = [row for own in by_run for row in own]
+    times = [[row.time for row in run.rows] for run in runs]
+    is_cut = lines.is_cut or any(each[0] != "" and each.count(each[-1]) < each.count(each[0]) for each in times)
+    # Runs of other events are passes over the same program, each in a table of its own.
+    alike = gathered((frozenset(name for row in own for name in (*row.events, *row.joules)), own) for own in by_run)
+    tables = [_table(list(chain.from_iterable(of_same)), keep, is_cut) for of_same in alike.values()]
     totals = [total for row in rows for total in (*row.events.values(), *row.joules.values())]
-    if np.isnan(table.counters.values).all() or all(math.isnan(total.value) for total in totals):
+    if all(np.isnan(table.counters.values).all() for table in tables) or all(math.isnan(each.value) for each in totals):
         raise LogError(f"{source.path}: {_nothing(runs, rows)}")
     commands = {run.command for run in runs} - {None, SYSTEM}
     return source.log(
-        [table],
+        tables,
         [*source.notes, *_notes(runs, rows, keep)],
         lines=lines.number,
         skipped_lines=lines.others,
         command=only(commands),
     )
+
+
+def _rows_of(run: Run, by_interval: bool) -> Iterator[_Counted]:
+    """The rows of a run, or of each of its intervals."""
+    if not by_interval:
+        yield from _rows(run)
+        return
+    begin_s = 0.0
+    for time, of_interval in groupby(run.rows, key=attrgetter("time")):
+        yield from _rows(replace(run, rows=list(of_interval), elapsed="", cpu=[]), begin_s, time or None)
+        begin_s = seconds(time or "0")
 
 
 def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> list[_Counted]:
@@ -498,6 +513,7 @@ def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> list[_
     clocks = [run.number(row.cpus) for row in run.of(CPU_CLOCK) if row.cpus]
     is_of_all = any(cpus > 1.5 and abs(cpus / round(cpus) - 1) < _OF_ALL for cpus in clocks)
     is_of_all |= any(_PLACE.match(row.place) for row in run.rows)  # perf splits nothing else by them
+    is_of_all |= (run.command or "").startswith((SYSTEM, "CPU(s)"))
     unnamed = SYSTEM if is_of_all else WHOLE_PROGRAM
     time_s = run.time_s - begin_s
     intervals = len({row.time for row in run.rows})
@@ -509,7 +525,7 @@ def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> list[_
         rows_of[cgroup] = _Counted(cgroup or run.command or unnamed, own_s, interval, intervals=intervals)
     for row in run.rows:
         if row.cgroup in rows_of:
-            _count(rows_of[row.cgroup], row, run)
+            _count(rows_of[row.cgroup], row, run, not is_of_all)
     # The counters of packages ran for so many times the time of the run, and clocks tell how many cores were busy.
     sockets_ns = [float(row.runtime_ns or 0) for row in run.rows if domain(plain(row.event)[0]) == "pkg"]
     sockets = ratio(sum(sockets_ns) / 1e9, time_s) or 0.0
@@ -529,8 +545,8 @@ def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> list[_
     return list(rows_of.values())
 
 
-def _count(counts: _Counted, row: Row, run: Run) -> None:
-    """Add one value that perf printed to the counts, or the joules, of its row of the table."""
+def _count(counts: _Counted, row: Row, run: Run, in_turn: bool) -> None:
+    """Add one value that perf printed to the counts, or the joules, of its row of the table; in_turn: see `_Sum`."""
     event, pmu = plain(row.event)
     if event in SOFTWARE:
         return
@@ -547,7 +563,7 @@ def _count(counts: _Counted, row: Row, run: Run) -> None:
     socket = _SOCKET.fullmatch(row.place)
     place = socket[1] if socket else row.place
     counts.places.add((place, unit))
-    known = sums.setdefault(event, _Sum()).parts
+    known = sums.setdefault(event, _Sum(in_turn=in_turn)).parts
     part = (row.time, place, unit)
     share = 0.0 if math.isnan(value) else run.number(row.running)
     if part not in known or share > known[part][1]:  # of several groups, the one that ran longest
@@ -622,8 +638,9 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
         for name, total in row.joules.items()
         if row.is_unknown(total) and total.value >= 0
     ]
-    if 0 < (metered := sum(bool(row.joules) for row in rows)) < len(rows):
-        yield f"{ON_TOTALS}joules of {counted(metered, 'run')} are left out, for {len(rows) - metered} more have none"
+    metered = {row.kernel for row in rows if row.joules}
+    if metered and (others := {row.kernel for row in rows} - metered):
+        yield f"{ON_TOTALS}joules of {few(sorted(metered), 2)} are left out, for {few(sorted(others), 2)} has none"
     cgroups = sorted({row.cgroup for row in cells if row.cgroup} - {row.kernel for row in rows})
     sentences = (
         (scaled, "events", "counted in a part of the time and scaled up by perf, so these are estimated"),

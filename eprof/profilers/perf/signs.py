@@ -57,7 +57,7 @@ SIGNS = Signs(reader_of=reads("reader", _is_in), lower_bounds=_marks, of_program
 DURATION = "duration_time"
 BYTES_OF = " bytes"  # behind the name of an event that perf prints in such units
 _PMU = pattern(r"([\w-]+)/(.*)/\w*|(?P<event>\S+) \[(?P<unit>\w+)\]")
-_CORES = pattern(r"cpu|cpu_core|cpu_atom|armv[0-9]+\w*|apple_\w+")
+_CORES = pattern(r"cpu|cpu_core|cpu_atom|cpu_lowpower|armv[0-9]+\w*|apple_\w+")
 _MODIFIERS = pattern(r":[ukhpPGHSDeIW]+$")
 _KERNEL_ONLY = pattern(r".*[:/](?=[pPGHSDeIW]*[kh])[khpPGHSDeIW]+$")
 

@@ -34,7 +34,7 @@ _CALLS = {  # of CUDA and HIP, that take long between kernels: a part of the nam
     "Launch": "CUDA graphs, or more work in each",
     "alloc": "allocate memory once",
     "Free": "free memory at the end",
-    "Memcpy": "keep data on the GPU",
+    "Memcpy": "fewer, larger copies, or keep data on the GPU",
     "Synchronize": "synchronise less often",
 }
 
@@ -234,9 +234,7 @@ def _waiting(view: View, gaps: schema.Gaps, waiting_s: float) -> Iterator[Closed
         yield Closed(f"launch in {graphs} ({told})", min(reached_s, waiting_s))
     doing = next((each for each in gaps.during if least_s <= each.time_s <= waiting_s), None)
     if doing is not None:
-        call = doing.doing.rpartition(BETWEEN)[2]
-        known = (how for part, how in _CALLS.items() if _CALL.match(call) and part in call)
-        how = next(known, "do it less often, or beside kernels").replace("CUDA graphs", graphs)
+        how = _how_of(doing.doing.rpartition(BETWEEN)[2]).replace("CUDA graphs", graphs)
         told = f"{quantity(doing.time_s, 's')} in {_briefly(doing)}"
         yield Closed(f"close the gaps between {view.nouns.kernels} ({told}: {how})", doing.time_s)
     elif least_s <= gaps.longest_s <= waiting_s + gaps.copied_s:
@@ -246,7 +244,18 @@ def _waiting(view: View, gaps: schema.Gaps, waiting_s: float) -> Iterator[Closed
         rest_s = waiting_s - gaps.short_s
         longer = f"{quantity(rest_s, 's')} in gaps{when(gaps.short_gaps, f' of more than 100{NARROW}µs')}"
         how = "fewer synchronisations, input that is ready, no allocations"
+        longest = max(gaps.calls, key=lambda calls: calls.time_s - calls.once_s, default=None)
+        if longest is not None and longest.time_s - longest.once_s > _MUCH * rest_s:
+            longer = f"{quantity(longest.time_s, 's')} in {counted(longest.number, 'call')} of {longest.name}"
+            how = _how_of(longest.name)
+            rest_s = min(rest_s, longest.time_s - longest.once_s)
         yield Closed(f"wait less for the host ({longer}: {how})", rest_s)
+
+
+def _how_of(call: str) -> str:
+    """How a call of CUDA or HIP, or another thing that the CPU does between kernels, is to be had less."""
+    known = (how for part, how in _CALLS.items() if _CALL.match(call) and part in call)
+    return next(known, "do it less often, or beside kernels")
 
 
 def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Closed]:
