@@ -433,7 +433,7 @@ def _less_time(view: View, least_s: float, most_s: float) -> str:
 
 
 def _narrower_types(view: View) -> Iterator[Try]:
-    """Use narrower types that this GPU has and the table prices: on tensor cores, in their stead, FP32 for FP64.
+    """Use narrower types that this GPU has and the table prices: on tensor cores, FP32 for FP64, tensor cores for FP32.
 
     At least operands stay as wide in memory; at most they are stored narrower, too, and half the bytes move.
     """
@@ -638,7 +638,7 @@ def _coalesced(view: View) -> Iterator[Try]:
 
 
 def _read_again(view: View) -> Iterator[Try]:
-    """Keep rows on the chip that a normalisation or softmax reads from DRAM in each pass, for one write."""
+    """Keep rows on the chip that a normalisation or a softmax reads from DRAM again in each of its passes."""
     for kernel in view.kernels:
         read, written = (view.amount(kernel, f"dram_{way}").or_zero for way in ("read", "write"))
         stored = max(written, *(view.amount(kernel, f"{level}_write").or_zero for level in ("l1", "l2")))
@@ -746,7 +746,10 @@ def _is_near_the_roofline(view: View) -> bool:
 
 
 def _is_held_elsewhere(view: View, group: str) -> bool:
-    """Whether in the kernel that takes most a unit is busier than that of `group`, or if uncounted than its speed."""
+    """Whether, in the kernel that takes most, counters tell of a unit that is busier than that of `group`.
+
+    Where none tells how busy that of `group` is, the share of the roofline's speed stands for it.
+    """
     place = max(range(len(view.kernels)), key=lambda place: timed_j(view.kernels[place]))
     most, reached = busy(view.kernels[place]), 0.0
     if view.document.limits:
@@ -773,7 +776,7 @@ def _ended_sooner(view: View, kernels: Sequence[schema.Kernel], *lefts: Mapping[
 
 
 def _fewer_uncounted_bytes(view: View) -> Iterator[Try]:
-    """Move fewer bytes of a level that holds kernels back and whose bytes were not counted: what less time saves."""
+    """Move fewer bytes of a level that holds kernels back and whose bytes were not counted: only time is saved."""
     for group in ("l1", "l2", "dram"):
         if view.groups.get(group, Amount(None)).value or not view.kernels:
             continue
@@ -848,7 +851,7 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
 
 
 def _ends(view: View, group: str, saves: float) -> tuple[float, float] | None:
-    """(least, most) for a saving of `saves`, by the intervals of the group's prices; None: there is none."""
+    """The least and most J that a saving of `saves` may be, by intervals of the group's prices; None: there is none."""
     pair, value, everything = known(view.interval(group)), view.groups[group].value, _everything(view)[0]
     interval = view.document.interval_j
     if pair is None or not value or view.is_certain(group) or interval and group in interval.uncounted:

@@ -149,9 +149,11 @@ def less_waiting(view: View) -> Iterator[Try]:
 
 
 def _with_more_warps(kernel: schema.Kernel, act: str, speed: float, best: str, waits_j: float) -> Try:
-    """The change `act`, which has more warps run. At most it saves what `best` says, or of few warps full occupancy.
+    """The change `act`, which lets more warps run, and the most that it can save.
 
-    More warps hide what others wait for by running side by side, and can do no more than that.
+    At most the kernel comes to what `best` says, of which it has the share `speed` now. Where fewer than half of the
+    warps run, but more than that share, it comes to full occupancy: warps hide what others wait for by running side by
+    side, and can do no more than that.
     """
     warps = (kernel.signs or {}).get("occupancy", 1.0)
     if speed < warps < _EMPTY:
@@ -170,7 +172,7 @@ def _tiled(view: View, kernel: schema.Kernel) -> str:
 def _rebuilt(view: View, kernel: schema.Kernel, of_fp32_j: float) -> Try | None:
     """Choose a kernel built for this GPU, with tensor cores that its name asks for, or newer ones; None: no need.
 
-    What is saved at most is up to the units that move its operands, and tensor cores; not to those no longer needed.
+    The most that is saved is up to the units that move operands and to the tensor cores, not to units no longer needed.
     """
     tensor = view.summed(kernel, [word for word in ("tensor", *TENSOR_PARTS["tensor"]) if word in view.words])
     older, name, waits_j = (kernel.signs or {}).get("older_tensor", 0.0), view.label(kernel), timed_j(kernel)
