@@ -624,7 +624,13 @@ def _coalesced(view: View) -> Iterator[Try]:
         surely_j += share * sum(levels[level][place] for level in fewer if level != "dram")
         saved_s += faster * time_of(kernel).or_zero
     if any(saved_j.values()):
-        most = max(saved_j, key=saved_j.__getitem__)
+        is_counted = any(levels["l1"]) or any(levels["l2"])
+        weights = {
+            place: joules if is_counted else excess[place] * timed_j(view.kernels[place])
+            for place, joules in saved_j.items()
+            if joules
+        }
+        most = max(weights, key=weights.__getitem__)
         told = f"{percent(excess[most])} of the sectors that {view.label(view.kernels[most])} asks for are not used"
         most_j = sum(saved_j.values())
         change = Try(f"coalesce accesses: {told}", most_j, (surely_j, most_j), _less_time(view, 0.0, saved_s))
