@@ -378,3 +378,14 @@ def test_begin_with_the_kernel_that_takes_most_before_many_small_ones(eprof_comm
     assert "; do more in each launch of small_0" in said and "; count with `rocprof-compute" in said
     old(tmp_path, ["WriteSize"], *launches)
     assert "; count the rest with `rocprof-compute" in " ".join(eprof_command("report", "results.csv").stdout.split())
+
+
+def test_a_table_of_another_kind_below_the_first_is_told_to_be_left_out(tmp_path):
+    old(tmp_path, ["FETCH_SIZE"], ("k", [8000], 0, 1_000_000))
+    path = tmp_path / "results.csv"
+    counted = path.read_text()
+    assert not any("other tables" in note for note in logs.read(path).notes)
+    path.write_text(counted + counted)
+    assert not any("other tables" in note for note in logs.read(path).notes), "runs of one kind are read"
+    path.write_text(counted + '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n"t",1,9,9,100\n')
+    assert any("other tables below the first are not read" in note for note in logs.read(path).notes)
