@@ -24,9 +24,9 @@ _MEMORY_SIZE = re.compile(r"[ -]\d+ ?gb$")
 class DataSheet(Struct, frozen=True):
     """A board. name: as the driver prints it. memory: "gddr", "laptop" (with GDDR), "hbm", or "shared" with the CPU.
 
-    limit_w: its power limit in W. beyond_power, beyond_clock: how many times its limit and its boost clock it may
-    reach, as partners and owners set it. peaks: sp_gflops, dp_gflops, dram_gb_per_s, as cost tables have them; may be
-    empty. sms: multiprocessors. memory_b: bytes that it holds. None: not known.
+    limit_w: its power limit in W. beyond_power, beyond_clock: how many times its limit and its clock it may reach, as
+    partners and owners set it. peaks: sp_gflops, dp_gflops, dram_gb_per_s, as cost tables have them, at that clock; may
+    be empty. sms: multiprocessors. memory_b: bytes that it holds. None: not known.
     """
 
     name: str
@@ -182,7 +182,10 @@ def _listed() -> Mapping[str, DataSheet]:
             peaks = {key: number for key, number in numbers.items() if key in PEAKS}
             beyond_power = numbers.get("most_w", numbers["w"]) / numbers["w"]
             held_b = numbers.get("gb", 0) * 2.0**30 or None
-            sheet = DataSheet(name, memory, numbers["w"], peaks, beyond_power, 1.0, numbers.get("sms"), held_b)
+            beyond_clock = 1.0
+            if "most_gflops" in numbers:
+                beyond_clock = numbers["most_gflops"] / numbers["sp_gflops"]
+            sheet = DataSheet(name, memory, numbers["w"], peaks, beyond_power, beyond_clock, numbers.get("sms"), held_b)
             if memory in beyond["memory"] or name.split()[0] in beyond["names"]:
                 sheet = replace(sheet, beyond_power=beyond["power"], beyond_clock=beyond["clock"])
             listed[normal_name(name)] = sheet

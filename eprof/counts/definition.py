@@ -49,7 +49,7 @@ SHARES = (
     *("sm_busy", "l1_busy", "l2_busy", "dram_busy", "issue_busy"),
     *("retiring", "bad_speculation", "frontend_bound", "backend_bound", "unoptimised"),  # of a CPU's cores, and code
 )
-SIGNS = (*SHARES, "multiprocessors", "fp32_room", "fp64_most", "l1_room", "l2_room")
+SIGNS = (*SHARES, "multiprocessors", "a_cycle", "fp32_room", "fp64_most", "l1_room", "l2_room")
 _NAME = pattern(r"(?<![\w.])[A-Za-z_]\w*")
 
 

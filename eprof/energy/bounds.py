@@ -135,12 +135,12 @@ class _Rates:
         of_costs = costs.device if data_sheet(costs.device) is not None else None
         labels = [of_costs if of_costs and capability_of_label(label or "") else label for label in rows.device]
         boards = [_board(label) for label in labels]
-        beyond = np.array([board.beyond_clock for board in boards])
+        self.beyond = np.array([board.beyond_clock for board in boards])
         dram = np.array([board.dram_gb_per_s for board in boards])
         shared = np.array([board.shared_a_cycle for board in boards])
         path = costs.peaks.dram_path_gb_per_s or math.inf
         single, double = (
-            (peak or math.inf) / 2 * giga_s * beyond for peak in (costs.peaks.sp_gflops, costs.peaks.dp_gflops)
+            (peak or math.inf) / 2 * giga_s * self.beyond for peak in (costs.peaks.sp_gflops, costs.peaks.dp_gflops)
         )
         # Every unit worked in at most as many cycles as the busiest, the schedulers too.
         room = {name: np.full(len(rows), np.inf) for name in ("fp32_room", "fp64_most", "l1_room", "l2_room")}
@@ -184,9 +184,10 @@ class _Rates:
         """The count of `word` for each kernel where it is whole, else `allowed`; (n_kernels,)."""
         if word not in self.counts.amounts:
             return allowed
-        number = self.counts.amounts[word]
-        is_whole = ~np.isnan(number) & ((self.counts.amount_marks[word] & _MISSING) == 0)
-        return np.where(is_whole, number, allowed)
+        number, marks = self.counts.amounts[word], self.counts.amount_marks[word]
+        is_whole = ~np.isnan(number) & ((marks & _MISSING) == 0)
+        # Of cycles at a clock that is assumed, the board may have had more.
+        return np.where(is_whole, number * np.where(marks & int(Mark.ASSUMED), self.beyond, 1.0), allowed)
 
     def most_of(self, word: str) -> Floats:
         """The most of `word` that each kernel can have done, (n_kernels,); infinite where nothing bounds it."""

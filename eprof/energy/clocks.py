@@ -17,6 +17,7 @@ from eprof.logs.rows.log import Clock, Log
 from eprof.logs.runs import Run
 
 RETIRED_A_CYCLE = 8.0  # instructions, by the widest cores (Golden Cove, Zen 5); others retire four to six
+_ALWAYS = "taken to be active all the time"
 _CYCLES = _OF_CORES, _OF_SMS = "core_active", "sm_active_cycle"
 _STEP_MHZ = 10  # as ncu's page prints it; a mean over launches is no better known
 _NOTEWORTHY = 0.03
@@ -76,25 +77,39 @@ def priced(table: CostTable, clocks: Clocks) -> Costs:
 def with_active_cycles(counts: Counts, costs: Costs, cores: float = 1.0) -> Counts:
     """The counts with active cycles where these pay and were not counted: a unit is taken to be active all the time.
 
-    ESTIMATED and ASSUMED, at the clock of the costs. Of a CPU `cores`: a program may use more, or wait. Of a GPU all
-    multiprocessors, or as many as a launch has blocks: some may wait for the last. Of a kernel of which nothing else is
-    priced they stay unknown, for time alone tells nothing of what a processor did. Where a CPU's instructions have no
-    time, their cycles are at least as many as these need.
+    ESTIMATED and ASSUMED, at the clock of the costs. Of a CPU `cores`: a program may use more, or wait. Of a GPU as
+    many multiprocessors as had warps, with the instructions that these issued in a cycle, where the log tells; else
+    all, or as many as a launch has blocks: some may wait for the last. Of a kernel of which nothing else is priced they
+    stay unknown, for time alone tells nothing of what a processor did. Where a CPU's instructions have no time, their
+    cycles are at least as many as these need.
     """
-    seconds = counts.rows.time_s
+    counts = _as_told(counts, costs)
     who = "one core is" if cores == 1 else f"{cores:.3g} cores are"
     paying = [word for word, charge in costs.charges.items() if charge.pays and word in counts.amounts]
     is_counted = ~np.isnan(counts.amounts.only(paying)).all(axis=1)
-    counts = _with_cycles(counts, costs, _OF_CORES, np.where(is_counted, cores, np.nan), who)
+    counts = _with_cycles(counts, costs, _OF_CORES, np.where(is_counted, cores, np.nan), f"{who} {_ALWAYS}")
     if costs.sm_count is None:
         fewest = counts.amounts["retired"] / RETIRED_A_CYCLE
         note = f"at least: no core retires more than {RETIRED_A_CYCLE:g} instructions a cycle"
         marks = counts.amount_marks["retired"] | int(Mark.MISSING)
         return _filled(counts, costs, _OF_CORES, fewest, marks, f"retired / {RETIRED_A_CYCLE:g}", note)
-    busy = np.full_like(seconds, costs.sm_count)
+    busy = np.full_like(counts.rows.time_s, costs.sm_count)
     if counts.shape is not None:
         busy = np.fmin(busy, counts.shape["blocks"] / counts.rows.launches)
-    return _with_cycles(counts, costs, _OF_SMS, np.where(is_counted, busy, np.nan), "every multiprocessor is")
+    return _with_cycles(
+        counts, costs, _OF_SMS, np.where(is_counted, busy, np.nan), f"every multiprocessor is {_ALWAYS}"
+    )
+
+
+def _as_told(counts: Counts, costs: Costs) -> Counts:
+    """The counts with the cycles and instructions that follow from the share of the time in which a GPU had warps."""
+    sms = costs.sm_count or (costs.multiprocessors.number if costs.multiprocessors else None)
+    if counts.shape is None or sms is None:
+        return counts
+    active, issued = (counts.shape[name] / counts.rows.launches for name in ("sm_active", "a_cycle"))
+    how = "multiprocessors, for the share of the time that they had warps"
+    counts = _with_cycles(counts, costs, _OF_SMS, sms * active, how)
+    return _with_cycles(counts, costs, "warp_issue", sms * active * issued, f"instructions a cycle of {how}")
 
 
 def _with_cycles(counts: Counts, costs: Costs, word: str, units: Floats, who: str) -> Counts:
@@ -102,9 +117,9 @@ def _with_cycles(counts: Counts, costs: Costs, word: str, units: Floats, who: st
     mhz = costs.setting.core_mhz or costs.busy_mhz
     cycles = counts.rows.time_s * (mhz or np.nan) * 1e6 * units
     told = units[np.isnan(counts.amounts[word]) & ~np.isnan(cycles)]
-    numbers = when((told != 1).any(), f" * {float(np.max(told, initial=0.0)):g}")
-    note = f"{who} taken to be active all the time, at the clock of the cost table"
+    numbers = when((told != 1).any(), f" * {float(np.max(told, initial=0.0)):.6g}")
     marks = counts.rows.time_marks | int(Mark.ESTIMATED | Mark.ASSUMED)
+    note = f"{who}, at the clock of the cost table"
     return _filled(counts, costs, word, cycles, marks, f"time * {mhz or 0:g} MHz{numbers}", note)
 
 

@@ -52,6 +52,9 @@ def test_elapsed_cycles_are_time_where_nothing_else_tells_it(tmp_path):
     assert energy.counts.rows.time_marks[0] == E | int(Mark.ASSUMED)
     assert "elapsed cycles over the 9.177 billion a second" in energy.time_from
     assert energy.energy_j >= energy.costs.constant_power_w * energy.time_s
+    path.write_text(path.read_text().replace("Tesla K20c", "Tesla K40c"))
+    seconds = 2 * 13 * 706 / (15 * 745)
+    assert eprof.load(path).energy().time_s == pytest.approx(seconds, rel=0.01), "shipped at 745 MHz, not at 875"
     timed = eprof.load(path, time=["1.5"])
     assert timed.energy().time_s == 1.5 and "elapsed" not in timed.energy().time_from
 

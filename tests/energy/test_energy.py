@@ -314,7 +314,8 @@ def test_cycles_of_multiprocessors_that_nobody_counted_are_those_of_all_of_them_
     """By hand: 10 multiprocessors at 1000 MHz for 2 s are 2e10 cycles; a launch of 3 blocks keeps 3 busy."""
     rows = [{"fp32_fma": 1.0}, {"fp32_fma": 1.0}, {"fp32_fma": 1.0, "sm_active_cycle": 7.0}, {}]
     counts = make_counts(rows, [2.0, 2.0, 2.0, 2.0])
-    shape = Columns.of({"blocks": np.array([math.nan, 3.0, 3.0, 3.0])}, 4)
+    untold = dict.fromkeys(("sm_active", "a_cycle"), np.full(4, math.nan))
+    shape = Columns.of({"blocks": np.array([math.nan, 3.0, 3.0, 3.0]), **untold}, 4)
     prices = replace(make_costs({"fp32_fma": 1.0, "sm_active_cycle": 5.0}), setting=Setting(1000.0), sm_count=10.0)
     cycles = with_active_cycles(replace(counts, shape=shape), prices)
     assert cycles.table["sm_active_cycle"].tolist()[:3] == [2e10, 6e9, 7.0]
@@ -324,6 +325,18 @@ def test_cycles_of_multiprocessors_that_nobody_counted_are_those_of_all_of_them_
     assert way.formula == "time * 1000 MHz * 10" and way.kernels == 2
     assert with_active_cycles(counts, replace(prices, sm_count=None)) is counts
     assert with_active_cycles(counts, replace(prices, setting=Setting())) is counts
+
+
+def test_instructions_follow_from_those_a_cycle_and_the_share_of_the_time_with_warps():
+    """By hand: 10 multiprocessors at 1000 MHz for 2 s, half of the time with warps and 1.5 instructions: 1.5e10."""
+    counts = make_counts([{}, {"warp_issue": 3.0}, {}], [2.0, 2.0, 2.0])
+    told = {"sm_active": [0.5, 0.5, math.nan], "a_cycle": [1.5, 1.5, 1.5], "blocks": [math.nan] * 3}
+    shape = Columns.of({name: np.array(values) for name, values in told.items()}, 3)
+    prices = replace(make_costs({"warp_issue": 1.0, "sm_active_cycle": 5.0}), setting=Setting(1000.0), sm_count=10.0)
+    made = with_active_cycles(replace(counts, shape=shape), prices)
+    assert made.table["warp_issue"].tolist()[:2] == [1.5e10, 3.0] and np.isnan(made.table["warp_issue"][2])
+    assert made.table["sm_active_cycle"].tolist()[:2] == [1e10, 1e10], "not all of them all the time"
+    assert made.marks["warp_issue"].tolist() == [ESTIMATED | ASSUMED, 0, MISSING]
 
 
 def test_cycles_at_another_clock_are_those_that_pass_then():

@@ -15,7 +15,7 @@ from eprof.profile.document import document
 from eprof.show.report.levers import what_to_try
 from eprof.show.report.view import View
 
-ESTIMATED = int(Mark.ESTIMATED)
+ESTIMATED, MISSING, ASSUMED = int(Mark.ESTIMATED), int(Mark.MISSING), int(Mark.ASSUMED)
 LINES = {"dram": "Memory Throughput  ", "warp_issue": "Executed Instructions"}
 
 
@@ -168,6 +168,13 @@ def test_the_utilisation_of_dram_tells_its_bytes_where_the_board_is_known(tmp_pa
         ("ncu-modern/sm120-cutlass-basic-rules-body-items.csv", "fp64_other", 0, ESTIMATED),
         # A summary has the mean over launches of a mean over multiprocessors, of which all launches have 34.
         ("ncu/text-details-heat3d.txt", "sm_active_cycle", 34 * (7.44e6 * 20 + 6.97e6 * 10 + 516 * 4), 0),
+        # The mean over multiprocessors was not counted; cycles of warps were, of which a multiprocessor has 48 at most.
+        ("ncu-modern/rtx5060ti-occupancy-one-nan-launch.ncu-rep", "sm_active_cycle", 88.7e6, MISSING),
+        # 435,944 wavefronts of 128 B, by the name that stores have where instructions are patched.
+        ("ncu-modern/rtx3070-scan.ncu-rep", "shared_write", 128 * 435944, ASSUMED),
+        # Launched without shared memory.
+        ("ncu/gtx1080-raw-wide-kernel-time-program-output.txt", "shared_read", 0, ESTIMATED),
+        ("ncu/cc80-details-page-rules-estimated-speedup.csv", "shared_write", 0, 0),
     ],
 )
 def test_a_page_tells_multiprocessors_and_idle_pipes(log, word, expected, mark):

@@ -629,3 +629,10 @@ def test_instances_of_other_metrics_leave_their_total(tmp_path):
 def test_opcodes_in_the_style_of_a_locale(tmp_path):
     log = by_opcode(tmp_path, "raw", "1.234.567 (IMAD: 1.234.560; MUFU: 7)")
     assert log.tables[0].counters.frame()[f"{OPCODES}[IMAD]"][0] == 1_234_560
+
+
+def test_a_gpu_that_is_named_where_its_number_stands_is_that_gpu(tmp_path):
+    header = '"ID","Kernel Name","Device","CC","Metric Name","Metric Unit","Metric Value"\n'
+    row = '"0","k","NVIDIA H100","9.0","dram__bytes_read.sum","byte","1,048,576"\n'
+    (tmp_path / "k.csv").write_text(header + row)
+    assert combine([read(tmp_path / "k.csv")]).kernels["device"].to_list() == ["NVIDIA H100 (0)"]

@@ -368,3 +368,14 @@ def test_a_log_of_amd_asks_for_amds_profilers_and_a_gpu_of_amd(eprof_command, tm
     assert "of constant power (110 W for 1.00 ms)" in named and "Nothing but time" not in named
     old(tmp_path, ["GRBM_COUNT"], ("k", [8], 0, 1_000_000))
     assert eprof_command("report", "results.csv").stdout.count("count with") == 1
+
+
+def test_a_table_of_another_kind_below_the_first_is_told_to_be_left_out(tmp_path):
+    old(tmp_path, ["FETCH_SIZE"], ("k", [8000], 0, 1_000_000))
+    path = tmp_path / "results.csv"
+    counted = path.read_text()
+    assert not any("other tables" in note for note in logs.read(path).notes)
+    path.write_text(counted + counted)
+    assert not any("other tables" in note for note in logs.read(path).notes), "runs of one kind are read"
+    path.write_text(counted + '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n"t",1,9,9,100\n')
+    assert any("other tables below the first are not read" in note for note in logs.read(path).notes)

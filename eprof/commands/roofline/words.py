@@ -35,7 +35,7 @@ def head(document: schema.Roofline) -> str:
 
 
 def leads(document: schema.Roofline) -> list[str]:
-    """The sentences above the rooflines: of equal power and power caps, then of each machine."""
+    """The sentences above the rooflines: on equal power and power caps, then on each machine."""
     nouns, machines = nouns_of(document.processor), document.machines
     sentences = list(map(match, document.equal_power))
     if document.cap_sweep:
@@ -117,7 +117,7 @@ def regions(ranges: Sequence[schema.Region]) -> str:
 
 
 def headline(document: schema.Roofline) -> str:
-    """The headline: of equal power, of a cap sweep, of the first kernel with a roofline, or of the first machine."""
+    """The headline: on equal power, on a cap sweep, on the first kernel with a roofline, or on the first machine."""
     if document.equal_power:
         return match(document.equal_power[0])
     if document.cap_sweep:

@@ -31,8 +31,8 @@ SCHEMA = "eprof.timeline/1"
 class Component(Struct, frozen=True, kw_only=True):
     """Something that a meter saw. energy_j: its integral over the window; a lower bound where unknown_s is more than 0.
 
-    part_of: the component whose joules have this one's in them. idle_w: its power outside of all functions, before and
-    after them. base_w, bursts: of power with two levels that nobody marked, the lower level, unless idle power is
+    part_of: the component whose joules include this one's. idle_w: its power outside of all functions, before and after
+    them. base_w, bursts: where no functions were marked and power has two levels, the lower one, unless idle power is
     known, and the stretches above it (the first hundreds), in s from the start of the window; else None and none.
     new_every_s: how often its meter has a new value, which may be more seldom than it is read (period_s). busy_s: for
     how long something ran on a GPU that was sampled. offset_s: by how much its clock was moved. moved_j_per_ms: the
@@ -178,8 +178,8 @@ class Fused(NamedTuple):
     """Power and marks on one clock, from the first to the last moment of which power is known.
 
     exclusive: stretches of time by innermost function; inclusive: with what it calls. wholes: component -> the
-    component whose joules have its own in them. offsets_s: component -> by how much its clock was moved. activities:
-    what was sampled of GPUs, on the same clock. warnings: sentences on what is not as it seems.
+    component whose joules include its own. offsets_s: component -> by how much its clock was moved. activities: what
+    was sampled of GPUs, on the same clock. warnings: sentences on what is not as it seems.
     """
 
     series: Sequence[Series]

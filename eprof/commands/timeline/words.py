@@ -214,12 +214,12 @@ def by_energy(document: Timeline) -> list[Function]:
 
 
 def marks(function: Function) -> int:
-    """The marks of a function's own joules, as bits."""
+    """The marks of a function's own joules, as bits: ESTIMATED, MISSING."""
     return ESTIMATED * function.estimated | missing(function)
 
 
 def marks_inclusive(function: Function) -> int:
-    """The marks of a function's joules with all that it calls, as bits."""
+    """The marks of a function's joules with all that it calls, as bits: ESTIMATED, MISSING."""
     return ESTIMATED * function.inclusive_estimated | missing(function)
 
 

@@ -215,7 +215,7 @@ class Tune(Document, frozen=True, kw_only=True):
         return nouns_of(self.processor)
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The table of tuning: a row for each kernel, and for all together, at each setting. `pick`: names of PICKS."""
+        """The table's rows, a setting each: of all kernels together, then of each. `pick`: those of PICKS there."""
         whole = {name: [getattr(setting, name) for setting in self.settings] for name in LISTS}
         yield from self._records(self.program, self, whole)
         for kernel in self.kernels:

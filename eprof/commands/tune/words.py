@@ -73,7 +73,7 @@ def is_recommended(document: Tune) -> bool:
 
 
 def _better(gain: Gain | None) -> str:
-    """How much better no other setting is: "better by 3 %"; "surely better" where a gain is as large but not sure."""
+    """For "No setting is ...": "better by 3 %" where the gain is less or unknown, else "surely better"."""
     is_little = gain is None or (gain.share or 0.0) < LITTLE
     return when(is_little, f"better by {100 * LITTLE:g}{NARROW}%") or "surely better"
 
@@ -110,7 +110,7 @@ def _of_pick(document: Tune) -> str:
 def _command(document: Tune, best: At) -> str:
     """A sentence with the command of nvidia-smi that sets the best clocks; "" where it has none, or none is needed.
 
-    GPUs whose clocks cannot be locked have clocks for applications, but for GeForce boards.
+    GPUs whose clocks cannot be locked, but for GeForce boards, take application clocks.
     """
     now, device = document.now, document.model.device.lower()
     is_of_gpu = document.is_of_run and not document.processor and not document.time.of_simulated

@@ -32,6 +32,7 @@ WATT, JOULE = "W", "J"
 # in per cent for how long anything ran, which has no price.
 SHARE, MHZ, PACE, BUSY = SAMPLED = ("share", "MHz", "sampled W", "busy %")
 _LOOK = 400  # lines in which a header is looked for
+_NEAR = 20  # lines behind it, in which rows begin
 _LONGEST = 4096  # characters of a line or name that a meter writes; patterns take long for what is longer
 _SOME = 10_000  # rows in which devices are looked for
 _WORDS = {**spelled("power_w"), **dict.fromkeys(("Watt", "Watts"), 1.0), "milliwatts": 1e-3, "microwatts": 1e-6}
@@ -374,9 +375,9 @@ def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
             before = powers.get(power.component)
             if before is None or (power.kind == JOULE != before.kind):
                 powers[power.component] = power
-        if not powers:
-            continue
         behind = lines[header.place + 1 :]
+        if not powers or form.header and _is_prose(form, header, behind):
+            continue
         times = _times(form, header, behind)
         if form.header or times:
             device_at = _device(form, header, behind)
@@ -386,6 +387,16 @@ def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
             ]
             return Layout(form, header, list(powers.values()), times, device_at, fits, unit_s)
     return None
+
+
+def _is_prose(form: Table, header: _Header, behind: Sequence[str]) -> bool:
+    """Whether a line only speaks of the columns that a header has: the header itself comes before any row."""
+    for line in behind[:_NEAR]:
+        if len(_cells(line, header.separator)) - len(header.names) in (0, 1):  # "GPU 0" is two
+            return False
+        if _is_header(form, _names(line, form.separator)[1]):
+            return True
+    return False
 
 
 def _of_table(form: Table, path: str, lines: Sequence[str]) -> Iterator[Row]:

@@ -369,6 +369,8 @@ def _labels(*columns: Names) -> Names:
     kind, first = alike(*(column.codes for column in columns))
     labels: list[str | None] = []
     for device, capability, gpu in zip(*(column.chosen(first).texts() for column in columns), strict=True):
+        if device and device[0].isalpha():  # its name, as in tables that others made of ncu's
+            gpu, device = gpu or device, ""
         if gpu:
             labels.append(f"{gpu} ({device or 0})")
         elif capability:

@@ -21,7 +21,7 @@ from eprof.base.text import pattern
 from eprof.logs.rows.cells import unused_note
 from eprof.logs.rows.events import LATEST_NS
 from eprof.logs.rows.gaps import Gaps
-from eprof.logs.rows.log import COUNT, OTHER, PERCENT, UNKNOWN, Log, Names, Table, TableRows
+from eprof.logs.rows.log import COUNT, ON_TOTALS, OTHER, PERCENT, UNKNOWN, Log, Names, Table, TableRows
 from eprof.logs.rows.stream import Source
 from eprof.profilers.rocprof.signs import COUNTED, HEADER, TIMED
 
@@ -97,6 +97,8 @@ def read(
     if names and not any(launch.counters.get(name) for launch in launches.values() for name in names):
         names = []
         notes.append("all counters are 0, as where rocprofv3 cannot count at changing clocks, so they are not known")
+    if len({header.group().strip().replace(b'"', b"") for header in HEADER.finditer(text)}) > 1:
+        notes.append(f"{ON_TOTALS}other tables below the first are not read; make each a file of its own")
     table, gaps = _table(list(launches.values()), names, gpu, is_cut)
     return source.log([table], notes, lines=rows.line_num, idle=gaps.idle, copies=gaps.copies)
 

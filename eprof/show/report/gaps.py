@@ -142,9 +142,13 @@ def _of_copies(view: View, gaps: schema.Gaps, has_gaps: bool) -> str:
 
 
 def after_the_start(view: View, little: float) -> str:
-    """The advice to trace after the warm-up, if most time between kernels is before first launches; else empty."""
+    """The advice to trace after the warm-up, if most time between kernels is before first launches; else empty.
+
+    Empty too where a change of its own tells of the start (`Between.starting_s`).
+    """
     gaps = view.document.gaps or NOTHING_TOLD
-    if gaps.calls or gaps.first_s <= max((gaps.time_s or 0.0) / 2, little * (view.time.or_zero + view.still_s)):
+    is_little = gaps.first_s <= max((gaps.time_s or 0.0) / 2, little * (view.time.or_zero + view.still_s))
+    if is_little or Between.of(view).starting_s:
         return ""
     taken = quantity(gaps.first_s, "s")
     if view.has_energy:
@@ -167,8 +171,8 @@ class Closed(NamedTuple):
 class Between(NamedTuple):
     """The time between kernels, s: gaps that come again, in which nothing ran, and copies while no kernel did.
 
-    starting_s: what calls of CUDA take once a run. power: in W, at which it passes; 1 where no joules are known, for
-    what is saved is s then.
+    starting_s: what calls of CUDA take once a run; of a trace the time before first launches, if that is most of all.
+    power: in W, at which it passes; 1 where no joules are known, for what is saved is s then.
     """
 
     waiting_s: float
@@ -187,7 +191,8 @@ class Between(NamedTuple):
             power = idle_j / idle_s
         if not view.has_energy:
             power = 1.0
-        starting_s = gaps.first_s * bool(gaps.calls)
+        is_most = gaps.first_s > _MOSTLY * (view.time.or_zero + view.still_s)
+        starting_s = gaps.first_s * (bool(gaps.calls) or is_most)
         return cls(max(idle_s - gaps.first_s - gaps.copied_s, 0.0), gaps.lasting_s, starting_s, power)
 
 
@@ -207,11 +212,16 @@ def closed(view: View, between: Between) -> Iterator[Closed]:
 
 
 def _starting(gaps: schema.Gaps, starting_s: float) -> Closed:
-    """The way to save calls of CUDA that take time once a run: more work in each run, and a quicker first call.
+    """The way to save what takes time once a run: more work in each run, and of calls of CUDA a quicker first one.
 
     It starts CUDA: a GPU that no process holds takes 1 to 3 s (NVIDIA, "Driver Persistence"); modules are loaded when
     they are used (CUDA Programming Guide, "Lazy Loading": from CUDA 11.7 on if asked for, by itself from 12.2 on).
     """
+    if not gaps.calls:
+        told = f"{quantity(starting_s, 's')} before first launches is paid once"
+        return Closed(
+            f"do more in each run ({told}: see what the host does then, or trace after the warm-up)", starting_s
+        )
     longest = max(gaps.calls, key=lambda calls: calls.once_s * (_WAITS not in calls.name))
     once, of_it = (quantity(time_s / gaps.runs, "s") for time_s in (starting_s, longest.once_s))
     each = when(gaps.runs > 1, f"in each of {gaps.runs:,} runs") or "a run"

@@ -14,6 +14,7 @@ from eprof.profile import schema
 from eprof.profilers import signs_of
 from eprof.show.report.gaps import gaps_lead, gaps_sentence
 from eprof.show.report.trust import (
+    always_active,
     counted_alone,
     is_by_time,
     lacking_briefly,
@@ -155,7 +156,8 @@ def _constant_alone(view: View) -> Headline:
     text = f"{parts}{how}; with work that was not counted, {most}{limit}.{shares}"
     if work:
         total = quantity(view.energy("total").or_zero, "J")
-        text = f"{total}{_how_counted(view)}{how}, {most} in all{limit}: {parts} and {work} of work."
+        beside = when(always_active(view), "up to {} of counted work") or "{} of work"
+        text = f"{total}{_how_counted(view)}{how}, {most} in all{limit}: {parts} and {beside.format(work)}."
     return Headline(text, "", constant.marks | MISSING)
 
 
@@ -204,8 +206,8 @@ def _joules(view: View, total: Amount) -> str:
 
 
 def _how_counted(view: View) -> str:
-    """The word " counted"; empty where another CPU's constant power is in the total, which is assumed."""
-    return when(not _is_another_cpus(view), " counted")
+    """The word " counted"; empty where what is assumed is in the total: another CPU's constant power, active cycles."""
+    return when(not _is_another_cpus(view) and not always_active(view), " counted")
 
 
 def _known_how(view: View) -> str:

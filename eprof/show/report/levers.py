@@ -433,7 +433,7 @@ def _less_time(view: View, least_s: float, most_s: float) -> str:
 
 
 def _narrower_types(view: View) -> Iterator[Try]:
-    """Use narrower types that this GPU has and the table prices: on tensor cores, in their stead, FP32 for FP64.
+    """Use narrower types that this GPU has and the table prices: on tensor cores, FP32 for FP64, tensor cores for FP32.
 
     At least operands stay as wide in memory; at most they are stored narrower, too, and half the bytes move.
     """
@@ -624,7 +624,13 @@ def _coalesced(view: View) -> Iterator[Try]:
         surely_j += share * sum(levels[level][place] for level in fewer if level != "dram")
         saved_s += faster * time_of(kernel).or_zero
     if any(saved_j.values()):
-        most = max(saved_j, key=saved_j.__getitem__)
+        is_counted = any(levels["l1"]) or any(levels["l2"])
+        weights = {
+            place: joules if is_counted else excess[place] * timed_j(view.kernels[place])
+            for place, joules in saved_j.items()
+            if joules
+        }
+        most = max(weights, key=weights.__getitem__)
         told = f"{percent(excess[most])} of the sectors that {view.label(view.kernels[most])} asks for are not used"
         most_j = sum(saved_j.values())
         change = Try(f"coalesce accesses: {told}", most_j, (surely_j, most_j), _less_time(view, 0.0, saved_s))
@@ -632,20 +638,40 @@ def _coalesced(view: View) -> Iterator[Try]:
 
 
 def _read_again(view: View) -> Iterator[Try]:
-    """Keep rows on the chip that a normalisation or softmax reads from DRAM in each pass, for one write."""
+    """Keep rows on the chip that a normalisation or a softmax reads again in each of its passes."""
     for kernel in view.kernels:
         read, written = (view.amount(kernel, f"dram_{way}").or_zero for way in ("read", "write"))
         stored = max(written, *(view.amount(kernel, f"{level}_write").or_zero for level in ("l1", "l2")))
         again = read / (stored or math.inf)
         if not _PASSES.search(kernel.name) or not _PASSED_AGAIN <= again <= _MOST_PASSES:
             continue
-        surely_j = (kernel.counts["dram_read"].energy_j or 0.0) * (1 - 1 / again)
         left = (stored + written) / (read + written)
         sooner_j, sooner_s = _ended_sooner(view, [kernel], {"dram": left, "l2": left})
         told = f"it reads {plain(again)} bytes of DRAM for each that it writes; if both are as wide"
         act = f"keep rows of {view.label(kernel)} on the chip between passes ({told})"
-        ends = surely_j, surely_j + sooner_j
+        least_j, most_j = _read_once_j(view, kernel, stored)
+        ends = least_j, most_j + sooner_j
         yield Try(act, sum(ends) / 2, ends, _less_time(view, 0.0, sooner_s))
+
+
+def _read_once_j(view: View, kernel: schema.Kernel, once_b: float) -> tuple[float, float]:
+    """Compute the J that a kernel saves by reading so many bytes once: at least, with rows in shared memory; at most.
+
+    What L1 fetched again it was asked for again, too.
+    """
+    read_b = {level: view.amount(kernel, f"{level}_read").or_zero for level in ("dram", "l2")}
+    again_b = {level: max(moved - once_b, 0.0) for level, moved in read_b.items()}
+    again_b["l1"] = again_b["l2"]
+    if view.costs and view.costs.books == "served":  # a byte is charged at one level alone
+        again_b |= {"l2": read_b["l2"], "l1": 0.0}
+
+    def each_j(word: str) -> float:
+        count = kernel.counts.get(word)
+        return (count and count.energy_j or 0.0) / (count and count.value or math.inf)
+
+    most_j = sum(moved * each_j(f"{level}_read") for level, moved in again_b.items())
+    kept_j = once_b * each_j("shared_write") + max(again_b.values()) * each_j("shared_read")
+    return max(most_j - kept_j, 0.0), most_j
 
 
 def _fewer_bytes(view: View) -> Iterator[Try]:
@@ -658,7 +684,7 @@ def _fewer_bytes(view: View) -> Iterator[Try]:
         left, why = _least_left(view, group)
         gone_j = float(np.dot(view.joules_by_kernel(group), np.subtract(1, left))) * high / saves
         fewer, other_j = [group], _of_narrower_bytes_j(view.kernels) - (1 - _NARROWED) * amount.value
-        if why == _NARROWER_TYPES and other_j < (1 - _NARROWED) * amount.value and not view.nouns.is_of_cpu:
+        if why == _NARROWER_TYPES and not view.nouns.is_of_cpu:
             fewer, gone_j = [*CACHED], gone_j + other_j  # they halve what every level moves
         least_j, _ = _by_time(view, view.kernels, {group: 1 - TENTH})
         most_j, time = _by_time(view, view.kernels, *_with_its_way([group], view, [1 - TENTH] * len(left)))
@@ -740,7 +766,10 @@ def _is_near_the_roofline(view: View) -> bool:
 
 
 def _is_held_elsewhere(view: View, group: str) -> bool:
-    """Whether in the kernel that takes most a unit is busier than that of `group`, or if uncounted than its speed."""
+    """Whether, in the kernel that takes most, counters tell of a unit that is busier than that of `group`.
+
+    Where none tells how busy that of `group` is, the share of the roofline's speed stands for it.
+    """
     place = max(range(len(view.kernels)), key=lambda place: timed_j(view.kernels[place]))
     most, reached = busy(view.kernels[place]), 0.0
     if view.document.limits:
@@ -767,7 +796,7 @@ def _ended_sooner(view: View, kernels: Sequence[schema.Kernel], *lefts: Mapping[
 
 
 def _fewer_uncounted_bytes(view: View) -> Iterator[Try]:
-    """Move fewer bytes of a level that holds kernels back and whose bytes were not counted: what less time saves."""
+    """Move fewer bytes of a level that holds kernels back and whose bytes were not counted: only time is saved."""
     for group in ("l1", "l2", "dram"):
         if view.groups.get(group, Amount(None)).value or not view.kernels:
             continue
@@ -842,7 +871,7 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
 
 
 def _ends(view: View, group: str, saves: float) -> tuple[float, float] | None:
-    """(least, most) for a saving of `saves`, by the intervals of the group's prices; None: there is none."""
+    """The least and most J that a saving of `saves` may be, by intervals of the group's prices; None: there is none."""
     pair, value, everything = known(view.interval(group)), view.groups[group].value, _everything(view)[0]
     interval = view.document.interval_j
     if pair is None or not value or view.is_certain(group) or interval and group in interval.uncounted:

@@ -36,6 +36,7 @@ def trust(view: View) -> Point:
         _verdict(view),
         *(capital(f"{note}.") for note in of_totals),
         *_prices(view),
+        phrase("Multiprocessors: taken to be always active ({}).", always_active(view)),
         _lacking(view),
         *_times(view),
     ]
@@ -173,6 +174,16 @@ def _uncounted_share(view: View) -> float:
     if most is None:
         return 1.0
     return most / (total + most or 1.0)
+
+
+def always_active(view: View) -> str:
+    """The joules of multiprocessors that are taken to have warps all the time, as no counter tells; empty: little."""
+    assumed_j = 0.0
+    for kernel in view.kernels:
+        running = kernel.counts.get("sm_active_cycle")
+        if running and "assumed" in running.marks and "sm_active" not in (kernel.signs or {}):
+            assumed_j += running.energy_j or 0.0
+    return when(assumed_j > _FEW * view.energy("total").or_zero, quantity(assumed_j, "J"))
 
 
 def counted_alone(view: View) -> str:

@@ -1,7 +1,7 @@
 """What holds a kernel back, as its counters tell: a unit that is busy, or that it waits. From `eprof.profile/1`."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from msgspec import Struct
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from eprof.base import resources
 from eprof.base.labels import library_of
-from eprof.base.text import pattern, when
+from eprof.base.text import counted, pattern, when
 from eprof.base.toml import Document
 from eprof.base.vocabulary import TENSOR_PARTS
 from eprof.energy.bounds import is_plain_product
@@ -121,6 +121,7 @@ def less_waiting(view: View) -> Iterator[Try]:
         of_roofline = [limit.speed_share for limit in view.document.limits.kernels]
     everything_j = view.counted_energy(view.document).or_zero
     of_level, of_fp32 = view.joules_by_kernel("l1"), view.joules_by_kernel("fp32")
+    stalled: list[_Stalled] = []
     for kernel, share, of_l1_j, of_fp32_j in zip(view.kernels, of_roofline, of_level, of_fp32, strict=False):
         waits_j = timed_j(kernel)
         is_short = 0 < view.each_s(kernel) < SHORT_S
@@ -144,14 +145,19 @@ def less_waiting(view: View) -> Iterator[Try]:
             yield Try(_tiled(view, kernel), saves, each="less of both", most=most, why=why)
         elif more_blocks:
             yield _with_more_warps(kernel, more_blocks, speed, best, waits_j)
-        else:
-            yield from _waits(view, kernel, speed, best, waits_j)
+        elif advice := _waits(view, kernel, speed, best, waits_j):
+            yield advice
+        elif not _is_issuing(view, kernel):
+            stalled.append(_Stalled(kernel, speed, best))
+    yield from _fewer_stalls(view, stalled)
 
 
 def _with_more_warps(kernel: schema.Kernel, act: str, speed: float, best: str, waits_j: float) -> Try:
-    """The change `act`, which has more warps run. At most it saves what `best` says, or of few warps full occupancy.
+    """The change `act`, which lets more warps run, and the most that it can save.
 
-    More warps hide what others wait for by running side by side, and can do no more than that.
+    At most the kernel comes to what `best` says, of which it has the share `speed` now. Where fewer than half of the
+    warps run, but more than that share, it comes to full occupancy: warps hide what others wait for by running side by
+    side, and can do no more than that.
     """
     warps = (kernel.signs or {}).get("occupancy", 1.0)
     if speed < warps < _EMPTY:
@@ -170,7 +176,7 @@ def _tiled(view: View, kernel: schema.Kernel) -> str:
 def _rebuilt(view: View, kernel: schema.Kernel, of_fp32_j: float) -> Try | None:
     """Choose a kernel built for this GPU, with tensor cores that its name asks for, or newer ones; None: no need.
 
-    What is saved at most is up to the units that move its operands, and tensor cores; not to those no longer needed.
+    The most that is saved is up to the units that move operands and to the tensor cores, not to units no longer needed.
     """
     tensor = view.summed(kernel, [word for word in ("tensor", *TENSOR_PARTS["tensor"]) if word in view.words])
     older, name, waits_j = (kernel.signs or {}).get("older_tensor", 0.0), view.label(kernel), timed_j(kernel)
@@ -233,28 +239,67 @@ def of_shared_memory(view: View, kernel: schema.Kernel, told: str) -> str:
     return when(is_held, stall.act.format(f"{view.label(kernel)} ({told}, {percent(stalled)} of stalls {stall.waits})"))
 
 
-def _waits(view: View, kernel: schema.Kernel, speed: float, best: str, waits_j: float) -> Iterator[Try]:
-    """What would let a kernel wait less; nothing where nothing tells what it waits for, or it moves too many bytes."""
-    signs, name = kernel.signs or {}, view.label(kernel)
-    occupancy, (stall, stalled) = signs.get("occupancy", 1.0), _worst_stall(kernel)
+def _is_issuing(view: View, kernel: schema.Kernel) -> bool:
+    """Whether multiprocessors issue an instruction in most cycles, where nothing else tells how busy they are."""
     issued, cycles = (view.amount(kernel, word).value for word in ("warp_issue", "sm_active_cycle"))
-    # Where nothing tells how busy multiprocessors are, those that issue an instruction in most cycles do not wait.
-    is_issuing = "sm" not in busy(kernel) and (issued or 0.0) / (cycles or math.inf) >= _ISSUING
-    asks_too_much = max(signs.get("excess", 0.0), signs.get("lg_throttle", 0.0)) >= EXCESS
-    asks_too_much |= 0 < AGAIN * least_bytes(view, kernel) < view.summed(kernel, DRAM).or_zero
-    if is_issuing or asks_too_much and (stall.is_hidden or not stalled):
-        return
+    return "sm" not in busy(kernel) and (issued or 0.0) / (cycles or math.inf) >= _ISSUING
+
+
+def _asks_too_much(view: View, kernel: schema.Kernel) -> bool:
+    """Whether a kernel moves many more bytes than it has to."""
+    signs = kernel.signs or {}
+    is_told = max(signs.get("excess", 0.0), signs.get("lg_throttle", 0.0)) >= EXCESS
+    return is_told or 0 < AGAIN * least_bytes(view, kernel) < view.summed(kernel, DRAM).or_zero
+
+
+def _waits(view: View, kernel: schema.Kernel, speed: float, best: str, waits_j: float) -> Try | None:
+    """What would let a kernel wait less, whatever it waits for; None where its stalls tell more, or nothing does."""
+    occupancy, (stall, stalled) = (kernel.signs or {}).get("occupancy", 1.0), _worst_stall(kernel)
+    if _is_issuing(view, kernel) or _asks_too_much(view, kernel) and (stall.is_hidden or not stalled):
+        return None
     if occupancy < _EMPTY and (stall.is_hidden or stalled < _STALLED):
-        limit, fewer = _limit(signs)
+        limit, fewer = _limit(kernel.signs or {})
         told = f"occupancy {percent(occupancy)}{when(limit < _EMPTY, f': {fewer}')}"
-        yield _with_more_warps(kernel, f"keep more warps in flight in {name} ({told})", speed, best, waits_j)
-    elif stalled >= _STALLED:
-        told = f"{name} ({percent(stalled)} of its stalls are {stall.waits})"
-        why = when(stalled < 1 - speed, "without them") or best
-        yield Try(
-            stall.act.format(told), TENTH * waits_j, each="less time", most=min(stalled, 1 - speed) * waits_j, why=why
-        )
-    elif not stalled:
-        reached = when(busy(kernel), "of its peak, the busiest unit") or "of the roofline's speed"
-        act = f"find what {name} waits for ({percent(speed)} {reached}; stalls were not counted)"
-        yield Try(act, TENTH * waits_j, each="less time", most=(1 - speed) * waits_j, why=best)
+        act = f"keep more warps in flight in {view.label(kernel)} ({told})"
+        return _with_more_warps(kernel, act, speed, best, waits_j)
+    if stalled:
+        return None
+    reached = when(busy(kernel), "of its peak, the busiest unit") or "of the roofline's speed"
+    act = f"find what {view.label(kernel)} waits for ({percent(speed)} {reached}; stalls were not counted)"
+    return Try(act, TENTH * waits_j, each="less time", most=(1 - speed) * waits_j, why=best)
+
+
+class _Stalled(Struct, frozen=True):
+    """A kernel that its stalls hold back. speed: the share of the speed that it reaches at best, `best` says how."""
+
+    kernel: schema.Kernel
+    speed: float
+    best: str
+
+    def stalled(self, stall: _Stall) -> float:
+        """The share of its stalls that are for this reason."""
+        return (self.kernel.signs or {}).get(stall.sign, 0.0)
+
+    def saved_j(self, stall: _Stall) -> float:
+        """The most J that it saves without stalls for this reason."""
+        return min(self.stalled(stall), 1 - self.speed) * timed_j(self.kernel)
+
+
+def _fewer_stalls(view: View, kernels: Sequence[_Stalled]) -> Iterator[Try]:
+    """Fewer stalls for each reason that is the worst of a kernel, in all `kernels` that wait for it much.
+
+    More warps or loads in flight, which hide stalls, are no advice for a kernel that moves too many bytes.
+    """
+    for stall in dict.fromkeys(_worst_stall(each.kernel)[0] for each in kernels):
+        alike = [each for each in kernels if each.stalled(stall) >= _STALLED]
+        alike = [each for each in alike if not (stall.is_hidden and _asks_too_much(view, each.kernel))]
+        if not alike:
+            continue
+        most = max(alike, key=lambda each: each.saved_j(stall))
+        told = f"{view.label(most.kernel)} ({percent(most.stalled(stall))} of its stalls are {stall.waits})"
+        if len(alike) > 1:
+            told += f" and {counted(len(alike) - 1, f'more {view.nouns.kernel}')}"
+        why = when(most.stalled(stall) < 1 - most.speed, "without them") or most.best
+        saves = TENTH * sum(timed_j(each.kernel) for each in alike)
+        most_j = sum(each.saved_j(stall) for each in alike)
+        yield Try(stall.act.format(told), saves, each="less time", most=most_j, why=why)

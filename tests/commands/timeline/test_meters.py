@@ -209,6 +209,7 @@ READ = {
     "perf, a CPU of each socket": ("".join(f"{t}.0,CPU{s},10,Joules,power/energy-pkg/,1\n" for t in range(1, 8) for s in (0, 24)), None, {"energy-pkg": 140}, ""),
     "turbostat, its head": ("Measurement interval: 5.000 seconds\n" + TURBO.format(10) * 2, None, {"PkgWatt": 100}, ""),
     "turbostat, as users say": (TURBO.format(10) * 2, 60.0, {"PkgWatt": 1200}, ""),
+    "turbostat in a letter": ("This mends SysWatt when it is read\n$ turbostat -S -i 2\nPkgWatt\tSysWatt\n10.0\t20.0\n10.0\t20.0\n", None, {"PkgWatt": 40, "SysWatt": 80}, ""),
     "turbostat of a program": (TURBO.format(50) + "3.5 sec\n", None, {"PkgWatt": 175}, ""),
     "turbostat, joules": (TURBO.replace("PkgWatt", "Pkg_J").format(50) * 2, 5.0, {"PkgWatt": 100}, ""),
     "turbostat, summary": ("PkgWatt\tRAMWatt\n10.0\t1.0\nPkgWatt\tRAMWatt\n10.0\t1.0\n", 5.0, {"PkgWatt": 100, "RAMWatt": 10}, ""),
