@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import eprof
 from eprof import logs
 from eprof.base.errors import LogError
+from eprof.commands.diff.words import headline
 
 ROCPROF = SHARED / "rocprof"
 needs_data = pytest.mark.skipif(not ROCPROF.is_dir(), reason="needs the real logs of rocprof")
@@ -169,6 +170,19 @@ def test_a_copy_reads_what_it_reads_on_all_generations(folder, gpu, read_b):
     counts = profile.energy("none").document()["counts"]
     assert device == gpu
     assert counts["dram_read"]["value"] / 3 == pytest.approx(read_b, rel=0.01)
+
+
+@needs_data
+def test_times_of_a_folder_of_omniperf_are_of_the_kernels_that_were_counted():
+    folders = ROCPROF / "omniperf2-mi200-vcopy", ROCPROF / "omniperf2-mi300x-vcopy"
+    profile = eprof.load(*folders[0].glob("[pt]*.csv"), cache=False)
+    assert profile.energy("none").counts.rows.launches.tolist() == [3]
+    difference = eprof.diff(*folders)
+    (kernel,) = difference.typed.kernels
+    assert kernel.status == "matched"
+    said = headline(difference.typed).text
+    assert "NEW has no time, so constant power is not compared" in said
+    assert "nothing but time" not in headline(eprof.diff(*folders, match=["vecCopy="]).typed).text
 
 
 def test_a_row_for_each_counter_is_as_a_row_for_each_launch(tmp_path):

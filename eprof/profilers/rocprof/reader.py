@@ -189,7 +189,7 @@ def _unit(counter: str) -> str:
 def _device(path: str) -> str:
     """The GPU that Omniperf's sysinfo.csv beside a table names; `UNNAMED` where there is none."""
     beside = Path(path).with_name("sysinfo.csv")
-    if not Path(path).name.startswith("pmc_perf") or not beside.is_file():
+    if not Path(path).name.startswith(("pmc_perf", "timestamps")) or not beside.is_file():
         return UNNAMED
     with beside.open(newline="", encoding="utf-8", errors="replace") as handle:
         facts = handle.read(_MOST_FACTS).splitlines()
