@@ -337,7 +337,8 @@ def test_divisions_in_fp64_are_known_by_their_special_functions(screens):
         screen(path.with_stem(f"v100-miniweather-{name}")).whole for name in ("div-to-mult", "baseline")
     )
     assert 0.4 * (before_j - after_j) < lever.ends[0] < before_j - after_j < lever.ends[1]
-    assert "up to 15\u202f% less time, if they are divisions" in text
+    # That version takes 17.7 % less time: its kernel keeps DRAM busier than this one does FP64 units.
+    assert "perhaps 15\u202f% less time, if they are divisions" in text
 
 
 def test_fp32_for_fp64_saves_time_where_fp64_is_what_takes_it(screens):
@@ -613,7 +614,7 @@ def test_multiprocessors_tell_the_board_of_a_log_that_names_none(screens):
         (
             "nsightful-copy_blocked.ncu.csv",
             r"coalesce accesses: 75 % of the sectors .*saves up to .*75 % of",
-            "up to 75 % less time",
+            "perhaps 75 % less time",
         ),
         (
             "cc80-details-page-rules-estimated-speedup.csv",
