@@ -225,7 +225,7 @@
     draw(true);
   }
   function status(sum) {
-    let node = id("count"), all = wholeAmount(), unit = { total: "J", time: "s", instructions: "" }[measure];
+    let node = id("count"), all = wholeAmount(), unit = { total: "J", time: "s", dram: "B", instructions: "" }[measure];
     if (!node) return;
     node.textContent = grouped(String(shown.length)) + " of " + grouped(String(count)) + " " + D.columns[0].label.toLowerCase() + "s";
     if (all[0] === null) return;

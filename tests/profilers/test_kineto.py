@@ -258,6 +258,10 @@ def test_cupti_counters_in_a_trace_need_no_other_log():
     assert len(convolutions) == 2
     assert convolutions[0].energy_j.computation == pytest.approx(convolutions[1].energy_j.computation)
     assert not any("estimated" in operator.energy_marks.computation for operator in convolutions)
+    alone = eprof.diff(path, path, costs="a100")
+    assert alone.typed.old.compared_j == pytest.approx(energy.energy_j), "all operators of a kernel, not its last"
+    timed = eprof.diff(real("hta-alexnet-a100-2023.json.gz"), path).typed
+    assert not timed.unlike, "both launch each of their common kernels as often"
 
 
 # ------------------------------------------------------------------------------------------------ energy by operator

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import eprof
 from eprof import logs
 from eprof.base.errors import LogError
+from eprof.commands.diff.words import headline
 
 ROCPROF = SHARED / "rocprof"
 needs_data = pytest.mark.skipif(not ROCPROF.is_dir(), reason="needs the real logs of rocprof")
@@ -169,6 +170,19 @@ def test_a_copy_reads_what_it_reads_on_all_generations(folder, gpu, read_b):
     counts = profile.energy("none").document()["counts"]
     assert device == gpu
     assert counts["dram_read"]["value"] / 3 == pytest.approx(read_b, rel=0.01)
+
+
+@needs_data
+def test_times_of_a_folder_of_omniperf_are_of_the_kernels_that_were_counted():
+    folders = ROCPROF / "omniperf2-mi200-vcopy", ROCPROF / "omniperf2-mi300x-vcopy"
+    profile = eprof.load(*folders[0].glob("[pt]*.csv"), cache=False)
+    assert profile.energy("none").counts.rows.launches.tolist() == [3]
+    difference = eprof.diff(*folders)
+    (kernel,) = difference.typed.kernels
+    assert kernel.status == "matched"
+    said = headline(difference.typed).text
+    assert "NEW has no time, so constant power is not compared" in said
+    assert "nothing but time" not in headline(eprof.diff(*folders, match=["vecCopy="]).typed).text
 
 
 def test_a_row_for_each_counter_is_as_a_row_for_each_launch(tmp_path):
@@ -354,3 +368,38 @@ def test_a_log_of_amd_asks_for_amds_profilers_and_a_gpu_of_amd(eprof_command, tm
     assert "of constant power (110 W for 1.00 ms)" in named and "Nothing but time" not in named
     old(tmp_path, ["GRBM_COUNT"], ("k", [8], 0, 1_000_000))
     assert eprof_command("report", "results.csv").stdout.count("count with") == 1
+
+
+def test_without_times_kernels_are_ranked_by_the_bytes_that_they_move(eprof_command, tmp_path):
+    rows = [f'{place},"{kernel}",8,0,0,1,1,256,256,0,0,4,0,16,64,0x0,0x1,{kib},1' for place, (kernel, kib) in
+            enumerate([("aaa", 1), ("most", 3000), ("zzz", 20)])]  # fmt: skip
+    table(tmp_path, f"{OLD},FETCH_SIZE,WRITE_SIZE", *rows)
+    told = eprof_command("report", "results.csv").stdout
+    moved, everything = 3001 * 1024, (3021 + 3) * 1024
+    first = next(line for line in told.splitlines() if line.startswith("most"))
+    assert f"{moved / 1e6:.2f} MB" in first and f"{100 * moved / everything:.3g} %" in first
+    said = " ".join(told.split())
+    assert "counted, but no time" in said and "Try begin with most, 99.2 % of the DRAM bytes; give times" in said
+    page = eprof_command("report", "results.csv", "-o", "page.html")
+    assert page.returncode == 0 and "Which kernels move most bytes" in (tmp_path / "page.html").read_text()
+
+
+def test_begin_with_the_kernel_that_takes_most_before_many_small_ones(eprof_command, tmp_path):
+    launches = [("large", [80], 0, 500_000), *[(f"small_{each}", [5], 0, 8_000) for each in range(20)]]
+    old(tmp_path, ["MemUnitBusy"], *launches)
+    said = " ".join(eprof_command("report", "results.csv").stdout.split())
+    assert "Try begin with large, 76 % of the time (its memory unit works or waits 80 % of it" in said
+    assert "; do more in each launch of small_0" in said and "; count with `rocprof-compute" in said
+    old(tmp_path, ["WriteSize"], *launches)
+    assert "; count the rest with `rocprof-compute" in " ".join(eprof_command("report", "results.csv").stdout.split())
+
+
+def test_a_table_of_another_kind_below_the_first_is_told_to_be_left_out(tmp_path):
+    old(tmp_path, ["FETCH_SIZE"], ("k", [8000], 0, 1_000_000))
+    path = tmp_path / "results.csv"
+    counted = path.read_text()
+    assert not any("other tables" in note for note in logs.read(path).notes)
+    path.write_text(counted + counted)
+    assert not any("other tables" in note for note in logs.read(path).notes), "runs of one kind are read"
+    path.write_text(counted + '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n"t",1,9,9,100\n')
+    assert any("other tables below the first are not read" in note for note in logs.read(path).notes)

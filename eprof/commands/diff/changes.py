@@ -199,6 +199,7 @@ def side(label: str, energies: Sequence[Energy]) -> Side:
     """Make one side of its repeats. Raises UsageError if they are priced differently or there are none."""
     if not energies:
         raise UsageError(f"{label}: nothing to compare; name a log or a run directory.")
+    energies = [energy.whole()[0] for energy in energies]  # a kernel has a row for each operator that launches it
     # Where each repeat was scaled to its own meter, the factors may differ; so may the cores that each kept busy.
     pricings = {
         frozenset(

@@ -73,7 +73,9 @@ def sentences(document: Document) -> Iterator[str]:
         return
     chosen = _largest(clear)
     answer = f"{_with_times(chosen, nouns)}: {_shares(chosen, change_j, whole, nouns)}"
-    against = [cause for cause in document.causes if cause.change_j * change_j < 0 and cause.is_told]
+    # Far more than the change is taken back by what is against it, whether the prices tell how much or not.
+    cancels = abs(sum(cause.change_j for cause in chosen)) > CANCELS * abs(change_j)
+    against = [cause for cause in document.causes if cause.change_j * change_j < 0 and (cause.is_told or cancels)]
     if against and abs(against[0].change_j) >= _WORTH * abs(change_j):
         answer += f"; {_name(against[0].what, nouns)} {verb} {quantity(abs(against[0].change_j), 'J')}"
     # What would be the largest cause, where the prices do not tell how large it is.

@@ -127,7 +127,7 @@ def headline(document: Document) -> Headline:
 
 def _scope(document: Document) -> str:
     """How the headline begins if it is about a part of the energy, such as "Of what both sides know, "; else empty."""
-    if not document.counts:
+    if all(part.what == CONSTANT for kernel in document.kernels for part in kernel.parts):
         return "Of constant power, for nothing but time was counted, "
     timeless = [lost for lost in (*document.uncompared, *document.unknown) if lost.what == CONSTANT]
     if sum(lost.kernels for lost in timeless) == len(document.kernels):
@@ -259,6 +259,10 @@ def _besides(document: Document) -> str:
         joules = ""
         if old.still_j and new.still_j:
             joules = f", {quantity(old.still_j, 'J')} → {quantity(new.still_j, 'J')} of constant power"
+            if old.compared_j and new.compared_j:
+                whole_j = old.compared_j + old.still_j, new.compared_j + new.still_j
+                size = _times(whole_j[1] / whole_j[0], "less", "the same")
+                joules += f" (with it {quantity(whole_j[0], 'J')} → {quantity(whole_j[1], 'J')}, {size})"
         parts.append(
             f"no {document.nouns.kernel} ran for {quantity(old.still_s, 's')} → {quantity(new.still_s, 's')}{joules}"
         )

@@ -21,7 +21,7 @@ from eprof.base.text import pattern
 from eprof.logs.rows.cells import unused_note
 from eprof.logs.rows.events import LATEST_NS
 from eprof.logs.rows.gaps import Gaps
-from eprof.logs.rows.log import COUNT, OTHER, PERCENT, UNKNOWN, Log, Names, Table, TableRows
+from eprof.logs.rows.log import COUNT, ON_TOTALS, OTHER, PERCENT, UNKNOWN, Log, Names, Table, TableRows
 from eprof.logs.rows.stream import Source
 from eprof.profilers.rocprof.signs import COUNTED, HEADER, TIMED
 
@@ -97,6 +97,8 @@ def read(
     if names and not any(launch.counters.get(name) for launch in launches.values() for name in names):
         names = []
         notes.append("all counters are 0, as where rocprofv3 cannot count at changing clocks, so they are not known")
+    if len({header.group().strip().replace(b'"', b"") for header in HEADER.finditer(text)}) > 1:
+        notes.append(f"{ON_TOTALS}other tables below the first are not read; make each a file of its own")
     table, gaps = _table(list(launches.values()), names, gpu, is_cut)
     return source.log([table], notes, lines=rows.line_num, idle=gaps.idle, copies=gaps.copies)
 
@@ -187,7 +189,7 @@ def _unit(counter: str) -> str:
 def _device(path: str) -> str:
     """The GPU that Omniperf's sysinfo.csv beside a table names; `UNNAMED` where there is none."""
     beside = Path(path).with_name("sysinfo.csv")
-    if not Path(path).name.startswith("pmc_perf") or not beside.is_file():
+    if not Path(path).name.startswith(("pmc_perf", "timestamps")) or not beside.is_file():
         return UNNAMED
     with beside.open(newline="", encoding="utf-8", errors="replace") as handle:
         facts = handle.read(_MOST_FACTS).splitlines()

@@ -56,7 +56,7 @@ def where(view: View, most: int = _MOST) -> Table:
     common = reduce(and_, (amount.marks for amount in amounts), ~MISSING)
     if view.interval("total"):
         common |= MISSING
-    unit = {"total": "J", "time": "s"}.get(view.measure, "")
+    unit = view.unit
     measured_j = view.document.energy_j.measured
     still = {"J": view.idle_j, "s": view.still_s}.get(unit, 0.0)
     if len(entries) == 1 and unit != "J" and measured_j is not None:  # they are the only row's
@@ -83,7 +83,7 @@ def where(view: View, most: int = _MOST) -> Table:
     if still:
         rows.append(_still(view, Quantity(still, unit), everything, tells_calls))
         rows.sort(key=lambda row: -_share_in(row))
-    amount_label = {"total": "energy"}.get(view.measure, view.measure)
+    amount_label = {"total": "energy", "dram": "DRAM"}.get(view.measure, view.measure)
     why = when(view.has_energy, "largest cause")
     counts = numbers(*[view.nouns.launches] * tells_calls, amount_label, "share")
     noun = "group" if view.document.groups else view.nouns.kernel

@@ -410,7 +410,7 @@ def _profiled(view: View, counted: list[str]) -> str:
         noun = "program" + when(len(view.kernels) > 1, "s")
     kernels = f"{number} {noun}"
     if counted:
-        return f"{kernels} profiled: {' and '.join(counted)} counted{phrase(' in {}', _time(view))}."
+        return f"{kernels} profiled: {' and '.join(counted)} counted{phrase(' in {}', _time(view)) or ', but no time'}."
     if _time(view):
         return f"{kernels} {takes} {_time(view)}{when(not gaps_sentence(view), '; no work was counted')}."
     return f"{kernels} {was} profiled, but nothing that eprof knows was counted."

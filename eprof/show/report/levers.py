@@ -8,7 +8,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import cycle
-from operator import itemgetter
 
 import numpy as np
 from msgspec.structs import replace
@@ -137,8 +136,11 @@ def what_to_try(view: View) -> Point:
         texts += [f"{change.act} (what that saves was not counted)" for change in changes if change.is_open][:1]
     texts.append(after_the_start(view, LITTLE))
     if not view.has_energy and view.costs is None:
-        if not view.nouns.is_of_cpu and not any(word.value.value for word in view.words.values()):
-            texts += [when(not texts[0], _where_to_begin(view)), _how_to_count(view, bool(texts[0]))]
+        if not view.nouns.is_of_cpu:
+            lacks = _lacks_counts(view)
+            saves_s = changes[0].likely if is_worth_it else 0.0
+            texts.insert(0, when(is_worth_it or lacks, _where_to_begin(view, saves_s)))
+            texts.append(when(lacks, _how_to_count(view, is_worth_it)))
         texts.append(_how_to_price(view))
     elif not (view.to_meter or view.is_modelled) and (
         lacks_some(view) or not view.has_energy or view.above.value is None
@@ -158,12 +160,29 @@ def _everything(view: View) -> tuple[float, str]:
     return view.time.or_zero, "s"
 
 
-def _where_to_begin(view: View) -> str:
-    """The kernel of several that takes most time, "begin with NAME, 53 % of the time"; "" if it takes 30 % or less."""
-    times_s = {view.label(kernel): time_of(kernel).or_zero for kernel in view.kernels}
-    most, time_s = max(times_s.items(), key=itemgetter(1), default=("", 0.0))
-    share = time_s / (view.time.value or math.inf)
-    return when(len(times_s) > 1 and share > _MOSTLY, f"begin with {most}, {percent(share)} of the time")
+def _where_to_begin(view: View, saves_s: float) -> str:
+    """The kernel of several that takes most, "begin with NAME, 53 % of the time"; "" if it takes 30 % or less.
+
+    saves_s: what another change saves; "", too, where a tenth of this kernel is less than that.
+    """
+    first = max(view.kernels, key=lambda kernel: view.ranked(kernel).or_zero, default=None)
+    taken = view.ranked(first).or_zero if first else 0.0
+    share = taken / (view.ranked(view.document).value or math.inf)
+    if first is None or len(view.kernels) == 1 or share <= _MOSTLY or TENTH * taken < saves_s:
+        return ""
+    of = {"time": "time", "dram": "DRAM bytes"}.get(view.measure, view.measure)
+    waits = (first.signs or {}).get("memory_bound", 0.0)
+    why = when(waits >= NEAR, f" (its memory unit works or waits {percent(waits)} of it: fewer bytes, narrower types)")
+    return f"begin with {view.label(first)}, {percent(share)} of the {of}{why}"
+
+
+def _lacks_counts(view: View) -> bool:
+    """Whether a log without prices has no counts at all; of AMD, whether it lacks times, instructions or some bytes."""
+    if not any(word.value.value for word in view.words.values()):
+        return True
+    dram = view.summed(view.document, DRAM)
+    is_told = view.time.value is not None and view.instructions(view.document).value and dram.value is not None
+    return view.is_of_amd and not (is_told and not dram.lower)
 
 
 def _how_to_price(view: View) -> str:
@@ -211,7 +230,8 @@ def _is_idle(document: schema.Profile) -> bool:
 
 def _how_to_count(view: View, has_advice: bool) -> str:
     """Advice: the command that counts what is not known yet; "" if none helps. has_advice: a change is told, too."""
-    rest = when(view.above.value is not None, " the rest")
+    is_counted = view.is_of_amd and any(word.value.value for word in view.words.values())
+    rest = when(view.above.value is not None or is_counted, " the rest")
     if view.nouns.is_of_cpu and "retired" in view.words:
         formats = {log.format.partition("-")[0] for log in view.document.inputs}
         more = "`eprof run PROGRAM` (all that this CPU counts, and its joules)"

@@ -184,7 +184,7 @@ class View:
 
     @cached_property
     def whole(self) -> float:
-        """The amount that shares are of: all kernels and what passes while none runs; J, else s, else instructions."""
+        """The amount that shares are of: all kernels and what passes while none runs; in `unit`."""
         return self.with_rest(self.ranked(self.document)).or_zero
 
     def with_rest(self, kernels: Amount) -> Amount:
@@ -589,12 +589,17 @@ class View:
 
     @cached_property
     def measure(self) -> str:
-        """What the profile's kernels are ranked by: "total" (energy), else "time", else "instructions"."""
+        """What the profile's kernels are ranked by: "total" (energy), else "time", "dram" (bytes), "instructions"."""
         if self.has_energy:
             return "total"
         if self.time.value is not None:
             return "time"
-        return "instructions"
+        return when(self.summed(self.document, DRAM).value, "dram") or "instructions"
+
+    @property
+    def unit(self) -> str:
+        """The unit of what kernels are ranked by: J, s or B; "" for instructions."""
+        return {"total": "J", "time": "s", "dram": "B"}.get(self.measure, "")
 
     def counted_energy(self, entry: Entry) -> Amount:
         """All energy of an entry; where time is a model, what is above constant power."""
@@ -603,11 +608,13 @@ class View:
         return energy_of(entry, "total")
 
     def ranked(self, entry: Entry) -> Amount:
-        """The amount of an entry that kernels are ranked by (`measure`): J, s or instructions."""
+        """The amount of an entry that kernels are ranked by (`measure`): J, s, B or instructions."""
         if self.measure == "total":
             return self.counted_energy(entry)
         if self.measure == "time":
             return time_of(entry)
+        if self.measure == "dram":
+            return self.summed(entry, DRAM)
         # No kernel executes nothing: what is 0 are the classes that were counted.
         instructions = self.instructions(entry)
         return Amount(instructions.value or None, instructions.marks)
@@ -616,7 +623,7 @@ class View:
     def order(self) -> list[int]:
         """The places of kernels in the document, largest first."""
         places = list(range(len(self.kernels)))
-        if self.measure == "instructions" or self.is_above:
+        if self.measure not in ("total", "time") or self.is_above:
             places.sort(key=lambda place: -self.ranked(self.kernels[place]).or_zero)
         return places
 

@@ -336,7 +336,8 @@ def test_traces_that_wait_otherwise_say_so_beside_the_change_of_their_kernels(di
         assert side["still_j"] == pytest.approx(gaps["energy_j"], rel=0.01)
         assert side["still_s"] > 5 * side["time_s"]
     said = " ".join(diff_command("diff", old, new).stdout.split())
-    assert "Besides, and not in it: no kernel ran for 3.60 ms → 3.11 ms, 425 mJ → 286 mJ of constant power." in said
+    assert "no kernel ran for 3.60 ms → 3.11 ms, 425 mJ → 286 mJ of constant power (with it 461 mJ → 322 mJ" in said
+    assert "5 kernels that only OLD has: 27.7 mJ less; what only NEW has takes back 26.5 mJ." in said
     assert "Besides" not in diff_command("diff", old, old).stdout
 
 

@@ -29,13 +29,13 @@ GROUP_ABOVE = 50
 MEMBERS = 3
 _FEWEST = 2  # bars; of one kernel, the bar of all tells the same
 _MOST = 0.8  # of all, that the kernels take which the sentence counts
-UNITS = {"total": "J", "time": "s", "instructions": ""}
 _HEADINGS = {
     "total": "Which {} take it",
     "time": "Which {} take the time",
+    "dram": "Which {} move most bytes",
     "instructions": "Which {} execute most",
 }
-_LENGTHS = {"total": "energy", "time": "time", "instructions": "the number of instructions"}
+_LENGTHS = {"total": "energy", "time": "time", "dram": "bytes of DRAM", "instructions": "the number of instructions"}
 
 
 class Row(Struct, frozen=True):
@@ -170,7 +170,7 @@ def _kernel_row(view: View, place: int, scale: float) -> Row:
 
 
 def _numbers(view: View, amount: Amount) -> tuple[Markup, Markup]:
-    return quantity_of(amount, UNITS[view.measure]), share_of(amount, view.with_rest(view.ranked(view.document)))
+    return quantity_of(amount, view.unit), share_of(amount, view.with_rest(view.ranked(view.document)))
 
 
 def _bar(
@@ -182,7 +182,7 @@ def _bar(
     ends: tuple[float, float] | None = None,
 ) -> Markup:
     spoken = [f"{GROUPS[group]} {quantity(value, 'J')}" for group, value in parts.items() if value and group in GROUPS]
-    value = "not known" if amount.value is None else at_least(amount, UNITS[view.measure])
+    value = "not known" if amount.value is None else at_least(amount, view.unit)
     detail = bracketed(", ".join(spoken))
     interval = None
     if ends:

@@ -17,7 +17,6 @@ from eprof.profile import schema
 from eprof.show.page import svg
 from eprof.show.report import packed
 from eprof.show.report.sections import Section
-from eprof.show.report.sections.kernels import UNITS
 from eprof.show.report.view import DRAM, Entry, View, by_time_of, callees_of, energy_of, power_of, time_of
 from eprof.show.words.badges import Amount, bits, quantity_of, share_of, written
 from eprof.show.words.numbers import percent, plain, quantity, whole
@@ -78,14 +77,17 @@ _ENERGY_COLUMNS = (
     _INTENSITY,
 )
 _INSTRUCTIONS = Column("instructions", "Instructions", "quantity", "", "instructions of all threads", View.instructions)
+_DRAM = Column(
+    "dram", "DRAM", "quantity", "B", "bytes from and to DRAM", lambda view, kernel: view.summed(kernel, DRAM)
+)
 _COUNT_COLUMNS = (
     Column("flops", "Flops", "quantity", "", "floating-point operations", View.flops),
     Column("bytes", "Bytes", "quantity", "B", "bytes at all levels", lambda view, k: view.summed(k, view.byte_words)),
-    Column("dram", "DRAM", "quantity", "B", "bytes from and to DRAM", lambda view, k: view.summed(k, DRAM)),
+    _DRAM,
     _INTENSITY,
 )
 _WRITTEN = {"whole": whole, "plain": plain}  # by kind; the others with their unit
-_MAIN = {"time": replace(_TIME, kind="main"), "instructions": replace(_INSTRUCTIONS, kind="main")}
+_MAIN = {column.key: replace(column, kind="main") for column in (_TIME, _DRAM, _INSTRUCTIONS)}
 
 
 def columns(view: View) -> list[Column]:
@@ -95,8 +97,8 @@ def columns(view: View) -> list[Column]:
         first.append(Column("device", "Device", "device"))
     if view.measure == "total":
         return [*first, *_ENERGY_COLUMNS]
-    instructions = [_INSTRUCTIONS] * (view.measure == "time")
-    return [*first, _MAIN[view.measure], _SHARE, _SUM, _CALLS, *instructions, *_COUNT_COLUMNS]
+    others = [column for column in (_INSTRUCTIONS, *_COUNT_COLUMNS) if column.key != view.measure]
+    return [*first, _MAIN[view.measure], _SHARE, _SUM, _CALLS, *others]
 
 
 class _Table:
@@ -129,7 +131,7 @@ def section(view: View) -> Section | None:
     if table.all.value is not None:
         share = percent(table.kernels.or_zero / table.all.value)
         noun = when(view.measure == "instructions", " instructions")
-        status += Markup(", {}{} ({})").format(quantity_of(table.kernels, UNITS[view.measure]), noun, share)
+        status += Markup(", {}{} ({})").format(quantity_of(table.kernels, view.unit), noun, share)
     content = {
         "columns": table.columns,
         "rows": _rows(table),
@@ -224,7 +226,7 @@ def _data(table: _Table) -> dict[str, str]:
         "names": tails,
         "labels": packed.labels(kernel_names, [view.label(kernel) for kernel in view.kernels]),
         **devices,
-        "order": packed.text(view.order if view.measure == "instructions" else None),
+        "order": packed.text(None if view.measure in ("total", "time") else view.order),
         "numbers": packed.joined(numbers),
         "launches": packed.text([kernel.launches for kernel in view.kernels]),
         "marks": packed.joined(marks),
