@@ -26,7 +26,7 @@ ANY = "any"  # the capability in a definition of counters that mean the same on 
 # What may tell a GPU that the log does not name: ncu's number of multiprocessors, and by names of a definition the
 # bytes of DRAM over the seconds that they take at its peak.
 SM_COUNT = "launch__sm_count"
-DRAM_PEAK = ("dram_all", "dram_busy_s")
+DRAM_PEAK = ("dram_byte_per_s", "dram_all", "dram_busy_s")
 _COMPUTATION = ("instruction", "flop", "cycle", "access")
 _OF_UNIT = {unit: tuple(name for name, count in COUNTS.items() if count.unit == unit) for unit in _COMPUTATION}
 _FLOPS = (*_OF_UNIT["flop"], *FLOAT_PARTS)  # totals may be counted in flops, where a multiply-add counts as two

@@ -572,11 +572,16 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
 
 
 def _traits(sheet: Sheet) -> Traits:
-    """What the counters of one device tell of its board: multiprocessors, and DRAM's peak from its utilisation."""
+    """Find what the counters of one device tell of its board: multiprocessors, and DRAM's peak.
+
+    The peak is that of its clock, else it follows from its utilisation.
+    """
     sms = sheet.multiprocessors()
-    moved, at_peak_s = map(sheet.look_up, DRAM_PEAK)
+    at_clock, moved, at_peak_s = map(sheet.look_up, DRAM_PEAK)
     peaks = np.empty(0)
-    if moved is not None and at_peak_s is not None:
+    if at_clock is not None:
+        peaks = at_clock.values / 1e9
+    elif moved is not None and at_peak_s is not None:
         with np.errstate(divide="ignore", invalid="ignore"):
             peaks = moved.values / at_peak_s.values / 1e9
     peaks = peaks[np.isfinite(peaks)]

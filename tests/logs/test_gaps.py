@@ -159,11 +159,12 @@ def test_gaps_take_constant_power_and_closing_them_is_advised():
     assert headline(view).text.startswith(
         "No kernel ran for 12.9\u202fs (12.8\u202fs of it before first launches, 10.8\u202fs in aten::cudnn_convolution in "
     )
-    assert what_to_try(view).text.startswith("copy with pinned memory, cudaMallocHost (now 4.40\u202fGB/s, pageable")
-    assert "saves 3.00\u202fJ" in what_to_try(view).text
+    pinned = "copy with pinned memory, cudaMallocHost (now 4.40\u202fGB/s, pageable"
+    assert any(act.startswith(pinned) and "saves 3.00\u202fJ" in act for act in worth_trying(view))
     assert any("43.1\u202fms in [param|clear_cache]" in act for act in worth_trying(view))
     once = quantity(view.document.gaps.first_s * energy.costs.constant_power_w, "J")
-    assert f"or do more in each run: 12.8\u202fs ({once}) before first launches is paid once" in what_to_try(view).text
+    assert what_to_try(view).text.startswith("do more in each run (12.8\u202fs before first launches is paid once: ")
+    assert f"saves up to {once} (99\u202f%" in what_to_try(view).text, "most of all joules"
     metered = profile.energy(metered_j=1.0).document()["gaps"]
     assert metered["time_s"] == document["gaps"]["time_s"] and metered["energy_j"] is None, "by time alone"
     some = eprof.load(SHARED / "traces" / "kineto" / "hta-alexnet-a100-2023.json.gz", kernels=["elementwise_kernel"])
@@ -246,11 +247,14 @@ def test_what_the_cpu_did_is_told_and_what_a_start_takes_is_no_saving():
     view = view_of("traces", "kineto", "tracelens-h100-bert-small.json.gz")
     graphs = "launch in CUDA graphs (52 gaps between kernels, 47.6\u202fµs each; theirs, assumed, 1.5 µs)"
     assert what_to_try(view).text.startswith(graphs)
-    for prices, still_ms in (({}, 198), ({"metered_j": 60.0}, 193)):  # with copies, or of gaps where a meter has them
+    told = "each run: 191\u202fms ({}) before first launches is paid once"
+    most = "do more in each run (191\u202fms before first launches is paid once: see what the host does then"
+    # With copies, or of gaps where a meter has them; a start that is most of the meter's time leads.
+    for prices, still_ms, paid in (({}, 198, told), ({"metered_j": 60.0}, 193, most)):
         view = view_of("traces", "nsys", "flame-torch-ex.sqlite", **prices)
         assert f"no kernel ran for {still_ms}\u202fms (191\u202fms of it before first launches" in headline(view).lead
         once = quantity(view.document.gaps.first_s * Between.of(view).power, "J")
-        assert f"each run: 191\u202fms ({once}) before first launches is paid once" in what_to_try(view).text
+        assert paid.format(once) in what_to_try(view).text and once in what_to_try(view).text
     gaps = view_of("traces", "nsys", "flame-torch-ex_cuda_gpu_trace_base.csv").document.gaps
     assert gaps.first_s == pytest.approx(view.document.gaps.first_s), "whichever names kernels have"
     assert gaps.time_s - gaps.first_s - gaps.copied_s - gaps.short_s < 1e-3, "all long gaps are in the first iteration"
@@ -319,7 +323,7 @@ def test_page_faults_are_no_copies():
         (0.003776 + 0.001312 + 2.55053 + 0.71792) * 1e-3, rel=1e-5
     )
     prefetched = "cudaMemPrefetchAsync (pages came 160 times, at 10.9\u202fGB/s, after 3.21\u202fms of page faults)"
-    assert prefetched in what_to_try(view).text, "kernels wait for the faults too"
+    assert any(prefetched in act for act in worth_trying(view)), "kernels wait for the faults too"
     (spared,) = (change for change in levers(view) if "cudaMemPrefetchAsync" in change.act)
     assert spared.saves > (3.2073e-3 * 0.8 + view.document.gaps.alone_s * 0.1) * view.constant_w
 
@@ -426,7 +430,7 @@ def test_the_command_that_counts_is_of_the_program_and_of_few_launches():
     assert 'in a few of 6,000 launches with `nvprof --kernels "::cuda_compute_flux:1" --metrics all' in many
     assert many.endswith("./euler3d_adapt ../../data/cfd/fvcorr.domn.097K`")
     assert "--log-file counts.csv ./jacobi`" in what_to_try(view_of("nvprof", "k20c-gpu-trace.csv")).text
-    report = what_to_try(view_of("ncu-modern", "rtx3070-scan.ncu-rep")).text
+    report = what_to_try(view_of("ncu-modern", "rtx5060ti-occupancy-one-nan-launch.ncu-rep")).text
     assert report.endswith("count the rest with `eprof run PROGRAM`"), "a report has all that was counted"
     traced = what_to_try(view_of("traces", "nsys", "pipit-saxpy-mpi-rank0.sqlite")).text
     assert traced.endswith("counts.csv PROGRAM`"), "a name alone may lack its arguments"

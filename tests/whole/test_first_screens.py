@@ -337,7 +337,8 @@ def test_divisions_in_fp64_are_known_by_their_special_functions(screens):
         screen(path.with_stem(f"v100-miniweather-{name}")).whole for name in ("div-to-mult", "baseline")
     )
     assert 0.4 * (before_j - after_j) < lever.ends[0] < before_j - after_j < lever.ends[1]
-    assert "up to 15\u202f% less time, if they are divisions" in text
+    # That version takes 17.7 % less time: its kernel keeps DRAM busier than this one does FP64 units.
+    assert "perhaps 15\u202f% less time, if they are divisions" in text
 
 
 def test_fp32_for_fp64_saves_time_where_fp64_is_what_takes_it(screens):
@@ -593,6 +594,7 @@ def test_multiprocessors_tell_the_board_of_a_log_that_names_none(screens):
         for name, energy, _ in screens
     }
     assert boards["rtx5070-text-wmma-fp16-4096.txt"] == ("GeForce RTX 5070", 48)
+    assert boards["sm120-cutlass-roofline-body-items.csv"] == ("GeForce RTX 5060 Ti", 36), "32 bytes a cycle, 13.79 GHz"
     assert boards["text-details-heat3d.txt"][1] == 34, "their mean over launches"
     assert boards["rtxpro6000-text-mma-warptile.txt"][0].endswith("with 188 multiprocessors")
 
@@ -613,7 +615,7 @@ def test_multiprocessors_tell_the_board_of_a_log_that_names_none(screens):
         (
             "nsightful-copy_blocked.ncu.csv",
             r"coalesce accesses: 75 % of the sectors .*saves up to .*75 % of",
-            "up to 75 % less time",
+            "perhaps 75 % less time",
         ),
         (
             "cc80-details-page-rules-estimated-speedup.csv",

@@ -443,10 +443,11 @@ def _time_of(share: float | None) -> str:
 
 
 def _less_time(view: View, least_s: float, most_s: float) -> str:
+    """Compose the price in time. How busy units were bounds no kernel's time: it may keep them busier afterwards."""
     least, most = (saved_s / (view.time.value or math.inf) for saved_s in (least_s, most_s))
     if most < _LITTLE_TIME:
         return ""
-    return f", {when(least < _LITTLE_TIME, f'up to {percent(most)}') or percent_span(least, most)} less time"
+    return f", {when(least < _LITTLE_TIME, f'perhaps {percent(most)}') or percent_span(least, most)} less time"
 
 
 # ---------------------------------------------------------------------------------------------------- types
