@@ -169,8 +169,9 @@ class _Rates:
             cycles = self._counted("core_active", cores_ghz * giga_s)
             self.issued = self._counted("retired", RETIRED_A_CYCLE * cycles)
             vectors = np.fmin(_VECTORS * cycles, self.issued)
-            self.of_group["fp64"] = vectors * costs.peaks.dp_gflops / cores_ghz / _VECTORS / 2
-            self.narrow = vectors * _NARROW_FLOPS
+            most = vectors * costs.peaks.dp_gflops / cores_ghz / _VECTORS / 2
+            self.of_group["fp64"] = np.fmin(most, room["fp64_most"])
+            self.narrow = np.fmin(vectors * _NARROW_FLOPS, room["fp64_most"])
         classed = known_or_zero(counts.amounts.only(_CLASSED))
         self.left = np.maximum(_THREADS * self.issued - classed.sum(axis=1), 0.0)
         # The most arithmetic beside tensor cores, of products that these were counted for; else infinite.
