@@ -84,12 +84,14 @@ def load(name_or_path: str) -> CostTable:
     own = for_device(name) or for_device(spaced)
     if own is not None:
         return own
-    with contextlib.suppress(CostError):
-        return _estimated(spaced)
+    for called in (name, spaced):
+        with contextlib.suppress(CostError):
+            return _estimated(called)
     meant = did_you_mean(name, tables())
     raise CostError(
         f"There is no cost table `{brief(name_or_path, 100)}`.{meant} There are {', '.join(tables())}; "
-        "a file of your own is given by its path, such as ./my-gpu.toml."
+        "a file of your own is given by its path, such as ./my-gpu.toml. One of another GPU makes "
+        f'`eprof costs --estimate "{brief(name_or_path, 100)}" --tdp-w WATTS -o mine.toml`.'
     )
 
 

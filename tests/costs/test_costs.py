@@ -306,6 +306,9 @@ def test_an_unknown_name_lists_the_known_ones_and_the_close_one():
     assert all(name in str(caught.value) for name in TABLES)
     with pytest.raises(CostError, match=f"There are {TABLES[0]}, {TABLES[1]}"):
         costs.load("zzz")
+    with pytest.raises(CostError, match='One of another GPU makes `eprof costs --estimate "MI250" --tdp-w WATTS'):
+        costs.load("MI250")
+    assert costs.load("MI100").device == "AMD Instinct MI100", "whose data sheet is at hand"
 
 
 def test_a_file_is_loaded_by_its_path(tmp_path):

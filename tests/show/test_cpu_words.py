@@ -9,6 +9,7 @@ import pytest
 from conftest import SHARED
 from golden import DOCUMENTS
 
+import eprof
 from eprof.base.nouns import nouns_of
 from eprof.commands.diff import page as diff
 from eprof.commands.diff import terminal as diff_lines
@@ -21,6 +22,8 @@ from eprof.commands.tune.schema import Tune
 from eprof.profile import schema
 from eprof.show.report import page as report
 from eprof.show.report import terminal as report_lines
+from eprof.show.report.loops import fewer_misses
+from eprof.show.report.view import View
 from eprof.show.terminal import drawing
 
 KINDS = {
@@ -275,6 +278,20 @@ def test_lines_that_the_caches_lack_choose_the_advice_and_bound_it(
             float, re.search(r"saves up to [0-9.]+ mJ \(([0-9.]+) % of ([0-9.]+) mJ\) if none", shown).groups()
         )
         assert saved <= 100 * waits / (waits + executed) + 1 < 100
+
+
+@pytest.mark.parametrize("kept", [0, 600_000, 2_000_000])
+def test_lines_that_stores_alone_fetch_are_streamed_but_what_the_cache_serves_again(tmp_path, kept):
+    """kept: lines of L1's misses that the last cache serves, all of which may have been stored."""
+    events, stored = "Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw", 1_000_000
+    rows = f"3 10000000 1000000 1000000 0 {kept} {stored} 0 0 {stored}"
+    log = tmp_path / "callgrind.out.7"
+    log.write_text(f"# callgrind format\nevents: {events}\nfl=table.c\nfn=fill\n{rows}\ntotals: {rows[2:]}\n")
+    (change,) = fewer_misses(View(eprof.load(log).energy("icelake-sp").document()))
+    assert "past the caches in fill at table.c:3 (stores fetch 100 % of lines" in change.act.replace("\u202f", " ")
+    # A line is 64 B, of 199.9 pJ each.
+    assert change.ends[0] == pytest.approx(max(stored - kept, 0) * 64 * 199.9e-12, rel=1e-3)
+    assert change.ends[1] > stored * 64 * 199.9e-12
 
 
 def test_what_python_has_a_library_do_is_advised_on_by_its_line_or_not_at_all(eprof_command, tmp_path):

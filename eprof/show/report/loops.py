@@ -84,6 +84,8 @@ _SPARSE = (
 )
 # Where nobody decoded what accesses ask for.
 _FEWER = f"let {{}} fetch fewer lines (loops in the order of memory, {OF_BLOCKS.removeprefix('work on ')})"
+# Where stores are what fetches them: to be written whole they need not be read.
+_STREAM_STORES = "store what nobody reads soon past the caches in {} (stores fetch {} of lines, streaming ones none)"
 _WHOLE = 0.9  # of its bytes: what asks for so many uses a line whole
 # Counts of a loop that runs once for all lanes of a vector. Bytes stay, and so does what is counted once a lane.
 _ONCE = ("retired", "core_active", "integer", "control", "load_store", "misc")
@@ -239,10 +241,20 @@ def fewer_misses(view: View) -> Iterator[Try]:
             waiting.setdefault(how, []).append((name, Better(told, dram_j, dram_j + waits_j)))
     for how, alike in waiting.items():
         name, change = _together(sorted(alike, key=lambda each: -each[1].most_j))
+        if how == _STREAM_STORES:
+            yield _streamed(view, how.format(name, change.act), change)
+            continue
         ends = (TENTH * change.least_j, TENTH * change.most_j)
         why = "if none waited (callgrind's 10 and 100 cycles a miss)"
         act = how.format(name, change.act)
         yield Try(act, sum(ends) / 2, ends, each="fewer misses", most=change.most_j, why=why)
+
+
+def _streamed(view: View, act: str, change: Better) -> Try:
+    """The change that streams stores. What the last cache serves may all have been stored: those lines had to stay."""
+    kept_b, price = view.summed(view.document, PAST_L2).or_zero, view.charges.get("dram_read")
+    least_j = max(change.least_j - kept_b * (price.pj if price else 0.0) * 1e-12, 0.0)
+    return Try(act, (least_j + change.most_j) / 2, (least_j, change.most_j))
 
 
 def fewer_divisions(view: View) -> Iterator[Try]:
@@ -286,10 +298,13 @@ def _waited(view: View, counts: Counts) -> float:
 
 
 def _use_of_lines(counts: Counts) -> tuple[str, str]:
-    """(advice, "16 of 64"): what to do about lines that L1 lacks, and how many bytes of each are asked for."""
-    asked, fetched, of_dram = (
+    """(advice, "16 of 64"): what to do about lines that L1 lacks, and how many bytes of each are asked for.
+
+    Of lines that stores alone fetch from DRAM the share that does, "90 %".
+    """
+    asked, fetched, of_dram, of_stores = (
         sum(_number(counts, word) for word in words)
-        for words in (("global_read", "global_write"), ("l3_read", "dram_read"), ("dram_read",))
+        for words in (("global_read", "global_write"), ("l3_read", "dram_read"), ("dram_read",), ("dram_write",))
     )
     how = _SPARSE
     if asked >= _WHOLE * of_dram:
@@ -298,6 +313,8 @@ def _use_of_lines(counts: Counts) -> tuple[str, str]:
         how = _STREAM
     if "global_read" not in counts:
         how = _FEWER
+    if how in (_STREAM, _FEWER) and of_stores >= _WHOLE * of_dram > 0:
+        return _STREAM_STORES, percent(of_stores / of_dram)
     return how, f"{LINE_B * asked / (fetched or math.inf):.0f} of {LINE_B:.0f}"
 
 
