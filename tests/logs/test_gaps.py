@@ -275,6 +275,19 @@ def test_kernels_that_convert_layouts_are_spared(end, estimate):
     assert what_to_try(view).text.startswith("keep tensors in channels_last")
 
 
+def test_layouts_that_miopen_converts_are_spared():
+    from eprof.base.labels import remedy_of
+
+    assert "channels_last" in remedy_of("batched_transpose_16x64_pack_1x4_ediv_1x2_half", "spared_kernel")
+    assert not remedy_of("batched_transpose_of_mine", "spared_kernel")
+
+
+def test_a_rate_is_no_time():
+    from eprof.lab.measurements.mapping import _LIKE
+
+    assert not _LIKE["time_s"].search("n_fp32_thread_per_s") and _LIKE["time_s"].search("run_ms")
+
+
 @needs_data
 def test_what_is_paid_once_is_told_of_each_run():
     lead = headline(view_of("nvprof", "k40c-gpu-trace-many-runs-repeated-headers-prefixed.csv")).text

@@ -45,7 +45,7 @@ _LIKE = {
     "benchmark": pattern(r"(?i)(kernel|benchmark|workload|program)(?!.*time)"),
     "core_mhz": pattern(r"(?i)(core|sm|gr|graphics|gpu)[\W_]*(freq|clo?c?k|mhz)|^freq"),
     "memory_mhz": pattern(r"(?i)mem\w*[\W_]*(freq|clo?c?k|mhz)"),
-    "time_s": pattern(rf"(?i)^(?!.*({_NO_TIME})).*(time|latency|duration|elapsed|_[mun]?s$)"),
+    "time_s": pattern(rf"(?i)^(?!.*({_NO_TIME}|[\W_]per_)).*(time|latency|duration|elapsed|_[mun]?s$)"),
     "energy_j": pattern("(?i)(energy|joule)(?!.*_(bit|flop|op)$)"),
     "power_w": pattern(r"(?i)^(?!.*(limit|max|peak)).*(power|watt)"),  # a mean
 }
