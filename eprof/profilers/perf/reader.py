@@ -471,8 +471,11 @@ def read(
     rows = [row for own in by_run for row in own]
     times = [[row.time for row in run.rows] for run in runs]
     is_cut = lines.is_cut or any(each[0] != "" and each.count(each[-1]) < each.count(each[0]) for each in times)
-    # Runs of other events are passes over the same program, each in a table of its own.
-    alike = gathered((frozenset(name for row in own for name in (*row.events, *row.joules)), own) for own in by_run)
+    # Runs of other events are passes over the same program, each in a table of its own; but what is told by interval
+    # is one run, of which such runs are stretches that lost some events.
+    is_one_run = any(map(any, times))
+    events = (frozenset(name for row in own for name in (*row.events, *row.joules)) for own in by_run)
+    alike = gathered((not is_one_run and names, own) for names, own in zip(events, by_run, strict=True))
     tables = [_table(list(chain.from_iterable(of_same)), keep, is_cut) for of_same in alike.values()]
     totals = [total for row in rows for total in (*row.events.values(), *row.joules.values())]
     if all(np.isnan(table.counters.values).all() for table in tables) or all(math.isnan(each.value) for each in totals):
