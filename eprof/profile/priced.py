@@ -302,6 +302,8 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         if not self.profile.is_of_cpu:
             bound = when(self.split is not None, ", and nothing bounds the total")
             ways = advice.commands(advice.TIMES, chain.from_iterable(known))
+        if all(log.format.startswith("rocprof") for log in self.profile.logs):
+            ways = "rocprofv3 --kernel-trace --output-format csv"
         whose = f"{unknown} of {rows.n_kernels} {kernels} is not known, nor is their"
         if rows.n_kernels == 1:
             whose = f"the {self.counts.nouns.kernel} is not known, nor is its"

@@ -370,6 +370,12 @@ def test_a_log_of_amd_asks_for_amds_profilers_and_a_gpu_of_amd(eprof_command, tm
     assert eprof_command("report", "results.csv").stdout.count("count with") == 1
 
 
+def test_times_of_amds_kernels_are_asked_of_amds_profiler(eprof_command, tmp_path):
+    (tmp_path / "results.csv").write_text("Index,KernelName,gpu-id,FETCH_SIZE\n0,k,0,8000\n")
+    said = " ".join(eprof_command("report", "results.csv", "--costs", "MI250X", "-v").stdout.split())
+    assert "(rocprofv3 --kernel-trace --output-format csv)" in said and "nvprof" not in said and "nsys" not in said
+
+
 def test_without_times_kernels_are_ranked_by_the_bytes_that_they_move(eprof_command, tmp_path):
     rows = [f'{place},"{kernel}",8,0,0,1,1,256,256,0,0,4,0,16,64,0x0,0x1,{kib},1' for place, (kernel, kib) in
             enumerate([("aaa", 1), ("most", 3000), ("zzz", 20)])]  # fmt: skip
