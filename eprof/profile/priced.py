@@ -303,7 +303,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
             bound = when(self.split is not None, ", and nothing bounds the total")
             ways = advice.commands(advice.TIMES, chain.from_iterable(known))
         if all(log.format.startswith("rocprof") for log in self.profile.logs):
-            ways = "rocprofv3 --kernel-trace --output-format csv"
+            ways = advice.TIMES_ON_AMD
         whose = f"{unknown} of {rows.n_kernels} {kernels} is not known, nor is their"
         if rows.n_kernels == 1:
             whose = f"the {self.counts.nouns.kernel} is not known, nor is its"

@@ -6,6 +6,9 @@ from eprof import profilers
 from eprof.base.signs import Signs
 
 TIMES, STREAMS, NVTX, LAUNCHES, COUNTS = "times", "streams", "nvtx", "launches", "counts"
+# GPUs of AMD have no compute capability to choose by.
+TIMES_ON_AMD = "rocprofv3 --kernel-trace --output-format csv -- PROGRAM"
+COUNTS_ON_AMD = "rocprof-compute profile -n NAME -- PROGRAM"
 
 
 def commands(purpose: str, capabilities: Iterable[str | None]) -> str:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import eprof
 from eprof import logs
 from eprof.base.errors import LogError
+from eprof.base.marks import Mark
 from eprof.commands.diff.words import headline
 
 ROCPROF = SHARED / "rocprof"
@@ -373,7 +374,35 @@ def test_a_log_of_amd_asks_for_amds_profilers_and_a_gpu_of_amd(eprof_command, tm
 def test_times_of_amds_kernels_are_asked_of_amds_profiler(eprof_command, tmp_path):
     (tmp_path / "results.csv").write_text("Index,KernelName,gpu-id,FETCH_SIZE\n0,k,0,8000\n")
     said = " ".join(eprof_command("report", "results.csv", "--costs", "MI250X", "-v").stdout.split())
-    assert "(rocprofv3 --kernel-trace --output-format csv)" in said and "nvprof" not in said and "nsys" not in said
+    assert (
+        "(rocprofv3 --kernel-trace --output-format csv -- PROGRAM)" in said
+        and "nvprof" not in said
+        and "nsys" not in said
+    )
+
+
+def test_launches_that_a_table_leaves_out_are_no_idle_time(tmp_path):
+    header = "Kind,Agent_Id,Dispatch_Id,Kernel_Name,Start_Timestamp,End_Timestamp"
+    rows = [f"KERNEL_DISPATCH,1,{{}},k,{begin},{begin + 1000}" for begin in (0, 50_000, 100_000)]
+    whole = table(tmp_path, header, *(row.format(number) for number, row in enumerate(rows, 7)))
+    assert whole.idle is not None and whole.idle.time_s > 9e-5
+    part = table(tmp_path, header, *(row.format(number) for number, row in zip((7, 8, 900), rows, strict=True)))
+    assert part.idle is None and any("nothing tells when no kernel ran" in note for note in part.notes)
+
+
+def test_a_sum_whose_calls_are_not_told_is_lost_and_makes_lower_bounds(tmp_path):
+    log = table(tmp_path, "Name,Calls,TotalDurationNs,AverageNs", "k,3,3000,1000", "j,,5000,1000")
+    (rows,) = log.tables
+    assert rows.lacks_rows and rows.rows.launches.tolist() == [3] and rows.rows.kernel.texts().tolist() == ["k"]
+
+
+def test_reads_of_l2_are_exact_where_the_generation_is_told_and_else_estimated(tmp_path):
+    asked = ["TCP_TCC_READ_REQ_sum", "TCP_TCC_ATOMIC_WITH_RET_REQ_sum", "TCP_TCC_ATOMIC_WITHOUT_RET_REQ_sum"]
+    for more, is_estimated in (("TCC_EA_RDREQ_sum", False), ("SQ_WAVES", True)):
+        old(tmp_path, [*asked, more], ("k", [2, 0, 0, 1], 0, 1000))
+        counted = eprof.load(tmp_path / "results.csv", gpu="MI250X").counts("accessed")
+        assert counted.table["l2_read"].tolist() == [128]
+        assert bool(counted.amount_marks["l2_read"][0] & Mark.ESTIMATED) == is_estimated
 
 
 def test_without_times_kernels_are_ranked_by_the_bytes_that_they_move(eprof_command, tmp_path):

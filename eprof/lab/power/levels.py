@@ -45,10 +45,8 @@ def levels(series: Series) -> Levels:
     between = (total_j * below_s - total_s * below_j) ** 2 / (below_s * (total_s - below_s)) / total_s**2
     place = int(np.argmax(between))
     variance = (weights * (watts - total_j / total_s) ** 2).sum() / total_s
-    base_w, upper_w = (
-        watts[np.searchsorted(below_s, below_s[place] / 2)],
-        (total_j - below_j[place]) / (total_s - below_s[place]),
-    )
+    base_w = watts[np.searchsorted(below_s, below_s[place] / 2)]
+    upper_w = (total_j - below_j[place]) / (total_s - below_s[place])
     if between[place] / variance <= _TWO_LEVELS or upper_w - base_w < _APART * base_w:
         return Levels()
     is_high = np.concatenate([[0], series.watts > watts[place], [0]]).astype(np.int8)

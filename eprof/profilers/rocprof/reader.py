@@ -17,6 +17,7 @@ from msgspec import Struct, field
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED
+from eprof.base.known import gathered
 from eprof.base.text import pattern
 from eprof.logs.rows.cells import unused_note
 from eprof.logs.rows.events import LATEST_NS
@@ -99,7 +100,10 @@ def read(
         notes.append("all counters are 0, as where rocprofv3 cannot count at changing clocks, so they are not known")
     if len({header.group().strip().replace(b'"', b"") for header in HEADER.finditer(text)}) > 1:
         notes.append(f"{ON_TOTALS}other tables below the first are not read; make each a file of its own")
-    table, gaps = _table(list(launches.values()), names, gpu, is_cut)
+    is_whole = not _lacks_launches(launches)
+    if not is_whole:
+        notes.append("launches between those of the table are not in it, so nothing tells when no kernel ran")
+    table, gaps = _table(list(launches.values()), names, gpu, is_cut, is_whole)
     return source.log([table], notes, lines=rows.line_num, idle=gaps.idle, copies=gaps.copies)
 
 
@@ -109,7 +113,8 @@ def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch])
     for number, row in enumerate(rows):
         kernel = _first(row, _KERNEL)
         run += kernel in _KERNEL  # the header again: tables of several runs below each other
-        if None in row.values() or None in row:
+        is_cell_damaged = "TotalDurationNs" in row and not 1 <= _number(row.get("Calls")) < _MOST_CALLS
+        if None in row.values() or None in row or (is_cell_damaged and kernel not in _KERNEL):
             is_cut = True
         elif kernel and kernel not in _KERNEL:
             key = (str(run), _first(row, _PROCESS), _first(row, _LAUNCH) or f"row {number}")
@@ -117,6 +122,12 @@ def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch])
             for name, value in _counters(row):
                 launch.add(name, value, _first(row, _BEGIN))
     return is_cut
+
+
+def _lacks_launches(keys: Iterable[tuple[str, ...]]) -> bool:
+    """Whether the numbers of launches (run, process, number) jump: others ran that the table leaves out."""
+    numbers = gathered(((run, process), int(number)) for run, process, number in keys if number.isdecimal())
+    return any(max(own) - min(own) >= len(own) for own in numbers.values())
 
 
 def _has_end(text: bytes) -> bool:
@@ -151,8 +162,7 @@ def _launch(kernel: str, row: Mapping[str, str]) -> _Launch:
     gpu = "".join(filter(str.isdecimal, _first(row, _GPU)))[:_DIGITS]
     launch = _Launch(_MACHINE_CODE.sub("", kernel), gpu or "0")
     if "TotalDurationNs" in row:
-        calls, total_s = _number(row.get("Calls")), _number(row["TotalDurationNs"]) * 1e-9
-        launch.number = int(calls) if 1 <= calls < _MOST_CALLS else 1
+        launch.number, total_s = int(_number(row["Calls"])), _number(row["TotalDurationNs"]) * 1e-9
         launch.time_s = total_s if 0 < total_s < math.inf else math.nan
         launch.ends_s = (_number(row.get("MinNs")) * 1e-9, _number(row.get("MaxNs")) * 1e-9)
         return launch
@@ -160,10 +170,8 @@ def _launch(kernel: str, row: Mapping[str, str]) -> _Launch:
     if not end:
         launch.time_s = _number(row.get("DurationNs")) * 1e-9
     elif _NANOSECONDS.fullmatch(begin) and _NANOSECONDS.fullmatch(end):
-        begin_ns, end_ns = (
-            Decimal(begin),
-            Decimal(end),
-        )  # a float holds those of a long uptime to 2 ns, of a date to 256
+        # A float holds those of a long uptime to 2 ns, of a date to 256.
+        begin_ns, end_ns = Decimal(begin), Decimal(end)
         if begin_ns < end_ns < LATEST_NS:
             launch.start_ns, launch.time_s = int(begin_ns), float(end_ns - begin_ns) * 1e-9
     return launch
@@ -197,7 +205,7 @@ def _device(path: str) -> str:
     return f"AMD Instinct {_MODELS.get(model, model)}" if model else UNNAMED
 
 
-def _table(launches: list[_Launch], names: list[str], gpu: str, is_cut: bool) -> tuple[Table, Gaps]:
+def _table(launches: list[_Launch], names: list[str], gpu: str, is_cut: bool, is_whole: bool) -> tuple[Table, Gaps]:
     devices = Names.of(f"{gpu} ({launch.gpu})" for launch in launches)
     kernels = Names.of(launch.kernel for launch in launches)
     starts = np.array([launch.start_ns for launch in launches], dtype=np.int64)
@@ -210,7 +218,7 @@ def _table(launches: list[_Launch], names: list[str], gpu: str, is_cut: bool) ->
         most_s=np.array([launch.ends_s[1] for launch in launches]),
     )
     gaps = Gaps()
-    if not names and (starts != UNKNOWN).all():
+    if is_whole and not names and (starts != UNKNOWN).all():
         time_ns = (1e9 * rows.time_s).round().astype(np.int64)
         gaps.add(devices, kernels, starts, time_ns, is_kernel=np.ones(len(starts), dtype=np.bool_))
     values = np.array([[launch.counters.get(name, math.nan) for name in names] for launch in launches])

@@ -69,8 +69,6 @@ _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on mu
 _OF_A_DIVISION, _ISSUED_FOR_IT = (5, 8), (5, 26)
 _WARP = 32  # threads for which an instruction is issued at once
 _NOTHING = "give the machine more to do at a time, or let it sleep: hardly anything worked"
-_COUNT_ON_AMD = "rocprof-compute profile -n NAME -- PROGRAM"
-_TIME_ON_AMD = "rocprofv3 --kernel-trace --output-format csv -- PROGRAM"
 _COUNT_STALLS = "perf stat -e cycles,instructions,stalled-cycles-backend,stalled-cycles-frontend"
 _NEARLY_ALL = 0.9  # of short launches: a start that may take so much of them ends nothing
 _NARROWED = 0.5  # of the bytes are left where types are half as wide
@@ -250,8 +248,8 @@ def _how_to_count(view: View, has_advice: bool) -> str:
     device = view.document.device
     if view.is_of_amd:
         if view.time.value is None:
-            return f"give times along with it: `{_TIME_ON_AMD}`"
-        return f"count{rest} with `{_COUNT_ON_AMD}`"
+            return f"give times along with it: `{advice.TIMES_ON_AMD}`"
+        return f"count{rest} with `{advice.COUNTS_ON_AMD}`"
     capabilities = capabilities_of(device.name)
     if device.capability:
         capabilities = (device.capability,)
