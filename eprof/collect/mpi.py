@@ -76,10 +76,7 @@ def launch(mpi: Mpi, processes: int) -> list[str]:
 
 
 def output_of(command: Sequence[str]) -> str:
-    """Run a command to its end; returns what it printed.
-
-    Raises CollectError: it failed; KeyboardInterrupt: a signal ended it.
-    """
+    """The output of a command that ran to its end. Raises CollectError; KeyboardInterrupt: a signal ended it."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         ended = process.run_alone(command, output.fileno(), errors.fileno())
         text, said = (_text(file) for file in (output, errors))

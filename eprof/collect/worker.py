@@ -237,10 +237,7 @@ def print_line(data: Mapping[str, Any]) -> None:
 
 
 def probe(processor: str, device: str) -> dict[str, Any]:
-    """What `Device.describe` says of a GPU, asked in a process of its own, as a driver stays in its process.
-
-    Raises CollectError with the driver's reason.
-    """
+    """What `Device.describe` says, asked in a process of its own, where a driver stays. Raises CollectError."""
     return _asked("There is no GPU to calibrate.", "probe", processor, device)
 
 
@@ -263,10 +260,7 @@ def _asked(what_fails: str, *words: str) -> dict[str, Any]:
 
 
 def run(plan: Path, log: Path, timeout_s: float, tick: Callable[[], None] | None = None) -> str | None:
-    """Run a plan (a JSON file) in a worker process: None if it did all that it could, else a phrase on why not.
-
-    Raises KeyboardInterrupt if a signal stopped it: what it measured is kept.
-    """
+    """Run a plan (a JSON file) in a worker: None, or a phrase on why not all is done. Raises KeyboardInterrupt."""
     command = [*_COMMAND, str(plan)]
     environment = {**os.environ, **_additions()}
     with log.open("ab") as file:

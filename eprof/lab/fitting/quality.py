@@ -84,9 +84,12 @@ def examine(
     again = bootstrap(measurements, fitted.form, replicas, seed, progress)
     values = [[*replica.prices_pj, *(replica.constants[name] for name in CONSTANTS)] for replica in again]
     table = pd.DataFrame(values, columns=[*measurements.terms, *CONSTANTS], dtype=np.float64)
-    intervals = pd.DataFrame(
-        [_middle_90_percent(table[name]) for name in table], index=table.columns, columns=["low", "high"]
-    )
+    spans = {name: _middle_90_percent(table[name]) for name in table}
+    intervals = pd.DataFrame.from_dict(spans, orient="index", columns=["low", "high"])
+    of_terms = intervals.loc[fitted.prices_pj.index]
+    told = pd.Series(LOOSE, index=of_terms.index, dtype=object)
+    told[of_terms["high"] <= _TELLS * of_terms["low"]] = TOLD
+    told[~(of_terms["low"] > 0)] = UNTOLD
     condition, together = collinearity(measurements, fitted)
     errors = {"fit": error(fitted.predict(measurements), measurements.power_w)}
     plain: dict[str, dict[str, float]] = {}
@@ -129,7 +132,7 @@ def examine(
         replicas=table,
         intervals=intervals,
         constant_w=(fitted.constant_w((1.0, 1.0), fitted.reference), *_middle_90_percent(watts)),
-        status=told(intervals.loc[fitted.prices_pj.index]),
+        status=told,
         condition=condition,
         collinear=together,
         ranges=ranges(measurements),
@@ -143,23 +146,12 @@ def examine(
 def left_out(
     model: Model, measurements: Measurements, by: str, progress: Callable[[int, int], None] | None = None
 ) -> Floats | None:
-    """Power of each row as predicted by a model trained on all other settings, or benchmarks, (n,), W.
-
-    None where that makes no sense: there is one only, or each benchmark has unknowns of its own.
-    """
+    """Power of each row by a model trained on all other settings, or benchmarks, (n,), W; None if there is no other."""
     several = len(measurements.settings) if by == "setting" else measurements.rows["benchmark"].nunique()
     if several < 2 or (measurements.own and by == "benchmark"):
         return None
     folds = protocols.folds(f"leave_one_{by}_out", measurements.rows)
     return cross_validate(model, measurements, folds, processes=1, progress=progress)
-
-
-def told(intervals: pd.DataFrame) -> pd.Series:
-    """Whether the data tell each energy of a fit, by its interval: TOLD, LOOSE or UNTOLD."""
-    status = pd.Series(LOOSE, index=intervals.index, dtype=object)
-    status[intervals["high"] <= _TELLS * intervals["low"]] = TOLD
-    status[~(intervals["low"] > 0)] = UNTOLD
-    return status
 
 
 def _middle_90_percent(values: pd.Series) -> tuple[float, float]:
