@@ -86,10 +86,6 @@ def examine(
     table = pd.DataFrame(values, columns=[*measurements.terms, *CONSTANTS], dtype=np.float64)
     spans = {name: _middle_90_percent(table[name]) for name in table}
     intervals = pd.DataFrame.from_dict(spans, orient="index", columns=["low", "high"])
-    of_terms = intervals.loc[fitted.prices_pj.index]
-    told = pd.Series(LOOSE, index=of_terms.index, dtype=object)
-    told[of_terms["high"] <= _TELLS * of_terms["low"]] = TOLD
-    told[~(of_terms["low"] > 0)] = UNTOLD
     condition, together = collinearity(measurements, fitted)
     errors = {"fit": error(fitted.predict(measurements), measurements.power_w)}
     plain: dict[str, dict[str, float]] = {}
@@ -132,7 +128,7 @@ def examine(
         replicas=table,
         intervals=intervals,
         constant_w=(fitted.constant_w((1.0, 1.0), fitted.reference), *_middle_90_percent(watts)),
-        status=told,
+        status=told(intervals.loc[fitted.prices_pj.index]),
         condition=condition,
         collinear=together,
         ranges=ranges(measurements),
@@ -152,6 +148,14 @@ def left_out(
         return None
     folds = protocols.folds(f"leave_one_{by}_out", measurements.rows)
     return cross_validate(model, measurements, folds, processes=1, progress=progress)
+
+
+def told(intervals: pd.DataFrame) -> pd.Series:
+    """Whether the data tell each energy of a fit, by its interval: TOLD, LOOSE or UNTOLD."""
+    status = pd.Series(LOOSE, index=intervals.index, dtype=object)
+    status[intervals["high"] <= _TELLS * intervals["low"]] = TOLD
+    status[~(intervals["low"] > 0)] = UNTOLD
+    return status
 
 
 def _middle_90_percent(values: pd.Series) -> tuple[float, float]:
