@@ -76,6 +76,7 @@ class SummarySection(ColumnSection):
         self.needed = (
             (self.device, DEVICE.search), (self.calls, WHOLE.fullmatch), (self.kernel, is_named), (self.name, is_named)
         )  # fmt: skip
+        self.device_of = store.each(store.devices.of, np.int32)
         self.rates = store.rates or RATES
         self._counters = Numbers()
         self._counter_of = Answers(lambda name: self._counters.of(store.canonical(name.strip())), np.int32)
@@ -124,7 +125,7 @@ class SummarySection(ColumnSection):
 
     def _keys(self, rows: Rows) -> tuple[Array, ...]:
         return (
-            rows.each(self.device, self.store.each(self.store.devices.of, np.int32)),
+            rows.each(self.device, self.device_of),
             rows.each(self.kernel, self.store.each(self.store.kernels.of, np.int32)),
             rows.each(self.calls, self.store.each(int, np.int64)),
             rows.each(self.name, self._counter_of),
