@@ -7,6 +7,7 @@ import re
 import pytest
 from report_support import CASES
 
+from eprof.counts.times import ONE_SECOND
 from eprof.show.report.first_screen import where
 from eprof.show.report.levers import what_to_try
 from eprof.show.report.terminal import _family_legend, text
@@ -73,6 +74,17 @@ def test_the_bytes_that_take_most_are_tried_with_what_types_half_as_wide_leave_o
     tried = what_to_try(view).text.replace("\u202f", " ")
     assert re.search(rf"fewer DRAM bytes .*saves up to \S+ J \({50 * share:.0f} % of .*half as wide", tried)
     assert f"; {quantity(0.1 * joules, 'J')} for each 10 % fewer".replace("\u202f", " ") in tried
+
+
+@pytest.mark.parametrize(("time_from", "is_told"), [(None, True), (ONE_SECOND, False)])
+def test_bytes_of_a_second_are_not_those_of_a_launch(time_from, is_told):
+    document = CASES["data_bound"]()
+    for entry in (document, *document["kernels"]):
+        for name in ("dram_read", "dram_write"):
+            entry["counts"][name]["value"] *= 1e6
+    assert (
+        "more than its GPU's memory holds" in what_to_try(View(document | {"time_from": time_from})).text
+    ) == is_told
 
 
 @pytest.mark.parametrize(("share", "is_tried"), [(0.5, True), (0.1, False)])

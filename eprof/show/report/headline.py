@@ -157,8 +157,7 @@ def _constant_alone(view: View) -> Headline:
     text = f"{parts}{how}; with work that was not counted, {most}{limit}.{shares}"
     if work:
         total = quantity(view.energy("total").or_zero, "J")
-        beside = when(always_active(view), "up to {} of counted work") or "{} of work"
-        text = f"{total}{_how_counted(view)}{how}, {most} in all{limit}: {parts} and {beside.format(work)}."
+        text = f"{total}{_how_counted(view)}{how}, {most} in all{limit}: {parts} and {work} of work."
     return Headline(text, "", constant.marks | MISSING)
 
 
@@ -207,8 +206,10 @@ def _joules(view: View, total: Amount) -> str:
 
 
 def _how_counted(view: View) -> str:
-    """The word " counted"; empty where what is assumed is in the total: another CPU's constant power, active cycles."""
-    return when(not _is_another_cpus(view) and not always_active(view), " counted")
+    """The word " counted", or what the total assumes: empty where it has another CPU's constant power."""
+    if always_active(view):
+        return f" if the {view.cores} are always active"
+    return when(not _is_another_cpus(view), " counted")
 
 
 def _known_how(view: View) -> str:

@@ -266,13 +266,14 @@ def _how_to_count(view: View, has_advice: bool) -> str:
     if complete or launches > _MANY_LAUNCHES:
         command, bracket, which = "eprof run", "", ""  # which knows the fewest counters that price all
     if launches > _MANY_LAUNCHES:
-        most = max(view.kernels, key=lambda kernel: (timed_j(kernel), kernel.launches))
+        most = max(view.kernels, key=lambda kernel: (timed_j(kernel), time_of(kernel).or_zero, kernel.launches))
         of_which = f" in what takes most (all {launches:,} launches would be replayed several times)"
         command += phrase(" -k regex:{}", _plain_name(most.name))
         if most.launches > _MANY_LAUNCHES:
             of_which = f" in a few of {most.launches:,} launches"
             command += " --launch-count 100"
-            if is_nvprof:  # it counts launches by their number alone
+            if is_nvprof:  # it counts a launch by its number alone
+                of_which = f" in the first of {most.launches:,} launches"
                 command = f'nvprof --kernels "::{_plain_name(most.name)}:1" --metrics all --csv --log-file counts.csv'
     return f"count{rest}{of_which} with `{command} {_program(view)}`{bracket}{which}"
 
@@ -757,7 +758,7 @@ def _least_left(view: View, group: str) -> tuple[list[float], str]:
     left = [0.0] * len(moved)
     if not _is_closed(view, group):  # how the tiles of a library follow each other is its own
         left = [least_bytes(view, kernel) / of for kernel, of in zip(view.kernels, moved, strict=True)]
-    held = [_memory_b(kernel) * kernel.launches / of for kernel, of in zip(view.kernels, moved, strict=True)]
+    held = [_memory_b(view, kernel) * kernel.launches / of for kernel, of in zip(view.kernels, moved, strict=True)]
     joules = view.joules_by_kernel(group)
     most, why = max(range(len(joules)), key=joules.__getitem__), _NARROWER_TYPES
     if left[most]:
@@ -767,11 +768,13 @@ def _least_left(view: View, group: str) -> tuple[list[float], str]:
     return [min(share or _NARROWED, bound, 1.0) for share, bound in zip(left, held, strict=True)], why
 
 
-def _memory_b(kernel: schema.Kernel) -> float:
-    """The bytes of memory of a kernel's GPU, the most of all boards that it may be.
+def _memory_b(view: View, kernel: schema.Kernel) -> float:
+    """The bytes of memory of a kernel's GPU, the most of all boards that it may be; infinite where none can be told.
 
-    A launch that moves more bytes than that moves some of them again.
+    A launch that moves more bytes than that moves some of them again; of a second of rates, no launch's bytes are told.
     """
+    if view.is_of_a_second:
+        return math.inf
     traits = Traits(int((kernel.signs or {}).get("multiprocessors", 0)) or None)
     return max((sheet.memory_b or _MEMORY_B for sheet in sheets_of(kernel.device, traits)), default=_MEMORY_B)
 
@@ -844,7 +847,7 @@ def _remedy(view: View, group: str) -> str:
     if least_bytes(view, kernel):
         return "larger tiles, or blocks in an order that reuses what L2 holds"
     each_b = view.summed(kernel, DRAM).or_zero / kernel.launches
-    if each_b > _memory_b(kernel):
+    if each_b > _memory_b(view, kernel):
         told = f"a {view.nouns.launch} moves {quantity(each_b, 'B')}, more than its GPU's memory holds"
         return f"larger tiles in shared memory and registers: {told}"
     fused = f"fuse the {view.nouns.kernel} with its neighbour"
