@@ -17,7 +17,7 @@ from eprof.show.words.intervals import known, wide
 from eprof.show.words.numbers import NARROW, plain, quantity, span
 
 NOTHING_TOLD = schema.Gaps(None, None, 0.0)
-_MUCH = 0.2  # of all gaps: the longest, where it is worth a name
+_MUCH = 0.2  # of all gaps: the longest, or the time before, where it is worth a word
 _MOSTLY = 0.5  # of the gaps: what explains so much of them
 _NEARLY_ALL, _ALL = 0.95, 0.99  # of a time: what is so much of it needs no number of its own; of what is saved
 _LONGEST_NAME = 30  # of what the CPU did
@@ -62,7 +62,7 @@ def gaps_sentence(view: View) -> str:
         parts.append(f"no {view.nouns.kernel} ran for {_how_long(view, gaps)}")
     if gaps.copies_s >= least_s:
         parts.append(_of_copies(view, gaps, has_gaps))
-    if gaps.before_s >= view.time.or_zero > 0:
+    if gaps.before_s >= max(view.time.or_zero, _MUCH * view.still_s) > 0:
         parts.append(_before(view, gaps))
     text = "; ".join(parts)
     if not text or gaps_lead(view):

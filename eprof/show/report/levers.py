@@ -272,7 +272,8 @@ def _how_to_count(view: View, has_advice: bool) -> str:
         if most.launches > _MANY_LAUNCHES:
             of_which = f" in a few of {most.launches:,} launches"
             command += " --launch-count 100"
-            if is_nvprof:  # it counts launches by their number alone
+            if is_nvprof:  # it counts a launch by its number alone
+                of_which = f" in the first of {most.launches:,} launches"
                 command = f'nvprof --kernels "::{_plain_name(most.name)}:1" --metrics all --csv --log-file counts.csv'
     return f"count{rest}{of_which} with `{command} {_program(view)}`{bracket}{which}"
 
