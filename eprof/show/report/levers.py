@@ -503,8 +503,10 @@ def _of_narrower_bytes_j(kernels: Sequence[schema.Kernel]) -> float:
 
 
 def _flops(view: View, kernel: schema.Kernel, precision: str) -> float:
+    """The flops of a precision that its units have time for: two in an instruction whose kind is not told."""
     words = [(name, flops) for name, flops in FLOPS.items() if name.startswith(precision)]
-    return sum(flops * view.amount(kernel, name).or_zero for name, flops in words)
+    told = sum(flops * view.amount(kernel, name).or_zero for name, flops in words)
+    return told + 2 * view.amount(kernel, precision).or_zero
 
 
 def _faster_in_fp32_s(view: View, left: float) -> float:
