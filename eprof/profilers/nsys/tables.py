@@ -249,7 +249,7 @@ class Nsys(Struct):
     numbers: Numbers = field(default_factory=Numbers)
     copied: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     sizes: dict[str, float] = field(default_factory=dict)
-    gaps: Gaps = field(default_factory=lambda: Gaps(is_from_start=True))
+    gaps: Gaps = field(default_factory=lambda: Gaps(began_ns=0))
     held: list[tuple[str | None, str, int, int, bool, float]] = field(default_factory=list)
     text: int | None = None
     foreign: int | None = None

@@ -438,7 +438,7 @@ class TraceSection(ColumnSection):
         start_ns = np.nan_to_num(rows.numbers(self.start) * (self._start_unit * 1e9)).round().astype(np.int64)
         time_ns = (1e9 * np.nan_to_num(time_s, nan=-1e-9)).round().astype(np.int64)
         time_ns += is_launch * (self.rounded * start_ns).astype(np.int64)  # no gap is made of rounded starts
-        self.store.gaps.is_from_start = True
+        self.store.gaps.began_ns = 0
         shown = name.copy()
         if self.memory and not is_launch.all():
             copies = rows.chosen(~is_launch)
@@ -571,5 +571,5 @@ class UsageSection(Section):
             device = np.full(len(kernels), NO_DEVICE, dtype=np.int32)
             kernel_numbers, launch_numbers = np.array(kernel, dtype=np.int32), np.array(launches, dtype=np.int64)
             piece = Piece.of_run(self.run, device, kernel_numbers, launch_numbers, np.array(times_s, dtype=np.float64))
-            piece.ends_s = np.array(ends).T
+            piece.least_s, piece.most_s = np.array(ends).T
             self.store.add(SUMMARY, piece)

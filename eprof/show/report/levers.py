@@ -272,7 +272,8 @@ def how_to_count(view: View, has_advice: bool) -> str:
         if most.launches > _MANY_LAUNCHES:
             of_which = f" in a few of {most.launches:,} launches"
             command += " --launch-count 100"
-            if is_nvprof:  # it counts launches by their number alone
+            if is_nvprof:  # it counts a launch by its number alone
+                of_which = f" in the first of {most.launches:,} launches"
                 command = f'nvprof --kernels "::{_plain_name(most.name)}:1" --metrics all --csv --log-file counts.csv'
     return f"count{rest}{of_which} with `{command} {_program(view)}`{bracket}{which}"
 
@@ -314,6 +315,9 @@ def _levers(view: View) -> Iterator[Try]:
     yield from _spared_kernels(view)
     yield from _better_shapes(view)
     yield from busier(view)
+    if view.above.value is None and view.has_energy:
+        yield from less_waiting(view)
+        yield from _fewer_uncounted_bytes(view)
     if view.above.value is None or counted_alone(view):
         return
     yield from _other_clocks(view)

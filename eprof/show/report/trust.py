@@ -36,7 +36,7 @@ def trust(view: View) -> Point:
         _verdict(view),
         *(capital(f"{note}.") for note in of_totals),
         *_prices(view),
-        phrase("Multiprocessors: taken to be always active ({}).", always_active(view)),
+        phrase(f"{capital(view.cores)}: taken to be always active ({{}}).", always_active(view)),
         _lacking(view),
         *_times(view),
     ]
@@ -315,7 +315,7 @@ def _lost_name(view: View, group: str) -> str:
     """
     words = [word for word in view.words.values() if word.count.group == group]
     lacking = [word for word in words if _lacks(view, word)]
-    is_partly = any(word.energy.value for word in words if word not in lacking)
+    is_partly = any(word.value.value is not None for word in words if word not in lacking)
     if is_partly and 0 < len(lacking) <= 2:
         return ", ".join(uncapital(word.count.label) for word in lacking)
     name = view.in_prose(group)

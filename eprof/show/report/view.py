@@ -211,6 +211,11 @@ class View:
         return is_counted or is_named or any(kernel.name.startswith(_OF_TENSILE) for kernel in self.kernels)
 
     @property
+    def cores(self) -> str:
+        """What the GPU's cores are called."""
+        return when(self.is_of_amd, "compute units") or "multiprocessors"
+
+    @property
     def is_modelled(self) -> bool:
         """Whether times of the profile, or some of them, come from a model of a simulated device."""
         return self.document.modelled_time is not UNSET
