@@ -283,7 +283,8 @@ def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Closed
         yield Closed(f"keep data on the GPU ({told}, with a {view.nouns.kernel} between)", again_s * together * alone)
     launches = max((kernel.launches for kernel in view.kernels), default=1)
     unknown = [copies for copies in explicit if copies.again_s is None]
-    if repeated_s := sum(copies.time_s * (1 - 1 / min(copies.number, launches)) for copies in unknown):
+    # Each run copies once what its kernels need.
+    if repeated_s := sum(copies.time_s * max(1 - gaps.runs / min(copies.number, launches), 0.0) for copies in unknown):
         told = f"{sum(copies.number for copies in unknown):,} copies in {quantity(gaps.copies_s, 's')}"
         yield Closed(f"keep data on the GPU, where they stay the same ({told}{hedge})", repeated_s * alone)
     # What runs beside kernels is pinned, even where the log does not tell.
