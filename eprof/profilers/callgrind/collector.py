@@ -81,7 +81,7 @@ class Callgrind(Collector):
     processor = CPU
     quicker = (
         "a smaller problem: valgrind takes 30 to 200 times as long as the program (multiply-adds are slowest; with "
-        "OPENBLAS_CORETYPE=SandyBridge OpenBLAS multiplies and adds instead, eight times quicker here)"
+        "OPENBLAS_CORETYPE=SandyBridge OpenBLAS multiplies and adds instead, five times quicker here)"
     )
 
     def find(self, program: str = "") -> Tool:
