@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from eprof.base.errors import CollectError
-from eprof.collect.device import Device
+from eprof.collect.benchmarked import Device
 from eprof.collect.tools import Compiled, ask, executable, text_of
 
 _CORES = "sys/devices/system/cpu"

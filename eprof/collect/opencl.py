@@ -9,7 +9,7 @@ from typing import Any
 
 from eprof.base.errors import CollectError
 from eprof.base.text import counted
-from eprof.collect.device import DriverError, Gpu
+from eprof.collect.benchmarked import DriverError, Gpu
 
 INSTALL = "pip install 'eprof[opencl]'"
 _BLOCK = 256

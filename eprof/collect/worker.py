@@ -22,9 +22,9 @@ from eprof.base.errors import CollectError, EprofError
 from eprof.base.known import ratio
 from eprof.base.toml import Formula
 from eprof.collect import process
+from eprof.collect.benchmarked import Device, DriverError
 from eprof.collect.cpu import Cpu
 from eprof.collect.cuda.driver import CudaGpu
-from eprof.collect.device import Device, DriverError
 from eprof.collect.opencl import OpenClGpu
 from eprof.collect.tools import Compiled, answer
 

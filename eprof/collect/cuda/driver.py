@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from eprof.base.errors import CollectError
-from eprof.collect.device import DriverError, Gpu
+from eprof.collect.benchmarked import DriverError, Gpu
 
 _LIBRARIES = ("libcuda.so.1", "libcuda.so")
 _ATTRIBUTES = {

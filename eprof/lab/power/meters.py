@@ -25,7 +25,7 @@ from eprof.base.text import pattern, when
 from eprof.base.toml import Document
 from eprof.lab.measurements.values import spelled
 from eprof.lab.power.clock import moment
-from eprof.lab.power.metrics import Samples, side_by_side
+from eprof.lab.power.prometheus import Samples, side_by_side
 
 WATT, JOULE = "W", "J"
 # What a meter samples beside its power: shares of time in which units were busy, clocks; watts that pace its joules;
