@@ -324,6 +324,25 @@ def test_what_names_and_times_tell_is_said_beside_how_to_count_and_to_price():
     assert not remedy_of("dequantize_mul_mat_vec_q4_K", "spared_kernel"), "it unpacks as it multiplies"
 
 
+def test_of_many_launches_those_of_the_kernel_that_takes_most_are_counted(tmp_path):
+    rows = "60.0,6000000,1500,4000,long_kernel\n40.0,4000000,9000,444,frequent_kernel\n"
+    (tmp_path / "times.csv").write_text(f"Time (%),Total Time (ns),Instances,Avg (ns),Name\n{rows}")
+    told = what_to_try(view_of(tmp_path / "times.csv")).text
+    assert "in a few of 1,500 launches with `eprof run -k regex:long_kernel --launch-count 100" in told
+
+
+@pytest.mark.parametrize(("copies", "again_ms"), [(1, 0), (4, 6)])
+def test_what_each_run_copies_once_is_no_saving(tmp_path, copies, again_ms):
+    run = (
+        "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n"
+        f" GPU activities:   80.00%  4.0000ms         {copies}  1.0000ms  1.0000ms  1.0000ms  [CUDA memcpy HtoD]\n"
+        "                   20.00%  1.0000ms         9  111.11us  111.11us  111.11us  axpy(int)\n\n"
+    )
+    (tmp_path / "log.txt").write_text(f"==1== Profiling result:\n{run}==2== Profiling result:\n{run}")
+    told = what_to_try(view_of(tmp_path / "log.txt")).text
+    assert (f"saves up to {again_ms}.00\u202fms" in told) == bool(again_ms)
+
+
 @needs_data
 def test_page_faults_are_no_copies():
     view = view_of("nvprof", "titan-xp-gpu-trace-unified-memory-columns.csv")
@@ -440,7 +459,7 @@ def test_captures_of_nsys_in_one_file_are_runs():
 @needs_data
 def test_the_command_that_counts_is_of_the_program_and_of_few_launches():
     many = what_to_try(view_of("nvprof", "titan-xp-gpu-summary-type-column-api-unified-memory.csv")).text
-    assert 'in a few of 6,000 launches with `nvprof --kernels "::cuda_compute_flux:1" --metrics all' in many
+    assert 'in the first of 6,000 launches with `nvprof --kernels "::cuda_compute_flux:1" --metrics all' in many
     assert many.endswith("./euler3d_adapt ../../data/cfd/fvcorr.domn.097K`")
     assert "--log-file counts.csv ./jacobi`" in what_to_try(view_of("nvprof", "k20c-gpu-trace.csv")).text
     report = what_to_try(view_of("ncu-modern", "rtx5060ti-occupancy-one-nan-launch.ncu-rep")).text

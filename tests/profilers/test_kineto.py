@@ -86,6 +86,13 @@ def test_a_launch_belongs_to_the_innermost_operator_and_the_modules_around_it(tm
     }
 
 
+def test_what_passes_in_a_trace_before_the_gpus_first_work_is_told(tmp_path):
+    log = logs.read(write(tmp_path, trace(*NESTED)))
+    assert log.idle.before_s == pytest.approx(50e-6)
+    alone = logs.read(write(tmp_path, trace(*(each for each in NESTED if each["cat"] == "kernel")), "gpu.json"))
+    assert alone.idle.before_s == 0
+
+
 def test_the_order_of_rows_does_not_matter(tmp_path):
     upright = paths(write(tmp_path, trace(*NESTED), "upright.json"))
     assert paths(write(tmp_path, trace(*reversed(NESTED)), "reversed.json")) == upright

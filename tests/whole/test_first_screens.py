@@ -297,8 +297,10 @@ def test_instructions_of_a_log_of_rates_are_those_a_cycle_in_the_cycles_with_war
 
 def test_multiprocessors_that_are_taken_to_be_always_active_are_told_to_be():
     view = screen(SHARED / "nvprof" / "text-gtx1070-metrics-thrust-templates.txt")
-    assert "counted," not in headline(view).text and "up to 16.0\u202fJ of counted work" in headline(view).text
     assert "Multiprocessors: taken to be always active (15.9\u202fJ)." in trust(view).text
+    text = headline(view).text
+    assert "58.9\u202fJ if the multiprocessors are always active" in text and "16.0\u202fJ of work" in text
+    assert "up to" not in text and "counted," not in text, "the bar and the rows have the same joules"
 
 
 def test_a_saving_is_never_from_nothing(screens):

@@ -115,8 +115,8 @@ class Gaps(Struct):
 
     devices: of each run and GPU. stretches: starts and ends in ns of the longest gaps, (n, 2); paths: what the CPU did
     in most of one, by its place, and for how many ns. short: how many gaps are short, and their ns. moved: copies:
-    number, s, bytes, and the s of those that came again, by kind. is_from_start: starts count from the program's.
-    is_known: False once a launch has no time, or starts before one of an earlier piece.
+    number, s, bytes, and the s of those that came again, by kind. began_ns: when the program, or its trace,
+    began; None: not told. is_known: False once a launch has no time, or starts before one of an earlier piece.
     """
 
     devices: dict[tuple[int, str | None], _Device] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class Gaps(Struct):
     paths: dict[int, tuple[tuple[str, ...], int]] = field(default_factory=dict)
     short: Ints = field(default_factory=lambda: np.zeros(2, dtype=np.int64))
     moved: dict[tuple[str, str], Floats] = field(default_factory=dict)
-    is_from_start: bool = False
+    began_ns: int | None = None
     is_known: bool = True
 
     def add(
@@ -251,6 +251,9 @@ class Gaps(Struct):
         for (run, _), device in self.devices.items():
             if device.latest is not None:
                 first_ns[run] = min(first_ns.get(run, device.anything.first), device.anything.first)
+        before_ns = 0
+        if self.began_ns is not None:
+            before_ns = sum(first - self.began_ns for first in first_ns.values())
         told = [During(doing, len(own), sum(own) * 1e-9) for doing, own in during.items()]
         return Idle(
             between_ns * 1e-9,
@@ -262,7 +265,7 @@ class Gaps(Struct):
             tuple(sorted(told, key=lambda each: -each.time_s)[:_MOST_TOLD]),
             int(self.short[0]),
             float(self.short[1]) * 1e-9,
-            sum(first_ns.values()) * self.is_from_start * 1e-9,
+            before_ns * 1e-9,
             runs=len(first_ns),
         )
 

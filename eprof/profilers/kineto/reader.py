@@ -82,6 +82,8 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
     columns = _devices([link(event) for event in work], trace.gpus), _kernel_names(work)
     size_b = np.array([_size_b(event) for event in work])
     gaps.add(*columns, start_ns, time_ns, is_kernel=np.arange(len(work)) < len(kernels), size_b=size_b)
+    recorded = [event for event in timed if event.cat in (_ANNOTATION, _OPERATOR, *_CALLS)]
+    gaps.began_ns = min(_nanoseconds(event) for event in (*recorded, *work))
     for kind in ((_ANNOTATION,), (_OPERATOR,), _CALLS):
         ranges = [event for event in timed if event.cat in kind]
         begins_ns, lasts_ns = _times(ranges)

@@ -17,7 +17,7 @@ from eprof.show.words.intervals import known, wide
 from eprof.show.words.numbers import NARROW, plain, quantity, span
 
 NOTHING_TOLD = schema.Gaps(None, None, 0.0)
-_MUCH = 0.2  # of all gaps: the longest, where it is worth a name
+_MUCH = 0.2  # of all gaps: the longest, or the time before, where it is worth a word
 _MOSTLY = 0.5  # of the gaps: what explains so much of them
 _NEARLY_ALL, _ALL = 0.95, 0.99  # of a time: what is so much of it needs no number of its own; of what is saved
 _LONGEST_NAME = 30  # of what the CPU did
@@ -62,7 +62,7 @@ def gaps_sentence(view: View) -> str:
         parts.append(f"no {view.nouns.kernel} ran for {_how_long(view, gaps)}")
     if gaps.copies_s >= least_s:
         parts.append(_of_copies(view, gaps, has_gaps))
-    if gaps.before_s >= view.time.or_zero > 0:
+    if gaps.before_s >= max(view.time.or_zero, _MUCH * view.still_s) > 0:
         parts.append(_before(view, gaps))
     text = "; ".join(parts)
     if not text or gaps_lead(view):
@@ -283,7 +283,8 @@ def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Closed
         yield Closed(f"keep data on the GPU ({told}, with a {view.nouns.kernel} between)", again_s * together * alone)
     launches = max((kernel.launches for kernel in view.kernels), default=1)
     unknown = [copies for copies in explicit if copies.again_s is None]
-    if repeated_s := sum(copies.time_s * (1 - 1 / min(copies.number, launches)) for copies in unknown):
+    # Each run copies once what its kernels need.
+    if repeated_s := sum(copies.time_s * max(1 - gaps.runs / min(copies.number, launches), 0.0) for copies in unknown):
         told = f"{sum(copies.number for copies in unknown):,} copies in {quantity(gaps.copies_s, 's')}"
         yield Closed(f"keep data on the GPU, where they stay the same ({told}{hedge})", repeated_s * alone)
     # What runs beside kernels is pinned, even where the log does not tell.

@@ -36,7 +36,7 @@ def trust(view: View) -> Point:
         _verdict(view),
         *(capital(f"{note}.") for note in of_totals),
         *_prices(view),
-        phrase("Multiprocessors: taken to be always active ({}).", always_active(view)),
+        phrase(f"{capital(view.cores)}: taken to be always active ({{}}).", always_active(view)),
         _lacking(view),
         *_times(view),
     ]
@@ -229,6 +229,7 @@ def _lacking(view: View) -> str:
         if view.time.value is None:
             return "Neither work nor time was counted."
         is_used = not any(UNUSED in warning.lower() for warning in view.document.warnings)
+        is_used &= not any(word.value.value for word in view.words.values())  # no price asks for it
         if view.is_of_a_second:
             return "No work was counted."
         return when(is_used, "Nothing but time was counted.") or "Of what was counted, only time was used."
@@ -315,7 +316,7 @@ def _lost_name(view: View, group: str) -> str:
     """
     words = [word for word in view.words.values() if word.count.group == group]
     lacking = [word for word in words if _lacks(view, word)]
-    is_partly = any(word.energy.value for word in words if word not in lacking)
+    is_partly = any(word.value.value is not None for word in words if word not in lacking)
     if is_partly and 0 < len(lacking) <= 2:
         return ", ".join(uncapital(word.count.label) for word in lacking)
     name = view.in_prose(group)
