@@ -40,8 +40,8 @@ def _sections(document: History) -> Iterator[Section]:
     legend = "A dot a run, in the order of time; lines: the mean between changes. The axis does not start at zero."
     yield card("energy", "Energy", "Energy, run by run", _chart(document), quiet(legend))
     if document.changes:
-        told = words.changes(document, None), *words.next_step(document)
-        yield card("changes", "Changes", "What changed, and when", *told)
+        table, why = words.changes(document, None), words.next_step(document)
+        yield card("changes", "Changes", "What changed, and when", table, *why)
     nouns = document.runs[-1].nouns
     heading = f"{nouns.kernel.capitalize()} by {nouns.kernel}"
     yield card("kernels", nouns.kernels.capitalize(), heading, words.kernels(document, _KERNELS))
