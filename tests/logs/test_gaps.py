@@ -177,7 +177,9 @@ def test_what_is_copied_once_pays_for_no_pinned_memory_and_what_comes_again_is_k
         "Copies took 767\u202fms: 53.7\u202fJ (39.2 to 73.7\u202fJ) of constant power; before the GPU's first work 8.32"
     )
     tried = what_to_try(view).text
-    assert tried.startswith("do more with what is copied, or make it on the GPU (767\u202fms of copies come once a run)")
+    assert tried.startswith(
+        "do more with what is copied, or make it on the GPU (767\u202fms of copies come once a run)"
+    )
     assert f"saves up to {0.766508166 * view.constant_w:.1f}\u202fJ (98\u202f% of" in tried
     assert not any("pinned" in act for act in worth_trying(view)), "to pin memory takes as long as to copy it once"
     assert not any(act.startswith("keep data") for act in worth_trying(view)), "each comes once"
