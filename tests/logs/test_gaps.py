@@ -342,6 +342,18 @@ def test_of_many_launches_those_of_the_kernel_that_takes_most_are_counted(tmp_pa
     assert "in a few of 1,500 launches with `eprof run -k regex:long_kernel --launch-count 100" in told
 
 
+@pytest.mark.parametrize(("copies", "again_ms"), [(1, 0), (4, 6)])
+def test_what_each_run_copies_once_is_no_saving(tmp_path, copies, again_ms):
+    run = (
+        "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n"
+        f" GPU activities:   80.00%  4.0000ms         {copies}  1.0000ms  1.0000ms  1.0000ms  [CUDA memcpy HtoD]\n"
+        "                   20.00%  1.0000ms         9  111.11us  111.11us  111.11us  axpy(int)\n\n"
+    )
+    (tmp_path / "log.txt").write_text(f"==1== Profiling result:\n{run}==2== Profiling result:\n{run}")
+    told = what_to_try(view_of(tmp_path / "log.txt")).text
+    assert (f"saves up to {again_ms}.00\u202fms" in told) == bool(again_ms)
+
+
 @needs_data
 def test_page_faults_are_no_copies():
     view = view_of("nvprof", "titan-xp-gpu-trace-unified-memory-columns.csv")

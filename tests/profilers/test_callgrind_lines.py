@@ -481,6 +481,9 @@ def test_python_is_counted_from_its_first_line_on_unless_it_takes_no_module(tmp_
     cpuinfo = tmp_path / "cpuinfo"
     monkeypatch.setattr("eprof.profilers.callgrind.collector._CPUINFO", cpuinfo)
     counting = COLLECTOR.step("counters", tool, Request(("python3", "a.py")), Place(tmp_path))
+    of_c = COLLECTOR.step("counters", tool, Request(("./a.out",)), Place(tmp_path))
+    assert "--dump-line=no" in counting.command, "lines of C would be read for nothing"
+    assert "--dump-line=no" not in of_c.command and "--instr-atstart=no" not in of_c.command
     profile = [tmp_path / "counters-1-7.callgrind"]
     for has, is_told in (("avx2 avx512f fma", True), ("avx2 fma", False)):
         cpuinfo.write_text(f"flags : {has}\n")

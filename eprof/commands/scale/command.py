@@ -34,16 +34,14 @@ def add(commands: Commands) -> Parser:
         "eprof scale --program romm --size 1000 -p 2..64 --keep 0.9",
         "eprof scale runs.csv --program ft --cluster gigabit-demo --predict 32,64",
     )
-    parser.add_inputs(
+    runs = (
         "tables of runs: program,size,processes,core_mhz,time_s,energy_j; or sacct -P; of GPU clusters a folder a "
-        "node count, of run directories or logs by rank, or a report in JSON; `n4=` before it: of four nodes",
-        metavar="RUNS",
-        nargs="*",
+        "node count, of run directories or logs by rank, or a report in JSON; `n4=` before it: of four nodes"
     )
+    parser.add_inputs(runs, metavar="RUNS", nargs="*")
     model = parser.group("model")
-    model.value(
-        "--program", "NAME", "what the program counts, one of `counters/programs` or a file.toml", dest="counted"
-    )
+    counts = "what the program counts, one of `counters/programs` or a file.toml"
+    model.value("--program", "NAME", counts, dest="counted")
     model.value("--cluster", "NAME", f"a table of powers and times, or a file.toml ({DEFAULT})")
     model.value("--size", "N", "the size of the problem, such as 2^25")
     model.value("--processors", "LIST", "node counts: 1,2,4 or 1..128, which doubles", short="-p")
@@ -109,10 +107,11 @@ def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
     beside = mapped(cluster.beside, options.cluster or None) or cluster.Beside()
     for name in ("host_w", "network_w"):
         power = getattr(options, name)
-        if power is not None and not 0 <= power < _MOST:
+        if power is None:
+            continue
+        if not 0 <= power < _MOST:
             raise UsageError(f"--{name.removesuffix('_w')}-power {power:g}: must be a power in W from 0 on.")
-        if power is not None:
-            beside = replace(beside, **{name: power}, marks=beside.marks | Mark.ASSUMED)
+        beside = replace(beside, **{name: power}, marks=beside.marks | Mark.ASSUMED)
     load = partial(api.load, capability=options.capability, workers=cores(), progress=Progress(options.quiet).reading)
     pricing = {name: getattr(options, name) for name in ("costs", "setting", "efficiency")}
     reading = Reading(beside, options.rank, load, partial(Profile.energy, **pricing, to_meter=False, estimate=False))
@@ -166,9 +165,8 @@ def _counts(text: str, option: str) -> list[int]:
         elif part.strip().isdecimal() and len(part.strip()) < 10:
             counts.append(int(part))
         else:
-            raise UsageError(
-                f"{option} {text}: `{part}` is no whole number of nodes; write 1,2,4 or 1..128, which doubles."
-            )
+            why = "is no whole number of nodes; write 1,2,4 or 1..128, which doubles."
+            raise UsageError(f"{option} {text}: `{part}` {why}")
     if not counts or not all(0 < count <= _MOST for count in counts):
         raise UsageError(f"{option} {text}: node counts go from 1 to {_MOST}.")
     return sorted(set(counts))

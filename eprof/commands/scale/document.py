@@ -44,10 +44,17 @@ def modelled(case: Case, asked: Asked) -> Scale:
         some = (points(cluster, program, case.size, processors, clock, waiting) for clock in clocks)
         return list(chain.from_iterable(some))
 
+    def run(processors: int, point: Point, time_s: float, energy_j: float) -> Run:
+        marks, clock = int(cluster.marks), point.core_mhz
+        return Run(program.name, point.size, processors, clock, time_s, energy_j, marks=marks, time_marks=marks)
+
     modelled = at(case.clocks, case.processors, case.waiting)
     polling = at(case.clocks, case.processors, POLL)
     alone = at({*case.clocks, cluster.slowest}, [1], case.waiting)
-    rows = _rows([_run(case, point) for point in modelled], [_run(case, point, is_alone=True) for point in alone])
+    rows = _rows(
+        [run(point.processors, point, point.time_s, point.energy_j) for point in modelled],
+        [run(1, point, point.base_s, point.base_j) for point in alone],
+    )
     rows = [
         replace(row, overhead_j=point.overhead_j, polling_j=polled.energy_j, alpha=program.alpha)
         for row, point, polled in zip(rows, modelled, polling, strict=True)
@@ -94,7 +101,18 @@ def measured(
     node = None
     if beside is not None and any(run.parts for run in runs):
         node = {**asdict(beside), "marks": names(beside.marks)}
-    document = replace(document, unit=runs[0].unit, node=node, warnings=[*notes, *_lacks(document.rows)])
+    rows, lacks = document.rows, []
+    of_runs = counted(len(rows), "run")
+    if no_energy := sum(row.energy_j is None for row in rows):
+        lacks.append(
+            f"{no_energy} of {counted(len(rows), 'run')} without energy (blank or 0): nothing is taken for it."
+        )
+    if no_base := sum(row.efficiency is None and row.energy_j is not None for row in rows):
+        lacks.append(
+            f"{no_base} of {of_runs} without efficiency: none on one processor, of the same program and size at the "
+            "same clock, has an energy that is known as well."
+        )
+    document = replace(document, unit=runs[0].unit, node=node, warnings=[*notes, *lacks])
     if model is None:
         return document
     cluster, program = model
@@ -119,23 +137,10 @@ def _document(kind: str, title: str, rows: Sequence[Row], asked: Asked) -> Scale
         energies = np.array([row.energy_j for row in in_time], dtype=float)
         times = np.array([row.time_s for row in in_time])
         for objective in asked.objectives:
-            of_objective = Best(objective=objective.name, program=program, size=size)
             place = objective.pick(energies, times)
-            if place is not None:
-                taken = {name: getattr(in_time[place], name) for name in _OF_BEST}
-                of_objective = replace(of_objective, **taken)
-            best.append(of_objective)
+            picked = {} if place is None else {name: getattr(in_time[place], name) for name in _OF_BEST}
+            best.append(Best(objective=objective.name, program=program, size=size, **picked))
     return Scale(title=title, command_line=list(asked.command_line), kind=kind, rows=rows, best=best)
-
-
-def _run(case: Case, point: Point, is_alone: bool = False) -> Run:
-    """A point of the model as a `Run`. is_alone: the same problem on one processor instead."""
-    processors, time_s, energy_j = point.processors, point.time_s, point.energy_j
-    if is_alone:
-        processors, time_s, energy_j = 1, point.base_s, point.base_j
-    marks = int(case.cluster.marks)
-    name = case.program.name
-    return Run(name, point.size, processors, point.core_mhz, time_s, energy_j, marks=marks, time_marks=marks)
 
 
 def _rows(runs: Sequence[Run], alone: Sequence[Run]) -> list[Row]:
@@ -146,6 +151,15 @@ def _rows(runs: Sequence[Run], alone: Sequence[Run]) -> list[Row]:
     rows = []
     for run in runs:
         base = at_clock.get((*run.problem, run.core_mhz))
+        # The joules beyond those on one node, by cause, where the same causes are known of both.
+        joules = [
+            {cause: part.energy_j for cause, part in each.parts.items() if part.energy_j is not None}
+            for each in (base, run)
+            if each is not None and each.parts is not None
+        ]
+        overhead_j = None
+        if len(joules) == 2 and joules[0].keys() == joules[1].keys():
+            overhead_j = {cause: energy_j - joules[0][cause] for cause, energy_j in joules[1].items()}
         # A lower bound is not set against a known energy.
         base_j, slowest_j = (
             None if other is None or (other.marks ^ run.marks) & Mark.MISSING else other.energy_j
@@ -161,25 +175,13 @@ def _rows(runs: Sequence[Run], alone: Sequence[Run]) -> list[Row]:
             efficiency=ratio(base_j, run.energy_j),
             efficiency_to_slowest_clock=ratio(slowest_j, run.energy_j),
             speedup=ratio(getattr(base, "time_s", None), run.time_s),
-            overhead_j=_beyond(base, run),
+            overhead_j=overhead_j,
             marks=names(run.marks),
             time_marks=names(run.time_marks),
             parts=mapped(dict, run.parts),
         )
         rows.append(row)
     return rows
-
-
-def _beyond(base: Run | None, run: Run) -> dict[str, float] | None:
-    """The joules of a run beyond those on one node, by cause; None unless the same causes are known of both."""
-    joules = [
-        {cause: part.energy_j for cause, part in each.parts.items() if part.energy_j is not None}
-        for each in (base, run)
-        if each is not None and each.parts is not None
-    ]
-    if len(joules) < 2 or joules[0].keys() != joules[1].keys():
-        return None
-    return {cause: energy_j - joules[0][cause] for cause, energy_j in joules[1].items()}
 
 
 def _order(run: Run) -> tuple[Any, ...]:
@@ -225,15 +227,3 @@ def _shape(case: Case) -> int:
 def _about_program(program: Program) -> dict[str, Any]:
     told = {name: getattr(program, name) for name in ("name", "about", "source", "size", "alpha")}
     return told | {"counts": {word: formula.text for word, formula in program.formulas.items()}}
-
-
-def _lacks(rows: Sequence[Row]) -> Iterable[str]:
-    no_energy = sum(row.energy_j is None for row in rows)
-    if no_energy:
-        yield f"{no_energy} of {counted(len(rows), 'run')} without energy (blank or 0): nothing is taken for it."
-    no_base = sum(row.efficiency is None and row.energy_j is not None for row in rows)
-    if no_base:
-        yield (
-            f"{no_base} of {counted(len(rows), 'run')} without efficiency: none on one processor, of the same program "
-            "and size at the same clock, has an energy that is known as well."
-        )

@@ -95,12 +95,11 @@ def of_program(runs: Sequence[Run], name: str) -> list[Run]:
 def warnings(cluster: Cluster, fitted: Fit) -> list[str]:
     """A warning if alpha varies with p, so that it cannot be carried to other p; else none."""
     alphas = fitted.alpha_by_processors.values()
-    if max(alphas) > (1 + ALPHA_VARIES) * min(alphas):
-        return [
-            f"Alpha, measured over modelled time, goes from {min(alphas):.3g} to {max(alphas):.3g} with the node "
-            f"count: the message times of {cluster.name} do not hold at all message sizes, so predictions drift."
-        ]
-    return []
+    drift = (
+        f"Alpha, measured over modelled time, goes from {min(alphas):.3g} to {max(alphas):.3g} with the node count: "
+        f"the message times of {cluster.name} do not hold at all message sizes, so predictions drift."
+    )
+    return [drift] * (max(alphas) > (1 + ALPHA_VARIES) * min(alphas))
 
 
 def _solved(program: Program, known: Sequence[_Known]) -> Program:
@@ -116,22 +115,20 @@ def _solved(program: Program, known: Sequence[_Known]) -> Program:
     # Least squares with no unknown below 0: of so few, every choice of those not 0 can be tried.
     target = np.ones(len(matrix))
     best: Floats = np.zeros(matrix.shape[1])
+    least = np.square(target).sum()
     for chosen in product((False, True), repeat=matrix.shape[1]):
         solution = np.zeros(matrix.shape[1])
         if any(chosen):
             solution[list(chosen)] = np.linalg.lstsq(matrix[:, list(chosen)], target)[0]
-        if solution.min() >= 0 and _residual(matrix, solution, target) < _residual(matrix, best, target):
-            best = solution
+        residual = np.square(matrix @ solution - target).sum()
+        if solution.min() >= 0 and residual < least:
+            best, least = solution, residual
     work, alpha_work, alpha_network = best
     if not work or not alpha_work:
         raise UsageError("The runs do not show how much work the program does; give runs on one processor too.")
     alpha = alpha_work / work
     factors = {word: float(alpha_network / alpha if word in _NETWORK else work) for word in WORDS}
     return replace(program, alpha=float(alpha), factors=factors)
-
-
-def _residual(matrix: Floats, solution: Floats, target: Floats) -> float:
-    return float(np.square(matrix @ solution - target).sum())
 
 
 def _predicted(

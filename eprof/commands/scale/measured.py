@@ -8,6 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache, reduce
 from operator import or_
 from pathlib import Path
@@ -105,11 +106,6 @@ def _value(text: str, how: str) -> float:
     return number / (1e6 if match[2] and number >= 1e6 * _LEAST_MHZ else 1e3)
 
 
-def _is_accounting(path: str) -> bool:
-    """Whether a file is what `sacct --json` prints."""
-    return path.endswith(".json") and Path(path).is_file() and _accounted(log_content(path, _MOST_BYTES)) is not None
-
-
 def read_table(path: str, notes: list[str]) -> list[Row]:
     """The rows of a table of runs: separated, of fixed width, or of `sacct --json`. Raises LogError with the line."""
     content = log_content(path, _MOST_BYTES)
@@ -120,9 +116,8 @@ def read_table(path: str, notes: list[str]) -> list[Row]:
         notes.append(f"{path}: its last line has no end; if the table was cut off there, its last cell is not whole.")
     filled = [(number, line) for number, line in enumerate(lines_of(content), 1) if line.strip()]
     if not filled:
-        raise LogError(
-            f"{path}: is empty; runs are a table with a header: program,size,processes,core_mhz,time_s,energy_j."
-        )
+        form = "a table with a header: program,size,processes,core_mhz,time_s,energy_j"
+        raise LogError(f"{path}: is empty; runs are {form}.")
     (first, header), *rest = filled
     split = _splitting(header, next((line for _, line in rest), ""))
     try:
@@ -147,11 +142,8 @@ def read_table(path: str, notes: list[str]) -> list[Row]:
     if unlike:
         notes.append(f"{path}: {len(unlike)} lines are no rows of jobs and were left out (the first is {unlike[0][0]})")
     # Of columns with the same name the first counts.
-    rows = [
-        Row(f"{path}:{number}", dict(zip(reversed(names), reversed(cells), strict=True)))
-        for number, cells in table
-        if len(cells) == len(names)
-    ]
+    whole = ((number, cells) for number, cells in table if len(cells) == len(names))
+    rows = [Row(f"{path}:{number}", dict(zip(names[::-1], cells[::-1], strict=True))) for number, cells in whole]
     is_fixed = not any(separator in header for separator in _SEPARATORS)
     if is_fixed and any(row.text("program").endswith("+") for row in rows):
         notes.append(f"{path}: names of jobs are cut off, so that different programs may look alike; ask sacct with -P")
@@ -163,11 +155,10 @@ def _splitting(header: str, rule: str) -> Callable[[str], list[str]]:
     separator = max(_SEPARATORS, key=header.count)
     if separator not in header and "-" in rule and not rule.strip("- "):
         spans = [match.span() for match in re.finditer("-+", rule)]
-        gaps = [end for _, end in spans[:-1]]
 
         def in_columns(line: str) -> list[str]:
             # Text across the gap of two columns does not stand in them, as a tab or a letter of two bytes makes it.
-            is_shifted = any(line[gap : gap + 1].strip() for gap in gaps) or line[spans[-1][1] :].strip()
+            is_shifted = any(line[end : end + 1].strip() for _, end in spans) or line[spans[-1][1] :].strip()
             return [] if is_shifted else [line[start:end].strip() for start, end in spans]
 
         return in_columns
@@ -182,12 +173,10 @@ class _Accounting(Struct):
 
 def _accounted(content: bytes) -> list[dict[str, Any]] | None:
     """The jobs in what `sacct --json` printed; None for anything else."""
-    if not content.lstrip().startswith(b"{"):
-        return None
-    try:
-        return msgspec.json.decode(content, type=_Accounting).jobs
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        if content.lstrip().startswith(b"{"):
+            return msgspec.json.decode(content, type=_Accounting).jobs
+    return None
 
 
 def _of_job(job: dict[str, Any]) -> Iterator[dict[str, str]]:
@@ -231,9 +220,10 @@ def read(paths: Sequence[str], reading: ranks.Reading | None = None) -> tuple[li
     accounted: list[Row] = []
     reading = reading or ranks.Reading()
     for path in paths:
+        is_file = path.endswith(".json") and Path(path).is_file()
         if manifest := simulated.record(Path(path)):
             runs += simulated.runs(Path(path), manifest, notes)
-        elif ranks.is_one(path) and not _is_accounting(path):
+        elif ranks.is_one(path) and not (is_file and _accounted(log_content(path, _MOST_BYTES)) is not None):
             reports.append(ranks.read(path, reading))
         else:
             table = read_table(path, notes)
@@ -320,20 +310,16 @@ def _job(job: str, parts: dict[str, _Rows], notes: list[str]) -> Run | str:
         if isinstance(run, str):
             return run
         runs.append(run)
-    first = runs[0]
     energies = [run.energy_j for run in runs if run.energy_j is not None]
-    marks = reduce(or_, (run.marks for run in runs))
-    if 0 < len(energies) < len(runs):
-        marks |= Mark.MISSING
-    clocks = {run.core_mhz for run in runs}
+    lacks = (0 < len(energies) < len(runs)) * int(Mark.MISSING)
     notes.append("parts of a heterogeneous job are one run: their nodes and joules add up")
     return replace(
-        first,
+        runs[0],
         processors=sum(run.processors for run in runs),
-        core_mhz=only(clocks),
+        core_mhz=only({run.core_mhz for run in runs}),
         time_s=max(run.time_s for run in runs),
         energy_j=sum(energies) or None,
-        marks=int(marks),
+        marks=int(reduce(or_, (run.marks for run in runs), lacks)),
     )
 
 
@@ -353,12 +339,11 @@ def _part(job: str, rows: _Rows, notes: list[str]) -> Run | str:
     if not time_s or not processors or processors % 1:
         return "that took no time or no nodes"
     clocks = {row.number("core_mhz") for row in [first, *(row for _, row in steps)]} - {None, 0.0}
-    own_mhz = first.number("core_mhz")
     run = Run(
         program=first.text("program") or "program",
         size=None,
         processors=int(processors),
-        core_mhz=own_mhz or only(clocks),
+        core_mhz=first.number("core_mhz") or only(clocks),
         time_s=time_s,
         energy_j=first.number("energy_j") or None,
         where=first.where,
@@ -369,7 +354,15 @@ def _part(job: str, rows: _Rows, notes: list[str]) -> Run | str:
     outside = [row for step, row in steps if step == _EXTERN and (row.number("time_s") or 0.0) >= time_s - 1]
     outside_j = max((row.number("energy_j") or 0.0 for row in outside), default=0.0)
     if run.energy_j is None:
-        run = _of_steps(job, run, [row for step, row in steps if row.is_whole or step == _EXTERN], notes)
+        # The energy of its largest step: a lower bound, unless that ran as long and on as many nodes.
+        known = [row for step, row in steps if row.is_whole or step == _EXTERN]
+        energy_j = max((row.number("energy_j") or 0.0 for row in known), default=0.0)
+        largest = [row for row in known if energy_j and row.number("energy_j") == energy_j]
+        if largest:
+            notes.append(f"the energy of job {job} is that of its largest step")
+            sizes = [(row.number("time_s") or 0.0, row.number("processes") or 0.0) for row in largest]
+            is_all = any(step_s >= time_s - 1 and nodes >= run.processors for step_s, nodes in sizes)
+            run = replace(run, energy_j=energy_j, marks=int(Mark.MISSING) * (not is_all))
     elif 0 < outside_j * _SAME < run.energy_j:
         notes.append(
             f"job {job}: its own row has {run.energy_j:.6g} J, as this Slurm adds up steps that overlap; its step "
@@ -380,17 +373,3 @@ def _part(job: str, rows: _Rows, notes: list[str]) -> Run | str:
         notes.append(f"job {job}: {run.energy_j:.3g} J would be more than 100 kW a node; its energy is not known")
         return replace(run, energy_j=None, marks=0)
     return run
-
-
-def _of_steps(job: str, run: Run, steps: Sequence[Row], notes: list[str]) -> Run:
-    """A job with the energy of its largest step: a lower bound, unless that ran as long and on as many nodes."""
-    energy_j = max((row.number("energy_j") or 0.0 for row in steps), default=0.0)
-    if not energy_j:
-        return run
-    notes.append(f"the energy of job {job} is that of its largest step")
-    is_all = any(
-        (row.number("time_s") or 0.0) >= run.time_s - 1 and (row.number("processes") or 0.0) >= run.processors
-        for row in steps
-        if row.number("energy_j") == energy_j
-    )
-    return replace(run, energy_j=energy_j, marks=int(Mark.MISSING) * (not is_all))

@@ -131,10 +131,9 @@ def points(
     cluster: Cluster, program: Program, size: float, processors: Sequence[int], clock: Clock, waiting: str
 ) -> list[Point]:
     """A point of the model for each number of processors, of one size and clock. Raises UsageError: no counts there."""
-    made = []
-    for number in processors:
-        joules, seconds = _priced(cluster, program, size, number, clock, waiting)
-        point = Point(
+    priced = ((number, *_priced(cluster, program, size, number, clock, waiting)) for number in processors)
+    return [
+        Point(
             processors=number,
             size=size,
             core_mhz=clock.core_mhz,
@@ -145,8 +144,8 @@ def points(
             overhead_j={cause: joules[cause] for cause in CAUSES},
             network_s=seconds["messages"] + seconds["bytes"],
         )
-        made.append(point)
-    return made
+        for number, joules, seconds in priced
+    ]
 
 
 def _priced(
@@ -233,7 +232,11 @@ def size_to_keep(case: Case, processors: int, target: float) -> Keep:
     def reached(at_size: float) -> float:
         return case.efficiency(at_size, processors, clock)
 
-    largest = _largest(case, processors)
+    largest = _LARGEST_SIZE
+    if case.cluster.memory_bytes is not None:
+        most_bytes = _MEMORY_SHARE * case.cluster.memory_bytes * processors
+        if case.program.memory_bytes(largest, processors) > most_bytes:
+            largest = _least(lambda at_size: case.program.memory_bytes(at_size, processors) > most_bytes, largest)
     at_bound = reached(largest)
     if not at_bound >= target:
         slope = (at_bound - reached(largest / math.e)) if largest > math.e * _LEAST_SIZE else 0.0
@@ -241,9 +244,9 @@ def size_to_keep(case: Case, processors: int, target: float) -> Keep:
         reason = f"the efficiency is {at_bound:.3g} at {largest:.3g}, {bound}"
         if abs(slope) < _NO_REACTION:
             reason = f"the efficiency no longer reacts to the size: it is {at_bound:.3g} at {largest:.3g}"
-        return Keep(processors=processors, target=target, size=None, clocks_mhz=[], because=reason)
+        return Keep(processors, target, None, [], reason)
     found = _least(lambda at_size: reached(at_size) >= target, largest)
-    return Keep(processors=processors, target=target, size=found, clocks_mhz=[clock.core_mhz], because=None)
+    return Keep(processors, target, found, [clock.core_mhz], None)
 
 
 def clocks_to_keep(case: Case, processors: int, target: float) -> Keep:
@@ -251,9 +254,8 @@ def clocks_to_keep(case: Case, processors: int, target: float) -> Keep:
     reached = {clock.core_mhz: case.efficiency(case.size, processors, clock) for clock in case.clocks}
     kept = sorted(mhz for mhz, value in reached.items() if value >= target)
     if not kept:
-        reason = f"the efficiency is {max(reached.values()):.3g} at best"
-        return Keep(processors=processors, target=target, size=None, clocks_mhz=[], because=reason)
-    return Keep(processors=processors, target=target, size=case.size, clocks_mhz=kept, because=None)
+        return Keep(processors, target, None, [], f"the efficiency is {max(reached.values()):.3g} at best")
+    return Keep(processors, target, case.size, kept, None)
 
 
 def _least(holds: Callable[[float], bool], largest: float) -> float:
@@ -268,17 +270,3 @@ def _least(holds: Callable[[float], bool], largest: float) -> float:
         else:
             low = middle
     return math.exp(high)
-
-
-def _largest(case: Case, processors: int) -> float:
-    """The largest size that the memory of all processors holds; 1e12 where that is not known."""
-    if case.cluster.memory_bytes is None or case.program.memory is None:
-        return _LARGEST_SIZE
-    most_bytes = _MEMORY_SHARE * case.cluster.memory_bytes * processors
-
-    def is_too_large(at_size: float) -> bool:
-        return case.program.memory_bytes(at_size, processors) > most_bytes
-
-    if not is_too_large(_LARGEST_SIZE):
-        return _LARGEST_SIZE
-    return _least(is_too_large, _LARGEST_SIZE)

@@ -1,6 +1,6 @@
 """The page of `eprof scale`, one file that fetches nothing (docs/scale.md)."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from markupsafe import Markup
@@ -32,6 +32,10 @@ _COLOURS = {
     "network": "system",
     "storage": "l2",
 }
+_EFFICIENCY = (
+    "Energy efficiency is the energy on one processor over that on p, at the same clock (Song's iso-energy-efficiency)"
+    ". It is above 1 where processors save work together."
+)
 _SIGNS = legend(sum(Mark))
 _COUNTS = 7  # node counts that an axis has room for
 _LARGE, _SMALL = 1.0, 0.2  # areas of dots
@@ -39,9 +43,8 @@ _LARGE, _SMALL = 1.0, 0.2  # areas of dots
 
 def html(document: Scale) -> str:
     """The page of `eprof scale`: one self-contained HTML file from a document `eprof.scale/1`."""
-    return page(
-        document, "scale", [words.subject(document)], words.headline(document), _figures(document), _sections(document)
-    )
+    facts = [words.subject(document)]
+    return page(document, "scale", facts, words.headline(document), _figures(document), _sections(document))
 
 
 def _figures(document: Scale) -> Iterator[Figure]:
@@ -74,12 +77,7 @@ def _sections(document: Scale) -> Iterator[Section]:
     if document.kind == MODELLED:
         yield card("why", "Why", "Why the efficiency falls", words.causes(document))
     yield card("rows", "All", "All rows", words.rows(document))
-    parts = {
-        "Efficiency": [
-            "Energy efficiency is the energy on one processor over that on p, at the same clock (Song's "
-            "iso-energy-efficiency). It is above 1 where processors save work together."
-        ]
-    }
+    parts = {"Efficiency": [_EFFICIENCY]}
     cluster, program, node = document.cluster, document.program, document.node
     if node:
         powers = {"host": "host_w", "network": "network_w", "idle GPU": "gpu_idle_w"}
@@ -89,9 +87,8 @@ def _sections(document: Scale) -> Iterator[Section]:
         parts["Cluster"] = [f"{cluster['name']}: {cluster['about']}. Source: {cluster['source']}."]
     if program:
         counts = "; ".join(f"{word} = {formula}" for word, formula in program["counts"].items())
-        parts["Program"] = [
-            f"{program['name']}: {program['about']}. {counts}; alpha = {program['alpha']:g}. {program['source']}."
-        ]
+        of_counts = f"{counts}; alpha = {program['alpha']:g}. {program['source']}."
+        parts["Program"] = [f"{program['name']}: {program['about']}. {of_counts}"]
     yield method(document, parts, document.warnings)
 
 
@@ -105,25 +102,20 @@ def _series(document: Scale) -> dict[str, list[Row]]:
 def _charts(document: Scale) -> Markup:
     """Charts of efficiency over processors, and energy over time; empty where there is too little to draw.
 
-    A chart has a title, units, and where a row is across and up: 0 where it has no place. A line that no eye could
-    tell from one before is not drawn again.
+    A row is where it is across and up; 0: nowhere. A line that no eye could tell from one before is not drawn again.
     """
-    charts: list[tuple[str, str, str, Callable[[Row], tuple[float, float]]]] = [
-        (
-            "Energy efficiency",
-            f"joules on one {document.unit} / on all",
-            f"{document.unit}s",
-            lambda row: (row.processors, row.efficiency or 0.0),
-        ),
-        ("Energy", "J", "time, s", lambda row: (row.time_s, row.energy_j or 0.0)),
-    ]
+    on_one = f"joules on one {document.unit} / on all"
+    charts = (("Energy efficiency", on_one, f"{document.unit}s"), ("Energy", "J", "time, s"))
     shown = []
     is_rare = words.stand_out(document)
-    for title, unit, below, place in charts:
+    for title, unit, below in charts:
         lines: list[Line] = []
         dots = []
         for kind, (name, rows) in enumerate(_series(document).items()):
-            placed = [(row, place(row)) for row in rows if all(place(row))]
+            places = [(row.time_s, row.energy_j or 0.0) for row in rows]
+            if unit != "J":
+                places = [(row.processors, row.efficiency or 0.0) for row in rows]
+            placed = [(row, place) for row, place in zip(rows, places, strict=True) if all(place)]
             points = sorted(point for _, point in placed)
             if any(_is_alike(points, line.points) for line in lines):
                 continue

@@ -35,7 +35,6 @@ _WORLD = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
 _SUFFIX = ".json"
 _KERNELS = ("computation", "data", "constant")
 _GPU = (*_KERNELS, "imbalance", "between", "unused", "metered")
-NODE, GPU = "node", "GPU"
 _DEFAULT = "the table's default"
 
 
@@ -114,21 +113,24 @@ def read(given: str, reading: Reading) -> Report:
         report = Report(given, nodes, profile, _Seen())
         _check_whole(report, ())
         return report
-    inputs = _inputs(path)
+    # The run directories of ranks in a folder, which may be one itself; without any, its files.
+    inputs = [path]
+    if not directories.is_run(path):
+        below = sorted(each for each in path.rglob("*") if not each.name.startswith("."))
+        inputs = [each for each in below if each.is_dir() and directories.is_run(each)]
+        inputs = inputs or [each for each in below if each.is_file()]
+    if not inputs:
+        raise LogError(f"{path}: is a folder without run directories or logs.")
     alike = {_NUMBER.sub("#", str(each)) for each in inputs}
     # Ranks are named alike but for numbers; a log of counters and one of times are not.
     are_of_ranks = len(alike) < len(inputs) or len(inputs) > 1 and directories.is_run(inputs[0])
-    by_rank = reading.rank is not None or are_of_ranks
-    if by_rank:
-        energy = reading.price(reading.load(*inputs, parts="rank", rank=reading.rank))
-        profile = described(energy.grouped("rank"))
+    if reading.rank is not None or are_of_ranks:
+        energy = reading.price(reading.load(*inputs, parts="rank", rank=reading.rank)).grouped("rank")
     else:
-        profile = described(reading.price(reading.load(*inputs)))
+        energy = reading.price(reading.load(*inputs))
+    profile = described(energy)
     opened = [directories.open_run(each) for each in inputs if directories.is_run(each)]
-    seen = _Seen()
-    if len(opened) == len(inputs):
-        seen = _seen(opened)
-    report = Report(given, nodes, profile, seen)
+    report = Report(given, nodes, profile, _seen(opened) if len(opened) == len(inputs) else _Seen())
     _check_whole(report, opened)
     return report
 
@@ -142,24 +144,10 @@ def told(run: Run, report: str, folder: Path, reading: Reading) -> Report:
     return ranks._replace(nodes=run.processors, seen=seen, where=run.where)
 
 
-def _inputs(path: Path) -> list[Path]:
-    """The run directories of ranks in a folder, which may be one itself; without any, its files."""
-    if directories.is_run(path):
-        return [path]
-    below = sorted(each for each in path.rglob("*") if not each.name.startswith("."))
-    inputs = [each for each in below if each.is_dir() and directories.is_run(each)]
-    inputs = inputs or [each for each in below if each.is_file()]
-    if not inputs:
-        raise LogError(f"{path}: is a folder without run directories or logs.")
-    return inputs
-
-
 def _seen(runs: Sequence[directories.Run]) -> _Seen:
     hosts = [str(run.section("host").get("name", "")) for run in runs]
     metered = [measured for run in runs if (measured := run.measured())]
-    times_s = [run.program_s for run in runs]
-    if metered:
-        times_s = [each.seconds for each in metered]
+    times_s = [each.seconds for each in metered] or [run.program_s for run in runs]
     known_s = [time_s for time_s in times_s if time_s is not None]
     time_s = max(known_s) if len(known_s) == len(runs) else None
     environments = [run.section("environment") for run in runs]
@@ -171,10 +159,11 @@ def _seen(runs: Sequence[directories.Run]) -> _Seen:
         storage_s=_largest_sum(hosts, [run.io.get("device_s") for run in runs]),
         is_metered=bool(metered),
     )
-    if len(metered) == len(runs) and all(each.boards == 1 for each in metered):
-        return seen._replace(gpus_j=sum(each.joules for each in metered))
-    if len(metered) == len(runs) and all(each.boards == 0 for each in metered) and seen.hosts:
-        return seen._replace(hosts_j=_largest_sum(hosts, [each.joules for each in metered]))
+    joules, boards = [each.joules for each in metered], {each.boards for each in metered}
+    if len(metered) == len(runs) and boards <= {1}:
+        return seen._replace(gpus_j=sum(joules))
+    if len(metered) == len(runs) and boards <= {0} and seen.hosts:
+        return seen._replace(hosts_j=_largest_sum(hosts, joules))
     return seen
 
 
@@ -197,26 +186,18 @@ def _check_whole(report: Report, runs: Sequence[directories.Run]) -> None:
         raise LogError(
             f"{report.path}: holds {report.ranks} of {report.seen.ranks} ranks; the energy of the others is not known."
         )
-    if report.seen.ranks is None and (gaps := _gaps(report.profile)):
+    groups = report.profile.groups or []
+    matches = [_OF_RANK.fullmatch(group.name) for group in groups if group.stands_for is msgspec.UNSET]
+    numbers = {int(match[1]) for match in matches if match}
+    # A rank may have a name instead, or not be shown; numbers that begin above 1 are those of processes.
+    are_counted = report.profile.ranks is not None and len(groups) == len(numbers) > 0 and min(numbers) <= 1
+    absent = (str(number) for number in range(max(numbers, default=0)) if number not in numbers)
+    gaps = list(itertools.islice(absent, _MOST_GAPS))
+    if report.seen.ranks is None and are_counted and gaps:
         raise LogError(
             f"{report.path}: holds {counted(report.ranks, 'rank')}, counted from 0 without {few(gaps, 3)}; "
             "the energy of missing ranks is not known."
         )
-
-
-def _gaps(profile: schema.Profile) -> list[str]:
-    """The numbers of missing ranks, from 0 to the last; none where a rank has a name instead, or is not shown.
-
-    Numbers that begin above 1 are those of processes, of which nobody knows how many there were.
-    """
-    groups = profile.groups or []
-    matches = [_OF_RANK.fullmatch(group.name) for group in groups if group.stands_for is msgspec.UNSET]
-    numbers = {int(match[1]) for match in matches if match}
-    if profile.ranks is None or not numbers or len(numbers) < len(groups) or min(numbers) > 1:
-        return []
-    absent = (number for number in range(max(numbers)) if number not in numbers)
-    first_gaps = itertools.islice(absent, _MOST_GAPS)
-    return [str(number) for number in first_gaps]
 
 
 # ---- energy
@@ -226,7 +207,14 @@ def runs(reports: Sequence[Report], beside: Beside, notes: list[str]) -> Iterato
     """The runs of reports of ranks, one each. Raises LogError: node count, prices or times are not known."""
     is_timed = all(report.seen.time_s is not None for report in reports)
     nodes = [_nodes(report, beside) for report in reports]
-    unit = _unit(reports, nodes)
+    # What the runs have more and more of: nodes, or GPUs if all ran on as many nodes.
+    ranks = gathered(zip(nodes, (report.ranks for report in reports), strict=True))
+    is_of_nodes = all(len(set(numbers)) == 1 for numbers in ranks.values())
+    if not is_of_nodes and len(ranks) > 1:
+        raise LogError(
+            f"{few([report.path for report in reports], 3)}: runs on as many nodes have different numbers of ranks; "
+            "compare them apart, or name node counts, such as n4=FOLDER."
+        )
     for report, count in zip(reports, nodes, strict=True):
         # The times of kernels on several GPUs do not add up to their rank's own.
         kernels = report.profile.kernels
@@ -245,21 +233,8 @@ def runs(reports: Sequence[Report], beside: Beside, notes: list[str]) -> Iterato
                 f"{report.where or report.path}: its time, {given_s:.4g} s, is less than that of its slowest rank's "
                 f"kernels, {kernels_s:.4g} s, which is taken instead."
             )
-        yield replace(run, processors=report.ranks, unit=unit) if unit == GPU else run
+        yield run if is_of_nodes else replace(run, processors=report.ranks, unit="GPU")
     notes += dict.fromkeys(_notes(reports, beside, is_timed))
-
-
-def _unit(reports: Sequence[Report], nodes: Sequence[int]) -> str:
-    """What the runs have more and more of: "node", or "GPU" if all ran on as many nodes. Raises LogError: neither."""
-    ranks = gathered(zip(nodes, (report.ranks for report in reports), strict=True))
-    if all(len(set(numbers)) == 1 for numbers in ranks.values()):
-        return NODE
-    if len(ranks) == 1:
-        return GPU
-    raise LogError(
-        f"{few([report.path for report in reports], 3)}: runs on as many nodes have different numbers of ranks; "
-        "compare them apart, or name node counts, such as n4=FOLDER."
-    )
 
 
 def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
@@ -271,7 +246,15 @@ def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
         for family in _KERNELS
     }
     time_s, time_marks = _time(report, is_timed)
-    waiting_s = _waiting_s(report, nodes, time_s, is_timed, beside)
+    # Seconds that all GPUs wait, together: for the slowest rank, between kernels, without a rank.
+    ranks, kernels_s, total_s = report.ranks, report.kernels_s, profile.time_s
+    waiting_s: dict[str, float | None] = {"imbalance": None, "between": None}
+    if kernels_s is not None and total_s is not None:
+        waiting_s["imbalance"] = (ranks > 1) * max(ranks * kernels_s - total_s, 0.0)
+        if is_timed:
+            waiting_s["between"] = ranks * (time_s - kernels_s)
+    if beside.gpus is not None:
+        waiting_s["unused"] = (nodes * beside.gpus - ranks) * time_s
     # GPUs wait at the power in the cluster's table, else at constant power of their own.
     idle_w, idle_marks = beside.gpu_idle_w, beside.marks
     if idle_w is None and costs is not None:
@@ -358,21 +341,6 @@ def _time(report: Report, is_timed: bool) -> tuple[float, Mark]:
     return kernels_s, from_names(report.profile.time_marks) | Mark.MISSING
 
 
-def _waiting_s(report: Report, nodes: int, time_s: float, is_timed: bool, beside: Beside) -> dict[str, float | None]:
-    """Seconds that all GPUs wait, together: for the slowest rank, between kernels, without a rank; None: unknown."""
-    ranks, kernels_s, total_s = report.ranks, report.kernels_s, report.profile.time_s
-    waiting_s: dict[str, float | None] = {"imbalance": None, "between": None}
-    if kernels_s is not None and total_s is not None:
-        waiting_s["imbalance"] = 0.0
-        if ranks > 1:
-            waiting_s["imbalance"] = max(ranks * kernels_s - total_s, 0.0)
-        if is_timed:
-            waiting_s["between"] = ranks * (time_s - kernels_s)
-    if beside.gpus is not None:
-        waiting_s["unused"] = (nodes * beside.gpus - ranks) * time_s
-    return waiting_s
-
-
 def _part(watts: float | None, seconds: float | None, marks: Mark) -> Part:
     """A power times a time as a part of the energy; MISSING if either is None, and unmarked if it is 0 J."""
     if watts is None or seconds is None:
@@ -390,8 +358,7 @@ def _commands(profile: schema.Profile) -> list[str]:
 
 def _notes(reports: Sequence[Report], beside: Beside, is_timed: bool) -> Iterator[str]:
     powers = {"the hosts": beside.host_w, "the network": beside.network_w}
-    unknown = [name for name, watts in powers.items() if watts is None]
-    if unknown:
+    if unknown := [name for name, watts in powers.items() if watts is None]:
         yield (
             f"The power of {listed(unknown)} is not known, so energies are lower bounds; give it in [node] of a "
             "--cluster, or with --host-power and --network-power."
@@ -416,8 +383,7 @@ def _notes(reports: Sequence[Report], beside: Beside, is_timed: bool) -> Iterato
         "cost tables": [getattr(profile.costs, "name", "none") for profile in profiles],
     }
     for what, values in told.items():
-        different = list(dict.fromkeys(values))
-        if len(different) > 1:
+        if len(different := list(dict.fromkeys(values))) > 1:
             yield f"The runs differ in their {what}, so more than the node count changes: {few(different, 3)}."
 
 
@@ -445,10 +411,8 @@ def _beyond_the_meter(report: Report, run: Run) -> Iterator[str]:
     rest_j = parts.pop("metered", 0.0)
     if rest_j >= 0:
         return
-    covered = parts
-    if report.seen.all_j is None:
-        covered = {cause: parts[cause] for cause in _GPU if cause in parts}
-    modelled_j = sum(covered.values())
+    is_of_all = report.seen.all_j is not None
+    modelled_j = sum(joules for cause, joules in parts.items() if is_of_all or cause in _GPU)
     kernels_j = sum(joules for cause, joules in parts.items() if cause in _KERNELS)
     metered_j = modelled_j + rest_j
     what, joules = "its parts are modelled at", modelled_j

@@ -45,7 +45,7 @@ class Row(Struct, frozen=True, kw_only=True):
     pareto: bool = False
 
 
-class Keep(Struct, frozen=True, kw_only=True):
+class Keep(Struct, frozen=True):
     """The size, or the clocks, that keep the efficiency on so many processors; where none does, None and the reason."""
 
     processors: int

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import and_, itemgetter
 
@@ -12,7 +12,19 @@ from eprof.base.known import gathered, mapped
 from eprof.base.text import by_sign, capital, counted, few, listed, phrase, when
 from eprof.commands.scale.schema import MODELLED, Best, Fit, Keep, Row, Scale
 from eprof.show.words.badges import MISSING, bits
-from eprof.show.words.blocks import Block, Column, Headline, Medium, Notes, Point, Sentence, Table, Tone, table_of
+from eprof.show.words.blocks import (
+    Block,
+    Column,
+    Headline,
+    Medium,
+    Notes,
+    Point,
+    Sentence,
+    Table,
+    Tone,
+    numbers,
+    table_of,
+)
 from eprof.show.words.blocks import Row as Cells
 from eprof.show.words.cells import Cell, Factor, Quantity, Share, Written
 from eprof.show.words.numbers import percent, plain, quantity, signed_percent, whole
@@ -66,19 +78,15 @@ def subject(document: Scale) -> str:
         cluster = document.cluster or {}
         prices = f"powers and times: {cluster['name']} ({cluster['basis']})"
         return f"modelled in closed form · {prices} · waiting: {document.waiting}"
-    kinds = Counter(map(_kind, document.rows))
+    kinds: Counter[str] = Counter()
+    for row in document.rows:
+        kind = "measured" if row.parts is None or "metered" in row.parts else "modelled"
+        if "simulated" in row.marks and "metered" not in (row.parts or {}):
+            kind = "simulated"
+        kinds[kind] += 1
     if len(kinds) == 1:
         return counted(len(document.rows), f"{next(iter(kinds))} run")
     return f"{listed([f'{whole(number)} {kind}' for kind, number in kinds.items()])} runs"
-
-
-def _kind(row: Row) -> str:
-    """How the energy of a run is known: "measured", "simulated" or "modelled"."""
-    if row.parts is not None and "metered" in row.parts:
-        return "measured"
-    if "simulated" in row.marks:
-        return "simulated"
-    return when(row.parts is None, "measured") or "modelled"
 
 
 def headline(document: Scale) -> Headline:
@@ -99,23 +107,24 @@ def headline(document: Scale) -> Headline:
     least = f"take{when(row.processors == 1, 's')} the {_objective(min(names, key=lambda name: name != 'edp'))}"
     is_bound = MISSING & bits([*row.marks, *row.time_marks])
     text = f"{place(document, row)}{_of_known(document, row)} {least}: {when(is_bound, 'at least ')}{took}."
+    against: list[str] = []
     # A table has the efficiency of each node count of GPUs.
-    against = [] if row.parts else [_least_energy(document, row), _how_efficient(row)]
+    if not row.parts:
+        for best in document.best:
+            if best.objective == "energy" and best.energy_j is not None and not _is_best(best, row):
+                takes = f"take{when(best.processors == 1, 's')} the least energy"
+                against.append(f"{place(document, best)} {takes}: {_joules(best)}.")
+                break
+        if row.energy_j and row.efficiency is not None and row.processors != 1:
+            speedup = when(row.speedup, f" at {plain(row.speedup or 0.0)} times the speed")
+            to_one = f"{signed_percent(1 / row.efficiency - 1)} energy against one alone{speedup}"
+            of_all = f"an energy efficiency of {plain(row.efficiency)}."
+            against.append(f"{row.program}{of_size(row.size)}: {to_one}, {of_all}")
     return Headline(text, " ".join(filter(None, [*against, _largest_cause(row)])))
 
 
-def _least_energy(document: Scale, row: Row) -> str:
-    """A sentence on where the energy is least, if that is not at `row`; else empty."""
-    for best in document.best:
-        if best.objective == "energy" and best.energy_j is not None and not _is_best(best, row):
-            takes = f"take{when(best.processors == 1, 's')}"
-            return f"{place(document, best)} {takes} the least energy: {_joules(document, best)}."
-    return ""
-
-
-def _joules(document: Scale, best: Best) -> str:
-    bound = MISSING & bits(best.marks)
-    return f"{when(bound, 'at least ')}{quantity(best.energy_j or 0.0, 'J')}"
+def _joules(best: Best) -> str:
+    return f"{when(MISSING & bits(best.marks), 'at least ')}{quantity(best.energy_j or 0.0, 'J')}"
 
 
 def _of_several(document: Scale) -> Headline:
@@ -125,19 +134,16 @@ def _of_several(document: Scale) -> Headline:
     be above 1.
     """
     name = min((best.objective for best in document.best), key=lambda name: name != "edp")
-    largest: dict[str, Best] = {}
-    for best in sorted(document.best, key=lambda best: best.size or 0.0):
-        if best.objective == name and best.processors is not None:
-            largest[best.program] = best
+    by_size = sorted(document.best, key=lambda best: best.size or 0.0)
+    largest = {best.program: best for best in by_size if best.objective == name and best.processors is not None}
     answers = [
-        f"{best.program}{of_size(best.size)} on {place(document, best)} ({_joules(document, best)})"
-        for best in largest.values()
+        f"{best.program}{of_size(best.size)} on {place(document, best)} ({_joules(best)})" for best in largest.values()
     ]
     text = f"{capital(_objective(name))}: {few(sorted(answers), _SHOWN)}."
-    rows = [(row.efficiency, row) for row in document.rows if row.efficiency and row.processors > 1]
-    if not rows:
+    rows = ((row.efficiency, row) for row in document.rows if row.efficiency and row.processors > 1)
+    efficiency, row = min(rows, key=itemgetter(0), default=(0.0, None))
+    if row is None:
         return Headline(text, "")
-    efficiency, row = min(rows, key=itemgetter(0))
     falls = by_sign(efficiency - 1, "falls to", "is nowhere below")
     where = f"{row.program}{of_size(row.size)} on {place(document, row)}"
     worst = f"The energy efficiency, joules on one over joules on all, {falls} {plain(efficiency)} ({where})."
@@ -146,11 +152,8 @@ def _of_several(document: Scale) -> Headline:
 
 def _leading(document: Scale) -> Row | None:
     """The row that is best for energy x time, else for another objective, of the largest problem; None: no best row."""
-    for best in sorted(document.best, key=lambda best: (best.objective != "edp", -(best.size or 0.0))):
-        for row in document.rows:
-            if _is_best(best, row):
-                return row
-    return None
+    by_rank = sorted(document.best, key=lambda best: (best.objective != "edp", -(best.size or 0.0)))
+    return next((row for best in by_rank for row in document.rows if _is_best(best, row)), None)
 
 
 def _is_best(best: Best, row: Row) -> bool:
@@ -176,10 +179,8 @@ def of_size(size: float | None) -> str:
 
 
 def size_text(size: float | None) -> str:
-    """The size of a problem: "1 200 000"."""
-    if size is None:
-        return ""
-    return whole(int(size)) if size == int(size) else f"{size:.10g}"
+    """The size of a problem: "1 200 000"; empty if it is not known."""
+    return mapped(lambda size: whole(int(size)) if size == int(size) else f"{size:.10g}", size) or ""
 
 
 def _of_known(document: Scale, best: Row | Best) -> str:
@@ -192,22 +193,13 @@ def _of_known(document: Scale, best: Row | Best) -> str:
     return when(may_be_better, ", of those known in full")
 
 
-def _how_efficient(row: Row) -> str:
-    """A sentence on the energy and speed of a row against one node; empty for one node, or if not known."""
-    if not row.energy_j or row.efficiency is None or row.processors == 1:
-        return ""
-    speedup = when(row.speedup, f" at {plain(row.speedup or 0.0)} times the speed")
-    against_one = f"{signed_percent(1 / row.efficiency - 1)} energy against one alone{speedup}"
-    return f"{row.program}{of_size(row.size)}: {against_one}, an energy efficiency of {plain(row.efficiency)}."
-
-
 def _largest_cause(row: Row) -> str:
     """A sentence on where most of the extra energy of more nodes goes; empty if they take no more."""
     changes = row.overhead_j or {}
     if sum(changes.values()) <= 0:
         return ""
     overhead = {cause: joules for cause, joules in changes.items() if joules > 0}
-    cause = max(overhead, key=lambda cause: overhead[cause])
+    cause = max(overhead, key=overhead.__getitem__)
     return f"{percent(overhead[cause] / sum(overhead.values()))} of the extra energy goes into {CAUSES[cause]}."
 
 
@@ -242,11 +234,9 @@ def points(document: Scale) -> Iterator[Block]:
     leading = _leading(document)
     if leading and leading.polling_j and leading.energy_j and document.waiting == "interrupt":
         more = leading.polling_j / leading.energy_j - 1
+        polling = f"{signed_percent(more)} energy if processors poll while they wait, as most MPI libraries do."
         if more > 0.0005:
-            yield Point(
-                "Waiting",
-                f"{signed_percent(more)} energy if processors poll while they wait, as most MPI libraries do.",
-            )
+            yield Point("Waiting", polling)
     if document.f_star_mhz is not None:
         yield Point("Clock", f"one processor takes least energy at {document.f_star_mhz:.4g} MHz.")
     if document.fit is not None:
@@ -266,10 +256,8 @@ def best(document: Scale) -> Table:
         columns = [Column("problem", "left"), *(Column(name.removeprefix("least "), "left") for name in names)]
         lines = []
         for (program, size), entries in problems.items():
-            where = [
-                when(entry.processors, f"{entry.processors}{phrase(' at {:g}', entry.core_mhz)}") or "none"
-                for entry in entries
-            ]
+            places = ((entry.processors, phrase(" at {:g}", entry.core_mhz)) for entry in entries)
+            where = [f"{number}{clock}" if number else "none" for number, clock in places]
             lines.append(Cells([f"{program}{of_size(size)}", *where]))
         has_clocks = any(entry.core_mhz for entry in document.best)
         title = f"Least, on how many {document.unit}s{when(has_clocks, ' at which MHz')}"
@@ -309,7 +297,7 @@ def on_nodes(document: Scale) -> Table:
     widths = {"rest": 90}
     if any(row.core_mhz is not None for row in shown):
         widths = {"rest": 100, "idle": 92}
-    columns = [Column("on", "left"), Column("energy"), Column("time"), Column("EE")]
+    columns = [Column("on", "left"), *numbers("energy", "time", "EE")]
     columns += [Column(name, from_width=widths.get(name, 0)) for name in known]
     lines = []
     for row in shown:
@@ -385,33 +373,27 @@ def rows(document: Scale) -> Table:
     )
 
 
-def _own_marks(document: Scale, marks: list[str], of_all: Iterable[list[str]]) -> int:
-    """The marks of one number, as bits; of measured runs without those that all rows share, except MISSING."""
-    if document.kind == MODELLED:
-        return bits(marks)
-    shared = reduce(and_, map(bits, of_all))
-    return bits(marks) & (~shared | MISSING)
+def _marked(document: Scale, entry: Row | Best, amount: str, unit: str, marks: str) -> Quantity:
+    """An amount with its marks; of measured runs without those that all rows share, except MISSING."""
+    own, shared = bits(getattr(entry, marks)), 0
+    if document.kind != MODELLED:
+        shared = reduce(and_, (bits(getattr(row, marks)) for row in document.rows))
+    return Quantity(getattr(entry, amount), unit, own & (~shared | MISSING))
 
 
 def energy(document: Scale, entry: Row | Best) -> Quantity:
     """The energy of a row of scaling, with its marks."""
-    return Quantity(entry.energy_j, "J", _own_marks(document, entry.marks, (row.marks for row in document.rows)))
+    return _marked(document, entry, "energy_j", "J", "marks")
 
 
 def _time(document: Scale, entry: Row | Best) -> Quantity:
-    shared = (row.time_marks for row in document.rows)
-    return Quantity(entry.time_s, "s", _own_marks(document, entry.time_marks, shared))
+    return _marked(document, entry, "time_s", "s", "time_marks")
 
 
 def causes(document: Scale) -> Table:
     """Table of the joules beyond one processor's, by cause, and of the energy with polling."""
     causes = [cause for cause in CAUSES if any((row.overhead_j or {}).get(cause) for row in document.rows)]
-    columns = [
-        Column("processors", "left"),
-        Column("MHz"),
-        *(Column(CAUSES[cause]) for cause in causes),
-        Column("energy, polling"),
-    ]
+    columns = [Column("processors", "left"), *numbers("MHz", *(CAUSES[cause] for cause in causes), "energy, polling")]
     lines = []
     for row in document.rows:
         joules = [*((row.overhead_j or {}).get(cause) for cause in causes), row.polling_j]

@@ -3,23 +3,23 @@
 Times follow the clocks by the time model of `energy`, fitted to measured times and tested on kernels it has not seen.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
-from eprof.base.errors import CostError, EprofError, UsageError
-from eprof.base.known import mapped
+from eprof.base.errors import CostError, EprofError
+from eprof.base.known import either, mapped
 from eprof.base.marks import Mark
 from eprof.base.nouns import in_document
 from eprof.base.text import few
 from eprof.commands.tune.grid import Grid, Point
-from eprof.commands.tune.schema import PowerModel
+from eprof.commands.tune.schema import PowerModel, Time, TimeError, TimeModelUsed
 from eprof.costs import Costs, CostTable
 from eprof.energy.attribution import attribute
 from eprof.energy.clocks import at_clock
@@ -34,7 +34,6 @@ from eprof.lab.fitting.protocols import label, parse, score, setting_of
 from eprof.lab.fitting.protocols import settings as setting_keys
 from eprof.lab.fitting.solve import form_without_prior
 from eprof.lab.measurements import Measurements
-from eprof.lab.measurements.reading import is_measurements
 from eprof.lab.measurements.values import COUNTED
 from eprof.logs.runs import Run
 from eprof.profile.priced import Energy
@@ -46,6 +45,9 @@ _CLOCKS = ["core_mhz", "memory_mhz"]
 _KNOWN = [*_CLOCKS, "time_s", "dram_byte"]
 _EXPONENTS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0)
 _SHARES = (0.4, 0.5, 0.6, 0.67, 0.72, 0.77, 0.83, 0.87, 0.91, 0.95, 1.0)
+_UNLISTED = "the table lists both clocks, but not this pair"
+# A rate so much above the largest that was measured is beyond it.
+_BEYOND = 1.05
 
 
 def paired(rows: pd.DataFrame, reference: tuple[float, float]) -> pd.DataFrame:
@@ -62,41 +64,24 @@ def paired(rows: pd.DataFrame, reference: tuple[float, float]) -> pd.DataFrame:
     return both[~same].reset_index(drop=True)
 
 
-def errors(model: TimeModel, pairs: pd.DataFrame) -> Floats:
-    """Signed errors in per cent, (n,), of the times that `predict` gives for rows of `paired`."""
-    return np.asarray(100 * (predict(model, pairs) / pairs["time_s"].to_numpy(dtype=float) - 1))
-
-
 def predict(model: TimeModel, pairs: pd.DataFrame) -> Floats:
     """The times in s, (n,), that a time model gives rows of `paired`, from the columns `_0` of a measured row."""
-    numbers = {name: pairs[name].to_numpy(dtype=float) for name in (*_CLOCKS, *(f"{name}_0" for name in _KNOWN))}
-    return model.at(
-        numbers["time_s_0"],
-        numbers["dram_byte_0"],
-        (numbers["core_mhz_0"], numbers["memory_mhz_0"]),
-        (numbers["core_mhz"], numbers["memory_mhz"]),
+    core, memory, *before = (
+        pairs[name].to_numpy(dtype=float) for name in (*_CLOCKS, *(f"{name}_0" for name in _KNOWN))
     )
+    core_0, memory_0, time_s_0, dram_byte_0 = before
+    return model.at(time_s_0, dram_byte_0, (core_0, memory_0), (core, memory))
 
 
 class TimeCheck(Struct, frozen=True, eq=False):
     """The time model fitted to all benchmarks, and predictions of each by a model that was fitted to the others.
 
-    pairs: rows of `paired`, with `predicted_s`; signed_percent: the errors of these predictions, (n,).
+    pairs: rows of `paired`, with `predicted_s`. error: of these predictions.
     """
 
     model: TimeModel
     pairs: pd.DataFrame
-    signed_percent: Floats
-
-    @property
-    def mean_percent(self) -> float:
-        """The mean absolute error of the predicted times, in per cent."""
-        return float(np.nanmean(np.abs(self.signed_percent)))
-
-    @property
-    def max_percent(self) -> float:
-        """The largest absolute error of the predicted times, in per cent."""
-        return float(np.nanmax(np.abs(self.signed_percent)))
+    error: TimeError
 
 
 def time_check(measurements: Measurements, byte_per_cycle: float | None = None) -> TimeCheck | None:
@@ -111,17 +96,21 @@ def time_check(measurements: Measurements, byte_per_cycle: float | None = None) 
     pairs = pairs[np.isfinite(pairs["time_s"]) & np.isfinite(pairs["dram_byte_0"])].reset_index(drop=True)
     if pairs.empty:
         return None
+    measured_s = pairs["time_s"].to_numpy(dtype=float)
     tried: dict[float, tuple[list[TimeModel], Floats]] = {}
 
     def best(training: pd.DataFrame, chosen: npt.NDArray[np.bool_]) -> TimeModel:
         """The model with the peak of the `training` rows, and exponent and share that fit the `chosen` pairs best."""
-        peak = byte_per_cycle or _peak_byte_per_cycle(training)
+        dram_byte, time_s, memory_mhz = training[["dram_byte", "time_s", "memory_mhz"]].to_numpy(dtype=float).T
+        with np.errstate(invalid="ignore", divide="ignore"):
+            reached = dram_byte / (time_s * memory_mhz * 1e6)
+        peak = byte_per_cycle or float(np.max(reached, where=np.isfinite(reached), initial=0.0)) or None
         # One benchmark alone has no others: the model then stays as it is without data.
         if peak is None or not chosen.any():
             return TimeModel(peak)
         if peak not in tried:
             models = [TimeModel(peak, p, share) for p in _EXPONENTS for share in _SHARES]
-            tried[peak] = models, np.abs([errors(model, pairs) for model in models])
+            tried[peak] = models, np.abs([predict(model, pairs) / measured_s - 1 for model in models])
         models, sizes = tried[peak]
         return models[int(np.argmin(sizes[:, chosen].mean(axis=1)))]
 
@@ -130,410 +119,37 @@ def time_check(measurements: Measurements, byte_per_cycle: float | None = None) 
         mine = (pairs["benchmark"] == name).to_numpy()
         model = best(rows[rows["benchmark"] != name], ~mine)
         predicted[mine] = predict(model, pairs[mine])
-    signed = 100 * (predicted / pairs["time_s"].to_numpy(dtype=float) - 1)
-    fitted = best(rows, np.ones(len(pairs), dtype=bool))
-    return TimeCheck(fitted, pairs.assign(predicted_s=predicted), np.asarray(signed))
+    percent = np.abs(100 * (predicted / measured_s - 1))
+    known = int(np.isfinite(percent).sum())
+    error = TimeError(known, float(np.nanmean(percent)), float(np.nanmax(percent)), "leave_one_benchmark_out")
+    return TimeCheck(best(rows, np.ones(len(pairs), dtype=bool)), pairs.assign(predicted_s=predicted), error)
 
 
-def _peak_byte_per_cycle(rows: pd.DataFrame) -> float | None:
-    """The most DRAM bytes a cycle of the memory clock that any row moved, taken for the peak; None: no row tells."""
-    dram_byte, time_s, memory_mhz = (rows[name].to_numpy(dtype=float) for name in ("dram_byte", "time_s", "memory_mhz"))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        reached = dram_byte / (time_s * memory_mhz * 1e6)
-    return float(np.max(reached, where=np.isfinite(reached), initial=0.0)) or None
-
-
-MEASURED, MODELLED = "measured", "modelled"
-_UNLISTED = "the table lists both clocks, but not this pair"
-# A rate so much above the largest that was measured is beyond it.
-_BEYOND = 1.05
+def _used(model: TimeModel) -> TimeModelUsed:
+    return TimeModelUsed(model.byte_per_cycle, model.exponent, model.share, model.words)
 
 
 class Tuning(Struct, frozen=True, eq=False):
     """Kernels, a grid each, at every setting of `points`. whole: all of them together, in words.
 
-    time_from: MEASURED or MODELLED. of_simulated: even the time of the run came from a model. is_now_assumed: the
-    setting where the program runs is assumed. held_by, ran: the profiler that may have held the clocks, "" if none, and
-    the place in `points` of the setting that it saw. readings: for the interval of what other clocks save. capability:
-    the GPU's compute capability.
+    is_now_assumed: the setting where the program runs is assumed. held_by, ran: the profiler that may have held the
+    clocks, "" if none, and the place in `points` of the setting that it saw. saved: by the program's energy in J,
+    (n_settings,), and two places, the interval of what the first saves against the second. capability: of the GPU.
     """
 
     title: str
     points: Sequence[Point]
     grids: Sequence[Grid]
     whole: str
-    time_from: str
-    time_model: TimeModel | None
-    time_check: TimeCheck | None
+    time: Time
     model: PowerModel
-    notes: Sequence[str] = field(default_factory=tuple)
-    of_simulated: bool = False
+    notes: Sequence[str]
     is_now_assumed: bool = False
     processor: str | UnsetType = UNSET
     held_by: str = ""
     ran: int | None = None
-    readings: "Readings | None" = None
+    saved: Callable[[Floats, int, int], Range] | None = None
     capability: str | None = None
-
-
-def from_profile(
-    energy: Energy, table: CostTable, settings: Sequence[str] = (), now: "InForce | None" = None
-) -> Tuning:
-    """The kernels of a profile, priced at every setting of a table, with modelled times.
-
-    energy: priced at the setting in force. settings: labels ("852/924") in place of those that the table lists. now:
-    the setting that the profile was taken at; None: the one that it is priced at. Raises CostError: a table with one
-    setting only, or no setting that it knows; EprofError: no kernel has a time, here or at other clocks.
-    """
-    if table.default.core_mhz is None or max(len(table.settings), len(settings)) < 2:
-        raise CostError(f"{table.name} holds at one setting only, so there is nothing to choose from.")
-    nouns = energy.counts.nouns
-    if energy.total_s is not None:
-        raise EprofError(
-            f"Only the time of all {nouns.kernels} together is known, and how it follows the clocks differs from "
-            f"{nouns.kernel} to {nouns.kernel}; give --time KERNEL=TIME, or a trace."
-        )
-    if np.isnan(energy.counts.rows.time_s).all():
-        raise EprofError(f"No {nouns.kernel} has a time, so nothing is known of its energy; give a trace, or --time.")
-    assert energy.costs is not None
-    now = now or InForce(energy.costs.setting.label)
-    here = Point(*parse(now.label))
-    costs_at, refused = _places(table, settings, (here.label, now.runs_at))
-    grids = _grids(energy, of_table(table), now, costs_at)
-    if len(costs_at) > 1 and not any(grid.known > 1 for grid in grids):
-        raise EprofError(
-            f"Cannot tell which clocks are best: {_uncounted(energy)}, so energy and time at other clocks are not "
-            "known. To count: eprof run PROGRAM."
-        )
-    places = [point.label for point in costs_at]
-    notes = list(dict.fromkeys(note for costs in (energy.costs, *costs_at.values()) for note in costs.notes))
-    notes += refused
-    simulated = has_modelled_time(energy.counts)
-    if simulated.any():
-        notes.append(
-            f"The times of simulated kernels ({int(simulated.sum())} of {len(simulated)}) are the roofline's over the "
-            "efficiency at every setting, and not those of the model above."
-        )
-    notes += _profile_notes(energy, grids, table, now.how)
-    return Tuning(
-        energy.profile.title,
-        list(costs_at),
-        grids,
-        whole="the program",
-        time_from=MODELLED,
-        of_simulated=bool(simulated.any()),
-        is_now_assumed=now.is_assumed,
-        time_model=of_table(table),
-        time_check=None,
-        model=power_model(table),
-        notes=tuple(notes),
-        processor=in_document(energy.profile.counted[0].definition.processor),
-        held_by=now.held_by,
-        ran=places.index(here.label) if now.held_by and here.label in places else None,
-        readings=Readings(energy, table, here, list(costs_at), np.stack([grid.time_s for grid in grids], axis=-1)),
-        capability=energy.profile.counted[0].device.capability,
-    )
-
-
-def _uncounted(energy: Energy) -> str:
-    """Why times at other clocks are not known: "only time was counted" or "DRAM bytes were not counted"."""
-    assert energy.costs is not None
-    paying = [word for word, charge in energy.costs.charges.items() if charge.pays and word in energy.counts.amounts]
-    is_timed_only = np.isnan(energy.counts.amounts.only(paying)).all()
-    return "only time was counted" if is_timed_only else "DRAM bytes were not counted"
-
-
-def _places(table: CostTable, settings: Sequence[str], ran: Sequence[str]) -> tuple[dict[Point, Costs], list[str]]:
-    """The settings to compare, by memory, then core clock, with the costs at each; and sentences on doubtful ones.
-
-    These are `settings`, or without any those that the table lists, and `ran`. A setting that the table cannot price is
-    left out, with a sentence; one beyond the clocks that the table was fitted to stays, with a sentence. Raises
-    CostError: the table prices none.
-    """
-    seen_mhz = table.fit.data.get("range", {}).get("core_mhz")
-    listed = [setting.label for setting in table.settings if setting.core_mhz is not None]
-    costs_at: dict[Point, Costs] = {}
-    refused: list[str] = []
-    beyond: list[str] = []
-    for name in dict.fromkeys([*(settings or listed), *ran]):
-        try:
-            costs = table.at(name)
-        except CostError as err:
-            refused.append(f"{name} is left out: {err}")
-            continue
-        setting = costs.setting
-        estimated = costs.marks & Mark.ESTIMATED
-        assert setting.core_mhz is not None
-        assert setting.memory_mhz is not None
-        why = ""
-        if setting.label not in listed:
-            why = costs.setting_from.partition("; ")[2] if estimated else _UNLISTED
-        is_beyond = bool(seen_mhz) and not seen_mhz[0] <= setting.core_mhz <= seen_mhz[1]
-        if is_beyond:
-            beyond.append(setting.label)
-            why = "beyond the clocks that the table was fitted to"
-        costs_at[Point(setting.core_mhz, setting.memory_mhz, estimated, why, is_beyond)] = costs
-    if not costs_at:
-        raise CostError(refused[0])
-    if beyond:
-        refused.append(
-            f"{table.name} was fitted to {seen_mhz[0]:g} to {seen_mhz[1]:g} MHz. What it says of "
-            f"{few(beyond, 4)} MHz is a guess; these are not recommended."
-        )
-    by_memory = sorted(costs_at, key=lambda point: (point.memory_mhz, point.core_mhz))
-    return {point: costs_at[point] for point in by_memory}, refused
-
-
-def _grids(energy: Energy, model: TimeModel, ran: "InForce", costs_at: Mapping[Point, Costs]) -> list[Grid]:
-    """A grid for each kernel: its joules by the costs at each setting, and the time that is modelled there.
-
-    Times at the setting that ran stay as they are; those of simulated kernels are scaled as the roofline's time.
-    """
-    assert energy.costs is not None and energy.split is not None
-    counts, known_s, here = energy.counts, energy.counts.rows.time_s, Point(*parse(ran.label))
-    is_simulated = has_modelled_time(counts)
-    joules = np.full((len(costs_at), len(counts.rows)), np.nan)
-    seconds = np.full_like(joules, np.nan)
-    marks = np.full(len(counts.rows), int(energy.costs.marks & Mark.ASSUMED | Mark.ESTIMATED), dtype=np.int64)
-    for row, (point, costs) in enumerate(costs_at.items()):
-        time_s = known_s
-        if point.label != here.label:
-            clocks = (here.core_mhz, here.memory_mhz), (point.core_mhz, point.memory_mhz)
-            time_s = model.at(known_s, traffic_of(counts.amounts), *clocks)
-        if is_simulated.any():
-            with np.errstate(invalid="ignore", divide="ignore"):
-                roofs_s = roofline_s(counts.amounts, costs), roofline_s(counts.amounts, energy.costs)
-                time_s = np.where(is_simulated, known_s * roofs_s[0] / roofs_s[1], time_s)
-        split = attribute(at_clock(counts, time_s, point.core_mhz / here.core_mhz), costs)
-        # What a board's limit took off the prices at the clocks of the log, it takes off at all clocks.
-        split = given_way(split, energy.split.held)
-        constant_w = costs.constant_power_w * energy.costs.constant_held
-        seconds[row] = energy.limits.slowed_s(split.work_j, constant_w, time_s)
-        joules[row] = split.total_j + (constant_w * seconds[row] - split.constant_j)
-        marks |= split.row_marks
-
-    now = {point.label: place for place, point in enumerate(costs_at)}.get(ran.runs_at)
-    # To stay where the program runs is no change that a fit would have to vouch for.
-    offered = np.array([not point.is_beyond or point.label == ran.runs_at for point in costs_at])
-    unmeasured = np.full(len(costs_at), np.nan)
-    return [
-        Grid(
-            name,
-            name,
-            energy_j=joules[:, kernel],
-            time_s=seconds[:, kernel],
-            measured_j=unmeasured,
-            measured_s=unmeasured,
-            offered=offered,
-            marks=Mark(int(marks[kernel])),
-            launches=float(launches),
-            now=now,
-        )
-        for kernel, (name, launches) in enumerate(zip(counts.rows.kernel, counts.rows.launches, strict=True))
-    ]
-
-
-class Readings(Struct, frozen=True, eq=False):
-    """A program's energy by replicas of the prices and by two plainer models of time: how sure a saving is.
-
-    time_s: (n_settings, n_kernels), as modelled from the setting `here`.
-    """
-
-    energy: Energy
-    table: CostTable
-    here: Point
-    points: Sequence[Point]
-    time_s: Floats
-
-    def saved(self, energy_j: Floats, best: int, before: int) -> Range:
-        """[low, high] of the share of energy that the setting at place `best` saves, of energies (n_settings,) in J.
-
-        By each replica of the prices; and with times inversely proportional to the core clock alone, or to the memory
-        clock alone. before: the place of the setting that it is held against.
-        """
-        left = energy_j[best] / energy_j[before]
-        saved = 1 - left * self._factors(best) / self._factors(before)
-        ends = [*saved[:2], *middle(saved[2:], 1 - left, self.table.interval_share)]
-        return [float(min(ends)), float(max(ends))]
-
-    def _factors(self, place: int) -> Floats:
-        """The program's energy at a setting over the table's: by two plainer models of time, then by each replica."""
-        point, counts = self.points[place], self.energy.counts
-        clocks = (self.here.core_mhz, point.core_mhz), (self.here.memory_mhz, point.memory_mhz)
-        times_s = [counts.rows.time_s * here / there for here, there in clocks]
-        by_table, *by_time = (
-            np.nansum(amounts_of(at_clock(counts, time_s, clocks[0][1] / clocks[0][0])), axis=0)
-            for time_s in (self.time_s[place], *times_s)
-        )
-        prices = prices_of(self.table.at(point.label))
-        replicas = [prices_of(costs) for costs in self.table.replicas(point.label)] or [prices]
-        joules = [amounts @ prices for amounts in by_time] + [by_table @ of_replica for of_replica in replicas]
-        return np.asarray(np.array(joules) / (by_table @ prices))
-
-
-def _profile_notes(energy: Energy, grids: Sequence[Grid], table: CostTable, now_from: str) -> Iterator[str]:
-    counts = energy.counts
-    times_s, kernels = counts.rows.time_s, counts.nouns.kernels
-    # What kernels do more often a second than any that the table was fitted to.
-    measured = table.fit.data.get("range", {})
-    beyond = []
-    if measured and energy.split is not None and energy.costs is not None:
-        joules = by_price(table, energy.split.table)
-        for term, paid in energy.costs.prices.items():
-            if term in measured and paid.pj > 0:
-                rate = joules[term].to_numpy() / (paid.pj * 1e-12) / times_s / 1e9
-                if several := int((rate > _BEYOND * measured[term][1]).sum()):
-                    beyond.append(f"{term.replace('_', ' ')} ({several} of {len(times_s)} {kernels})")
-    if beyond:
-        yield (
-            f"Some {kernels} do more a second than any that {table.name} was fitted to, so their prices are a guess: "
-            f"{', '.join(beyond)}."
-        )
-    if now_from:
-        yield now_from
-    untimed = int((np.isnan(traffic_of(counts.amounts)) & ~np.isnan(times_s)).sum())
-    if untimed and of_table(table).byte_per_cycle is not None:
-        yield (
-            f"{untimed} of {len(grids)} {kernels} have no count of DRAM bytes, so their time at other "
-            "settings is not known, nor that of the program."
-        )
-    bounds = sum(bool(grid.marks & Mark.MISSING) for grid in grids)
-    if bounds:
-        yield (
-            f"Energies of {bounds} of {len(grids)} {kernels} are lower bounds, because something could "
-            "not be counted or priced; what is missing could change the choice."
-        )
-
-
-def refuse_untunable(measurements: Measurements) -> None:
-    """Raise EprofError if no row to tune has a time, or all are at one setting."""
-    if measurements.rows["time_s"].isna().all():
-        raise EprofError(
-            f"{measurements.sources[0]}: holds no times, so nothing tells energy from power; `eprof tune` needs a time "
-            "for each row."
-        )
-    if len(measurements.settings) < 2:
-        raise EprofError("All rows are at one setting, so there is nothing to choose from.")
-
-
-def modelled(measurements: Measurements, checked: TimeCheck | None) -> Measurements:
-    """The measurements as if timed at the reference alone: other times are modelled, and rates are counts over those.
-
-    A benchmark's times come from a model that was fitted to the others. Raises EprofError: there is no time model.
-    """
-    if checked is None or measurements.kind != COUNTED:
-        raise EprofError("Modelled times need counts of DRAM bytes, which these measurements do not hold.")
-    keys = ["benchmark", "core_mhz", "memory_mhz"]
-    known = checked.pairs.drop_duplicates(keys).set_index(keys)["predicted_s"]
-    rows = measurements.rows
-    times = rows[keys].join(known, on=keys)["predicted_s"].fillna(rows["time_s"]).to_numpy(dtype=float)
-    ratio = rows["time_s"].to_numpy(dtype=float) / times
-    return replace(measurements, rows=rows.assign(time_s=times), rates=measurements.rates.mul(ratio, axis=0))
-
-
-def from_measurements(
-    measurements: Measurements,
-    predicted_w: Floats,
-    model: PowerModel,
-    *,
-    modelled_rows: Measurements | None = None,
-    checked: TimeCheck | None = None,
-    notes: Sequence[str] = (),
-) -> Tuning:
-    """The measured benchmarks, a grid each over all settings. predicted_w: the power of each row by a model, (n,) in W.
-
-    modelled_rows: the same rows with modelled times, for which `predicted_w` then holds. checked: the errors of the
-    time model. Raises EprofError: no times, or one setting only.
-    """
-    rows, reference = measurements.rows, Point(*measurements.reference)
-    refuse_untunable(measurements)
-    notes = list(notes)
-    fitted = mapped(lambda checked: checked.model, checked)
-    time_from = MEASURED
-    if modelled_rows is not None:
-        time_from = MODELLED
-        notes.append(f"Times are modelled from the one measured at {reference.label} MHz.")
-    data = rows[["benchmark", "kernel", "time_s", "power_w"]].assign(
-        setting=[label(key) for key in setting_of(rows)],
-        predicted_w=predicted_w,
-        predicted_s=(modelled_rows or measurements).rows["time_s"],
-    )
-    points = [Point(core, memory) for core, memory in setting_keys(rows)]
-    labels = [point.label for point in points]
-    offered = np.ones(len(points), dtype=bool)
-    grids = []
-    for name in dict.fromkeys(rows["benchmark"]):
-        mine = data[data["benchmark"] == name]
-        numbers = mine[["time_s", "power_w", "predicted_w", "predicted_s"]]
-        # Rows measured again at a setting count with their median.
-        medians = numbers.groupby(mine["setting"]).median().reindex(labels).to_numpy(dtype=float)
-        time_s, power_w, own_w, own_s = medians.T
-        kernel = str(mine["kernel"].iloc[0])
-        grids.append(Grid(name, kernel, own_w * own_s, own_s, power_w * time_s, time_s, offered))
-    return Tuning(
-        title=", ".join(source.rpartition("/")[2] for source in measurements.sources),
-        points=points,
-        grids=grids,
-        whole=f"all {len(grids)} kernels, one launch each" if len(grids) > 1 else "the kernel, one launch",
-        time_from=time_from,
-        time_model=fitted,
-        time_check=checked,
-        model=model,
-        notes=tuple(notes),
-    )
-
-
-def are_measurements(names: Iterable[str]) -> bool:
-    """Whether the inputs to tune by are measurements and not logs. Raises UsageError: some are, some are not."""
-    kinds = {is_measurements(Path(name)) for name in names}
-    if len(kinds) > 1:
-        raise UsageError("Some inputs are measurements, others are logs; tune one kind at a time.")
-    return kinds.pop()
-
-
-def predicted(
-    measured: Measurements,
-    table: CostTable | None,
-    processes: int | None = None,
-    report: Report | None = None,
-    tested: Measurements | None = None,
-) -> tuple[Floats, PowerModel, list[str]]:
-    """The power of every measured row by a model, (n,) in W; what model that is; and notes.
-
-    By `table` as it is; without one by a fit that has not seen the row's benchmark; NaN where nothing was counted.
-    tested: the same rows with modelled times, if power is to be predicted for those. Raises EprofError: one benchmark
-    only.
-    """
-    if table is not None:
-        priced = price(table, tested or measured)
-        error = score(measured.power_w, priced.power_w).mean_percent
-        return priced.power_w, replace(power_model(table), power_error_percent=error), list(priced.notes)
-
-    if measured.own:
-        return (
-            np.full(len(measured.rows), np.nan),
-            PowerModel(kind="none"),
-            ["Nothing was counted, so nothing is predicted."],
-        )
-    # Fits have not seen what they predict.
-    protocol = protocols.LEAVE_ONE_BENCHMARK_OUT
-    if measured.rows["benchmark"].nunique() < 2:
-        raise EprofError("One kernel only: nothing else to fit a cost table to; name one with --costs.")
-    folds = protocols.folds(protocol, measured.rows)
-
-    def progress(done: int, of: int) -> None:
-        if report is not None:
-            report("fitting without the kernel", done, of)
-
-    model = of_form(form_without_prior(measured))
-    watts = cross_validate(model, measured, folds, processes=processes, progress=progress, tested=tested)
-    error = score(measured.power_w, watts).mean_percent
-    return watts, PowerModel(kind="refit", protocol=protocol, power_error_percent=error), []
-
-
-def power_model(table: CostTable) -> PowerModel:
-    """What a cost table that predicts power says of itself in the document."""
-    return PowerModel(kind="table", name=table.name, device=table.device, source=table.source, basis=table.basis)
 
 
 class InForce(Struct, frozen=True):
@@ -555,6 +171,306 @@ class InForce(Struct, frozen=True):
         return self.usual or self.label
 
 
+def from_profile(energy: Energy, table: CostTable, settings: Sequence[str] = (), now: InForce | None = None) -> Tuning:
+    """The kernels of a profile, priced at every setting of a table, with modelled times.
+
+    energy: priced at the setting in force. settings: labels ("852/924") in place of those that the table lists. now:
+    the setting that the profile was taken at; None: the one that it is priced at. Raises CostError: a table with one
+    setting only, or no setting that it knows; EprofError: no kernel has a time, here or at other clocks.
+    """
+    if table.default.core_mhz is None or max(len(table.settings), len(settings)) < 2:
+        raise CostError(f"{table.name} holds at one setting only, so there is nothing to choose from.")
+    nouns = energy.counts.nouns
+    if energy.total_s is not None:
+        raise EprofError(
+            f"Only the time of all {nouns.kernels} together is known, and how it follows the clocks differs from "
+            f"{nouns.kernel} to {nouns.kernel}; give --time KERNEL=TIME, or a trace."
+        )
+    if np.isnan(energy.counts.rows.time_s).all():
+        raise EprofError(f"No {nouns.kernel} has a time, so nothing is known of its energy; give a trace, or --time.")
+    assert energy.costs is not None
+    now = now or InForce(energy.costs.setting.label)
+    here, model = Point(*parse(now.label)), of_table(table)
+    costs_at, refused = _places(table, settings, (here.label, now.runs_at))
+    grids = _grids(energy, model, now, costs_at)
+    if len(costs_at) > 1 and not any(grid.known > 1 for grid in grids):
+        amounts = energy.counts.amounts
+        paying = [word for word, charge in energy.costs.charges.items() if charge.pays and word in amounts]
+        is_timed_only = np.isnan(amounts.only(paying)).all()
+        uncounted = "only time was counted" if is_timed_only else "DRAM bytes were not counted"
+        raise EprofError(
+            f"Cannot tell which clocks are best: {uncounted}, so energy and time at other clocks are not known. To "
+            "count: eprof run PROGRAM."
+        )
+    points = list(costs_at)
+    places = [point.label for point in points]
+    notes = list(dict.fromkeys(note for costs in (energy.costs, *costs_at.values()) for note in costs.notes))
+    notes += refused
+    simulated = has_modelled_time(energy.counts)
+    if simulated.any():
+        notes.append(
+            f"The times of simulated kernels ({int(simulated.sum())} of {len(simulated)}) are the roofline's over the "
+            "efficiency at every setting, and not those of the model above."
+        )
+    notes += _profile_notes(energy, grids, table, now.how)
+    return Tuning(
+        energy.profile.title,
+        points,
+        grids,
+        whole="the program",
+        time=Time("modelled", _used(model), None, bool(simulated.any())),
+        is_now_assumed=now.is_assumed,
+        model=power_model(table),
+        notes=notes,
+        processor=in_document(energy.profile.counted[0].definition.processor),
+        held_by=now.held_by,
+        ran=places.index(here.label) if now.held_by and here.label in places else None,
+        saved=partial(_saved, energy, table, here, points, np.stack([grid.time_s for grid in grids], axis=-1)),
+        capability=energy.profile.counted[0].device.capability,
+    )
+
+
+def _places(table: CostTable, settings: Sequence[str], ran: Sequence[str]) -> tuple[dict[Point, Costs], list[str]]:
+    """The settings to compare, by memory, then core clock, with the costs at each; and sentences on doubtful ones.
+
+    These are `settings`, or without any those that the table lists, and `ran`. A setting that the table cannot price is
+    left out, with a sentence; one beyond the clocks that the table was fitted to stays, with a sentence. Raises
+    CostError: the table prices none.
+    """
+    seen_mhz = table.fit.data.get("range", {}).get("core_mhz")
+    listed = [setting.label for setting in table.settings if setting.core_mhz is not None]
+    costs_at: dict[Point, Costs] = {}
+    refused: list[str] = []
+    beyond: list[str] = []
+    for name in dict.fromkeys([*(settings or listed), *ran]):
+        try:
+            costs = table.at(name)
+        except CostError as err:
+            refused.append(f"{name} is left out: {err}")
+            continue
+        setting, why = costs.setting, ""
+        estimated = costs.marks & Mark.ESTIMATED
+        assert setting.core_mhz is not None and setting.memory_mhz is not None
+        if setting.label not in listed:
+            why = costs.setting_from.partition("; ")[2] if estimated else _UNLISTED
+        is_beyond = bool(seen_mhz) and not seen_mhz[0] <= setting.core_mhz <= seen_mhz[1]
+        if is_beyond:
+            beyond.append(setting.label)
+            why = "beyond the clocks that the table was fitted to"
+        costs_at[Point(setting.core_mhz, setting.memory_mhz, estimated, why, is_beyond)] = costs
+    if not costs_at:
+        raise CostError(refused[0])
+    if beyond:
+        refused.append(
+            f"{table.name} was fitted to {seen_mhz[0]:g} to {seen_mhz[1]:g} MHz. What it says of "
+            f"{few(beyond, 4)} MHz is a guess; these are not recommended."
+        )
+    by_memory = sorted(costs_at, key=lambda point: (point.memory_mhz, point.core_mhz))
+    return {point: costs_at[point] for point in by_memory}, refused
+
+
+def _grids(energy: Energy, model: TimeModel, ran: InForce, costs_at: Mapping[Point, Costs]) -> list[Grid]:
+    """A grid for each kernel: its joules by the costs at each setting, and the time that is modelled there.
+
+    Times at the setting that ran stay as they are; those of simulated kernels are scaled as the roofline's time.
+    """
+    assert energy.costs is not None and energy.split is not None
+    counts, known_s, here = energy.counts, energy.counts.rows.time_s, Point(*parse(ran.label))
+    is_simulated = has_modelled_time(counts)
+    joules, seconds = [], []
+    marks = np.full(len(counts.rows), int(energy.costs.marks & Mark.ASSUMED | Mark.ESTIMATED), dtype=np.int64)
+    for point, costs in costs_at.items():
+        time_s = known_s
+        if point.label != here.label:
+            clocks = (here.core_mhz, here.memory_mhz), (point.core_mhz, point.memory_mhz)
+            time_s = model.at(known_s, traffic_of(counts.amounts), *clocks)
+        if is_simulated.any():
+            with np.errstate(invalid="ignore", divide="ignore"):
+                roofs_s = roofline_s(counts.amounts, costs), roofline_s(counts.amounts, energy.costs)
+                time_s = np.where(is_simulated, known_s * roofs_s[0] / roofs_s[1], time_s)
+        split = attribute(at_clock(counts, time_s, point.core_mhz / here.core_mhz), costs)
+        # What a board's limit took off the prices at the clocks of the log, it takes off at all clocks.
+        split = given_way(split, energy.split.held)
+        constant_w = costs.constant_power_w * energy.costs.constant_held
+        seconds.append(energy.limits.slowed_s(split.work_j, constant_w, time_s))
+        joules.append(split.total_j + (constant_w * seconds[-1] - split.constant_j))
+        marks |= split.row_marks
+
+    now = {point.label: place for place, point in enumerate(costs_at)}.get(ran.runs_at)
+    # To stay where the program runs is no change that a fit would have to vouch for.
+    offered = np.array([not point.is_beyond or point.label == ran.runs_at for point in costs_at])
+    unmeasured = np.full(len(costs_at), np.nan)
+    rows = counts.rows.kernel, counts.rows.launches, np.array(joules).T, np.array(seconds).T, marks
+    return [
+        Grid(name, name, energy_j, time_s, unmeasured, unmeasured, offered, Mark(int(bits)), float(launches), now)
+        for name, launches, energy_j, time_s, bits in zip(*rows, strict=True)
+    ]
+
+
+def _saved(
+    energy: Energy, table: CostTable, here: Point, points: Sequence[Point], time_s: Floats, joules: Floats, *pair: int
+) -> Range:
+    """[low, high] of the share of energy that the first setting of a pair saves against the second: how sure it is.
+
+    By each replica of the prices; and with times inversely proportional to the core clock alone, or to the memory clock
+    alone. time_s: (n_settings, n_kernels), as modelled from `here`. joules: (n_settings,), by the table and `time_s`.
+    """
+    counts = energy.counts
+    factors = []  # energy over the table's: by two plainer models of time, then by each replica
+    for place in pair:
+        point = points[place]
+        clocks = (here.core_mhz, point.core_mhz), (here.memory_mhz, point.memory_mhz)
+        times_s = [time_s[place], *(counts.rows.time_s * before / after for before, after in clocks)]
+        speedup = point.core_mhz / here.core_mhz
+        by_table, *by_time = (np.nansum(amounts_of(at_clock(counts, each_s, speedup)), axis=0) for each_s in times_s)
+        prices = prices_of(table.at(point.label))
+        replicas = [prices_of(costs) for costs in table.replicas(point.label)] or [prices]
+        told = [amounts @ prices for amounts in by_time] + [by_table @ of_replica for of_replica in replicas]
+        factors.append(np.array(told) / (by_table @ prices))
+    best, before = pair
+    left = joules[best] / joules[before]
+    saved = 1 - left * factors[0] / factors[1]
+    ends = [*saved[:2], *middle(saved[2:], 1 - left, table.interval_share)]
+    return [float(min(ends)), float(max(ends))]
+
+
+def _profile_notes(energy: Energy, grids: Sequence[Grid], table: CostTable, now_from: str) -> Iterator[str]:
+    times_s, kernels = energy.counts.rows.time_s, energy.counts.nouns.kernels
+    # What kernels do more often a second than any that the table was fitted to.
+    measured = table.fit.data.get("range", {})
+    beyond = []
+    if measured and energy.split is not None and energy.costs is not None:
+        joules = by_price(table, energy.split.table)
+        for term, paid in energy.costs.prices.items():
+            if term in measured and paid.pj > 0:
+                rate = joules[term].to_numpy() / (paid.pj * 1e-12) / times_s / 1e9
+                if several := int((rate > _BEYOND * measured[term][1]).sum()):
+                    beyond.append(f"{term.replace('_', ' ')} ({several} of {len(times_s)} {kernels})")
+    if beyond:
+        yield (
+            f"Some {kernels} do more a second than any that {table.name} was fitted to, so their prices are a guess: "
+            f"{', '.join(beyond)}."
+        )
+    if now_from:
+        yield now_from
+    untimed = int((np.isnan(traffic_of(energy.counts.amounts)) & ~np.isnan(times_s)).sum())
+    if untimed and of_table(table).byte_per_cycle is not None:
+        yield (
+            f"{untimed} of {len(grids)} {kernels} have no count of DRAM bytes, so their time at other settings is not "
+            "known, nor that of the program."
+        )
+    if bounds := sum(bool(grid.marks & Mark.MISSING) for grid in grids):
+        yield (
+            f"Energies of {bounds} of {len(grids)} {kernels} are lower bounds, because something could "
+            "not be counted or priced; what is missing could change the choice."
+        )
+
+
+def refuse_untunable(measurements: Measurements) -> None:
+    """Raise EprofError if no row to tune has a time, or all are at one setting."""
+    if measurements.rows["time_s"].isna().all():
+        why = "holds no times, so nothing tells energy from power; `eprof tune` needs a time for each row."
+        raise EprofError(f"{measurements.sources[0]}: {why}")
+    if len(measurements.settings) < 2:
+        raise EprofError("All rows are at one setting, so there is nothing to choose from.")
+
+
+def modelled(measurements: Measurements, checked: TimeCheck | None) -> Measurements:
+    """The measurements as if timed at the reference alone: other times are modelled, and rates are counts over those.
+
+    A benchmark's times come from a model that was fitted to the others. Raises EprofError: there is no time model.
+    """
+    if checked is None or measurements.kind != COUNTED:
+        raise EprofError("Modelled times need counts of DRAM bytes, which these measurements do not hold.")
+    keys = ["benchmark", *_CLOCKS]
+    known = checked.pairs.drop_duplicates(keys).set_index(keys)["predicted_s"]
+    rows = measurements.rows
+    times = rows[keys].join(known, on=keys)["predicted_s"].fillna(rows["time_s"]).to_numpy(dtype=float)
+    ratio = rows["time_s"].to_numpy(dtype=float) / times
+    return replace(measurements, rows=rows.assign(time_s=times), rates=measurements.rates.mul(ratio, axis=0))
+
+
+def from_measurements(
+    measurements: Measurements,
+    predicted_w: Floats,
+    model: PowerModel,
+    *,
+    modelled_rows: Measurements | None = None,
+    checked: TimeCheck | None = None,
+    notes: Sequence[str] = (),
+) -> Tuning:
+    """The measured benchmarks, a grid each over all settings. predicted_w: the power of each row by a model, (n,) in W.
+
+    modelled_rows: the same rows with modelled times, for which `predicted_w` then holds. checked: the errors of the
+    time model. Raises EprofError: no times, or one setting only.
+    """
+    refuse_untunable(measurements)
+    rows, time = measurements.rows, Time("measured", None, None)
+    if checked is not None:
+        time = Time("measured", _used(checked.model), checked.error)
+    if modelled_rows is not None:
+        time = replace(time, source="modelled")
+        notes = [*notes, f"Times are modelled from the one measured at {label(measurements.reference)} MHz."]
+    data = rows[["benchmark", "kernel", "time_s", "power_w"]].assign(
+        setting=[label(key) for key in setting_of(rows)],
+        predicted_w=predicted_w,
+        predicted_s=(modelled_rows or measurements).rows["time_s"],
+    )
+    points = [Point(core, memory) for core, memory in setting_keys(rows)]
+    labels = [point.label for point in points]
+    offered = np.ones(len(points), dtype=bool)
+    grids = []
+    for name in dict.fromkeys(rows["benchmark"]):
+        mine = data[data["benchmark"] == name]
+        numbers = mine[["time_s", "power_w", "predicted_w", "predicted_s"]]
+        # Rows measured again at a setting count with their median.
+        medians = numbers.groupby(mine["setting"]).median().reindex(labels).to_numpy(dtype=float)
+        time_s, power_w, own_w, own_s = medians.T
+        kernel = str(mine["kernel"].iloc[0])
+        grids.append(Grid(name, kernel, own_w * own_s, own_s, power_w * time_s, time_s, offered))
+    title = ", ".join(source.rpartition("/")[2] for source in measurements.sources)
+    whole = f"all {len(grids)} kernels, one launch each" if len(grids) > 1 else "the kernel, one launch"
+    return Tuning(title, points, grids, whole, time, model, notes)
+
+
+def predicted(
+    measured: Measurements,
+    table: CostTable | None,
+    processes: int | None = None,
+    report: Report | None = None,
+    tested: Measurements | None = None,
+) -> tuple[Floats, PowerModel, list[str]]:
+    """The power of every measured row by a model, (n,) in W; what model that is; and notes.
+
+    By `table` as it is; without one by a fit that has not seen the row's benchmark; NaN where nothing was counted.
+    tested: the same rows with modelled times, if power is to be predicted for those. Raises EprofError: one benchmark
+    only.
+    """
+    if table is not None:
+        priced = price(table, tested or measured)
+        error = score(measured.power_w, priced.power_w).mean_percent
+        return priced.power_w, replace(power_model(table), power_error_percent=error), list(priced.notes)
+
+    if measured.own:
+        watts = np.full(len(measured.rows), np.nan)
+        return watts, PowerModel(kind="none"), ["Nothing was counted, so nothing is predicted."]
+    # Fits have not seen what they predict.
+    protocol = protocols.LEAVE_ONE_BENCHMARK_OUT
+    if measured.rows["benchmark"].nunique() < 2:
+        raise EprofError("One kernel only: nothing else to fit a cost table to; name one with --costs.")
+    folds = protocols.folds(protocol, measured.rows)
+    progress = mapped(lambda report: partial(report, "fitting without the kernel"), report)
+    model = of_form(form_without_prior(measured))
+    watts = cross_validate(model, measured, folds, processes=processes, progress=progress, tested=tested)
+    error = score(measured.power_w, watts).mean_percent
+    return watts, PowerModel(kind="refit", protocol=protocol, power_error_percent=error), []
+
+
+def power_model(table: CostTable) -> PowerModel:
+    """What a cost table that predicts power says of itself in the document."""
+    return PowerModel(kind="table", name=table.name, device=table.device, source=table.source, basis=table.basis)
+
+
 def setting_in_force(energy: Energy, table: CostTable, given: str | None) -> InForce:
     """The setting at which a profile was taken.
 
@@ -569,7 +485,10 @@ def setting_in_force(energy: Energy, table: CostTable, given: str | None) -> InF
     is_held = seen is not None and bool(signs_of(seen.seen_by).slowed)
     if seen is not None and seen_label is not None and is_held and not (run and run.is_at_own_clocks):
         how = f"The profile was taken at {seen_label} MHz, as {seen.seen_by} saw."
-        usual = label(parse(given)) if given is not None else _highest(table, seen_label)
+        usual_mhz, memory_mhz = parse(either(given, seen_label))
+        if given is None:
+            usual_mhz = max(usual_mhz, *(setting.core_mhz or 0.0 for setting in table.settings))
+        usual = label((usual_mhz, memory_mhz))
         if usual != seen_label:
             return InForce(seen_label, how, given is None, seen.seen_by, usual)
     if given is not None:
@@ -582,9 +501,3 @@ def setting_in_force(energy: Energy, table: CostTable, given: str | None) -> InF
     default = table.default.label
     why = f"The profile is taken to be from {default} MHz, the table's default; say so with --setting if it is not."
     return InForce(default, why, is_assumed=True)
-
-
-def _highest(table: CostTable, seen: str) -> str:
-    """The table's highest core clock, or that of `seen` if higher, with the memory clock of `seen`: "852/924"."""
-    core_mhz, memory_mhz = parse(seen)
-    return label((max(core_mhz, *(setting.core_mhz or 0.0 for setting in table.settings)), memory_mhz))

@@ -1,6 +1,7 @@
 """`eprof tune`: which clocks use least energy, or least energy and time, and what the fastest ones cost."""
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import EprofError, UnknownLogError, UsageError
@@ -25,19 +26,13 @@ def add(commands: Commands) -> Parser:
         "eprof tune measured.csv --costs gtx980.toml",
     )
     parser.add_inputs("logs or a run directory of one program, or measurements (CSV, Parquet)")
-    parser.value(
-        "--costs",
-        TABLE,
-        "cost table (default: the one made for this GPU; for measurements: refitted without the kernel it is for)",
-    )
+    default = "the one made for this GPU; for measurements: refitted without the kernel it is for"
+    parser.value("--costs", TABLE, f"cost table (default: {default})")
     parser.value("--setting", SETTING, "where the program runs, in MHz (default: as the log tells)")
     parser.value("--settings", "CORE/MEMORY,...", "choose from these (default: those of the table)")
     parser.value("--objective", "NAME", "energy (default), edp, ed2p, ed3p, or time", default="energy")
-    parser.value(
-        "--max-slowdown",
-        "PERCENT",
-        "at most this much more time than now (of measurements: than the fastest), e.g. 5%%",
-    )
+    slower = "at most this much more time than now (of measurements: than the fastest), e.g. 5%%"
+    parser.value("--max-slowdown", "PERCENT", slower)
     parser.value("--power-limit", "W", "mean power at most; with --objective time: a cap", type=watts)
     parser.choice("--times", ("measured", "modelled"), "of measurements (default: measured)", default="measured")
     parser.mapping()
@@ -52,18 +47,20 @@ def add(commands: Commands) -> Parser:
 
 def tune(options: argparse.Namespace) -> int:
     """Run `eprof tune`."""
-    from eprof.commands.tune import build, document
+    from eprof.commands.tune import document
     from eprof.lab import objective
+    from eprof.lab.inputs import named
+    from eprof.lab.measurements.reading import is_measurements
 
     goal = objective.parse(options.objective, options.max_slowdown, options.power_limit)
     options.inputs = matching(options.inputs)
     outputs = planned(options)
-    is_measured = options.mapping is not None or build.are_measurements(options.inputs)
+    kinds = {options.mapping is not None or is_measurements(Path(name)) for name in options.inputs}
+    if len(kinds) > 1:
+        raise UsageError("Some inputs are measurements, others are logs; tune one kind at a time.")
     try:
-        tuning = _measured(options) if is_measured else _profiled(options)
+        tuning = _measured(options) if kinds.pop() else _profiled(options)
     except UnknownLogError as err:
-        from eprof.lab.inputs import named
-
         raise named(options.inputs, err) from err
     result = document.document(tuning, goal, options.command_line)
     deliver(of_document(result, __package__, options.verbose, terminal="terminal"), outputs, options)
@@ -83,8 +80,7 @@ def _measured(options: argparse.Namespace) -> "Tuning":
     table = mapped(costs.load, options.costs)
     checked = build.time_check(measured)
     modelled = build.modelled(measured, checked) if options.times == "modelled" else None
-    progress = Progress(options.quiet)
-    watts, model, notes = build.predicted(measured, table, options.jobs, progress.count, modelled)
+    watts, model, notes = build.predicted(measured, table, options.jobs, Progress(options.quiet).count, modelled)
     notes = [*measured.notes, *notes]
     return build.from_measurements(measured, watts, model, modelled_rows=modelled, checked=checked, notes=notes)
 

@@ -7,7 +7,7 @@ import numpy as np
 from msgspec import UNSET
 
 from eprof.base.arrays import finite, finite_all
-from eprof.base.known import mapped, ratio
+from eprof.base.known import either, mapped, ratio
 from eprof.base.marks import names
 from eprof.base.text import few, when
 from eprof.commands.tune import schema
@@ -43,12 +43,16 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
         own_j, own_s = (sum(getattr(grid, field)[place] for grid, place in best) for field in ("energy_j", "time_s"))
         own = schema.Joules(finite(own_j), finite(own_s))
 
-    at_each = [_at(program, place, points) for place in range(len(points))]
-    values = objective.value(told[0].energy_j, told[0].time_s)
-    allowed = told[0].allowed(objective)
+    joules, seconds = told[0].energy_j.tolist(), told[0].time_s.tolist()
+    values, allowed = objective.value(told[0].energy_j, told[0].time_s), told[0].allowed(objective)
     goal = objective.words("the fastest setting" if program.now is None else "now")
-    answer = whole.best if whole.measured is None else whole.measured
-    before = whole.fastest if program.now is None else program.now
+    answer, before = either(whole.measured, whole.best), either(program.now, whole.fastest)
+    gain = None
+    if answer is not None and before is not None and answer != before:
+        saved = 1 - float(values[answer] / values[before])
+        ends = tuning.saved and tuning.saved(told[0].energy_j, answer, before)
+        is_sure = objective.name != "energy" or ((ends or [saved])[0] or 0.0) > 0
+        gain = schema.Gain(finite(saved), ends, not allowed[before] or saved >= LITTLE and is_sure)
     return schema.Tune(
         command_line=list(command_line),
         title=tuning.title,
@@ -58,24 +62,19 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
         objective_words=goal,
         max_slowdown_percent=mapped(lambda share: 100 * share, objective.max_slowdown),
         power_limit_w=objective.power_limit_w,
-        time=_time(tuning),
+        time=tuning.time,
         **_picks(program, whole, points),
         is_now_assumed=tuning.is_now_assumed,
         held_by=tuning.held_by or UNSET,
         ran=mapped(lambda place: schema.At(**_at(program, place, points)), tuning.ran),
-        gain=_gain(tuning, objective, told[0], answer, before),
+        gain=gain,
         each_its_own=own,
         settings=[
-            schema.Setting(**at, value=finite(value), allowed=bool(keeps))
-            for at, value, keeps in zip(at_each, values, allowed, strict=True)
+            schema.Setting(**_at(program, place, points), value=finite(values[place]), allowed=bool(allowed[place]))
+            for place in range(len(points))
         ],
         front=[
-            schema.FrontPoint(
-                points[place].core_mhz,
-                points[place].memory_mhz,
-                float(told[0].energy_j[place]),
-                float(told[0].time_s[place]),
-            )
+            schema.FrontPoint(points[place].core_mhz, points[place].memory_mhz, joules[place], seconds[place])
             for place in front(told[0])
         ],
         mispredictions=mispredictions,
@@ -99,39 +98,10 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
     )
 
 
-def _gain(
-    tuning: Tuning, objective: Objective, program: Grid, best: int | None, before: int | None
-) -> schema.Gain | None:
-    """What the setting at place `best` saves against that at `before`; None: one is not known, or they are the same."""
-    if best is None or before is None or best == before:
-        return None
-    values = objective.value(program.energy_j, program.time_s)
-    saved = 1 - float(values[best] / values[before])
-    ends = mapped(lambda readings: readings.saved(program.energy_j, best, before), tuning.readings)
-    least = (ends or [saved])[0] or 0.0
-    is_sure = objective.name != "energy" or least > 0
-    is_outside = not program.allowed(objective)[before]
-    return schema.Gain(finite(saved), ends, is_outside or saved >= LITTLE and is_sure)
-
-
-def _time(tuning: Tuning) -> schema.Time:
-    """Where the times are from, and how far off modelled ones are."""
-    model = error = None
-    if (fitted := tuning.time_model) is not None:
-        model = schema.TimeModelUsed(fitted.byte_per_cycle, fitted.exponent, fitted.share, fitted.words)
-    if (checked := tuning.time_check) is not None:
-        tested = int(np.isfinite(checked.signed_percent).sum())
-        error = schema.TimeError(tested, checked.mean_percent, checked.max_percent, "leave_one_benchmark_out")
-    return schema.Time(tuning.time_from, model, error, tuning.of_simulated)
-
-
 def _notes(grids: Sequence[Grid], choices: Sequence[Choice], whole: Choice, goal: str) -> Iterator[str]:
     """Sentences on kernels for which no setting can be picked, and on how many picks break a limit. goal: in words."""
-    unpicked = [
-        grid.name
-        for grid, choice in zip(grids, choices, strict=True)
-        if choice.best is None and choice.measured is None
-    ]
+    both = zip(grids, choices, strict=True)
+    unpicked = [grid.name for grid, choice in both if choice.best is None and choice.measured is None]
     if unpicked:
         yield f"No setting can be picked for {few(unpicked, 1)}: none is known that gives {goal}."
     elif whole.best is None and whole.measured is None:

@@ -12,7 +12,7 @@ from eprof.base.arrays import Floats, finite
 from eprof.base.clocks import Clocks
 from eprof.base.known import mapped
 from eprof.base.marks import NONE, Mark
-from eprof.commands.tune.schema import Lost
+from eprof.commands.tune.schema import LISTS, Lost
 from eprof.lab.objective import Objective
 
 # Two energies closer than this are the same: which of them is the least is rounding.
@@ -74,17 +74,9 @@ class Grid(Struct, frozen=True, eq=False):
 
 def together(grids: Sequence[Grid], name: str) -> Grid:
     """The grid of the program: energies and times of its kernels added up at each setting; NaN where one is unknown."""
-    return Grid(
-        name,
-        name,
-        energy_j=np.sum([grid.energy_j for grid in grids], axis=0),
-        time_s=np.sum([grid.time_s for grid in grids], axis=0),
-        measured_j=np.sum([grid.measured_j for grid in grids], axis=0),
-        measured_s=np.sum([grid.measured_s for grid in grids], axis=0),
-        offered=grids[0].offered,
-        marks=reduce(Mark.__or__, [grid.marks for grid in grids], NONE),
-        now=grids[0].now,
-    )
+    sums = {column: np.sum([getattr(grid, column) for grid in grids], axis=0) for column in LISTS}
+    marks = reduce(Mark.__or__, [grid.marks for grid in grids], NONE)
+    return Grid(name, name, **sums, offered=grids[0].offered, marks=marks, now=grids[0].now)
 
 
 def front(grid: Grid) -> list[int]:
@@ -102,8 +94,7 @@ class Choice(Struct, frozen=True):
 
     best: by the model. fastest: the time oracle (race-to-halt). measured: by meter and clock, where both are known.
     wrong, oracle_wrong: whether `best`, or `fastest`, is not the measured best. lost_percent, oracle_lost_percent: how
-    much more energy it used, in per cent. breaks_a_limit: whether `best` breaks, as measured, a limit that the
-    objective sets.
+    much more energy it used. breaks_a_limit: whether `best`, as measured, breaks a limit that the objective sets.
     """
 
     best: int | None
@@ -159,11 +150,4 @@ def lost(picks: Sequence[tuple[bool | None, float | None]]) -> Lost | None:
         return None
     over_wrong = [percent for wrong, percent in picks if wrong and percent is not None]
     over = over_wrong or [0.0]
-    return Lost(
-        cases=len(losses),
-        wrong=len(over_wrong),
-        mean_percent=float(np.mean(over)),
-        min_percent=min(over),
-        max_percent=max(over),
-        all_mean_percent=float(np.mean(losses)),
-    )
+    return Lost(len(losses), len(over_wrong), float(np.mean(over)), min(over), max(over), float(np.mean(losses)))

@@ -1,6 +1,6 @@
 """The page of `eprof tune`, one file that fetches nothing (docs/tune.md)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from markupsafe import Markup
 
@@ -8,7 +8,7 @@ from eprof.base.known import growth, ratio
 from eprof.base.labels import labels
 from eprof.base.text import by_sign, capital, when
 from eprof.commands.tune import words
-from eprof.commands.tune.schema import At, LostBy, Setting, Tune, label, same
+from eprof.commands.tune.schema import At, LostBy, Tune, label, same
 from eprof.show.page import plot
 from eprof.show.page.frame import Figure, card, energy_map, method, page, quiet, templates
 from eprof.show.words.blocks import Column, Row, Section, Sentence, Table
@@ -25,9 +25,8 @@ _FAR = 3  # times the time or the energy that others are held against
 
 def html(document: Tune) -> str:
     """The page of `eprof tune`: one self-contained HTML file from a document `eprof.tune/1`."""
-    return page(
-        document, "tune", words.costs(document), words.headline(document), _figures(document), _sections(document)
-    )
+    facts = words.costs(document)
+    return page(document, "tune", facts, words.headline(document), _figures(document), _sections(document))
 
 
 def _figures(document: Tune) -> Iterator[Figure]:
@@ -36,13 +35,12 @@ def _figures(document: Tune) -> Iterator[Figure]:
         yield Figure("Best setting", "none")
         return
     energy, time = document.amounts(document)
-    sources = ["predicted", document.time.source]
-    if document.measured_best is not None:
-        sources = ["measured", "measured"]
     best_j, best_s = getattr(best, energy), getattr(best, time)
+    of_energy = "predicted" if document.measured_best is None else "measured"
+    of_time = document.time.source if document.measured_best is None else "measured"
     yield Figure("Best setting", f"{best.label}{NARROW}MHz", "core/memory")
-    yield Figure("Energy there", quantity_or("not known", best_j, "J"), sources[0])
-    yield Figure("Time there", quantity_or("not known", best_s, "s"), sources[1])
+    yield Figure("Energy there", quantity_or("not known", best_j, "J"), of_energy)
+    yield Figure("Time there", quantity_or("not known", best_s, "s"), of_time)
     if before is not None and not same(best, before):
         against = "the run" if document.is_of_run else "the fastest"
         yield Figure(f"Energy against {against}", _signed_percent(best_j, getattr(before, energy)))
@@ -98,8 +96,20 @@ def _clocks(document: Tune, heat: words.Heat) -> Section:
     cells = words.thinned(heat.cells, _CLOCKS)
     some = when(len(cells) < len(heat.cells), " some of the clocks")
     answer = Sentence(f"{heat.caption} Core clock across{some}, memory clock down, in MHz.")
-    maps = when(len(document.kernels) > 1, _kernel_maps(document))
-    return card("clocks", "Clocks", "Energy at every clock setting", answer, energy_map(cells), quiet(legend), maps)
+    dearest = words.by_energy(document)[:12]
+    maps = [
+        {
+            "full": kernel.name,
+            "name": name,
+            "words": f"best at {label(document.answer(kernel))} MHz",
+            "heat": energy_map(words.thinned(words.kernel_heat(document, kernel), _CLOCKS)),
+        }
+        for kernel, name in zip(dearest, labels([kernel.name for kernel in dearest], 70), strict=True)
+    ]
+    template = templates().get_template("validation_maps.html")
+    drawn = Markup(template.render(maps=maps, nouns=document.nouns))  # noqa: S704  escaped there
+    below = when(len(document.kernels) > 1, drawn)
+    return card("clocks", "Clocks", "Energy at every clock setting", answer, energy_map(cells), quiet(legend), below)
 
 
 def _kernels(document: Tune) -> Section:
@@ -140,8 +150,8 @@ def _against_the_meter(document: Tune, losses: LostBy) -> Section:
 def _trade(document: Tune) -> Iterator[Section]:
     """The section of time against energy of every setting; none where fewer than three have both."""
     known = [setting for setting in document.settings if all(over(document, setting, setting))]
-    before = document.baseline(document)
-    if document.answer(document) is None or before is None or not all(over(document, before, before)) or len(known) < 3:
+    best, before = document.answer(document), document.baseline(document)
+    if best is None or before is None or not all(over(document, before, before)) or len(known) < 3:
         return
     near = [setting for setting in known if max(over(document, setting, before)) <= _FAR]
     count = len(document.front)
@@ -151,47 +161,18 @@ def _trade(document: Tune) -> Iterator[Section]:
         f"less energy. Both are over those at {before.label} MHz, {words.baseline(document)}."
     )
     far = when(len(near) < len(known), f"{len(known) - len(near)} with more than {_FAR} times as much are not drawn.")
-    chart = trade(document, before, near)
-    yield card("trade", "Time for energy", "What less energy costs in time", Sentence(answer), chart, quiet(far))
 
-
-def _kernel_maps(document: Tune) -> Markup:
-    """Heat maps of the kernels that use most energy at each pair of clocks."""
-    kernels = words.by_energy(document)[:12]
-    maps = [
-        {
-            "full": kernel.name,
-            "name": name,
-            "words": f"best at {label(document.answer(kernel))} MHz",
-            "heat": energy_map(words.thinned(words.kernel_heat(document, kernel), _CLOCKS)),
-        }
-        for kernel, name in zip(kernels, labels([kernel.name for kernel in kernels], 70), strict=True)
-    ]
-    template = templates().get_template("validation_maps.html")
-    return Markup(template.render(maps=maps, nouns=document.nouns))  # noqa: S704  escaped there
-
-
-def over(document: Tune, setting: At, before: At) -> tuple[float, float]:
-    """(time, energy) of a setting over those at `before`, as factors; 0 where one is not known."""
-    energy, time = (ratio(getattr(setting, field), getattr(before, field)) for field in document.amounts(document))
-    return time or 0.0, energy or 0.0
-
-
-def trade(document: Tune, before: At, settings: Sequence[Setting]) -> Markup:
-    """The chart of energy against time, both over those at `before`: a dot a setting; those on the front have names."""
-    is_long = len(document.front) > _NAMED_DOTS
     # All of a short front have names; of a long one its fast end, and always the best and what it is held against.
-    best = document.answer(document)
+    is_long = len(document.front) > _NAMED_DOTS
     named = [*document.front[: 1 if is_long else None], best, before]
     energy, time = document.amounts(document)
     dots = []
-    for setting in settings:
+    for setting in near:
         name = when(any(same(setting, pick) for pick in named), setting.label)
         if same(setting, best):
             name = f"{setting.label} (best)"
-        spoken = (
-            f"{setting.label} MHz: {quantity(getattr(setting, energy), 'J')} in {quantity(getattr(setting, time), 's')}"
-        )
+        joules, seconds = quantity(getattr(setting, energy), "J"), quantity(getattr(setting, time), "s")
+        spoken = f"{setting.label} MHz: {joules} in {seconds}"
         dots.append(plot.Dot(*over(document, setting, before), 0.08, name, spoken))
     panel = plot.Panel(
         "Energy",
@@ -204,5 +185,12 @@ def trade(document: Tune, before: At, settings: Sequence[Setting]) -> Markup:
         below=f"time over that at {before.label} MHz",
         height=plot.LARGE,
     )
-    drawn = plot.drawn(panel, f"Energy against time at {len(settings)} settings")
-    return Markup('<div class="plots">{}</div>').format(drawn)
+    drawn = plot.drawn(panel, f"Energy against time at {len(near)} settings")
+    chart = Markup('<div class="plots">{}</div>').format(drawn)
+    yield card("trade", "Time for energy", "What less energy costs in time", Sentence(answer), chart, quiet(far))
+
+
+def over(document: Tune, setting: At, before: At) -> tuple[float, float]:
+    """(time, energy) of a setting over those at `before`, as factors; 0 where one is not known."""
+    energy, time = (ratio(getattr(setting, field), getattr(before, field)) for field in document.amounts(document))
+    return time or 0.0, energy or 0.0

@@ -113,10 +113,7 @@ class Time(Struct, frozen=True):
 
 
 class Mispredictions(Struct, frozen=True):
-    """Of so many kernels, how many picks are not the measured best: the model's, and the fastest settings (oracle).
-
-    model_breaks_a_limit: how many of the model's picks break a limit as measured.
-    """
+    """How many picks, of the model or of the fastest (oracle), are not the measured best, or break a limit."""
 
     cases: int
     model: int
@@ -125,10 +122,7 @@ class Mispredictions(Struct, frozen=True):
 
 
 class Lost(Struct, frozen=True):
-    """How much more energy wrong picks used, in per cent, over the wrong ones; `all_mean_percent`: over all cases.
-
-    Over no wrong case nothing was lost ([FMM] Table II prints 0).
-    """
+    """How much more energy wrong picks used, over these or over all cases; 0 if none is wrong ([FMM] Table II)."""
 
     cases: int
     wrong: int

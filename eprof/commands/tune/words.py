@@ -27,13 +27,17 @@ from eprof.show.words.blocks import (
     numbers,
     texts,
 )
-from eprof.show.words.cells import Cell, HeatCell, Name, Quantity, Written, colour
+from eprof.show.words.cells import Cell, HeatCell, Name, Quantity, colour
 from eprof.show.words.cells import decimals as number
 from eprof.show.words.intervals import known
 from eprof.show.words.numbers import NARROW, more_or_less, percent_span, quantity, quantity_or
 from eprof.show.words.numbers import error_percent as percent
 
 TITLE = "# Clocks"
+_OF_SIMULATED = (
+    "The choice is the model's until times are measured: simulated kernels take the roofline's time at every clock "
+    "(docs/tune.md)."
+)
 _HOW = {"modelled": "predicted, with modelled times", "measured": "predicted for measured times"}
 _NO_SMI = ("jetson", "tegra")  # GPUs that nvidia-smi does not set
 _LOCKS_CORE, _LOCKS_MEMORY = 7.0, 8.0  # compute capabilities since which it locks these clocks
@@ -60,22 +64,31 @@ def headline(document: Tune) -> Headline:
         told = f"{before.label}{NARROW}MHz, {against}"
         text += phrase(f": {{}} than {told}", changes)
         if not is_recommended(document):
-            text = f"No setting is {_better(document.gain)} than {told}: {setting} {gives}, {changes}"
+            is_little = document.gain is None or (document.gain.share or 0.0) < LITTLE
+            better = when(is_little, f"better by {100 * LITTLE:g}{NARROW}%") or "surely better"
+            text = f"No setting is {better} than {told}: {setting} {gives}, {changes}"
         outside = [setting for setting in document.settings if same(setting, before) and not setting.allowed]
         lead.append(when(outside, f"{before.label}{NARROW}MHz is outside the limit."))
-    lead += [_of_profiler(document, best), _of_model(document), _of_pick(document), _command(document, best)]
+    if document.held_by and document.ran is not None:
+        there = phrase(": {} than there", when(not same(best, document.ran), _changes(document, best, document.ran)))
+        locked = f"{document.held_by}, which locks clocks to their base by default, ran it at {document.ran.label}"
+        lead.append(f"{locked}{there}.")
+    if document.time.of_simulated:
+        lead.append(_OF_SIMULATED)
+    model, measured = document.best, document.measured_best
+    if model is not None and measured is not None:
+        off = phrase(" (its power is {} off on average)", mapped(percent, document.model.power_error_percent or None))
+        picks = phrase(f" picks {model.label}{NARROW}MHz: {{}} than that.", _changes(document, model, measured))
+        if same(model, measured):
+            picks = " picks it too."
+        lead.append(when(picks, f"The model{off}{picks}"))
+    lead.append(_command(document, best))
     return Headline(f"{text}.", " ".join(filter(None, lead)))
 
 
 def is_recommended(document: Tune) -> bool:
     """Whether the answer saves enough, and surely enough, to change clocks for; so, too, where no gain is known."""
     return document.gain is None or document.gain.is_worth_it
-
-
-def _better(gain: Gain | None) -> str:
-    """For "No setting is ...": "better by 3 %" where the gain is less or unknown, else "surely better"."""
-    is_little = gain is None or (gain.share or 0.0) < LITTLE
-    return when(is_little, f"better by {100 * LITTLE:g}{NARROW}%") or "surely better"
 
 
 def _changes(document: Tune, best: At, before: At, gain: Gain | None = None) -> str:
@@ -85,26 +98,6 @@ def _changes(document: Tune, best: At, before: At, gain: Gain | None = None) -> 
     ends = mapped(lambda gain: known(gain.energy_range), gain)
     changes[0] += bracketed(mapped(lambda ends: percent_span(*ends), ends) or "")
     return when(all(changes), " and ".join(changes))
-
-
-def _of_profiler(document: Tune, best: At) -> str:
-    """A sentence on where the profiler held the clocks, and how the answer is against that; "" if none held them."""
-    ran = document.ran
-    if not document.held_by or ran is None:
-        return ""
-    changes = phrase(": {} than there", when(not same(best, ran), _changes(document, best, ran)))
-    return f"{document.held_by}, which locks clocks to their base by default, ran it at {ran.label}{changes}."
-
-
-def _of_pick(document: Tune) -> str:
-    """A sentence on the model's pick beside the measured best; "" where one of them is not known."""
-    best, measured = document.best, document.measured_best
-    if best is None or measured is None:
-        return ""
-    off = phrase(" (its power is {} off on average)", mapped(percent, document.model.power_error_percent or None))
-    if same(best, measured):
-        return f"The model{off} picks it too."
-    return phrase(f"The model{off} picks {best.label}{NARROW}MHz: {{}} than that.", _changes(document, best, measured))
 
 
 def _command(document: Tune, best: At) -> str:
@@ -136,16 +129,6 @@ def baseline(document: Tune) -> str:
     return "where it runs" if document.held_by else "where it ran"
 
 
-def _of_model(document: Tune) -> str:
-    """A warning where even the time of the run was modelled; else ""."""
-    if not document.time.of_simulated:
-        return ""
-    return (
-        "The choice is the model's until times are measured: simulated kernels take the roofline's time at every clock "
-        "(docs/tune.md)."
-    )
-
-
 def costs(document: Tune) -> list[str]:
     """The cost table with what it rests on, in a list of one text; an empty list where fits predicted the power."""
     return [costs_words.all_named([document.model])] * bool(document.model.name)
@@ -168,8 +151,7 @@ def blocks(document: Tune, verbose: bool) -> Iterator[Block]:
     table = kernels(document, at_most(10, verbose))
     whole = Row([Name(document.program, document.program), *_picked_cells(document, document)], total=True)
     yield replace(table, rows=[whole, *table.rows])
-    for sentence in (*lost_words(document), time_words(document)):
-        yield Sentence(sentence)
+    yield from map(Sentence, [*lost_words(document), time_words(document)])
     yield Notes(document.notes)
 
 
@@ -190,10 +172,8 @@ def lost_words(document: Tune) -> Iterator[str]:
 
 def time_words(document: Tune) -> str:
     """Where times at other clocks are from and how far modelled ones are off."""
-    model = document.time.model
-    error = document.time.error
-    tested = ""
-    if error is not None:
+    model, tested = document.time.model, ""
+    if (error := document.time.error) is not None:
         tested = (
             f" On these kernels, each left out in turn, modelled times are off by {percent(error.mean_percent)} on "
             f"average, {percent(error.max_percent)} at most."
@@ -206,10 +186,11 @@ def time_words(document: Tune) -> str:
 
 def by_energy(document: Tune) -> list[Kernel]:
     """The kernels, those first that use most energy at their best setting."""
-    return sorted(
-        document.kernels,
-        key=lambda kernel: -(getattr(document.answer(kernel), document.amounts(kernel)[0], None) or 0.0),
-    )
+
+    def joules(kernel: Kernel) -> float:
+        return getattr(document.answer(kernel), document.amounts(kernel)[0], None) or 0.0
+
+    return sorted(document.kernels, key=joules, reverse=True)
 
 
 def kernels(document: Tune, most: int | None = None) -> Table:
@@ -229,11 +210,8 @@ def kernels(document: Tune, most: int | None = None) -> Table:
         Column("model", media=measured),
         Column("loses %", media=measured),
     ]
-    names = labels([kernel.name for kernel in shown])
-    rows = [
-        Row([Name(name, kernel.name), *_picked_cells(document, kernel)])
-        for kernel, name in zip(shown, names, strict=True)
-    ]
+    named = zip(shown, labels([kernel.name for kernel in shown]), strict=True)
+    rows = [Row([Name(name, kernel.name), *_picked_cells(document, kernel)]) for kernel, name in named]
     more = len(listed) - len(shown)
     return Table(columns, rows, left_out=when(more, f"{more} more with less energy"), browsable=True)
 
@@ -241,27 +219,16 @@ def kernels(document: Tune, most: int | None = None) -> Table:
 def _picked_cells(document: Tune, picked: Picked) -> list[Cell]:
     best, before = document.answer(picked), document.baseline(picked)
     energy, time = document.amounts(picked)
-    return [
-        label(best),
-        _amount(best, energy, "J"),
-        _amount(best, time, "s"),
-        "same" if same(best, picked.fastest) else label(picked.fastest),
-        _against(best, before, energy, -1),
-        _against(best, before, time, 1),
-        label(picked.best),
-        number(getattr(picked, "lost_percent", None)),
-    ]
-
-
-def _amount(setting: At | None, field: str, unit: str) -> Cell:
-    value = getattr(setting, field, None)
-    return mapped(Quantity, value, unit) or "–"
-
-
-def _against(best: At | None, before: At | None, field: str, sign: int) -> Written:
-    """By how many per cent a field is more at `best` than at `before`, or with sign -1 less; a dash where not known."""
-    share = growth(getattr(best, field, None), getattr(before, field, None))
-    return number(mapped(lambda share: sign * 100 * share + 0.0, share))  # no minus zero
+    amounts: list[Cell] = []
+    changes: list[Cell] = []
+    for field, unit, sign in ((energy, "J", -1), (time, "s", 1)):
+        value = getattr(best, field, None)
+        share = growth(value, getattr(before, field, None))
+        amounts.append(mapped(Quantity, value, unit) or "–")
+        changes.append(number(mapped(lambda share, sign: sign * 100 * share + 0.0, share, sign)))  # no minus zero
+    fastest = "same" if same(best, picked.fastest) else label(picked.fastest)
+    lost = number(getattr(picked, "lost_percent", None))
+    return [label(best), *amounts, fastest, *changes, label(picked.best), lost]
 
 
 class Heat(Struct, frozen=True):
@@ -287,7 +254,6 @@ def heat(document: Tune) -> Heat | None:
         signs.append("? the table was not measured there")
     how = when(document.measured_best is not None, "Measured ")
     caption = f"{how}energy of {document.program} at each setting, {quantity(min(known), 'J')} at the lowest."
-    caption = capital(caption)
     cells = {}
     for setting in document.settings:
         words = ["not known"]
@@ -305,7 +271,7 @@ def heat(document: Tune) -> Heat | None:
             same(setting, document.now),
             setting.allowed,
         )
-    return Heat(cells, caption, ", ".join(signs))
+    return Heat(cells, capital(caption), ", ".join(signs))
 
 
 def thinned(cells: Mapping[tuple[float, float], HeatCell], most: int) -> Mapping[tuple[float, float], HeatCell]:

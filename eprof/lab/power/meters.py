@@ -250,7 +250,7 @@ def _of_lines(form: Lines, lines: Sequence[str]) -> Iterator[Row]:
             written = told["component"] or told["component2"].capitalize()
             component, device = form.names.get(written, written), told.get("device") or ""
             kind, size = unit_of(told.get("unit") or form.unit) or (WATT, 1.0)
-            value, _ = _amount(told["value"], kind, size)
+            value, _ = _amount(told["value"].replace(",", ""), kind, size)
             if (component, device) in found:
                 yield Row(number, time, list(found.values()), elapsed_s)
                 time, found = "", {}

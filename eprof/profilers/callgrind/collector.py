@@ -81,7 +81,7 @@ class Callgrind(Collector):
     processor = CPU
     quicker = (
         "a smaller problem: valgrind takes 30 to 200 times as long as the program (multiply-adds are slowest; with "
-        "OPENBLAS_CORETYPE=SandyBridge OpenBLAS multiplies and adds instead, eight times quicker here)"
+        "OPENBLAS_CORETYPE=SandyBridge OpenBLAS multiplies and adds instead, five times quicker here)"
     )
 
     def find(self, program: str = "") -> Tool:
@@ -125,7 +125,7 @@ class Callgrind(Collector):
         caches = {"LL": _LAST_LEVEL, **request.caches, **cpu.valgrind_caches()}
         sizes = ", ".join(f"{name} {numbers}" for name, numbers in sorted(caches.items()))
         command = (
-            str(tool.path), "--tool=callgrind", "--dump-instr=yes", "--dump-line=yes", "--cache-sim=yes",
+            str(tool.path), "--tool=callgrind", "--dump-instr=yes", "--cache-sim=yes",
             *(f"--{name}={numbers}" for name, numbers in caches.items()), "--trace-children=yes",
             *(f"--dump-before={function}" for function in _FORKS), "--combine-dumps=yes",
             f"--callgrind-out-file={_for_each_process(log, 'out')}",
@@ -134,7 +134,7 @@ class Callgrind(Collector):
         why = f"every instruction by address, and simulated caches ({sizes}: bytes, ways, line)"
         if hook:
             hook[_PYTHON_LINES] = str(place.log(LINES, "-").absolute())
-            command = (*command, "--instr-atstart=no")
+            command = (*command, "--instr-atstart=no", "--dump-line=no")  # lines are told of Python alone
             why += ", from the first line of the program on, without imports"
         if any(map(_sets_marks, program)):
             command = (*command, "--separate-threads=yes")

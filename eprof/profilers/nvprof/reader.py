@@ -537,7 +537,7 @@ class Walk:
         self.seen.tables += 1
         if text.is_of_counters(line):
             self._counters = line
-        run = 0 if self._of_api() else self._run(line)
+        run = 0 if self._of_api() else self._run(tuple(line.split()))
         self._section = text.open_table(line, run, self.store, self._of_api())
 
     def _of_api(self) -> bool:

@@ -317,11 +317,12 @@ def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Closed
 
 
 def _again(view: View, copies: Copies) -> float:
-    """The share of copies that came again, as told; else as if every launch of a kernel had one of each."""
+    """The share of copies that came again, as told; else as if each run needs one, and every launch had one of each."""
     if copies.again_s is not None:
         return copies.again_s / copies.time_s
     launches = max((kernel.launches for kernel in view.kernels), default=1)
-    return 1 - 1 / min(copies.number, launches)
+    runs = view.document.gaps.runs if view.document.gaps else 1
+    return max(1 - runs / min(copies.number, launches), 0.0)
 
 
 def _faster(view: View, copied: list[Copies], memories: Mapping[str, str]) -> Iterator[Closed]:

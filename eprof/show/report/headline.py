@@ -69,7 +69,8 @@ def _chosen(view: View) -> Headline:
     if view.is_above:
         return _above_constant(view)
     if alone := counted_alone(view):
-        words = [name for name, word in view.words.items() if word.count.group == alone and word.energy.value]
+        own = {name: word.count for name, word in view.words.items() if word.count.group == alone and word.energy.value}
+        words = [name for name, count in own.items() if count.unit != "cycle"]  # which are no instructions
         symbols, size = {view.words[name].count.symbol for name in words}, ""
         if len(symbols) == 1:
             size = at_least(view.summed(view.document, words), symbols.pop())

@@ -316,6 +316,9 @@ def _levers(view: View) -> Iterator[Try]:
     yield from _spared_kernels(view)
     yield from _better_shapes(view)
     yield from busier(view)
+    if view.above.value is None and view.has_energy:
+        yield from less_waiting(view)
+        yield from _fewer_uncounted_bytes(view)
     if view.above.value is None or counted_alone(view):
         return
     yield from _other_clocks(view)

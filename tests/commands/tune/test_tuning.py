@@ -159,7 +159,7 @@ def test_the_time_model_finds_the_exponent_that_times_were_made_with():
     measured = made(benchmarks=8)  # p = 3 and 50 bytes a memory cycle
     found = time_check(measured, 50.0)
     assert (found.model.exponent, found.model.share) == (3.0, 1.0)
-    assert found.mean_percent < 1e-6
+    assert found.error.mean_percent < 1e-6
     assert len(found.pairs) == len(measured) - 8
 
 
@@ -281,7 +281,7 @@ def test_modelled_times_are_not_the_measured_ones_but_near(known):
     asked = build.modelled(measured, checked)
     assert asked.counts().to_numpy() == pytest.approx(measured.counts().to_numpy())
     tuning = build.from_measurements(measured, watts, about, modelled_rows=asked, checked=checked)
-    assert tuning.time_from == "modelled"
+    assert tuning.time.source == "modelled"
     for one in tuning.grids:
         assert one.time_s != pytest.approx(one.measured_s, rel=1e-9)
         assert one.time_s == pytest.approx(one.measured_s, rel=0.25)
