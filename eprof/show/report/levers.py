@@ -139,12 +139,12 @@ def what_to_try(view: View) -> Point:
             lacks = _lacks_counts(view)
             saves_s = changes[0].likely if is_worth_it else 0.0
             texts.insert(0, when(is_worth_it or lacks, _where_to_begin(view, saves_s)))
-            texts.append(when(lacks, _how_to_count(view, is_worth_it)))
+            texts.append(when(lacks, how_to_count(view, is_worth_it)))
         texts.append(_how_to_price(view))
     elif not (view.to_meter or view.is_modelled) and (
         lacks_some(view) or not view.has_energy or view.above.value is None
     ):
-        texts.append(_how_to_count(view, bool(texts[0])))
+        texts.append(how_to_count(view, bool(texts[0])))
     if any(texts):
         return Point("Try", "; ".join(filter(None, texts)))
     if not changes:
@@ -227,7 +227,7 @@ def _is_idle(document: schema.Profile) -> bool:
     return any(HARDLY_WORKED in note for note in document.warnings)
 
 
-def _how_to_count(view: View, has_advice: bool) -> str:
+def how_to_count(view: View, has_advice: bool) -> str:
     """Advice: the command that counts what is not known yet; "" if none helps. has_advice: a change is told, too."""
     is_counted = view.is_of_amd and any(word.value.value for word in view.words.values())
     rest = when(view.above.value is not None or is_counted, " the rest")
@@ -508,8 +508,10 @@ def _of_narrower_bytes_j(kernels: Sequence[schema.Kernel]) -> float:
 
 
 def _flops(view: View, kernel: schema.Kernel, precision: str) -> float:
+    """The flops of a precision that its units have time for: two in an instruction whose kind is not told."""
     words = [(name, flops) for name, flops in FLOPS.items() if name.startswith(precision)]
-    return sum(flops * view.amount(kernel, name).or_zero for name, flops in words)
+    told = sum(flops * view.amount(kernel, name).or_zero for name, flops in words)
+    return told + 2 * view.amount(kernel, precision).or_zero
 
 
 def _faster_in_fp32_s(view: View, left: float) -> float:

@@ -229,6 +229,7 @@ def _lacking(view: View) -> str:
         if view.time.value is None:
             return "Neither work nor time was counted."
         is_used = not any(UNUSED in warning.lower() for warning in view.document.warnings)
+        is_used &= not any(word.value.value for word in view.words.values())  # no price asks for it
         if view.is_of_a_second:
             return "No work was counted."
         return when(is_used, "Nothing but time was counted.") or "Of what was counted, only time was used."
