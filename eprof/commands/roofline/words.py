@@ -136,7 +136,8 @@ def headline(document: schema.Roofline) -> str:
         lacks = "flops or DRAM bytes were not counted"
         if all(dot.time_s is None for dot in document.kernels):
             lacks = "no time is known"
-        return f"No {nouns_of(document.processor).kernel} can be held against the roofline: {lacks}."
+        how = phrase("; {}", document.to_count or "")
+        return f"No {nouns_of(document.processor).kernel} can be held against the roofline: {lacks}{how}."
     return verdict(document.machines[0], nouns_of(document.processor))
 
 
