@@ -129,15 +129,9 @@ def sweep(machines: Sequence[Machine]) -> schema.CapSweep:
         assert machine.power_cap_w is not None
         speed = machine.roofline(intensities) / whole.roofline(intensities)
         efficiency = machine.arch_line(intensities) / whole.arch_line(intensities)
-        step = schema.CapStep(
-            divisor=divisor,
-            power_cap_w=machine.power_cap_w,
-            peak_power_w=machine.peak_power_w,
-            peak_power_share=machine.peak_power_w / whole.peak_power_w,
-            speed_shares=speed.tolist(),
-            efficiency_shares=efficiency.tolist(),
-        )
-        steps.append(step)
+        cap_w, peak_w = machine.power_cap_w, machine.peak_power_w
+        shares = peak_w / whole.peak_power_w, speed.tolist(), efficiency.tolist()
+        steps.append(schema.CapStep(divisor, cap_w, peak_w, *shares))
     return schema.CapSweep(whole.usable_power_w, intensities.tolist(), steps)
 
 
@@ -159,13 +153,8 @@ def compared(machine: Machine, time_s: Floats, roofline_s: Floats, drawn_j: Floa
     except ImportError as err:
         raise EprofError("Comparing a power cap with kernels needs scipy; install it with: pip install scipy.") from err
     result = ks_2samp(uncapped_percent, capped_percent)
-    return schema.CapTest(
-        kernels=int(known.sum()),
-        uncapped_percent=float(np.median(uncapped_percent)),
-        capped_percent=float(np.median(capped_percent)),
-        statistic=float(result.statistic),
-        p=float(result.pvalue),
-    )
+    uncapped, capped = (float(np.median(percents)) for percents in (uncapped_percent, capped_percent))
+    return schema.CapTest(int(known.sum()), uncapped, capped, float(result.statistic), float(result.pvalue))
 
 
 def label(machine: Machine) -> str:

@@ -8,10 +8,11 @@ from msgspec import Struct
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
-from eprof.base.text import printable, when
+from eprof.base.text import phrase, printable, when
 from eprof.commands.roofline import words
 from eprof.profile import schema
 from eprof.show.terminal import drawing
+from eprof.show.words import costs as costs_words
 from eprof.show.words.blocks import Block, Headline, Notes, Sentence, Tone, at_most
 from eprof.show.words.numbers import plain, quantity
 
@@ -37,7 +38,7 @@ def text(document: Document, verbose: bool = False, width: int = 110) -> str:
 
 def _summary(document: Document, verbose: bool) -> Iterator[Block | RenderableType]:
     document = schema.typed(document, schema.Roofline)
-    yield Sentence(words.head(document), Tone.QUIET)
+    yield Sentence(phrase("{} · ", document.title) + costs_words.all_named(document.machines), Tone.QUIET)
     first = words.headline(document)
     yield Headline(first)
     yield from (Sentence(line) for line in words.leads(document) if line != first)

@@ -5,11 +5,10 @@ from itertools import zip_longest
 
 from eprof.base.known import mapped
 from eprof.base.labels import label_of, labels
-from eprof.base.nouns import Nouns, nouns_of
+from eprof.base.nouns import nouns_of
 from eprof.base.text import by_sign, phrase, when
 from eprof.profile import schema
 from eprof.show.report.roofline import limit_table, limited_by_dram, mended, racing, reached
-from eprof.show.words import costs as costs_words
 from eprof.show.words.blocks import Column, Row, Table, numbers
 from eprof.show.words.cells import Name
 from eprof.show.words.numbers import percent, plain, plain_or, quantity
@@ -29,11 +28,6 @@ def _named(name: str, setting: str) -> str:
     return name + when(setting != "fixed", f" {setting}")
 
 
-def head(document: schema.Roofline) -> str:
-    """The head of a roofline: what was looked at, and the cost tables with what they rest on."""
-    return phrase("{} · ", document.title) + costs_words.all_named(document.machines)
-
-
 def leads(document: schema.Roofline) -> list[str]:
     """The sentences above the rooflines: on equal power and power caps, then on each machine."""
     nouns, machines = nouns_of(document.processor), document.machines
@@ -48,7 +42,7 @@ def leads(document: schema.Roofline) -> list[str]:
             f"{nouns.kernels}), with the power cap {test.capped_percent:+.3g} %. The two sets of errors {surely} "
             f"(Kolmogorov-Smirnov D = {test.statistic:.2g}, p = {test.p:.2g})."
         )
-    return [*sentences, *(verdict(machine, nouns) for machine in machines)]
+    return [*sentences, *(f"{label(machine)}: {racing(machine, nouns)}" for machine in machines)]
 
 
 def swept(document: schema.Roofline) -> str:
@@ -80,11 +74,6 @@ def sweep_table(document: schema.Roofline) -> Table | None:
         rows.append(Row([power, quantity(step.power_cap_w, "W"), *shares]))
     note = "Power: above constant power. Shares of what the machine does with all of it, at so many flop/B."
     return Table(columns, rows, note=note)
-
-
-def verdict(machine: schema.Machine, nouns: Nouns) -> str:
-    """A sentence on whether racing to halt is right on a machine, and why."""
-    return f"{label(machine)}: {racing(machine, nouns)}"
 
 
 def match(equal: schema.EqualPower) -> str:
@@ -131,7 +120,7 @@ def headline(document: schema.Roofline) -> str:
         is_timed = any(dot.time_s is not None for dot in document.kernels)
         lacks = when(is_timed, "flops or DRAM bytes were not counted") or "no time is known"
         return f"No {nouns_of(document.processor).kernel} can be held against the roofline: {lacks}."
-    return verdict(document.machines[0], nouns_of(document.processor))
+    return f"{label(document.machines[0])}: {racing(document.machines[0], nouns_of(document.processor))}"
 
 
 def has_places(document: schema.Roofline) -> bool:
