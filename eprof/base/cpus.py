@@ -46,10 +46,14 @@ def in_cpuinfo(text: str) -> str | None:
     """The microarchitecture of the first CPU in the text of /proc/cpuinfo; None: not known."""
     first = dict(re.findall(r"^([^:\n]*?)\s*: *(.*?) *$", text.partition("\n\n")[0], re.MULTILINE))
     for fields in _FIELDS:
-        numbers = " ".join(first.get(field, "") for field in fields)
-        if numbers in _models():
-            return _models()[numbers]
+        if known := of_model(" ".join(first.get(field, "") for field in fields)):
+            return known
     return None
+
+
+def of_model(numbers: str) -> str | None:
+    """The microarchitecture of a CPU "VENDOR FAMILY MODEL" ("AuthenticAMD 25 144"); None: not known."""
+    return _models().get(numbers)
 
 
 @cache

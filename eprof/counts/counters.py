@@ -29,7 +29,7 @@ from eprof.counts.loading import applies_to, load, numbered, read
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-_DATA = "caches collect descriptions devices events labels libraries messages mnemonics numbers tables"
+_DATA = "caches collect descriptions devices events labels libraries messages mnemonics numbers tables uprof"
 _NOT_DEFINITIONS = ("cpu", "dcgm", "measurements", "meters", "programs", *(f"{name}.toml" for name in _DATA.split()))
 _PROFILERS = ("nvprof", "ncu")
 

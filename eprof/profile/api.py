@@ -26,6 +26,7 @@ from eprof.costs import ESTIMATED, NONE, gpu_meant
 from eprof.counts import counters
 from eprof.logs import runs
 from eprof.logs.cache import Stamp
+from eprof.logs.join.passes import added_runs
 from eprof.logs.join.ranks import MARK, NVTX, OUTSIDE, PARTS, RANGES, RANK, STREAM, labelled, ranks
 from eprof.logs.many import Progress, Reading, attempt, is_pipe, read_all
 from eprof.logs.rows.log import LAUNCH, ON_TOTALS, Launches, Log
@@ -141,8 +142,8 @@ def load(
 def _said_of(read: Sequence[Log]) -> Iterator[str]:
     """Yields the notes of each log, with its name in front."""
     for log in read:
-        if log.runs > 1:
-            runs = f"{log.runs} runs or processes are added up; give the parts of each to tell them apart"
+        if (number := added_runs(log)) > 1:
+            runs = f"{number} runs or processes are added up; give the parts of each to tell them apart"
             yield f"{Path(log.path).name}: {ON_TOTALS}{runs}"
     yield from (f"{Path(log.path).name}: {note}" for log in read for note in log.notes)
 

@@ -195,7 +195,8 @@ def gaps_of(energy: "Energy") -> schema.Gaps | UnsetType:
     idle, copies_s = energy.profile.idle, energy.profile.copies_s
     if not copies_s and not (idle and idle.time_s):
         return UNSET
-    gaps = schema.Gaps(None, None, copies_s)
+    runs = max((log.runs for log in energy.profile.logs if log.copies_s), default=1)
+    gaps = schema.Gaps(None, None, copies_s, runs=runs)
     if idle is not None:
         gaps = msgspec.convert(idle, schema.Gaps, from_attributes=True)
         watts = [gpu.costs.constant_power_w for gpu in energy.each if gpu.costs is not None]

@@ -28,6 +28,7 @@ from eprof.base.errors import LogError
 from eprof.base.marks import Mark
 from eprof.counts import counters
 from eprof.logs.cache import Cache, Stamp
+from eprof.logs.join.passes import added_runs
 from eprof.logs.join.ranks import labelled
 from eprof.logs.join.sums import gathered
 
@@ -152,6 +153,18 @@ def test_two_lists_of_metrics_with_one_in_common_are_passes(tmp_path):
             "`x`: counted in tables whose other counters are not the same, so these are taken for passes over the same "
             "launches, and it is counted once",
         )
+
+
+def test_a_small_part_of_a_list_is_a_pass_where_nothing_tells_processes(tmp_path):
+    tables = [(METRICS, metric("a", 7)), (METRICS, *(metric(name, 7) for name in "abcd"))]
+    found = joined(tmp_path, *("\n".join(["", *lines, ""]) for lines in tables))
+    assert counted(found) == {"a": 14, "b": 14, "c": 14, "d": 14, "launches": 2}
+
+
+@pytest.mark.parametrize(("again", "added"), [("c", 2), ("b", 1)])
+def test_passes_over_the_same_launches_are_no_runs_that_are_added_up(tmp_path, again, added):
+    (tmp_path / "log.csv").write_text(metrics(metric("c", 7)) + metrics(metric(again, 8), pid=2))
+    assert added_runs(read(tmp_path / "log.csv")) == added
 
 
 @pytest.mark.parametrize("less", [(), ("c",), ("b", "c", "d")])

@@ -466,7 +466,7 @@ def test_python_is_counted_from_its_first_line_on_unless_it_takes_no_module(tmp_
     def path_of(*program):
         return COLLECTOR.step("counters", tool, Request(program), Place(tmp_path)).environment.get("PYTHONPATH")
 
-    for program in (("python3", "a.py"), ("/usr/bin/python3.12", "-m", "a"), (str(script), "-I")):
+    for program in (("python3", "a.py", "-I"), ("/usr/bin/python3.12", "-m", "a"), (str(script), "-I")):
         assert path_of(*program).endswith("hook:/mine"), program
     for program in (("python3", "-I", "a.py"), ("python", "-uE", "a.py"), (str(other),), ("./a.out",)):
         assert path_of(*program) is None, program
@@ -481,11 +481,32 @@ def test_python_is_counted_from_its_first_line_on_unless_it_takes_no_module(tmp_
     cpuinfo = tmp_path / "cpuinfo"
     monkeypatch.setattr("eprof.profilers.callgrind.collector._CPUINFO", cpuinfo)
     counting = COLLECTOR.step("counters", tool, Request(("python3", "a.py")), Place(tmp_path))
+    of_c = COLLECTOR.step("counters", tool, Request(("./a.out",)), Place(tmp_path))
+    assert "--dump-line=no" in counting.command, "lines of C would be read for nothing"
+    assert "--dump-line=no" not in of_c.command and "--instr-atstart=no" not in of_c.command
     profile = [tmp_path / "counters-1-7.callgrind"]
     for has, is_told in (("avx2 avx512f fma", True), ("avx2 fma", False)):
         cpuinfo.write_text(f"flags : {has}\n")
         said = " ".join(COLLECTOR.judge(counting, Ended(0, None, 1.0), profile).messages)
         assert ("has no AVX-512, and this one has" in said) == is_told
+
+
+def test_a_script_named_python_is_left_to_run_before_valgrind_begins(tmp_path, monkeypatch):
+    script, other = tmp_path / "python", tmp_path / "python3"
+    script.write_text(f'#!/bin/sh\nexport PYTHONPATH=/mine OF_SCRIPT=1\nexec {sys.executable} "$@"\n')
+    other.write_text("#!/bin/sh\necho no python\n")
+    for each in (script, other):
+        each.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    tool = Tool("callgrind", True, "", "/bin/valgrind")
+    counting, another = (
+        COLLECTOR.step("counters", tool, Request((name, "a.py")), Place(tmp_path)) for name in ("python", "python3")
+    )
+    assert counting.command[-2:] == (sys.executable, "a.py")
+    assert counting.then.command[-1] == sys.executable, "nothing was executed in its place"
+    assert counting.environment["PYTHONPATH"].endswith("hook:/mine") and counting.environment["OF_SCRIPT"] == "1"
+    assert COLLECTOR.step(TIME, tool, Request(("python", "a.py")), Place(tmp_path)).command == ("python", "a.py")
+    assert another.command[-2:] == ("python3", "a.py") and "OF_SCRIPT" not in another.environment
 
 
 def test_a_python_program_runs_as_ever_and_its_start_is_left_out(tmp_path):

@@ -72,6 +72,17 @@ def test_real_logs_say_the_same_when_rows_are_added_up_on_the_way(name, every_se
     same(combine([folded]), combine([plain]))
 
 
+def test_the_shortest_and_the_longest_launch_are_told_of_launches_that_ncu_timed(every_second, tmp_path):
+    """Synthetic: 1 to 5 us, of launches one after the other that are added up on the way."""
+    header = '"ID","Process ID","Kernel Name","Device","CC","Metric Name","Metric Unit","Metric Value"'
+    rows = [f'"{each}","7","k","0","8.0","gpu__time_duration.sum","ns","{1000 * (1 + each)}"' for each in range(5)]
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join([header, *rows]) + "\n")
+    every_second()
+    (row,) = combine([read(path)]).kernels.to_dict("records")
+    assert (row["least_s"], row["most_s"], row["launches"]) == (pytest.approx(1e-6), pytest.approx(5e-6), 5)
+
+
 cells = st.sampled_from(["5", "7", "<OVERFLOW>", ""])
 rows = st.lists(
     st.tuples(st.integers(1, 2), st.sampled_from("abc"), cells, st.sampled_from(["1.5", "2.5", ""]), cells),

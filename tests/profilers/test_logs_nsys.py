@@ -291,6 +291,50 @@ def test_a_table_behind_much_output_of_the_program_is_found(tmp_path, before, do
     assert log.skipped_lines == before // len(line)
 
 
+@pytest.mark.parametrize("lost", [0, 1, 4])
+def test_a_row_that_lost_blanks_in_front_of_it(tmp_path, lost):
+    lines = [
+        "     Time (%)  Total Time (ns)  Instances     GridXYZ         BlockXYZ      Name ",
+        "     --------  ---------------  ---------  --------------  --------------  ------",
+        "        100.0          1819490          1     4    4    1    32   32    1  f(int)",
+    ]
+    text = "\n".join([*lines[:2], lines[2][lost:], ""])
+    assert times(log_of(tmp_path, text)) == {(None, "f(int)"): (1, pytest.approx(1819490e-9))}
+
+
+def test_remarks_behind_rows_are_no_part_of_names(tmp_path):
+    text = table().replace("f(int)", "f(int)  # 0.3 ms of it on the device").replace("g()", "g()# 1")
+    assert set(times(log_of(tmp_path, text))) == {(None, "f(int)"), (None, "g()# 1")}
+
+
+def test_tables_whose_unit_stands_in_their_title(tmp_path):
+    text = """Generating CUDA Kernel Statistics...
+CUDA Kernel Statistics (nanoseconds)
+
+Time(%)  Total Time   Instances  Average  Minimum    Maximum  Name
+-------  ----------  ----------  -------  -------  ---------  ------
+  100.0        3360           2   1680.0     1664       1696  f(int)
+
+
+CUDA Memory Operation Statistics (nanoseconds)
+
+Time(%)  Total Time  Operations     Average   Minimum   Maximum  Name
+-------  ----------  ----------  ----------  --------  --------  ------------------
+  100.0    89602913           2  44801456.5  41565528  48037385  [CUDA memcpy HtoD]
+
+
+CUDA Memory Operation Statistics (KiB)
+
+   Total  Operations   Average     Minimum   Maximum  Name
+--------  ----------  --------  ----------  --------  ------------------
+538906.0           2  269453.0  250000.000  288906.0  [CUDA memcpy HtoD]
+"""
+    log = log_of(tmp_path, text)
+    assert times(log) == {(None, "f(int)"): (2, pytest.approx(3360e-9))}
+    (copies,) = log.copies
+    assert (copies.number, copies.time_s, copies.size_b) == (2, pytest.approx(0.089602913), 538906 * 1024)
+
+
 GROUPED = ["3,481,709", "3.481.709", "34,81,709", "3'481'709", "3\u2019481\u2019709", "3\u202f481\u202f709"]
 GROUPED += ["3\u00a0481\u00a0709", "3 481 709", "348,1709", "3481709"]
 

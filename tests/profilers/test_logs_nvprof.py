@@ -279,6 +279,26 @@ def test_a_summary_without_header(tmp_path):
     assert log.skipped_lines == 2 and log.example_skipped == "it is slow:"
 
 
+@pytest.mark.parametrize("above", [(), (TEXT_METRICS, ""), ("some words of somebody:",)])
+@pytest.mark.parametrize("prefix", ["    ", "// ", "\t"])
+def test_metrics_below_a_kernel_without_header_or_device(tmp_path, above, prefix):
+    lines = [*above, "Kernel: axpy(int)", TEXT_ROW + "   5   5   5", "Kernel: dot(int)", TEXT_ROW + "   7   7   7"]
+    log = read(write(tmp_path, "".join(f"{prefix}{line}\n" for line in lines)))
+    assert counted(log) == {(None, "axpy(int)", "inst_integer"): 10, (None, "dot(int)", "inst_integer"): 14}
+    assert log.runs == 1
+
+
+def test_events_below_a_header_and_an_empty_line(tmp_path):
+    header = "Invocations                                Event Name         Min         Max         Avg       Total"
+    row = "          2                                    branch           3           3           3           6"
+    assert counted(in_text(tmp_path, header, "", "    Kernel: axpy(int)", row)) == {(None, "axpy(int)", "branch"): 6}
+
+
+def test_a_kernel_that_a_program_prints_is_no_table(tmp_path):
+    with pytest.raises(LogError, match="no log of a profiler"):
+        read(write(tmp_path, "  Kernel: axpy\n  it took 5 ms\n"))
+
+
 def test_examples_of_skipped_lines_are_whole(tmp_path):
     log = in_text(tmp_path, *USED_TWICE, "# a remark")
     assert log.example_skipped == "# a remark"
@@ -413,6 +433,12 @@ def test_rates_in_text_of_the_version(tmp_path, kernel, base):
     row = "          1        dram_read_throughput        Device Memory Read Throughput  2.0GB/s  2.0GB/s  2.0GB/s"
     log = in_text(tmp_path, TEXT_METRICS, f'Device "{K20C}"', kernel, row)
     assert combine([log]).counters["dram_read_throughput"].tolist() == [pytest.approx(2 * base**3)]
+
+
+def test_a_tab_before_kernels_tells_old_rates_whatever_is_said_of_replays(tmp_path):
+    row = "          1        dram_read_throughput        Device Memory Read Throughput  2.0GB/s  2.0GB/s  2.0GB/s"
+    log = in_text(tmp_path, f"==7== {REPLAYED}", TEXT_METRICS, f'Device "{K20C}"', "\tKernel: k", row)
+    assert combine([log]).counters["dram_read_throughput"].tolist() == [2e9]
 
 
 def test_a_trace_without_its_row_of_units_is_not_said_to_be_cut_off(tmp_path):

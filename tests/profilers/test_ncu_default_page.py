@@ -199,3 +199,21 @@ def test_flops_that_a_log_states_bound_fp64(log, most_j):
         pytest.skip("the real logs are not at hand")
     uncounted = document(load(SHARED / log, cache=False).energy()).interval_j.uncounted
     assert uncounted.get("fp64", 0) <= most_j
+
+
+def test_what_holds_a_kernel_back_is_told_where_nothing_but_time_was_counted(tmp_path):
+    sections = [
+        "  f(int) (2, 1, 1)x(64, 1, 1), Context 1, Stream 7, Device 0, CC 9.0",
+        "    Section: GPU Speed Of Light Throughput",
+        "    ----------------------- ----------- -------------",
+        "    Metric Name             Metric Unit  Metric Value",
+        "    ----------------------- ----------- -------------",
+        "    Duration                         ms         41.00",
+        "    L1/TEX Cache Throughput           %         80.00",
+        "    L2 Cache Throughput               %         20.00",
+        "    ----------------------- ----------- -------------",
+    ]
+    log_of(tmp_path, *sections)
+    told = what_to_try(View(document(load(next(tmp_path.iterdir())).energy()))).text
+    assert told.startswith("move fewer L1 bytes (L1 is 80\u202f% busy; tile in shared memory and registers)")
+    assert "(75\u202f% of" in told and told.endswith("PROGRAM`")

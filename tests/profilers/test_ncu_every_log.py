@@ -6,6 +6,7 @@ import pytest
 from conftest import SHARED
 from test_ncu_logs import FFMA, NEW, TIME, row, wide
 
+import eprof
 from eprof import cli
 
 REAL = SHARED / "ncu"
@@ -103,6 +104,10 @@ def test_names_of_the_first_ncu_count(capsys):
     # By hand: three launches of 344 instructions; 26 sectors of L2 read in each, and 13 written; DRAM's own bytes.
     assert counted["warp_issue"] == 3 * 344 and counted["dram_read"] == 7552 + 3264 + 2176
     assert counted["l2_write"] == 3 * 13 * 32 - (384 + 256 + 256)
+    # Loads asked L1 for 26 sectors, and it fetched as many. An SM executes 0.16 instructions in a cycle with a warp.
+    assert counted.get("l1_read", 0) == 0 and counted["sm_active_cycle"] == pytest.approx(3 * 344 / 0.16)
+    asked = eprof.load(path).counts("accessed").table.iloc[0]
+    assert asked["l1_read"] == 3 * 26 * 32 and asked["l1_write"] == 3 * 13 * 32
 
 
 @pytest.mark.parametrize("page", ["long", "raw"])

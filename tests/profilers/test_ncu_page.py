@@ -53,6 +53,14 @@ def test_launches_of_the_page_are_added_up(tmp_path, front, indent, heading):
     assert any("rounds scaled numbers" in note for note in log.notes)
 
 
+@pytest.mark.parametrize(("second", "launches"), [("dram__bytes_write.sum", 1), ("dram__bytes_read.sum", 2)])
+def test_excerpts_of_two_runs_over_the_same_launches(tmp_path, second, launches):
+    excerpts = [
+        line for metric in ("dram__bytes_read.sum", second) for line in page((LINE, (metric, "byte", "320")))[3:]
+    ]
+    assert combine([log_of(tmp_path, *excerpts)]).kernels["launches"].tolist() == [launches]
+
+
 def test_the_page_of_2021_tells_no_device(tmp_path):
     lines = page((OLD_LINE, (FFMA, "inst", "7"), (f"{FFMA[:50]}.per_cycle", "inst/cycle", "0,5")), heading=False)
     log = log_of(tmp_path, *lines)

@@ -563,3 +563,80 @@ _HYBRID = """ Performance counter stats for {}:
 )
 def test_kinds_of_cores_that_a_program_runs_on_in_turn_are_not_added_up(command, shares, expected, read):
     assert only(read(_HYBRID.format(command, *shares)))[2]["instructions"] == pytest.approx(expected)
+
+
+# ------------------------------------------------------------------------------------------------ as others paste them
+
+
+def test_a_command_may_stand_on_several_lines(read):
+    text = (
+        " Performance counter stats for 'python3 -c import numpy\n"
+        "print(numpy.ones(3))':\n\n"
+        "       1,000,000      cycles\n"
+        "       2,000,000      instructions\n\n"
+        "       0.5 seconds time elapsed\n"
+    )
+    kernel, time_s, counters = only(read(text))
+    assert kernel == "python3 -c import numpy print(numpy.ones(3))"
+    assert (time_s, counters["cycles"], counters["instructions"]) == (0.5, 1e6, 2e6)
+
+
+def test_a_header_without_counts_below_it_is_told(read):
+    with pytest.raises(LogError, match="no line below its header is a count"):
+        read("12  Performance counter stats for './a':\n13\n14  1,000  cycles\n")
+
+
+@pytest.mark.parametrize(("unit", "joules"), [("      ", 2.0), ("Joules", 2.0**33)])
+def test_energy_without_a_unit_is_what_rapl_counted(read, unit, joules):
+    text = f" Performance counter stats for 'system wide':\n\n  {2**33:,} {unit} power/energy-pkg/\n\n  1.000000000 seconds time elapsed\n"
+    ((_, _, counters),) = rows_of(read(text))
+    assert list(counters.values()) == [joules]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "S0-D0-C0  1     3.5 Joules power/energy-pkg/\nS0-D0-C1  0  <not counted> Joules power/energy-pkg/",
+        "S0-D0-C0,1,3.5,Joules,power/energy-pkg/,1000000000,100.00,,\n"
+        "S0-D0-C1,0,<not counted>,Joules,power/energy-pkg/,0,100.00,,",
+    ],
+)
+def test_cores_on_which_nothing_counts_an_event_lack_nothing(read, row):
+    text = f" Performance counter stats for 'system wide':\n\n{row}\n\n  1.000000000 seconds time elapsed\n"
+    ((_, _, counters),) = rows_of(read(text))
+    assert 3.5 in counters.values()
+
+
+def test_what_cores_take_of_a_package_is_told(read):
+    text = (
+        " Performance counter stats for 'system wide':\n\n"
+        "  20.00 Joules power/energy-pkg/\n  5.00 Joules power/energy-cores/\n\n  2.000000000 seconds time elapsed\n"
+    )
+    log = read(text)
+    assert any("of the 20 J of packages 25 % are their cores' (5 J)" in note for note in log.notes)
+
+
+def test_a_quote_before_csv_is_no_place(read):
+    row = "2000.00,msec,task-clock:u,2000000000,100.00,1.000,CPUs utilized\n9000,,cycles:u,2000000000,100.00,,\n"
+    ((_, _, plain),) = rows_of(read(row))
+    ((_, _, quoted),) = rows_of(read(f'data = """{row}'))
+    assert quoted == plain and plain["cores in use"] == 1
+
+
+def test_instructions_by_the_number_of_arms_event(tmp_path):
+    log = tmp_path / "arm.txt"
+    log.write_text(
+        " Performance counter stats for './a':\n\n"
+        "  3,000  armv8_pmuv3_0/event=0x08/\n  9,000  armv8_pmuv3_0/event=0x11/\n\n  0.5 seconds time elapsed\n"
+    )
+    counts = eprof.load(log).energy().document()["counts"]
+    assert (counts["retired"]["value"], counts["core_active"]["value"]) == (3000, 9000)
+
+
+@pytest.mark.parametrize(("sys_s", "said"), [("2.0", True), ("0.2", False)])
+def test_much_time_in_the_kernel_is_told(read, sys_s, said):
+    log = read(
+        " Performance counter stats for './a':\n\n  3,000  cycles\n\n  2.5 seconds time elapsed\n\n"
+        f"  0.5 seconds user\n  {sys_s} seconds sys\n"
+    )
+    assert said == any("the kernel ran 80 % of the processor time" in note for note in log.notes)

@@ -398,11 +398,33 @@ def test_a_sum_whose_calls_are_not_told_is_lost_and_makes_lower_bounds(tmp_path)
 
 def test_reads_of_l2_are_exact_where_the_generation_is_told_and_else_estimated(tmp_path):
     asked = ["TCP_TCC_READ_REQ_sum", "TCP_TCC_ATOMIC_WITH_RET_REQ_sum", "TCP_TCC_ATOMIC_WITHOUT_RET_REQ_sum"]
-    for more, is_estimated in (("TCC_EA_RDREQ_sum", False), ("SQ_WAVES", True)):
+    for more, each_b, is_estimated in (
+        ("TCC_EA_RDREQ_sum", 64, False),
+        ("TCC_EA_WRREQ_LEVEL_sum", 64, False),
+        ("TCC_EA0_WRREQ_LEVEL_sum", 128, True),
+        ("SQ_WAVES", 64, True),
+    ):
         old(tmp_path, [*asked, more], ("k", [2, 0, 0, 1], 0, 1000))
         counted = eprof.load(tmp_path / "results.csv", gpu="MI250X").counts("accessed")
-        assert counted.table["l2_read"].tolist() == [128]
+        assert counted.table["l2_read"].tolist() == [2 * each_b]
         assert bool(counted.amount_marks["l2_read"][0] & Mark.ESTIMATED) == is_estimated
+
+
+def test_matrix_cores_count_512_operations_at_a_time_and_types_of_later_gpus_are_none(tmp_path):
+    """The name of what L2 asks of memory tells that the GPU is older than MI300: it knows no FP8."""
+    matrix = [f"SQ_INSTS_VALU_MFMA_MOPS_{kind}" for kind in ("F16", "F64", "F32")]
+    old(tmp_path, [*matrix, "TCC_EA_RDREQ_sum"], ("k", [3, 2, 1, 9], 0, 1000))
+    counted = eprof.load(tmp_path / "results.csv", gpu="MI250X").counts().table.iloc[0]
+    flops = counted[["tensor_fp16", "tensor_fp64", "tensor_other"]] / 512
+    assert flops.tolist() == [3, 2, 1] and counted["tensor_fp8"] == counted["tensor_tf32"] == 0
+    assert math.isnan(counted["tensor_int8"])
+
+
+@needs_data
+def test_a_type_that_was_counted_as_none_is_not_among_what_was_not_counted(eprof_command):
+    said = " ".join(eprof_command("report", ROCPROF / "omniperf2-mi200-roofonly" / "pmc_perf.csv").stdout.split())
+    assert "if the compute units are always active" in said
+    assert "tensor INT8, FP16 other" in said and "matrix cores" not in said
 
 
 def test_without_times_kernels_are_ranked_by_the_bytes_that_they_move(eprof_command, tmp_path):

@@ -297,8 +297,23 @@ def test_instructions_of_a_log_of_rates_are_those_a_cycle_in_the_cycles_with_war
 
 def test_multiprocessors_that_are_taken_to_be_always_active_are_told_to_be():
     view = screen(SHARED / "nvprof" / "text-gtx1070-metrics-thrust-templates.txt")
-    assert "counted," not in headline(view).text and "up to 16.0\u202fJ of counted work" in headline(view).text
     assert "Multiprocessors: taken to be always active (15.9\u202fJ)." in trust(view).text
+    text = headline(view).text
+    assert "58.9\u202fJ if the multiprocessors are always active" in text and "16.0\u202fJ of work" in text
+    assert "up to" not in text and "counted," not in text, "the bar and the rows have the same joules"
+
+
+def test_nobody_is_asked_to_do_more_in_a_launch_of_a_library(tmp_path):
+    """Synthetic: launches of thrust are its own, however short; those of `mine` are not."""
+    header = "Type,Time(%),Time,Calls,Avg,Min,Max,Name\n,%,ms,,us,us,us,"
+    thrust = "void thrust::cuda_cub::core::_kernel_agent<thrust::cuda_cub::__scan::ScanAgent<int*>>(int*)"
+    rows = [f'"GPU activities",50.0,4.0,1000,4.0,3.9,4.1,"{name}"' for name in (thrust, "mine(float*)")]
+    log = tmp_path / "summary.csv"
+    log.write_text("\n".join([header, *rows]) + "\n")
+    act = next(act for act in worth_trying(screen(log)) if "in each launch" in act)
+    assert "do more in each launch of mine (now 4.00" in act and "more kernel" not in act
+    log.write_text("\n".join([header, rows[0]]) + "\n")
+    assert not any("in each launch" in act for act in worth_trying(screen(log)))
 
 
 def test_a_saving_is_never_from_nothing(screens):

@@ -28,7 +28,7 @@ from eprof.profilers import signs_of
 _EVENTS, _METRICS = "nvprof-events-summary", "nvprof-metrics-summary"
 _OPPOSITE = {_EVENTS: _METRICS, _METRICS: _EVENTS}
 _SHAPES = ("launch__", "achieved_occupancy", "sm__warps_active")
-_Signature = tuple[str, frozenset[str]]
+_Signature = tuple[str, frozenset[str], bool]
 _ODD = tuple(np.uint64(odd) for odd in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 _SHIFT = np.uint64(29)
 _EXAMPLES = 3
@@ -41,7 +41,7 @@ def passes(tables: Sequence[Table]) -> list[list[int]]:
     """
     signatures = [_signature(table) for table in tables]
     groups: list[list[_Signature]] = []
-    for signature in sorted(set(signatures), key=lambda pair: (-len(pair[1]), sorted(pair[1]), pair[0])):
+    for signature in sorted(set(signatures), key=lambda each: (-len(each[1]), sorted(each[1]), each[0])):
         alike = next((known for known in groups if _are_runs(signature, known)), None)
         if alike is None:
             groups.append([signature])
@@ -54,21 +54,38 @@ def passes(tables: Sequence[Table]) -> list[list[int]]:
     return places
 
 
-def _signature(table: Table) -> _Signature:
-    """The table's kind and the counters that its runs have: tables in which these are alike are of one pass.
+def added_runs(log: Log) -> int:
+    """How many runs of a log are added up, rather than standing side by side as passes over the same launches."""
+    tables = [part for table in log.tables for part in by_collection(table)]
+    runs = [{run for place in places for run in tables[place].rows.run.tolist()} for places in passes(tables)]
+    if log.runs > len(set().union(*runs)):
+        return log.runs  # some of them had no kernels
+    return max(map(len, runs), default=0)
 
-    Times are no list of counters, nor are launch shapes, which every pass has.
+
+def _signature(table: Table) -> _Signature:
+    """The table's kind, the counters that its runs have, and whether it tells their processes.
+
+    Tables in which these are alike are of one pass. Times are no list of counters, nor are launch shapes, which every
+    pass has.
     """
     counters = either(table.collected, frozenset(table.units)) - profilers.aside()
-    return table.kind, frozenset(counter for counter in counters if not counter.startswith(_SHAPES))
+    told = frozenset(counter for counter in counters if not counter.startswith(_SHAPES))
+    return table.kind, told, bool((either(table.rows.process, np.full(1, -1)) >= 0).any())
 
 
 def _are_runs(signature: _Signature, known: Sequence[_Signature]) -> bool:
-    """Whether a table is of further runs of the pass `known`: they share most of the shorter list of counters."""
-    if are_opposite({signature[0]}, {kind for kind, _ in known}):
+    """Whether a table is of further runs of the pass `known`: they share most of the shorter list of counters.
+
+    Where neither tells processes (excerpts), they share most of the longer list, too.
+    """
+    if are_opposite({signature[0]}, {kind for kind, *_ in known}):
         return False
-    own = signature[1]
-    return any(own == other or 2 * len(own & other) > min(len(own), len(other)) for _, other in known)
+    _, own, is_told = signature
+    return any(
+        own == other or 2 * len(own & other) > (min if is_told or is_other_told else max)(len(own), len(other))
+        for _, other, is_other_told in known
+    )
 
 
 def are_opposite(kinds: Collection[str], others: Collection[str]) -> bool:

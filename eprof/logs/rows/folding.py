@@ -58,7 +58,7 @@ class Piece(Struct):
 
     run: a number for each run. device, kernel, part: numbers of names; -1: not told. counters: label -> values (NaN =
     none) and what each cell is (see `cells.UNITS`). part: None where it was not asked for, or is not told. rows: how
-    many rows of the log each row stands for. ends_s: of a summary's rows the shortest and the longest launch, (2, n).
+    many rows of the log each row stands for. least_s, most_s: the shortest and the longest launch of each row, as told.
     """
 
     run: Ints
@@ -69,11 +69,14 @@ class Piece(Struct):
     counters: dict[str, Cells] = field(default_factory=dict)
     part: Array | None = None
     rows: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    ends_s: Floats | None = None
+    least_s: Floats | None = None
+    most_s: Floats | None = None
 
     def __post_init__(self) -> None:
         if not len(self.rows):
             self.rows = np.ones(len(self.kernel), np.int64)
+        if self.time_s is not None and self.least_s is None:
+            self.least_s = self.most_s = self.time_s / np.maximum(self.launches, 1)
 
     @classmethod
     def of_run(cls, run: int, device: Array, kernel: Array, launches: Ints, time_s: Floats | None = None) -> Piece:
@@ -96,7 +99,7 @@ class Piece(Struct):
 
     def columns(self) -> dict[str, Array]:
         """The columns of a piece beside the counters, by name; those that the table has."""
-        names = ("run", "device", "kernel", "launches", "rows", "time_s", "part")
+        names = ("run", "device", "kernel", "launches", "rows", "time_s", "least_s", "most_s", "part")
         return {name: column for name in names if (column := getattr(self, name)) is not None}
 
     def chosen(self, rows: Array) -> Piece:
@@ -151,6 +154,11 @@ def _added_up(piece: Piece) -> Piece:
     def total(values: Array) -> Floats:
         return np.bincount(number, values, size).astype(np.float64)
 
+    def extreme(which: np.ufunc, ends_s: Floats) -> Floats:
+        of_sums = ends_s[first]
+        which.at(of_sums, number, ends_s)
+        return of_sums
+
     launches, rows = total(piece.launches).astype(np.int64), total(piece.rows).astype(np.int64)
     counters: dict[str, Cells] = {}
     for label, (values, kinds) in piece.counters.items():
@@ -161,16 +169,18 @@ def _added_up(piece: Piece) -> Piece:
             weighted = total(np.where(is_count, values, values * piece.launches))
             sums = weighted / np.where(is_count[first], 1, np.maximum(launches, 1))  # all cells of a sum are of a kind
         counters[label] = sums, kinds[first]
-    time_s = mapped(total, piece.time_s)
-    return replace(piece.chosen(first), launches=launches, rows=rows, counters=counters, time_s=time_s)
+    of_times = {
+        "time_s": mapped(total, piece.time_s),
+        "least_s": mapped(lambda least_s: extreme(np.fmin, least_s), piece.least_s),
+        "most_s": mapped(lambda most_s: extreme(np.fmax, most_s), piece.most_s),
+    }
+    return replace(piece.chosen(first), launches=launches, rows=rows, counters=counters, **of_times)
 
 
-def _ends(pieces: Sequence[Piece]) -> Iterable[Floats | None]:
-    """The shortest and the longest launch of each row in s, (2, n_rows); (None, None) where a piece does not tell."""
-    told = [piece.ends_s for piece in pieces if piece.ends_s is not None]
-    if len(told) < len(pieces):
-        return None, None
-    return np.hstack(told)
+def _told(ends_s: Sequence[Floats | None]) -> Floats | None:
+    """The shortest launches, or the longest, of all pieces in s, (n_rows,); None where a piece does not tell."""
+    told = [of_piece for of_piece in ends_s if of_piece is not None]
+    return np.concatenate(told) if len(told) == len(ends_s) else None
 
 
 class Store(Struct, dict=True):
@@ -212,7 +222,6 @@ class Store(Struct, dict=True):
                 part = None
                 if any(piece.part is not None for piece in pieces):
                     part = self.parts.column(np.concatenate([piece.parts() for piece in pieces]))
-                least_s, most_s = _ends(pieces)
                 rows = TableRows(
                     device=self.devices.column(np.concatenate([piece.device for piece in pieces])),
                     kernel=self.kernels.column(np.concatenate([piece.kernel for piece in pieces])),
@@ -221,8 +230,8 @@ class Store(Struct, dict=True):
                     time_s=np.concatenate([piece.times() for piece in pieces]),
                     process=np.array(process_of, dtype=np.int64)[runs],
                     part=part,
-                    least_s=least_s,
-                    most_s=most_s,
+                    least_s=_told([piece.least_s for piece in pieces]),
+                    most_s=_told([piece.most_s for piece in pieces]),
                 )
                 units = dict.fromkeys((label for piece in pieces for label in piece.counters), "")
                 values = np.empty((len(units), len(rows)))

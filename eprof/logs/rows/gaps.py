@@ -26,9 +26,7 @@ _START = 0.1  # of the launches, assumed: a kernel that begins among them, and c
 _LOOP = 0.95  # of the launches, assumed: kernels that have so much of them, and come again, are all those of a loop
 _LAUNCH_NS = 10_000  # about what a launch takes, assumed: shorter gaps need no other cause
 _LONGEST_NS = 1 << 60
-_SHORT_NS = (
-    100_000  # what the CPU's next launch takes at most, through a framework too, assumed: longer gaps wait longer
-)
+_SHORT_NS = 100_000  # what the CPU's next launch takes at most, through a framework too, our choice: longer gaps wait
 _WAY = pattern(r"\b(?:([HDAP])to([HDAP])|(H|D)(?:ost|evice)-to-(H|D)(?:ost|evice)|(P)eer-to-(P)eer)\b")
 _MEMORY = pattern(r"\b(pageable|pinned|unified|managed)\b")
 FAULTS = "GPU page faults"  # of managed memory: no copies, though traces have them among these
@@ -115,8 +113,8 @@ class Gaps(Struct):
 
     devices: of each run and GPU. stretches: starts and ends in ns of the longest gaps, (n, 2); paths: what the CPU did
     in most of one, by its place, and for how many ns. short: how many gaps are short, and their ns. moved: copies:
-    number, s, bytes, and the s of those that came again, by kind. is_from_start: starts count from the program's.
-    is_known: False once a launch has no time, or starts before one of an earlier piece.
+    number, s, bytes, and the s of those that came again, by kind. began_ns: when the program, or its trace,
+    began; None: not told. is_known: False once a launch has no time, or starts before one of an earlier piece.
     """
 
     devices: dict[tuple[int, str | None], _Device] = field(default_factory=dict)
@@ -124,7 +122,7 @@ class Gaps(Struct):
     paths: dict[int, tuple[tuple[str, ...], int]] = field(default_factory=dict)
     short: Ints = field(default_factory=lambda: np.zeros(2, dtype=np.int64))
     moved: dict[tuple[str, str], Floats] = field(default_factory=dict)
-    is_from_start: bool = False
+    began_ns: int | None = None
     is_known: bool = True
 
     def add(
@@ -251,6 +249,9 @@ class Gaps(Struct):
         for (run, _), device in self.devices.items():
             if device.latest is not None:
                 first_ns[run] = min(first_ns.get(run, device.anything.first), device.anything.first)
+        before_ns = 0
+        if self.began_ns is not None:
+            before_ns = sum(first - self.began_ns for first in first_ns.values())
         told = [During(doing, len(own), sum(own) * 1e-9) for doing, own in during.items()]
         return Idle(
             between_ns * 1e-9,
@@ -262,7 +263,7 @@ class Gaps(Struct):
             tuple(sorted(told, key=lambda each: -each.time_s)[:_MOST_TOLD]),
             int(self.short[0]),
             float(self.short[1]) * 1e-9,
-            sum(first_ns.values()) * self.is_from_start * 1e-9,
+            before_ns * 1e-9,
             runs=len(first_ns),
         )
 

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from eprof.collect.collector import (
 )
 from eprof.collect.directory import QUEUED
 from eprof.collect.process import Ended, loading_s
-from eprof.collect.tools import ask, text_of
+from eprof.collect.tools import answer, ask, text_of
 
 _COMMAND = "valgrind"
 _INSTALL = "apt install valgrind, or the package of that name"
@@ -63,6 +63,8 @@ _CALM = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_WAIT_POLICY":
 _PYTHON = re.compile(r"python[0-9.]*$")
 _PYTHON_TIMES, _PYTHON_LINES = "EPROF_PYTHON_TIMES", "EPROF_PYTHON_LINES"
 _ONE_THREAD = 1.1  # times what the first thread ran: so much processor time has a program without others
+# What a Python prints of itself: the file that it is, and its environment.
+_ASKED = r"import os, sys; print(sys.executable, *map('='.join, os.environ.items()), sep='\0', end='')"
 # Flags of Python with which it takes no module from PYTHONPATH, or none at its start.
 _ISOLATED = re.compile(r"-[A-Za-z]*[EIS]")
 
@@ -79,7 +81,7 @@ class Callgrind(Collector):
     processor = CPU
     quicker = (
         "a smaller problem: valgrind takes 30 to 200 times as long as the program (multiply-adds are slowest; with "
-        "OPENBLAS_CORETYPE=SandyBridge OpenBLAS multiplies and adds instead, eight times quicker here)"
+        "OPENBLAS_CORETYPE=SandyBridge OpenBLAS multiplies and adds instead, five times quicker here)"
     )
 
     def find(self, program: str = "") -> Tool:
@@ -107,21 +109,23 @@ class Callgrind(Collector):
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
         """The step for one measurement: the program alone, for time or energy; or under callgrind, then decoded."""
-        hook = _hook(request.program)
         if what == TIME:
-            if hook:
+            if hook := _hook(request.program, os.environ):
                 hook[_PYTHON_TIMES] = str(place.log("python", ".txt").absolute())
             why = "the program alone: its output, and the time of the whole program"
             return Step(what, request.program, why, environment=hook)
         if what == ENERGY:
             return Step(what, request.program, "the program alone, while the processor's energy counters are read")
+        started, of_script = _behind_script(request.program[0])
+        program = (started, *request.program[1:])
+        hook = _hook(program, {**os.environ, **of_script})
         raw, log = place.log(what, "-*.out"), place.log(what, "")
         from eprof.collect import cpu  # late, as above
 
         caches = {"LL": _LAST_LEVEL, **request.caches, **cpu.valgrind_caches()}
         sizes = ", ".join(f"{name} {numbers}" for name, numbers in sorted(caches.items()))
         command = (
-            str(tool.path), "--tool=callgrind", "--dump-instr=yes", "--dump-line=yes", "--cache-sim=yes",
+            str(tool.path), "--tool=callgrind", "--dump-instr=yes", "--cache-sim=yes",
             *(f"--{name}={numbers}" for name, numbers in caches.items()), "--trace-children=yes",
             *(f"--dump-before={function}" for function in _FORKS), "--combine-dumps=yes",
             f"--callgrind-out-file={_for_each_process(log, 'out')}",
@@ -130,17 +134,18 @@ class Callgrind(Collector):
         why = f"every instruction by address, and simulated caches ({sizes}: bytes, ways, line)"
         if hook:
             hook[_PYTHON_LINES] = str(place.log(LINES, "-").absolute())
-            command = (*command, "--instr-atstart=no")
+            command = (*command, "--instr-atstart=no", "--dump-line=no")  # lines are told of Python alone
             why += ", from the first line of the program on, without imports"
-        if any(map(_sets_marks, request.program)):
+        if any(map(_sets_marks, program)):
             command = (*command, "--separate-threads=yes")
         module = "eprof.profilers.callgrind.decode"
-        decoder = (sys.executable, "-P", "-m", module, EACH, tool.device or "", request.program[0])
+        decoder = (sys.executable, "-P", "-m", module, EACH, tool.device or "", started)
         return Step(
             what,
-            (*command, *request.program),
+            (*command, *program),
             why,
             environment={
+                **of_script,
                 **hook,
                 **{name: value for name, value in _CALM.items() if name not in os.environ},
                 mark.VARIABLE: mark.COUNTED,
@@ -182,18 +187,40 @@ def _sets_marks(word: str) -> bool:
     return False
 
 
-def _hook(program: Sequence[str]) -> dict[str, str]:
+def _behind_script(name: str) -> tuple[str, dict[str, str]]:
+    """The Python that a script of its name starts, as pyenv's do, and what that sets in the environment; else `name`.
+
+    Valgrind would run all that the script starts, for many seconds, and lose what that did before it became Python.
+    """
+    path = Path(shutil.which(name) or name)
+    if not (_PYTHON.search(path.name) and _interpreter(path)):
+        return name, {}
+    python, *variables = answer([str(path), "-c", _ASKED]).output.split("\0")
+    if not Path(python).is_file():
+        return name, {}
+    told = dict(each.split("=", 1) for each in variables)
+    return python, {about: value for about, value in told.items() if os.environ.get(about) != value}
+
+
+def _interpreter(path: Path) -> list[str]:
+    """The words behind #! in the first line of a script; none of other files."""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        if file.read(2) == b"#!":
+            return file.readline(256).decode(errors="replace").split()
+    return []
+
+
+def _hook(program: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:
     """The environment that has Python run `hook/sitecustomize.py` at its start; empty for other programs."""
-    path, words = Path(shutil.which(program[0]) or program[0]), list(program[1:])
+    path, words = Path(shutil.which(program[0]) or program[0]), list(program)
     if not _PYTHON.search(path.name):
-        with contextlib.suppress(OSError), path.open("rb") as file:
-            words = file.readline(256).decode(errors="replace").split()
-        if not words or not words[0].startswith("#!") or not any(map(_PYTHON.search, words[:2])):
+        words = _interpreter(path)
+        if not any(map(_PYTHON.search, words[:2])):
             return {}
     flags = itertools.takewhile(lambda word: word.startswith("-") and word not in ("-c", "-m"), words[1:])
-    if any(map(_ISOLATED.match, [*flags, *words[:1]])):
+    if any(map(_ISOLATED.match, flags)):
         return {}
-    folders = [str(Path(__file__).parent / "hook"), os.environ.get("PYTHONPATH")]
+    folders = [str(Path(__file__).parent / "hook"), environment.get("PYTHONPATH")]
     return {"PYTHONPATH": os.pathsep.join(filter(None, folders))}
 
 

@@ -210,23 +210,25 @@ def decoded(costs: Costs, beside: Path, written_s: float = math.inf) -> Costs:
     beside: a folder where objects may be that are not where they were. written_s: when the profile was written, in s
     since the epoch; an object that is newer is not the one that ran.
     """
-    own, totals = costs.own, costs.totals
-    if not costs.has_addresses or "Ir" not in own:
+    if not costs.has_addresses or "Ir" not in costs.own:
         notes = ["it was made without --dump-instr=yes, so its instructions have no classes"]
-    else:
-        found, is_optimised, notes = _found(costs, beside, written_s)
-        if any(instruction not in (None, _STUB) for instruction in found):
-            own, astray = _with_lanes(costs, found)
-            if astray:
-                notes.append(
-                    f"masked moves end blocks of valgrind's, which then counts up to {astray:,} executions too many "
-                    "somewhere else; counts of their functions are estimated"
-                )
-            by_class = _counted(own, found, is_optimised)
-            if totals is not None:
-                totals = np.hstack([totals + own.values.sum(axis=0) - costs.sums, by_class.values.sum(axis=0)])
-            own = Columns((*own.names, *by_class.names), np.hstack([own.values, by_class.values]))
-    return in_python(replace(costs, own=own, totals=totals), beside).added().with_notes(notes)
+        return in_python(costs, beside).added().with_notes(notes)
+    found, is_optimised, notes = _found(costs, beside, written_s)
+    if all(instruction in (None, _STUB) for instruction in found):
+        return in_python(costs, beside).added().with_notes(notes)
+    own, astray = _with_lanes(costs, found)
+    if astray:
+        notes.append(
+            f"masked moves end blocks of valgrind's, which then counts up to {astray:,} executions too many "
+            "somewhere else; counts of their functions are estimated"
+        )
+    count = functools.partial(_counted, own, found, is_optimised)
+    counted = in_python(replace(costs, own=own), beside).added(count)
+    if costs.totals is not None:
+        totals = counted.sums
+        totals[: len(own.names)] += costs.totals - costs.sums
+        counted = replace(counted, totals=totals)
+    return counted.with_notes(notes)
 
 
 def _found(costs: Costs, beside: Path, written_s: float) -> tuple[list[Instruction | None], Floats, list[str]]:
@@ -275,7 +277,8 @@ def _with_lanes(costs: Costs, found: list[Instruction | None]) -> tuple[Columns,
         return own, 0
     executed, astray = own["Ir"], 0
     # Whether the next row of the profile is the next instruction that ran of the same function.
-    in_order = np.unique(np.column_stack([costs.places, costs.addresses]), axis=0, return_inverse=True)[1].ravel()
+    addresses, address_of = np.unique(costs.addresses, return_inverse=True)
+    in_order = np.unique(costs.places * len(addresses) + address_of, return_inverse=True)[1]
     runs_on = np.append((np.diff(in_order) == 1) & (np.diff(costs.places) == 0), False)
     for row, event in masked.items():
         lanes = executed[row + 1] - executed[row] if runs_on[row] else -1
@@ -315,10 +318,11 @@ def _instructions(
     return instructions, code.is_optimised()
 
 
-def _counted(own: Columns, found: Sequence[Instruction | None], is_optimised: Floats) -> Columns:
-    """Callgrind's counts, (n_rows, n): a column a class of instruction, arithmetic by width, loads, stores and bytes.
+def _counted(own: Columns, found: Sequence[Instruction | None], is_optimised: Floats, group_of: Ints) -> Columns:
+    """What groups of rows count, (n_groups, n): classes of instruction, arithmetic by width, loads, stores and bytes.
 
-    By width as FP_ARITH_INST_RETIRED counts: executions of add, multiply and multiply-add, the last twice.
+    By width as FP_ARITH_INST_RETIRED counts: executions of add, multiply and multiply-add, the last twice. group_of: of
+    each row, from 0.
     """
     names = (*classes(), STUBS, ASTRAY, UNDECODED)
     nothing = Instruction(UNDECODED, 1, 0)
@@ -337,8 +341,6 @@ def _counted(own: Columns, found: Sequence[Instruction | None], is_optimised: Fl
     # Arithmetic that writes to memory has read there; callgrind takes both for one write.
     is_changed = (columns == column_of["integer"]) & (stored > 0)
     loaded = np.where(is_changed, np.maximum(loaded, stored), loaded)
-    counts = np.zeros((len(known), len(names)))
-    counts[np.arange(len(known)), columns] = executed * lanes
     widths: dict[str, Floats] = {}
     for kind, size in _FLOATS.items():
         plain = np.isin(columns, [column_of[f"{kind}_add"], column_of[f"{kind}_mul"]])
@@ -352,12 +354,16 @@ def _counted(own: Columns, found: Sequence[Instruction | None], is_optimised: Fl
             most = np.where(each, executed * (accesses > 0), np.minimum(accesses, executed))
             moved[f"{name}s"] = most * (access_bytes > 0)
             moved[f"{name}_bytes"] = np.where(each, accesses, most) * access_bytes
-    touches = own.only(("Dr", "Dw")).any(axis=1)
     # A move from or to memory is a load or a store, and no more.
-    counts[touches, column_of[MISC]] = 0
+    touches = own.only(("Dr", "Dw")).any(axis=1)
+    amounts = np.where(touches & (columns == column_of[MISC]), 0, executed * lanes)
     by_compiler = {"optimised": own["Ir"] * (is_optimised == 1), "unoptimised": own["Ir"] * (is_optimised == 0)}
     more = {**widths, **moved, **by_compiler}
-    return Columns((*names, *more), np.column_stack([counts, *more.values()]))
+    # By the group and the class of each row: a table of rows and classes would have a hundred million cells.
+    size = group_of.max() + 1
+    counts = np.bincount(group_of * len(names) + columns, amounts, size * len(names)).reshape(size, len(names))
+    rest = [np.bincount(group_of, values, size) for values in more.values()]
+    return Columns((*names, *more), np.column_stack([counts, *rest]))
 
 
 def main(arguments: Sequence[str]) -> int:

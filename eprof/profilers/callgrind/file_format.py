@@ -4,7 +4,7 @@ https://valgrind.org/docs/manual/cl-format.html has the grammar. A decoded profi
 those of functions by source line, and its events have the classes of instructions too.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, zip_longest
 from operator import itemgetter
 from typing import NamedTuple, Self
@@ -128,13 +128,20 @@ class Costs(Struct, frozen=True, eq=False):
             calls=tuple(call._replace(spot=call.spot._replace(mark=OUTSIDE)) for call in self.calls),
         )
 
-    def added(self) -> Self:
-        """The profile with rows of one function, line and mark added up, and so calls of one function by another."""
+    def added(self, count: Callable[[Ints], Columns] | None = None) -> Self:
+        """The profile with rows of one function, line and mark added up, and so calls of one function by another.
+
+        count: what gives more columns of these sums, (n_groups, n), for the group of each row.
+        """
         number_of: dict[Spot, int] = {}
         numbers = np.array([number_of.setdefault(spot, len(number_of)) for spot in self.spots], dtype=np.int64)
         # As one number a row: to sort rows of two takes ten times as long.
         used, codes = np.unique(self.places * len(number_of) + numbers[self.spot_of], return_inverse=True)
         places, spot_of = np.divmod(used, max(len(number_of), 1))
+        own = Columns(self.own.names, group_sums(self.own.values, codes))
+        if count is not None:
+            more = count(codes)
+            own = Columns((*own.names, *more.names), np.hstack([own.values, more.values]))
         calls: dict[tuple[int, int, Spot], list[int]] = {}
         for call in self.calls:
             key = (call.caller, call.callee, call.spot)
@@ -147,7 +154,7 @@ class Costs(Struct, frozen=True, eq=False):
             places=places,
             spot_of=spot_of,
             addresses=np.array([spot.line for spot in number_of])[spot_of],
-            own=Columns(self.own.names, group_sums(self.own.values, codes)),
+            own=own,
             calls=tuple(
                 Call(caller, callee, number, costs, spot) for (caller, callee, spot), (number, *costs) in calls.items()
             ),
@@ -249,7 +256,7 @@ class _Walk(Struct):
                 self._cost(line.split())
             elif line.startswith("calls="):
                 self.called = _JUMP
-                self.called = _number(line[6:].split()[0])
+                (self.called,) = _numbers(line[6:].split()[:1])
             elif line.startswith(("jump=", "jcnd=")):
                 self.called = _JUMP
             elif name := _NAME.fullmatch(line):
@@ -270,7 +277,7 @@ class _Walk(Struct):
         if called == _JUMP:
             self.now.pop("cob", None)
             return
-        costs = list(map(_number, words[self.positions :]))
+        costs = _numbers(words[self.positions :])
         if self.place < 0 or len(costs) > len(self.events):
             raise ValueError(words)
         is_told = self.has_lines and self.line and self.file not in _NO_FILE
@@ -334,7 +341,7 @@ class _Walk(Struct):
         elif key == "totals" or (key == "summary" and "version" not in self.header):
             # Cachegrind, which has no versions, ends with a summary; callgrind's stands before the costs of a part.
             self.has_end = True
-            self.totals = [sum(pair) for pair in zip_longest(self.totals, map(_number, value.split()), fillvalue=0)]
+            self.totals = [sum(pair) for pair in zip_longest(self.totals, _numbers(value.split()), fillvalue=0)]
         elif colon and key.isalpha():
             self.header.setdefault(key, value)
             if key == "positions":
@@ -408,12 +415,12 @@ def parse(lines: Iterable[str]) -> Costs:
     return walk.costs()
 
 
-def _number(text: str) -> int:
-    """A number of calls or of events from 0 to 2^53. Raises ValueError."""
-    number = int(text)
-    if not 0 <= number < _MOST:
-        raise ValueError(text)
-    return number
+def _numbers(words: Sequence[str]) -> list[int]:
+    """Numbers of calls or of events from 0 to 2^53. Raises ValueError."""
+    numbers = list(map(int, words))
+    if numbers and not 0 <= min(numbers) <= max(numbers) < _MOST:
+        raise ValueError(words)
+    return numbers
 
 
 def _moved(address: int, text: str) -> int:

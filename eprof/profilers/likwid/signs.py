@@ -21,11 +21,6 @@ _WHOLE = 4000  # bytes of a file that its first block shows to its end
 
 
 def _refusal(path: str, head: bytes) -> str | None:
-    if head.lstrip().startswith(b"AMDuProfPcm Report"):
-        return (
-            "a report of AMDuProfPcm has instructions and cycles, which eprof does not read yet, and rates without the "
-            "time of the run; count with `perf stat -a -e cycles,instructions,fp_ret_sse_avx_ops.all PROGRAM`"
-        )
     if b"likwid" not in head or len(head) > _WHOLE or not all(map(_MESSAGE.fullmatch, head.split(b"\n"))):
         return None
     return (

@@ -65,7 +65,8 @@ Metric = tuple[str, str, str]
 class Page(Struct):
     """The tables of the page as lines come. One kernel's line begins a launch, or a kernel of a summary.
 
-    last: the row that may go on: the pieces of its name, its unit, the pieces of its value.
+    last: the row that may go on: the pieces of its name, its unit, the pieces of its value. first: the metric that
+    launches of the run begin with; is_first: the next one is a launch's first.
     """
 
     first_line: int = 0
@@ -77,6 +78,8 @@ class Page(Struct):
     processes: int = 0
     device: tuple[str, str] = ("", "")
     name: str = ""
+    first: str = ""
+    is_first: bool = False
     last: tuple[list[str], str, list[str]] | None = None
     spans: list[tuple[int, int]] | None = None
     begun: bool = False
@@ -171,12 +174,28 @@ class Page(Struct):
         kind = _KINDS[len(self.spans or ())]
         self.last = None
         if self.launch is not None and kind == self.kind:
+            self._begin_run(name)
             self.rows[kind].append((*self.launch, name, unit, value))
             self.is_scaled = self.is_scaled or unit_of(unit).factor != 1
         elif self.launch is not None or not name.startswith(_ATTRIBUTE):
             self.orphans += 1
         elif name == GPU_NAME:
             self.name = value
+
+    def _begin_run(self, metric: str) -> None:
+        """Begin a further run of ncu where a launch begins with another metric, if no lines name processes.
+
+        Every launch of a run has the same sections, and excerpts of several runs often lost these lines.
+        """
+        assert self.launch is not None
+        if self.process[1] or not self.is_first:
+            return
+        self.is_first = False
+        if self.first and metric != self.first:
+            self.processes += 1
+            self.process = str(self.processes), ""
+        self.first = metric
+        self.launch = self.launch[0], *self.process, *self.launch[3:]
 
     def _head(self, text: str) -> bool:
         """Take a line that names the process, the device or the kernel of what follows; whether it does."""
@@ -237,6 +256,7 @@ class Page(Struct):
     def _launch(self, kind: str, launch: tuple[str, ...]) -> None:
         self.end()
         self.launch = launch
+        self.is_first = True
         self.kind = kind
         self.launches += 1
         self.spans = None

@@ -86,7 +86,7 @@ def read(source: Source, connection: sqlite3.Connection, tables: Iterable[str], 
     if database.has(KERNELS, "globalPid"):
         pids = [pid for (pid,) in connection.execute(f"select distinct {_PID} from {KERNELS}")]
     gaps = _gaps(database)
-    gaps.is_from_start = True
+    gaps.began_ns = 0
     return source.log(
         [table_of(kernels, DATABASE, parts)],
         [*source.notes, *_notes(database, kernels, len(pids))],

@@ -52,7 +52,11 @@ _TEXT = pattern(
     r"\s*(?:Time ?\(%\)\s+Total Time \([a-z]+\)\s+\S.*|(?:PID\s+TID\s+DevId\s+)?Count\s+QCount\s.*"
     r"|Start \([a-z]+\)\s+Duration \([a-z]+\)\s+CorrId\s.*)"
 )
-_OTHERS = pattern(r"\s*(?:Time ?\(%\)\s+)?Total(?: Time)?(?: \(.*\))?\s+(?:Num Calls|Operations|Count)\s")
+_OTHERS = pattern(r"\s*(?:Time ?\(%\)\s+)?Total(?: Time)?(?: \(.*\))?\s+(?:Num Calls|Operations|Count|Instances)\s")
+# Until 2020 the unit of all times or sizes stood in the title alone.
+_TITLE = pattern(r"\s*CUDA (?:API|Kernel|Memory Operation) Statistics \((nanoseconds|KiB)\)\s*")
+_OF_TITLE = {"nanoseconds": "ns", "KiB": "KiB"}
+_WITHOUT_UNIT = ("Total Time", "Total", "Minimum", "Maximum")
 _RULER = pattern(r"\s*-+(?:  ?-+)+\s*")
 _COLUMN = pattern(r"-+")
 _ASIDE = pattern(
@@ -64,6 +68,7 @@ _MOST_LAUNCHES = 10**12
 _CUT = "…"
 _NUMBER = pattern(r"\d{1,30}(?:[., \u00a0\u2009\u202f'\u2019\ufffd]\d+)*[.,]?", re.ASCII)
 _OBJECT = pattern(r'\{\s*"')  # never inside of a string: quotes are escaped there
+_REMARK = pattern(r"\s++#\s.*")
 _LONGEST = 4 << 20  # characters of an object
 _DECODER = json.JSONDecoder()
 _CALL = pattern(r"cu(?:da)?[A-Z]\w*")
@@ -179,6 +184,12 @@ class Shape(Struct, frozen=True):
         return self.unit == "ns" and not self.report.is_mean
 
 
+def _indented(line: str, spans: Sequence[tuple[int, int]]) -> str:
+    """A row of the text form whose blanks in front were lost or changed: its first number ends below its column's."""
+    words = line.split()
+    return line.lstrip().rjust(len(line.strip("\n").lstrip()) + spans[0][1] - len(words[0]))
+
+
 def _unit_of(column: str) -> str:
     return column.rpartition("(")[2].rstrip(")").removesuffix("ec")
 
@@ -235,10 +246,11 @@ class Nsys(Struct):
     calls: dict[str, HostCalls] = field(default_factory=dict)
     shape: Shape | None = None
     heading: str | None = None
+    unit: str = ""
     numbers: Numbers = field(default_factory=Numbers)
     copied: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     sizes: dict[str, float] = field(default_factory=dict)
-    gaps: Gaps = field(default_factory=lambda: Gaps(is_from_start=True))
+    gaps: Gaps = field(default_factory=lambda: Gaps(began_ns=0))
     held: list[tuple[str | None, str, int, int, bool, float]] = field(default_factory=list)
     text: int | None = None
     foreign: int | None = None
@@ -257,11 +269,16 @@ class Nsys(Struct):
             self.shape = None
             self.text = self.text or number
             return True
+        if title := _TITLE.fullmatch(line):
+            self.unit = _OF_TITLE[title[1]]
+            return True
         if self.heading is not None and _RULER.fullmatch(line):
             # Dashes below the names of the columns show where they are.
             spans = [dashes.span() for dashes in _COLUMN.finditer(line)]
             ends = [*(start for start, _ in spans[1:]), max(len(self.heading), spans[-1][1])]
             columns = [self.heading[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)]
+            if self.unit:
+                columns = [name + f" ({self.unit})" * (name in _WITHOUT_UNIT) for name in columns]
             self.begin(number, shape_of(columns, spans))
             if self.shape is not None:
                 self.heading = None
@@ -270,7 +287,7 @@ class Nsys(Struct):
             return self.heading is not None or _ASIDE.match(line) is not None
         if not self.shape.spans:
             return self.row(self.shape, split(line))
-        fields = below(line, self.shape.spans)
+        fields = below(line, self.shape.spans) or below(_indented(line, self.shape.spans), self.shape.spans)
         if fields is None and self.numbers.has_blanks:
             return False  # where numbers hold blanks, words do not tell the columns
         return self.row(self.shape, fields or _WORDS.split(line.strip(" \t"), len(self.shape.spans) - 1))
@@ -297,6 +314,8 @@ class Nsys(Struct):
         if time is None or launches is None or not launches.is_integer() or launches > _MOST_LAUNCHES:
             return False
         name = row[shape.report.name]
+        if is_text:  # somebody may have put a remark behind it
+            name = _REMARK.sub("", name)
         if shape.report.is_size:
             self.sizes[name] = self.sizes.get(name, 0.0) + time * shape.scale
             return True

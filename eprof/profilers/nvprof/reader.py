@@ -285,6 +285,7 @@ class Walk:
         self._section: Section | TextSection | None = None
         self._before: Section | None = None
         self._topic = ""
+        self._counters = text.METRICS_FOLLOW
         self._pid = self._whole = ""
         self._runs: dict[str, int] = {}
         self._opened: set[tuple[int, object]] = set()
@@ -467,6 +468,9 @@ class Walk:
         elif text.is_bare_row(line):
             self._open_text(line)
             self._row(line)
+        elif self._section is None and text.is_kernel_alone(line):
+            self._section = text.open_table(self._counters, self._run(line), self.store, False)
+            self._row(line)
         else:
             self._skip(line)
 
@@ -531,7 +535,9 @@ class Walk:
     def _open_text(self, line: str) -> None:
         self._end_table()
         self.seen.tables += 1
-        run = 0 if self._of_api() else self._run(line)
+        if text.is_of_counters(line):
+            self._counters = line
+        run = 0 if self._of_api() else self._run(tuple(line.split()))
         self._section = text.open_table(line, run, self.store, self._of_api())
 
     def _of_api(self) -> bool:

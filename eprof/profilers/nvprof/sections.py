@@ -76,6 +76,7 @@ class SummarySection(ColumnSection):
         self.needed = (
             (self.device, DEVICE.search), (self.calls, WHOLE.fullmatch), (self.kernel, is_named), (self.name, is_named)
         )  # fmt: skip
+        self.device_of = store.each(store.devices.of, np.int32)
         self.rates = store.rates or RATES
         self._counters = Numbers()
         self._counter_of = Answers(lambda name: self._counters.of(store.canonical(name.strip())), np.int32)
@@ -124,7 +125,7 @@ class SummarySection(ColumnSection):
 
     def _keys(self, rows: Rows) -> tuple[Array, ...]:
         return (
-            rows.each(self.device, self.store.each(self.store.devices.of, np.int32)),
+            rows.each(self.device, self.device_of),
             rows.each(self.kernel, self.store.each(self.store.kernels.of, np.int32)),
             rows.each(self.calls, self.store.each(int, np.int64)),
             rows.each(self.name, self._counter_of),
@@ -437,7 +438,7 @@ class TraceSection(ColumnSection):
         start_ns = np.nan_to_num(rows.numbers(self.start) * (self._start_unit * 1e9)).round().astype(np.int64)
         time_ns = (1e9 * np.nan_to_num(time_s, nan=-1e-9)).round().astype(np.int64)
         time_ns += is_launch * (self.rounded * start_ns).astype(np.int64)  # no gap is made of rounded starts
-        self.store.gaps.is_from_start = True
+        self.store.gaps.began_ns = 0
         shown = name.copy()
         if self.memory and not is_launch.all():
             copies = rows.chosen(~is_launch)
@@ -570,5 +571,5 @@ class UsageSection(Section):
             device = np.full(len(kernels), NO_DEVICE, dtype=np.int32)
             kernel_numbers, launch_numbers = np.array(kernel, dtype=np.int32), np.array(launches, dtype=np.int64)
             piece = Piece.of_run(self.run, device, kernel_numbers, launch_numbers, np.array(times_s, dtype=np.float64))
-            piece.ends_s = np.array(ends).T
+            piece.least_s, piece.most_s = np.array(ends).T
             self.store.add(SUMMARY, piece)

@@ -137,7 +137,8 @@ class Store(folding.Store, dict=True):
         """The number of a device whose name may be cut off: it is known where its index is there still."""
         if DEVICE.search(name):
             return self.devices.of(name)
-        self.cut_off.setdefault(name)
+        if name.strip():
+            self.cut_off.setdefault(name)
         return NO_DEVICE
 
     def keeps(self, counter: str) -> bool:

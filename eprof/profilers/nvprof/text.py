@@ -26,7 +26,7 @@ from eprof.profilers.nvprof.tables import (
 # Some terminals join lines that fill their width, so the device may stand behind the header, and the kernel behind it.
 _COUNTERS = pattern(r"\s*+Invocations\s+(Metric|Event) Name\s++(?:.*\s)?Min\s++Max\s++Avg(\s+Total)?\s*+(Device \".*)?")
 _DEVICE = pattern(r'\s*+Device "([^"]*+)"(?:\s*+|\s++(Kernel: .*))')
-_KERNEL = pattern(r"(?= *\t| {4})\s++Kernel: (.*)")
+_KERNEL = pattern(r"\s++Kernel: (.*)")
 _INSTANCES = pattern(r"\[([^\[\]]*+)\]")
 _USAGE = pattern(r"\s*(?:Type\s+)?Time\(%\)\s+Time\s+Calls((?:\s+(?:Avg|Min|Max))*+)\s+Name\s*")
 _TRACE = pattern(r"\s*Start\s+Duration\s+Grid Size\s.*\sName\s*")
@@ -42,6 +42,7 @@ _USAGE_ROW = (
     r"(?:\s*+(?P<type>[A-Z][A-Za-z ()]*+):)?\s++[\d.]++%?\s++(?P<time>\S++)\s++(?P<calls>\d{{1,12}}+)"
     r"(?P<values>(?:\s++\S++){{{values}}})\s++(?P<name>\S.*)"
 )
+METRICS_FOLLOW = "Invocations Metric Name Metric Description Min Max Avg"  # where the header was left out
 _BARE_ROW = pattern(r"\s*+GPU activities:\s++[\d.]++%\s.*")
 _NO_NAME = (
     "a trace made without --csv cuts off the names of devices; the device is that of other logs, else the only one "
@@ -76,6 +77,15 @@ class TextSection(ABC):
         self._table.close()
 
 
+class _OfAnyDevice(SummarySection):
+    """A row a kernel and counter, where the line with the device may have been left out."""
+
+    def __init__(self, header: Header, run: int, store: Store) -> None:
+        super().__init__(header, run, store)
+        _, *self.needed = self.needed
+        self.device_of = store.each(store.device_of, np.int32)
+
+
 class TextCounters(TextSection):
     """Metrics or events: `Device "..."`, `Kernel: ...`, then a row a counter."""
 
@@ -86,7 +96,7 @@ class TextCounters(TextSection):
             columns.append("Total")
             self._values += 1
         kind = {"Event": EVENTS, "Metric": METRICS}[header[1]]
-        self._counters = SummarySection(Header(kind, tuple(columns)), run, store)
+        self._counters = _OfAnyDevice(Header(kind, tuple(columns)), run, store)
         super().__init__(self._counters)
         self._described = kind == METRICS
         self._device = self._kernel = ""
@@ -107,7 +117,7 @@ class TextCounters(TextSection):
             self._kernel = ""
             if kernel:
                 self._kernel = kernel[1].rstrip()
-            if line.startswith("\tKernel: ") and self.store.rates is None:
+            if line.startswith("\tKernel: "):
                 self._counters.rates = OLD_RATES  # the versions that put a tab there
             return True
         row = self._fields(line)
@@ -265,9 +275,19 @@ def is_header(line: str) -> bool:
     return line.lstrip().startswith(_FIRST) and any(pattern.fullmatch(line) for pattern in _HEADERS)
 
 
+def is_of_counters(line: str) -> bool:
+    """Whether a header of nvprof's text opens a table of metrics or events."""
+    return _COUNTERS.fullmatch(line) is not None
+
+
 def is_bare_row(line: str) -> bool:
     """Whether a line of nvprof's text is the first row of a GPU summary, which shows by itself what it is."""
     return _BARE_ROW.fullmatch(line) is not None
+
+
+def is_kernel_alone(line: str) -> bool:
+    """Whether a line of nvprof's text names a kernel, of which metrics follow although no header came before."""
+    return _KERNEL.fullmatch(line.rstrip()) is not None
 
 
 def open_table(line: str, run: int, store: Store, of_api: bool) -> TextSection:

@@ -65,13 +65,14 @@ _LONGEST_LINE = 4000
 _BLANKS = "[,.'\u2019 \u00a0\u202f\ufffd]"
 _NUMBER = rf"[0-9]{{1,3}}(?:{_BLANKS}[0-9]{{2,3}})+(?:[.,][0-9]+)?|[0-9]+(?:[.,][0-9]+)?"
 _TEXT = pattern(
-    rf"[>\s]*+(?:(?P<time>[0-9]+[.,][0-9]{{9}})\s+)?(?:(?P<id>(?:CPU|[SNDC])[0-9][\w-]*|\S+-[0-9]+)\s+(?:[0-9]+\s+)?)?"
+    rf"[>\s]*+(?:(?P<time>[0-9]+[.,][0-9]{{9}})\s+)?(?:(?P<id>(?:CPU|[SNDC])[0-9][\w-]*|\S+-[0-9]+)\s+(?:(?P<of>[0-9]+)\s+)?)?"
     rf"(?P<value>{_NUMBER}|{NOT_KNOWN})\s+(?:(?P<unit>{UNITS})\s+)?(?P<event>{EVENT})(?:[ \t]+(?P<cgroup>[\w/.:-]+))?"
     r"(?P<rest>\s*(?:[#(\[].*)?)"
 )
 _HEADER = pattern(r"Performance counter stats for (?:'(.*)'|(.*?))(?: \([0-9]+ runs\))?:\s*$")
+_OPEN_HEADER = pattern(r".*Performance counter stats for '[^']*$")  # of a command with ends of lines in it
 _ELAPSED = pattern(r"[>\s]*([0-9]+[.,][0-9]+)\s+(?:\+-\s+\S+\s+)?seconds time elapsed\b")
-_CPU_TIME = pattern(r"\s*([0-9]+[.,][0-9]+) seconds (?:user|sys)\s*$")
+_CPU_TIME = pattern(r"[>\s]*([0-9]+[.,][0-9]+) seconds (?:user|sys)\s*$")
 _RUNNING = pattern(r"[(\[] *([0-9]+[.,][0-9]+)%[)\]]\s*$")  # in brackets until Linux 4.0
 _UTILIZED = pattern(r"#\s+([0-9.,]+)\s+CPUs utilized")
 _JSON = pattern(r'"([\w-]+)"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|([0-9.,eE+-]+))')
@@ -175,6 +176,7 @@ class Lines:
         self.is_cut = False
         self._locale = Locale()
         self._may_go_on = False
+        self._header = ""
 
     def feed(self, line: str) -> None:
         """Take one line of perf's output, without its end."""
@@ -202,10 +204,15 @@ class Lines:
             run.style = next(iter(self._locale.proof), ENGLISH)
 
     def _take(self, line: str) -> bool:
+        if self._header:
+            line, self._header = f"{self._header} {line.strip()}", ""
         if HEADER in line and (header := _HEADER.search(line)):
             if self.runs[-1].is_text and self.runs[-1].rows and self.runs[-1].rows[-1].time:
                 self.runs[-1].rows.clear()  # --summary: the sums of all intervals follow
             self._begin(Run(header[1] or header[2], is_text=True))
+            return True
+        if len(line) < _LONGEST_LINE and _OPEN_HEADER.fullmatch(line):
+            self._header = line
             return True
         if STARTED in line or INTERVALS in line:
             self._begin(Run(is_text=INTERVALS in line))
@@ -261,7 +268,7 @@ class Lines:
                 f"{self.path}: line {self.number}: decimals are written with a comma, and so are the cells apart, so "
                 "numbers are not certain; write the log again with LC_ALL=C, or with -x ';'"
             )
-        before = line[: row.start()].strip("> \t").split(sep)
+        before = line[: row.start()].rpartition('"')[2].strip("> \t").split(sep)
         text = row["value"]
         if sep == "," and "," in text:
             count, text = text.split(",")
@@ -270,7 +277,7 @@ class Lines:
         cgroup = [word for word in more if not _VARIANCE.fullmatch(word)]
         metric = line[row.end() :].split(sep)
         utilized = metric[2:3] == ["CPUs utilized"]
-        if before[0] == "summary":  # of all intervals
+        if before[0] == "summary" or before[-2:-1] == ["0"]:  # of all intervals; of no CPU, where nothing counts it
             return True
         time = ""
         if _CLOCK.fullmatch(before[0]):
@@ -297,6 +304,8 @@ class Lines:
             return False
         if is_next:
             self._begin(Run(run.command, is_text=True))
+        if row is not None and row["of"] == "0":  # nothing counts the event there
+            return True
         share = _RUNNING.search(line)
         if line.lstrip("> ").startswith("#") and self._may_go_on:
             # The second metric of an event has a line of its own, and what follows all metrics stands there.
@@ -347,6 +356,7 @@ BYTES = {"B": 1, "Bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 # Domains of RAPL: cores and graphics are inside of packages, and everything is inside of psys.
 _DOMAINS = {"pkg": "packages", "psys": "the whole platform", "cores": "processor cores", "gpu": "the graphics unit"}
 _ENERGY = pattern(r"power/energy-([^/]*)/*")
+_RAPL_J = 2**-32  # the scale of these events (Linux, arch/x86/events/rapl.c)
 _EXAMPLES = 3
 _CYCLES = ("cycles", "cpu-cycles", "cpu_clk_unhalted.thread")
 _INSTRUCTIONS = ("instructions", "inst_retired.any", "ex_ret_instr")
@@ -355,6 +365,7 @@ _SOCKET = pattern(r"((?:socket|node)?[SN][0-9]+)(?:[^\w-][0-9]*)*")
 _PLACE = pattern(r"CPU[0-9]|[SND][0-9]|(?:cpu|core|socket|die|node)[0-9]")
 _IDLE_HZ = 2e8  # a CPU's cycles in each second, idle or not: fewer are a tenth of the time or less, at 2 GHz (assumed)
 _OF_ALL = 1e-4  # a clock this near to a whole number of CPUs runs on all of them
+_MUCH_KERNEL = 1 / 3  # of the time of processors: worth a word
 _ALL, _RAN_OVER = 100.0, -1.0  # shares of the time, and what stands there where a counter ran over
 
 
@@ -558,6 +569,8 @@ def _count(counts: _Counted, row: Row, run: Run, in_turn: bool) -> None:
     energy = domain(event)
     if energy is not None:
         event, sums = energy, counts.joules
+        if not row.unit and value % 1 == 0:  # what the counter counted: perf failed to read its scale
+            value *= _RAPL_J
     elif row.unit in BYTES:
         event, value = event + BYTES_OF, value * BYTES[row.unit]
     elif row.unit:
@@ -601,7 +614,8 @@ def _nothing(runs: Sequence[Run], rows: Sequence[_Counted]) -> str:
     remedy = f"{callgrind}, or on a machine with counters"
     if not names:
         events = dict.fromkeys(f"`{row.event}`" for run in runs for row in run.rows)
-        what = f"only {few(list(events), _EXAMPLES)} {when(len(events) == 1, 'was') or 'were'} asked for"
+        asked = f"only {few(list(events), _EXAMPLES)} {when(len(events) == 1, 'was') or 'were'} asked for"
+        what = when(events, asked) or "no line below its header is a count"
         remedy = f"`perf stat -e cycles,instructions {program}`; where these cannot be counted, {callgrind}"
     times = [row.time_s for row in rows if not math.isnan(row.time_s)]
     told = when(times, f"; it tells only that the run took {sum(times):.6g} s{_constant(sum(times))}")
@@ -632,6 +646,11 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
     mean_hz = sum(total.value for name, total, _ in events if name in _CYCLES) / (clock_s or math.nan)
     if 0 < mean_hz < _IDLE_HZ and all(row.kernel == SYSTEM for row in rows):
         yield f"{ON_TOTALS}{HARDLY_WORKED} ({mean_hz / 1e6:.0f} MHz each, idle time and all): most joules are idle"
+    times = [tuple(map(run.number, run.cpu)) for run in runs if len(run.cpu) == 2]  # user, sys
+    user_s, sys_s = np.sum(times or [(0.0, 0.0)], axis=0)
+    if sys_s > _MUCH_KERNEL * (user_s + sys_s):
+        share = f"{100 * sys_s / (user_s + sys_s):.0f} %"
+        yield f"{ON_TOTALS}the kernel ran {share} of the processor time: system calls, page faults, input and output"
     scaled = [name for name, total, _ in events if 0 < total.running < _ALL]
     lost = [name for name, total, _ in events if math.isnan(total.value)]
     lacking = [name for name, total, row in events if row.lacks(total) and name not in lost]
@@ -641,6 +660,12 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
         for name, total in row.joules.items()
         if row.is_unknown(total) and total.value >= 0
     ]
+    known_j = [row.joules for row in rows if not any(map(row.is_unknown, row.joules.values()))]
+    both = [(joules["cores"].value, joules["pkg"].value) for joules in known_j if {"cores", "pkg"} <= joules.keys()]
+    own_j, whole_j = np.sum(both or [(0.0, 0.0)], axis=0)
+    if 0 < own_j <= whole_j:
+        share = f"{100 * own_j / whole_j:.0f} %"
+        yield f"{ON_TOTALS}of the {whole_j:.4g} J of packages {share} are their cores' ({own_j:.4g} J)"
     metered = {row.kernel for row in rows if row.joules}
     if metered and (others := {row.kernel for row in rows} - metered):
         yield f"{ON_TOTALS}joules of {few(sorted(metered), 2)} are left out, for {few(sorted(others), 2)} has none"

@@ -7,14 +7,14 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from eprof.base.marks import Mark
-from eprof.base.signs import Signs, reads
+from eprof.base.signs import Signs
 from eprof.base.text import pattern
 
 if TYPE_CHECKING:
     from eprof.base.arrays import Columns
     from eprof.logs.rows.log import Launches
 
-KIND = "perf-stat"
+KIND, UPROF = "perf-stat", "perf-uprof"
 # Behind the name of an event: the share of the time in which it was counted, in %, where that is not all of it.
 RUNNING = " running"
 NOT_KNOWN = r"<not counted>|<not supported>"
@@ -35,6 +35,12 @@ _MARKS = (HEADER.encode(), INTERVALS.encode(), b'"counter-value"')
 _LOOK_BYTES = 1 << 16
 
 
+def _reader_of(block: bytes) -> str | None:
+    if b"AMDuProfPcm Report" in block:
+        return "uprof"
+    return "reader" if _is_in(block) else None
+
+
 def _is_in(block: bytes) -> bool:
     if any(mark in block for mark in _MARKS):
         return True
@@ -49,7 +55,7 @@ def _marks(launches: Launches) -> Columns:
     return launches.marked(Mark.ESTIMATED, share < 100).marked(Mark.MISSING, share == 0).marks
 
 
-SIGNS = Signs(reader_of=reads("reader", _is_in), lower_bounds=_marks, of_programs=True)
+SIGNS = Signs(reader_of=_reader_of, lower_bounds=_marks, of_programs=True)
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Events: one name for each, and their units.

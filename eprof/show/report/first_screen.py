@@ -20,6 +20,7 @@ from eprof.show.words.numbers import NARROW, percent, plain, quantity, span
 
 Entry = schema.Kernel | schema.Group
 _FEWEST, _MOST = 3, 5
+_HIDDEN = 200  # names of rows left out, which those of rows stay different from
 _ENOUGH = 0.9  # of the energy, that the kernels shown take
 _SPECK = 0.01  # of the energy: a kernel that takes less is not worth a row
 WASTED = 1.2  # times the requested bytes, from which on they are the cause
@@ -87,11 +88,12 @@ def where(view: View, most: int = _MOST) -> Table:
     why = when(view.has_energy, "largest cause")
     counts = numbers(*[view.nouns.launches] * tells_calls, amount_label, "share")
     noun = "group" if view.document.groups else view.nouns.kernel
-    left_out = ""
+    left_out, hidden = "", []
     if rest := entries[len(shown) :]:
         share = divided(sum(view.ranked(entry).or_zero for entry in rest), everything.value)
         left_out = f"and {counted(len(rest), f'more {noun}')}{phrase(', {}', mapped(percent, share))}"
-    return Table([*texts(noun), *counts, *texts(why)], rows, left_out=left_out, headless=True)
+        hidden = [view.label(entry) if isinstance(entry, schema.Kernel) else entry.name for entry in rest[:_HIDDEN]]
+    return Table([*texts(noun), *counts, *texts(why)], rows, left_out=left_out, hidden=hidden, headless=True)
 
 
 def _still(view: View, still: Quantity, everything: Amount, tells_calls: bool) -> Row:

@@ -15,6 +15,7 @@ from eprof.profilers import signs_of
 from eprof.show.report.gaps import gaps_lead, gaps_sentence
 from eprof.show.report.trust import (
     always_active,
+    beyond_the_sheet,
     counted_alone,
     is_by_time,
     lacking_briefly,
@@ -68,7 +69,8 @@ def _chosen(view: View) -> Headline:
     if view.is_above:
         return _above_constant(view)
     if alone := counted_alone(view):
-        words = [name for name, word in view.words.items() if word.count.group == alone and word.energy.value]
+        own = {name: word.count for name, word in view.words.items() if word.count.group == alone and word.energy.value}
+        words = [name for name, count in own.items() if count.unit != "cycle"]  # which are no instructions
         symbols, size = {view.words[name].count.symbol for name in words}, ""
         if len(symbols) == 1:
             size = at_least(view.summed(view.document, words), symbols.pop())
@@ -156,8 +158,7 @@ def _constant_alone(view: View) -> Headline:
     text = f"{parts}{how}; with work that was not counted, {most}{limit}.{shares}"
     if work:
         total = quantity(view.energy("total").or_zero, "J")
-        beside = when(always_active(view), "up to {} of counted work") or "{} of work"
-        text = f"{total}{_how_counted(view)}{how}, {most} in all{limit}: {parts} and {beside.format(work)}."
+        text = f"{total}{_how_counted(view)}{how}, {most} in all{limit}: {parts} and {work} of work."
     return Headline(text, "", constant.marks | MISSING)
 
 
@@ -171,13 +172,9 @@ def _by_limit(view: View) -> str:
     if not interval or not interval.limit_w:
         return ""
     # Of a board that no log names it is the highest limit of its compute capability.
-    whose, beyond = "such a", ""
-    if view.costs and view.costs.gpu_match == "own":
-        whose = "the"
-    sheet = data_sheet(view.document.device.name or "")
-    if sheet and sheet.beyond_power > 1:
-        beyond = f", {sheet.beyond_power:g} times its data sheet's"
-    return f" ({whose} {view.nouns.board} may draw {quantity(interval.limit_w, 'W')}{beyond})"
+    whose = when(view.costs and view.costs.gpu_match == "own", "the") or "such a"
+    draws = f"{quantity(interval.limit_w, 'W')}{beyond_the_sheet(view)}"
+    return f" ({whose} {view.nouns.board} may draw {draws})"
 
 
 def at_least(amount: Amount, unit: str) -> str:
@@ -206,8 +203,10 @@ def _joules(view: View, total: Amount) -> str:
 
 
 def _how_counted(view: View) -> str:
-    """The word " counted"; empty where what is assumed is in the total: another CPU's constant power, active cycles."""
-    return when(not _is_another_cpus(view) and not always_active(view), " counted")
+    """The word " counted", or what the total assumes: empty where it has another CPU's constant power."""
+    if always_active(view):
+        return f" if the {view.cores} are always active"
+    return when(not _is_another_cpus(view), " counted")
 
 
 def _known_how(view: View) -> str:

@@ -25,16 +25,21 @@ _HOLDS = {
     "bad_speculation": "predict more branches of {} right (bad speculation {}; sort its data, or do without branches)",
     "frontend_bound": "let {} wait less for instructions (frontend bound {}; -fprofile-use, less code inlined)",
 }
+_TELL_MOST = {"frontend_bound", "backend_bound"}  # of why cores wait; the rest are branches that were predicted wrong
 _PEAK = "peak"  # of arithmetic: what holds back a function whose vector units are busy
+# What others wait for, with few instructions a cycle: bytes from beyond L2, results, or what nothing tells.
+_BYTES, _RESULTS, _NOT_TOLD = "bytes", "results", ""
 # What holds cores back is not counted: where it is DRAM's rate, bytes or cycles that pass meanwhile can be fewer.
-_WAIT_LESS = (
-    "wait less ({}; `eprof run PROGRAM` tells for what): on data larger than the caches fuse loops, narrow numbers, "
-    "stream stores, or lower the core clock; else sort data that branches or look-ups depend on"
-)
-_WAIT_FOR_RESULTS = (
-    "wait less for branches and results ({}, and little leaves L2): sort data that branches depend on, and let "
-    "neighbouring operations not need each other's results"
-)
+_UNTOLD_WAITS = {
+    _NOT_TOLD: (
+        "wait less ({}; `eprof run PROGRAM` tells for what): on data larger than the caches fuse loops, narrow "
+        "numbers, stream stores, or lower the core clock; else sort data that {}look-ups depend on"
+    ),
+    _RESULTS: (
+        "wait less for branches and results ({}, and little leaves L2): sort data that branches depend on, and let "
+        "neighbouring operations not need each other's results"
+    ),
+}
 OF_BLOCKS = "work on blocks that stay in the caches, or in one loop on what several pass over"
 _OF_STREAMS = "blocks that stay in the caches, fused loops, narrower numbers, streaming stores"
 Counts = Mapping[str, schema.Count]
@@ -180,12 +185,13 @@ def of_retiring(view: View) -> tuple[str, float, float]:
     first = max(busy, key=lambda kernel: _number(kernel.counts, "retired"))
     share = _number(first.counts, "retired") / sum(executed)
     where = when(len(view.kernels) > 1, f"{percent(share)} in {view.label(first)}; ")
-    return f"{where}{plain(_a_cycle([first]))} a cycle", joules, joules
+    return f"{where}{plain(_a_cycle(first))} a cycle", joules, joules
 
 
 def seems_to_wait(view: View) -> str:
     """The reason to believe that cores wait, where nobody counted or simulated stalls; empty if there is none."""
-    cycles, per_cycle = view.amount(view.document, "core_active"), _a_cycle(view.kernels)
+    cycles = view.amount(view.document, "core_active")
+    per_cycle = view.amount(view.document, "retired").or_zero / (cycles.or_zero or math.inf)
     is_told = not cycles.marks & ASSUMED or any(view.waits(kernel.counts) for kernel in view.kernels)
     if is_told or not 0 < per_cycle < _SEEMS_TO_WAIT:
         return ""
@@ -205,20 +211,28 @@ def fewer_cycles(view: View) -> Iterator[Try]:
         holds = max(filter(signs.__contains__, _HOLDS), key=signs.__getitem__, default="")
         if _of_peak(view, kernel) >= NEAR:
             held.setdefault(_PEAK, []).append(kernel)
-        elif signs[holds] >= _HELD if holds else not _working(view, kernel):
+        elif signs.get(holds, 0.0) >= _HELD:
             held.setdefault(holds, []).append(kernel)
-    for holds, kernels in held.items():
-        joules, first = sum(map(_cycles_j, kernels)), max(kernels, key=_cycles_j)
+        elif not (_TELL_MOST & signs.keys() or _working(view, kernel)):
+            held.setdefault(_waits_for(view, kernel), []).append(kernel)
+    for holds, alike in held.items():
+        first = max(alike, key=_cycles_j)
+        kernels = [kernel for kernel in alike if _cycles_j(kernel) > _LITTLE * _cycles_j(first)]
+        joules = sum(map(_cycles_j, kernels))
         if not joules:
             continue
         if holds == _PEAK:
             yield _at_the_peak(view, kernels, first)
-        elif holds:
+        elif holds == _BYTES:
+            yield _fewer_bytes(view, kernels, first)
+        elif holds in (_RESULTS, _NOT_TOLD):
+            told = f"{plain(_a_cycle(first))} instructions a cycle{_in(view, kernels, first)}"
+            branches = when(not all(map(_predicts, kernels)), "branches or ")
+            yield Try(_UNTOLD_WAITS[holds].format(told, branches), TENTH * joules, each="fewer cycles", adds=True)
+        else:
             most = sum((kernel.signs or {})[holds] * _cycles_j(kernel) for kernel in kernels)
             act = _HOLDS[holds].format(view.label(first), percent((first.signs or {})[holds]))
             yield Try(act, TENTH * joules, each="fewer cycles", most=most, why="without such waits", adds=True)
-        else:
-            yield _waits(view, kernels, joules)
 
 
 def fewer_misses(view: View) -> Iterator[Try]:
@@ -226,34 +240,76 @@ def fewer_misses(view: View) -> Iterator[Try]:
 
     Saved are at most the cycles that callgrind takes misses to cost, for a core that runs ahead waits less.
     """
-    waiting: dict[str, list[tuple[str, Better]]] = {}
-    for kernel in view.kernels:
-        if kernel.name.startswith(NO_LINE):
-            continue
-        waits_j = view.waits(kernel.counts) * _cycles_j(kernel)
-        if view.waits(kernel.counts) >= _HELD and waits_j:
-            lines: Sequence[schema.Kernel | schema.Line] = kernel.lines or [kernel]
-            line = max(lines, key=lambda line: _waited(view, line.counts))
+    kernels = [kernel for kernel in view.kernels if not kernel.name.startswith(NO_LINE)]
+    lines = {kernel.name: _waits_most(view, kernel) for kernel in kernels if view.waits(kernel.counts) >= _HELD}
+    waiting = [kernel for kernel in kernels if kernel.name in lines and _cycles_j(kernel)]
+    streamed, kept_b = _streamed([kernel for kernel in waiting if _fetches_to_store(lines[kernel.name].counts)], view)
+    if streamed:
+        yield _past_the_caches(view, streamed, lines, kept_b)
+    changes: dict[str, list[tuple[str, Better]]] = {}
+    for kernel in waiting:
+        if kernel not in streamed:
             dram_j = kernel.counts.get("dram_read", _UNKNOWN).energy_j or 0.0
-            how, told = _use_of_lines(line.counts)
-            name = view.label(kernel)
-            name += phrase(", {}", view.called_by(kernel)) or phrase(" at {}", getattr(line, "place", ""))
-            waiting.setdefault(how, []).append((name, Better(told, dram_j, dram_j + waits_j)))
-    for how, alike in waiting.items():
+            waits_j = view.waits(kernel.counts) * _cycles_j(kernel)
+            how, told = _use_of_lines(lines[kernel.name].counts)
+            name = _at(view, kernel, lines[kernel.name])
+            changes.setdefault(how, []).append((name, Better(told, dram_j, dram_j + waits_j)))
+    for how, alike in changes.items():
         name, change = _together(sorted(alike, key=lambda each: -each[1].most_j))
-        if how == _STREAM_STORES:
-            yield _streamed(view, how.format(name, change.act), change)
-            continue
         ends = (TENTH * change.least_j, TENTH * change.most_j)
         why = "if none waited (callgrind's 10 and 100 cycles a miss)"
         act = how.format(name, change.act)
         yield Try(act, sum(ends) / 2, ends, each="fewer misses", most=change.most_j, why=why)
 
 
-def _streamed(view: View, act: str, change: Better) -> Try:
-    """The change that streams stores. What the last cache serves may all have been stored: those lines had to stay."""
-    kept_b, price = view.summed(view.document, PAST_L2).or_zero, view.charges.get("dram_read")
+def _waits_most(view: View, kernel: schema.Kernel) -> schema.Kernel | schema.Line:
+    """The line of a function that waits most for simulated caches; the function itself where no lines are known."""
+    lines: Sequence[schema.Kernel | schema.Line] = kernel.lines or [kernel]
+    return max(lines, key=lambda line: view.waited_cycles(line.counts))
+
+
+def _at(view: View, kernel: schema.Kernel, line: schema.Kernel | schema.Line) -> str:
+    """A function's name with who calls it, or with the place of a line of it."""
+    place = phrase(" at {}", getattr(line, "place", ""))
+    return view.label(kernel) + (phrase(", {}", view.called_by(kernel)) or place)
+
+
+def _streamed(storing: Sequence[schema.Kernel], view: View) -> tuple[list[schema.Kernel], float]:
+    """Of functions that fetch lines to store them, those that may store past the caches; the bytes that must stay.
+
+    All that the last cache served may have been stored: as many lines had to stay in it, and callgrind does not tell
+    whose. Those of the functions that stored most, so that what is told of the others holds.
+    """
+    kept_b = view.summed(view.document, PAST_L2).or_zero
+    streamed = []
+    for kernel in sorted(storing, key=lambda kernel: -_number(kernel.counts, "dram_write")):
+        stored_b = _number(kernel.counts, "dram_write")
+        if kept_b < _WHOLE * stored_b:
+            streamed.append(kernel)
+        else:
+            kept_b = max(kept_b - stored_b, 0.0)
+    return streamed, kept_b
+
+
+def _past_the_caches(
+    view: View,
+    kernels: Sequence[schema.Kernel],
+    lines: Mapping[str, schema.Kernel | schema.Line],
+    kept_b: float,
+) -> Try:
+    """The change that streams stores: it saves their reads, and waits for these. kept_b: of them, what had to stay."""
+    alike = []
+    for kernel in kernels:
+        line, read = lines[kernel.name], kernel.counts.get("dram_read", _UNKNOWN)
+        of_stores = min(_number(kernel.counts, "dram_write") / (read.value or math.inf), 1.0)
+        of_waits = view.waited_cycles({"dram_read": read}) / view.waited_cycles(kernel.counts)
+        read_j, waits_j = read.energy_j or 0.0, of_waits * view.waits(kernel.counts) * _cycles_j(kernel)
+        share = percent(min(_number(line.counts, "dram_write") / _number(line.counts, "dram_read"), 1.0))
+        alike.append((_at(view, kernel, line), Better(share, of_stores * read_j, of_stores * (read_j + waits_j))))
+    name, change = _together(sorted(alike, key=lambda each: -each[1].most_j))
+    price = view.charges.get("dram_read")
     least_j = max(change.least_j - kept_b * (price.pj if price else 0.0) * 1e-12, 0.0)
+    act = _STREAM_STORES.format(name, change.act)
     return Try(act, (least_j + change.most_j) / 2, (least_j, change.most_j))
 
 
@@ -291,20 +347,11 @@ def fewer_calls(view: View) -> Iterator[Try]:
         yield Try(act, TENTH * change.most_j, each="fewer calls or bytes", most=change.most_j, why="if none is left")
 
 
-def _waited(view: View, counts: Counts) -> float:
-    """The cycles of waits for caches and DRAM in these counts, by callgrind's estimate."""
-    share = view.waits(counts)
-    return share / (1 - share) * _number(counts, "retired")
-
-
 def _use_of_lines(counts: Counts) -> tuple[str, str]:
-    """(advice, "16 of 64"): what to do about lines that L1 lacks, and how many bytes of each are asked for.
-
-    Of lines that stores alone fetch from DRAM the share that does, "90 %".
-    """
-    asked, fetched, of_dram, of_stores = (
+    """(advice, "16 of 64"): what to do about lines that L1 lacks, and how many bytes of each are asked for."""
+    asked, fetched, of_dram = (
         sum(_number(counts, word) for word in words)
-        for words in (("global_read", "global_write"), ("l3_read", "dram_read"), ("dram_read",), ("dram_write",))
+        for words in (("global_read", "global_write"), ("l3_read", "dram_read"), ("dram_read",))
     )
     how = _SPARSE
     if asked >= _WHOLE * of_dram:
@@ -313,9 +360,13 @@ def _use_of_lines(counts: Counts) -> tuple[str, str]:
         how = _STREAM
     if "global_read" not in counts:
         how = _FEWER
-    if how in (_STREAM, _FEWER) and of_stores >= _WHOLE * of_dram > 0:
-        return _STREAM_STORES, percent(of_stores / of_dram)
     return how, f"{LINE_B * asked / (fetched or math.inf):.0f} of {LINE_B:.0f}"
+
+
+def _fetches_to_store(counts: Counts) -> bool:
+    """Whether stores, which use lines whole as far as is known, fetch most lines that these counts have from DRAM."""
+    of_dram = _number(counts, "dram_read")
+    return _use_of_lines(counts)[0] in (_STREAM, _FEWER) and _number(counts, "dram_write") >= _WHOLE * of_dram > 0
 
 
 def _at_the_peak(view: View, kernels: Sequence[schema.Kernel], first: schema.Kernel) -> Try:
@@ -330,19 +381,36 @@ def _at_the_peak(view: View, kernels: Sequence[schema.Kernel], first: schema.Ker
     return Try(act, sum(ends) / 2, ends, beside, is_exact=False)
 
 
-def _waits(view: View, kernels: Sequence[schema.Kernel], joules: float) -> Try:
-    """The change for functions with few instructions a cycle, by the bytes that leave L2. joules: of their cycles."""
-    told = f"{plain(_a_cycle(kernels))} instructions a cycle"
-    passed = sum(view.summed(kernel, PAST_L2).or_zero for kernel in kernels)
-    if _WAIT * passed < _HELD * sum(_number(kernel.counts, "core_active") for kernel in kernels):
-        how = _WAIT_FOR_RESULTS if passed else _WAIT_LESS
-        return Try(how.format(told), TENTH * joules, each="fewer cycles", adds=True)
-    where = when(len(view.kernels) > 1, f", most in {view.label(max(kernels, key=_cycles_j))}")
-    act = f"move fewer bytes past L2 ({quantity(passed, 'B')}{where}; {told}): {_OF_STREAMS}"
+def _waits_for(view: View, kernel: schema.Kernel) -> str:
+    """What a function with few instructions a cycle mostly waits for, by the bytes that leave L2."""
+    passed = view.summed(kernel, PAST_L2).or_zero
+    if _WAIT * passed >= _HELD * _number(kernel.counts, "core_active"):
+        return _BYTES
+    return _RESULTS if passed else _NOT_TOLD
+
+
+def _in(view: View, kernels: Sequence[schema.Kernel], first: schema.Kernel) -> str:
+    """Which of the functions of a change has the numbers that are told of it: " in mul and 3 more"; "" if no other."""
+    if len(view.kernels) == 1:
+        return ""
+    return f" in {view.label(first)}" + when(len(kernels) > 1, f"; {len(kernels) - 1} more wait so")
+
+
+def _fewer_bytes(view: View, kernels: Sequence[schema.Kernel], first: schema.Kernel) -> Try:
+    """The change for functions that wait for bytes that leave L2; the numbers in its words are those of `first`."""
+    joules = sum(map(_cycles_j, kernels))
+    passed_b = [view.summed(kernel, PAST_L2).or_zero for kernel in (first, *kernels)]
+    told = f"{quantity(passed_b[0], 'B')}, {plain(_a_cycle(first))} instructions a cycle{_in(view, kernels, first)}"
+    act = f"move fewer bytes past L2 ({told}): {_OF_STREAMS}"
     if view.joules_of("dram") or not (price := view.charges.get("dram_read")):
         return Try(act, TENTH * joules, each="fewer, in as many fewer cycles")
-    ends = TENTH * joules, TENTH * (joules + passed * price.pj * 1e-12)
+    ends = TENTH * joules, TENTH * (joules + sum(passed_b[1:]) * price.pj * 1e-12)
     return Try(act, sum(ends) / 2, ends, ", the more of them DRAM moves", each="fewer, in as many fewer cycles,")
+
+
+def _predicts(kernel: schema.Kernel) -> bool:
+    """Whether hardly any of a function's cycles are counted to go with branches that were predicted wrong."""
+    return (kernel.signs or {}).get("bad_speculation", 1.0) < TENTH
 
 
 def _of_peak(view: View, kernel: schema.Kernel) -> float:
@@ -364,12 +432,11 @@ def _working(view: View, kernel: schema.Kernel) -> float:
         return 0.0
     if "retiring" in signs:
         return signs["retiring"]
-    return (1 - waits) * (waits <= _STALLED and _a_cycle([kernel]) >= _WAITING)
+    return (1 - waits) * (waits <= _STALLED and _a_cycle(kernel) >= _WAITING)
 
 
-def _a_cycle(kernels: Sequence[schema.Kernel]) -> float:
-    executed, cycles = (sum(_number(each.counts, word) for each in kernels) for word in ("retired", "core_active"))
-    return executed / (cycles or math.inf)
+def _a_cycle(kernel: schema.Kernel) -> float:
+    return _number(kernel.counts, "retired") / (_number(kernel.counts, "core_active") or math.inf)
 
 
 def _cycles_j(kernel: schema.Kernel) -> float:

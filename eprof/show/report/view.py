@@ -211,6 +211,11 @@ class View:
         return is_counted or is_named or any(kernel.name.startswith(_OF_TENSILE) for kernel in self.kernels)
 
     @property
+    def cores(self) -> str:
+        """What the GPU's cores are called."""
+        return when(self.is_of_amd, "compute units") or "multiprocessors"
+
+    @property
     def is_modelled(self) -> bool:
         """Whether times of the profile, or some of them, come from a model of a simulated device."""
         return self.document.modelled_time is not UNSET
@@ -531,14 +536,17 @@ class View:
     def waits(self, counts: Mapping[str, schema.Count]) -> float:
         """The share of cycles that a function with these counts waits for caches and DRAM, at most; 0 if not simulated.
 
-        By callgrind's estimate of cycles: one an instruction, 10 a line that L1 lacks, 100 more if the last level does.
+        By callgrind's estimate, of one cycle an instruction beside `waited_cycles`.
         """
-        executed, near, far = (
-            getattr(counts.get(word), "value", None) or 0.0 for word in ("retired", "l3_read", "dram_read")
-        )
-        is_simulated = self.amount(self.document, "dram_read").marks & SIMULATED
-        waited = (_NEAR_CYCLES * (near + far) + FAR_CYCLES * far) / LINE_B * bool(is_simulated)
+        waited = self.waited_cycles(counts)
+        executed = getattr(counts.get("retired"), "value", None) or 0.0
         return waited / (executed + waited or math.inf)
+
+    def waited_cycles(self, counts: Mapping[str, schema.Count]) -> float:
+        """Callgrind's estimate of cycles that these counts wait: 10 a line that L1 lacks, 100 more if the last does."""
+        near, far = (getattr(counts.get(word), "value", None) or 0.0 for word in ("l3_read", "dram_read"))
+        is_simulated = self.amount(self.document, "dram_read").marks & SIMULATED
+        return (_NEAR_CYCLES * (near + far) + FAR_CYCLES * far) / LINE_B * bool(is_simulated)
 
     def flops(self, entry: Entry) -> Amount:
         """Flops of an entry, two for a multiply-add, with those of tensor cores; None unless all kinds are known."""

@@ -102,8 +102,9 @@ class Row(Struct, frozen=True):
 class Table(Struct, frozen=True):
     """A table. Its first column says what a row is.
 
-    note: a sentence below it. left_out: what is said of the rows for which there is no room. browsable: on a page,
-    readers sort and filter it. headless: a terminal does without the labels of its columns.
+    note: a sentence below it. left_out: what is said of the rows for which there is no room; hidden: their names, which
+    those shown stay different from. browsable: on a page, readers sort and filter it. headless: a terminal does without
+    the labels of its columns.
     """
 
     columns: Sequence[Column]
@@ -113,6 +114,7 @@ class Table(Struct, frozen=True):
     left_out: str = ""
     browsable: bool = False
     headless: bool = False
+    hidden: Sequence[str] = ()
 
     def on(self, medium: Medium, width: int | None = None) -> "Table":
         """The table with only the columns that a medium shows, and a terminal of `width` columns has room for."""
@@ -127,7 +129,9 @@ class Table(Struct, frozen=True):
     def fitted(self, width: int) -> "Table":
         """The table with names of about `width` characters at most; different ones stay different."""
         rows = []
-        for row, name in zip(self.rows, fitted([plain_text(row.cells[0]) for row in self.rows], width), strict=True):
+        shown = [plain_text(row.cells[0]) for row in self.rows]
+        names = shown if all(len(name) <= width for name in shown) else fitted([*shown, *self.hidden], width)
+        for row, name in zip(self.rows, names[: len(shown)], strict=True):
             cell: Cell = name
             if isinstance(row.cells[0], Name):
                 cell = replace(row.cells[0], text=name)

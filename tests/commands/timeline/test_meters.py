@@ -215,6 +215,10 @@ READ = {
     "turbostat, summary": ("PkgWatt\tRAMWatt\n10.0\t1.0\nPkgWatt\tRAMWatt\n10.0\t1.0\n", 5.0, {"PkgWatt": 100, "RAMWatt": 10}, ""),
     "dmon": (DMON, 1.0, ({"gpu 0": 50, "gpu 1": 40}, 1), ""),
     "dmon by its command": ("$ nvidia-smi dmon -s pu -d 5\n" + DMON, None, ({"gpu 0": 250, "gpu 1": 200}, 5), ""),
+    "dmon by a command in another": ("srun -n1 nvidia-smi dmon -s pu -d 5\n" + DMON, None, ({"gpu 0": 250, "gpu 1": 200}, 5), ""),
+    "perf in text, grouped": (
+        " 1.000000000  1,500.00 Joules power/energy-pkg/\n 2.000000000  20.00 Joules power/energy-pkg/\n", None, {"energy-pkg": 1520}, "",
+    ),
     "dmon by its command alone": ("root@a:~# nvidia-smi dmon -s pu\n" + DMON, None, ({"gpu 0": 50, "gpu 1": 40}, 1), ""),
     "the first and last rows of a log": ("timestamp, power.draw [W]\n" + rows("2024/01/01 00:{}, 60.00 W\n", ["00:01.1", "00:02.1", "00:03.1", "10:01.1", "10:02.1", "10:03.1"]), None, ({"gpu": 300}, 598), "not known for 598 s"),
     "DCGM at its own pace": (DCGM, None, {"gpu 0": 40, "gpu 1": 80}, "a row is 1000 ms, by its joules over its watts"),

@@ -1,0 +1,98 @@
+"""Reader of cumulative reports of AMDuProfPcm (`-C`): what it counted in a run, by the names that perf has for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from eprof.base import cpus
+from eprof.base.arrays import Columns
+from eprof.base.errors import LogError
+from eprof.base.resources import folder
+from eprof.base.text import few, pattern, phrase
+from eprof.base.toml import Document
+from eprof.logs.rows.cells import unused_note
+from eprof.logs.rows.log import COUNT, PERCENT, WHOLE_PROGRAM, Log, Names, Table, TableRows
+from eprof.logs.rows.stream import Source
+from eprof.profilers.perf.reader import SYSTEM
+from eprof.profilers.perf.signs import RUNNING, UPROF
+
+_EVENTS = Document.read(folder("counters") / "perf" / "uprof.toml").data["events"]
+_MODEL = pattern(r"Family\(0x([0-9a-f]{1,4})\) Model\(0x([0-9a-f]{1,4})\).*")
+_COMMAND = pattern(r'"?AMDuProfPcm (?P<options>.*?)(?: -- (?P<program>.*?))?"?')
+# Columns of whole machines, or else of their parts, which add up to these.
+_SCOPES = ("System", "Package", "CCX", "Core")
+_NUMBER = pattern(r"[0-9]{1,18}\.[0-9]{2}")  # with fewer decimals it is cut off
+_HOW = "count a whole run: `AMDuProfPcm -m fp -a -C -o FILE -- PROGRAM`"
+
+
+def read(
+    source: Source, pieces: Iterator[bytes], keep: Container[str] | None, parts: str | None = None, *_: object
+) -> Log:
+    """Read a report of AMDuProfPcm, a row. Raises LogError if it is of stretches of time, or counts nothing of a run.
+
+    `keep`: the counters that get a column.
+    """
+    lines = b"".join(pieces).decode("utf-8", "replace").splitlines()
+    numbers = _numbers(lines)
+    lost = [event for event, of_event in numbers.items() if any(map(math.isnan, of_event))]
+    known = {event: [number for number in of_event if not math.isnan(number)] for event, of_event in numbers.items()}
+    counts = {event: sum(of_event) for event, of_event in known.items() if of_event}
+    if not counts:
+        raise LogError(f"{source.path}: this report of AMDuProfPcm has no {few(list(_EVENTS), 2)} of a run; {_HOW}")
+    notes = list(source.notes)
+    if keep is not None:
+        notes += filter(None, [unused_note(counts, keep)])
+        counts = {event: count for event, count in counts.items() if event in keep}
+    if lost:
+        notes.append(f"{few(lost, 2, 'events')}: damaged cells, so these are missing, or lower bounds")
+    about = dict(line.split(":,", 1) for line in lines if ":," in line)
+    command = _COMMAND.fullmatch(about.get("Command", "").strip())
+    program, device = command and command["program"], _device(about)
+    is_of_all = command is not None and " -a " in f" {command['options']} "
+    rows = TableRows.of(
+        Names.of([device]), Names.of([SYSTEM if is_of_all else program or WHOLE_PROGRAM]), time_s=[math.nan]
+    )
+    partly = {event + RUNNING: 0.0 for event in lost if event in counts}
+    values = np.array([[*counts.values(), *partly.values()]])
+    units = dict.fromkeys(counts, COUNT) | dict.fromkeys(partly, PERCENT)
+    table = Table(UPROF, rows, Columns(tuple(units), values), units)
+    return source.log([table], notes, lines=len(lines), command=program, device=device)
+
+
+def _numbers(lines: Sequence[str]) -> dict[str, list[float]]:
+    """Event -> what each column that adds up to the whole has of it; NaN for damage, and for a row that comes again."""
+    columns: list[int] = []
+    numbers: dict[str, list[float]] = {}
+    for line in lines:
+        name, *cells = line.split(",")
+        if name == "Metric":
+            columns = _columns(cells)
+        elif columns and (event := _EVENTS.get(name)):
+            is_again = event in numbers
+            numbers[event] = [math.nan if is_again else _number(cells, column) for column in columns]
+    return numbers
+
+
+def _columns(cells: Sequence[str]) -> list[int]:
+    """The places of the cells that add up to the whole: sums of all there is, or else of the largest parts."""
+    by_scope = [[place for place, cell in enumerate(cells) if cell.strip().startswith(scope)] for scope in _SCOPES]
+    return next(filter(None, by_scope), [])
+
+
+def _number(cells: Sequence[str], column: int) -> float:
+    """The number in a cell of a report of AMDuProfPcm; NaN for damage."""
+    text = cells[column].strip() if column < len(cells) else ""
+    return float(text) if _NUMBER.fullmatch(text) else math.nan
+
+
+def _device(about: Mapping[str, str]) -> str | None:
+    """The name of the processor, with its microarchitecture where the name does not tell it."""
+    name = about.get("Processor Name", "").strip() or None
+    model = _MODEL.match(about.get("System", ""))
+    if name is None or model is None or cpus.microarchitecture(name):
+        return name
+    known = cpus.of_model(f"AuthenticAMD {int(model[1], 16)} {int(model[2], 16)}")
+    return name + phrase(", {}", known)
