@@ -38,6 +38,7 @@ from eprof.profile.device import Device, device_of
 from eprof.profile.priced import Energy, beside, in_order
 from eprof.profilers import signs_of
 
+_SLOWEST_MHZ, _FASTEST_MHZ = 100.0, 10_000.0  # of a core that works
 _NAMED = 4  # definitions that may be those of a CPU
 
 
@@ -187,7 +188,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
             counted = counts.with_accessed(self.counts(), self.counts("accessed"))
             return Energy(self, None, counted.chosen(in_order(counted.rows, None)), None, total_s=self.total_s)
         table = table.in_sockets(self.sockets or self.socket_share(table) or 1)
-        priced = self.for_this_gpu(self._at(table, setting), table)
+        priced = replace(self.for_this_gpu(self._at(table, setting), table), cores_mhz=self.cores_mhz)
         counted, modelled, notes, total_s = self._timed(priced, efficiency, by_component)
         counts_alone = Energy(
             self, None, counted, None, modelled, tuple(notes), table, total_s=total_s, by_component=by_component
@@ -401,6 +402,16 @@ class Profile(Result, Struct, frozen=True, eq=False):
             return None
         is_timed = told[1] > 0
         return float(np.average(told[0][is_timed], weights=told[1][is_timed]))
+
+    @property
+    def cores_mhz(self) -> float | None:
+        """The mean clock of a CPU's busy cores, as their cycles and the time tell; None: not known."""
+        counted = self.counts()
+        cycles, time_s = counted.amounts.only(["core_active"]), counted.rows.time_s
+        if not self.is_of_cpu or not self.cores or not cycles.size or counted.amount_marks["core_active"].any():
+            return None
+        mhz = float(cycles.sum() / (self.cores * time_s.sum() * 1e6))
+        return mhz if _SLOWEST_MHZ <= mhz <= _FASTEST_MHZ else None
 
     def _told(self, counter: str) -> tuple[Floats, Floats] | None:
         """The values above 0 of a counter of sockets or cores, and the s of these rows, each (n,); None: none."""

@@ -680,7 +680,10 @@ class CapTest(Struct):
 
 
 class Roofline(Struct, kw_only=True):
-    """Machines with their lines, and kernels below those of the first: `eprof.roofline/1`. processor: "cpu"."""
+    """Machines with their lines, and kernels below those of the first: `eprof.roofline/1`. processor: "cpu".
+
+    to_count: advice, where no kernel can be held against the lines.
+    """
 
     schema: str = ROOFLINE
     eprof: str = __version__
@@ -693,5 +696,6 @@ class Roofline(Struct, kw_only=True):
     cap_test: CapTest | UnsetType = UNSET
     inputs: list[Input]
     processor: str | UnsetType = UNSET
+    to_count: str | UnsetType = UNSET
     kernels: list[Dot]
     warnings: list[str]

@@ -69,7 +69,11 @@ def roofline(options: argparse.Namespace) -> int:
         machines = swept(machines[0])
         losses = sweep(machines)
     asked = options.setting or any("@" in text for text in options.costs)
-    if energy and energy.profile.clocks is None and not asked and machines[0].setting != "fixed":
+    of_cores = energy and energy.costs and energy.costs.cores_mhz
+    if of_cores and energy and energy.costs:
+        told = f"Speeds are at the {of_cores:.0f} MHz of the log's cores, prices those at the clock of their table."
+        warnings.insert(0, told)
+    elif energy and energy.profile.clocks is None and not asked and machines[0].setting != "fixed":
         warnings.insert(0, f"The logs tell no clocks: the lines are at {machines[0].setting} MHz, assumed.")
     made = document(machines, [equal for _, equal in matches], energy, options.command_line, warnings, losses)
     deliver(drawn(made, __package__, options.verbose), outputs, options)

@@ -19,6 +19,8 @@ from eprof.profile import schema
 from eprof.profile.components import mix_peaks
 from eprof.profile.document import document as profile_document
 from eprof.profile.rooflines.machine import Machine, described
+from eprof.show.report.levers import how_to_count
+from eprof.show.report.view import View
 
 if TYPE_CHECKING:
     from eprof.profile.priced import Energy
@@ -74,11 +76,15 @@ def document(
     )
     if profile is None:
         return made
+    to_count = ""
+    if not any(dot.speed_share for dot in dots):
+        to_count = how_to_count(View(profile), has_advice=False)
     return structs.replace(
         made,
         title=profile.title,
         inputs=profile.inputs,
         processor=profile.device.processor,
+        to_count=to_count or UNSET,
         warnings=[*warnings, *profile.warnings],
     )
 

@@ -119,7 +119,8 @@ def headline(document: schema.Roofline) -> str:
     if document.kernels and not has_places(document):
         is_timed = any(dot.time_s is not None for dot in document.kernels)
         lacks = when(is_timed, "flops or DRAM bytes were not counted") or "no time is known"
-        return f"No {nouns_of(document.processor).kernel} can be held against the roofline: {lacks}."
+        how = phrase("; {}", document.to_count or "")
+        return f"No {nouns_of(document.processor).kernel} can be held against the roofline: {lacks}{how}."
     return f"{label(document.machines[0])}: {racing(document.machines[0], nouns_of(document.processor))}"
 
 

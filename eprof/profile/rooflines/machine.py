@@ -210,6 +210,11 @@ def machine(costs: Costs, precision: str, cap_w: float | None = None) -> Machine
     """
     peak_name, price_name = PRECISIONS[precision]
     peak, bandwidth = float(getattr(costs.peaks, peak_name) or 0), float(costs.peaks.dram_gb_per_s or 0)
+    path, setting, faster = costs.peaks.dram_path_gb_per_s or np.inf, costs.setting, 1.0
+    if costs.cores_mhz and setting.core_mhz:
+        faster = costs.cores_mhz / setting.core_mhz
+        setting = replace(setting, core_mhz=round(costs.cores_mhz))
+    peak, bandwidth = peak * faster, min(bandwidth, path * faster)
     flop, flop_note = _flop(costs, precision, price_name)
     byte = _byte(costs, "dram")
     wanted = {
@@ -233,7 +238,7 @@ def machine(costs: Costs, precision: str, cap_w: float | None = None) -> Machine
     made = Machine(
         name=costs.name,
         device=costs.device,
-        setting=costs.setting.label,
+        setting=setting.label,
         precision=precision,
         peak_flop_per_s=peak * 1e9,
         dram_byte_per_s=bandwidth * 1e9,

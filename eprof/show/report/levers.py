@@ -85,7 +85,8 @@ _NARROWER = (
 _SINCE = {"tensor_fp16": 7.0, "tensor_tf32": 8.0, "tensor_bf16": 8.0, "tensor_fp8": 8.9, "tensor_fp4": 10.0}
 _BEYOND_WMMA = 8.9  # compute capabilities whose newer types CUDA's fragments (nvcuda::wmma) do not have
 _MEMORY_B = 288e9  # of a B300, the most that a GPU holds
-_MANY_LAUNCHES = 1000  # assumed: profilers replay each several times, so that more of them take minutes to days
+_MANY_LAUNCHES = 1000  # our choice: profilers replay each several times, so that more of them take minutes to days
+_WITH_OWN_LAUNCHES = (*CLOSED, "thrust", "cub")
 _LONGEST_COMMAND, _LONGEST_NAME = 60, 30  # of a command that is printed whole, and of a name that selects a kernel
 _FUNCTION = pattern(r"\b([A-Za-z_]\w*+)\s*+(?:[<(]|$)")
 _STREAMED = 1.0  # flops a byte, below which a kernel hardly reuses what it reads
@@ -138,12 +139,12 @@ def what_to_try(view: View) -> Point:
             lacks = _lacks_counts(view)
             saves_s = changes[0].likely if is_worth_it else 0.0
             texts.insert(0, when(is_worth_it or lacks, _where_to_begin(view, saves_s)))
-            texts.append(when(lacks, _how_to_count(view, is_worth_it)))
+            texts.append(when(lacks, how_to_count(view, is_worth_it)))
         texts.append(_how_to_price(view))
     elif not (view.to_meter or view.is_modelled) and (
         lacks_some(view) or not view.has_energy or view.above.value is None
     ):
-        texts.append(_how_to_count(view, bool(texts[0])))
+        texts.append(how_to_count(view, bool(texts[0])))
     if any(texts):
         return Point("Try", "; ".join(filter(None, texts)))
     if not changes:
@@ -226,7 +227,7 @@ def _is_idle(document: schema.Profile) -> bool:
     return any(HARDLY_WORKED in note for note in document.warnings)
 
 
-def _how_to_count(view: View, has_advice: bool) -> str:
+def how_to_count(view: View, has_advice: bool) -> str:
     """Advice: the command that counts what is not known yet; "" if none helps. has_advice: a change is told, too."""
     is_counted = view.is_of_amd and any(word.value.value for word in view.words.values())
     rest = when(view.above.value is not None or is_counted, " the rest")
@@ -343,12 +344,16 @@ def _levers(view: View) -> Iterator[Try]:
 def _longer_launches(view: View) -> Iterator[Try]:
     """Do more in launches that are so short that they mostly wait for their start: this saves time.
 
-    A start takes no longer than the shortest launch does in all: so much is saved at most for each launch.
+    A start takes no longer than the shortest launch does in all: so much is saved at most for each launch. What a
+    library launches is its own, but for products, which take batches.
     """
     if view.is_above or view.nouns.is_of_cpu:
         return
     times_s = [view.each_s(kernel) for kernel in view.kernels]
-    short = [place for place, each_s in enumerate(times_s) if 0 < each_s < SHORT_S]
+    own = [
+        library_of(kernel.name) not in _WITH_OWN_LAUNCHES or is_plain_product(kernel.name) for kernel in view.kernels
+    ]
+    short = [place for place, each_s in enumerate(times_s) if 0 < each_s < SHORT_S and own[place]]
     if not short:
         return
     taken = {place: times_s[place] * view.kernels[place].launches for place in short}
@@ -503,8 +508,10 @@ def _of_narrower_bytes_j(kernels: Sequence[schema.Kernel]) -> float:
 
 
 def _flops(view: View, kernel: schema.Kernel, precision: str) -> float:
+    """The flops of a precision that its units have time for: two in an instruction whose kind is not told."""
     words = [(name, flops) for name, flops in FLOPS.items() if name.startswith(precision)]
-    return sum(flops * view.amount(kernel, name).or_zero for name, flops in words)
+    told = sum(flops * view.amount(kernel, name).or_zero for name, flops in words)
+    return told + 2 * view.amount(kernel, precision).or_zero
 
 
 def _faster_in_fp32_s(view: View, left: float) -> float:

@@ -225,3 +225,24 @@ def test_what_limits_a_kernel_is_told_by_its_own_roofline(work, roof_s, is_dram)
     at = schema.Intensities(shared=None, l1=None, l2=None, dram=work / 8e9)
     dot = SimpleNamespace(work_flop=work, roofline_time_s=roof_s, intensity_flop_per_byte=at)
     assert limited_by_dram(dot, machine) == is_dram
+
+
+def test_lines_of_a_cpu_are_those_of_its_cores_at_their_clock(tmp_path, eprof_command):
+    """One core of a Xeon 8468: 32 flops and 20 bytes of DRAM a cycle (of 1664 and 1040 for 52), at the log's clock."""
+    rows = "INSTR_RETIRED_ANY,FIXC0,9000000000\nCPU_CLK_UNHALTED_CORE,FIXC1,4600000000\n"
+    rows += "CPU_CLK_UNHALTED_REF,FIXC2,4200000000\n"
+    (tmp_path / "likwid.csv").write_text(
+        "STRUCT,Info,3,,\nCPU name:,Intel(R) Xeon(R) Platinum 8468,,,\nCPU clock:,2.1 GHz,,,\nTABLE,Group 1 Raw,FLOPS_DP,3,\n"
+        f"Event,Counter,HWThread 0,\n{rows}TABLE,Group 1 Metric,FLOPS_DP,1,\nMetric,HWThread 0,\nRuntime (RDTSC) [s],2.0,\n"
+    )
+    document = json.loads(eprof_command("roofline", "likwid.csv", "--format", "json", "-q").stdout)
+    (machine,) = document["machines"]
+    assert machine["setting"] == "2300/4800"
+    assert machine["peak_flop_per_s"] == pytest.approx(2.3e9 * 1664 / 52 * (1 + (machine["precision"] == "fp32")))
+    assert machine["dram_byte_per_s"] == pytest.approx(2.3e9 * 1040 / 52)
+    said = " ".join(eprof_command("roofline", "likwid.csv").stdout.split())
+    assert "were not counted; count the rest: `likwid-perfctr -g MEM` and `likwid-perfctr -g FLOPS_DP`." in said
+    assert (
+        "Speeds are at the 2300 MHz of the log's cores"
+        in " ".join(eprof_command("roofline", "likwid.csv").stderr.split()) + said
+    )
