@@ -526,3 +526,12 @@ def test_joules_of_a_part_of_the_run_are_not_those_of_an_a64fx(load):
 def test_metrics_of_the_same_name_are_no_meter_on_other_processors(load):
     """On Zen the group ENERGY prints `Energy Core [J]` too."""
     assert load(csv("L3", [("L2_LINES_IN_ALL", "PMC0", [7])], seconds=1.0) + METRICS).measured is None
+
+
+def test_a_cpu_that_no_definition_is_for_has_instructions_and_cycles(load):
+    events = [("INSTR_RETIRED_ANY", "FIXC0", [3000]), ("CPU_CLK_UNHALTED_CORE", "FIXC1", [1000])]
+    phi = csv("BRANCH", [*events, ("NO_SUCH_EVENT", "PMC0", [7])], seconds=1.0, cpu="Intel(R) Xeon Phi(TM) CPU 7250")
+    profile = load(phi.replace("Intel Skylake SP processor", "Intel Xeon Phi (Knights Landing) (Co)Processor"))
+    counts = profile.energy().document()["counts"]
+    assert (counts["retired"]["value"], counts["core_active"]["value"]) == (3000, 1000)
+    assert counts["dram_read"]["value"] is None
