@@ -1,6 +1,7 @@
 """Names of GPUs: drivers and profilers write the name of one GPU in several ways."""
 
 import itertools
+import math
 from collections.abc import Sequence
 from functools import cache
 
@@ -80,6 +81,13 @@ def capabilities_by_name() -> dict[str, tuple[str, ...]]:
             key = normal_name(device)
             by_name[key] = (*by_name.get(key, ()), capability)
     return by_name
+
+
+def of_amd(units: int, memory_b: float) -> str:
+    """The GPU of AMD with so many compute units and so much memory, of which some is reserved; "" if none is known."""
+    known = Document.read(resources.folder("counters") / "devices.toml").data["amd"]
+    gib = math.ceil(memory_b / 2**30)
+    return next((gpu["name"] for gpu in known if (gpu["units"], gpu["gib"]) == (units, gib)), "")
 
 
 def beginning(start: str) -> list[str]:

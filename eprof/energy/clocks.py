@@ -63,6 +63,8 @@ def priced(table: CostTable, clocks: Clocks) -> Costs:
     """The costs at the setting nearest to `clocks`, with a note where these are outside of what the table knows."""
     setting = table.nearest(clocks.core_mhz, clocks.memory_mhz)
     costs = table.at(setting)
+    if costs.busy_mhz and clocks.core_mhz:
+        costs = replace(costs, busy_mhz=clocks.core_mhz)
     far = _far(costs, clocks)
     if setting is not None:
         voltages = costs.setting_from.partition("; ")[2]
@@ -77,11 +79,11 @@ def priced(table: CostTable, clocks: Clocks) -> Costs:
 def with_active_cycles(counts: Counts, costs: Costs, cores: float = 1.0) -> Counts:
     """The counts with active cycles where these pay and were not counted: a unit is taken to be active all the time.
 
-    ESTIMATED and ASSUMED, at the clock of the costs. Of a CPU `cores`: a program may use more, or wait. Of a GPU as
-    many multiprocessors as had warps, with the instructions that these issued in a cycle, where the log tells; else
-    all, or as many as a launch has blocks: some may wait for the last. Of a kernel of which nothing else is priced they
-    stay unknown, for time alone tells nothing of what a processor did. Where a CPU's instructions have no time, their
-    cycles are at least as many as these need.
+    ESTIMATED and ASSUMED, at the clock of the costs, or of the run where these have none. Of a CPU `cores`: a program
+    may use more, or wait. Of a GPU as many multiprocessors as had warps, with the instructions that these issued in a
+    cycle, where the log tells; else all, or as many as a launch has blocks: some may wait for the last. Of a kernel of
+    which nothing else is priced they stay unknown, for time alone tells nothing of what a processor did. Where a CPU's
+    instructions have no time, their cycles are at least as many as these need.
     """
     counts = _as_told(counts, costs)
     who = "one core is" if cores == 1 else f"{cores:.3g} cores are"
@@ -119,7 +121,7 @@ def _with_cycles(counts: Counts, costs: Costs, word: str, units: Floats, who: st
     told = units[np.isnan(counts.amounts[word]) & ~np.isnan(cycles)]
     numbers = when((told != 1).any(), f" * {float(np.max(told, initial=0.0)):.6g}")
     marks = counts.rows.time_marks | int(Mark.ESTIMATED | Mark.ASSUMED)
-    note = f"{who}, at the clock of the cost table"
+    note = f"{who}, at the clock of {when(costs.setting.core_mhz, 'the cost table') or 'the run, or of the data sheet'}"
     return _filled(counts, costs, word, cycles, marks, f"time * {mhz or 0:g} MHz{numbers}", note)
 
 

@@ -93,6 +93,13 @@ def test_what_passes_in_a_trace_before_the_gpus_first_work_is_told(tmp_path):
     assert alone.idle.before_s == 0
 
 
+def test_a_gpu_of_amd_without_a_name_is_known_by_its_units_and_memory(tmp_path):
+    told = {"id": 0, "name": "", "numSms": 304, "totalGlobalMem": 206141652992}
+    for more, name in (({}, "AMD Instinct MI300X (0)"), ({"totalGlobalMem": 7}, "GPU without name (0)")):
+        log = logs.read(write(tmp_path, trace(*NESTED, gpus=[told | more])))
+        assert set(log.tables[0].rows.device.texts()) == {name}
+
+
 def test_the_order_of_rows_does_not_matter(tmp_path):
     upright = paths(write(tmp_path, trace(*NESTED), "upright.json"))
     assert paths(write(tmp_path, trace(*reversed(NESTED)), "reversed.json")) == upright
@@ -241,7 +248,7 @@ def test_a_graph_says_that_it_hides_operators():
 
 def test_kernels_of_amds_libraries_tell_whose_tools_count():
     view = View(document(eprof.load(real("tracelens-mi300x-vllm-hipgraph.json.gz")).energy()))
-    assert "; count with `rocprof-compute profile" in what_to_try(view).text and "ncu" not in what_to_try(view).text
+    assert "count with `rocprof-compute profile" in what_to_try(view).text and "ncu" not in what_to_try(view).text
 
 
 def test_a_trace_of_the_gpu_alone_says_that_it_has_no_operators():

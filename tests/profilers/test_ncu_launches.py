@@ -185,6 +185,7 @@ def test_a_metric_that_is_told_twice_with_two_values_is_said(tmp_path, page, sec
 
 # ------------------------------------------------------------------------------------------------------------- clocks
 
+MODERN = SHARED / "ncu-modern"
 CORE, MEMORY = "sm__cycles_elapsed.avg.per_second", "dram__cycles_elapsed.avg.per_second"
 NAMES = ("device__attribute_display_name", FFMA, TIME, CORE, MEMORY)
 
@@ -218,6 +219,15 @@ def test_clocks_are_means_over_the_time_of_launches_that_are_long_enough(tmp_pat
     (folded,) = read_tuned(long, Tuning(fold_rows=8, chunk_bytes=256), keep=IN_USE).clocks
     assert folded.core_mhz == pytest.approx(1200) and folded.memory_mhz is None
     assert not log_of(tmp_path, NEW, row(0, FFMA, "inst", 5), row(0, TIME, "ns", 9)).clocks
+    untimed = log_of(tmp_path, NEW, row(0, FFMA, "inst", 5), row(0, CORE, "Ghz", "1.20"))
+    assert untimed.clocks[0].core_mhz == pytest.approx(1200), "a clock needs no time"
+
+
+@pytest.mark.skipif(not MODERN.is_dir(), reason="needs a real log, which is not part of this project")
+def test_cycles_that_nobody_counted_are_at_the_clock_of_the_log():
+    """13 launches at 2.40 GHz, told in rates: each second has the cycles of 36 multiprocessors of a RTX 5060 Ti."""
+    energy = eprof.load(MODERN / "sm120-cutlass-roofline-body-items.csv", cache=False).energy()
+    assert energy.counts.amounts["sm_active_cycle"].sum() == pytest.approx(36 * 2.4e9, rel=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -631,3 +631,12 @@ def test_instructions_by_the_number_of_arms_event(tmp_path):
     )
     counts = eprof.load(log).energy().document()["counts"]
     assert (counts["retired"]["value"], counts["core_active"]["value"]) == (3000, 9000)
+
+
+@pytest.mark.parametrize(("sys_s", "said"), [("2.0", True), ("0.2", False)])
+def test_much_time_in_the_kernel_is_told(read, sys_s, said):
+    log = read(
+        " Performance counter stats for './a':\n\n  3,000  cycles\n\n  2.5 seconds time elapsed\n\n"
+        f"  0.5 seconds user\n  {sys_s} seconds sys\n"
+    )
+    assert said == any("the kernel ran 80 % of the processor time" in note for note in log.notes)

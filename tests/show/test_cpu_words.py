@@ -159,6 +159,15 @@ def tried(eprof_command, tmp_path, rows, program="./a"):
         ({}, "execute fewer instructions (1.75 a cycle; -O3"),
         ({"stalled-cycles-backend": 34}, "let ./a wait less for data, or for busy units (backend bound 43 %;"),
         ({"stalled-cycles-backend": 8, "stalled-cycles-frontend": 8}, "execute fewer instructions (1.75 a cycle;"),
+        ({"branch-misses": 2}, "predict more branches of ./a right (bad speculation 38 %;"),
+        (
+            {"branch-misses": 2, "stalled-cycles-frontend": 40},
+            "predict more branches of ./a right (bad speculation 38 %;",
+        ),
+        (
+            {"branch-misses": 0.2, "stalled-cycles-frontend": 40},
+            "let ./a wait less for instructions (frontend bound 46 %;",
+        ),
         ({"fp_arith_inst_retired.512b_packed_double": 300}, "use FP32 for FP64, if accurate enough, or do fewer flops"),
         ({"fp_arith_inst_retired.512b_packed_single": 300}, "do fewer flops (./a does 94 % of the flops that its"),
         ({"fp_arith_inst_retired.512b_packed_double": 100}, "execute fewer instructions (1.75 a cycle;"),
@@ -169,6 +178,12 @@ def test_instructions_save_cycles_unless_these_wait_or_are_full_of_flops(eprof_c
     rest |= dict.fromkeys(("128b_packed_single", "256b_packed_single", "512b_packed_double", "512b_packed_single"), 0)
     zero = {f"fp_arith_inst_retired.{event}": number for event, number in rest.items()} if "fp_" in str(counts) else {}
     assert tried(eprof_command, tmp_path, {"cycles": 80, "instructions": 140} | zero | counts).startswith(said)
+
+
+@pytest.mark.parametrize(("missed", "on"), [({}, "branches or look-ups"), ({"branch-misses": 0.1}, "look-ups")])
+def test_branches_that_are_predicted_right_are_no_reason_to_wait(eprof_command, tmp_path, missed, on):
+    said = tried(eprof_command, tmp_path, {"cycles": 80, "instructions": 40} | missed)
+    assert f"else sort data that {on} depend on" in said
 
 
 def test_one_program_is_named_with_what_is_its_own(eprof_command, tmp_path):

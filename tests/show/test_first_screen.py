@@ -7,9 +7,10 @@ import re
 import pytest
 from report_support import CASES
 
+import eprof
 from eprof.counts.times import ONE_SECOND
 from eprof.show.report.first_screen import where
-from eprof.show.report.levers import what_to_try
+from eprof.show.report.levers import _levers, what_to_try
 from eprof.show.report.terminal import _family_legend, text
 from eprof.show.report.trust import trust
 from eprof.show.report.view import View
@@ -113,6 +114,28 @@ def test_arithmetic_that_the_work_needs_is_tried_in_a_narrower_type_and_never_le
     assert tried.startswith("use FP32 for FP64, if accurate enough") and f"({100 * share:.0f}" in tried
     del charges["fp32_fma"]
     assert "FP64" not in what_to_try(View(document)).text
+
+
+@pytest.mark.parametrize(("seconds", "less"), [("900.00ms", "73 to "), ("20.00s", "3.3 to ")])
+def test_flops_whose_kinds_are_not_told_hold_a_kernel_back_too(tmp_path, seconds, less):
+    row = "          1  {:>30}  Described  {}  {}  {}\n".format
+    flops, moved = "5.0000e+10", "700000000"  # 0.86 s at the peak of FP64, 0.2 s of DRAM
+    log = (
+        "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n"
+        f" GPU activities:  100.00%  {seconds}         1  {seconds}  {seconds}  {seconds}  mm(double*)\n\n"
+        "Invocations  Metric Name  Metric Description  Min  Max  Avg\n"
+        'Device "GeForce GTX 1050 (0)"\n    Kernel: mm(double*)\n'
+        + row("flop_count_dp", *[flops] * 3)
+        + row("dram_read_transactions", *[moved] * 3)
+        + row("dram_write_transactions", *["0"] * 3)
+    )
+    (tmp_path / "log.txt").write_text(log)
+    view = View(eprof.load(tmp_path / "log.txt").energy().document())
+    (change,) = (each for each in _levers(view) if each.act.startswith("use FP32 for FP64"))
+    least_s = 50 / 58.2 - 700e6 * 32 / 112.1e9
+    double_j = change.ends[0] - view.constant_w * least_s
+    assert 0 < double_j < 25e9 * 165e-12
+    assert change.beside.startswith(f", {less}") and change.beside.endswith(" less time")
 
 
 def test_multiplications_beside_additions_are_tried_as_one_instruction():

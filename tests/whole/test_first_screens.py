@@ -303,6 +303,19 @@ def test_multiprocessors_that_are_taken_to_be_always_active_are_told_to_be():
     assert "up to" not in text and "counted," not in text, "the bar and the rows have the same joules"
 
 
+def test_nobody_is_asked_to_do_more_in_a_launch_of_a_library(tmp_path):
+    """Synthetic: launches of thrust are its own, however short; those of `mine` are not."""
+    header = "Type,Time(%),Time,Calls,Avg,Min,Max,Name\n,%,ms,,us,us,us,"
+    thrust = "void thrust::cuda_cub::core::_kernel_agent<thrust::cuda_cub::__scan::ScanAgent<int*>>(int*)"
+    rows = [f'"GPU activities",50.0,4.0,1000,4.0,3.9,4.1,"{name}"' for name in (thrust, "mine(float*)")]
+    log = tmp_path / "summary.csv"
+    log.write_text("\n".join([header, *rows]) + "\n")
+    act = next(act for act in worth_trying(screen(log)) if "in each launch" in act)
+    assert "do more in each launch of mine (now 4.00" in act and "more kernel" not in act
+    log.write_text("\n".join([header, rows[0]]) + "\n")
+    assert not any("in each launch" in act for act in worth_trying(screen(log)))
+
+
 def test_a_saving_is_never_from_nothing(screens):
     for name, _, view in screens:
         assert "saves 0" not in what_to_try(view).text, (name, what_to_try(view).text)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from msgspec import UNSET, Struct, UnsetType, field
+from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, finite
 from eprof.base.errors import LogError
@@ -31,6 +32,7 @@ from eprof.profile.document import document
 from eprof.profile.priced import Energy
 from eprof.profile.profile import Profile
 from eprof.profile.schema import Document
+from eprof.show.report.view import View
 
 SCHEMA = "eprof.history/1"
 
@@ -181,6 +183,7 @@ LEAST = 2  # runs on each side: one alone does not tell its noise
 _SAME = 1e-12  # of the largest value: sums of the same joules in another order
 _PARTS = (COMPUTATION, DATA, CONSTANT)
 _DIRTY = "-dirty"
+_IDLE = "(no kernel runs)"
 _MEANING = {
     "missing": "lower bounds",
     "estimated": "estimated",
@@ -244,7 +247,9 @@ def _series(results: Sequence[Result]) -> dict[str | None, dict[str, list[float]
     """Joules by kernel (None: the program), then by part and "total", one for each result; NaN: not known."""
     series: dict[str | None, dict[str, list[float]]] = {}
     for place, result in enumerate(results):
-        energies: dict[str | None, list[schema.RunJoules]] = {None: [result.report.energy_j]}
+        energies: dict[str | None, list[schema.Joules]] = {None: [_with_rest(result.report)]}
+        if idle_j := _idle_j(result.report):
+            energies[_IDLE] = [schema.Joules(0.0, 0.0, idle_j, idle_j)]
         for kernel in result.report.kernels:
             energies.setdefault(kernel.name, []).append(kernel.energy_j)  # of all devices
         for name, here in energies.items():
@@ -283,7 +288,24 @@ def _known(report: schema.Profile) -> set[str]:
     has_constant = report.energy_j.constant is not None and "missing" not in report.energy_marks.constant
     if has_constant:
         known.add(GROUPS[CONSTANT])
+    if report.gaps or _idle_j(report):
+        known.add("time without kernels")
     return known
+
+
+def _idle_j(report: schema.Profile) -> float:
+    """The energy of a GPU while no kernel ran, J, which the totals of a report leave out; 0 where nothing tells."""
+    if report.to_meter is not UNSET:
+        return report.to_meter.idle_j
+    return View(report).idle_j
+
+
+def _with_rest(report: schema.Profile) -> schema.RunJoules:
+    """The energy of a run with that while no kernel ran, all of it constant power."""
+    joules, idle_j = report.energy_j, _idle_j(report)
+    if not idle_j:
+        return joules
+    return replace(joules, constant=(joules.constant or 0.0) + idle_j, total=(joules.total or 0.0) + idle_j)
 
 
 _FACTS: dict[str, Callable[[schema.Profile], set[str]]] = {
@@ -307,7 +329,7 @@ def _run(result: Result) -> Run:
         costs=_costs(report),
         eprof=report.eprof,
         time_s=report.time_s,
-        energy_j={part: getattr(report.energy_j, part) for part in (*_PARTS, "total", "measured")},
+        energy_j={part: getattr(_with_rest(report), part) for part in (*_PARTS, "total", "measured")},
         marks=report.marks,
         processor=report.device.processor,
     )

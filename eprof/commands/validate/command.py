@@ -38,42 +38,29 @@ def add(commands: Commands) -> Parser:
         "eprof validate fmm.eprof --power powermon.csv --component gpu",
         "eprof validate bfs-1.dcgm lbm-1.dcgm --device A100 --protocol leave-one-benchmark-out --baselines",
     )
-    parser.add_inputs(
-        "measurements (CSV, Parquet), run directories with measured energy, or logs of DCGM, one a program"
-    )
+    inputs = "measurements (CSV, Parquet), run directories with measured energy, or logs of DCGM, one a program"
+    parser.add_inputs(inputs)
     parser.value("--costs", TABLE, "score this cost table as it is")
     parser.value("--setting", SETTING, "of the table, for run directories and rows alike (default: their own)")
-    parser.choice(
-        "--protocol",
-        _PROTOCOLS,
+    refit = (
         "refit in every fold of this protocol (repeatable; default without --costs and --train: fit, "
-        "leave-one-setting-out and leave-one-benchmark-out)",
-        action="append",
-        default=[],
+        "leave-one-setting-out and leave-one-benchmark-out)"
     )
+    parser.choice("--protocol", _PROTOCOLS, refit, action="append", default=[])
     parser.repeatable("--marks", "FILE", "programs of sampled logs by what ran when, as eprof timeline takes it")
     parser.repeatable("--train", "FILE", "train on FILE, test on INPUT")
     parser.value("--holdout", "CORE/MEMORY,...", "settings to test on (default: every other one, as on a chess board)")
     parser.value("--folds", "K", "parts of k-fold (default 10)", type=int, default=10)
-    parser.choice(
-        "--scale",
-        ("kernel", "card"),
-        "also with measured scale factors for kernels that are new to the model: one for each kernel (default), "
-        "or that of one metered kernel for all others",
-        nargs="?",
-        const="kernel",
+    scaled = (
+        "also with measured scale factors for kernels that are new to the model: one for each kernel (default), or "
+        "that of one metered kernel for all others"
     )
+    parser.choice("--scale", ("kernel", "card"), scaled, nargs="?", const="kernel")
     parser.flag("--baselines", "also constant power, V = 1, regressions, a neural network")
-    parser.value(
-        "--device",
-        "NAME",
-        "the measured GPU: fits are drawn to energies of other GPUs, as those of `eprof fit` (default: to none)",
-    )
-    parser.repeatable(
-        "--power",
-        "FILE",
-        "what an external meter logged while the run directories were made, as for eprof timeline (repeatable)",
-    )
+    drawn = "the measured GPU: fits are drawn to energies of other GPUs, as those of `eprof fit` (default: to none)"
+    parser.value("--device", "NAME", drawn)
+    logged = "what an external meter logged while the run directories were made, as for eprof timeline (repeatable)"
+    parser.repeatable("--power", "FILE", logged)
     parser.repeatable("--component", "NAME", "of the logs of --power: what the program ran on")
     parser.mapping()
     parser.repeatable("--profile", "INPUT", "logs of your kernels: which measured ones are like them")
@@ -122,10 +109,10 @@ def validate(options: argparse.Namespace) -> int:
         modelled_times = times(table, study.measurements)
     document = document_of(
         study,
-        whole_runs=whole_runs,
-        candidates=candidates,
-        command_line=options.command_line,
-        notes=[*power_notes, *notes],
+        whole_runs,
+        candidates,
+        options.command_line,
+        [*power_notes, *notes],
         max_error_percent=limit,
         times=modelled_times,
     )
@@ -168,20 +155,14 @@ def _study(files: list[Path], table: "CostTable | None", options: argparse.Names
 
     named, naming = options.costs or options.device, "name a table or the GPU with --costs or --device"
     sampled = programs.reader(list(map(str, files)), named, naming, options.marks, levels=table is not None)
-    read = sampled or partial(
-        measurements.read,
-        mapping=options.mapping,
-        device=options.device,
-        kernels=options.kernel_name,
-        only=only(options),
-    )
+    of_rows = partial(measurements.read, kernels=options.kernel_name, only=only(options))
+    read = sampled or partial(of_rows, mapping=options.mapping, device=options.device)
     measured = read(files)
     train = mapped(read, options.train or None)
-    form = mapped(lambda device: form_for(measured, device), options.device or None)
     holdout = options.holdout.split(",") if options.holdout else []
     plan = study.Plan(
         protocols=[name.replace("-", "_") for name in dict.fromkeys(options.protocol)],
-        form=form,
+        form=mapped(lambda device: form_for(measured, device), options.device or None),
         holdout=[protocols.parse(setting) for setting in holdout],
         folds=options.folds,
         baselines=options.baselines,

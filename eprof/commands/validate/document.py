@@ -1,6 +1,6 @@
 """From a study to the document `eprof.validation/1`, from which every report is made (docs/validate.md)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import numpy as np
@@ -26,11 +26,11 @@ _HALVED_FROM = 8
 
 def document(
     study: Study | None,
-    *,
     whole_runs: Sequence[schema.WholeRun] = (),
     candidates: Sequence[schema.Candidate] = (),
     command_line: Sequence[str] = (),
     notes: Sequence[str] = (),
+    *,
     max_error_percent: float | None = None,
     times: schema.Times | None = None,
 ) -> schema.Validation:
@@ -69,15 +69,12 @@ def document(
         meaning = "whole programs: predicted against measured energy"
         made.protocols["runs"] = schema.Protocol(**scores, folds=0, meaning=meaning)
     if max_error_percent is not None:
-        made.gate = gate(made.protocols, max_error_percent)
+        # The worst mean error of all protocols is held against the limit; one that is not known fails.
+        errors = {name: either(scores.mean_percent, np.inf) for name, scores in made.protocols.items()}
+        worst = max(errors, key=errors.__getitem__)
+        passed = errors[worst] <= max_error_percent
+        made.gate = schema.Gate(max_error_percent, worst, made.protocols[worst].mean_percent, passed)
     return made
-
-
-def gate(tested: Mapping[str, schema.Protocol], limit_percent: float) -> schema.Gate:
-    """The verdict on the worst mean error of all protocols against a limit; an error that is not known fails."""
-    errors = {name: either(scores.mean_percent, np.inf) for name, scores in tested.items()}
-    worst = max(errors, key=lambda name: errors[name])
-    return schema.Gate(limit_percent, worst, tested[worst].mean_percent, errors[worst] <= limit_percent)
 
 
 def _add(made: schema.Validation, study: Study) -> None:
@@ -96,10 +93,7 @@ def _add(made: schema.Validation, study: Study) -> None:
             meaning += "; then one measured scale factor for each kernel, from one row that is not scored"
         made.protocols[name] = schema.Protocol(**asdict(outcome.scores), folds=outcome.folds, meaning=meaning)
         # How predictions split metered runs; not where a factor a kernel was measured.
-        metered = None
-        if not name.endswith(SCALED):
-            metered = of_metered_runs(measurements, outcome.predicted, study.plan.seed)
-        if metered is not None:
+        if not name.endswith(SCALED) and (metered := of_metered_runs(measurements, outcome.predicted, study.plan.seed)):
             made.to_meter[name] = metered
     made.baselines = {
         model: {name: outcome.scores for name, outcome in by_protocol.items()}
@@ -126,11 +120,18 @@ def _measured(study: Study) -> schema.Measured:
     measurements, rows = study.measurements, study.measurements.rows
     predicted = study.outcomes[study.main].predicted
     shares = mixes(study.parts, rows["benchmark"])
+    near = nearest(shares)
     at_settings = grouped(rows, ("core_mhz", "memory_mhz"), "power_w", predicted)
     table, trained_on = study.table, study.trained_on
-    form = None
+    form = likeness = None
     if study.plan.form is not None and not all(name.startswith(protocols.TABLE) for name in study.outcomes):
         form = schema.FittedForm(**asdict(study.plan.form), seed=study.plan.seed)
+    # Errors of the half of kernels that are like another one, and of the other half.
+    if len(near) >= _HALVED_FROM:
+        middle, power_w = float(near["distance"].median()), measurements.power_w
+        distance = rows["benchmark"].map(near["distance"]).to_numpy(dtype=float)
+        halves = [score(power_w[half], predicted[half]) for half in (distance <= middle, distance > middle)]
+        likeness = schema.Likeness(middle, *halves)
 
     def seen(values: pd.Series) -> schema.Range:
         return finite(values.min()), finite(values.max())
@@ -147,8 +148,8 @@ def _measured(study: Study) -> schema.Measured:
         table_saw_these=study.table_saw_these,
         histogram=schema.Histogram(EDGES, histogram(errors_percent(measurements.power_w, predicted), EDGES)),
         by_setting=[schema.SettingScores(float(core), float(memory), each) for (core, memory), each in at_settings],
-        by_benchmark=_by_benchmark(measurements, predicted, shares),
-        likeness=_likeness(measurements, predicted, shares),
+        by_benchmark=_by_benchmark(measurements, predicted, shares, near),
+        likeness=likeness,
         range=schema.Ranges(
             core_mhz=seen(rows["core_mhz"]),
             memory_mhz=seen(rows["memory_mhz"]),
@@ -159,10 +160,11 @@ def _measured(study: Study) -> schema.Measured:
     )
 
 
-def _by_benchmark(measurements: Measurements, predicted: Floats, shares: pd.DataFrame) -> list[schema.KernelScores]:
+def _by_benchmark(
+    measurements: Measurements, predicted: Floats, shares: pd.DataFrame, near: pd.DataFrame
+) -> list[schema.KernelScores]:
     """The scores of each kernel, the worst first, with its row at the reference setting, or the nearest to it."""
     rows = measurements.rows.assign(predicted=predicted)
-    near = nearest(shares)
     kernels = []
     for (name,), scores in grouped(rows, ("benchmark",), "power_w", predicted):
         mine = rows[rows["benchmark"] == name]
@@ -173,32 +175,15 @@ def _by_benchmark(measurements: Measurements, predicted: Floats, shares: pd.Data
         if name in shares.index:
             largest_first = pd.Series(shares.loc[name]).sort_values(ascending=False)
             mix = {str(term): float(share) for term, share in largest_first.items() if share > 0}
-        kernels.append(
-            schema.KernelScores(
-                benchmark=str(name),
-                kernel=str(mine["kernel"].iloc[0]),
-                scores=scores,
-                reference=schema.Reference(
-                    float(row["core_mhz"]),
-                    float(row["memory_mhz"]),
-                    measured_w=finite(row["power_w"]),
-                    predicted_w=finite(row["predicted"]),
-                ),
-                mix=mix,
-                nearest=near["nearest"].get(name),
-                distance=finite(near["distance"].get(name, np.nan)),
-            )
+        clocks, watts = (row["core_mhz"], row["memory_mhz"]), (row["power_w"], row["predicted"])
+        kernel = schema.KernelScores(
+            benchmark=str(name),
+            kernel=str(mine["kernel"].iloc[0]),
+            scores=scores,
+            reference=schema.Reference(*map(float, clocks), *map(finite, watts)),
+            mix=mix,
+            nearest=near["nearest"].get(name),
+            distance=finite(near["distance"].get(name, np.nan)),
         )
+        kernels.append(kernel)
     return sorted(kernels, key=lambda kernel: -(kernel.scores.mean_percent or -1.0))
-
-
-def _likeness(measurements: Measurements, predicted: Floats, shares: pd.DataFrame) -> schema.Likeness | None:
-    """Errors of the half of kernels that are like another one, and of the other half; None: too few kernels."""
-    near = nearest(shares)
-    if len(near) < _HALVED_FROM:
-        return None
-    middle = float(near["distance"].median())
-    distance = measurements.rows["benchmark"].map(near["distance"]).to_numpy(dtype=float)
-    power = measurements.power_w
-    halves = [score(power[half], predicted[half]) for half in (distance <= middle, distance > middle)]
-    return schema.Likeness(middle, *halves)

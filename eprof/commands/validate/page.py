@@ -23,13 +23,13 @@ _HEIGHT = 150
 
 
 class Pair(Struct, frozen=True):
-    """A measured and a predicted quantity; its full and its short name."""
+    """A measured and a predicted quantity; its full and its short name; both as text: "81.2 → 84.0 W"."""
 
     full: str
     name: str
     measured: float
     predicted: float
-    unit: str
+    words: str
 
     @property
     def error_percent(self) -> float:
@@ -40,13 +40,6 @@ class Pair(Struct, frozen=True):
     def error(self) -> str:
         """The signed error as text: "+3.1 %"."""
         return signed(self.error_percent)
-
-    @property
-    def words(self) -> str:
-        """Measured and predicted as text: "81.2 → 84.0 W"."""
-        if self.unit == "W":
-            return f"{plain(self.measured)} → {plain(self.predicted)}{NARROW}W"
-        return f"{quantity(self.measured, self.unit)} → {quantity(self.predicted, self.unit)}"
 
 
 def signed(value: float | None) -> str:
@@ -92,9 +85,8 @@ def histogram(histogram: Histogram) -> Markup:
         left, width = pct(50 * (low + reach) / reach + 0.08), pct(50 * (high - low) / reach - 0.16)
         body += bar.format(left, _HEIGHT - height, width, height, low, high, counts[place])
     label = f"Histogram of errors from {-reach:g} to {reach:g} per cent"
-    return Markup('<svg class="bar" width="100%" height="{}" role="img" aria-label="{}">{}</svg>').format(
-        _HEIGHT + 20, label, body
-    )
+    drawing = Markup('<svg class="bar" width="100%" height="{}" role="img" aria-label="{}">{}</svg>')
+    return drawing.format(_HEIGHT + 20, label, body)
 
 
 def error_map(settings: Sequence[SettingScores]) -> Markup:
@@ -148,14 +140,22 @@ def _sections(document: Validation) -> Iterator[Section]:
         if document.baselines:
             yield _baselines(document)
         answer = f"{protocol(document.main_protocol).capitalize()}, over all settings."
-        below = (
-            "What power goes to is the model's reading, not a measurement. The same: the share of the power that goes "
-            "to the same things in both."
-        )
+        same = "The same: the share of the power that goes to the same things in both."
+        below = f"What power goes to is the model's reading, not a measurement. {same}"
         table = words.kernels(document, measured.by_benchmark)
         yield card("all", "All kernels", "Every kernel", Sentence(answer), table, quiet(below))
+        how = []
+        if (costs := measured.costs) is not None:
+            how.append(f"Cost table {costs.name} for {costs.device}. {costs.source}")
+        if (form := measured.form) is not None:
+            clock_tree = when(form.clock_tree, " + b · f · V² (clock tree)")
+            how.append(
+                f"P = Σ rate · c · V² + c₁ V (core and memory) + constant{clock_tree}; voltages {form.voltages}, "
+                f"relative weights, {form.loss.upper()} loss; all coefficients ≥ 0."
+            )
+            how.append("In every fold, voltages and coefficients are estimated from the training rows alone.")
         parts = {
-            "How": list(_how(measured)),
+            "How": how,
             "Measurements": [source.path for source in measured.inputs],
             "Trained on": [source.path for source in measured.trained_on or ()],
         }
@@ -163,10 +163,13 @@ def _sections(document: Validation) -> Iterator[Section]:
 
 
 def _programs(runs: Sequence[WholeRun]) -> Section:
-    known = [run for run in runs if run.predicted_j is not None]
-    pairs = [Pair(run.path, run.path.rpartition("/")[2], run.measured_j, run.predicted_j or 0.0, "J") for run in known]
+    known = [(run, run.predicted_j) for run in runs if run.predicted_j is not None]
+    pairs = []
+    for run, predicted_j in known:
+        both = f"{quantity(run.measured_j, 'J')} → {quantity(predicted_j, 'J')}"
+        pairs.append(Pair(run.path, run.path.rpartition("/")[2], run.measured_j, predicted_j, both))
     answer = f"Energy that a meter saw, and what is predicted for the kernels. They may differ: {runs[0].reasons}."
-    lower = sum("missing" in run.marks for run in known)
+    lower = sum("missing" in run.marks for run, _ in known)
     bounds = counted(lower, "prediction is a lower bound", "predictions are lower bounds")
     rest = when(lower, f"{bounds}: something could not be counted or priced.")
     return card("programs", "Programs", "Whole programs", Sentence(answer), bars(pairs, _FAR), quiet(rest))
@@ -184,7 +187,7 @@ def _spread(document: Validation, measured: Measured) -> Iterator[Section]:
 
     errors = {at.label: at.scores.mean_percent for at in measured.by_setting if at.scores.mean_percent is not None}
     if len(errors) > 1:
-        ends = min(errors, key=lambda label: errors[label]), max(errors, key=lambda label: errors[label])
+        ends = min(errors, key=errors.__getitem__), max(errors, key=errors.__getitem__)
         least, most = (f"{percent(errors[label])} at {label}{NARROW}MHz" for label in ends)
         answer = Sentence(f"From {least} to {most}, {tested_by}.")
         below = (
@@ -193,19 +196,6 @@ def _spread(document: Validation, measured: Measured) -> Iterator[Section]:
         )
         chart = error_map(measured.by_setting)
         yield card("settings", "Clocks", "Error by clock setting", answer, chart, quiet(below))
-
-
-def _how(measured: Measured) -> Iterator[str]:
-    """How power was predicted: by which table, or by which fit."""
-    if (costs := measured.costs) is not None:
-        yield f"Cost table {costs.name} for {costs.device}. {costs.source}"
-    if (form := measured.form) is not None:
-        clock_tree = when(form.clock_tree, " + b · f · V² (clock tree)")
-        yield (
-            f"P = Σ rate · c · V² + c₁ V (core and memory) + constant{clock_tree}; voltages {form.voltages}, "
-            f"relative weights, {form.loss.upper()} loss; all coefficients ≥ 0."
-        )
-        yield "In every fold, voltages and coefficients are estimated from the training rows alone."
 
 
 def _tested(document: Validation) -> Section:
@@ -231,10 +221,6 @@ def _tested(document: Validation) -> Section:
     return card("tested", "How it was tested", "How it was tested", Sentence(answer), *tables, explained, *of_times)
 
 
-def _unit(term: str, rate_unit: str) -> str:
-    return "GB/s" if term.endswith("_byte") and rate_unit.startswith("1e9 events") else rate_unit
-
-
 def _trust(document: Validation, measured: Measured) -> Section:
     worst = measured.by_benchmark[0]
     sentences = [
@@ -250,12 +236,11 @@ def _trust(document: Validation, measured: Measured) -> Section:
     sentences += [words.candidate_words(candidate) for candidate in document.candidates]
     blocks = [Sentence(sentence) for sentence in sentences if sentence is not None]
     seen = measured.range
-    spans = [
-        ("core clock", seen.core_mhz, "MHz"),
-        ("memory clock", seen.memory_mhz, "MHz"),
-        ("measured power", seen.power_w, "W"),
-        *((words.term_name(term), span, _unit(term, seen.rate_unit)) for term, span in seen.rates.items()),
-    ]
+    clocks = [("core clock", seen.core_mhz, "MHz"), ("memory clock", seen.memory_mhz, "MHz")]
+    spans = [*clocks, ("measured power", seen.power_w, "W")]
+    for term, span in seen.rates.items():
+        is_of_bytes = term.endswith("_byte") and seen.rate_unit.startswith("1e9 events")
+        spans.append((words.term_name(term), span, when(is_of_bytes, "GB/s") or seen.rate_unit))
     rows = [Row([name, plain_or("–", least), plain_or("–", most), unit]) for name, (least, most), unit in spans]
     columns = [*texts("quantity"), *numbers("least", "most"), *texts("unit")]
     ranges = Table(columns, rows, title="What was measured")
@@ -268,8 +253,8 @@ def _kernels(document: Validation, measured: Measured) -> Iterator[Section]:
     for kernel in measured.by_benchmark:
         measured_w, predicted_w = kernel.reference.measured_w, kernel.reference.predicted_w
         if measured_w is not None and predicted_w is not None:
-            name = kernel.benchmark
-            pairs.append(Pair(name, cut(name, 44), measured_w, predicted_w, "W"))
+            both = f"{plain(measured_w)} → {plain(predicted_w)}{NARROW}W"
+            pairs.append(Pair(kernel.benchmark, cut(kernel.benchmark, 44), measured_w, predicted_w, both))
     if not pairs:
         return
     off = sum((kernel.scores.mean_percent or 0.0) > _FAR for kernel in measured.by_benchmark)

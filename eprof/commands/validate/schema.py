@@ -4,7 +4,8 @@ None is a number that is not known. What was measured on rows of a file stands i
 as a whole; in JSON its fields stand beside the others.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from msgspec import Struct, to_builtins
@@ -229,14 +230,9 @@ class Validation(Struct, kw_only=True, omit_defaults=True):
         data: dict[str, Any] = to_builtins(self)
         measured = data.pop("measured", {})
         for name in measured.keys() & {"by_setting", "by_benchmark"}:
-            measured[name] = [_inlined(entry) for entry in measured[name]]
+            for place, entry in enumerate(measured[name]):
+                # The scores' fields stand beside the others.
+                fields = (value if key == "scores" else {key: value} for key, value in entry.items())
+                measured[name][place] = dict(chain.from_iterable(each.items() for each in fields))
         last = {name: data.pop(name) for name in _LAST if name in data}
         return {**data, **measured, **last}
-
-
-def _inlined(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry of the document with the fields of its `scores` beside its others."""
-    fields: dict[str, Any] = {}
-    for name, value in entry.items():
-        fields |= value if name == "scores" else {name: value}
-    return fields

@@ -4,6 +4,7 @@ Then what is held against these: kernels of a profile, and times by the model an
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -46,16 +47,13 @@ def of_metered_runs(measurements: Measurements, predicted_w: Floats, seed: int) 
     if not pools:
         return None
     draw = np.random.default_rng(seed)
-    true_j, by_counts_j, by_time_j = [], [], []
+    energies = []
     for _ in range(RUNS):
         kernels = draw.choice(pools[draw.integers(len(pools))], KERNELS, replace=False)
         time_s = draw.dirichlet(np.ones(KERNELS))
         joules, predicted_j = time_s * power_w[kernels], time_s * predicted_w[kernels]
-        true_j.append(joules)
-        by_counts_j.append(predicted_j * joules.sum() / predicted_j.sum())
-        by_time_j.append(time_s * joules.sum())
-
-    truth, by_counts, by_time = (np.concatenate(energies) for energies in (true_j, by_counts_j, by_time_j))
+        energies.append((joules, predicted_j * joules.sum() / predicted_j.sum(), time_s * joules.sum()))
+    truth, by_counts, by_time = np.concatenate(energies, axis=1)
 
     def off(estimate: Floats) -> tuple[float, float]:
         """The mean error in per cent, and the factor that nine of ten estimates are off at most."""
@@ -96,16 +94,6 @@ class Plan(Struct, frozen=True):
     baselines: bool = False
     scale: str | None = None
     processes: int | None = None
-
-    def settled(self, measurements: Measurements, refit: bool) -> tuple["Plan", list[str]]:
-        """The plan with default protocols and form filled in, and notes on what these rows cannot tell."""
-        names = list(self.protocols)
-        notes: list[str] = []
-        if self.holdout and protocols.HOLDOUT not in names:
-            names.append(protocols.HOLDOUT)
-        if refit and not names:
-            names, notes = protocols.defaults(measurements)
-        return replace(self, protocols=names, form=self.form or form_without_prior(measurements)), notes
 
 
 class Study(Struct, frozen=True, eq=False):
@@ -166,8 +154,14 @@ def validate(
     on, tested on these. Raises EprofError: a protocol that these rows cannot be split by, measurements that the table
     does not price.
     """
-    plan, notes = plan.settled(measurements, refit=table is None and train is None)
-    form = plan.form or Form()
+    names = [*plan.protocols]
+    if plan.holdout and protocols.HOLDOUT not in names:
+        names.append(protocols.HOLDOUT)
+    notes: list[str] = []
+    if table is None and train is None and not names:
+        names, notes = protocols.defaults(measurements)
+    form = plan.form or form_without_prior(measurements)
+    plan = replace(plan, protocols=names, form=form)
     notes += measurements.notes
     trained = train or measurements
     if (train is not None or plan.protocols) and (few := too_few_rows(trained, form)):
@@ -218,10 +212,8 @@ class _Work(Struct, frozen=True, eq=False):
             apart = sorted(set(test.terms) ^ set(train.terms))
             if train.kind != test.kind or apart:
                 why = f"only one of the two counts {', '.join(apart)}" if apart else f"{train.kind} against {test.kind}"
-                raise EprofError(
-                    f"--train: {', '.join(train.sources)} does not count the same things as "
-                    f"{', '.join(test.sources)}: {why}."
-                )
+                both = f"{', '.join(train.sources)} does not count the same things as {', '.join(test.sources)}"
+                raise EprofError(f"--train: {both}: {why}.")
             outcomes[protocols.TRANSFER] = self.outcome(predictions.train_and_test(model, train, test), 1)
         for name in self.plan.protocols:
             by_benchmark = name in (protocols.LEAVE_ONE_BENCHMARK_OUT, protocols.K_FOLD_BENCHMARKS)
@@ -238,15 +230,9 @@ class _Work(Struct, frozen=True, eq=False):
         plan = self.plan
         rows = self.measurements.rows
         folds = protocols.folds(protocol, rows, holdout_settings=plan.holdout, k=plan.folds, seed=plan.seed)
-        words = f"{protocol.replace('_', ' ')}, {model.name}"
-
-        def progress(done: int, of: int) -> None:
-            if report is not None:
-                report(words, done, of)
-
-        predicted = predictions.cross_validate(
-            model, self.measurements, folds, processes=plan.processes, progress=progress
-        )
+        progress = report and partial(report, f"{protocol.replace('_', ' ')}, {model.name}")
+        processes = plan.processes
+        predicted = predictions.cross_validate(model, self.measurements, folds, processes=processes, progress=progress)
         tested = np.concatenate([fold.test for fold in folds])
         scores = score(self.measurements.power_w[tested], predicted[tested], self.constant_w[tested])
         return Outcome(predicted, len(folds), scores)
@@ -291,8 +277,7 @@ def _no_better_than_means(
         for model in predictions.PLAIN:
             mean = rivals.get(model.name, {}).get(protocol) or work.refit(model, protocol)
             errors[model.name] = score(power[known], mean.predicted[known]).mean_percent
-        sentence = no_better(protocols.LEFT_OUT[name], ours.scores.mean_percent, errors)
-        if sentence is not None:
+        if sentence := no_better(protocols.LEFT_OUT[name], ours.scores.mean_percent, errors):
             yield sentence
 
 
@@ -317,13 +302,10 @@ def nearest(shares: pd.DataFrame) -> pd.DataFrame:
     if len(shares) < 2:
         return pd.DataFrame({"nearest": pd.Series(dtype=object), "distance": pd.Series(dtype=float)})
     values = shares.to_numpy(dtype=float)
-    rows = []
-    for place, mix in enumerate(values):
-        far = distances(mix, values)
-        far[place] = np.inf
-        closest = int(np.argmin(far))
-        rows.append((shares.index[closest], float(far[closest])))
-    return pd.DataFrame(rows, index=shares.index, columns=["nearest", "distance"])
+    apart = np.stack([distances(mix, values) for mix in values])
+    np.fill_diagonal(apart, np.inf)
+    closest = apart.argmin(axis=1)
+    return pd.DataFrame({"nearest": shares.index[closest], "distance": apart.min(axis=1)}, index=shares.index)
 
 
 # A price that takes this much more of the energy than of any measured kernel's is beyond what was measured.
@@ -402,10 +384,7 @@ def work_of(measurements: Measurements) -> Work:
     counts = measurements.counts()
     nothing = np.full(len(measurements), np.nan)
     told = {str(name): measurements.work[name].to_numpy(dtype=np.float64) for name in measurements.work}
-    instructions = {
-        kind: counts[f"{kind}_instruction"].to_numpy() for kind in _KINDS if f"{kind}_instruction" in counts
-    }
-    if "control" in told:
-        instructions["control"] = told["control"]
+    instructions = {kind: counts[word].to_numpy() for kind in _KINDS if (word := f"{kind}_instruction") in counts}
+    instructions |= {kind: told[kind] for kind in told if kind == "control"}
     launch = {name: told.get(name, nothing) for name in OF_LAUNCH}
     return Work(**launch, instructions=instructions, dram_byte=counts["dram_byte"].to_numpy())

@@ -85,11 +85,8 @@ def measured(run: Run, series: Sequence[Series], notes: list[str]) -> Measured:
             "version of eprof."
         )
     # The power is known of nearly all of the time that the program ran.
-    seen = [
-        window
-        for window in windows
-        if all(_known(window, each)[1] >= 0.95 * (window.end_s - window.begin_s) for each in series)
-    ]
+    sure_s = [(window, 0.95 * (window.end_s - window.begin_s)) for window in windows]
+    seen = [window for window, least_s in sure_s if all(_known(window, each)[1] >= least_s for each in series)]
     if not seen:
         window, source = windows[0], series[0].source
         logged = f"{clock.written(series[0].edges[0])} to {clock.written(series[0].edges[-1])}"
@@ -108,7 +105,6 @@ def measured(run: Run, series: Sequence[Series], notes: list[str]) -> Measured:
         of_components = (_known(window, each) for each in series)
         total_j = sum(known_j * (window.end_s - window.begin_s) / known_s for known_j, known_s in of_components)
         joules.append(total_j / window.runs)
-    names = listed([each.component for each in series])
     sources = listed(list(dict.fromkeys(each.source for each in series)))
     beside = "start-up, copies and idle time, the prediction only the kernels"
     if not seen[0].alone:
@@ -116,7 +112,7 @@ def measured(run: Run, series: Sequence[Series], notes: list[str]) -> Measured:
     return Measured(
         joules=median(joules),
         method=f"power log {sources}",
-        covers=names,
+        covers=listed([each.component for each in series]),
         runs=sum(window.runs for window in seen),
         spread=spread(joules) if len(joules) > 1 else None,
         seconds=median([(window.end_s - window.begin_s) / window.runs for window in seen]),
@@ -138,18 +134,13 @@ def sorted_inputs(inputs: Iterable[str | Path]) -> tuple[list[Path], list[Path]]
 
     Raises EprofError for what is neither, or does not exist.
     """
-    files: list[Path] = []
-    directories: list[Path] = []
-    for path in map(Path, inputs):
+    paths = list(map(Path, inputs))
+    for path in paths:
         if not path.exists():
             raise EprofError(f"{path}: there is no such file or directory.")
-        if path.is_file():
-            files.append(path)
-        elif is_run(path):
-            directories.append(path)
-        else:
+        if not path.is_file() and not is_run(path):
             raise EprofError(f"{path}: is a directory, but not a run directory of `eprof run`.")
-    return files, directories
+    return [path for path in paths if path.is_file()], [path for path in paths if not path.is_file()]
 
 
 def held_against_meter(

@@ -1,7 +1,9 @@
 """A validation in plain words and tables: for the page, the terminal and Markdown alike."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
+from eprof.base.known import mapped
 from eprof.base.text import by_sign, cut, phrase, when
 from eprof.base.vocabulary import GROUPS
 from eprof.commands.validate.schema import Candidate, KernelScores, Times, Validation, WholeRun
@@ -13,6 +15,7 @@ from eprof.show.words.badges import bits
 from eprof.show.words.blocks import (
     Block,
     Column,
+    Field,
     Headline,
     Medium,
     Notes,
@@ -120,8 +123,7 @@ def headline(document: Validation) -> Headline:
 
 def verdicts(document: Validation) -> list[Verdict]:
     """Whether the validation's gate was passed, with error and limit; [] where there is no gate."""
-    gate = document.gate
-    if gate is None:
+    if (gate := document.gate) is None:
         return []
     word = "passed" if gate.passed else "failed"
     value = phrase("{:.1f} %", gate.value_percent) or "unknown"
@@ -159,20 +161,26 @@ def costs(document: Validation) -> list[str]:
 
 def by_protocol(document: Validation) -> Table:
     """Errors of a validation by protocol; the one of the headline stands out."""
-    rows = [
-        Row(
-            [protocol(name), str(scores.n), *_numbers(scores), number(scores.above_constant_percent), scores.meaning],
-            total=name == document.main_protocol,
-        )
-        for name, scores in document.protocols.items()
-    ]
-    columns = [Column("tested by", "left"), Column("rows"), *_score_columns()]
-    columns += [Column("above constant %"), Column("which is", "left", Medium.PAGE)]
-    return Table(columns, rows, title="Error in % of the measured power")
+    return table_of(
+        document.protocols.items(),
+        (Column("tested by", "left"), lambda tested: protocol(tested[0])),
+        (Column("rows"), lambda tested: str(tested[1].n)),
+        *_scores(lambda tested: tested[1]),
+        (Column("above constant %"), lambda tested: number(tested[1].above_constant_percent)),
+        (Column("which is", "left", Medium.PAGE), lambda tested: tested[1].meaning),
+        is_total=lambda tested: tested[0] == document.main_protocol,
+        title="Error in % of the measured power",
+    )
 
 
-def _score_columns() -> Iterator[Column]:
-    return (Column(head, media=_MEDIA.get(field, Medium.ALL)) for field, head in _SCORES.items())
+def _scores(of: Callable[[Any], Scores], media: Mapping[str, Medium] = _MEDIA) -> list[Field[Any]]:
+    """The columns of the scores `of` an entry, each with the cell that it makes of an entry. media: that show some."""
+
+    def field(name: str) -> Field[Any]:
+        column = Column(_SCORES[name], media=media.get(name, Medium.ALL))
+        return column, lambda entry: number(getattr(of(entry), name))
+
+    return list(map(field, _SCORES))
 
 
 def metered_runs(document: Validation) -> Table:
@@ -188,9 +196,13 @@ def metered_runs(document: Validation) -> Table:
 
 def times(modelled: Times) -> Iterator[Block]:
     """Errors of modelled times in a validation, and what the model by component had to do without."""
-    columns = [Column("modelled", "left"), Column("rows"), *(Column(head) for head in list(_SCORES.values())[:-1])]
-    rows = [Row([name, str(scores.n), *_numbers(scores)[:-1]]) for name, scores in modelled.scores.items()]
-    yield Table(columns, rows, title="Error in % of the measured time; nothing is fitted to these times")
+    yield table_of(
+        modelled.scores.items(),
+        (Column("modelled", "left"), lambda modelled: modelled[0]),
+        (Column("rows"), lambda modelled: str(modelled[1].n)),
+        *_scores(lambda modelled: modelled[1], {})[:-1],
+        title="Error in % of the measured time; nothing is fitted to these times",
+    )
     without = phrase("The time by component is modelled without: {}. ", ", ".join(modelled.missing))
     yield Sentence(f"{without}{phrase('Assumed: {}.', modelled.why)}".strip(), Tone.QUIET)
 
@@ -217,26 +229,19 @@ def _means(by_protocol: Mapping[str, Scores], names: Sequence[str]) -> list[Writ
 
 def kernels(document: Validation, kernels: Sequence[KernelScores], most: int | None = None) -> Table:
     """A table of kernels, worst first: errors, power, what power goes to, the most similar kernel. most: rows shown."""
-    shown = kernels[:most]
-    columns = [
-        Column("kernel", "left"),
-        *_score_columns(),
-        *numbers("meas. W", "pred. W"),
-        Column("its power goes to", "left", Medium.PAGE),
-        Column("most similar", "left", Medium.PAGE),
-    ]
-    rows = []
-    for kernel in shown:
-        similar = "–"
-        if kernel.nearest is not None and kernel.distance is not None:
-            similar = f"{cut(kernel.nearest, 32)} ({alike(kernel.distance)} the same)"
-        watts = [number(kernel.reference.measured_w), number(kernel.reference.predicted_w)]
-        name = Name(kernel.benchmark, kernel.benchmark)
-        rows.append(Row([name, *_numbers(kernel.scores), *watts, mix(kernel), similar]))
-    more = len(kernels) - len(shown)
-    return Table(
-        columns,
-        rows,
+    more = len(kernels) - len(kernels[:most])
+    same = "{} ({} the same)"
+    return table_of(
+        kernels[:most],
+        (Column("kernel", "left"), lambda kernel: Name(kernel.benchmark, kernel.benchmark)),
+        *_scores(lambda kernel: kernel.scores),
+        (Column("meas. W"), lambda kernel: number(kernel.reference.measured_w)),
+        (Column("pred. W"), lambda kernel: number(kernel.reference.predicted_w)),
+        (Column("its power goes to", "left", Medium.PAGE), mix),
+        (
+            Column("most similar", "left", Medium.PAGE),
+            lambda kernel: phrase(same, mapped(cut, kernel.nearest, 32), mapped(alike, kernel.distance)) or "–",
+        ),
         title=f"Kernels, error in %, {protocol(document.main_protocol)}",
         left_out=when(more, f"{more} more with smaller errors"),
         browsable=True,
@@ -253,10 +258,6 @@ def whole_runs(runs: Sequence[WholeRun]) -> Table:
         (Column("error %"), lambda run: number(run.error_percent)),
         title="Whole programs",
     )
-
-
-def _numbers(scores: Scores) -> list[Written]:
-    return [number(getattr(scores, field)) for field in _SCORES]
 
 
 def alike(distance: float) -> str:
@@ -281,9 +282,9 @@ def candidate_words(candidate: Candidate) -> str:
     if not candidate.neighbours:
         return f"{candidate.kernel}: nothing that it does has a price."
     near = ", ".join(
-        f"{neighbour.benchmark} ({alike(neighbour.distance)} of the power goes to the same things; off by "
-        f"{percent(neighbour.mean_percent)})"
-        for neighbour in candidate.neighbours
+        f"{other.benchmark} ({alike(other.distance)} of the power goes to the same things; off by "
+        f"{percent(other.mean_percent)})"
+        for other in candidate.neighbours
     )
     unlike = phrase(" No measured kernel spends as much on {}.", ", ".join(candidate.unlike))
     return f"{candidate.kernel}: most similar to {near}.{unlike}"
@@ -295,13 +296,8 @@ def similarity(document: Validation) -> str | None:
     if likeness is None or likeness.near.mean_percent is None or likeness.far.mean_percent is None:
         return None
     near, far = likeness.near.mean_percent, likeness.far.mean_percent
-    share = alike(likeness.distance)
+    advice, another = "Look for a kernel like yours: those", "measured kernel"
     if far <= _WORSE * near:
-        return (
-            f"Similarity says little here: kernels that share {share} or more of where their power goes with another "
-            f"one are off by {percent(near)}, the others by {percent(far)}."
-        )
-    return (
-        f"Look for a kernel like yours: those that share {share} or more of where their power goes with another "
-        f"measured kernel are off by {percent(near)}, the others by {percent(far)}."
-    )
+        advice, another = "Similarity says little here: kernels", "one"
+    share = f"{alike(likeness.distance)} or more of where their power goes with another {another}"
+    return f"{advice} that share {share} are off by {percent(near)}, the others by {percent(far)}."

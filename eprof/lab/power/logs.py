@@ -293,7 +293,7 @@ def _recognised(path: str, lines: Sequence[str]) -> tuple[Meter, list[Row]]:
         raise LogError(
             f"{path}: no power over time was found; give a table with a column of time (`time_s`, `timestamp`) and "
             "columns of power with their unit in the header (`cpu_w`, `power.draw [W]`), or a log that "
-            "docs/timeline.md names."
+            f"docs/timeline.md names{_RUNS}."
         )
     return empty
 

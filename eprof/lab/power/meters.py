@@ -63,7 +63,7 @@ class Column(Struct, forbid_unknown_fields=True):
 
 
 class Table(Struct, forbid_unknown_fields=True):
-    """A header that has a name for each of `header`, and rows.
+    """A header that has a name for each of `header` and none of `runs`, whose rows are whole runs; and rows.
 
     rows: a pattern for the cells of a column, whose group is the device where the column tells it. threads: the place
     of their number; each name behind the time then has a value a thread, which are added up.
@@ -71,6 +71,7 @@ class Table(Struct, forbid_unknown_fields=True):
     """
 
     header: list[str]
+    runs: list[str] = []
     time: list[str] = []
     separator: str = ""
     rows: dict[str, str] = {}
@@ -348,8 +349,12 @@ class Layout(Struct):
 
 
 def _is_header(form: Table, names: Sequence[str]) -> bool:
-    """Whether a line has all that the header of a meter's table has."""
-    return all(any(map(_compiled(text).fullmatch, names)) for text in form.header)
+    """Whether a line has all that the header of a meter's table has, and nothing that tells of runs."""
+
+    def has(text: str) -> bool:
+        return any(map(_compiled(text).fullmatch, names))
+
+    return all(map(has, form.header)) and not any(map(has, form.runs))
 
 
 @cache  # asked for some hundred names a log, of each meter

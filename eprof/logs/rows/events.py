@@ -38,10 +38,12 @@ class Link(Struct):
 
 
 class Gpu(Struct):
-    """A GPU that the machine has."""
+    """A GPU that the machine has. units: its multiprocessors, or compute units."""
 
     id: int = -1
     name: str = ""
+    units: int | None = field(name="numSms", default=None)
+    memory_b: float | None = field(name="totalGlobalMem", default=None)
 
 
 class Trace(Struct):

@@ -26,9 +26,7 @@ _START = 0.1  # of the launches, assumed: a kernel that begins among them, and c
 _LOOP = 0.95  # of the launches, assumed: kernels that have so much of them, and come again, are all those of a loop
 _LAUNCH_NS = 10_000  # about what a launch takes, assumed: shorter gaps need no other cause
 _LONGEST_NS = 1 << 60
-_SHORT_NS = (
-    100_000  # what the CPU's next launch takes at most, through a framework too, assumed: longer gaps wait longer
-)
+_SHORT_NS = 100_000  # what the CPU's next launch takes at most, through a framework too, our choice: longer gaps wait
 _WAY = pattern(r"\b(?:([HDAP])to([HDAP])|(H|D)(?:ost|evice)-to-(H|D)(?:ost|evice)|(P)eer-to-(P)eer)\b")
 _MEMORY = pattern(r"\b(pageable|pinned|unified|managed)\b")
 FAULTS = "GPU page faults"  # of managed memory: no copies, though traces have them among these

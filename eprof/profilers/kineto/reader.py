@@ -19,7 +19,7 @@ import numpy as np
 
 from eprof.base.arrays import Columns, Ints
 from eprof.base.errors import LogError
-from eprof.base.gpus import UNNAMED
+from eprof.base.gpus import UNNAMED, of_amd
 from eprof.base.known import mapped, only
 from eprof.logs.rows.cells import no_kernels
 from eprof.logs.rows.events import LATEST_NS, Event, Gpu, Id, Link, Trace, link, numbers, parsed
@@ -179,7 +179,7 @@ def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:
 
     AMD's device numbers are not those of the list, whose GPUs mostly are alike.
     """
-    name_of: dict[Id, str] = {gpu.id: gpu.name for gpu in gpus}
+    name_of: dict[Id, str] = {gpu.id: gpu.name or of_amd(gpu.units or 0, gpu.memory_b or 0.0) for gpu in gpus}
     alike = only(set(name_of.values()))
     return Names.of(f"{name_of.get(each.device, alike) or UNNAMED} ({each.device})" for each in links)
 

@@ -59,6 +59,7 @@ _PER_CYCLE, _PER_SECOND = ".sum.per_cycle_elapsed", ".sum" + _A_SECOND
 _NEARLY_WHOLE = 0.25
 _FEW = 512  # bytes: below, the rounding of their rate shows
 _AT_FULL_S = 1e-5
+_UNTIMED_S = 1e-12
 _SHORT_S = 1e-4  # of shorter launches the time holds so much else that cycles a second are no clock
 
 
@@ -194,18 +195,22 @@ def _first_known(columns: Sequence[Array], number: int) -> Array:
 
 
 def clocks(metrics: Mapping[str, Array], devices: Array, time_s: Array, launches: Array) -> tuple[Clock, ...]:
-    """The mean clocks of each device in MHz, weighted by time, from ncu's metrics; very short launches are left out."""
+    """The mean clocks of each device in MHz, weighted by time, from ncu's metrics; very short launches are left out.
+
+    Launches without a time weigh as much as each other, and next to nothing beside others.
+    """
     number = len(time_s)
     core = _first_known([metrics[name] for name in _CORE if name in metrics], number)
     memory = _first_known([metrics[name] for name in _MEMORY if name in metrics], number)
     with np.errstate(invalid="ignore"):
-        long = time_s >= _SHORT_S * launches
+        weights = np.where(np.isnan(time_s), _UNTIMED_S * launches, time_s)
+        long = np.isnan(time_s) | (time_s >= _SHORT_S * launches)
         known = long & ((core > 0) | (memory > 0))
     means = []
     for device in dict.fromkeys(devices[known].tolist()):
         own = known & (devices == device)
-        core_mhz = _mean_mhz(core[own], time_s[own])
-        means.append(Clock(device, float(time_s[own].sum()), core_mhz, _mean_mhz(memory[own], time_s[own])))
+        core_mhz = _mean_mhz(core[own], weights[own])
+        means.append(Clock(device, float(weights[own].sum()), core_mhz, _mean_mhz(memory[own], weights[own])))
     return tuple(means)
 
 

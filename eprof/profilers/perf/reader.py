@@ -72,7 +72,7 @@ _TEXT = pattern(
 _HEADER = pattern(r"Performance counter stats for (?:'(.*)'|(.*?))(?: \([0-9]+ runs\))?:\s*$")
 _OPEN_HEADER = pattern(r".*Performance counter stats for '[^']*$")  # of a command with ends of lines in it
 _ELAPSED = pattern(r"[>\s]*([0-9]+[.,][0-9]+)\s+(?:\+-\s+\S+\s+)?seconds time elapsed\b")
-_CPU_TIME = pattern(r"\s*([0-9]+[.,][0-9]+) seconds (?:user|sys)\s*$")
+_CPU_TIME = pattern(r"[>\s]*([0-9]+[.,][0-9]+) seconds (?:user|sys)\s*$")
 _RUNNING = pattern(r"[(\[] *([0-9]+[.,][0-9]+)%[)\]]\s*$")  # in brackets until Linux 4.0
 _UTILIZED = pattern(r"#\s+([0-9.,]+)\s+CPUs utilized")
 _JSON = pattern(r'"([\w-]+)"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|([0-9.,eE+-]+))')
@@ -365,6 +365,7 @@ _SOCKET = pattern(r"((?:socket|node)?[SN][0-9]+)(?:[^\w-][0-9]*)*")
 _PLACE = pattern(r"CPU[0-9]|[SND][0-9]|(?:cpu|core|socket|die|node)[0-9]")
 _IDLE_HZ = 2e8  # a CPU's cycles in each second, idle or not: fewer are a tenth of the time or less, at 2 GHz (assumed)
 _OF_ALL = 1e-4  # a clock this near to a whole number of CPUs runs on all of them
+_MUCH_KERNEL = 1 / 3  # of the time of processors: worth a word
 _ALL, _RAN_OVER = 100.0, -1.0  # shares of the time, and what stands there where a counter ran over
 
 
@@ -645,6 +646,11 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
     mean_hz = sum(total.value for name, total, _ in events if name in _CYCLES) / (clock_s or math.nan)
     if 0 < mean_hz < _IDLE_HZ and all(row.kernel == SYSTEM for row in rows):
         yield f"{ON_TOTALS}{HARDLY_WORKED} ({mean_hz / 1e6:.0f} MHz each, idle time and all): most joules are idle"
+    times = [tuple(map(run.number, run.cpu)) for run in runs if len(run.cpu) == 2]  # user, sys
+    user_s, sys_s = np.sum(times or [(0.0, 0.0)], axis=0)
+    if sys_s > _MUCH_KERNEL * (user_s + sys_s):
+        share = f"{100 * sys_s / (user_s + sys_s):.0f} %"
+        yield f"{ON_TOTALS}the kernel ran {share} of the processor time: system calls, page faults, input and output"
     scaled = [name for name, total, _ in events if 0 < total.running < _ALL]
     lost = [name for name, total, _ in events if math.isnan(total.value)]
     lacking = [name for name, total, row in events if row.lacks(total) and name not in lost]

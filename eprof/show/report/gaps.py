@@ -7,6 +7,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from eprof.base.boards import host_link
+from eprof.base.known import mapped
 from eprof.base.text import bracketed, capital, counted, cut, pattern, phrase, when
 from eprof.base.vocabulary import CONSTANT
 from eprof.logs.rows.gaps import FAULTS
@@ -21,7 +22,7 @@ _MUCH = 0.2  # of all gaps: the longest, or the time before, where it is worth a
 _MOSTLY = 0.5  # of the gaps: what explains so much of them
 _NEARLY_ALL, _ALL = 0.95, 0.99  # of a time: what is so much of it needs no number of its own; of what is saved
 _LONGEST_NAME = 30  # of what the CPU did
-_GRAPH_S = 1.5e-6  # between kernels of a graph, assumed; 0.5 on a V100 (NVIDIA's "Getting Started with CUDA Graphs")
+_GRAPH_S = 1.5e-6  # between kernels of a graph, our choice; 0.5 on a V100 (NVIDIA's "Getting Started with CUDA Graphs")
 _COPY_STARTS_S = 10e-6  # about what a copy takes before its first byte
 _LARGE_B = 1e6  # copies of so many bytes show how fast they can be
 _OF_HOST, _WITHIN = ("HtoD", "DtoH"), "DtoD"
@@ -273,20 +274,26 @@ def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Closed
     alone = copying_s / gaps.copies_s
     # Several streams that copy at a time share the way to the host.
     together = min(gaps.copies_s / (sum(copies.time_s for copies in gaps.copies) or math.inf), 1.0)
-    copied = [replace(copies, time_s=copies.time_s * together) for copies in gaps.copies if copies.way in _OF_HOST]
+    copied = [
+        replace(copies, time_s=copies.time_s * together, again_s=mapped(together.__mul__, copies.again_s))
+        for copies in gaps.copies
+        if copies.way in _OF_HOST
+    ]
     explicit = [copies for copies in copied if copies.memory != "unified"]
     pages = [copies for copies in copied if copies.memory == "unified"]
     hedge = when(gaps.alone_s is None, "; nothing where kernels run meanwhile")
 
     if again_s := sum(copies.again_s or 0.0 for copies in explicit):
         told = f"{quantity(again_s, 's')} of copies move as many bytes as one before them"
-        yield Closed(f"keep data on the GPU ({told}, with a {view.nouns.kernel} between)", again_s * together * alone)
-    launches = max((kernel.launches for kernel in view.kernels), default=1)
+        yield Closed(f"keep data on the GPU ({told}, with a {view.nouns.kernel} between)", again_s * alone)
     unknown = [copies for copies in explicit if copies.again_s is None]
-    # Each run copies once what its kernels need.
-    if repeated_s := sum(copies.time_s * max(1 - gaps.runs / min(copies.number, launches), 0.0) for copies in unknown):
+    if repeated_s := sum(copies.time_s * _again(view, copies) for copies in unknown):
         told = f"{sum(copies.number for copies in unknown):,} copies in {quantity(gaps.copies_s, 's')}"
         yield Closed(f"keep data on the GPU, where they stay the same ({told}{hedge})", repeated_s * alone)
+    once_s = sum(copies.time_s * (1 - _again(view, copies)) for copies in explicit) * alone
+    if once_s > _MOSTLY * (view.time.or_zero + copying_s):
+        told = f"{quantity(once_s, 's')} of copies come once a run{hedge}"
+        yield Closed(f"do more with what is copied, or make it on the GPU ({told})", once_s)
     # What runs beside kernels is pinned, even where the log does not tell.
     is_beside = gaps.alone_s is not None and alone < 1 - WORTH_IT
     memories = {"pageable": "pageable memory"} if is_beside else _NOT_PINNED
@@ -309,8 +316,20 @@ def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Closed
         yield Closed(f"copy while {view.nouns.kernels} run, in pieces on streams", hidden_s)
 
 
+def _again(view: View, copies: Copies) -> float:
+    """The share of copies that came again, as told; else as if each run needs one, and every launch had one of each."""
+    if copies.again_s is not None:
+        return copies.again_s / copies.time_s
+    launches = max((kernel.launches for kernel in view.kernels), default=1)
+    runs = view.document.gaps.runs if view.document.gaps else 1
+    return max(1 - runs / min(copies.number, launches), 0.0)
+
+
 def _faster(view: View, copied: list[Copies], memories: Mapping[str, str]) -> Iterator[Closed]:
-    """To copy with pinned memory, at the speed of the board's link or of the log's fastest copy; none if it is used."""
+    """To copy with pinned memory, at the speed of the board's link or of the log's fastest copy; none if it is used.
+
+    That pays for what comes again: to pin memory takes about as long as to copy it once.
+    """
     slow = [copies for copies in copied if copies.memory in memories]
     if not slow:
         return
@@ -319,7 +338,8 @@ def _faster(view: View, copied: list[Copies], memories: Mapping[str, str]) -> It
     if link is not None and link.pinned_byte_per_s > reached:
         reached, why = link.pinned_byte_per_s, f"{link.name} does some {plain(link.pinned_byte_per_s * 1e-9)}"
     pinned_s = (copies.size_b / reached + copies.number * _COPY_STARTS_S for copies in slow)
-    saved_s = sum(max(copies.time_s - least_s, 0.0) for copies, least_s in zip(slow, pinned_s, strict=True))
+    gained_s = (max(copies.time_s - least_s, 0.0) for copies, least_s in zip(slow, pinned_s, strict=True))
+    saved_s = sum(gain_s * _again(view, copies) for copies, gain_s in zip(slow, gained_s, strict=True))
     now = _rate(sum(copies.size_b for copies in slow) / sum(copies.time_s for copies in slow))
     memory = memories[min(copies.memory for copies in slow)]
     yield Closed(f"copy with pinned memory, {_ALLOCATED[view.is_of_amd]} (now {now}, {memory}; {why})", saved_s, False)

@@ -15,6 +15,7 @@ from eprof.profilers import signs_of
 from eprof.show.report.gaps import gaps_lead, gaps_sentence
 from eprof.show.report.trust import (
     always_active,
+    beyond_the_sheet,
     counted_alone,
     is_by_time,
     lacking_briefly,
@@ -171,13 +172,9 @@ def _by_limit(view: View) -> str:
     if not interval or not interval.limit_w:
         return ""
     # Of a board that no log names it is the highest limit of its compute capability.
-    whose, beyond = "such a", ""
-    if view.costs and view.costs.gpu_match == "own":
-        whose = "the"
-    sheet = data_sheet(view.document.device.name or "")
-    if sheet and sheet.beyond_power > 1:
-        beyond = f", {sheet.beyond_power:g} times its data sheet's"
-    return f" ({whose} {view.nouns.board} may draw {quantity(interval.limit_w, 'W')}{beyond})"
+    whose = when(view.costs and view.costs.gpu_match == "own", "the") or "such a"
+    draws = f"{quantity(interval.limit_w, 'W')}{beyond_the_sheet(view)}"
+    return f" ({whose} {view.nouns.board} may draw {draws})"
 
 
 def at_least(amount: Amount, unit: str) -> str:

@@ -85,7 +85,8 @@ _NARROWER = (
 _SINCE = {"tensor_fp16": 7.0, "tensor_tf32": 8.0, "tensor_bf16": 8.0, "tensor_fp8": 8.9, "tensor_fp4": 10.0}
 _BEYOND_WMMA = 8.9  # compute capabilities whose newer types CUDA's fragments (nvcuda::wmma) do not have
 _MEMORY_B = 288e9  # of a B300, the most that a GPU holds
-_MANY_LAUNCHES = 1000  # assumed: profilers replay each several times, so that more of them take minutes to days
+_MANY_LAUNCHES = 1000  # our choice: profilers replay each several times, so that more of them take minutes to days
+_WITH_OWN_LAUNCHES = (*CLOSED, "thrust", "cub")
 _LONGEST_COMMAND, _LONGEST_NAME = 60, 30  # of a command that is printed whole, and of a name that selects a kernel
 _FUNCTION = pattern(r"\b([A-Za-z_]\w*+)\s*+(?:[<(]|$)")
 _STREAMED = 1.0  # flops a byte, below which a kernel hardly reuses what it reads
@@ -343,12 +344,16 @@ def _levers(view: View) -> Iterator[Try]:
 def _longer_launches(view: View) -> Iterator[Try]:
     """Do more in launches that are so short that they mostly wait for their start: this saves time.
 
-    A start takes no longer than the shortest launch does in all: so much is saved at most for each launch.
+    A start takes no longer than the shortest launch does in all: so much is saved at most for each launch. What a
+    library launches is its own, but for products, which take batches.
     """
     if view.is_above or view.nouns.is_of_cpu:
         return
     times_s = [view.each_s(kernel) for kernel in view.kernels]
-    short = [place for place, each_s in enumerate(times_s) if 0 < each_s < SHORT_S]
+    own = [
+        library_of(kernel.name) not in _WITH_OWN_LAUNCHES or is_plain_product(kernel.name) for kernel in view.kernels
+    ]
+    short = [place for place, each_s in enumerate(times_s) if 0 < each_s < SHORT_S and own[place]]
     if not short:
         return
     taken = {place: times_s[place] * view.kernels[place].launches for place in short}
@@ -503,8 +508,10 @@ def _of_narrower_bytes_j(kernels: Sequence[schema.Kernel]) -> float:
 
 
 def _flops(view: View, kernel: schema.Kernel, precision: str) -> float:
+    """The flops of a precision that its units have time for: two in an instruction whose kind is not told."""
     words = [(name, flops) for name, flops in FLOPS.items() if name.startswith(precision)]
-    return sum(flops * view.amount(kernel, name).or_zero for name, flops in words)
+    told = sum(flops * view.amount(kernel, name).or_zero for name, flops in words)
+    return told + 2 * view.amount(kernel, precision).or_zero
 
 
 def _faster_in_fp32_s(view: View, left: float) -> float:

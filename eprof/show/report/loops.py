@@ -25,6 +25,7 @@ _HOLDS = {
     "bad_speculation": "predict more branches of {} right (bad speculation {}; sort its data, or do without branches)",
     "frontend_bound": "let {} wait less for instructions (frontend bound {}; -fprofile-use, less code inlined)",
 }
+_TELL_MOST = {"frontend_bound", "backend_bound"}  # of why cores wait; the rest are branches that were predicted wrong
 _PEAK = "peak"  # of arithmetic: what holds back a function whose vector units are busy
 # What others wait for, with few instructions a cycle: bytes from beyond L2, results, or what nothing tells.
 _BYTES, _RESULTS, _NOT_TOLD = "bytes", "results", ""
@@ -32,7 +33,7 @@ _BYTES, _RESULTS, _NOT_TOLD = "bytes", "results", ""
 _UNTOLD_WAITS = {
     _NOT_TOLD: (
         "wait less ({}; `eprof run PROGRAM` tells for what): on data larger than the caches fuse loops, narrow "
-        "numbers, stream stores, or lower the core clock; else sort data that branches or look-ups depend on"
+        "numbers, stream stores, or lower the core clock; else sort data that {}look-ups depend on"
     ),
     _RESULTS: (
         "wait less for branches and results ({}, and little leaves L2): sort data that branches depend on, and let "
@@ -210,8 +211,10 @@ def fewer_cycles(view: View) -> Iterator[Try]:
         holds = max(filter(signs.__contains__, _HOLDS), key=signs.__getitem__, default="")
         if _of_peak(view, kernel) >= NEAR:
             held.setdefault(_PEAK, []).append(kernel)
-        elif signs[holds] >= _HELD if holds else not _working(view, kernel):
-            held.setdefault(holds or _waits_for(view, kernel), []).append(kernel)
+        elif signs.get(holds, 0.0) >= _HELD:
+            held.setdefault(holds, []).append(kernel)
+        elif not (_TELL_MOST & signs.keys() or _working(view, kernel)):
+            held.setdefault(_waits_for(view, kernel), []).append(kernel)
     for holds, alike in held.items():
         first = max(alike, key=_cycles_j)
         kernels = [kernel for kernel in alike if _cycles_j(kernel) > _LITTLE * _cycles_j(first)]
@@ -224,7 +227,8 @@ def fewer_cycles(view: View) -> Iterator[Try]:
             yield _fewer_bytes(view, kernels, first)
         elif holds in (_RESULTS, _NOT_TOLD):
             told = f"{plain(_a_cycle(first))} instructions a cycle{_in(view, kernels, first)}"
-            yield Try(_UNTOLD_WAITS[holds].format(told), TENTH * joules, each="fewer cycles", adds=True)
+            branches = when(not all(map(_predicts, kernels)), "branches or ")
+            yield Try(_UNTOLD_WAITS[holds].format(told, branches), TENTH * joules, each="fewer cycles", adds=True)
         else:
             most = sum((kernel.signs or {})[holds] * _cycles_j(kernel) for kernel in kernels)
             act = _HOLDS[holds].format(view.label(first), percent((first.signs or {})[holds]))
@@ -402,6 +406,11 @@ def _fewer_bytes(view: View, kernels: Sequence[schema.Kernel], first: schema.Ker
         return Try(act, TENTH * joules, each="fewer, in as many fewer cycles")
     ends = TENTH * joules, TENTH * (joules + sum(passed_b[1:]) * price.pj * 1e-12)
     return Try(act, sum(ends) / 2, ends, ", the more of them DRAM moves", each="fewer, in as many fewer cycles,")
+
+
+def _predicts(kernel: schema.Kernel) -> bool:
+    """Whether hardly any of a function's cycles are counted to go with branches that were predicted wrong."""
+    return (kernel.signs or {}).get("bad_speculation", 1.0) < TENTH
 
 
 def _of_peak(view: View, kernel: schema.Kernel) -> float:

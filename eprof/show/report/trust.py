@@ -229,6 +229,7 @@ def _lacking(view: View) -> str:
         if view.time.value is None:
             return "Neither work nor time was counted."
         is_used = not any(UNUSED in warning.lower() for warning in view.document.warnings)
+        is_used &= not any(word.value.value for word in view.words.values())  # no price asks for it
         if view.is_of_a_second:
             return "No work was counted."
         return when(is_used, "Nothing but time was counted.") or "Of what was counted, only time was used."
@@ -257,11 +258,19 @@ def _lacking(view: View) -> str:
         is_cut = None in parts_j or sum(filter(None, parts_j)) > _SAME * capped
         if is_cut and view.document.interval_j and view.document.interval_j.limit_w:
             number = math.ceil(view.costs.cores.busy / view.costs.cores.of) if view.costs and view.costs.cores else 1
-            why = f" (what {when(number > 1, f'{number} {view.nouns.board}s') or f'the {view.nouns.board}'} may draw)"
+            why = f" (what {when(number > 1, f'{number} {view.nouns.board}s') or f'the {view.nouns.board}'} may draw"
+            why += f"{beyond_the_sheet(view)})"
         elif is_cut and None not in parts_j:
             why = " (they share the cycles)"
         together = f", {when(len(names) > 1, 'together ')}at most {quantity(capped, 'J')}{why}"
     return f"Not counted{together}: {few(names, _NAMED)}."
+
+
+def beyond_the_sheet(view: View) -> str:
+    """The words ", 1.25 times its data sheet's" on the power that a board may draw; empty where it keeps to that."""
+    sheet = data_sheet(view.document.device.name or "")
+    beyond = sheet.beyond_power if sheet else 1.0
+    return when(beyond > 1, f", {beyond:g} times its data sheet's")
 
 
 def _if_past_l2(view: View) -> str:

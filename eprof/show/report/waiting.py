@@ -21,7 +21,7 @@ from eprof.show.report.view import DRAM, View
 from eprof.show.words.numbers import percent, plain
 
 CLOSED = ("cublas", "cudnn", "tensile")  # libraries that come compiled
-NEAR = 0.6  # its peak, or the roofline's speed: what is slower waits
+NEAR = 0.6  # its peak, or the roofline's speed: below, kernels wait (rule SOLBottleneck of ncu: "below 60.0% of peak")
 _ONE_UNIT = 0.02  # of the peak: what is counted of multiprocessors holds the pipes to L1 too
 _SAME = 256.0  # bytes of L1 for each of DRAM, from which on they are a thread's own, which no tile shares
 _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import warm
-from conftest import environment
+from conftest import SHARED, environment
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +20,7 @@ from eprof.commands.history import document as history_document
 from eprof.commands.history.document import LEAST, SCHEMA, steps
 
 LOGS = Path(__file__).parents[2] / "golden" / "logs"
+TRACE = SHARED / "traces" / "nsys" / "pipit-saxpy-mpi-rank0.sqlite"
 GEMM = Path(__file__).parents[3] / "samples" / "ci" / "baseline" / "gemm.txt"
 
 
@@ -269,6 +270,31 @@ def test_the_noise_is_that_of_commits_with_repeats_pooled(tmp_path, report):
     assert (noise.commits, noise.runs) == (2, 5)
     assert noise.share == pytest.approx(math.sqrt((2 * (1 / 21) ** 2 + 2 * 0.1**2) / (1 + 2)))
     assert [run.energy_j["total"] for run in document.runs] == joules
+
+
+@pytest.mark.skipif(not TRACE.is_file(), reason="needs a real log, which is not part of this project")
+def test_time_without_kernels_is_a_part_of_the_whole_program(tmp_path):
+    """A trace whose gaps take ten times what kernels do: where they double, the program takes more, and no kernel."""
+    document = eprof.load(TRACE).energy().document()
+    longer = json.loads(json.dumps(document))
+    longer["gaps"]["energy_j"] *= 2
+    for number, made in enumerate([document] * 4 + [longer] * 4):
+        made = made | {"created_utc": f"2026-11-{number + 1:02d}T02:00:00Z"}
+        (tmp_path / f"run-{number}.json").write_text(json.dumps(made))
+    out = tmp_path / "history.out"
+    assert history(tmp_path, "-o", out.with_suffix(".json")).returncode == 0
+    told = json.loads(out.with_suffix(".json").read_text())
+    idle_j, kernels_j = 54.47, document["energy_j"]["total"]  # by its first screen: 54.0 W for 1.01 s
+    whole, idle = (
+        next(each for each in told["changes"] if each["kernel"] == name) for name in (None, "(no kernel runs)")
+    )
+    assert [whole["before_j"], whole["after_j"]] == pytest.approx(
+        [kernels_j + idle_j, kernels_j + 2 * idle_j], rel=1e-3
+    )
+    assert [idle["before_j"], idle["after_j"]] == pytest.approx([idle_j, 2 * idle_j], rel=1e-3) and whole[
+        "because"
+    ] == "constant"
+    assert len(told["changes"]) == 2
 
 
 def test_a_kernel_that_is_not_known_on_one_device_is_not_known(tmp_path, report):

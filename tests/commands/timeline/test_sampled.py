@@ -23,6 +23,15 @@ HEADER = "# Entity  GRACT  SMACT  TENSO  DRAMA  FP64A  FP32A  POWER  TOTEC  SMCL
 COSTS = "a100-sxm4-80gb"
 
 
+@pytest.mark.skipif(not DATA.is_dir(), reason="needs real logs, which are not part of this project")
+@pytest.mark.parametrize("name", ["derived-run-means", "GA100-dvfs-stream-dcgm"])
+def test_means_of_runs_are_no_power_over_time(eprof_command, name):
+    path = DATA / f"{name}.csv.gz"
+    said = eprof_command("timeline", path).stderr
+    assert "no power over time was found" in said and "where a row is a whole run, `eprof tune` reads it" in said
+    assert "power over time" not in eprof_command("report", path).stderr
+
+
 def dmon(rows, gpus=(0,)):
     """What `dcgmi dmon` prints: (busy, sm, dram, fp32, watts) a row, 100 ms each, with a header every third row."""
     text, joules = "", dict.fromkeys(gpus, 5e6)
