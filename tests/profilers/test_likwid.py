@@ -203,6 +203,41 @@ def test_haswell_counts_lines_and_no_operations():
     assert "Broadwell is the first" in find("likwid", "haswell").uncountable["fp64"]
 
 
+ABOUT = "CPU name:\tIntel(R) Core(TM) i3-2120 CPU @ 3.30GHz\nCPU type:\tIntel Core SandyBridge processor\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "cause", "remedy"),
+    [
+        (
+            "ERROR - [/src/perfgroup.c:perfgroup_readGroup:830] No such file or directory.\nCannot read group file "
+            "MEM_DP.txt. Searched in /usr/share/likwid/perfgroups/arm8/MEM_DP.txt\nAccess to performance group MEM_DP "
+            "not allowed\n",
+            "LIKWID has no group MEM_DP for this CPU",
+            "`likwid-perfctr -a` lists those",
+        ),
+        ("Cannot read group file /root/.likwid/groups/arm8/L3.txt\n", "LIKWID has no group L3", "likwid-perfctr -a"),
+        (
+            "Cannot use performance monitoring with perf_event_paranoid = 4\n",
+            "kernel.perf_event_paranoid is 4",
+            "run as root",
+        ),
+        ("Failed to execute the daemon '/usr/sbin/likwid-accessD'\n", "could not reach the counters", "modprobe msr"),
+        (
+            "ERROR: x\nAccess to performance group MEM not allowed\n",
+            "may not read what group MEM counts",
+            "run as root",
+        ),
+    ],
+)
+def test_why_likwid_counted_nothing_is_said_with_what_to_do(tmp_path, said, cause, remedy):
+    for before in ("", ABOUT):
+        (tmp_path / "likwid.txt").write_text(before + said)
+        with pytest.raises(LogError) as caught:
+            logs.read(tmp_path / "likwid.txt")
+        assert cause in str(caught.value) and remedy in str(caught.value)
+
+
 @needs_data
 def test_what_holds_no_counts_is_refused_in_a_sentence():
     with pytest.raises(LogError, match="messages of LIKWID and no counts"):
