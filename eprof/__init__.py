@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from eprof.base.errors import EprofError
     from eprof.base.mark import get_include, mark
-    from eprof.commands.diff.difference import Difference, diff
+    from eprof.commands.diff.compare import Difference, diff
     from eprof.commands.run.settings import run
     from eprof.profile.api import load
     from eprof.profile.priced import Energy
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from eprof.profilers.ncu.handed_on import kernel_tuner
 
 _HOMES = {
-    "diff": "eprof.commands.diff.difference",
+    "diff": "eprof.commands.diff.compare",
     "kernel_tuner": "eprof.profilers.ncu.handed_on",
     "load": "eprof.profile.api",
     "get_include": "eprof.base.mark",
     "mark": "eprof.base.mark",
     "run": "eprof.commands.run.settings",
-    "Difference": "eprof.commands.diff.difference",
+    "Difference": "eprof.commands.diff.compare",
     "Energy": "eprof.profile.priced",
     "Profile": "eprof.profile.profile",
     "EprofError": "eprof.base.errors",

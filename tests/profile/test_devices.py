@@ -12,7 +12,7 @@ from oracle_logs import ADDED, INSIDE, KERNELS, MOVED, Run, runs, summary, trace
 import eprof
 from eprof.base.errors import MeterError, UsageError
 from eprof.base.marks import Mark
-from eprof.commands.diff.difference import compare
+from eprof.commands.diff.compare import compare
 from eprof.show.report import files
 from eprof.show.report.page import html
 from eprof.show.report.trust import trust as trust_of

@@ -302,6 +302,11 @@ def test_a_row_that_lost_blanks_in_front_of_it(tmp_path, lost):
     assert times(log_of(tmp_path, text)) == {(None, "f(int)"): (1, pytest.approx(1819490e-9))}
 
 
+def test_remarks_behind_rows_are_no_part_of_names(tmp_path):
+    text = table().replace("f(int)", "f(int)  # 0.3 ms of it on the device").replace("g()", "g()# 1")
+    assert set(times(log_of(tmp_path, text))) == {(None, "f(int)"), (None, "g()# 1")}
+
+
 def test_tables_whose_unit_stands_in_their_title(tmp_path):
     text = """Generating CUDA Kernel Statistics...
 CUDA Kernel Statistics (nanoseconds)

@@ -85,9 +85,8 @@ def comm(options: argparse.Namespace) -> int:
         measured = benchmark.on_this_machine(options.mpi, _plan(options, case, sizes), clocks_mhz, machine)
         document = comm_document.measured(case, *measured)
     elif options.mpi == "simgrid":
-        document = comm_document.simulated(
-            case, *benchmark.on_simgrid(_plan(options, case, sizes), case.clocks, machine)
-        )
+        simulated = benchmark.on_simgrid(_plan(options, case, sizes), case.clocks, machine)
+        document = comm_document.simulated(case, *simulated)
     elif options.messages:
         document = comm_document.of_program(case, Path(options.messages).name, *model.read(options.messages))
     else:

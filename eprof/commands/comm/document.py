@@ -3,12 +3,15 @@
 import math
 import os
 from collections.abc import Iterator, Sequence
+from functools import reduce
+from itertools import product, takewhile
+from operator import or_
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
-from eprof.base.known import gathered, mapped, ratio
+from eprof.base.known import gathered, ratio
 from eprof.base.marks import Mark, names
 from eprof.base.text import phrase
 from eprof.clusters.cluster import Clock, Cluster
@@ -158,6 +161,7 @@ def of_program(case: Case, program: str | None, sent: Sequence[Sent], notes: Seq
 
 def simulated(case: Case, samples: Sequence[Sample], mpi: str) -> Comm:
     """The document of what SimGrid simulated of messages."""
+    strided = "SimGrid simulates no copies and no caches: strided operations take what contiguous ones do."
     return _document(
         case,
         samples,
@@ -165,10 +169,7 @@ def simulated(case: Case, samples: Sequence[Sample], mpi: str) -> Comm:
         kind=SIMULATED,
         mpi=mpi,
         joules_from=f"{mpi}, with the powers of {case.cluster.name} ({case.cluster.basis})",
-        warnings=[
-            *case.cluster.warnings,
-            "SimGrid simulates no copies and no caches: strided operations take what contiguous ones do.",
-        ],
+        warnings=[*case.cluster.warnings, strided],
     )
 
 
@@ -182,24 +183,15 @@ def measured(case: Case, samples: Sequence[Sample], mpi: str, joules_from: str) 
             "measured."
         )
     if any(sample.energy_j is None for sample in samples):
-        notes.append(
-            "The meter's counter did not move in some rows: their joules are not known; measure longer (--seconds)."
-        )
-    cores = len(os.sched_getaffinity(0))
-    load = os.getloadavg()[0]
+        still = "The meter's counter did not move in some rows"
+        notes.append(f"{still}: their joules are not known; measure longer (--seconds).")
+    cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
     if case.processes > cores:
         notes.append(f"{case.processes} processes share {cores} cores: polling ones keep each other from working.")
     elif load > cores + 0.5:
         notes.append(f"Other programs keep the {cores} cores busy (load {load:.1f}): latencies are theirs, too.")
-    return _document(
-        case,
-        samples,
-        title=f"Waiting for messages under {mpi}",
-        kind=MEASURED,
-        mpi=mpi,
-        joules_from=joules_from,
-        warnings=notes,
-    )
+    title = f"Waiting for messages under {mpi}"
+    return _document(case, samples, title=title, kind=MEASURED, mpi=mpi, joules_from=joules_from, warnings=notes)
 
 
 def _document(case: Case, samples: Sequence[Sample], **about: object) -> Comm:
@@ -214,62 +206,48 @@ def _document(case: Case, samples: Sequence[Sample], **about: object) -> Comm:
     if made.kind == MEASURED:
         return made
     break_even = break_even_s(case.cluster) if BLOCKING in case.ways else None
-    first = (POLLING, case.cluster.default)
     limits = [
         Limit(waiting=waiting, core_mhz=clock.core_mhz, j_per_mb=limit(case.cluster, waiting, clock))
-        for clock in case.clocks
-        for waiting in case.ways
-        if (waiting, clock) != first
+        for clock, waiting in product(case.clocks, case.ways)
+        if (waiting, clock) != (POLLING, case.cluster.default)
     ]
     return replace(made, break_even_s=break_even, limits=limits)
 
 
 def _rows(samples: Sequence[Sample]) -> Iterator[Row]:
     """Rows of the document on messages: each sample beside polling at the first clock."""
-    first_mhz = next((sample.core_mhz for sample in samples), None)
-    polled = {
-        (sample.primitive, sample.size): sample
-        for sample in samples
-        if (sample.waiting, sample.core_mhz) == (POLLING, first_mhz)
-    }
+    base_way = POLLING, next((sample.core_mhz for sample in samples), None)
+    of_base = [sample for sample in samples if (sample.waiting, sample.core_mhz) == base_way]
+    polled = {(sample.primitive, sample.size): sample for sample in of_base}
     for sample in samples:
         base = polled.get((sample.primitive, sample.size))
+        relative = None
+        if base is not None and base.energy_j and base.latency_s and sample.energy_j:
+            # Of equal bytes, J/MB change as joules do.
+            latency, joules = sample.latency_s / base.latency_s, sample.energy_j / base.energy_j
+            relative = Relative(latency, joules / latency, joules)
         yield Row(
             **{name: getattr(sample, name) for name in _OF_SAMPLE},
             bytes=sample.size,
             power_w=ratio(sample.energy_j, sample.latency_s),
             j_per_mb=ratio(sample.energy_j, sample.size / 1e6),
             spread=max(sample.spread, getattr(base, "spread", 0.0)),
-            relative=mapped(_relative, base, sample),
+            relative=relative,
             marks=names(sample.marks),
         )
 
 
-def _relative(base: Sample, sample: Sample) -> Relative | None:
-    """A sample relative to polling; None if joules are not known. Of equal bytes, J/MB change as joules do."""
-    if not sample.energy_j or not base.energy_j or not base.latency_s:
-        return None
-    latency, joules = sample.latency_s / base.latency_s, sample.energy_j / base.energy_j
-    return Relative(latency, joules / latency, joules)
-
-
 def _thresholds(rows: Sequence[Row]) -> Iterator[Threshold]:
     """Thresholds in the document: one for each operation and way to wait but polling at the first clock."""
-    first_mhz = next((row.core_mhz for row in rows), None)
-    ways = dict.fromkeys((row.primitive, row.waiting, row.core_mhz) for row in rows)
-    for primitive, waiting, core_mhz in ways:
-        if (waiting, core_mhz) == (POLLING, first_mhz):
+    ways = gathered(((row.primitive, row.waiting, row.core_mhz), row) for row in rows)
+    for (primitive, waiting, core_mhz), same in ways.items():
+        if (waiting, core_mhz) == (POLLING, rows[0].core_mhz):
             continue
-        same = [row for row in rows if (row.primitive, row.waiting, row.core_mhz) == (primitive, waiting, core_mhz)]
         # The least size from which on all pay; else why the largest does not.
-        least = because = None
-        for row in sorted(same, key=lambda row: -row.bytes):
-            because = _why_not(row)
-            if because:
-                break
-            least = row.bytes
-        if least is not None:
-            because = None
+        largest_first = sorted(same, key=lambda row: -row.bytes)
+        paying = list(takewhile(lambda row: _why_not(row) is None, largest_first))
+        least = min((row.bytes for row in paying), default=None)
+        because = _why_not(largest_first[0])
         yield Threshold(primitive=primitive, waiting=waiting, core_mhz=core_mhz, bytes=least, because=because)
 
 
@@ -289,9 +267,6 @@ def _why_not(row: Row) -> str | None:
 def _totals(samples: Sequence[Sample]) -> Iterator[Total]:
     ways = gathered(((sample.waiting, sample.core_mhz), sample) for sample in samples)
     for (waiting, core_mhz), same in ways.items():
-        marks = Mark(0)
-        for sample in same:
-            marks |= sample.marks
         yield Total(
             waiting=waiting,
             core_mhz=core_mhz,
@@ -299,5 +274,5 @@ def _totals(samples: Sequence[Sample]) -> Iterator[Total]:
             bytes=math.fsum(sample.operations * sample.size for sample in same),
             time_s=math.fsum(sample.operations * sample.latency_s for sample in same),
             energy_j=math.fsum(sample.operations * (sample.energy_j or 0.0) for sample in same),
-            marks=names(marks),
+            marks=names(reduce(or_, (sample.marks for sample in same))),
         )

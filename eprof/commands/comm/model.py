@@ -19,7 +19,6 @@ from eprof.base.text import pattern, phrase
 from eprof.clusters.cluster import Clock, Cluster
 
 POLLING, BLOCKING = "polling", "blocking"
-WAITING = (POLLING, BLOCKING)
 MESSAGE = "message"
 
 
@@ -81,22 +80,11 @@ def waits(cluster: Cluster, sent: Sequence[Sent], ways: Sequence[str], clocks: S
             changes_s = 0.0 if clock == cluster.default else 2 * known(cluster, "clock_change_s")
             for waiting in ways:
                 interrupt_s = known(cluster, "interrupt_s") if waiting == BLOCKING else 0.0
-                energy_j = (
-                    waiting_w(waiting, clock) * transfer_s
-                    + busy_w(clock) * interrupt_s
-                    + busy_w(cluster.default) * changes_s
-                )
                 latency_s = transfer_s + interrupt_s + changes_s
-                yield Sample(
-                    message.call,
-                    message.size,
-                    waiting,
-                    clock.core_mhz,
-                    latency_s,
-                    energy_j,
-                    operations=message.number,
-                    marks=marks,
-                )
+                waited_j = waiting_w(waiting, clock) * transfer_s + busy_w(clock) * interrupt_s
+                energy_j = waited_j + busy_w(cluster.default) * changes_s
+                sample = Sample(message.call, message.size, waiting, clock.core_mhz, latency_s, energy_j)
+                yield sample._replace(operations=message.number, marks=marks)
 
 
 def known(cluster: Cluster, name: str) -> float:
@@ -211,10 +199,8 @@ def _of_otf2(path: str, lines: Sequence[str], notes: list[str]) -> Iterator[Sent
     collective = copies = 0
     running = sum(line.startswith("PROGRAM_BEGIN ") - line.startswith("PROGRAM_END ") for line in lines)
     if running > 0:
-        name = Path(path).name
-        notes.append(
-            f"{name}: {running} processes of the trace have no end; it may be cut off, and messages be missing."
-        )
+        cut = f"{running} processes of the trace have no end; it may be cut off, and messages be missing."
+        notes.append(f"{Path(path).name}: {cut}")
     for number, line in enumerate(lines, 1):
         event = line.split(" ", 1)[0]
         collective += event == "MPI_COLLECTIVE_END"

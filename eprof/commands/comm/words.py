@@ -149,19 +149,15 @@ def settings(document: Comm) -> list[str]:
 def _pays_from(document: Comm, core_mhz: float | None) -> float:
     """From how many bytes on blocking at a clock pays for all operations, and more than at the first one; or never."""
     first_mhz = document.rows[0].core_mhz
-    blocked = {
-        (row.primitive, row.bytes, row.core_mhz): row.energy_j or 0.0
-        for row in document.rows
-        if row.waiting == BLOCKING
-    }
+    blocked = [row for row in document.rows if (row.waiting, row.core_mhz) == (BLOCKING, first_mhz)]
+    at_first_j = {(row.primitive, row.bytes): row.energy_j or 0.0 for row in blocked}
     starts = []
     for threshold in document.thresholds:
         if (threshold.waiting, threshold.core_mhz) != (BLOCKING, core_mhz):
             continue
         start = math.inf
         for row in sorted(document.rows_of(threshold), key=lambda row: -row.bytes):
-            at_first_j = blocked[row.primitive, row.bytes, first_mhz]
-            is_less = core_mhz == first_mhz or (row.energy_j or math.inf) < at_first_j
+            is_less = core_mhz == first_mhz or (row.energy_j or math.inf) < at_first_j[row.primitive, row.bytes]
             if threshold.bytes is None or row.bytes < threshold.bytes or not is_less:
                 break
             start = row.bytes
@@ -185,8 +181,8 @@ def thresholds(document: Comm) -> Table:
     lines = [Cells(cells) for _, cells in alike.values()]
     if len(primitives) > 1:
         columns.insert(0, Column("operation", "left"))
-        of = [{len(primitives): "all"}.get(len(names), ", ".join(names)) for names, _ in alike.values()]
-        lines = [Cells([name, *cells]) for name, (_, cells) in zip(of, alike.values(), strict=True)]
+        all_of = {len(primitives): "all"}
+        lines = [Cells([all_of.get(len(names), ", ".join(names)), *cells]) for names, cells in alike.values()]
     largest = size_text(max(row.bytes for row in document.rows))
     return Table(columns, lines, title=f"From which size on it pays, and changes at {largest}")
 

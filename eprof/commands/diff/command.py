@@ -70,7 +70,7 @@ def diff(options: argparse.Namespace) -> int:
 def _diff(options: argparse.Namespace) -> int:
     options.inputs = [options.old, options.new, *options.more_old, *options.more_new]
     outputs = planned(options)
-    from eprof.commands.diff.difference import compare
+    from eprof.commands.diff.compare import compare
     from eprof.commands.diff.words import gate_words
     from eprof.profile.api import energies, load
     from eprof.profile.grouping import part_of

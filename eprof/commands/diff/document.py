@@ -24,9 +24,11 @@ from eprof.base.text import few
 from eprof.base.version import __version__
 from eprof.base.vocabulary import COUNTS
 from eprof.commands.diff import schema
-from eprof.commands.diff.changes import LOWER, TIME, WORDS, Changes, Grid, combined, known_sum, split
-from eprof.commands.diff.changes import Side as Variant
-from eprof.commands.diff.parts import MARK_WORDS, Spread, all_parts, causes, of_side, parts_of, spread_of, steps
+from eprof.commands.diff.causes import causes
+from eprof.commands.diff.changes import Changes, split
+from eprof.commands.diff.parts import MARK_WORDS, Spread, all_parts, of_side, parts_of, spread_of, steps
+from eprof.commands.diff.sides import LOWER, TIME, WORDS, Grid, combined, known_sum
+from eprof.commands.diff.sides import Side as Variant
 from eprof.commands.diff.warnings import uncompared, unknown, unlike, warnings
 from eprof.energy.attribution import FAMILIES
 from eprof.lab.welch import CONFIDENCE, welch
@@ -122,7 +124,6 @@ def document(
     # Of a part of the energy there is no power.
     is_whole = changes.compared[:, TIME].all() and not changes.uncompared.any()
     powerup = ratio(speedup, answer["greenup"]) if is_whole else None
-    model = reading(old, new)
     same_inputs = bool(old.origins) and old.origins == new.origins
     same = ["OLD and NEW are made from the same logs."] * same_inputs
     left_out, lost = uncompared(changes), unknown(changes)
@@ -164,7 +165,7 @@ def document(
         uncompared=left_out,
         unknown=lost,
         counts=counts(changes),
-        model=model,
+        model=reading(old, new),
         tests=schema.Tests(
             confidence=CONFIDENCE,
             method="Welch's t test",
@@ -242,19 +243,11 @@ def side_of(variant: Variant, compared_j: float | None, name: str) -> schema.Sid
     return schema.Side(
         title=profile.title,
         name=name,
-        inputs=[
-            schema.Log(path=log.path, format=log.format, sha256=log.sha256, command=log.command)
-            for repeat in variant.energies
-            for log in repeat.profile.logs
-        ],
+        inputs=[schema.Log(log.path, log.format, log.sha256, log.command) for log in variant.logs],
         devices=[
-            schema.Device(
-                counted.device.name,
-                counted.device.index,
-                counted.device.capability,
-                in_document(counted.definition.processor),
-            )
+            schema.Device(device.name, device.index, device.capability, in_document(counted.definition.processor))
             for counted in profile.counted
+            for device in [counted.device]
         ],
         definition=", ".join(dict.fromkeys(counted.definition.name for counted in profile.counted)),
         costs=next(iter(prices), None),
@@ -329,13 +322,9 @@ def kernels(changes: Changes, spread: Spread, causes_of: Sequence[list[schema.Ca
         rows = slice(row, row + 1)
         name = changes.names(row)[-1]
         parts = parts_of(changes, [row], name, status)
-        old, new = (
-            _on_side(changes, side, grid, row, own)
-            for own, (side, grid) in zip((pair.old, pair.new), changes.sides, strict=True)
-        )
-        change_j = None
-        if changes.has_energy:
-            change_j = math.fsum(part.change_j for part in parts)
+        both = zip((pair.old, pair.new), changes.sides, strict=True)
+        old, new = (_on_side(changes, side, grid, row, own) for own, (side, grid) in both)
+        change_j = math.fsum(part.change_j for part in parts) if changes.has_energy else None
         kernels.append(
             schema.Kernel(
                 name=name,

@@ -15,7 +15,7 @@ from eprof.show.page import notebook
 from eprof.show.words.blocks import Block, Notes, Sentence, Tone
 
 if TYPE_CHECKING:
-    from eprof.commands.diff.difference import Difference
+    from eprof.commands.diff.compare import Difference
 
 # What keeps the longest comment below 65,536 characters.
 _KERNELS, _GATES, _NOTES = 20, 20, 20

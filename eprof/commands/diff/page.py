@@ -17,7 +17,7 @@ from eprof.show.page.svg import pct, whisker
 from eprof.show.words import badges
 from eprof.show.words import costs as costs_words
 from eprof.show.words.badges import MISSING, bits
-from eprof.show.words.blocks import Block, Notes, Section, Sentence, Tone
+from eprof.show.words.blocks import Notes, Section, Sentence, Tone
 from eprof.show.words.cells import Change, signed_quantity
 from eprof.show.words.costs import clocks_and_volts, devices_named
 from eprof.show.words.intervals import cell, known, label
@@ -54,31 +54,28 @@ def html(document: Document) -> str:
 
 def _figures(document: Document) -> list[Figure]:
     times = bits(document.old.time_marks) | bits(document.new.time_marks)
+    above_constant = diff_words.above_constant(document)
     energy, time = Figure("Energy", "not compared"), Figure("Time", "not known")
     if document.change_j is not None:
-        note = [cell(document.interval_j, "J", signed=True)]
-        if document.change_share is not None:
-            note.insert(0, f"({signed_percent(document.change_share)})")
-        name = f"Energy{diff_words.above_constant(document)}"
-        energy = Figure(
-            name, signed_quantity(document.change_j, "J"), " ".join(note).strip(), bits(document.marks) & ~MISSING
-        )
+        share = phrase("({}) ", mapped(signed_percent, document.change_share))
+        note = share + cell(document.interval_j, "J", signed=True)
+        change, marks = signed_quantity(document.change_j, "J"), bits(document.marks) & ~MISSING
+        energy = Figure(f"Energy{above_constant}", change, note.strip(), marks)
     elif (measured_j := less(document.new.energy_j.measured, document.old.energy_j.measured)) is not None:
         energy = Figure("Energy, measured", signed_quantity(measured_j, "J"))
     if document.change_time_s is not None:
         time = Figure("Time", signed_quantity(document.change_time_s, "s"), "", times & ~MISSING)
-    ratios = {
-        "Speedup": (document.speedup, "OLD / NEW, time"),
-        "Greenup": (document.greenup, f"OLD / NEW, energy{diff_words.above_constant(document)}"),
-        "Powerup": (document.powerup, "NEW / OLD, power"),
-    }
-    factors = {
-        name: Figure(name, plain_or("not known", ratio), when(ratio is not None, note))
-        for name, (ratio, note) in ratios.items()
-    }
+    ratios = [
+        ("Speedup", document.speedup, "OLD / NEW, time"),
+        ("Greenup", document.greenup, f"OLD / NEW, energy{above_constant}"),
+        ("Powerup", document.powerup, "NEW / OLD, power"),
+    ]
+    factors = [
+        Figure(name, plain_or("not known", ratio), when(ratio is not None, note)) for name, ratio, note in ratios
+    ]
     if diff_words.launched_otherwise(document):  # what is faster of other numbers of launches, no factor tells
         return [replace(figure, label=f"{figure.label}, in all") for figure in (energy, time)]
-    return [energy, factors["Greenup"]] if document.above_constant else [energy, time, *factors.values()]
+    return [energy, factors[1]] if document.above_constant else [energy, time, *factors]
 
 
 def _sections(document: Document) -> Iterator[Section]:
@@ -92,14 +89,14 @@ def _sections(document: Document) -> Iterator[Section]:
             when(not diff_words.is_shown(document), "Bars are grey, because no difference is shown."),
             diff_words.unchanged(document),
         ]
-        rows = templates().get_template("changed.html").render(bars=drawn, intervals=document.intervals)
-        chart = Markup(rows)  # noqa: S704  escaped there
-        beside = [Sentence(text, Tone.QUIET) for text in diff_words.beside(document)]
         read = Sentence(" ".join(filter(None, how_to_read)))
+        rows = templates().get_template("changed.html").render(bars=drawn, intervals=document.intervals)
+        beside = [Sentence(text, Tone.QUIET) for text in diff_words.beside(document)]
+        chart = Markup(rows)  # noqa: S704  escaped there
         yield Section("changed", "What changed", "What changed", [read, chart, *beside])
 
-    repeats: list[Block] = [Sentence(diff_words.noise(document)), diff_tables.sides(document)]
-    yield Section("sides", "OLD and NEW", "OLD and NEW", repeats)
+    noise = Sentence(diff_words.noise(document))
+    yield Section("sides", "OLD and NEW", "OLD and NEW", [noise, diff_tables.sides(document)])
 
     nouns = document.nouns
     kernels = nouns.kernels.capitalize()
@@ -113,8 +110,7 @@ def _sections(document: Document) -> Iterator[Section]:
     heading = f"Counts, bytes and time of all matched {nouns.kernels}"
     yield Section("counts", "Counts", heading, [Sentence(priced), diff_tables.counts(document)])
 
-    lost = diff_tables.left_out(document)
-    if lost:
+    if lost := diff_tables.left_out(document):
         never = Sentence("What one side or both do not know is left out, never taken for nothing.")
         yield Section("lost", "Left out", "Not in the change", [never, lost])
 
@@ -154,11 +150,11 @@ def bars(document: Document) -> list[Bar]:
     steps = diff_words.moving(document)
     if document.change_j is None or not steps:
         return []
+    labels = (diff_words.step_label(step, document.nouns) for step in steps)
     parts = [
-        (diff_words.step_label(step, document.nouns), step.change_j, bits(step.marks), known(step.interval_j))
-        for step in steps
+        (name, step.change_j, step.marks, known(step.interval_j)) for name, step in zip(labels, steps, strict=True)
     ]
-    parts.append(("Change", document.change_j, bits(document.marks), known(document.interval_j)))
+    parts.append(("Change", document.change_j, document.marks, known(document.interval_j)))
     reached = [0.0, *(joules for _, change_j, _, ends in parts for joules in (change_j, *(ends or ())))]
     low = min(reached)
     width_j = (max(reached) - low) or 1.0
@@ -168,9 +164,7 @@ def bars(document: Document) -> list[Bar]:
 
     drawn: list[Bar] = []
     for name, change_j, marks, ends in parts:
-        kind = by_sign(change_j, "less", "more")
-        if not diff_words.is_shown(document):
-            kind = "unclear"
+        kind = by_sign(change_j, "less", "more") if diff_words.is_shown(document) else "unclear"
         left, right = sorted((place(0.0), place(change_j)))
         share = mapped(percent, ratio(change_j, document.change_j)) or ""
         interval = cell(ends, "J", signed=True)
@@ -185,6 +179,6 @@ def bars(document: Document) -> list[Bar]:
         picture = Markup('<svg class="bar" width="100%" height="18" role="img" aria-label="{}">{}</svg>').format(
             f"{name}: {', '.join(filter(None, spoken))}", Markup("").join(shapes)
         )
-        amount = drawn_change(Change(change_j, "J", marks & ~MISSING))
+        amount = drawn_change(Change(change_j, "J", bits(marks) & ~MISSING))
         drawn.append(Bar(name, kind, picture, amount, share, interval, is_total=len(drawn) == len(steps)))
     return drawn

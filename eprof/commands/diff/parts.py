@@ -3,45 +3,26 @@
 Intervals price both sides by the same replicas of their prices. One table's prices are wrong alike on both sides, so
 that the change is far surer than either energy. Two tables are taken to be wrong independently of each other. The error
 of the model is in the energies of both sides, not in the change.
-
-What caused a change: fewer bytes, another precision, fewer launches, other prices.
-
-Constant power is a consequence of time. Where bytes or flops explain the change of a kernel's time, its constant power
-is added to theirs; else "time" is a cause of its own (docs/diff.md).
 """
 
 import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property, reduce
-from operator import add, or_
+from operator import or_
 
 import numpy as np
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.arrays import Bools, Columns, Floats, Ints, finite, known_or_zero
+from eprof.base.arrays import Bools, Floats, Ints, finite, known_or_zero
 from eprof.base.brief import Brief
-from eprof.base.known import mapped, ratio
 from eprof.base.marks import Mark, names
 from eprof.base.vocabulary import CONSTANT, COUNTS
-from eprof.commands.diff.changes import (
-    APPEARED,
-    FOLLOWS_TIME,
-    IS_TIME,
-    MATCHED,
-    TIME,
-    VANISHED,
-    WORDS,
-    Changes,
-    Grid,
-    Side,
-)
-from eprof.commands.diff.schema import Cause, Intervals, Part, Range, Step
-from eprof.costs import Costs
+from eprof.commands.diff.changes import MATCHED, Changes
+from eprof.commands.diff.schema import Intervals, Part, Range, Step
+from eprof.commands.diff.sides import IS_TIME, TIME, WORDS, Side
 from eprof.energy.attribution import FAMILIES
 from eprof.energy.replicas import Replicas, independent, middle, places
-from eprof.energy.simulated import roofs_s
-from eprof.energy.time_model import TimeModel
 from eprof.profile import intervals
 
 COUNTED, TIMED, CPU_TIMED, COST, SETTING, METER = "counts", "time", "cpu_time", "cost", "setting", "meter"
@@ -49,11 +30,11 @@ PROCESSOR = "processor"  # each side's own, at its own prices
 PRICES = (COST, SETTING, METER)
 # The words of every combination of marks: thousands of kernels use them.
 MARK_WORDS = {bits: names(bits) for bits in range(16)}
-_FAMILIES = {word: count.family for word, count in COUNTS.items()} | {CONSTANT: CONSTANT}
-_UNITS = {word: count.unit for word, count in COUNTS.items()} | {CONSTANT: "s"}
+FAMILY_OF = {word: count.family for word, count in COUNTS.items()} | {CONSTANT: CONSTANT}
+UNITS = {word: count.unit for word, count in COUNTS.items()} | {CONSTANT: "s"}
 # What a part of the change is of: a group, or one of the other instructions.
 _OTHERS = {word: count.name for word, count in COUNTS.items() if count.group == "other"}
-_GROUPS = {word: count.group for word, count in COUNTS.items()} | _OTHERS | {CONSTANT: CONSTANT}
+GROUP_OF = {word: count.group for word, count in COUNTS.items()} | _OTHERS | {CONSTANT: CONSTANT}
 _MISSING = int(Mark.MISSING)
 _MOST_PAIRS = 1000
 _SEED = 20261122
@@ -98,8 +79,8 @@ def parts_of(changes: Changes, rows: Sequence[int], kernel: str | None, kernels:
         sums = {name: math.fsum(of_word[name]) for name in ("old", "new", "old_j", "new_j")}
         part = Part(
             what=word,
-            kind=_FAMILIES[word],
-            unit=_UNITS[word],
+            kind=FAMILY_OF[word],
+            unit=UNITS[word],
             old=finite(sums["old"]),
             new=finite(sums["new"]),
             old_j=sums["old_j"],
@@ -140,7 +121,7 @@ def steps(parts: Iterable[Part], spread: "Spread") -> list[Step]:
         key: tuple[str | None, str | None, str] = (None, None, part.kernels)
         if part.kernels == MATCHED:
             # Tables of two processors price other words.
-            group_of = _FAMILIES if part.because == PROCESSOR else _GROUPS
+            group_of = FAMILY_OF if part.because == PROCESSOR else GROUP_OF
             key = (group_of[part.what], part.because, MATCHED)
         bundles.setdefault(key, []).append(part)
     bundled = []
@@ -150,17 +131,9 @@ def steps(parts: Iterable[Part], spread: "Spread") -> list[Step]:
         interval_j = spread.of_rows(spread.rows_of(kernels), change_j)
         if because is not None:
             interval_j = spread.of_words(words, because, change_j)
-        step = Step(
-            group=group,
-            because=because,
-            kernels=kernels,
-            words=words,
-            names=len({part.kernel for part in members}),
-            change_j=change_j,
-            marks=[mark for mark in MARK_WORDS[15] if any(mark in part.marks for part in members)],
-            interval_j=interval_j,
-        )
-        bundled.append(step)
+        names = len({part.kernel for part in members})
+        marks = [mark for mark in MARK_WORDS[15] if any(mark in part.marks for part in members)]
+        bundled.append(Step(group, because, kernels, words, names, change_j, marks, interval_j))
     return sorted(bundled, key=lambda step: -abs(step.change_j))
 
 
@@ -270,29 +243,21 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
         """The rows of the matches whose `Changes.apart` is `status`."""
         return np.flatnonzero(self.changes.apart == status)
 
-    @cached_property
-    def matched(self) -> tuple[Floats, Floats]:
-        """The compared counts and seconds of OLD and NEW over all matched kernels, (n_priced,)."""
-        old, new = (amounts[self.rows_of(MATCHED)].sum(axis=0) for amounts in self.amounts)
-        return old, new
-
     def of_words(self, words: Sequence[str], because: str, change_j: float) -> Range | None:
         """The interval, J, of some words' change over all matched kernels: by prices if `because` is, else by the rest.
 
         Split in two as `changes.split` does it. None: not known.
         """
-        refits, columns = self.refits, [WORDS.index(word) for word in words]
-        if refits is None or self.is_open[self.rows_of(MATCHED)][:, columns].any():
+        refits, columns, rows = self.refits, [WORDS.index(word) for word in words], self.rows_of(MATCHED)
+        if refits is None or self.is_open[rows][:, columns].any():
             return None
-        old, new = (amounts[columns, None] for amounts in self.matched)
+        old, new = (amounts[rows].sum(axis=0)[columns, None] for amounts in self.amounts)
         before, after = refits.old.prices[columns], refits.new.prices[columns]
         joules = (after - before) * ((old + new) / 2)
         if because not in PRICES:
             prices = [side.price[columns] for side, _ in self.changes.sides]
             prices_differ = ~np.isnan(prices).any(axis=0) & self.changes.has_other_price[columns]
-            whole = new * after - old * before
-            if refits.old is refits.new:
-                whole = (new - old) * after
+            whole = (new - old) * after if refits.old is refits.new else new * after - old * before
             joules = whole - joules * prices_differ[:, None]
         ends: Range = refits.old.interval(joules.sum(axis=0), change_j).tolist()
         return ends
@@ -325,228 +290,3 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
             for row in np.flatnonzero(self.is_open.any(axis=1)).tolist():
                 ends[row] = None
         return ends
-
-
-MODEL, LAUNCHES, PRICE = "model", "launches", "price"
-_UNITS_OF_CAUSES = {_GROUPS[word]: count.unit for word, count in COUNTS.items()}
-_UNITS_OF_CAUSES |= dict.fromkeys((TIMED, CPU_TIMED, MODEL), "s")
-_GROUP_OF = _GROUPS | {CONSTANT: TIMED}
-_FAMILY_OF = _FAMILIES | {CONSTANT: TIMED}
-_KEYS = tuple(dict.fromkeys([*_GROUP_OF.values(), *_FAMILY_OF.values(), MODEL, LAUNCHES, PRICE, APPEARED, VANISHED]))
-_PLACES = {key: place for place, key in enumerate(_KEYS)}
-_ONE_SIDED = [_PLACES[APPEARED], _PLACES[VANISHED]]
-_KEY_OF_WORD, _KEY_OF_FAMILY = (
-    np.array([_PLACES[key_of[word]] for word in WORDS]) for key_of in (_GROUP_OF, _FAMILY_OF)
-)
-_DRAM = [WORDS.index(word) for word in ("dram_read", "dram_write", "dram")]
-_ASKED = [WORDS.index(word) for word in ("global_read", "global_write")]
-# What all requests of warps move, in each book.
-_MOVED = {
-    "served": [*_DRAM, *(WORDS.index(word) for word in ("l1_read", "l1_write", "l2_read", "l2_write"))],
-    "accessed": [WORDS.index(word) for word in ("l1_read", "l2_write")],
-}
-_SIMULATED, _ASSUMED = int(Mark.SIMULATED), int(Mark.ASSUMED)
-_PER_LAUNCH = 0.01
-_EXACT = 1e-6
-# What the time model with its default exponent is off on average, on the worst of four data sets (docs/tune.md).
-_ERROR = 0.056
-_FLOATS = ("fp64", "fp32", "fp16")
-
-
-def causes(changes: Changes, spread: Spread) -> tuple[list[Cause], list[list[Cause]]]:
-    """The causes of the whole change, and those of each match, largest first; none where no energy is compared."""
-    if not changes.has_energy:
-        return [], [[] for _ in changes.matches]
-    # The words whose prices are known well enough to be a cause: an interval of one sign no wider than the price.
-    is_clear = np.ones(len(WORDS), dtype=np.bool_)
-    if (refits := spread.refits) is not None:
-        for (side, _), replicas in zip(changes.sides, (refits.old, refits.new), strict=True):
-            low, high = replicas.price_intervals.T
-            is_clear &= (low == high) | ((low > 0) & (high - low <= known_or_zero(side.price)))
-
-    # Tables of (n_matches + 1, n_causes); the last row is of all kernels together.
-    by_price: Floats = np.where(changes.is_repriced, changes.price_j, 0.0)
-    by_count: Floats = changes.quantity_j + changes.price_j - by_price
-    keys = _keys(changes)
-    price_keys = np.where(np.isin(keys, _ONE_SIDED), keys, _PLACES[PRICE])
-    change_j = _added(keys, by_count) + _added(price_keys, by_price)
-    constant_j = _added(keys, np.where(_of_time(changes), by_count, 0.0))
-    time_s = _added(keys, np.where(IS_TIME & changes.paid, changes.new.number - changes.old.number, 0.0))
-    old, new = (
-        _added(keys, _amounts(changes, grid, launches, keys))
-        for (_, grid), launches in zip(changes.sides, changes.launches, strict=True)
-    )
-    size_j = _added(keys, abs(by_count)) + _added(price_keys, abs(by_price))
-    clear_j = _added(keys, abs(by_count) * is_clear) + _added(price_keys, abs(by_price) * is_clear)
-
-    is_apart = changes.is_of_two_processors
-    name_of = dict(enumerate(_KEYS)) | {_PLACES[PRICE]: price_because(changes)}
-    if changes.core_w is not None:
-        name_of[_PLACES[TIMED]] = CPU_TIMED
-    units = dict.fromkeys(_FAMILY_OF.values(), "J") if is_apart else _UNITS_OF_CAUSES
-    causes = []
-    for row, through in enumerate(_through(changes)):
-        whole_j = float(change_j[row].sum())
-        of_row = [
-            Cause(
-                what=name_of[place],
-                old=float(old[row, place]),
-                new=float(new[row, place]),
-                unit=units.get(name_of[place], ""),
-                change_j=float(change_j[row, place]),
-                share=ratio(float(change_j[row, place]), whole_j),
-                constant_j=float(constant_j[row, place]) * (not is_apart),
-                time_s=float(time_s[row, place]),
-                is_told=bool(2 * clear_j[row, place] >= size_j[row, place]),
-                through=through if place == _PLACES["dram"] else UNSET,
-            )
-            for place in np.flatnonzero(change_j[row]).tolist()
-        ]
-        causes.append(sorted(_with_precision(of_row), key=lambda cause: -abs(cause.change_j)))
-    return causes[-1], causes[:-1]
-
-
-def _through(changes: Changes) -> list[str | UnsetType]:
-    """Why each kernel moves other DRAM bytes, last all together: "coalescing", "cache hits"; UNSET: requests, unknown.
-
-    DRAM bytes are those asked for, times what a warp's requests move for each, times what caches leave of that.
-    """
-    is_known = np.ones(len(changes.matches) + 1, dtype=np.bool_)
-    factors = []
-    for side, grid in changes.sides:
-        if side.costs is None or len(side.tables) > 1 or changes.is_of_two_processors:
-            return [UNSET] * len(is_known)
-        number = known_or_zero(grid.number)
-        by_match = (number[:, words].sum(axis=1) for words in (_ASKED, _MOVED[side.costs.books], _DRAM))
-        asked, moved, dram = (np.append(bytes_, bytes_.sum()) for bytes_ in by_match)
-        is_known &= (asked > 0) & (dram > 0) & (moved > dram)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            factors.append(np.stack([asked, moved / asked, dram / moved]))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        changed = np.log(factors[1] / factors[0])
-    most = np.argmax(changed * np.copysign(1.0, changed.sum(axis=0)), axis=0)
-    whys: tuple[str | UnsetType, ...] = (UNSET, "coalescing", "cache hits")
-    return [whys[place] for place in np.where(is_known, most, 0).tolist()]
-
-
-def _added(keys: Ints, cells: Floats) -> Floats:
-    """Cells of the change added up by cause, (n_matches, n_words) -> (n_matches + 1, n_causes); last, all together."""
-    sums = np.zeros((len(keys), len(_KEYS)))
-    np.add.at(sums, (np.arange(len(keys))[:, None], keys), cells)
-    return np.concatenate([sums, sums.sum(axis=0, keepdims=True)])
-
-
-def _of_time(changes: Changes) -> Bools:
-    """Whether each cell follows from time: constant power, and cycles not counted but assumed to pass throughout."""
-    is_made = (changes.old.counted & changes.new.counted & _ASSUMED) != 0
-    return np.asarray(IS_TIME | FOLLOWS_TIME & is_made)
-
-
-def _keys(changes: Changes) -> Ints:
-    """The place in `_KEYS` of the cause of each cell's change by counts or time, (n_matches, n_words)."""
-    shape = (len(changes.matches), 1)
-    if changes.is_of_two_processors:
-        keys = np.tile(_KEY_OF_FAMILY, shape)
-    else:
-        keys = _explained(changes, np.tile(_KEY_OF_WORD, shape))
-    for status in (APPEARED, VANISHED):
-        keys[changes.apart == status] = _PLACES[status]
-    return keys
-
-
-def _explained(changes: Changes, keys: Ints) -> Ints:
-    """`keys`, with launches as the cause of the counts that they explain, and counts as that of such time."""
-    launches_old, launches_new = changes.launches
-    with np.errstate(invalid="ignore", divide="ignore"):
-        old, new = (
-            grid.number / launches[:, None] for (_, grid), launches in zip(changes.sides, changes.launches, strict=True)
-        )
-    # Launched another number of times, counting the same in each launch.
-    is_same = np.isclose(old, new, rtol=_PER_LAUNCH, atol=0) | ~changes.paid
-    by_launches = (launches_old != launches_new) & is_same[:, :TIME].all(axis=1)
-    keys[by_launches] = _PLACES[LAUNCHES]
-    # More launches explain more time only where each takes as long as before, as far as the time model could tell.
-    is_as_long = np.isclose(old[:, TIME], new[:, TIME], rtol=_ERROR, atol=0)
-    keys[:, TIME] = np.where(by_launches & is_as_long, _PLACES[LAUNCHES], _causes_of_time(changes))
-    if (changes.apart != changes.statuses).any():  # work moved between functions, and its time with it
-        keys[:, TIME] = _PLACES[TIMED]
-    return np.where(_of_time(changes), keys[:, [TIME]], keys)
-
-
-def _amounts(changes: Changes, grid: Grid, launches: Floats, keys: Ints) -> Floats:
-    """What each cell adds to the amount of its cause: instructions, B, s; in the first column launches or kernels."""
-    is_own = (keys == _KEY_OF_WORD) | (keys == _KEY_OF_FAMILY)
-    is_own[:, TIME] |= keys[:, TIME] == _PLACES[MODEL]
-    number = grid.joules if changes.is_of_two_processors else changes.amounts(grid)
-    amounts = np.where(changes.paid & is_own, number, 0.0)
-    first = keys[:, 0]
-    is_one_sided, is_by_launches = np.isin(first, _ONE_SIDED), first == _PLACES[LAUNCHES]
-    amounts[is_one_sided, 0] = launches[is_one_sided] > 0
-    amounts[is_by_launches, 0] = launches[is_by_launches]
-    return amounts
-
-
-def _causes_of_time(changes: Changes) -> Ints:
-    """The place in `_KEYS` of what explains the change of each kernel's time, (n_matches,); `TIMED`: nothing."""
-    old, new = changes.old_side.costs, changes.new_side.costs
-    causes = np.full(len(changes.matches), _PLACES[TIMED])
-    if old is None or new is None or len(changes.old_side.tables) > 1 or len(changes.new_side.tables) > 1:
-        return causes
-    times_s = changes.old.number[:, TIME], changes.new.number[:, TIME]
-    is_modelled = (changes.old.counted & changes.new.counted)[:, TIME] & _SIMULATED != 0
-    before, after = (roofs_s(Columns(tuple(WORDS), grid.number), old) for grid in (changes.old, changes.new))
-    lasting = [np.maximum(roofs["fp32"] + roofs["fp64"], roofs["dram"]) for roofs in (before, after)]
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        is_explained = np.isclose(times_s[0] * lasting[1] / lasting[0], times_s[1], rtol=_EXACT, atol=0)
-    binding = np.where(lasting[0] >= lasting[1], _binding(before), _binding(after))
-    is_priced_alike = (old.name, old.setting) == (new.name, new.setting)
-    rest = _PLACES[MODEL if is_priced_alike else PRICE]
-    causes[is_modelled] = np.where(is_explained, binding, rest)[is_modelled]
-    if is_priced_alike:
-        causes[~is_modelled & _is_by_bytes(changes, old)] = _PLACES["dram"]
-    return causes
-
-
-def _binding(roofs: dict[str, Floats]) -> Ints:
-    """The place in `_KEYS` of what bounds each kernel in the roofline, "dram", "fp32" or "fp64", (n_matches,)."""
-    flops = np.where(roofs["fp64"] > roofs["fp32"], _PLACES["fp64"], _PLACES["fp32"])
-    return np.where(roofs["dram"] >= roofs["fp32"] + roofs["fp64"], _PLACES["dram"], flops)
-
-
-def _is_by_bytes(changes: Changes, costs: Costs) -> Bools:
-    """Whether the change of DRAM bytes predicts that of a measured time within the time model's error, (n_matches,).
-
-    The time that a kernel spends on its bytes grows with them, the rest stays. A change below that error tells nothing.
-    """
-    peak = costs.peaks.dram_gb_per_s
-    if peak is None:
-        return np.zeros(len(changes.matches), dtype=np.bool_)
-    model = TimeModel(peak * 1e3)  # bytes in a cycle of 1 MHz
-    old_s, new_s = (grid.number[:, TIME] for grid in (changes.old, changes.new))
-    old_byte, new_byte = (known_or_zero(grid.number[:, _DRAM]).sum(axis=1) for grid in (changes.old, changes.new))
-    p = model.exponent
-    with np.errstate(invalid="ignore", divide="ignore"):
-        memory_s = model.memory_time(old_s, old_byte, 1.0)
-        predicted_s = (old_s**p - memory_s**p + (memory_s * new_byte / old_byte) ** p) ** (1 / p)
-        is_predicted = abs(predicted_s - new_s) <= _ERROR * new_s
-        return np.asarray(is_predicted & (abs(old_s - new_s) > _ERROR * np.maximum(old_s, new_s)))
-
-
-def _with_precision(causes: list[Cause]) -> list[Cause]:
-    """The causes, with two precisions as one cause where one took over the work of the other."""
-    floats = {cause.what: cause for cause in causes if cause.what in _FLOATS}
-    for fell in floats.values():
-        for rose in floats.values():
-            gone, came = fell.old - fell.new, rose.new - rose.old
-            if gone > 0 and 0.5 * gone <= came <= 2 * gone and 2 * gone >= fell.old:
-                both = replace(
-                    fell,
-                    change_j=fell.change_j + rose.change_j,
-                    share=mapped(add, fell.share, rose.share),
-                    constant_j=fell.constant_j + rose.constant_j,
-                    time_s=fell.time_s + rose.time_s,
-                    is_told=fell.is_told and rose.is_told,
-                    instead=rose.what,
-                )
-                return [*(cause for cause in causes if cause is not fell and cause is not rose), both]
-    return causes

@@ -356,6 +356,11 @@ class Document(Struct, frozen=True, kw_only=True):
         return self.change_j is not None
 
     @property
+    def is_metered(self) -> bool:
+        """Whether both sides are scaled to what their meters saw."""
+        return bool(self.old.to_meter and self.new.to_meter)
+
+    @property
     def unit(self) -> str:
         """The unit in which kernels are compared: J, or s if no energy is."""
         return "J" if self.has_energy else "s"

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from eprof.base.known import gathered, less, mapped, ratio
+from eprof.base.known import gathered, less, ratio
 from eprof.base.labels import labels
 from eprof.base.vocabulary import CONSTANT
 from eprof.commands.diff import why
@@ -11,7 +11,7 @@ from eprof.commands.diff.schema import Document, Kernel, KernelSide
 from eprof.commands.diff.words import FAMILIES, moving, step_label, unchanged
 from eprof.show.words import intervals
 from eprof.show.words.badges import MISSING, bits
-from eprof.show.words.blocks import Column, Medium, Row, Table, everywhere_if, numbers, texts
+from eprof.show.words.blocks import Column, Medium, Row, Table, numbers, texts
 from eprof.show.words.cells import Bar, Cell, Change, Factor, Name, Quantity, Share, Tag, Written, signed_quantity
 from eprof.show.words.numbers import whole
 
@@ -28,40 +28,38 @@ def sides(document: Document) -> Table:
     rows = []
     is_priced = any(side.costs is not None for side in both)
     for family, label in [*FAMILIES.items(), ("total", "Energy")] * is_priced:
-        before, after = (
-            Quantity(getattr(side.energy_j, family), "J", bits(side.energy_marks[family])) for side in both
-        )
+        energies = [Quantity(getattr(side.energy_j, family), "J", bits(side.energy_marks[family])) for side in both]
         parts = [part for part in document.parts if family in (part.kind, "total")]
         change = None if document.change_j is None else float(sum(part.change_j for part in parts))
         # Each word of each kernel once, though counts and price are two parts of it.
         compared_old_j = sum({(part.what, part.kernel): part.old_j for part in parts}.values())
-        rows.append(_beside(label, before, after, change, compared_old_j))
+        rows.append(_beside(label, energies, change, compared_old_j))
     note = ""
     if refits := document.intervals:
         note = intervals.of_change(document.nouns, refits.share, refits.replicas, refits.paired, refits.within)
         # The interval of a modelled total says too little.
         if not document.above_constant:
             totals = (intervals.cell((side.interval_j or {}).get("total"), "J") for side in both)
-            change_cell = intervals.cell(document.interval_j, "J", signed=True)
-            rows.append(Row([intervals.label(refits.share), *totals, change_cell, ""]))
-    time_before, time_after = (Quantity(side.time_s, "s", bits(side.time_marks)) for side in both)
-    rows.append(_beside("Time", time_before, time_after, document.change_time_s, time_before.value))
+            rows.append(Row([intervals.label(refits.share), *totals, _interval_cell(document.interval_j), ""]))
+    times = [Quantity(side.time_s, "s", bits(side.time_marks)) for side in both]
+    rows.append(_beside("Time", times, document.change_time_s, document.old.time_s))
     powers = [Quantity(side.power_w, "W", bits(side.marks)) for side in both]
     metered = [Quantity(side.energy_j.measured, "J") for side in both]
-    for label, (before, after) in (("Mean power", powers), ("Measured", metered)):
-        if before.value is not None and after.value is not None and not (before.marks | after.marks) & MISSING:
-            change = (after.value - before.value) * (not math.isclose(after.value, before.value))  # no rounding
-            rows.append(_beside(label, before, after, change, before.value))
+    for label, amounts in (("Mean power", powers), ("Measured", metered)):
+        before, after = (amount.value for amount in amounts)
+        if before is not None and after is not None and not (amounts[0].marks | amounts[1].marks) & MISSING:
+            change = (after - before) * (not math.isclose(after, before))  # no rounding
+            rows.append(_beside(label, amounts, change, before))
     return Table([Column("", align="left"), *_SIDES, Column("of OLD")], rows, note=note)
 
 
-def _beside(label: str, old: Quantity, new: Quantity, change: float | None, whole: float | None) -> Row:
+def _beside(label: str, both: Sequence[Quantity], change: float | None, whole: float | None) -> Row:
     """A number of both sides, and its change as a share of `whole`."""
-    cell = Change(change, old.unit, (old.marks | new.marks) & ~MISSING)
-    return Row([label, old, new, cell, Share(ratio(change, whole), signed=True)])
+    cell = Change(change, both[0].unit, (both[0].marks | both[1].marks) & ~MISSING)
+    return Row([label, *both, cell, Share(ratio(change, whole), signed=True)])
 
 
-def changed(change_j: float | None, marks: Sequence[str]) -> Change:
+def _changed(change_j: float | None, marks: Sequence[str]) -> Change:
     """The cell of a change in J. What one side alone knows is not in it, so that it has no mark of a lower bound."""
     return Change(change_j, "J", bits(marks) & ~MISSING)
 
@@ -77,31 +75,23 @@ def steps(document: Document) -> Table:
         Column("share"),
         Column("less · more", align="center", media=Medium.TERMINAL),
     ]
-    rows = [
-        Row(
-            [
-                step_label(step, document.nouns),
-                changed(step.change_j, step.marks),
-                _interval_cell(step.interval_j),
-                Share(ratio(step.change_j, change)),
-                Bar(step.change_j / largest),
-            ]
-        )
-        for step in moving(document)
-    ]
-    total = changed(change, document.marks)
-    ends = _interval_cell(document.interval_j)
-    rows.append(Row(["change", total, ends, Share(ratio(change, change)), ""], total=True))
+    rows = []
+    for step in moving(document):
+        by, ends = _changed(step.change_j, step.marks), _interval_cell(step.interval_j)
+        share, bar = Share(ratio(step.change_j, change)), Bar(step.change_j / largest)
+        rows.append(Row([step_label(step, document.nouns), by, ends, share, bar]))
+    by, ends = _changed(change, document.marks), _interval_cell(document.interval_j)
+    rows.append(Row(["change", by, ends, Share(ratio(change, change)), ""], total=True))
     return Table(columns, rows, note=unchanged(document))
 
 
 def _interval_column(document: Document) -> Column:
-    refits = document.intervals
-    label = mapped(lambda refits: intervals.label(refits.share), refits) or ""
-    return Column(label, media=everywhere_if(refits is not None))
+    if document.intervals is None:
+        return Column("", media=Medium.NONE)
+    return Column(intervals.label(document.intervals.share))
 
 
-def _interval_cell(ends: Sequence[float] | None) -> Cell:
+def _interval_cell(ends: Sequence[float] | None) -> str:
     return intervals.cell(ends, "J", signed=True)
 
 
@@ -176,22 +166,16 @@ def counts(document: Document) -> Table:
         if part.what == CONSTANT:
             marks = bits(document.old.time_marks) | bits(document.new.time_marks)
         unit, marks = _UNITS.get(part.unit, ""), marks & ~MISSING
-        cells: list[Cell] = [
-            document.nouns.label(part.what),
-            Quantity(part.old, unit, marks),
-            Quantity(part.new, unit, marks),
-            "" if part.because in ("cost", "setting", "meter") else Change(less(part.new, part.old), unit),
-            _REASONS[part.because],
-            changed(part.change_j, part.marks),
-            _interval_cell(part.interval_j),
-        ]
-        rows.append(Row(cells))
+        amounts = Quantity(part.old, unit, marks), Quantity(part.new, unit, marks)
+        change = "" if part.because in ("cost", "setting", "meter") else Change(less(part.new, part.old), unit)
+        energy = _REASONS[part.because], _changed(part.change_j, part.marks), _interval_cell(part.interval_j)
+        rows.append(Row([document.nouns.label(part.what), *amounts, change, *energy]))
     priced = {part.what for part in parts}
     for word, count in document.counts.items():
         if word not in priced:
             unit, marks = _UNITS.get(count.unit, ""), bits(count.marks)
-            amounts = Quantity(count.old, unit, marks), Quantity(count.new, unit, marks), Change(count.change, unit)
-            rows.append(Row([document.nouns.label(word), *amounts, "", "", ""]))
+            amounts = Quantity(count.old, unit, marks), Quantity(count.new, unit, marks)
+            rows.append(Row([document.nouns.label(word), *amounts, Change(count.change, unit), "", "", ""]))
     return Table(columns, rows)
 
 

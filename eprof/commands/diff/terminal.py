@@ -93,15 +93,15 @@ def _bar(parts: Sequence[tuple[str, float, str]]) -> str:
 def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
     """A line a kernel of the difference: by how much it changed, and why; and how many more there are."""
     by_launch = bool(diff_words.launched_otherwise(document))
-    changes = [abs(diff_tables.change_of(kernel, document.has_energy)[0] or 0.0) for kernel in document.kernels]
-    worth_it = sum(change >= _SPECK * max(changes) for change in changes)
+    changes = [diff_tables.change_of(kernel, document.has_energy) for kernel in document.kernels]
+    sizes = [abs(change or 0.0) for change, _ in changes]
+    worth_it = sum(size >= _SPECK * max(sizes) for size in sizes)
     rows = min(_KERNELS, room, max(worth_it, 1))
     if len(document.kernels) > rows:
         rows = min(rows, room - 1)
     shown = document.kernels[:rows]
     lines = []
-    for kernel in shown:
-        change, share = diff_tables.change_of(kernel, document.has_energy)
+    for kernel, (change, share) in zip(shown, changes, strict=False):
         whole = ratio(change, share)
         cause = when(diff_words.is_shown(document), why.of_kernel(kernel, document.nouns, brief=True))
         if by_launch and kernel.old is not None and kernel.new is not None:

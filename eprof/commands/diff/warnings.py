@@ -14,25 +14,11 @@ from eprof.base.known import gathered
 from eprof.base.labels import labels
 from eprof.base.text import few, listed, when
 from eprof.base.version import __version__
-from eprof.base.vocabulary import BYTES, COUNTS
-from eprof.commands.diff.changes import (
-    APPEARED,
-    FOLLOWS_TIME,
-    KNOWN,
-    LOST,
-    LOWER,
-    MATCHED,
-    NONE,
-    TIME,
-    VANISHED,
-    WORDS,
-    Changes,
-    Grid,
-    Side,
-    known_sum,
-)
+from eprof.base.vocabulary import BYTES
+from eprof.commands.diff.changes import APPEARED, MATCHED, VANISHED, Changes
 from eprof.commands.diff.matching import SIMILAR
 from eprof.commands.diff.schema import LeftOut, Unlike
+from eprof.commands.diff.sides import FOLLOWS_TIME, KNOWN, LOST, LOWER, NONE, TIME, WORDS, Grid, Side, known_sum
 from eprof.show.words.numbers import percent
 
 _FEW = 4
@@ -105,14 +91,22 @@ def unlike(changes: Changes) -> list[Unlike]:
     old, new = changes.old_side, changes.new_side
     before, after = _facts(old), _facts(new)
     is_on_both = np.all(np.array(changes.launches) > 0, axis=0)
+    lacking = (any(table.lacks_rows for log in side.logs for table in log.tables) for side in (old, new))
+    damaged = [when(lacks_rows, side.label) for lacks_rows, side in zip(lacking, (old, new), strict=True)]
+    environments = (_environment(side) for side in (old, new))
+    words_old, words_new = _words(old), _words(new)
+    of_command = []
+    if words_old and words_new:
+        names = PurePath(words_old[0]).name, PurePath(words_new[0]).name
+        of_command = [("program", *names), ("arguments", *_apart(words_old[1:], words_new[1:]))]
     pairs = [
-        ("damage", *(when(side.lacks_rows, side.label) for side in (old, new))),
+        ("damage", *damaged),
         ("repeats", *_repeats(changes)),
         ("counters", few(_other_formulas(changes), 2), ""),
-        *_commands(_words(old), _words(new)),
+        *of_command,
         *((what, before[what], after[what]) for what in before if what in after),
         ("clocks", *_clocks(old, new)),
-        ("environment", *_apart(_environment(old), _environment(new))),
+        ("environment", *_apart(*environments)),
     ]
     differing = {what: Unlike(what, *texts) for what, *texts in pairs if texts[0] != texts[1]}
     before_n, after_n = (float(launches[is_on_both].sum()) for launches in changes.launches)
@@ -149,28 +143,19 @@ def _repeats(changes: Changes) -> list[str]:
 def _other_formulas(changes: Changes) -> list[str]:
     """The labels of counts that OLD and NEW make from different counters: they differ partly by method."""
     differ = []
-    for column, word in enumerate(COUNTS):
-        if FOLLOWS_TIME[column]:  # cycles may be made of time, at the clock and for the cores of each run
-            continue
-        counted = all((np.nan_to_num(grid.number[:, column]) > 0).any() for _, grid in changes.sides)
-        old, new = (
-            {way.formula for way in side.first.counts.how.get(word, ()) if way.formula} for side, _ in changes.sides
-        )
-        if counted and old and new and not old & new:
-            differ.append(changes.old_side.nouns.label(word))
+    is_counted = np.all([(np.nan_to_num(grid.number) > 0).any(axis=0) for _, grid in changes.sides], axis=0)
+    # Cycles may be made of time, at the clock and for the cores of each run.
+    for column in np.flatnonzero(is_counted & ~FOLLOWS_TIME).tolist():
+        ways = (side.first.counts.how.get(WORDS[column], ()) for side, _ in changes.sides)
+        old, new = ({way.formula for way in of_side if way.formula} for of_side in ways)
+        if old and new and not old & new:
+            differ.append(changes.old_side.nouns.label(WORDS[column]))
     return differ
-
-
-def _commands(old: list[str], new: list[str]) -> Iterator[tuple[str, str, str]]:
-    """("program", OLD's, NEW's) and ("arguments", OLD's own, NEW's own); none if a command is not known."""
-    if old and new:
-        yield "program", PurePath(old[0]).name, PurePath(new[0]).name
-        yield "arguments", *_apart(old[1:], new[1:])
 
 
 def _words(side: Side) -> list[str]:
     """The words of a side's command line; none if it is not known, or not the same in all repeats."""
-    commands = {log.command for energy in side.energies for log in energy.profile.logs}
+    commands = {log.command for log in side.logs}
     commands = {energy.profile.run.command for energy in side.energies if energy.profile.run} or commands
     command = commands.pop()
     if commands or not command:
@@ -209,7 +194,7 @@ def _facts(side: Side) -> dict[str, str]:
     if side.tables:
         facts["costs"] = listed([costs.name for costs in side.tables])
         facts["setting"] = listed([costs.setting.label for costs in side.tables])
-    if caches := {log.caches for energy in side.energies for log in energy.profile.logs if log.caches}:
+    if caches := {log.caches for log in side.logs if log.caches}:
         facts["caches"] = listed(sorted(caches))
     if side.efficiency is not None:
         facts["efficiency"] = f"{side.efficiency:g}"
@@ -224,34 +209,37 @@ def _facts(side: Side) -> dict[str, str]:
 
 def warnings(changes: Changes, left_out: Sequence[LeftOut], lost: Sequence[LeftOut], notes: Sequence[str]) -> list[str]:
     """Warnings of a comparison, what bears on every number first. notes: those of the matching."""
+    sides = [side for side, _ in changes.sides]
+    of_sides = [dict.fromkeys(text for energy in side.energies for text in energy.warnings) for side in sides]
     sentences = [
-        *_meters(changes.old_side, changes.new_side),
-        *_programs(changes),
+        *_meters(sides),
+        *_one_sided(changes),
         *_left_out(changes, left_out, lost),
         *_matches(changes),
         *notes,
-        *_of_sides(changes.old_side, changes.new_side),
+        *(f"OLD{when(text in of_sides[1], ' and NEW')}: {text}" for text in of_sides[0]),
+        *(f"NEW: {text}" for text in of_sides[1] if text not in of_sides[0]),
     ]
     return list(dict.fromkeys(sentences))
 
 
-def _meters(old: Side, new: Side) -> Iterator[str]:
-    """A warning on how the prices of the sides were scaled to what their meters saw."""
+def _meters(sides: Sequence[Side]) -> Iterator[str]:
+    """Warnings on prices that were scaled to what a meter saw, of both sides or of one."""
     scaled = []
-    for side in (old, new):
+    for side in sides:
         if side.factors:
             factor = sum(side.factors) / len(side.factors)
             metered_j = sum(side.measured) / len(side.measured)
             scaled.append(f"{side.label} {metered_j:.4g} J, prices times {factor:.3g}")
     if scaled:
-        kernels = old.nouns.kernels
+        kernels = sides[0].nouns.kernels
         yield f"Prices are scaled to what a meter saw: {'; '.join(scaled)}. Only the joules of {kernels} are compared."
     if len(scaled) == 1:
-        [lacking] = [side.label for side in (old, new) if not side.factors]
+        [lacking] = [side.label for side in sides if not side.factors]
         yield f"{lacking} is not scaled to a meter, so part of the change may be the error of its prices."
 
 
-def _programs(changes: Changes) -> Iterator[str]:
+def _one_sided(changes: Changes) -> Iterator[str]:
     """Warnings that name kernels of one side alone; none if no kernel is matched, which `unlike` tells in words."""
     statuses, nouns = changes.statuses.tolist(), changes.old_side.nouns
     if MATCHED not in statuses:
@@ -295,11 +283,3 @@ def _matches(changes: Changes) -> Iterator[str]:
     if differ:
         launch = changes.old_side.nouns.launch.capitalize()
         yield f"{launch}ed another number of times: {few(differ, _FEW)}; the change holds that too."
-
-
-def _of_sides(*sides: Side) -> Iterator[str]:
-    """The warnings of the two compared profiles, those of both once."""
-    old, new = (dict.fromkeys(text for energy in side.energies for text in energy.warnings) for side in sides)
-    for text in old:
-        yield f"OLD{when(text in new, ' and NEW')}: {text}"
-    yield from (f"NEW: {text}" for text in new if text not in old)

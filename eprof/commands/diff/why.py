@@ -59,9 +59,9 @@ def sentences(document: Document) -> Iterator[str]:
     if not clear:
         worth = [cause for cause in along if abs(cause.change_j) >= _WORTH * abs(along[0].change_j)][:_MOST]
         cancels = along[0].change_j / change_j > CANCELS
-        sizes = [
-            quantity(abs(cause.change_j), "J") if cancels else percent(cause.change_j / change_j) for cause in worth
-        ]
+        sizes = [percent(cause.change_j / change_j) for cause in worth]
+        if cancels:
+            sizes = [quantity(abs(cause.change_j), "J") for cause in worth]
         parts = [f"{_phrase(cause, nouns)} ({size})" for cause, size in zip(worth, sizes, strict=True)]
         answer = f"{capital(listed(parts, 'or'))}: the prices do not tell which part is the largest"
         if cancels:
@@ -122,11 +122,8 @@ def _largest(clear: Sequence[Cause]) -> list[Cause]:
 
 def _with_times(causes: Sequence[Cause], nouns: Nouns) -> str:
     """Causes with the time that follows from each: "4.10 times fewer DRAM bytes, so 496 µs shorter and ..."."""
-    texts = []
-    for cause in causes:
-        has_time = cause.constant_j and cause.what not in _WHOLE
-        texts.append(_phrase(cause, nouns) + when(has_time, f", so {_time(cause)}"))
-    return " and ".join(texts)
+    times = [when(cause.constant_j and cause.what not in _WHOLE, f", so {_time(cause)}") for cause in causes]
+    return " and ".join(_phrase(cause, nouns) + time for cause, time in zip(causes, times, strict=True))
 
 
 def _time(cause: Cause) -> str:

@@ -6,7 +6,7 @@ from operator import not_
 
 from msgspec.structs import replace
 
-from eprof.base.known import mapped
+from eprof.base.known import mapped, ratio
 from eprof.base.labels import fitted
 from eprof.base.labels import labels as names_of
 from eprof.base.nouns import Nouns
@@ -79,7 +79,7 @@ def headline(document: Document) -> Headline:
         return Headline("Nothing is compared: neither side counted anything, or tells a time.")
     if document.is_zero:
         total = quantity_or("", document.old.energy_j.total, "J")
-        both = phrase("; both use {}, {}", total, _basis_of_difference(document))
+        both = phrase("; both use {}, {}", total, _basis(document))
         return Headline(f"No change: every count and time is the same{both}.")
     if is_one_run(document):
         both = f"{document.old.launches:,g} {document.nouns.launches} and {quantity(document.old.time_s or 0.0, 's')}"
@@ -92,7 +92,7 @@ def headline(document: Document) -> Headline:
         return _without_prices(document)
 
     low_j, high_j = document.interval_j or (0.0, 0.0)
-    old_to_new = f"{_size(document, change_j)}, {_basis_of_difference(document)}: {_from_to(document)}"
+    old_to_new = f"{_size(document, change_j)}, {_basis(document)}: {_from_to(document)}"
     text = f"{scope}NEW uses {old_to_new}."
     if test is not None and not test.shown:
         share = bracketed(mapped(percent, mapped(abs, document.change_share)) or "")
@@ -111,15 +111,15 @@ def headline(document: Document) -> Headline:
             "eprof diff 'OLD*' 'NEW*'."
         )
     elif change_j == 0:
-        same = f"the {_basis_of_difference(document)} {energy} is the same, though not every count is"
+        same = f"the {_basis(document)} {energy} is the same, though not every count is"
         text = f"{scope}{same}: {_from_to(document)}."
     elif low_j < 0 < high_j:
         possible = span(low_j, high_j, "J", signed=True)
         size = mapped(more_or_less, document.change_share) or f"{quantity(change_j, 'J')}"
-        both = f"{quantity(document.old.compared_j or 0.0, 'J')} → {quantity(document.new.compared_j or 0.0, 'J')}"
+        both = _both(document.old.compared_j or 0.0, document.new.compared_j or 0.0, "J")
         changes = ", ".join([size, *_time_change(document, "")])
         text = (
-            f"{scope}the prices do not tell which uses less {energy}: {both} is {_basis_of_difference(document)} "
+            f"{scope}the prices do not tell which uses less {energy}: {both} is {_basis(document)} "
             f"({changes}), {possible} is possible."
         )
     return Headline(capital(text), lead, bits(document.marks))
@@ -141,9 +141,7 @@ def _without_prices(document: Document) -> Headline:
     """The headline where no energy is predicted for both sides: what meters saw, or time and counts."""
     old_j, new_j = document.old.energy_j.measured, document.new.energy_j.measured
     if old_j and new_j is not None:
-        test = document.tests.measured
-        doubt = when(test is not None and not test.shown, ", no more than repeats differ by chance")
-        both = [f"{quantity(old_j, 'J')} → {quantity(new_j, 'J')}{doubt}", *_time_change(document, "")]
+        both = [f"{_both(old_j, new_j, 'J')}{_doubt(document)}", *_time_change(document, "")]
         text = f"NEW uses {_times(new_j / old_j, 'less', 'the same')} energy, measured: {', '.join(both)}."
         counts = ", ".join(count for count in _count_changes(document) if "the same" not in count)
         sentences = [text, _idle_and_work(document, old_j, new_j), phrase("NEW {}.", counts)]
@@ -169,13 +167,11 @@ def _idle_and_work(document: Document, old_j: float, new_j: float) -> str:
         return ""
     watts = old_j / times[0], new_j / times[1]
     rates = cycles.old / times[0], cycles.new / times[1]
-    text = f"That is {quantity(watts[0], 'W')} → {quantity(watts[1], 'W')}"
+    text = f"That is {_both(*watts, 'W')}"
     idler, busier = sorted((0, 1), key=rates.__getitem__)
-    if rates[busier] < _BUSIER * rates[idler]:
-        return f"{text}."
-    each_j = (watts[busier] - watts[idler]) / (rates[busier] - rates[idler])
+    each_j = ratio(watts[busier] - watts[idler], rates[busier] - rates[idler]) or 0.0
     idle_w = watts[idler] - each_j * rates[idler]
-    if each_j <= 0 or idle_w <= 0:
+    if rates[busier] < _BUSIER * rates[idler] or each_j <= 0 or idle_w <= 0:
         return f"{text}."
     share = percent(idle_w / watts[busier])
     return (
@@ -209,9 +205,8 @@ def launched_otherwise(document: Document) -> list[tuple[KernelSide, KernelSide]
     is_otherwise = any(fact.what == "launches" for fact in document.unlike)
     if document.nouns.is_of_cpu or is_same_work or not is_known or not is_otherwise:
         return []
-    return [
-        (kernel.old, kernel.new) for kernel in document.kernels if kernel.old is not None and kernel.new is not None
-    ]
+    pairs = ((kernel.old, kernel.new) for kernel in document.kernels)
+    return [(old, new) for old, new in pairs if old is not None and new is not None]
 
 
 def is_one_run(document: Document) -> bool:
@@ -221,31 +216,24 @@ def is_one_run(document: Document) -> bool:
         return False
     if not isclose(old.time_s, new.time_s) or any(count.change for count in document.counts.values()):
         return False
-    return any(
-        kernel.old is None or kernel.new is None or kernel.old.name != kernel.new.name for kernel in document.kernels
-    )
+    pairs = [(kernel.old, kernel.new) for kernel in document.kernels]
+    return any(old is None or new is None or old.name != new.name for old, new in pairs)
 
 
 def _per_launch(document: Document, kernels: Sequence[tuple[KernelSide, KernelSide]], scope: str) -> Headline:
     """The headline of sides that launch kernels unequally often: NEW against OLD per launch, then in all."""
     changes = []
-    for attribute, verb, noun in (
-        ("compared_j", "uses", f"energy{above_constant(document)}"),
-        ("time_s", "takes", "time"),
-    ):
-        amounts = [
-            (getattr(old, attribute), getattr(new, attribute), old.launches / new.launches) for old, new in kernels
-        ]
+    for amount, does in (("compared_j", f"uses {{}} energy{above_constant(document)}"), ("time_s", "takes {} time")):
+        amounts = [(getattr(old, amount), getattr(new, amount), old.launches / new.launches) for old, new in kernels]
         if any(old is None or new is None for old, new, _ in amounts) or not sum(old for old, _, _ in amounts):
             continue
         factor = sum(new * launches for _, new, launches in amounts) / sum(old for old, _, _ in amounts)
-        changes.append(f"{verb} {_times(factor, 'less', 'the same')} {noun}")
-    if not changes:
-        changes = ["is not known to change"]
+        changes.append(does.format(_times(factor, "less", "the same")))
     before, after = (f"{sum(side.launches for side in sides):g}" for sides in zip(*kernels, strict=True))
     in_all = _from_to(document) if document.has_energy else "".join(_time_change(document, ""))
     launches = "launch" if after == "1" else "launches"
-    text = f"{scope}per launch NEW {listed(changes)}. With {after} {launches} instead of {before}, in all: {in_all}."
+    change = listed(changes or ["is not known to change"])
+    text = f"{scope}per launch NEW {change}. With {after} {launches} instead of {before}, in all: {in_all}."
     lead = " ".join(filter(None, [_unpriced(document), _besides(document)]))
     return Headline(capital(text), lead, bits(document.marks))
 
@@ -256,19 +244,16 @@ def _besides(document: Document) -> str:
     least_s = _WORTH_IT * max(old.time_s or 0.0, new.time_s or 0.0)
     parts = []
     if old.still_s and new.still_s and abs(new.still_s - old.still_s) > least_s:
-        joules = ""
+        still = f"no {document.nouns.kernel} ran for {_both(old.still_s, new.still_s, 's')}"
         if old.still_j and new.still_j:
-            joules = f", {quantity(old.still_j, 'J')} → {quantity(new.still_j, 'J')} of constant power"
+            still += f", {_both(old.still_j, new.still_j, 'J')} of constant power"
             if old.compared_j and new.compared_j:
                 whole_j = old.compared_j + old.still_j, new.compared_j + new.still_j
-                size = _times(whole_j[1] / whole_j[0], "less", "the same")
-                joules += f" (with it {quantity(whole_j[0], 'J')} → {quantity(whole_j[1], 'J')}, {size})"
-        parts.append(
-            f"no {document.nouns.kernel} ran for {quantity(old.still_s, 's')} → {quantity(new.still_s, 's')}{joules}"
-        )
+                still += f" (with it {_both(*whole_j, 'J')}, {_times(whole_j[1] / whole_j[0], 'less', 'the same')})"
+        parts.append(still)
     old_s, new_s = old.copies_s or 0.0, new.copies_s or 0.0
     if abs(new_s - old_s) > least_s:
-        parts.append(f"copies took {quantity(old_s, 's')} → {quantity(new_s, 's')}")
+        parts.append(f"copies took {_both(old_s, new_s, 's')}")
     return phrase("Besides, and not in it: {}.", "; ".join(parts))
 
 
@@ -310,27 +295,24 @@ def gate_words(gate: Gate, nouns: Nouns) -> str:
     """One sentence on a gate: passed, failed, or why it cannot be judged. nouns: of the processor."""
     if gate.failed is None:
         return f"--fail-above {gate.gate}: cannot be judged, because {gate.why_not}."
-    verdict = f"{'above' if gate.failed else 'within'} the limit of {gate.limit * 100:g}{NARROW}%"
-    if gate.is_noise and gate.growth:
-        verdict = "which the runs do not tell from noise"
-    return f"--fail-above {gate.gate}: {_amount_change(gate, nouns)}, {verdict}."
-
-
-def _amount_change(gate: Gate, nouns: Nouns) -> str:
     assert gate.old is not None
     assert gate.new is not None
     # Of CPUs' energy above constant power a part follows cycles, and these the time.
     above = "energy above constant power" + when(nouns.is_of_cpu, " and core cycles")
     name = {"total": "energy", "above_constant": above}.get(gate.what, gate.what)
-    if gate.kernel:
-        name += f" of {cut(gate.kernel, 60)}"
+    name += phrase(" of {}", cut(gate.kernel or "", _LONGEST))
     unit = {"byte": "B", "instruction": "", "cycle": ""}.get(gate.unit, gate.unit)
     amounts = f"{quantity(gate.old, unit)} to {quantity(gate.new, unit)}"
     if gate.growth is None:
-        return f"{name} went from {amounts}" if gate.new else f"{name} is 0 on both sides"
-    if gate.growth == 0:
-        return f"{name} did not change ({quantity(gate.new, unit)})"
-    return f"{name} {by_sign(gate.growth, 'fell', 'grew')} by {percent(abs(gate.growth))} ({amounts})"
+        change = f"went from {amounts}" if gate.new else "is 0 on both sides"
+    elif gate.growth == 0:
+        change = f"did not change ({quantity(gate.new, unit)})"
+    else:
+        change = f"{by_sign(gate.growth, 'fell', 'grew')} by {percent(abs(gate.growth))} ({amounts})"
+    verdict = f"{'above' if gate.failed else 'within'} the limit of {gate.limit * 100:g}{NARROW}%"
+    if gate.is_noise and gate.growth:
+        verdict = "which the runs do not tell from noise"
+    return f"--fail-above {gate.gate}: {name} {change}, {verdict}."
 
 
 def is_shown(document: Document) -> bool:
@@ -348,7 +330,7 @@ def _size(document: Document, change: float) -> str:
     if share is None:
         return f"{quantity(abs(change), 'J')} {by_sign(change, 'less', 'more')} energy{above_constant(document)}"
     less = f"{_times(1 + share, 'less', 'the same')} energy{above_constant(document)}"
-    if not ends or is_metered(document):
+    if not ends or document.is_metered:
         return less
     if share >= 1:
         return less + bracketed(f"{plain(1 + min(ends))} to {plain(1 + max(ends))}")
@@ -369,20 +351,24 @@ def _from_to(document: Document) -> str:
     return ", ".join([" → ".join(texts), *times])
 
 
-def is_metered(document: Document) -> bool:
-    """Whether both sides are scaled to what their meters saw."""
-    return bool(document.old.to_meter and document.new.to_meter)
-
-
-def _basis_of_difference(document: Document) -> str:
+def _basis(document: Document) -> str:
     if {"gpu", "costs"} <= {fact.what for fact in document.unlike}:
         return f"predicted, each at its own {document.nouns.processor}'s prices"
-    return "metered" if is_metered(document) else "predicted"
+    return "metered" if document.is_metered else "predicted"
 
 
 def above_constant(document: Document) -> str:
     """The words " above constant power" where the difference is about that energy alone, as time is a model; or ""."""
     return when(document.above_constant, " above constant power")
+
+
+def _doubt(document: Document) -> str:
+    test = document.tests.measured
+    return when(test is not None and not test.shown, ", no more than repeats differ by chance")
+
+
+def _both(old: float, new: float, unit: str) -> str:
+    return f"{quantity(old, unit)} → {quantity(new, unit)}"
 
 
 def _interval(test: Test, unit: str) -> str:
@@ -402,17 +388,12 @@ def _is_at_other_clocks(document: Document) -> bool:
 
 def _count_changes(document: Document) -> Iterator[str]:
     instructions = ["retired"] if "retired" in document.counts else _CLASSES
-    for verb, words, noun in (
-        ("executes", instructions, "instructions"),
-        ("moves", ["dram_read", "dram_write", "dram"], "DRAM bytes"),
-    ):
+    dram = ["dram_read", "dram_write", "dram"]
+    for words, does in ((instructions, "executes {} instructions"), (dram, "moves {} DRAM bytes")):
         counts = [document.counts[word] for word in words if word in document.counts]
-        if any(count.change is None for count in counts):
-            continue
-        old = sum(count.old or 0.0 for count in counts)
-        new = sum(count.new or 0.0 for count in counts)
-        if old:
-            yield f"{verb} {_times(new / old, 'fewer')} {noun}"
+        old, new = sum(count.old or 0.0 for count in counts), sum(count.new or 0.0 for count in counts)
+        if old and all(count.change is not None for count in counts):
+            yield does.format(_times(new / old, "fewer"))
 
 
 def _times(ratio: float, less: str, same: str = "the same number of") -> str:
@@ -465,49 +446,42 @@ def _lead(document: Document) -> Iterator[str]:
     if old_j == new_j:
         yield f"Measured: the same, {quantity(old_j, 'J')}."
         return
-    test = document.tests.measured
-    doubt = when(test is not None and not test.shown, ", no more than repeats differ by chance")
     size = f"{quantity(abs(new_j - old_j), 'J')} ({percent(abs(new_j - old_j) / old_j)})"
-    yield f"Measured by the meter: NEW {size} {by_sign(new_j - old_j, 'less', 'more')}{doubt}."
-
-
-def constant(document: Document) -> str:
-    """A sentence on the constant energy of OLD and NEW where time is a model; else empty."""
-    above = document.above_constant
-    if not above:
-        return ""
-
-    def arrow(texts: Iterable[str]) -> str:
-        return " → ".join(dict.fromkeys(texts))  # once where nothing changed
-
-    ends_j = zip(above.constant_old_j, above.constant_new_j, strict=True)
-    fastest, slowest = (arrow(quantity(joules, "J") for joules in both) for both in ends_j)
-    efficiencies = filter(None, [above.efficiency_old, above.efficiency_new])
-    slower = when(slowest != fastest, f", {slowest} at {arrow(map(percent, efficiencies))} of it")
-    return f"Beside it constant power: {fastest} at the roofline's speed{slower}, because time is a model."
+    yield f"Measured by the meter: NEW {size} {by_sign(new_j - old_j, 'less', 'more')}{_doubt(document)}."
 
 
 def beside(document: Document) -> list[str]:
     """Sentences beside the answer: constant power where time is a model, what flops and bytes alone say; or none."""
     if not document.change_j:
         return []
-    return list(filter(None, [constant(document), reading(document.model)]))
+    constant = ""
+    if above := document.above_constant:
+        ends_j = zip(above.constant_old_j, above.constant_new_j, strict=True)
+        fastest, slowest = (_arrow(quantity(joules, "J") for joules in both) for both in ends_j)
+        efficiencies = filter(None, [above.efficiency_old, above.efficiency_new])
+        slower = when(slowest != fastest, f", {slowest} at {_arrow(map(percent, efficiencies))} of it")
+        constant = f"Beside it constant power: {fastest} at the roofline's speed{slower}, because time is a model."
+    return list(filter(None, [constant, reading(document.model)]))
+
+
+def _arrow(texts: Iterable[str]) -> str:
+    return " → ".join(dict.fromkeys(texts))  # once where nothing changed
 
 
 def ratios(document: Document) -> str:
     """Speedup, greenup and powerup of a difference, as far as they are known; empty if none is."""
-    known = {"speedup": document.speedup, "greenup": document.greenup, "powerup": document.powerup}
-    if document.above_constant:
-        known = {"greenup above constant power": document.greenup}
     if launched_otherwise(document):
         return ""
+    if document.above_constant:
+        return phrase("Greenup above constant power {}.", mapped(plain, document.greenup))
+    speedup, powerup = document.speedup, document.powerup
+    known = {"speedup": speedup, "greenup": document.greenup, "powerup": powerup}
     text = ", ".join(f"{name} {plain(ratio)}" for name, ratio in known.items() if ratio is not None)
-    powerup, speedup = known.get("powerup"), known.get("speedup")
     power = ""
     if powerup is not None and speedup is not None and powerup != 1 and speedup != 1:
         time = by_sign(1 - speedup, "a shorter time", "a longer time")
         power = f": it draws {by_sign(powerup - 1, 'less', 'more')} power for {time}"
-    return when(text, f"{capital(text)}{power}.")
+    return phrase("{}.", capital(text + power))
 
 
 def noise(document: Document) -> str:
@@ -667,12 +641,8 @@ def bar(document: Document) -> list[tuple[str, float, str]]:
     if not change or launched_otherwise(document):
         return []
     steps = [step for step in moving(document) if abs(step.change_j / change) >= 0.01][:4]
-    cancels = any(abs(step.change_j / change) > why.CANCELS for step in steps)
-    return [
-        (
-            step_label(step, document.nouns),
-            step.change_j / change,
-            signed_quantity(step.change_j, "J") if cancels else percent(step.change_j / change),
-        )
-        for step in steps
-    ]
+    shares = [step.change_j / change for step in steps]
+    sizes = [percent(share) for share in shares]
+    if any(abs(share) > why.CANCELS for share in shares):
+        sizes = [signed_quantity(step.change_j, "J") for step in steps]
+    return list(zip((step_label(step, document.nouns) for step in steps), shares, sizes, strict=True))

@@ -40,27 +40,21 @@ def _sections(document: History) -> Iterator[Section]:
     legend = "A dot a run, in the order of time; lines: the mean between changes. The axis does not start at zero."
     yield card("energy", "Energy", "Energy, run by run", _chart(document), quiet(legend))
     if document.changes:
-        yield card(
-            "changes", "Changes", "What changed, and when", words.changes(document, None), *words.next_step(document)
-        )
+        table, why = words.changes(document, None), words.next_step(document)
+        yield card("changes", "Changes", "What changed, and when", table, *why)
     nouns = document.runs[-1].nouns
     heading = f"{nouns.kernel.capitalize()} by {nouns.kernel}"
     yield card("kernels", nouns.kernels.capitalize(), heading, words.kernels(document, _KERNELS))
     yield card("runs", "Runs", "All runs", words.runs(document))
-    yield method(
-        document,
-        {
-            "Changes": [
-                "Binary segmentation: the series is cut where the means of both sides differ most against the noise "
-                "inside them, if Student's t test, with the choice of the cut paid for, gives less than "
-                f"{percent(document.level)}; then both pieces likewise. Each side has {LEAST} runs or more; repeats of "
-                f"a commit stay together. {nouns.kernels.capitalize()} share {percent(document.level)} among them.",
-                "It takes the noise for the same before and after, and runs for independent: a processor that warms up "
-                "over a night of runs may look like a change.",
-            ]
-        },
-        document.warnings,
-    )
+    found = [
+        "Binary segmentation: the series is cut where the means of both sides differ most against the noise inside "
+        f"them, if Student's t test, with the choice of the cut paid for, gives less than {percent(document.level)}; "
+        f"then both pieces likewise. Each side has {LEAST} runs or more; repeats of a commit stay together. "
+        f"{nouns.kernels.capitalize()} share {percent(document.level)} among them.",
+        "It takes the noise for the same before and after, and runs for independent: a processor that warms up over a "
+        "night of runs may look like a change.",
+    ]
+    yield method(document, {"Changes": found}, document.warnings)
 
 
 def _chart(document: History) -> Markup:
@@ -68,23 +62,38 @@ def _chart(document: History) -> Markup:
     energies = words.joules(document)
     changes = words.of_program(document)
     edges = [0, *(change.run for change in changes), len(energies)]
-    scale = _Scale(energies)
-    body = scale.axis()
+    last = max(len(energies) - 1, 1)
+    low_j, high_j = min(energies), max(energies)
+
+    def across(place: float) -> float:  # in per cent
+        return _LEFT + _WIDTH * min(max(place, 0.0), last) / last
+
+    def down(energy_j: float) -> float:  # in pixels
+        share = either(ratio(energy_j - low_j, high_j - low_j), 0.5)
+        return _HEIGHT - _BOTTOM - (_HEIGHT - _BOTTOM - _TOP) * share
+
+    body = Markup("")
+    for energy_j in dict.fromkeys((low_j, high_j)):
+        y = down(energy_j)
+        body += Markup(
+            '<line class="axis" x1="0%" x2="100%" y1="{y:.1f}" y2="{y:.1f}"/>'
+            '<text class="tick" x="0%" y="{above:.1f}">{energy}</text>'
+        ).format(y=y, above=y - 4, energy=quantity(energy_j, "J"))
     for start, end in pairwise(edges):
-        y = scale.y(sum(energies[start:end]) / (end - start))
-        ends = pct(scale.x(start - 0.4)), pct(scale.x(end - 0.6))
+        y = down(sum(energies[start:end]) / (end - start))
+        ends = pct(across(start - 0.4)), pct(across(end - 0.6))
         body += Markup('<line class="axis zero" x1="{}" x2="{}" y1="{y:.1f}" y2="{y:.1f}"/>').format(*ends, y=y)
     starts = set(edges[1:-1])
     for place, (run, energy) in enumerate(zip(document.runs, energies, strict=True)):
         kind = "dot" + when(place in starts, " best")
         about = f"{words.label(run)}: {quantity(energy, 'J')}, {run.time_utc[:16].replace('T', ' ')}"
         body += Markup('<circle class="{}" cx="{}" cy="{:.1f}" r="4"><title>{}</title></circle>').format(
-            kind, pct(scale.x(place)), scale.y(energy), about
+            kind, pct(across(place)), down(energy), about
         )
     # Labels below: first and last run, latest changes; none where another stands already.
     taken: list[tuple[float, float]] = []
     for place in [*sorted(starts, reverse=True), len(document.runs) - 1, 0][:_TICKS]:
-        x, name = scale.x(place), words.label(document.runs[place])
+        x, name = across(place), words.label(document.runs[place])
         # It stands right of a place on the left, left of one on the right.
         low = x - (x > 50) * _LETTER * len(name)
         high = low + _LETTER * len(name)
@@ -96,28 +105,3 @@ def _chart(document: History) -> Markup:
     return Markup('<svg class="bar" width="100%" height="{}" role="img" aria-label="{}">{}</svg>').format(
         _HEIGHT, spoken, body
     )
-
-
-class _Scale:
-    """The place of a run across the chart, in per cent, and of an energy, in pixels from the top."""
-
-    def __init__(self, energies: list[float]) -> None:
-        self._last = max(len(energies) - 1, 1)
-        self._low, self._high = min(energies), max(energies)
-
-    def x(self, place: float) -> float:
-        return _LEFT + _WIDTH * min(max(place, 0.0), self._last) / self._last
-
-    def y(self, energy: float) -> float:
-        share = either(ratio(energy - self._low, self._high - self._low), 0.5)
-        return _HEIGHT - _BOTTOM - (_HEIGHT - _BOTTOM - _TOP) * share
-
-    def axis(self) -> Markup:
-        body = Markup("")
-        for energy in dict.fromkeys((self._low, self._high)):
-            y = self.y(energy)
-            body += Markup(
-                '<line class="axis" x1="0%" x2="100%" y1="{y:.1f}" y2="{y:.1f}"/>'
-                '<text class="tick" x="0%" y="{above:.1f}">{energy}</text>'
-            ).format(y=y, above=y - 4, energy=quantity(energy, "J"))
-        return body

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from eprof.base.kernels import short
 from eprof.base.known import growth, mapped, only, ratio
 from eprof.base.text import by_sign, counted, listed, when
-from eprof.commands.history.document import LEAST, REPORT, Change, History, Run
+from eprof.commands.history.document import LEAST, REPORT, Change, History, Kernel, Run
 from eprof.show.words.badges import bits
 from eprof.show.words.blocks import (
     Block,
@@ -180,19 +180,20 @@ def kernels(document: History, limit: int | None) -> Table:
         shown,
         (Column(nouns.kernel, "left"), lambda kernel: _name(kernel.name)),
         (Column("run by run", "left"), lambda kernel: sparks(kernel.energy_j[-_NARROW:])),
-        (Column("first"), lambda kernel: Quantity(_first(kernel.energy_j), "J")),
-        (Column("last"), lambda kernel: Quantity(_first(kernel.energy_j[::-1]), "J")),
-        (
-            Column("change"),
-            lambda kernel: Share(growth(_first(kernel.energy_j[::-1]), _first(kernel.energy_j)), signed=True),
-        ),
+        (Column("first"), lambda kernel: Quantity(_first(kernel), "J")),
+        (Column("last"), lambda kernel: Quantity(_last(kernel), "J")),
+        (Column("change"), lambda kernel: Share(growth(_last(kernel), _first(kernel)), signed=True)),
         (Column("changes"), lambda kernel: str(changes[kernel.name] or "")),
         left_out=and_more(len(document.kernels) - len(shown), nouns.kernel),
     )
 
 
-def _first(energies: Sequence[float | None]) -> float | None:
-    return next((energy_j for energy_j in energies if energy_j is not None), None)
+def _first(kernel: Kernel) -> float | None:
+    return next((energy_j for energy_j in kernel.energy_j if energy_j is not None), None)
+
+
+def _last(kernel: Kernel) -> float | None:
+    return next((energy_j for energy_j in reversed(kernel.energy_j) if energy_j is not None), None)
 
 
 def runs(document: History) -> Table:

@@ -16,6 +16,7 @@ from eprof.logs.rows.log import COUNT, Calls, Log, Names, Table, TableRows
 from eprof.logs.rows.stream import Source
 from eprof.profilers.callgrind.decode import decoded, is_of_library, library
 from eprof.profilers.callgrind.file_format import Costs, Function, Spot, parse
+from eprof.profilers.callgrind.printed import as_profile
 from eprof.profilers.callgrind.signs import KIND, MACHINE, SIMULATED, UNDECODED
 
 _FEW = 3
@@ -30,7 +31,7 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, p
 
     Raises LogError if it holds no costs.
     """
-    text = b"".join(pieces).decode("utf-8", "replace")
+    text = as_profile(b"".join(pieces).decode("utf-8", "replace"))
     try:
         costs = parse(text.split("\n"))
         damage = costs.damage

@@ -24,10 +24,12 @@ MACHINE = "Machine"
 # Events that callgrind counts itself, decoded or not.
 SIMULATED = ("Ir", "Dr", "Dw", "I1mr", "D1mr", "D1mw", "ILmr", "DLmr", "DLmw", UNDECODED)
 _HEAD = re.compile(rb"^(creator: callgrind|# callgrind format|events: Ir\b|desc: I1 cache: )", re.MULTILINE)
+_PRINTED = re.compile(rb"^[> ]*(==[0-9]+== I +refs: |([A-Z]\w+ +)+file:function\s*$)", re.MULTILINE)
 
 
 def _reader_of(block: bytes) -> str | None:
-    return "reader" if _HEAD.search(block[:4096]) else None
+    is_its = _HEAD.search(block[:4096]) or _PRINTED.search(block[: 1 << 16])
+    return "reader" if is_its else None
 
 
 def _lower_bounds(launches: Launches) -> Columns:

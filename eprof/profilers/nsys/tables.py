@@ -69,6 +69,7 @@ _MOST_LAUNCHES = 10**12
 _CUT = "…"
 _NUMBER = pattern(r"\d{1,30}(?:[., \u00a0\u2009\u202f'\u2019\ufffd]\d+)*[.,]?", re.ASCII)
 _OBJECT = pattern(r'\{\s*"')  # never inside of a string: quotes are escaped there
+_REMARK = pattern(r"\s++#\s.*")
 _LONGEST = 4 << 20  # characters of an object
 _DECODER = json.JSONDecoder()
 _CALL = pattern(r"cu(?:da)?[A-Z]\w*")
@@ -321,6 +322,8 @@ class Nsys(Struct):
         if time is None or launches is None or not launches.is_integer() or launches > _MOST_LAUNCHES:
             return False
         name = row[shape.report.name]
+        if is_text:  # somebody may have put a remark behind it
+            name = _REMARK.sub("", name)
         if shape.report.is_size:
             self.sizes[name] = self.sizes.get(name, 0.0) + time * shape.scale
             return True

@@ -20,7 +20,7 @@ from eprof.base.nouns import nouns_of
 from eprof.base.vocabulary import CONSTANT
 from eprof.commands.diff import terminal
 from eprof.commands.diff import words as diff_words
-from eprof.commands.diff.difference import compare
+from eprof.commands.diff.compare import compare
 from eprof.commands.diff.document import assess
 from eprof.lab.welch import Test as WelchTest
 from eprof.lab.welch import t_outside, t_quantile, welch

@@ -29,7 +29,7 @@ from eprof.base.errors import EprofError, LogError
 from eprof.commands.diff import files as diff_tables
 from eprof.commands.diff import terminal as console_diff
 from eprof.commands.diff import words as diff_words
-from eprof.commands.diff.difference import compare
+from eprof.commands.diff.compare import compare
 from eprof.commands.diff.page import bars
 from eprof.commands.diff.page import html as page
 

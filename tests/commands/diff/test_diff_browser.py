@@ -4,7 +4,7 @@ import pytest
 from diff_support import energy, kernel
 from report_support import HOSTILE
 
-from eprof.commands.diff.difference import compare
+from eprof.commands.diff.compare import compare
 from eprof.commands.diff.page import html
 
 N = "\u202f"

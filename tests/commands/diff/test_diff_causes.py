@@ -15,7 +15,7 @@ from eprof.base.nouns import nouns_of
 from eprof.commands.diff import terminal
 from eprof.commands.diff import why as diff_causes
 from eprof.commands.diff import words as diff_trust
-from eprof.commands.diff.difference import compare
+from eprof.commands.diff.compare import compare
 from eprof.commands.diff.files import to_markdown
 from eprof.commands.diff.warnings import unlike
 from eprof.energy.time_model import EXPONENT, SHARE

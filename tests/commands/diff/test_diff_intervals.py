@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from eprof.commands.diff import terminal
-from eprof.commands.diff.difference import compare
+from eprof.commands.diff.compare import compare
 from eprof.commands.diff.files import to_markdown
 from eprof.commands.diff.page import html
 from eprof.commands.diff.words import headline

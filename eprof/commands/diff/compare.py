@@ -1,0 +1,175 @@
+"""Two sides compared: `compare`, `diff` for Python users, and `Difference`, their result."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eprof.base.brief import Result, brief
+from eprof.base.errors import LogError
+from eprof.base.labels import no_such_kernel, selection
+from eprof.base.text import phrase
+from eprof.commands.diff.changes import Changes, split
+from eprof.commands.diff.document import document, frame
+from eprof.commands.diff.gates import judge, parse
+from eprof.commands.diff.matching import Matching, match
+from eprof.commands.diff.schema import Document, Gate, Part
+from eprof.commands.diff.sides import Side, side
+from eprof.profile.grouping import part_of
+from eprof.profile.priced import Energy
+from eprof.profile.profile import Profile
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Difference(Result, Struct, frozen=True, eq=False):
+    """NEW against OLD. typed: the document, which has every number; changes: what it is made from, cell by cell."""
+
+    _notebook: ClassVar[str] = "eprof.commands.diff.files"
+
+    typed: Document
+    changes: Changes
+
+    @property
+    def change_j(self) -> float | None:
+        """The change of the compared energy: the sum of all parts; None if no energy is compared."""
+        return self.typed.change_j
+
+    @property
+    def speedup(self) -> float | None:
+        """T_old / T_new ([T] 3.5); None where a time is not known, or a lower bound."""
+        return self.typed.speedup
+
+    @property
+    def greenup(self) -> float | None:
+        """E_old / E_new ([T] eq. 16) of the energy that is compared; None if none is."""
+        return self.typed.greenup
+
+    @property
+    def powerup(self) -> float | None:
+        """P_new / P_old = speedup / greenup; None where constant energy is not in the comparison."""
+        return self.typed.powerup
+
+    @property
+    def parts(self) -> list[Part]:
+        """The parts of the change: by word over all matched kernels, and by word for each kernel that came or went.
+
+        Their `change_j` add up to `change_j`, in whatever order they are added with `math.fsum`.
+        """
+        return self.typed.parts
+
+    @property
+    def gates(self) -> list[Gate]:
+        """The gates of `fail_above` with their outcomes: passed, failed, or why they cannot be judged."""
+        return self.typed.gates
+
+    def document(self) -> dict[str, Any]:
+        """The difference as the plain data of `docs/diff.md`: what is saved, and what every report is made of."""
+        plain: dict[str, Any] = msgspec.to_builtins(self.typed)
+        return plain
+
+    def to_frame(self) -> "pd.DataFrame":
+        """The table of the CSV: a row for each part of each kernel's change."""
+        return frame(self.changes)
+
+    def __repr__(self) -> str:
+        """The number of kernels and the change in J; `document` and `to_frame` have the other numbers."""
+        change = phrase("{:+.6g} J", self.change_j) or "not known"
+        return brief(Difference, f"of {len(self.changes.matches)} {self.typed.nouns.kernels}: {change}")
+
+
+def compare(
+    old: Sequence[Energy],
+    new: Sequence[Energy],
+    *,
+    match_by_hand: Sequence[str] = (),
+    similar: bool = True,
+    kernels: Sequence[str] = (),
+    fail_above: Sequence[str] = (),
+    by: Sequence[str] = (),
+    command_line: Sequence[str] = (),
+) -> Difference:
+    """Compare two variants, each one priced profile or several repeats of it.
+
+    match_by_hand, similar: see `matching.match`. kernels: which ones, by name, "regex:..." or label on either
+    side; none: all. fail_above: gates, see `parse`. by: the groups that their rows are (`Energy.by`).
+    Raises UsageError (a match or a gate that names nothing, repeats priced differently), LogError (no kernel is left)
+    and EprofError (a gate that cannot be judged).
+    """
+    gates = [parse(text) for text in fail_above]
+    before, after = side("OLD", old), side("NEW", new)
+    matching = match(before.named, after.named, match_by_hand, similar)
+    if kernels:
+        before, after, matching = _kept(before, after, matching, kernels)
+    changes = split(before, after, matching.matches)
+    return Difference(document(changes, matching.notes, judge(gates, changes), command_line, by), changes)
+
+
+def _kept(old: Side, new: Side, matching: Matching, kernels: Sequence[str]) -> tuple[Side, Side, Matching]:
+    """OLD, NEW and their matches without the kernels that are not selected; a match stays if either of its names is.
+
+    Raises LogError if none is.
+    """
+    names = [[kernel.name for kernel in side.named] for side in (old, new)]
+    keep = selection(kernels, *names)
+    kept = [{place for place, name in enumerate(of_side) if keep(name)} for of_side in names]
+    chosen = [pair for pair in matching.matches if pair.old in kept[0] or pair.new in kept[1]]
+    if not chosen:
+        raise LogError(no_such_kernel(kernels, list(dict.fromkeys([*names[0], *names[1]]))))
+    places_old = [pair.old for pair in chosen if pair.old is not None]
+    places_new = [pair.new for pair in chosen if pair.new is not None]
+    rows_old: dict[int | None, int] = {place: row for row, place in enumerate(places_old)}
+    rows_new: dict[int | None, int] = {place: row for row, place in enumerate(places_new)}
+    renumbered = tuple(replace(pair, old=rows_old.get(pair.old), new=rows_new.get(pair.new)) for pair in chosen)
+    note = (
+        f"{len(chosen)} of {len(matching.matches)} {old.nouns.kernels} are selected by -k/--kernel-name; totals are of "
+        "these only."
+    )
+    return old.taken(places_old), new.taken(places_new), Matching(renumbered, (*matching.notes, note))
+
+
+def diff(
+    old: Any,
+    new: Any,
+    *,
+    costs: str | None = None,
+    setting: str | None = None,
+    new_costs: str | None = None,
+    new_setting: str | None = None,
+    efficiency: float | None = None,
+    to_meter: bool | None = None,
+    old_metered_j: float | None = None,
+    new_metered_j: float | None = None,
+    match: Sequence[str] = (),
+    similar: bool = True,
+    fail_above: Sequence[str] = (),
+    by: Sequence[str] = (),
+) -> Difference:
+    """What changed from `old` to `new`, and why: parts of the change in energy that add up (docs/diff.md).
+
+    old, new: a log, a run directory, a `Profile`, a priced one (`Energy`), or a list of these: repeats. costs, setting:
+    of both sides, but for `new_costs` and `new_setting`. to_meter: each side is scaled to its own meter, or to the
+    joules given (`Profile.energy`). match: "OLD=NEW" pairs kernels by hand; similar: whether names
+    that are only alike are paired. fail_above: gates such as "2%"; `Difference.gates` has their outcomes. by: compares
+    groups in the place of kernels, as `Energy.grouped` names them: ["mark"].
+    """
+    from eprof.profile import api
+
+    price = partial(
+        Profile.energy, costs=costs, setting=setting, efficiency=efficiency, to_meter=to_meter, estimate=not fail_above
+    )
+    old_price = partial(price, metered_j=old_metered_j)
+    new_price = partial(price, costs=new_costs or costs, setting=new_setting or setting, metered_j=new_metered_j)
+    load = partial(api.load, parts=part_of(by))
+    before, after = (
+        [
+            energy.by(*by)
+            for energy in api.energies(given if isinstance(given, list | tuple) else [given], load, price_side)
+        ]
+        for given, price_side in ((old, old_price), (new, new_price))
+    )
+    return compare(before, after, match_by_hand=match, similar=similar, fail_above=fail_above, by=by)

@@ -1,0 +1,137 @@
+"""How much more energy NEW may take: the gates of `--fail-above`, which fail a check of a pull request."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec.structs import replace
+
+from eprof.base.errors import UsageError
+from eprof.base.kernels import bare, own_name
+from eprof.base.known import ratio
+from eprof.base.labels import labels
+from eprof.base.marks import Mark
+from eprof.base.text import few, listed, pattern, printable, when
+from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
+from eprof.commands.diff.changes import REPEATS, Changes
+from eprof.commands.diff.parts import UNITS
+from eprof.commands.diff.schema import Gate
+from eprof.commands.diff.sides import COUNTED, FOLLOWS_TIME, WORDS, Grid, combined
+
+if TYPE_CHECKING:
+    pass
+
+
+TOTAL, ABOVE, SECONDS, EACH = "total", "above_constant", "time", "*"
+_FORM = pattern(r"(?:(?P<kernel>.+):)?(?:(?P<what>[a-z][a-z0-9_]*)=)?(?P<percent>\d+(?:\.\d*)?|\.\d+)\s*%?")
+_FAMILIES = ("computation", "data", CONSTANT)
+# What a limit may call a column: the word, its group, its family.
+_NAMES = {word: {TOTAL, word, count.group, count.family} for word, count in COUNTS.items()}
+_NAMES[CONSTANT] = {TOTAL, CONSTANT, SECONDS}
+
+
+def parse(text: str) -> Gate:
+    """Read a `--fail-above` text as a gate to be judged: "2%", "dram_read=5%", "KERNEL:2%", "KERNEL:time=5%", "*:10%".
+
+    Raises UsageError.
+    """
+    form = _FORM.fullmatch(text.strip())
+    if form is None:
+        raise UsageError(
+            f"--fail-above {text}: write [KERNEL:][WHAT=]PERCENT%, such as 2%, dram_read=5%, my_kernel:2% or '*:10%'."
+        )
+    what = form["what"] or TOTAL
+    if what not in {TOTAL, SECONDS, *_FAMILIES, *GROUPS, *COUNTS}:
+        raise UsageError(
+            f"--fail-above {text}: there is no `{what}`; use total, time, {', '.join(_FAMILIES)}, a group "
+            f"({', '.join(GROUPS)}) or a word of the vocabulary, such as dram_read."
+        )
+    return Gate(text, what, form["kernel"], float(form["percent"]) / 100)
+
+
+def judge(gates: Sequence[Gate], changes: Changes) -> list[Gate]:
+    """The gates with outcomes, one for each kernel that a gate names: by full name, else bare name, else last word.
+
+    Where a side does not know the amount of a gate, it neither passes nor fails: `why_not` says why. Where time is a
+    model, or may be noise, a gate on the total is on the energy above constant power, if there is any. Raises
+    UsageError if a gate names no kernel.
+    """
+    is_above_only = changes.is_modelled or not changes.time_is_told
+    is_above_only &= bool(changes.paid[:, ~FOLLOWS_TIME].any())
+    every = list(range(len(changes.matches)))
+    names = [changes.names(row) for row in every]
+    judged = []
+    for gate in gates:
+        if is_above_only and gate.what == TOTAL:
+            gate = replace(gate, what=ABOVE)
+        if gate.kernel is None:
+            judged.append(_judged(gate, every, changes))
+            continue
+        by_form = ([row for row in every if gate.kernel in map(form, names[row])] for form in (str, bare, own_name))
+        rows = every if gate.kernel == EACH else next(filter(None, by_form), [])
+        if not rows and gate.kernel != EACH:
+            known = few(labels([printable(both[-1]) for both in names], 60), 6)
+            raise UsageError(f"--fail-above {gate.gate}: neither side has a kernel `{gate.kernel}`; there are {known}.")
+        judged += [_judged(replace(gate, kernel=names[row][-1]), [row], changes) for row in rows]
+    return judged
+
+
+def _judged(gate: Gate, rows: list[int], changes: Changes) -> Gate:
+    """A gate with its outcome over the matches `rows`: failed if its amount grew by more than the limit and noise.
+
+    From 0, any growth is above the limit.
+    """
+    columns = [column for column, word in enumerate(WORDS) if gate.what in _NAMES[word]]
+    if gate.what == ABOVE:
+        columns = np.flatnonzero(~FOLLOWS_TIME).tolist()
+    # Without prices a class is judged by its counts; time always is.
+    is_counted = gate.what == SECONDS or (changes.old_side.costs is None and changes.new_side.costs is None)
+    if why_not := _why_not(gate, rows, columns, changes, is_counted):
+        return replace(gate, why_not=why_not)
+
+    def amount(grid: Grid) -> float:
+        if not is_counted:
+            return changes.compared_j(grid, rows, columns)
+        numbers = grid.number[rows][:, columns]
+        return math.fsum(numbers[~np.isnan(numbers)].tolist())
+
+    old, new = amount(changes.old), amount(changes.new)
+    test = changes.test(amount)
+    growth = ratio(new - old, old)
+    is_noise = test is not None and not test.shown
+    # What may be noise of the clock fails only with counts that grew by as much.
+    if FOLLOWS_TIME[columns].any() and not changes.time_is_told:
+        # Whether the kernels execute more instructions or flops, or move more bytes, by more than the limit.
+        counts = [[table[rows][:, unit].sum() for table in changes.counted_by_both] for unit in COUNTED]
+        is_noise |= not any(after > before * (1 + gate.limit) for before, after in counts)
+    if test is None and growth and not changes.is_modelled:
+        is_noise |= abs(growth) <= REPEATS
+    failed = new > old and (growth is None or growth > gate.limit) and not is_noise
+    unit = "J"
+    if is_counted:
+        unit = UNITS[WORDS[columns[0]]]
+    return replace(gate, old=old, new=new, unit=unit, growth=growth, failed=failed, is_noise=is_noise)
+
+
+def _why_not(gate: Gate, rows: list[int], columns: list[int], changes: Changes, is_counted: bool) -> str:
+    """Why a gate on energy, or on counts or time, cannot be judged; empty if it can."""
+    if not is_counted:
+        gpus = [gpu for side, _ in changes.sides for gpu in side.first.gpus if gpu.costs is None]
+        unpriced = {part.device.label for gpu in gpus for part in gpu.profile.counted}
+        devices = {kernel.device for row in rows for kernel in changes.kernels[row] if kernel is not None}
+        if lacking := sorted(map(str, devices & unpriced)):
+            return f"no cost table prices what ran on {listed(lacking)}; choose one with --costs"
+        one_sided = np.flatnonzero(changes.uncompared[rows][:, columns].any(axis=0))
+        if one_sided.size:
+            words = ", ".join(WORDS[columns[place]] for place in one_sided[:4])
+            return f"the energy of {words} cannot be compared"
+        return when(not changes.compared[rows][:, columns].any(), "its energy is not known on either side")
+    if gate.what in (TOTAL, *_FAMILIES):
+        return "no cost table prices these logs; choose one with --costs"
+    is_unknown = np.isnan(np.stack([grid.number[rows][:, columns] for _, grid in changes.sides]))
+    # A class that neither side tells apart (a total beside its parts) is no loss; one that one side knows is.
+    is_unknown = is_unknown[:, :, ~is_unknown.all(axis=(0, 1))]
+    bounds = {combined(grid.counted[rows][:, columns]) & int(Mark.MISSING) for _, grid in changes.sides}
+    is_lost = not is_unknown.size or is_unknown.any() or len(bounds) > 1
+    return when(is_lost, f"it is not known for every {changes.old_side.nouns.kernel} of both sides")

@@ -1,0 +1,74 @@
+"""What valgrind and its annotators print, read as the profile that it is of."""
+
+import pytest
+
+from eprof import logs
+
+SUMMARY = """==7== Command: ./a 3
+==7== I   refs:      1,000
+==7== I1  misses:        4
+==7== LLi misses:        3
+==7== D   refs:        600  (400 rd   + 200 wr)
+==7== D1  misses:       30  ( 20 rd   +  10 wr)
+==7== LLd misses:       12  (  8 rd   +   4 wr)
+==7== LL  misses:       15  ( 11 rd   +   4 wr)
+"""
+ALL = {"Ir": 1000, "I1mr": 4, "ILmr": 3, "Dr": 400, "Dw": 200, "D1mr": 20, "D1mw": 10, "DLmr": 8, "DLmw": 4}
+HEAD = "# callgrind format\nversion: 1\ncreator: callgrind-3.22.0\ncmd:  ./a 3\npositions: line\nevents: Ir Dr\n"
+CALLGRIND = """90,000 (100.0%)  PROGRAM TOTALS
+
+Ir                file:function
+--------------------------------
+70,000 (77.78%)  a.cc:A::f(int, std::string) const [/home/a]
+15,000 (16.67%)  ???:malloc [/usr/lib/libc.so.6]
+
+-- Auto-annotated source: a.cc
+65,000 (72.22%)  for (;;) f();
+"""
+CACHEGRIND = """    Ir   Dr DLmr  file:function
+70,000  900    .  a.c:f
+   200   10    5  ???:???
+"""
+
+
+@pytest.fixture
+def costs_of(tmp_path):
+    """The costs of each function in a text: {function: {event: number}}."""
+
+    def reading(text):
+        (tmp_path / "log.txt").write_text(text)
+        (table,) = logs.read(tmp_path / "log.txt").tables
+        kept = [name for name in table.counters.names if name in ALL]
+        return {
+            kernel: {name: table.counters[name][row] for name in kept if table.counters[name][row]}
+            for row, kernel in enumerate(table.rows.kernel.texts())
+        }
+
+    return reading
+
+
+@pytest.mark.parametrize("quote", ["", "> "])
+def test_sums_of_a_program(costs_of, quote):
+    assert costs_of("".join(quote + line for line in SUMMARY.splitlines(keepends=True))) == {"./a 3": ALL}
+
+
+def test_sums_of_several_programs(costs_of):
+    both = costs_of(SUMMARY + SUMMARY.replace("./a", "./b").replace("1,000", "2,000"))
+    assert {name: costs["Ir"] for name, costs in both.items()} == {"./a 3": 1000, "./b 3": 2000}
+
+
+def test_functions_that_an_annotator_shows_and_those_that_it_does_not(costs_of):
+    assert costs_of(CALLGRIND) == {
+        "A::f(int, std::string) const": {"Ir": 70000},
+        "malloc": {"Ir": 15000},
+        "functions not shown": {"Ir": 5000},
+    }
+
+
+def test_events_of_an_annotator(costs_of):
+    costs = costs_of(CACHEGRIND)
+    assert costs["f"] == {"Ir": 70000, "Dr": 900} and sum(each.get("DLmr", 0) for each in costs.values()) == 5
+
+
+def test_a_profile_of_which_only_the_head_is_there(costs_of):
+    assert costs_of(f"{HEAD}summary: 1000 400\n") == {"./a 3": {"Ir": 1000, "Dr": 400}}
