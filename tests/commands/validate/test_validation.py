@@ -150,9 +150,9 @@ def test_hold_out_without_a_list_keeps_every_clock_among_the_training_rows():
 
 def test_one_setting_or_one_kernel_cannot_be_left_out():
     with pytest.raises(EprofError, match="all rows are at 500/500 MHz"):
-        protocols.leave_one_setting_out(made(cores=(500.0,), memories=(500.0,)).rows)
+        protocols.folds("leave_one_setting_out", made(cores=(500.0,), memories=(500.0,)).rows)
     with pytest.raises(EprofError, match="all rows are of kernel0"):
-        protocols.leave_one_benchmark_out(made(benchmarks=1).rows)
+        protocols.folds("leave_one_benchmark_out", made(benchmarks=1).rows)
     with pytest.raises(EprofError, match="--folds 1: needs 2 to 96"):
         protocols.folds("k_fold", made().rows, k=1)
 
