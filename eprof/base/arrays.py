@@ -169,10 +169,7 @@ def known_sum(values: Floats) -> Floats:
 
 
 def group_sums(values: Floats, codes: Ints) -> Floats:
-    """Sums over the rows of each group, without NaN: (n_rows, n) -> (n_groups, n); NaN where nothing is known.
-
-    codes: the group of each row, from 0.
-    """
+    """Sums over the rows of each group (`codes`, from 0), without NaN: (n_rows, n) -> (n_groups, n); NaN: none."""
     size = int(codes.max(initial=-1)) + 1
     total = np.full((size, values.shape[1]), np.nan)
     for column, cells in enumerate(values.T):

@@ -45,10 +45,7 @@ class DataSheet(Struct, frozen=True):
 
 
 class Traits(Struct, frozen=True):
-    """What a log that does not name its GPU tells of it: multiprocessors, and the peak of its DRAM in GB/s.
-
-    `text` says them. None: not told.
-    """
+    """What a log without a GPU's name tells of it: multiprocessors, peak of DRAM in GB/s. None: not told."""
 
     sms: int | None = None
     dram_gb_per_s: float | None = None
@@ -86,10 +83,7 @@ NOTHING_TOLD = Traits()
 
 @lru_cache
 def data_sheet(device_name: str) -> DataSheet | None:
-    """The data sheet of the GPU that a log calls `device_name`, or a user for short ("RTX 4090").
-
-    None: no board is listed under that name, or several are ("V100").
-    """
+    """The data sheet of the GPU that a log, or a user for short ("RTX 4090"), calls so; None: of none, or several."""
     name = normal_name(device_name)
     exact = _listed().get(name) or _listed().get(_MEMORY_SIZE.sub("", name))
     if exact is not None:

@@ -23,10 +23,7 @@ class Brief:
 
 
 class Result(Brief):
-    """A mixin for what notebooks show at the end of a cell.
-
-    _notebook: the module whose `html` draws it, by its name, because drawing comes after all that is drawn.
-    """
+    """What notebooks show at the end of a cell. _notebook: the name of the module whose `html` draws it."""
 
     __slots__ = ()
     _notebook: ClassVar[str] = "eprof.show.report.notebook"

@@ -84,13 +84,10 @@ def shortage(err: BaseException) -> str | None:
         if isinstance(seen, FileNotFoundError) and "temporary directory" in str(seen):
             return _SPACE
         # What the loader of shared libraries says has no number, nor has what Python and pyarrow say of threads.
-        if isinstance(seen, ImportError) and _mentions(seen, "map segment", "allocate memory"):
+        said = str(seen)
+        if isinstance(seen, ImportError) and ("map segment" in said or "allocate memory" in said):
             return _MEMORY
-        if _mentions(seen, "start new thread", "launch worker thread"):
+        if "start new thread" in said or "launch worker thread" in said:
             return _STARTS
         seen = seen.__cause__ or seen.__context__
     return None
-
-
-def _mentions(error: BaseException, *phrases: str) -> bool:
-    return any(phrase in str(error) for phrase in phrases)

@@ -108,10 +108,7 @@ def alike(names: Sequence[str]) -> str | None:
 
 
 def told_in(output: bytes) -> str | None:
-    """The one GPU that a program's output names as drivers do ("Detected GPU: NVIDIA A100-PCIE-40GB"), else None.
-
-    Where it only tells the compute capability, the label that ncu gives such a GPU.
-    """
+    """The one GPU that a program's output names as drivers do, or ncu's label for its capability; else None."""
     found: set[str] = set()
     for match in _TOLD.finditer(output):
         words = match[1].decode().split()

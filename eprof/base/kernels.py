@@ -126,10 +126,7 @@ def readable(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _demangled(symbol: str) -> str | None:
-    """The kernel in an Itanium-mangled symbol, without its parameters; None if no name is found in it.
-
-    Of arguments that are too intricate, lambdas for example, only the function around them.
-    """
+    """The kernel in an Itanium-mangled symbol, without parameters and intricate arguments (lambdas); None: no name."""
     frames: list[list[str]] = [[]]  # what stands in each of the groups that are open, the outermost first
     opened = ""
     place = len("_Z")

@@ -193,10 +193,7 @@ def _libraries() -> tuple[dict[str, str], list[_Library]]:
 
 
 def made_for(kernels: Iterable[str]) -> tuple[float, float]:
-    """The least compute capability that runs kernels of these names, and the first above it that does not.
-
-    0 and infinity where the names tell nothing.
-    """
+    """The least compute capability that runs such kernels, and the first that does not; 0, infinity: not told."""
     names = "\n".join(kernels)
     least, below = 0.0, math.inf
     for row in Document.read(resources.folder("counters") / "names.toml").root["made_for"].entries():
@@ -207,10 +204,7 @@ def made_for(kernels: Iterable[str]) -> tuple[float, float]:
 
 
 def remedy_of(function: str, table: str = "spared") -> str:
-    """Advice that spares a program the work of a library's function or a kernel; "" if none is known.
-
-    table: the one of `counters/names.toml` with the advice.
-    """
+    """Advice, of this `table` of names.toml, that spares a program a library's function or a kernel; "": none."""
     return next((remedy for sign, remedy in _remedies(table) if sign.search(function)), "")
 
 

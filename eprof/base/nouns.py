@@ -48,14 +48,8 @@ _OF_GPUS = Nouns(
     *("kernel", "kernels", "launch", "launches", "GPU", "board", "compute capability", "counts"),
     nearer=("l2", "l1", "shared"),
 )
-OF_AMD = replace(
-    _OF_GPUS,
-    labels={
-        "tensor": "Matrix cores",
-        "warp_issue": "Wave instructions issued",
-        "sm_active_cycle": "Running compute units",
-    },
-)
+_AMD_LABELS = {"tensor": "Matrix cores", "warp_issue": "Wave instructions issued"}
+OF_AMD = replace(_OF_GPUS, labels={**_AMD_LABELS, "sm_active_cycle": "Running compute units"})
 _OF_CPUS = Nouns(
     *("function", "functions", "call", "calls", "CPU", "socket", "architecture", "caches"),
     nearer=("l3", "l2", "l1"),

@@ -88,10 +88,7 @@ class _NotAllowed(ValueError):
 
 
 def _parsed(text: str) -> ast.expr:
-    """The syntax tree of a formula in a TOML file.
-
-    Python's own `**` is none of the language, and stays as it is not allowed: `|`.
-    """
+    """The syntax tree of a formula, in which `^` is the power; Python's own `**` stays not allowed, as `|`."""
     return ast.parse(text.replace("**", "|").replace("^", "**"), mode="eval").body
 
 
@@ -159,12 +156,7 @@ class Document(Struct, frozen=True, eq=False):
 
     @classmethod
     def read(cls, source: Traversable) -> Document:
-        """Read and parse the TOML file `source`.
-
-        Raises DefinitionError: cannot be read, not UTF-8, not TOML (with the line).
-
-        What is no file, or is larger than any definition is, cannot be read.
-        """
+        """Read and parse a TOML file. Raises DefinitionError: no small file, not UTF-8, not TOML (with the line)."""
         label = str(source)
         try:
             text = content(source, _MOST_BYTES).decode("utf-8-sig").replace("\r\n", "\n")
@@ -176,10 +168,7 @@ class Document(Struct, frozen=True, eq=False):
 
     @classmethod
     def parse(cls, text: str, label: str) -> Document:
-        """Parse the TOML in `text`, named `label` in messages.
-
-        Raises DefinitionError with the line if it is not TOML.
-        """
+        """Parse the TOML in `text`, named `label` in messages. Raises DefinitionError with the line."""
         try:
             data = tomllib.loads(text)
         except tomllib.TOMLDecodeError as err:

@@ -104,9 +104,8 @@ BOOKS = ("served", "accessed")
 FLOAT_PARTS: dict[str, tuple[str, ...]] = {
     total: tuple(f"{total}_{part}" for part in ("fma", "add", "mul", "other")) for total in ("fp64", "fp32", "fp16")
 }
-LEVEL_PARTS: dict[str, tuple[str, ...]] = {
-    level: (f"{level}_read", f"{level}_write") for level in ("l1", "l2", "l3", "dram")
-}
+_LEVELS = ("l1", "l2", "l3", "dram")
+LEVEL_PARTS: dict[str, tuple[str, ...]] = {level: (f"{level}_read", f"{level}_write") for level in _LEVELS}
 # Instructions stand in for flops here: their sums and prices are of other units.
 TENSOR_PARTS: dict[str, tuple[str, ...]] = {"tensor": tuple(count.name for count in _TENSOR)}
 TENSOR_FLOPS = tuple(name for name in TENSOR_PARTS["tensor"] if name not in ("tensor_int8", "tensor_other"))

@@ -126,9 +126,8 @@ class _Parser(Parser):
         """Refuse a value that is none of the choices, and say which one is like it."""
         if action.choices is not None and value not in action.choices:
             choices = ", ".join(map(str, action.choices))
-            raise argparse.ArgumentError(
-                action, f"`{value}` is none of {choices}.{did_you_mean(value, action.choices)}"
-            )
+            meant = did_you_mean(value, action.choices)
+            raise argparse.ArgumentError(action, f"`{value}` is none of {choices}.{meant}")
 
 
 def _refuse_unknown(parser: Parser, commands: _Parsers, words: list[str]) -> None:

@@ -92,10 +92,7 @@ class Group(Options, argparse._ArgumentGroup):
 
 
 class Parser(Options, argparse.ArgumentParser):
-    """The parser of a command; adds options that mean the same in several commands.
-
-    runs_program: the command line ends in that of a program, see `split`.
-    """
+    """The parser of a command. runs_program: the command line ends in that of a program, see `split`."""
 
     runs_program = False
 
@@ -188,10 +185,7 @@ def _filled(match: "re.Match[str]") -> str:
 
 
 def matching(names: list[str]) -> list[str]:
-    """The names of files, with the files that match in place of each pattern.
-
-    Raises EprofError for a pattern without any.
-    """
+    """The names of files, those that match in place of each pattern. Raises EprofError for one without any."""
     files: list[str] = []
     for name in names:
         if os.path.lexists(name) or not glob.has_magic(name):
@@ -262,10 +256,7 @@ def _quantity(text: str, sizes: Mapping[str, float], noun: str) -> float:
 
 
 def split(words: Sequence[str], parser: argparse.ArgumentParser) -> tuple[list[str], list[str]]:
-    """The words of a command that runs a program, up to PROGRAM, and PROGRAM with its arguments.
-
-    One `--` beside PROGRAM is dropped.
-    """
+    """The words of a command up to PROGRAM, and PROGRAM with its arguments; one `--` beside it is dropped."""
     valued = {name for option in parser._actions if option.nargs != 0 for name in option.option_strings}
     index = 1
     while index < len(words):

@@ -17,6 +17,8 @@ from eprof.base.text import printable
 from eprof.cli.options import SUFFIXES
 
 Output = tuple[Path, str]
+_Frame = Callable[[], Any] | None
+_Others = Callable[[str], bytes] | None
 _closed: set[int] = set()  # standard streams that our caller had closed
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TIDYING_S = 5.0
@@ -34,13 +36,7 @@ class Result(NamedTuple):
     show: Callable[[], None]
 
 
-def drawn(
-    document: Any,
-    home: str,
-    verbose: bool,
-    frame: Callable[[], Any] | None = None,
-    others: Callable[[str], bytes] | None = None,
-) -> Result:
+def drawn(document: Any, home: str, verbose: bool, frame: _Frame = None, others: _Others = None) -> Result:
     """The `Result` of a document that the modules `page`, `terminal` and `files` of the package `home` draw.
 
     frame: makes its table, if `files` does not. others: makes the formats for other tools.
@@ -131,9 +127,8 @@ def planned(options: argparse.Namespace, suffixes: Mapping[str, str] = SUFFIXES)
         known = [suffix for suffix in suffixes if name.lower().endswith(suffix)]
         kind = options.format or suffixes.get(max(known, key=len, default=""))
         if kind is None:
-            raise UsageError(
-                f"-o {name}: cannot tell the format from the suffix; use {' '.join(suffixes)} or --format."
-            )
+            known_ones = " ".join(suffixes)
+            raise UsageError(f"-o {name}: cannot tell the format from the suffix; use {known_ones} or --format.")
         refuse_existing(path, options.force)
         if path.exists() and any(Path(log).exists() and path.samefile(log) for log in getattr(options, "inputs", ())):
             raise UsageError(f"-o {name}: is one of the inputs, and is not overwritten even with -f/--force.")
@@ -227,10 +222,8 @@ def end_by_signals() -> None:
 def _end(number: int, _: object) -> None:
     """Raise KeyboardInterrupt with the signal's number; further signals within 5 s do nothing.
 
-    They would cut short what the first one still tidies up or says.
-
-    Python drops an exception that is raised in a finalizer. So that a command can be ended all the same, signals count
-    again some seconds later.
+    They would cut short what the first one still tidies up or says. After that they count again, as Python drops an
+    exception that is raised in a finalizer.
     """
     global _ended_at_s
     now_s = time.monotonic()

@@ -42,10 +42,7 @@ class Progress(progress.Progress):
         self._next_s = now_s + max(self._pause_s, (self._clock() - now_s) / _SHARE)
 
     def begin(self, work: str) -> Self:
-        """Show on a terminal which work begins, as seconds may pass before anything is counted; returns `self`.
-
-        `with` wipes it at the end.
-        """
+        """Show on a terminal which work begins, until `with` ends, as seconds may pass before anything counts."""
         if self._is_terminal and not self._quiet:
             self._show(f"{work} ...")
         return self

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from eprof.base.errors import CollectError
-from eprof.collect.device import Device
+from eprof.collect.benchmarked import Device
 from eprof.collect.tools import Compiled, ask, executable, text_of
 
 _CORES = "sys/devices/system/cpu"
@@ -42,10 +42,7 @@ def compile_source(source: Path, capability: str, target: Path) -> Compiled:
 
 
 class Cpu(Device):
-    """The processor as a `Device`: one thread on each core, which counts as a "block".
-
-    root: where /sys and /proc stand.
-    """
+    """The processor as a `Device`: a thread on each core counts as a "block". root: where /sys and /proc stand."""
 
     def __init__(self, root: Path = Path("/")) -> None:
         self._root = root
@@ -113,10 +110,7 @@ class Cpu(Device):
     def repeat(
         self, kernel: str, blocks: int, block: int, vectors: int, step: int, iterations: int, until: Callable[[], bool]
     ) -> tuple[int, float]:
-        """Launch a kernel on `blocks` cores of the processor, `vectors` bytes each: launches and seconds.
-
-        Raises CollectError where a core cannot be had.
-        """
+        """Launch a kernel on `blocks` cores, `vectors` bytes each: launches and seconds. Raises CollectError."""
         cores = (ctypes.c_int * blocks)(*self._cores[:blocks])
         place = ctypes.addressof(ctypes.c_char.from_buffer(self._region))
         arguments = (ctypes.c_void_p(place), ctypes.c_long(vectors), ctypes.c_long(iterations))

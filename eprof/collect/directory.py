@@ -204,9 +204,8 @@ def create(name: str, force: bool = False, exact: bool = False) -> RunDirectory:
             return RunDirectory(path.resolve(), _lock(path, needed=False), replaces, old_lock)
         except FileExistsError as err:
             if exact:
-                raise CollectError(
-                    f"{path}: exists already and is not overwritten; use another name, or -f/--force."
-                ) from err
+                mend = "use another name, or -f/--force."
+                raise CollectError(f"{path}: exists already and is not overwritten; {mend}") from err
         except OSError as err:
             raise CollectError(
                 f"{path}: the run directory cannot be made ({_why(err)}); say where with -o DIRECTORY. Nothing was run."
@@ -254,9 +253,8 @@ def _why(err: OSError) -> str:
 def _take(path: Path) -> int:
     """Lock a run directory to replace. Raises CollectError if it is none, or if a run is still writing to it."""
     if not is_run_directory(path):
-        raise CollectError(
-            f"{path}: is not a run directory of eprof, so --force does not replace it; remove it yourself."
-        )
+        mend = "so --force does not replace it; remove it yourself."
+        raise CollectError(f"{path}: is not a run directory of eprof, {mend}")
     try:
         return _lock(path)
     except BlockingIOError as err:
@@ -273,23 +271,19 @@ def is_run_directory(path: Path) -> bool:
 
 
 def manifest(path: Path) -> dict[str, Any] | None:
-    """The content of `run.json` of a run directory, checked against `FORM`; None if there is none.
-
-    Raises CollectError if it cannot be read, is damaged, or is of another version.
-    """
-    if (path / MANIFEST).exists() and not (path / MANIFEST).is_file():
-        raise CollectError(f"{path / MANIFEST}: is not a plain file; move it away to report on the logs alone.")
+    """The content of `run.json`, checked against `FORM`; None if there is none. Raises CollectError."""
+    file, mend = path / MANIFEST, "move it away to report on the logs alone."
+    if file.exists() and not file.is_file():
+        raise CollectError(f"{file}: is not a plain file; {mend}")
     try:
-        data = without_nulls(parse(content(path / MANIFEST, _MOST_BYTES).decode()))
+        data = without_nulls(parse(content(file, _MOST_BYTES).decode()))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as err:
         why = getattr(err, "strerror", None) or err
-        raise CollectError(
-            f"{path / MANIFEST}: cannot be read ({why}); move it away to report on the logs alone."
-        ) from err
+        raise CollectError(f"{file}: cannot be read ({why}); {mend}") from err
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-        raise CollectError(f"{path / MANIFEST}: is not a run of {SCHEMA}; made by another version of eprof?")
+        raise CollectError(f"{file}: is not a run of {SCHEMA}; made by another version of eprof?")
     if wrong := misfit(data):
-        raise CollectError(f"{path / MANIFEST}: is damaged ({wrong}); move it away to report on the logs alone.")
+        raise CollectError(f"{file}: is damaged ({wrong}); {mend}")
     return data

@@ -5,7 +5,7 @@ import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from eprof.base.errors import CollectError
 from eprof.collect import process
@@ -76,21 +76,15 @@ def launch(mpi: Mpi, processes: int) -> list[str]:
 
 
 def output_of(command: Sequence[str]) -> str:
-    """Run a command to its end; returns what it printed.
-
-    Raises CollectError: it failed; KeyboardInterrupt: a signal ended it.
-    """
+    """The output of a command that ran to its end. Raises CollectError; KeyboardInterrupt: a signal ended it."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         ended = process.run_alone(command, output.fileno(), errors.fileno())
-        text, said = (_text(file) for file in (output, errors))
+        for file in (output, errors):
+            file.seek(0)
+        text, said = (file.read().decode(errors="replace") for file in (output, errors))
     if ended.status:
         # The first line that says something, of what MPI frames with dashes.
         lines = [line.strip() for line in said.splitlines() if re.search(r"\w", line)] or ["it does not say why"]
         why = lines[0][:_LONGEST_QUOTE].rstrip(".")
         raise CollectError(f"{Path(command[0]).name} ended with {ended.status}: {why}.")
     return text
-
-
-def _text(file: IO[bytes]) -> str:
-    file.seek(0)
-    return file.read().decode(errors="replace")

@@ -9,7 +9,7 @@ from typing import Any
 
 from eprof.base.errors import CollectError
 from eprof.base.text import counted
-from eprof.collect.device import DriverError, Gpu
+from eprof.collect.benchmarked import DriverError, Gpu
 
 INSTALL = "pip install 'eprof[opencl]'"
 _BLOCK = 256
@@ -41,10 +41,7 @@ def _told(device: Any, attribute: str) -> Any:
 
 
 def choose(cl: Any, wanted: str) -> Any:
-    """The OpenCL device that a name or a number means; "" means the only GPU that is no simulation.
-
-    Raises CollectError with the list of all where it is not one.
-    """
+    """The OpenCL device that a name or a number means; "": the only GPU that is no simulation. Raises CollectError."""
     # Every device of every platform, with both names.
     try:
         platforms = cl.get_platforms()
@@ -69,9 +66,8 @@ def choose(cl: Any, wanted: str) -> Any:
     if fitting:
         many = counted(len(fitting), asked, several)
         raise CollectError(f"OpenCL has {many} here; say which by --opencl NAME, or its number: {listed}.")
-    raise CollectError(
-        f"OpenCL has no {asked} here (processors and simulations are taken by name alone); it has {listed}."
-    )
+    by_name = "processors and simulations are taken by name alone"
+    raise CollectError(f"OpenCL has no {asked} here ({by_name}); it has {listed}.")
 
 
 def _is_simulated(device: Any) -> bool:

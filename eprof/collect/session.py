@@ -87,10 +87,7 @@ class Session:
         self.commit = tools.revision()
 
     def run(self) -> int:
-        """Make all measurements of `eprof run`; returns the program's exit status.
-
-        Raises CollectError if nothing could be run.
-        """
+        """Make all measurements; returns the program's exit status. Raises CollectError if nothing could be run."""
         self._save(PARTIAL)
         repeats = dict.fromkeys((TIME, ENERGY) if TIME in self.kinds else self.kinds, self.repeat or 1)
         if self.repeat is None and self.collector.times_alone:
@@ -145,9 +142,8 @@ class Session:
             stopped_by = self._signals.stopped_by
             if stopped_by is not None:
                 self._is_stopped = True
-                self.warnings.append(
-                    f"Interrupted by {stopped_by.name}: the run is not complete, and what was collected is kept."
-                )
+                kept = "the run is not complete, and what was collected is kept."
+                self.warnings.append(f"Interrupted by {stopped_by.name}: {kept}")
                 # The program that it was sent on to may have answered with a code.
                 if self._signals.between or self._is_ours or not self.status:
                     self.status = 128 + stopped_by
@@ -196,15 +192,13 @@ class Session:
         if is_kept:
             start = os.lseek(outputs[1], 0, os.SEEK_END)
         meter = self.meter if step.what == ENERGY else None
-        runs = 1
         with self._watch(step).measuring(self.directory.path, self._signals):
             if meter is not None:
                 ended, runs = self._metered(meter, step, outputs)
             else:
-                ended = self._once(step, outputs)
-        if step.then is not None:
-            for then in step.then.each():
-                self._convert(then)
+                ended, runs = self._once(step, outputs), 1
+        for then in step.then.each() if step.then is not None else ():
+            self._convert(then)
         logs = self._logs(step)
         errors = ""
         if is_kept:
@@ -312,7 +306,13 @@ class Session:
                 words.insert(0, f"run {self.run_now} of {self.runs_planned}")
             done = self.collector.progress(self._logs(step))
             if done is not None:
-                words.append(_launches(done, self.launches, seconds))
+                launches = counted(done, "kernel launch", "kernel launches")
+                if self.launches and 0 < done < self.launches:
+                    left_s = seconds * (self.launches - done) / done
+                    launches = f"{done:,} of {self.launches:,} kernel launches, about {left_s:.0f} s left"
+                elif done >= _FEW:
+                    launches += f", {60 * done / seconds:.3g} a minute"
+                words.append(launches)
             if step.passes != "1":
                 words.append(f"passes: {step.passes}")
             return " · ".join(words)
@@ -334,10 +334,7 @@ class Session:
         return sorted(path for path in paths if self.collector.is_log(path))
 
     def _settle(self, step: Step, ended: Ended, verdict: Verdict) -> bool:
-        """Take over the status, warnings and number of launches of a step that has ended.
-
-        Returns whether to go on.
-        """
+        """Take over the status, warnings and launches of a step that has ended; returns whether to go on."""
         self.warnings += verdict.messages
         status = self.status or 0
         if verdict.tells_status or ended.timed_out:
@@ -351,9 +348,8 @@ class Session:
             elif 0 < status <= 128:
                 self.warnings.append(f"{name} ended with exit code {status}.")
         elif status != self.status and not (ended.timed_out or died_of):
-            self.warnings.append(
-                f"{name} ended with {status} in the {step.what} run, but with {self.status} in the first run."
-            )
+            first = f"but with {self.status} in the first run."
+            self.warnings.append(f"{name} ended with {status} in the {step.what} run, {first}")
         if ended.timed_out:
             self.warnings.append(f"{name} was still running after {self.timeout_s:g} s (--timeout) and was stopped.")
         elif died_of:
@@ -436,16 +432,6 @@ def _entry(
     if step.then is not None:
         entry["then"] = list(step.then.command)
     return entry
-
-
-def _launches(done: int, total: int | None, seconds: float) -> str:
-    """A phrase on how many launches are done and when the rest will be; how fast, if `total` is not known."""
-    if total and 0 < done < total:
-        return f"{done:,} of {total:,} kernel launches, about {seconds * (total - done) / done:.0f} s left"
-    launches = counted(done, "kernel launch", "kernel launches")
-    if done < _FEW:
-        return launches
-    return f"{launches}, {60 * done / seconds:.3g} a minute"
 
 
 def _now() -> str:

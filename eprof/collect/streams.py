@@ -90,10 +90,7 @@ class Splitter:
             self._theirs = None
 
     def tick(self) -> bool:
-        """Pass on what has come since the last call, split by process.
-
-        Returns whether the helper reported the end, or is gone.
-        """
+        """Pass on what has come since, split by process; returns whether the helper reported the end, or is gone."""
         while True:
             try:
                 lines = os.read(self._journal, _LINE.size << 10)
@@ -147,10 +144,7 @@ def _path(stem: Path, pid: int) -> Path:
 
 
 def _serve(helper_end: socket, orders: int, journal: int, stem: Path) -> None:
-    """Run as the process that splits output, after the fork, and exit.
-
-    It holds nothing of eprof but the run directory's lock.
-    """
+    """Run as the process that splits output, after the fork, and exit; it holds the run directory's lock alone."""
     code = 1
     try:
         os.setsid()  # a terminal's Ctrl-C is not for it
@@ -245,10 +239,7 @@ class Input:
 
     @contextmanager
     def open(self) -> Iterator[int]:
-        """The file descriptor from which the next run reads standard input.
-
-        Raises CollectError if the input was not kept for it.
-        """
+        """The descriptor from which the next run reads standard input. Raises CollectError: it was not kept."""
         first, self._first = self._first, False
         if self._lost is not None and not first:
             raise CollectError(

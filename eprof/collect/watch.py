@@ -54,10 +54,7 @@ class Marker:
         self.failed: OSError | None = None
 
     def line(self, text: str, time_s: float) -> None:
-        """Begin or end sections by a line of the output that came at `time_s`.
-
-        The first pattern that matches counts.
-        """
+        """Begin or end sections by a line that came at `time_s`; the first pattern that matches counts."""
         matches = ((level, pattern.search(text)) for level, pattern in enumerate(self._patterns))
         level, match = next(((level, match) for level, match in matches if match), (0, None))
         if match is None:

@@ -22,9 +22,9 @@ from eprof.base.errors import CollectError, EprofError
 from eprof.base.known import ratio
 from eprof.base.toml import Formula
 from eprof.collect import process
+from eprof.collect.benchmarked import Device, DriverError
 from eprof.collect.cpu import Cpu
 from eprof.collect.cuda.driver import CudaGpu
-from eprof.collect.device import Device, DriverError
 from eprof.collect.opencl import OpenClGpu
 from eprof.collect.tools import Compiled, answer
 
@@ -237,10 +237,7 @@ def print_line(data: Mapping[str, Any]) -> None:
 
 
 def probe(processor: str, device: str) -> dict[str, Any]:
-    """What `Device.describe` says of a GPU, asked in a process of its own, as a driver stays in its process.
-
-    Raises CollectError with the driver's reason.
-    """
+    """What `Device.describe` says, asked in a process of its own, where a driver stays. Raises CollectError."""
     return _asked("There is no GPU to calibrate.", "probe", processor, device)
 
 
@@ -263,10 +260,7 @@ def _asked(what_fails: str, *words: str) -> dict[str, Any]:
 
 
 def run(plan: Path, log: Path, timeout_s: float, tick: Callable[[], None] | None = None) -> str | None:
-    """Run a plan (a JSON file) in a worker process: None if it did all that it could, else a phrase on why not.
-
-    Raises KeyboardInterrupt if a signal stopped it: what it measured is kept.
-    """
+    """Run a plan (a JSON file) in a worker: None, or a phrase on why not all is done. Raises KeyboardInterrupt."""
     command = [*_COMMAND, str(plan)]
     environment = {**os.environ, **_additions()}
     with log.open("ab") as file:

@@ -96,10 +96,7 @@ def load(name_or_path: str) -> CostTable:
 
 
 def gpu_meant(name_or_path: str) -> str | None:
-    """The GPU, as tables list it, that is meant by the name of a cost table or by a GPU's short name; None: no GPU.
-
-    Raises what `load` raises.
-    """
+    """The GPU, as tables list it, that a cost table's name or a short name means; None: no GPU. Raises as `load`."""
     table = load(name_or_path)
     served = [*table.devices, *(device for board in table.boards for device in board.devices)]
     if table.processor == CPU or not served:

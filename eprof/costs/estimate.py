@@ -47,17 +47,15 @@ _SOURCE = (
 _GIVEN = "the idle power that was given"
 
 
-def estimated(
-    device_name: str, idle_w: float | None = None, tdp_w: float | None = None, idle_from: str = _GIVEN
-) -> CostTable:
-    """The estimated cost table for the GPU that a log calls `device_name`, or a user for short ("RTX 4090").
+def estimated(name: str, idle_w: float | None = None, tdp_w: float | None = None, idle_from: str = _GIVEN) -> CostTable:
+    """The estimated cost table for the GPU that a log calls `name`, or a user for short ("RTX 4090").
 
     idle_w: its idle power in W at the clocks of a load, which is its constant power; idle_from: where that is from.
     Without it, constant power is a share of the board's power limit `tdp_w` in W; without that, of the limit of its
     data sheet.
     Raises CostError: no such power, or a GPU whose data sheet is not known when neither is given.
     """
-    return parsed(table_text(device_name, idle_w, tdp_w, idle_from))
+    return parsed(table_text(name, idle_w, tdp_w, idle_from))
 
 
 def of_capability(capability: str, device_name: str | None = None, told: Traits = NOTHING_TOLD) -> CostTable:
@@ -121,8 +119,9 @@ def table_text(
     called: str | None = None,
 ) -> str:
     """The text of the file of the table that `estimated` returns. called: a log's label of a GPU it does not name."""
-    _check_watts("--idle-w", idle_w)
-    _check_watts("--tdp-w", tdp_w)
+    for option, watts in (("--idle-w", idle_w), ("--tdp-w", tdp_w)):
+        if watts is not None and not 0 < watts <= _LARGEST_W:
+            raise CostError(f"{option} {watts:g} cannot be: it is in watts, above 0 and at most {_LARGEST_W}.")
     if not device_name.split():
         raise CostError("Say which GPU is meant, such as `RTX 4090`.")
     sheet = data_sheet(device_name)
@@ -177,15 +176,13 @@ class Origin(Struct, frozen=True):
     of_tensor: str = ""
 
 
+_Busy = tuple[int, float]  # how many multiprocessors a board has, and their MHz at full load
+
+
 def _text(
-    called: str,
-    board: DataSheet,
-    constant: "_Constant",
-    prices: Prices,
-    origin: Origin,
-    busy: tuple[int, float] | None = None,
+    called: str, board: DataSheet, constant: "_Constant", prices: Prices, origin: Origin, busy: _Busy | None = None
 ) -> str:
-    """The text of a file, section by section. busy: how many multiprocessors, and their MHz at full load, if needed."""
+    """The text of a file, section by section."""
     name = printable(board.name)
     names = dict.fromkeys([printable(" ".join(called.split())), name])
     head = {
@@ -226,11 +223,11 @@ def _text(
     texts = [
         f"# What an instruction and a byte may cost on {name}: estimated, nobody measured this GPU.",
         "# docs/costs.md says how, and how far off it may be.",
-        *_lines(head),
+        *(f"{key} = {value}" for key, value in head.items()),
     ]
     for title, entries in sections.items():
         if entries:
-            texts += ["", f"[{title}]", *_lines(entries)]
+            texts += ["", f"[{title}]", *(f"{key} = {value}" for key, value in entries.items())]
     return "\n".join(texts) + "\n"
 
 
@@ -247,15 +244,6 @@ def _known(prices: Prices, constant: "_Constant") -> dict[str, dict[str, str]]:
     drawn = {**prices.replicas, "w": constants_w}
     numbers = {price: f"[{', '.join(map(_number, values))}]" for price, values in drawn.items()}
     return {"fit": fit, "fit.replicas": numbers}
-
-
-def _lines(entries: Mapping[str, str]) -> list[str]:
-    return [f"{key} = {value}" for key, value in entries.items()]
-
-
-def _check_watts(option: str, watts: float | None) -> None:
-    if watts is not None and not 0 < watts <= _LARGEST_W:
-        raise CostError(f"{option} {watts:g} cannot be: it is in watts, above 0 and at most {_LARGEST_W}.")
 
 
 class _Constant(Struct, frozen=True):
@@ -335,19 +323,13 @@ def _watts_per_gflop(board: DataSheet) -> float:
     if single and board.limit_w:
         return board.limit_w / single
     alike = [sheet for capability in _capabilities(board.name) for sheet in _boards_of(capability)] or sheets()
-    known = [
-        sheet.limit_w / sheet.peaks["sp_gflops"] for sheet in alike if sheet.limit_w and "sp_gflops" in sheet.peaks
-    ]
-    if not known:
-        return _watts_per_gflop(DataSheet("any"))
-    return statistics.median(known)
+    rated = [(sheet.limit_w, sheet.peaks["sp_gflops"]) for sheet in alike if "sp_gflops" in sheet.peaks]
+    known = [limit_w / gflops for limit_w, gflops in rated if limit_w]
+    return statistics.median(known) if known else _watts_per_gflop(DataSheet("any"))
 
 
-def _multiprocessors(board: DataSheet) -> tuple[int, float] | None:
-    """How many multiprocessors a board has, and MHz at which all together reach its peak; None: nothing tells.
-
-    About how many, where its data sheet does not say.
-    """
+def _multiprocessors(board: DataSheet) -> _Busy | None:
+    """About how many multiprocessors a board has, and the MHz at which all reach its peak; None: nothing tells."""
     if board.limit_w is None:
         return None
     chip = _chip(board.name)
@@ -363,10 +345,7 @@ def sm_cycles_per_s(device_name: str) -> float | None:
 
 
 def shape_prices(board: DataSheet, constant_w: float) -> Prices:
-    """The estimated prices of the shape for a board with this constant power in W.
-
-    FP64 has no price where nothing tells at which rate the GPU does it.
-    """
+    """The shape's prices for a board with this constant power in W; none of FP64 where nothing tells its rate."""
     chip = _chip(board.name)
     factor = shape()["process"][chip.process]
     pj = {name: price * factor for name, price in shape()["pj"].items()} | {_DRAM: shape()["pj"][_DRAM]}

@@ -94,6 +94,7 @@ _BOARD_KEYS = (
     *("devices", "mark", "constant_power", "interval_constant_w", "peak", "memory_mhz", "multiprocessors"),
     *("core_mhz", "setting", "wider", "why"),
 )
+_SETTINGS = "a list of settings, each { core_mhz = ..., memory_mhz = ..., ... }"
 _SETTING_KEYS = ("core_mhz", "core_mv", "core_v_rel", "memory_mhz", "memory_mv", "memory_v_rel", "default")
 _MARKS = ("assumed", "estimated", "simulated")
 
@@ -148,10 +149,7 @@ def checked(document: Document) -> CostTable:
 
 
 def _parts() -> Mapping[str, tuple[str, Callable[[Node], Any]]]:
-    """Where each field of a cost table stands in its file ("" for the whole file), and what reads it.
-
-    A table has the default of a field whose place is not in its file, if that is not required.
-    """
+    """Where each field of a cost table stands in its file ("": the whole file), and what reads it if it is there."""
     return {
         "name": ("name", _table_name),
         "device": ("device", _text),
@@ -253,10 +251,9 @@ def _why(entry: Node) -> str:
 
 
 def _settings(node: Node) -> tuple[tuple[Setting, ...], Setting]:
-    kind = "a list of settings, each { core_mhz = ..., memory_mhz = ..., ... }"
-    entries = node.entries(kind)
+    entries = node.entries(_SETTINGS)
     if not entries:
-        raise node.wrong(kind)
+        raise node.wrong(_SETTINGS)
     settings = tuple(_setting(entry) for entry in entries)
     defaults = [number for number, entry in enumerate(entries) if entry["default"].value]
     if len(defaults) > 1:
@@ -275,12 +272,8 @@ def _setting(entry: Node) -> Setting:
     for key in ("core_mhz", "memory_mhz"):
         if key not in entry:
             raise entry.error(f"a setting needs `{key}`.")
-    return Setting(
-        core_mhz=_positive(entry["core_mhz"]),
-        core_v=_volts(entry, CORE),
-        memory_mhz=_positive(entry["memory_mhz"]),
-        memory_v=_volts(entry, MEMORY),
-    )
+    core_mhz, core_v = _positive(entry["core_mhz"]), _volts(entry, CORE)
+    return Setting(core_mhz, core_v, _positive(entry["memory_mhz"]), _volts(entry, MEMORY))
 
 
 def _volts(entry: Node, domain: str) -> float | None:
@@ -288,18 +281,13 @@ def _volts(entry: Node, domain: str) -> float | None:
     millivolts, relative = entry[f"{domain}_mv"], entry[f"{domain}_v_rel"]
     if millivolts.name in entry and relative.name in entry:
         raise relative.error(f"`{relative.name}` says again what `{millivolts.name}` says; keep one.")
-    if relative.name in entry:
-        return _within(relative, 0.2, 3.0, "relative to the reference")
-    if millivolts.name in entry:
-        return _within(millivolts, 200, 3000, "in millivolts") / 1e3
+    for node, unit, size in ((relative, "relative to the reference", 1), (millivolts, "in millivolts", 1000)):
+        if node.name in entry:
+            value, lowest, highest = _positive(node), size / 5, 3 * size
+            if not lowest <= value <= highest:
+                raise node.error(f"`{node.name}` is {unit}: {value:g} is not between {lowest:g} and {highest:g}.")
+            return value / size
     return None
-
-
-def _within(node: Node, lowest: float, highest: float, unit: str) -> float:
-    value = _positive(node)
-    if not lowest <= value <= highest:
-        raise node.error(f"`{node.name}` is {unit}: {value:g} is not between {lowest:g} and {highest:g}.")
-    return value
 
 
 def _rates(root: Node) -> tuple[Term, ...]:
@@ -375,21 +363,13 @@ def _multiprocessors(node: Node) -> Multiprocessors:
     for name in ("fp32", "load_store"):
         if name not in lanes:
             raise node.error(f"`lanes` must say how many units of one multiprocessor work on {name}.")
-    return Multiprocessors(
-        **{name: _positive(node[name]) for name in _UNITS},
-        lanes=lanes,
-        core_mhz=_optional(_positive, node, "core_mhz"),
-        source=_text(node["source"]),
-        why=_why(node),
-        marks=_mark(node),
-    )
+    units = {name: _positive(node[name]) for name in _UNITS}
+    core_mhz, source = _optional(_positive, node, "core_mhz"), _text(node["source"])
+    return Multiprocessors(**units, lanes=lanes, core_mhz=core_mhz, source=source, why=_why(node), marks=_mark(node))
 
 
 def _fit(node: Node) -> FitRecord:
-    """The section [fit] of a cost table's file: how the table was made.
-
-    Its values are shown; of the replicas, costs are made.
-    """
+    """The section [fit] of a cost table's file: values that are shown, and replicas, of which costs are made."""
     node.table(_FIT_KEYS)
     for key, entry in node.items():
         if not isinstance(entry.value, _FIT_KEYS[key]) or isinstance(entry.value, bool):
@@ -468,7 +448,7 @@ def _optional(parse: Callable[[Node], Made], entry: Node, key: str) -> Made | No
 
 def _is_plain(value: Any) -> bool:
     if isinstance(value, dict):
-        return all(map(_is_plain, value.values()))
+        value = list(value.values())
     if isinstance(value, list):
         return all(map(_is_plain, value))
     return isinstance(value, str | bool) or (isinstance(value, int | float) and abs(value) < 1e300)

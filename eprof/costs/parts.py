@@ -241,10 +241,7 @@ class Term(Struct, frozen=True):
 
 
 class Voltages(Struct, frozen=True):
-    """What the core's voltages at other settings than the default are, if nobody read them: "carried over from ...".
-
-    marks: of all that rests on them.
-    """
+    """What core voltages that nobody read are ("carried over from ..."), and the marks of all that rests on them."""
 
     are: str = ""
     marks: Mark = NONE

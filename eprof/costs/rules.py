@@ -82,9 +82,8 @@ def _voltages_suffice(root: Node, table: CostTable) -> None:
             if key in place:
                 raise place[key].error(f"`{key}` does not go with prices in [{unit}].")
             if domain in domains and setting.volts(domain) is None:
-                raise place.error(
-                    f"setting {setting.label} needs `{domain}_{right}`: there are prices or watts a volt."
-                )
+                needed = f"`{domain}_{right}`: there are prices or watts a volt."
+                raise place.error(f"setting {setting.label} needs {needed}")
 
 
 def _clocks_suffice(root: Node, table: CostTable) -> None:
@@ -145,9 +144,8 @@ def _intervals_hold_prices(root: Node, table: CostTable) -> None:
 def _check_holds(place: Node, name: str, range_: Range, value: float, unit: str) -> None:
     low, high = range_
     if not low * (1 - 1e-9) <= value <= high * (1 + 1e-9):
-        raise place.error(
-            f"the interval of {name}, {low:g} to {high:g} {unit}, does not hold it: it is {value:g} {unit}."
-        )
+        span = f"{low:g} to {high:g} {unit}"
+        raise place.error(f"the interval of {name}, {span}, does not hold it: it is {value:g} {unit}.")
     if value == 0 and high > 0:
         raise place.error(f"{name} is 0 {unit}, so its interval can only be [0, 0]; give it a price.")
 
@@ -213,9 +211,8 @@ def _totals_agree(root: Node, table: CostTable) -> None:
                 raise entry.error(f"`{total}` pays but none of {', '.join(parts)} does.")
             low, high = min(charge.pj for charge in of_parts), max(charge.pj for charge in of_parts)
             if not low * (1 - 1e-9) <= pj <= high * (1 + 1e-9):
-                raise entry.error(
-                    f"`{total}` would pay {pj:g} pJ, which is not between its parts' {low:g} and {high:g} pJ."
-                )
+                span = f"{low:g} and {high:g} pJ"
+                raise entry.error(f"`{total}` would pay {pj:g} pJ, which is not between its parts' {span}.")
 
 
 RULES = (

@@ -35,6 +35,7 @@ from eprof.costs.parts import (
     Described,
     FitRecord,
     Intervals,
+    Multiprocessors,
     Peak,
     Peaks,
     Point,
@@ -57,7 +58,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
     """A checked cost table. `at` gives the costs at a setting, `explain` the same with all reasons, as plain data.
 
     sources: price, or "constant_power" -> where it is from. assumption: why the table stands in for a GPU that it was
-    not made for, where it is on such a board. caches: of a CPU, "D1" and "LL" -> "bytes,ways,line", for simulations.
+    not made for. caches: of a CPU, "D1" and "LL" -> "bytes,ways,line", for simulations.
     """
 
     devices: tuple[str, ...] = ()
@@ -134,10 +135,11 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
         if core_mhz is None or not core:
             return None
         memory = sorted(setting.memory_mhz for setting in self.settings if setting.memory_mhz is not None)
-        chosen = _closest(core, core_mhz)
+        wanted = memory_mhz or self.default.memory_mhz or 0.0
+        chosen = min(core, key=lambda mhz: abs(mhz - core_mhz))
         if min(core) < core_mhz < max(core) and abs(core_mhz - chosen) > _SAME_CLOCK * chosen:
             chosen = core_mhz
-        return f"{chosen:g}/{_closest(memory, memory_mhz or self.default.memory_mhz or 0.0):g}"
+        return f"{chosen:g}/{min(memory, key=lambda mhz: abs(mhz - wanted)):g}"
 
     @property
     def interval_share(self) -> float:
@@ -196,9 +198,8 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
         top_v = self.default.core_v
         if factor == 1 or top_v is None:
             return self
-        settings = (
-            replace(setting, core_v=top_v - factor * (top_v - (setting.core_v or top_v))) for setting in self.settings
-        )
+        volts = [top_v - factor * (top_v - (setting.core_v or top_v)) for setting in self.settings]
+        settings = (replace(setting, core_v=core_v) for setting, core_v in zip(self.settings, volts, strict=True))
         return replace(self, settings=tuple(settings))
 
     def with_numbers(self, numbers: Mapping[str, float]) -> "CostTable":
@@ -280,16 +281,16 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
         return replace(self, constant=replace(self.constant, sockets=number), peak=replace(self.peak, terms=peaks))
 
     def explain(self, setting: str | None = None) -> dict[str, Any]:
-        """Everything that the cost table knows at `setting`, as plain data that JSON can hold (docs/costs.md).
+        """All that the table knows at `setting`, as plain data for JSON (docs/costs.md). Raises CostError."""
+        costs, spread = self.at(setting), self.spread(setting)
+        watts, formula, _ = self.constant.at(self._point(setting))
 
-        Raises CostError.
-        """
-        costs, point = self.at(setting), self._point(setting)
-        spread = self.spread(setting)
-        units = None
-        if self.multiprocessors is not None:
-            units = {**asdict(self.multiprocessors), "marks": mark_words.names(self.multiprocessors.marks)}
-        watts, formula, _ = self.constant.at(point)
+        def plain(part: Peaks | Multiprocessors) -> dict[str, Any]:
+            return {**asdict(part), "marks": mark_words.names(part.marks)}
+
+        def labelled(setting: Setting) -> dict[str, Any]:
+            return {"label": setting.label, **asdict(setting)}
+
         return {
             "name": self.name,
             "device": self.device,
@@ -301,9 +302,9 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
             "books": self.books,
             "processor": self.processor,
             "path": self.path,
-            "setting": _setting_data(costs.setting),
+            "setting": labelled(costs.setting),
             "setting_from": costs.setting_from,
-            "settings": [{**_setting_data(setting), "default": setting == self.default} for setting in self.settings],
+            "settings": [{**labelled(setting), "default": setting == self.default} for setting in self.settings],
             "prices": [
                 {
                     "name": name,
@@ -335,8 +336,8 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
                 }
                 for board in self.boards
             ],
-            "peaks": {**asdict(costs.peaks), "marks": mark_words.names(costs.peaks.marks)},
-            "time_components": units,
+            "peaks": plain(costs.peaks),
+            "time_components": mapped(plain, self.multiprocessors),
             "multiprocessors": self.sm_count,
             "marks": mark_words.names(costs.marks),
             "notes": list(costs.notes),
@@ -347,25 +348,23 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
     def _charge_data(self, word: str, costs: Costs) -> dict[str, Any]:
         """A row of the cost table's `explain`: what `word` pays; `numbers` is the formula with prices put in."""
         statement = self.statements.get(word) or Statement("unpriced", None, _UNSTATED, NONE)
-        row: dict[str, Any] = {
+        charge = costs.charges.get(word)
+        pj, formula, numbers, marks = None, None, None, Mark.MISSING
+        if charge is not None:
+            pj, formula, marks = charge.pj, charge.formula, charge.marks
+        if formula:
+            numbers = re.sub(r"(?<![\w.])[A-Za-z_]\w*", lambda name: f"{costs.prices[name[0]].pj:.5g}", formula)
+        return {
             "word": word,
             "label": COUNTS[word].label,
             "unit": COUNTS[word].unit,
             "status": statement.kind,
-            "pj": None,
-            "formula": None,
-            "numbers": None,
+            "pj": pj,
+            "formula": formula,
+            "numbers": numbers,
             "why": statement.why,
-            "marks": mark_words.names(Mark.MISSING),
+            "marks": mark_words.names(marks),
         }
-        charge = costs.charges.get(word)
-        if charge is not None:
-            row |= {"pj": charge.pj, "formula": charge.formula, "marks": mark_words.names(charge.marks)}
-            if charge.formula:
-                row["numbers"] = re.sub(
-                    r"(?<![\w.])[A-Za-z_]\w*", lambda name: f"{costs.prices[name[0]].pj:.5g}", charge.formula
-                )
-        return row
 
     def _point(self, setting: str | None) -> Point:
         if setting is None:
@@ -417,10 +416,6 @@ def _curve(settings: Iterable[Setting], domain: str) -> dict[float, float]:
     return dict(sorted((mhz, volts) for mhz, volts in points if mhz is not None and volts is not None))
 
 
-def _closest(listed: Iterable[float], mhz: float) -> float:
-    return min(listed, key=lambda clock: abs(clock - mhz))
-
-
 def _level(curve: Mapping[float, float], mhz: float) -> tuple[float | None, str] | None:
     """The voltage at `mhz`, and between which clocks it was interpolated, in words ("": it is listed); else None."""
     if mhz in curve:
@@ -431,10 +426,6 @@ def _level(curve: Mapping[float, float], mhz: float) -> tuple[float | None, str]
         return None
     volts = curve[below] + (curve[above] - curve[below]) * (mhz - below) / (above - below)
     return volts, f"interpolated between {below:g} and {above:g} MHz"
-
-
-def _setting_data(setting: Setting) -> dict[str, Any]:
-    return {"label": setting.label, **asdict(setting)}
 
 
 def _between(values: list[float], share: float) -> Range:

@@ -20,19 +20,14 @@ _OF_RUNS = (
 
 
 def named(paths: Sequence[str], err: UnknownLogError) -> LogError:
-    """An error that says what the only file is and which command reads it; `err` where that is not known.
-
-    Raises MeasurementError: it is a table of measured runs whose columns nothing names.
-    """
+    """An error that says what the only file is and which command reads it, else `err`. Raises MeasurementError."""
     path = only(paths)
     what = mapped(what_it_is, path) or mapped(_measured, path)
     return err if what is None else LogError(f"{path}: this is {what}")
 
 
 def _measured(path: str) -> str | None:
-    """A phrase on a table of measured runs and what reads it; None: the file is none. Raises MeasurementError: its
-    columns are not known.
-    """
+    """A phrase on a table of measured runs and what reads it; None: it is none. Raises MeasurementError."""
     try:
         frame = table(Path(path), 50)
     except MeasurementError:

@@ -36,10 +36,7 @@ class Objective(Struct, frozen=True):
         return np.where(np.isnan(energy_j) | np.isnan(time_s), np.nan, value)
 
     def allowed(self, energy_j: Floats, time_s: Floats, since_s: float | None = None) -> NDArray[np.bool_]:
-        """Which settings keep the objective's limits, (n_settings,).
-
-        since_s: the time that a slowdown is held against; None: that of the fastest setting.
-        """
+        """Which settings keep the limits, (n_settings,). since_s: what a slowdown is of; None: of the fastest."""
         allowed = ~np.isnan(self.value(energy_j, time_s))
         if self.max_slowdown is not None and allowed.any():
             since_s = np.nanmin(time_s) if since_s is None else since_s
@@ -78,10 +75,7 @@ class Objective(Struct, frozen=True):
 
 
 def parse(name: str, max_slowdown: str | None = None, power_limit_w: float | None = None) -> Objective:
-    """An objective by its name: `energy`, `edp`, `ed2p`, `ednp` with any number for n ("ed0.5p"), `time`.
-
-    max_slowdown: "5%" or "5". Raises UsageError.
-    """
+    """An objective by its name, "ed0.5p" with any number; max_slowdown: "5%" or "5". Raises UsageError."""
     slowdown = mapped(lambda text: percentage(text, "--max-slowdown") / 100, max_slowdown)
     if power_limit_w is not None and not 0 < power_limit_w < float("inf"):
         raise UsageError(f"--power-limit {power_limit_w:g}: must be a power in W above 0.")

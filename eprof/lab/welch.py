@@ -54,9 +54,8 @@ def welch(old: Sequence[float], new: Sequence[float]) -> Test | None:
     error = math.sqrt(sum(shares))
     half, p = 0.0, float(change == 0)
     if error:
-        freedom = sum(shares) ** 2 / sum(
-            share**2 / (sample.n - 1) for share, sample in zip(shares, samples, strict=True)
-        )
+        squares = (share**2 / (sample.n - 1) for share, sample in zip(shares, samples, strict=True))
+        freedom = sum(shares) ** 2 / sum(squares)
         half, p = t_quantile(CONFIDENCE, freedom) * error, t_outside(abs(change) / error, freedom)
     return Test(change, change - half, change + half, p, p < 1 - CONFIDENCE, *samples)
 

@@ -7,7 +7,7 @@ import json
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from eprof.collect.device import CHUNK, DriverError, Gpu, dram_bytes
+from eprof.collect.benchmarked import CHUNK, DriverError, Gpu, dram_bytes
 from eprof.collect.tools import Compiled
 from eprof.collect.worker import work
 from eprof.commands.calibrate import manifest as manifests

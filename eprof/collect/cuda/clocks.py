@@ -32,16 +32,9 @@ def check(settings: Sequence[Setting], known: dict[int, list[int]]) -> None:
         if memory is not None and memory not in known:
             words = ", ".join(str(clock) for clock in sorted(known))
             raise CollectError(f"This GPU has no memory clock of {memory} MHz; it has {words}.")
-        cores = sorted(
-            {
-                clock
-                for memory_mhz, core_clocks in known.items()
-                if memory in (None, memory_mhz)
-                for clock in core_clocks
-            }
-        )
+        cores = {clock for memory_mhz in known if memory in (None, memory_mhz) for clock in known[memory_mhz]}
         if core not in cores:
-            near = sorted(cores, key=lambda clock: abs(clock - core))[:4]
+            near = sorted(sorted(cores), key=lambda clock: abs(clock - core))[:4]
             words = ", ".join(str(clock) for clock in sorted(near))
             raise CollectError(f"This GPU has no core clock of {core} MHz; near it are {words}.")
 
@@ -78,11 +71,10 @@ def _hold(library: Any, device: Any, core: int, memory: int | None) -> None:
         if getattr(err, "value", None) == getattr(library, "NVML_ERROR_NO_PERMISSION", object()):
             raise _refused(core, memory, err) from err
     try:
+        in_force = memory
         if memory is None:
             in_force = library.nvmlDeviceGetClockInfo(device, library.NVML_CLOCK_MEM)
-            library.nvmlDeviceSetApplicationsClocks(device, in_force, core)
-        else:
-            library.nvmlDeviceSetApplicationsClocks(device, memory, core)
+        library.nvmlDeviceSetApplicationsClocks(device, in_force, core)
     except (library.NVMLError, AttributeError) as err:
         raise _refused(core, memory, err) from err
 

@@ -6,6 +6,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,12 @@ _LONGEST_QUOTE = 600
 
 def find(name: str) -> str | None:
     """The path of a tool of CUDA: in PATH, CUDA_HOME, the usual places or NVIDIA's Python packages; else None."""
-    homes = [str(Path(os.environ[key]) / "bin") for key in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(key)]
-    packed = [str(folder) for folder in _packages("bin")]
-    return executable((name,), (*homes, *_PLACES, *packed))
+    return executable((name,), (*_homes(), *_PLACES, *map(str, _packages("bin"))))
+
+
+def _homes() -> list[str]:
+    """The folder of programs in the toolkits that the environment names."""
+    return [str(Path(os.environ[key]) / "bin") for key in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(key)]
 
 
 def _packages(folder: str) -> Iterable[Path]:
@@ -41,27 +45,18 @@ def compile_source(source: Path, capability: str, target: Path) -> Compiled:
     nvcc = find("nvcc")
     if nvcc is not None:
         image = target.with_suffix(".cubin")
-        problem = _nvcc(nvcc, source, capability, image)
-        if problem is None:
+        options = [f"-arch=sm_{capability.replace('.', '')}", "-cubin", "-w", "-o", str(image), str(source)]
+        code, output, errors = answer([nvcc, *options], patience_s=_PATIENCE_S)
+        if code == 0 and image.exists():
             return Compiled(image, f"nvcc ({nvcc})")
-        reasons.append(f"nvcc ({nvcc}) says: {problem}")
-    library = _nvrtc()
-    if library is not None:
+        reasons.append(f"nvcc ({nvcc}) says: {_one_line(errors or output) or f'exit code {code}'}")
+    if (library := _nvrtc()) is not None:
         return _Nvrtc(library).compile(source, capability, target)
     reasons.append("NVRTC (libnvrtc.so) is not here" if nvcc else "neither nvcc nor NVRTC (libnvrtc.so) is here")
     raise CollectError(
         f"The microbenchmarks cannot be compiled: {'; '.join(reasons)}. Install the CUDA toolkit that fits the driver, "
         "or `pip install nvidia-cuda-nvrtc`, and see that nvcc is in PATH."
     )
-
-
-def _nvcc(nvcc: str, source: Path, capability: str, image: Path) -> str | None:
-    number = capability.replace(".", "")
-    command = [nvcc, f"-arch=sm_{number}", "-cubin", "-w", "-o", str(image), str(source)]
-    code, output, errors = answer(command, patience_s=_PATIENCE_S)
-    if code == 0 and image.exists():
-        return None
-    return _one_line(errors or output) or f"exit code {code}"
 
 
 def disassemble(image: Path) -> tuple[str | None, str]:
@@ -85,18 +80,11 @@ def _one_line(text: str) -> str:
 def _nvrtc() -> Any:
     """The compiler's library libnvrtc, loaded from wherever it is; None if it is nowhere."""
     names = [ctypes.util.find_library("nvrtc"), "libnvrtc.so"]
-    homes = [
-        Path(os.environ[key]) / "lib64" / "libnvrtc.so" for key in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(key)
-    ]
-    usual = [Path(place).parent / "lib64" / "libnvrtc.so" for place in _PLACES]
+    homes = [Path(place).parent for place in (*_homes(), *_PLACES)]
     packed = [library for folder in _packages("lib") for library in sorted(folder.glob("libnvrtc.so*"))]
-    for name in [*names, *homes, *usual, *packed]:
-        if name is None:
-            continue
-        try:
+    for name in filter(None, [*names, *(home / "lib64" / "libnvrtc.so" for home in homes), *packed]):
+        with suppress(OSError):
             return ctypes.CDLL(str(name))
-        except OSError:
-            continue
     return None
 
 
@@ -111,9 +99,8 @@ class _Nvrtc:
         """Compile with NVRTC; raises CollectError with the compiler's log."""
         number = capability.replace(".", "")
         program = ctypes.c_void_p()
-        self._call(
-            "nvrtcCreateProgram", ctypes.byref(program), source.read_bytes(), source.name.encode(), 0, None, None
-        )
+        text, name = source.read_bytes(), source.name.encode()
+        self._call("nvrtcCreateProgram", ctypes.byref(program), text, name, 0, None, None)
         log = ""
         for kind, architecture in (("CUBIN", f"sm_{number}"), ("PTX", f"compute_{number}")):
             if not hasattr(self._library, f"nvrtcGet{kind}Size"):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from eprof.base.errors import CollectError
-from eprof.collect.device import DriverError, Gpu
+from eprof.collect.benchmarked import DriverError, Gpu
 
 _LIBRARIES = ("libcuda.so.1", "libcuda.so")
 _ATTRIBUTES = {
@@ -37,21 +37,14 @@ class Driver:
         """Call a function of the CUDA driver. Raises CollectError with what the driver says."""
         code = self._library[name](*arguments)
         if code:
-            raise CudaError(name, code, self._text(code))
+            words = ctypes.c_char_p()
+            if self.has("cuGetErrorString"):
+                self._library["cuGetErrorString"](code, ctypes.byref(words))
+            raise CudaError(name, code, (words.value or b"").decode(errors="replace"))
 
     def has(self, name: str) -> bool:
         """Whether this driver is new enough to have the function."""
-        try:
-            self._library[name]
-        except AttributeError:
-            return False
-        return True
-
-    def _text(self, code: int) -> str:
-        words = ctypes.c_char_p()
-        if not self.has("cuGetErrorString") or self._library["cuGetErrorString"](code, ctypes.byref(words)):
-            return ""
-        return (words.value or b"").decode(errors="replace")
+        return hasattr(self._library, name)
 
 
 class CudaError(DriverError):
@@ -78,10 +71,8 @@ def installed() -> bool:
 
 def _find() -> Any:
     for name in _LIBRARIES:
-        try:
+        with suppress(OSError):
             return ctypes.CDLL(name)
-        except OSError:
-            continue
     raise CollectError("The CUDA driver (libcuda.so.1) is not installed here; it comes with NVIDIA's driver.")
 
 
@@ -107,10 +98,7 @@ class CudaGpu(Gpu):
         self._out = self._allocate(4096)
 
     def describe(self) -> dict[str, Any]:
-        """What the CUDA driver reports: name, capability, multiprocessors, sizes in bytes, clocks in kHz.
-
-        None: not known to this driver.
-        """
+        """What the CUDA driver reports: sizes in bytes, clocks in kHz; None: not known to this driver."""
         name, bus = ctypes.create_string_buffer(256), ctypes.create_string_buffer(64)
         self._driver.call("cuDeviceGetName", name, 256, self._device)
         self._driver.call("cuDeviceGetPCIBusId", bus, 64, self._device)
@@ -158,19 +146,11 @@ class CudaGpu(Gpu):
         raise CollectError(f"The compiled kernels have no `{kernel}`.")
 
     def resident(self, kernel: str, block: int) -> int:
-        """How many blocks of `block` threads one multiprocessor holds at a time, 1 at least.
-
-        By the driver's occupancy calculator (CUDA 6.5), else as if threads alone were limited.
-        """
+        """How many blocks of `block` threads a multiprocessor holds, 1 at least; before CUDA 6.5 by threads alone."""
         if self._driver.has("cuOccupancyMaxActiveBlocksPerMultiprocessor"):
             count = ctypes.c_int()
-            self._driver.call(
-                "cuOccupancyMaxActiveBlocksPerMultiprocessor",
-                ctypes.byref(count),
-                self._function(kernel),
-                block,
-                ctypes.c_size_t(0),
-            )
+            arguments = (ctypes.byref(count), self._function(kernel), block, ctypes.c_size_t(0))
+            self._driver.call("cuOccupancyMaxActiveBlocksPerMultiprocessor", *arguments)
             return max(count.value, 1)
         return max(int(self._attribute(_ATTRIBUTES["threads_per_sm"]) or 1024) // block, 1)
 
@@ -199,9 +179,8 @@ class CudaGpu(Gpu):
             ctypes.c_float(self._scale),
         )
         pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
-        self._driver.call(
-            "cuLaunchKernel", self._function(kernel), blocks, 1, 1, block, 1, 1, 0, None, pointers, None
-        )  # fmt: skip
+        grid = (blocks, 1, 1, block, 1, 1)
+        self._driver.call("cuLaunchKernel", self._function(kernel), *grid, 0, None, pointers, None)
         return self._event()
 
     def _event(self) -> Any:

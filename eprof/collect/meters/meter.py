@@ -172,10 +172,7 @@ class Meter:
 
 
 def counted_energy(samples: Sequence[Sample], end_s: float) -> float | None:
-    """Joules from time 0 to `end_s` by a counter that moves in steps: read between the moments at which it changed.
-
-    None if it changed less than twice.
-    """
+    """Joules from 0 to `end_s` by a counter that moves in steps, between the first and last move; None: too few."""
     steps = [
         (now.time_s, float(now.energy_j or 0.0))
         for before, now in zip(samples, samples[1:], strict=False)

@@ -19,26 +19,19 @@ _ORDER = "PCI_BUS_ID"  # in which NVML lists boards; CUDA's own order is FASTEST
 
 
 def visible(environment: Mapping[str, str], uuids: Sequence[str], names: Sequence[str]) -> tuple[list[int], str]:
-    """Places of the boards that CUDA programs see, and "" or a sentence on why that is not certain (then all).
-
-    uuids, names: of all boards, in the order of the PCI bus.
-    """
+    """Places, in the order of the PCI bus, of the boards that CUDA programs see; if all, for it is unsure, a reason."""
     wanted = environment.get("CUDA_VISIBLE_DEVICES")
     all_boards = list(range(len(uuids)))
     if wanted is None or not all_boards:
         return all_boards, ""
     if "GPU-" in wanted and not all(uuids):
-        return (
-            all_boards,
-            f"CUDA_VISIBLE_DEVICES={wanted} names boards by UUIDs, which not all boards tell, so all are measured",
-        )
+        why = "names boards by UUIDs, which not all boards tell, so all are measured"
+        return all_boards, f"CUDA_VISIBLE_DEVICES={wanted} {why}"
     boards: list[int] = []
     for word in map(str.strip, wanted.split(",")):
         if word.startswith("MIG-"):
-            return (
-                all_boards,
-                f"CUDA_VISIBLE_DEVICES={wanted} names a part of a board, but power is measured of whole boards",
-            )
+            why = "names a part of a board, but power is measured of whole boards"
+            return all_boards, f"CUDA_VISIBLE_DEVICES={wanted} {why}"
         matches = [i for i, uuid in enumerate(uuids) if word.startswith("GPU-") and uuid.startswith(word)]
         if word.isdecimal() and int(word) in all_boards:
             matches = [int(word)]
@@ -80,9 +73,7 @@ class Nvml(Source):
         if note:
             self.covers += f" ({note})"
         self._counts = None not in self._of_all(nvml.nvmlDeviceGetTotalEnergyConsumption)
-        self._unit: Literal["W", "J"] = "W"
-        if self._counts:
-            self._unit = "J"
+        self._unit: Literal["W", "J"] = "J" if self._counts else "W"
 
     def _of_all(self, call: Any) -> list[Any]:
         return [self._try(call, handle) for handle in self._handles]
@@ -94,13 +85,9 @@ class Nvml(Source):
 
     def read(self, time_s: float) -> Sample:
         """Read power, energy, clocks, temperature and the reasons for a slow-down through NVML."""
-        nvml = self._nvml
-        first = self._handles[0]
-        reasons = (
-            getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
-            or nvml.nvmlDeviceGetCurrentClocksThrottleReasons
-        )
-        bits = self._try(reasons, first) or 0
+        nvml, first = self._nvml, self._handles[0]
+        newer = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
+        bits = self._try(newer or nvml.nvmlDeviceGetCurrentClocksThrottleReasons, first) or 0
         return Sample(
             time_s,
             power_w=self._sum(nvml.nvmlDeviceGetPowerUsage),
@@ -169,25 +156,22 @@ class SampledBoard:
         yield Component(f"gpu{self._place}_sm_clock", "MHz", clock, _GPM_PERIOD_S)
 
     def _share(self, name: str, is_first: bool) -> float | None:
-        if is_first:
-            self._shares = {}
-            self._take()
-        return self._shares.get(name)
-
-    def _take(self) -> None:
-        """Sample the board; keep the share of the time since the last sample in which each unit was busy, 0 to 1."""
-        nvml = self._nvml
+        """The share of the time since the last sample in which a unit was busy, 0 to 1; the first takes the sample."""
+        if not is_first:
+            return self._shares.get(name)
+        nvml, self._shares = self._nvml, {}
         self._before, self._now = self._now, self._before
         if _try(nvml, nvml.nvmlGpmSampleGet, self._handle, self._now) is None:
-            return
+            return None
         asked = nvml.c_nvmlGpmMetricsGet_t()
         asked.version, asked.numMetrics = nvml.NVML_GPM_METRICS_GET_VERSION, len(self._metrics)
         asked.sample1, asked.sample2 = self._before, self._now
         for place, metric in enumerate(self._metrics.values()):
             asked.metrics[place].metricId = getattr(nvml, metric)
         if _try(nvml, nvml.nvmlGpmMetricsGet, asked) is not None:
-            for name, told in zip(self._metrics, asked.metrics, strict=False):
-                self._shares[name] = told.value / 100 if told.nvmlReturn == nvml.NVML_SUCCESS else None
+            for metric, told in zip(self._metrics, asked.metrics, strict=False):
+                self._shares[metric] = told.value / 100 if told.nvmlReturn == nvml.NVML_SUCCESS else None
+        return self._shares.get(name)
 
 
 def sampled_boards() -> tuple[list[SampledBoard], str]:

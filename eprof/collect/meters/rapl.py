@@ -68,10 +68,7 @@ def find(root: Path = Path("/")) -> tuple[Source | None, str]:
 
 
 def counters(root: Path = Path("/")) -> dict[Path, int]:
-    """File that counts microjoules -> the range at which it wraps; no two count the same joules.
-
-    Empty where there are none, or none may be read.
-    """
+    """File that counts microjoules -> the range at which it wraps, no joule twice; empty where none may be read."""
     try:
         return {
             domain / "energy_uj": int((domain / "max_energy_range_uj").read_text())
@@ -89,10 +86,7 @@ def _domains(root: Path) -> tuple[list[Path], list[Path]]:
 
 
 def components(root: Path = Path("/")) -> Iterator[Component]:
-    """Every RAPL zone that may be read, as a component: packages, what lies in them, their memory, the platform.
-
-    root: where /sys stands.
-    """
+    """Every RAPL zone that may be read, as a component: packages, what lies in them, their memory, the platform."""
     for zone in sorted((root / _FOLDER).glob("intel-rapl:*")):
         label = _label(zone)
         if zone.name.count(":") > 1:

@@ -20,10 +20,7 @@ def meter(host: bool = False) -> tuple[Meter | None, list[str]]:
 
 
 def components(root: Path = Path("/"), activity: bool = False) -> list[Component]:
-    """The components of this machine that have a sensor; none where there is none. root: where /sys stands.
-
-    activity: also how busy the units of GPUs are that say so.
-    """
+    """The components of this machine that have a sensor; `activity`: also how busy units of GPUs are. root: of /sys."""
     boards = list(hwmon.components(root))
     source, _ = nvml.find()
     if isinstance(source, nvml.Nvml):
@@ -36,10 +33,7 @@ def components(root: Path = Path("/"), activity: bool = False) -> list[Component
 
 
 def sampling(parts: Sequence[Component], path: Path, epoch_s: float) -> AbstractContextManager[None]:
-    """Read the power of all components inside the block; each row goes to `path` at once, below those there.
-
-    epoch_s: when the monotonic clock was 0, in s since the epoch.
-    """
+    """Read the power of all components inside the block into `path`. epoch_s: when the monotonic clock was 0."""
 
     def row() -> list[str]:
         return [f"{epoch_s + time.monotonic():.6f}", *map(_cell, parts)]

@@ -104,9 +104,8 @@ def price(table: CostTable, measurements: Measurements, setting: str | None = No
     paid = set(terms).union(*(formula.names for formula in formulas if formula))
     uncounted = ", ".join(name for name, price in at_default.prices.items() if name not in paid and price.pj > 0)
     if uncounted:
-        notes.append(
-            f"{table.name} prices {uncounted}, which these measurements do not count: predictions are lower bounds."
-        )
+        lower = "which these measurements do not count: predictions are lower bounds."
+        notes.append(f"{table.name} prices {uncounted}, {lower}")
     if table.default.core_mhz is None and len(measurements.settings) > 1:
         notes.append(f"{table.name} holds at one setting only; it is applied to {len(measurements.settings)}.")
     return Priced(parts, tuple(notes))
@@ -305,10 +304,7 @@ def constant_power(train: Measurements, test: Measurements) -> Floats:
 
 
 def clock_power(train: Measurements, test: Measurements) -> Floats:
-    """P = P_k (1 + a (f_core - f_core0) + b (f_mem - f_mem0)), P_k the mean of kernel k, or of all if k is new.
-
-    f0 is the mean clock, in MHz; the slope is 0 for one level alone.
-    """
+    """P = P_k (1 + a (f_core - f_core0) + b (f_mem - f_mem0)), P_k the mean of kernel k, f0 the mean clock in MHz."""
     power = train.power_w
     means = pd.Series(power).groupby(train.rows["benchmark"].to_numpy()).mean()
     clocks, others = (rows[_CLOCKS].to_numpy(dtype=np.float64) for rows in (train.rows, test.rows))
@@ -335,7 +331,7 @@ def _regression(train: Measurements, test: Measurements, *, extra: bool) -> Floa
     return np.asarray(_inputs(test, terms) @ weights[1:] + weights[0])
 
 
-def _terms(measurements: Measurements, extra: bool) -> tuple[str, ...]:
+def _terms(measurements: Measurements, extra: bool = True) -> tuple[str, ...]:
     return tuple(str(term) for term in measurements.terms if extra or not str(term).startswith(_EXTRA))
 
 
@@ -354,27 +350,20 @@ def _network(train: Measurements, test: Measurements) -> Floats:
     from sklearn.neural_network import MLPRegressor
     from threadpoolctl import threadpool_limits
 
-    terms = _terms(train, extra=True)
+    terms = _terms(train)
     inputs, power_w = _inputs(train, terms), train.power_w
     spread = inputs.std(axis=0)
     # Ten at most, whose correlation with power is strongest; they vary.
     varying = np.flatnonzero(spread > 0)
     strength = [abs(float(np.corrcoef(inputs[:, column], power_w)[0, 1])) for column in varying]
     columns = np.sort(varying[np.argsort(strength)[::-1][:10]])
-    scaled, others = (
-        (each - inputs.mean(axis=0))[:, columns] / spread[columns] for each in (inputs, _inputs(test, terms))
-    )
+    middle = inputs.mean(axis=0)
+    scaled, others = ((each - middle)[:, columns] / spread[columns] for each in (inputs, _inputs(test, terms)))
     middle_w, spread_w = power_w.mean(), power_w.std() or 1.0
     networks = []
     for start in range(2):
-        network = MLPRegressor(
-            hidden_layer_sizes=(4, 4),
-            activation="logistic",
-            solver="lbfgs",
-            alpha=1e-3,
-            max_iter=300,
-            random_state=_SEED + start,
-        )
+        sizes = {"hidden_layer_sizes": (4, 4), "activation": "logistic", "solver": "lbfgs"}
+        network = MLPRegressor(**sizes, alpha=1e-3, max_iter=300, random_state=_SEED + start)
         # Matrices are so small that one thread is quickest; that it could be trained longer need not be said.
         with np.errstate(all="ignore"), threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -395,10 +384,9 @@ def baselines(measurements: Measurements) -> tuple[list[Model], list[str]]:
     notes = []
     has_sklearn = find_spec("sklearn") is not None
     if not has_sklearn:
-        notes.append(
-            "The neural network (BP-ANN) is not among the baselines: it needs scikit-learn; pip install scikit-learn."
-        )
-    if _terms(measurements, extra=True) == _terms(measurements, extra=False):
+        needs = "it needs scikit-learn; pip install scikit-learn."
+        notes.append(f"The neural network (BP-ANN) is not among the baselines: {needs}")
+    if _terms(measurements) == _terms(measurements, extra=False):
         notes.append("MLR+ is not among the baselines: there are no counts of caches or shared memory to add.")
     else:
         models.append(EXTRA_REGRESSION)

@@ -149,9 +149,8 @@ def holdout(rows: pd.DataFrame, tested: Sequence[SettingKey] = ()) -> list[Fold]
     known = settings(rows)
     absent = [setting for setting in tested if setting not in known]
     if absent:
-        raise EprofError(
-            f"--holdout {label(absent[0])}: no row was measured there; there are {', '.join(map(label, known))}."
-        )
+        there = ", ".join(map(label, known))
+        raise EprofError(f"--holdout {label(absent[0])}: no row was measured there; there are {there}.")
     cores, memories = (sorted({setting[place] for setting in known}) for place in (0, 1))
     chess_board = {setting for setting in known if (cores.index(setting[0]) + memories.index(setting[1])) % 2}
     chosen = set(tested) or chess_board
@@ -160,36 +159,6 @@ def holdout(rows: pd.DataFrame, tested: Sequence[SettingKey] = ()) -> list[Fold]
         raise EprofError("Hold-out needs settings to train on and others to test on; all rows are on one side.")
     names = ", ".join(label(setting) for setting in known if setting in chosen)
     return [Fold(names, np.flatnonzero(~out), np.flatnonzero(out))]
-
-
-def leave_one_setting_out(rows: pd.DataFrame) -> list[Fold]:
-    """A fold for each setting, which tests on it. Raises EprofError if there is one setting only."""
-    keys = setting_of(rows)
-    known = settings(rows)
-    if len(known) < 2:
-        raise EprofError(
-            f"Leaving one setting out needs two settings or more; all rows are at {label(known[0])} MHz. "
-            "Use --protocol leave-one-benchmark-out."
-        )
-    return [_without(label(setting), np.array([key == setting for key in keys])) for setting in known]
-
-
-def leave_one_benchmark_out(rows: pd.DataFrame) -> list[Fold]:
-    """A fold for each benchmark, which tests on it at all settings. Raises EprofError if there is one only."""
-    names = rows["benchmark"].to_numpy()
-    known = list(dict.fromkeys(names))
-    if len(known) < 2:
-        raise EprofError(f"Leaving one benchmark out needs two or more; all rows are of {known[0]}.")
-    return [_without(str(name), names == name) for name in known]
-
-
-def dealt(groups: NDArray[np.int64], k: int, seed: int, groups_are: str) -> list[Fold]:
-    """A fold for each of k parts, to which groups of rows are dealt at random. Raises EprofError: k does not fit."""
-    several = int(groups.max(initial=-1)) + 1
-    if not 2 <= k <= several:
-        raise EprofError(f"--folds {k}: needs 2 to {several}, as there are {several} {groups_are}.")
-    part = np.random.default_rng(seed).permutation(np.arange(several) % k)
-    return [_without(f"part {number + 1} of {k}", part[groups] == number) for number in range(k)]
 
 
 def _without(name: str, out: NDArray[np.bool_]) -> Fold:
@@ -218,21 +187,35 @@ def folds(
     name: str, rows: pd.DataFrame, *, holdout_settings: Sequence[SettingKey] = (), k: int = 10, seed: int = 0
 ) -> list[Fold]:
     """The folds of the protocol `name`. Raises EprofError where the rows cannot be split that way."""
-    match name:
-        case "fit":
-            everything = np.arange(len(rows))
-            return [Fold("nothing left out", everything, everything)]
-        case "holdout":
-            return holdout(rows, holdout_settings)
-        case "leave_one_setting_out":
-            return leave_one_setting_out(rows)
-        case "leave_one_benchmark_out":
-            return leave_one_benchmark_out(rows)
-        case "k_fold":
-            return dealt(np.arange(len(rows)), k, seed, "rows")
-        case "k_fold_benchmarks":
-            return dealt(pd.factorize(rows["benchmark"])[0], k, seed, "benchmarks")
-    raise ValueError(f"{name!r} is no protocol that splits rows")
+    everything, benchmarks = np.arange(len(rows)), rows["benchmark"].to_numpy()
+    if name == FIT:
+        return [Fold("nothing left out", everything, everything)]
+    if name == HOLDOUT:
+        return holdout(rows, holdout_settings)
+    if name == LEAVE_ONE_SETTING_OUT:
+        keys, known = setting_of(rows), settings(rows)
+        if len(known) < 2:
+            raise EprofError(
+                f"Leaving one setting out needs two settings or more; all rows are at {label(known[0])} MHz. "
+                "Use --protocol leave-one-benchmark-out."
+            )
+        return [_without(label(setting), np.array([key == setting for key in keys])) for setting in known]
+    if name == LEAVE_ONE_BENCHMARK_OUT:
+        names = list(dict.fromkeys(benchmarks))
+        if len(names) < 2:
+            raise EprofError(f"Leaving one benchmark out needs two or more; all rows are of {names[0]}.")
+        return [_without(str(name), benchmarks == name) for name in names]
+    # Rows, or all rows of a benchmark, are dealt to k parts at random.
+    groups, groups_are = everything, "rows"
+    if name == K_FOLD_BENCHMARKS:
+        groups, groups_are = pd.factorize(benchmarks)[0], "benchmarks"
+    elif name != K_FOLD:
+        raise ValueError(f"{name!r} is no protocol that splits rows")
+    several = int(groups.max(initial=-1)) + 1
+    if not 2 <= k <= several:
+        raise EprofError(f"--folds {k}: needs 2 to {several}, as there are {several} {groups_are}.")
+    part = np.random.default_rng(seed).permutation(np.arange(several) % k)
+    return [_without(f"part {number + 1} of {k}", part[groups] == number) for number in range(k)]
 
 
 def defaults(measurements: Measurements) -> tuple[list[str], list[str]]:

@@ -84,9 +84,8 @@ def examine(
     again = bootstrap(measurements, fitted.form, replicas, seed, progress)
     values = [[*replica.prices_pj, *(replica.constants[name] for name in CONSTANTS)] for replica in again]
     table = pd.DataFrame(values, columns=[*measurements.terms, *CONSTANTS], dtype=np.float64)
-    intervals = pd.DataFrame(
-        [_middle_90_percent(table[name]) for name in table], index=table.columns, columns=["low", "high"]
-    )
+    spans = {name: _middle_90_percent(table[name]) for name in table}
+    intervals = pd.DataFrame.from_dict(spans, orient="index", columns=["low", "high"])
     condition, together = collinearity(measurements, fitted)
     errors = {"fit": error(fitted.predict(measurements), measurements.power_w)}
     plain: dict[str, dict[str, float]] = {}
@@ -143,10 +142,7 @@ def examine(
 def left_out(
     model: Model, measurements: Measurements, by: str, progress: Callable[[int, int], None] | None = None
 ) -> Floats | None:
-    """Power of each row as predicted by a model trained on all other settings, or benchmarks, (n,), W.
-
-    None where that makes no sense: there is one only, or each benchmark has unknowns of its own.
-    """
+    """Power of each row by a model trained on all other settings, or benchmarks, (n,), W; None if there is no other."""
     several = len(measurements.settings) if by == "setting" else measurements.rows["benchmark"].nunique()
     if several < 2 or (measurements.own and by == "benchmark"):
         return None

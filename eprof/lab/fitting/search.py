@@ -113,14 +113,9 @@ def rows_of(measurements: Measurements) -> Floats:
 
 def moments(rows: Floats, weights: Floats, settings: Settings) -> Floats:
     """Moments of the measurements, (s, k + 2, k + 2): for each setting the sum of w^2 z^T z over its rows."""
-    number = len(settings.clocks)
-    sums = np.zeros((number, rows.shape[1], rows.shape[1]))
-    order = np.argsort(settings.row, kind="stable")
-    ends = np.cumsum(np.bincount(settings.row, minlength=number))
-    weighted = (rows * weights[:, None])[order]
-    for setting, part in enumerate(np.split(weighted, ends[:-1])):
-        sums[setting] = part.T @ part
-    return sums
+    weighted = rows * weights[:, None]
+    parts = (weighted[settings.row == setting] for setting in range(len(settings.clocks)))
+    return np.stack([part.T @ part for part in parts])
 
 
 def scales(layout: Layout, settings: Settings, volts: tuple[Floats, Floats]) -> Floats:
@@ -297,7 +292,11 @@ class Search:
         for domain in (0, 1):
             mine = np.where(self.layout.domain == domain, self.layout.power, 0) * unknowns
             slopes.append(scale * mine / both[:, [domain]] * free[domain][level[:, domain]][:, None])
-        steps = [_steps(len(volts[domain]), self.pins[domain]) for domain in (0, 1)]
+        # (levels, levels - 1): how increments between neighbouring levels become voltages less 1.
+        steps = []
+        for levels, pinned in zip(map(len, volts), self.pins, strict=True):
+            here, step = np.ogrid[:levels, : levels - 1]
+            steps.append(((here > step) & (step >= pinned)) * 1.0 - ((here <= step) & (step < pinned)))
         # (s, p, u): what each of the u unknowns, energies and then increments of voltage, adds at each setting.
         moved = [slopes[domain][:, :, None] * steps[domain][level[:, domain]][:, None, :] for domain in (0, 1)]
         number = len(unknowns)
@@ -345,17 +344,6 @@ def _ridge(layout: Layout, sums: Floats, form: Form, number: float) -> _Ridge:
     to_zero = np.where(free, inverse.max(), 0.0)
     matrix = np.diag(inverse**2 + to_zero**2) - share * np.outer(inverse, inverse)
     return _Ridge(weight * matrix, weight * share * _HELD * inverse, weight * (_HELD - share * _HELD**2))
-
-
-def _steps(number: int, pinned: int) -> Floats:
-    """The matrix, (levels, levels - 1), by which increments between neighbouring levels become voltages less 1."""
-    steps = np.zeros((number, number - 1))
-    for step in range(number - 1):
-        if step < pinned:
-            steps[: step + 1, step] = -1.0
-        else:
-            steps[step + 1 :, step] = 1.0
-    return steps
 
 
 def _least(gram: Floats, right: Floats) -> Floats:

@@ -175,14 +175,12 @@ def _reweighted(rows: Floats, weights: Floats, search: Search, best: Found) -> F
     return best
 
 
-def _starts(
-    measurements: Measurements, settings: Settings, form: Form, pins: tuple[int, int], seed: int
-) -> list[Volts]:
+def _starts(measured: Measurements, settings: Settings, form: Form, pins: tuple[int, int], seed: int) -> list[Volts]:
     """Voltages for the fit to begin from: all 1; proportional to the clock in part and fully; then random, monotone."""
     if form.voltages == "given":
         own = []
         for domain, clocks in zip(DOMAINS, settings.levels, strict=True):
-            means = measurements.rows.groupby(f"{domain}_mhz")[f"{domain}_v"].mean().reindex(clocks)
+            means = measured.rows.groupby(f"{domain}_mhz")[f"{domain}_v"].mean().reindex(clocks)
             if means.isna().any():
                 mhz = float(means.index[means.isna()][0])
                 raise MeasurementError(f"The {domain} voltage at {mhz:g} MHz is not given; let voltages be estimated.")
@@ -195,10 +193,8 @@ def _starts(
     starts = []
     for pair in slopes[: max(form.starts, 1)]:
         domains = zip(settings.levels, pins, pair, strict=True)
-        core, memory = (
-            np.clip(1 + slope * (clocks / clocks[pin] - 1), LOWEST, HIGHEST) for clocks, pin, slope in domains
-        )
-        starts.append((core, memory))
+        core, memory = (1 + slope * (clocks / clocks[pin] - 1) for clocks, pin, slope in domains)
+        starts.append((np.clip(core, LOWEST, HIGHEST), np.clip(memory, LOWEST, HIGHEST)))
     return starts
 
 
@@ -249,10 +245,7 @@ def _loss(measurements: Measurements) -> str:
 
 
 def far_off(measurements: Measurements, predicted_w: Floats) -> pd.Series:
-    """Benchmark -> predicted over measured power (median), for the few that are off by a factor of 1.8 and more.
-
-    Empty where there are none, or so many that it is the fit that is off.
-    """
+    """Benchmark -> predicted over measured power (median), for the few off by a factor of 1.8; none if many are."""
     ratios = pd.Series(predicted_w / measurements.power_w).groupby(measurements.rows["benchmark"].to_numpy()).median()
     far = ratios[(ratios > _FAR) | (ratios < 1 / _FAR)].sort_values(ascending=False)
     return far if len(far) <= max(1, _FEW_OF * len(ratios)) else far.iloc[:0]
@@ -287,16 +280,13 @@ def alike(names: Collection[str], device: str | None) -> list[str]:
     if device is None:
         return list(names)
     others = [name for name in names if not may_be_same(name, device)]
-    kind = _has_full_rate_fp64(device)
-    same_kind = [name for name in others if _has_full_rate_fp64(name) == kind]
-    return same_kind or others
 
+    def has_full_rate_fp64(name: str) -> bool | None:  # as GPUs for computing have, which are fitted alike
+        known = (chips()[capability] for capability in capabilities_like(name) if capability in chips())
+        return only({chip.full_rate for chip in known})
 
-def _has_full_rate_fp64(device: str) -> bool | None:
-    """Whether a GPU has FP64 at full rate, as GPUs for computing have; such are fitted alike. None: not known."""
-    capabilities = capabilities_like(device)
-    has_full_rate = {chips()[capability].full_rate for capability in capabilities if capability in chips()}
-    return only(has_full_rate)
+    kind = has_full_rate_fp64(device)
+    return [name for name in others if has_full_rate_fp64(name) == kind] or others
 
 
 @cache

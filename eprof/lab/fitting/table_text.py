@@ -325,9 +325,8 @@ class _Text(Struct, frozen=True, eq=False):
         if len(quality.replicas):
             terms = list(self.fitted.prices_pj.index)
             lines.append(f"interval_pj = {{ {_pairs_text(quality.intervals.loc[terms].dropna())} }}")
-            lines.append(
-                f"interval_constant_w = [{number(quality.constant_w[1], 3)}, {number(quality.constant_w[2], 3)}]"
-            )
+            _, low_w, high_w = quality.constant_w
+            lines.append(f"interval_constant_w = [{number(low_w, 3)}, {number(high_w, 3)}]")
             lines.append(f"told = {{ {', '.join(f'{term} = {quoted(str(quality.status[term]))}' for term in terms)} }}")
         clocks = when("core_mhz" in quality.ranges.index, "clocks in MHz, ")
         lines.append(f"range = {{ {_pairs_text(quality.ranges)} }}        # {clocks}W, 1e9 events a second")
@@ -354,10 +353,7 @@ def _pairs_text(table: pd.DataFrame) -> str:
 
 
 def _filled(values: pd.Series, fitted: float) -> pd.Series:
-    """The values without gaps: a replica that knows nothing of a price takes that of another.
-
-    A price that no replica knows is the fitted one in all.
-    """
+    """The values without gaps: a replica that knows nothing of a price takes that of another, or the fitted one."""
     known = values.dropna().to_numpy()
     gaps = values.isna().to_numpy()
     return values.mask(gaps, pd.Series(np.resize(known if len(known) else [fitted], len(values)), index=values.index))

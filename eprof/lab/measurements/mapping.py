@@ -92,10 +92,7 @@ class Cells(Struct, frozen=True):
 
 
 class Term(Struct, frozen=True):
-    """A rate: its name (a price's), the domain whose voltage it goes with, and the formulas of columns that count it.
-
-    Of several formulas the first counts whose columns are all there.
-    """
+    """A rate: its name (a price's), the domain whose voltage it goes with, formulas that count it, the best first."""
 
     name: str
     domain: str
@@ -163,10 +160,7 @@ def mappings() -> tuple[Columns, ...]:
 
 
 def load(name_or_path: str) -> Columns:
-    """A column mapping by its name, from a file of yours, or "core_mhz=f, time_ms=t, ...".
-
-    Raises MeasurementError, DefinitionError.
-    """
+    """A column mapping by its name, by its file, or "core_mhz=f, ...". Raises MeasurementError, DefinitionError."""
     if "=" in name_or_path:
         return _inline(name_or_path)
     if name_or_path.endswith(".toml") or "/" in name_or_path:
@@ -295,8 +289,10 @@ def _columns(node: Node, clocks: bool) -> dict[str, Any]:
     for key, column in node.items():
         if key == "benchmark" and isinstance(column.value, list):
             column.texts()
-        elif not isinstance(column.value, str) and (key in _NAMES or not _is_number(column.value)):
-            raise column.error(f"`{key}` must name a column, or be a number for all rows.")
+        elif not isinstance(column.value, str):
+            is_number = type(column.value) in (int, float) and abs(column.value) < _LARGEST
+            if key in _NAMES or not is_number:
+                raise column.error(f"`{key}` must name a column, or be a number for all rows.")
     if "benchmark" not in node:
         raise node.error("[columns] must say what `benchmark` is.")
     for domain in DOMAINS if clocks else ():
@@ -305,10 +301,6 @@ def _columns(node: Node, clocks: bool) -> dict[str, Any]:
     if not any(key in node for key in (*POWERS, *ENERGIES)):
         raise node.error("[columns] must name the power or the energy.")
     return dict(node.value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST
 
 
 def _terms(node: Node) -> tuple[Term, ...]:

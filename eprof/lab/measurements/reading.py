@@ -40,9 +40,8 @@ def table(path: Path, rows: int | None = None) -> pd.DataFrame:
     """A file of measurements as a table, a row each; `rows`: the first ones only. Raises MeasurementError."""
     suffix = path.suffix.lower()
     if suffix in (".zip", ".xz", ".tar", ".tgz"):
-        raise MeasurementError(
-            f"{path}: is packed as {suffix}; unpack it first ({', '.join(_PACKED)} are read as they are)."
-        )
+        as_they_are = f"{', '.join(_PACKED)} are read as they are"
+        raise MeasurementError(f"{path}: is packed as {suffix}; unpack it first ({as_they_are}).")
     try:
         with opened(path) as file:
             if suffix == ".json":
@@ -348,7 +347,14 @@ class _Sheet(Struct, eq=False):
         rows["kernel"] = either(mapped(_words, kernel), rows["benchmark"])
         rows["threads"] = either(self._scaled({"threads": 1.0}), 0.0)
         for domain, mhz in zip(values.DOMAINS, unknown_mhz, strict=True):
-            rows[f"{domain}_mhz"] = self._needed(domain) if self.columns.clocks else mhz
+            clocks = {key: unit for key, unit in values.CLOCKS.items() if key.startswith(domain)}
+            volts = {key: unit for key, unit in values.VOLTS.items() if key.startswith(domain)}
+            column_mhz = self._scaled(clocks)
+            if column_mhz is None and self.columns.clocks:
+                key, column = next((key, self.columns.columns[key]) for key in clocks if key in self.columns.columns)
+                raise MeasurementError(f"{self.label}: has no column `{column}`, which the mapping takes for `{key}`.")
+            rows[f"{domain}_mhz"] = column_mhz if self.columns.clocks else mhz
+            rows[f"{domain}_v"] = either(self._scaled(volts), np.nan)
         time = self._scaled(values.TIMES)
         rows["time_s"] = either(time, np.nan)
         if time is None and self.columns.kind != values.USED:
@@ -356,9 +362,6 @@ class _Sheet(Struct, eq=False):
             named = ", ".join(self._named(values.TIMES)) or none
             raise MeasurementError(f"{self.label}: has no column of times ({named}).")
         rows["power_w"] = self._power(rows["time_s"]) / self._processors
-        for domain in values.DOMAINS:
-            volts = self._scaled({key: unit for key, unit in values.VOLTS.items() if key.startswith(domain)})
-            rows[f"{domain}_v"] = either(volts, np.nan)
         rows["line"] = self.frame.index + 2
         self.notes += values.devices(self.frame, self.columns.columns.get("device"), self.label, self.columns.processor)
         self.notes += values.contradicted(self.columns.columns, self.frame.columns)
@@ -383,7 +386,14 @@ class _Sheet(Struct, eq=False):
                 rates[term.name] = number * (rows[f"{term.domain}_mhz"] / 1e3)
             else:
                 rates[term.name] = number * (1e-9 / rows["time_s"]) / self._processors
-        self.notes += self._unused(header)
+        # Counts in eprof's vocabulary that no term is made of.
+        formulas = [term.formula(header) for term in self.columns.present(header)]
+        read = {name for formula in formulas if formula is not None for name in formula.names}
+        unread = [name for name in self.frame.columns if name in COUNTS and name not in read]
+        unread = [name for name in unread if (self._numbers(name) > 0).any()]
+        if unread and self.columns.kind == values.COUNTED:
+            nothing = f"the mapping {self.columns.name} makes nothing of them."
+            self.notes.append(f"No price is fitted for {', '.join(unread)}: {nothing}")
         return pd.DataFrame(rates, index=rows.index), {term.name: term.domain for term in terms if term.name in rates}
 
     @property
@@ -400,18 +410,6 @@ class _Sheet(Struct, eq=False):
             if formula.names <= set(self.frame.columns)
         }
         return pd.DataFrame(columns, index=self.frame.index)
-
-    def _unused(self, header: set[str]) -> list[str]:
-        """A sentence on columns with counts in eprof's vocabulary that no term is made of, in a list; or none."""
-        if self.columns.kind != values.COUNTED:
-            return []
-        formulas = [term.formula(header) for term in self.columns.present(header)]
-        read = {name for formula in formulas if formula is not None for name in formula.names}
-        words = [name for name in self.frame.columns if name in COUNTS and name not in read]
-        unread = [name for name in words if (self._numbers(name) > 0).any()]
-        if not unread:
-            return []
-        return [f"No price is fitted for {', '.join(unread)}: the mapping {self.columns.name} makes nothing of them."]
 
     def kept(self, rows: pd.DataFrame, rates: pd.DataFrame) -> Bools:
         """Which measured rows can be used; notes say what is left out, by line. Raises MeasurementError if none can."""
@@ -476,15 +474,6 @@ class _Sheet(Struct, eq=False):
 
     def _named(self, units: Mapping[str, float]) -> list[str]:
         return [str(self.columns.columns[key]) for key in units if key in self.columns.columns]
-
-    def _needed(self, domain: str) -> pd.Series:
-        clocks = {key: unit for key, unit in values.CLOCKS.items() if key.startswith(domain)}
-        column_mhz = self._scaled(clocks)
-        if column_mhz is None:
-            key = next(key for key in clocks if key in self.columns.columns)
-            column = self.columns.columns[key]
-            raise MeasurementError(f"{self.label}: has no column `{column}`, which the mapping takes for `{key}`.")
-        return column_mhz
 
     def _scaled(self, sizes: Mapping[str, float]) -> pd.Series | None:
         """The first column that the mapping has among the keys of `sizes`, in SI (clocks in MHz); None: there is none.

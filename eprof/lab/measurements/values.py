@@ -49,9 +49,8 @@ def contradicted(columns: Mapping[str, Any], header: Collection[str]) -> list[st
         if not ending or ending[1].lower() not in known:
             continue
         if abs(known[ending[1].lower()] / sizes[key] - 1) > 1e-9:
-            sentences.append(
-                f"`{name}` ends in the unit {ending[1]}, but the mapping takes it for `{key}`: is one wrong?"
-            )
+            taken = f"but the mapping takes it for `{key}`: is one wrong?"
+            sentences.append(f"`{name}` ends in the unit {ending[1]}, {taken}")
     return sentences
 
 

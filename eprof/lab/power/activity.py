@@ -352,10 +352,7 @@ def mean_idle_w(activity: Activity, power: Series) -> float | None:
 
 
 def _idle_w(activity: Activity, settings: Mapping[str, Bools], power: Series, least: float = 0.0) -> dict[str, float]:
-    """Setting -> power in W while the GPU was busy for a share of `least` at most, then and for 0.3 s before.
-
-    Settings at which such moments are too short are left out.
-    """
+    """Setting, if seen long enough -> power in W while the GPU was busy for a share of `least` at most for 0.3 s."""
     begin_s, end_s = activity.edges[:-1], activity.edges[1:]
     busy_s = np.append(0.0, np.cumsum(activity.busy * activity.seconds))
     since_s = np.maximum(begin_s - _SETTLED_S, activity.edges[0])

@@ -29,8 +29,7 @@ class Pieces(Struct, frozen=True, eq=False):
 
     def summed(self, amounts: Floats) -> Floats:
         """Amounts of the pieces, (n_pieces,), summed by function, (n_names,)."""
-        sums = np.bincount(self.owner.astype(np.int64), amounts, minlength=len(self.names)).astype(np.float64)
-        return sums
+        return np.bincount(self.owner.astype(np.int64), amounts, len(self.names)).astype(np.float64)
 
 
 def exclusive(marks: Sequence[Mark]) -> Pieces:
@@ -51,8 +50,7 @@ def exclusive(marks: Sequence[Mark]) -> Pieces:
         else:
             open_.remove(number)
         before_s = time_s
-    table = np.array(pieces, dtype=np.float64).reshape(-1, 3)
-    return Pieces(names, table[:, 0], table[:, 1], table[:, 2])
+    return Pieces(names, *np.array(pieces, dtype=np.float64).reshape(-1, 3).T)
 
 
 def inclusive(marks: Sequence[Mark]) -> Pieces:
@@ -65,8 +63,7 @@ def inclusive(marks: Sequence[Mark]) -> Pieces:
             if mark.end_s > end_s:
                 rows.append((max(mark.begin_s, end_s), mark.end_s, place))
                 end_s = mark.end_s
-    table = np.array(rows, dtype=np.float64).reshape(-1, 3)
-    return Pieces(tuple(own), table[:, 0], table[:, 1], table[:, 2])
+    return Pieces(tuple(own), *np.array(rows, dtype=np.float64).reshape(-1, 3).T)
 
 
 def by_name(marks: Sequence[Mark]) -> dict[str, list[Mark]]:
@@ -86,10 +83,7 @@ def one_rank(marks: Sequence[Mark]) -> tuple[list[Mark], int]:
 
 
 def zone_s(series: Series, marks: Sequence[Mark]) -> float:
-    """The seconds to add to power times without a zone to overlap the marks most, in quarter hours.
-
-    0 where they overlap as they are, and for seconds and dates that are sure to be UTC.
-    """
+    """The seconds, in quarter hours, to add to power times without a zone so that they overlap the marks most."""
     if series.zoned or not series.absolute:
         return 0.0
     begin_s, end_s = marks[0].begin_s, max(mark.end_s for mark in marks)

@@ -1,7 +1,4 @@
-"""Reads logs of power meters as series of steps: rows (`meters`) get their moments, in order.
-
-What cannot be read of a cell is not known, and no zero.
-"""
+"""Reads logs of power meters as series of steps: rows (`meters`) get their moments; what is no number is not known."""
 
 from __future__ import annotations
 
@@ -24,7 +21,6 @@ from eprof.base.resources import lines as lines_of
 from eprof.base.resources import log_start
 from eprof.base.text import by_sign, counted, few, pattern, phrase, when
 from eprof.lab.power import clock, long_logs
-from eprof.lab.power.clock import Moment
 from eprof.lab.power.long_logs import LongLog
 from eprof.lab.power.meters import BUSY, JOULE, PACE, SAMPLED, SHARE, Meter, NoSeries, Reading, Row, known
 from eprof.lab.power.meters import rows as rows_of
@@ -41,7 +37,7 @@ _PACKED = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"PK\x03\x04": "zip"}
 _START = 4000  # lines of a long log that tell which meter wrote it, and its devices
 _LONG = 1 << 20  # bytes that are read at once
 _LONGEST_CUT = 1 << 16  # bytes at the end of a log in which its last lines are
-_NO_UNIT = "{}: no unit is written for its time; taken for s"
+_NO_UNIT = "no unit is written for its time; taken for s"
 _RUNS = "; where a row is a whole run, `eprof tune` reads it (--mapping)"
 _NUMBER_AT_END = pattern(r"(?<![\w.])\d[\d.]*\Z")
 
@@ -61,14 +57,28 @@ class _Track(Struct):
         return self.is_step or meter.value == "mean" or self.kind in SAMPLED
 
 
-class _Clock(Struct):
-    """What kind of times a log has: see `Moment`; interval_s: how often the meter was read, where that is known."""
+class _Log(Struct):
+    """A log that is read, and what its readers find out: notes on what is not in it; the kind of its times (`Moment`).
 
-    absolute: bool
-    zoned: bool
-    of_day: bool
+    interval_s: how often the meter was read, where that is known; is_asked: it is to be taken for the times.
+    """
+
+    path: str
+    meter: Meter
+    notes: list[str]
     interval_s: float | None
     is_asked: bool
+    absolute: bool = False
+    zoned: bool = False
+    of_day: bool = False
+
+    def note(self, words: str) -> None:
+        """Add a sentence to the notes, behind the log's path."""
+        self.notes.append(f"{self.path}: {words}")
+
+    def error(self, words: str) -> LogError:
+        """A LogError that names the log."""
+        return LogError(f"{self.path}: {words}")
 
 
 def read(path: str, notes: list[str], interval_s: float | None = None) -> list[Series]:
@@ -82,7 +92,6 @@ def sampled(path: str, notes: list[str], interval_s: float | None = None) -> tup
     notes: takes sentences on what is not in it. interval_s: how often the meter was read, where its log does not tell.
     Raises LogError, with the line where there is one.
     """
-    said: list[str] = []
     blocks = _blocks(path, notes)
     head = list(islice(blocks, 2))
     layout = None
@@ -91,20 +100,18 @@ def sampled(path: str, notes: list[str], interval_s: float | None = None) -> tup
         meter, _ = _recognised(path, lines)
         layout = meter.layout(path, lines)
     if layout is not None:
-        log = long_logs.read(layout, chain(head, blocks), path)
-        tracks, its_clock = _of_long(path, meter, log, interval_s or meter.interval_s(lines), interval_s, said)
-        untold = log.untold
+        long = long_logs.read(layout, chain(head, blocks), path)
+        log = _Log(path, meter, [], interval_s or meter.interval_s(lines), interval_s is not None)
+        tracks = _of_long(log, long)
+        untold = long.untold
     else:
         lines = _lines(path, chain(head, blocks))
         meter, rows = _recognised(path, lines)
-        told_s = interval_s or meter.interval_s(lines) or _pace_of_rows(path, rows, said)
-        moments, its_clock = _moments(path, meter, rows, told_s, interval_s is not None, said)
-        tracks = list(_tracks(meter, rows, moments))
+        log = _Log(path, meter, [], interval_s or meter.interval_s(lines), interval_s is not None)
+        tracks = list(_tracks(meter, rows, _moments(log, rows)))
         untold = {reading.component for row in rows for reading in row.readings if not reading.told}
     busy = [track for track in tracks if track.kind == BUSY]
-    tracks = [
-        part for track in tracks if track.kind != BUSY for part in _of_devices(path, meter, track, its_clock, said)
-    ]
+    tracks = [part for track in tracks if track.kind != BUSY for part in _of_devices(log, track)]
     if meter.zero:
         tracks = [track for track in tracks if (track.values > 0).any()]
     beside = [track for track in tracks if track.kind in SAMPLED and track.kind != PACE]
@@ -112,31 +119,29 @@ def sampled(path: str, notes: list[str], interval_s: float | None = None) -> tup
     known_ = [track for track in tracks if not np.isnan(track.values).all()]
     if not known_:
         names = [track.component for track in tracks] or ["its power"]
-        raise LogError(f"{path}: no cell of {few(names, 3)} holds a number.")
+        raise log.error(f"no cell of {few(names, 3)} holds a number.")
     if untold:
-        said.append(f"{path}: no unit is written for {', '.join(sorted(untold))}; taken for W")
+        log.note(f"no unit is written for {', '.join(sorted(untold))}; taken for W")
     # Beside counters, which end with their last sample, power does, too.
     holds = not any(track.kind == JOULE for track in known_)
-    series = [_series(path, meter, track, its_clock, holds, said) for track in known_]
-    notes.extend(dict.fromkeys(said))
+    series = [_series(log, track, holds) for track in known_]
+    notes.extend(dict.fromkeys(log.notes))
+    # What is odd in times and devices was said of power.
     shares: list[Series] = []
     for track in beside:
-        share = _series(path, meter, track, its_clock, holds, [])
+        share = _series(log, track, holds)
         # Fields of one device have the same times, which are held once.
         same = next((each.edges for each in shares[::-1] if np.array_equal(each.edges, share.edges)), share.edges)
         shares.append(replace(share, edges=same))
     for track in busy:
         with suppress(LogError):  # power is known without it
-            parts = [part for part in _of_devices(path, meter, track, its_clock, []) if np.isfinite(part.values).any()]
-            shares += [_series(path, meter, part, its_clock, holds, []) for part in parts]
+            parts = [part for part in _of_devices(log, track) if np.isfinite(part.values).any()]
+            shares += [_series(log, part, holds) for part in parts]
     return series, shares
 
 
 def are_sampled(paths: Iterable[str]) -> bool:
-    """Whether files are logs of meters that sampled how busy a GPU's units were, by their first lines.
-
-    Raises LogError: some of them are, and others are not.
-    """
+    """Whether files are logs of how busy a GPU's units were, by their first lines. Raises LogError: only some are."""
     are = {}
     for path in paths:
         try:
@@ -196,19 +201,7 @@ def _other_report(others: Iterable[NoSeries], lines: Sequence[str]) -> NoSeries 
     return next((other for other in others if any(re.search(other.sign, line[:2000]) for line in lines[:50])), None)
 
 
-def _pace_of_rows(path: str, rows: Sequence[Row], notes: list[str]) -> float | None:
-    """How long a row lasts in s, by joules over watts, in a log without times; None where that is not known."""
-    if not rows or any(row.time for row in rows):
-        return None
-    device = rows[0].readings[0].device
-    own = [
-        {reading.kind: reading.value for reading in row.readings} for row in rows if row.readings[0].device == device
-    ]
-    joules, watts = (np.array([row.get(kind, math.nan) for row in own]) for kind in (JOULE, PACE))
-    return _pace_s(path, joules, watts, 1, notes)
-
-
-def _pace_s(path: str, joules: Floats, watts: Floats, of_each: int, notes: list[str]) -> float | None:
+def _pace_s(log: _Log, joules: Floats, watts: Floats, of_each: int) -> float | None:
     """How long a row lasts in s: joules of a counter, (n,), over the sum of watts, (n,); None: it cannot be told."""
     told = np.flatnonzero(~np.isnan(joules))
     if len(told) < 2 or not np.nansum(watts) > 0:
@@ -219,55 +212,54 @@ def _pace_s(path: str, joules: Floats, watts: Floats, of_each: int, notes: list[
     if not spent_j[grew].sum() > 0 or not drawn_w[grew].sum() > 0:
         return None
     step_s = float(spent_j[grew].sum() / drawn_w[grew].sum())
-    notes.append(f"{path}: has no times; a row is {1e3 * step_s / of_each:.4g} ms, by its joules over its watts")
+    log.note(f"has no times; a row is {1e3 * step_s / of_each:.4g} ms, by its joules over its watts")
     return step_s
 
 
-def _of_long(
-    path: str, meter: Meter, log: LongLog, told_s: float | None, asked_s: float | None, notes: list[str]
-) -> tuple[list[_Track], _Clock]:
-    """The samples of each component in a long table, and what kind of times it has. Raises LogError."""
-    has_times = bool(log.layout.times)
-    told_s = told_s and told_s * log.of_each
-    by_device = {device: log.rows(device) for device in log.devices}
+def _of_long(log: _Log, long: LongLog) -> list[_Track]:
+    """The samples of each component in a long table; tells the log of what kind its times are. Raises LogError."""
+    has_times, times = bool(long.layout.times), long.times
+    step_s = log.interval_s and log.interval_s * long.of_each
+    by_device = {device: long.rows(device) for device in long.devices}
     for own in by_device.values():
-        kinds = {power.kind: own.values[place] for place, power in enumerate(log.layout.powers)}
-        if not has_times and not told_s and {JOULE, PACE} <= kinds.keys():
-            told_s = _pace_s(path, kinds[JOULE], kinds[PACE], log.of_each, notes)
-        if log.of_each > 1 and log.layout.device_at is None and (own.begin_s == own.end_s).mean() > _MOSTLY:
-            raise _several_rows_error(path, "power")
-    if not has_times and not told_s:
-        raise _no_times_error(path, meter)
-    if log.of_each > 1:
-        notes.append(f"{path}: is long; {log.of_each} samples of a device are one, their mean")
-    if log.turned:
-        notes.append(
-            f"{path}: {', '.join(sorted(log.turned))} took turns with other fields: 0 in "
-            f"{log.turns[0] / log.turns[1]:.0%} of the busy samples is not known, and others stand in."
+        kinds = {power.kind: own.values[place] for place, power in enumerate(long.layout.powers)}
+        if not has_times and not step_s and {JOULE, PACE} <= kinds.keys():
+            step_s = _pace_s(log, kinds[JOULE], kinds[PACE], long.of_each)
+        if long.of_each > 1 and long.layout.device_at is None and (own.begin_s == own.end_s).mean() > _MOSTLY:
+            raise _several_rows_error(log, "power")
+    if not has_times and not step_s:
+        raise _no_times_error(log)
+    if long.of_each > 1:
+        log.note(f"is long; {long.of_each} samples of a device are one, their mean")
+    if long.turned:
+        log.note(
+            f"{', '.join(sorted(long.turned))} took turns with other fields: 0 in "
+            f"{long.turns[0] / long.turns[1]:.0%} of the busy samples is not known, and others stand in."
         )
-    if meter.generic and has_times and log.layout.unit_s is None and not (log.times.absolute or log.times.of_day):
-        notes.append(_NO_UNIT.format(path))
+    if log.meter.generic and has_times and long.layout.unit_s is None and not (times.absolute or times.of_day):
+        log.note(_NO_UNIT)
+    log.interval_s, log.absolute, log.zoned, log.of_day = step_s, *times[1:]
     tracks = []
     for device, own in by_device.items():
         if not has_times:
-            own.begin_s = np.multiply(told_s or 0.0, np.arange(len(own)), dtype=float)
-            own.end_s = own.begin_s + (told_s or 0.0)
-        for place, power in enumerate(log.layout.powers):
+            own.begin_s = np.multiply(step_s or 0.0, np.arange(len(own)), dtype=float)
+            own.end_s = own.begin_s + (step_s or 0.0)
+        for place, power in enumerate(long.layout.powers):
             label = power.component + phrase(" {}", device)
-            within = log.layout.form.within.get(power.component, "")
-            is_step = power.is_step or meter.value == "joules"
+            within = long.layout.form.within.get(power.component, "")
+            is_step = power.is_step or log.meter.value == "joules"
             track = _Track(label, power.kind, is_step, within, own.begin_s, own.values[place])
-            if track.is_mean(meter):
+            if track.is_mean(log.meter):
                 track.times = own.end_s
             tracks.append(track)
-    return tracks, _Clock(*log.times[1:], told_s, asked_s is not None)
+    return tracks
 
 
-def _no_times_error(path: str, meter: Meter) -> LogError:
-    usual = when(meter.usual, f" ({meter.meter}: {meter.usual})")
-    return LogError(
-        f"{path}: {meter.meter} wrote no times, and nothing in the log says how often it read; say so with "
-        f"`eprof timeline {quote(path)} --interval 1s`{usual}."
+def _no_times_error(log: _Log) -> LogError:
+    usual = when(log.meter.usual, f" ({log.meter.meter}: {log.meter.usual})")
+    return log.error(
+        f"{log.meter.meter} wrote no times, and nothing in the log says how often it read; say so with "
+        f"`eprof timeline {quote(log.path)} --interval 1s`{usual}."
     )
 
 
@@ -341,36 +333,38 @@ def _is_cut(last: str, before: str) -> bool:
 # ---- when
 
 
-def _moments(
-    path: str, meter: Meter, rows: Sequence[Row], told_s: float | None, is_asked: bool, notes: list[str]
-) -> tuple[list[float], _Clock]:
-    """The time of each row in s, NaN where it has none, and what kind of times they are. Raises LogError."""
+def _moments(log: _Log, rows: Sequence[Row]) -> list[float]:
+    """The time of each row in s, NaN where it has none; tells the log of what kind they are. Raises LogError."""
+    meter = log.meter
     read_ = [clock.moment(row.time or "", row.unit_s or 1.0) for row in rows]
     for row, time in zip(rows, read_, strict=True):
         if row.time and math.isnan(time.seconds):
-            raise LogError(
-                f"{path}:{row.number}: `{row.time[:40]}` is no time that is read; write s, or 2026-01-31 12:00:00."
-            )
+            cell = f"{log.path}:{row.number}: `{row.time[:40]}`"
+            raise LogError(f"{cell} is no time that is read; write s, or 2026-01-31 12:00:00.")
     times = [time.seconds for time in read_]
     lost = sum(map(math.isnan, times))
     if len(rows) == 1 and not meter.table and meter.value == "sample":
-        raise LogError(
-            f"{path}: is one reading of {meter.meter}, and no power over time; log samples instead (docs/timeline.md)."
+        raise log.error(
+            f"is one reading of {meter.meter}, and no power over time; log samples instead (docs/timeline.md)."
         )
     if lost == len(rows):
-        if not told_s:
-            raise _no_times_error(path, meter)
-        return times, _Clock(False, False, False, told_s, True)
+        device = rows[0].readings[0].device
+        own = [{cell.kind: cell.value for cell in row.readings} for row in rows if row.readings[0].device == device]
+        joules, watts = (np.array([row.get(kind, math.nan) for row in own]) for kind in (JOULE, PACE))
+        log.interval_s, log.is_asked = log.interval_s or _pace_s(log, joules, watts, 1), True
+        if not log.interval_s:
+            raise _no_times_error(log)
+        return times
     if lost:
-        notes.append(f"{path}: {counted(lost, 'reading')} without a time were left out")
+        log.note(f"{counted(lost, 'reading')} without a time were left out")
     elapsed = [row.elapsed_s for row in rows if row.elapsed_s is not None]
     if len(elapsed) == len(rows):  # finer than the stamps
         times = (times[0] + np.cumsum(elapsed) - elapsed[0]).tolist()
-        told_s = elapsed[0]
+        log.interval_s = elapsed[0]
     if meter.generic and rows[0].unit_s is None and not any(time.absolute or time.of_day for time in read_):
-        notes.append(_NO_UNIT.format(path))
-    kinds = Moment(0.0, *(any(time[at] for time in read_) for at in (1, 2, 3)))
-    return times, _Clock(kinds.absolute, kinds.zoned, kinds.of_day, told_s, is_asked)
+        log.note(_NO_UNIT)
+    log.absolute, log.zoned, log.of_day = (any(time[at] for time in read_) for at in (1, 2, 3))
+    return times
 
 
 # ---- of what
@@ -404,7 +398,7 @@ def _tracks(meter: Meter, rows: Sequence[Row], moments: Sequence[float]) -> Iter
         yield replace(same[0], times=np.array(list(parts)), values=np.array(summed))
 
 
-def _of_devices(path: str, meter: Meter, track: _Track, its: _Clock, notes: list[str]) -> Iterator[_Track]:
+def _of_devices(log: _Log, track: _Track) -> Iterator[_Track]:
     """`track`, or one for each device where rows of several come together and no column tells them apart.
 
     Raises LogError: nobody knows whether rows of one moment are of several devices or of one that is read more often.
@@ -412,31 +406,30 @@ def _of_devices(path: str, meter: Meter, track: _Track, its: _Clock, notes: list
     times, values = track.times, track.values
     near, sizes = _rows_at_each_moment(times, True), _rows_at_each_moment(times, False)
     most = int(np.median(near))
-    is_several = meter.devices == "rows" and most > 1 and float((near == most).mean()) > _MOSTLY
+    is_several = log.meter.devices == "rows" and most > 1 and float((near == most).mean()) > _MOSTLY
     first = np.cumsum(sizes) - sizes
-    if meter.devices == "one" or (float(np.median(sizes)) < 2 and not is_several):
+    usual = float(np.median(sizes))
+    if log.meter.devices == "one" or (usual < 2 and not is_several):
         yield track
-    elif float(np.median(sizes)) >= 2 and (np.isnan(values) | (values == np.repeat(values[first], sizes))).all():
-        notes.append(f"{path}: rows of {track.component} at one moment are the same, and count once")
+    elif usual >= 2 and (np.isnan(values) | (values == np.repeat(values[first], sizes))).all():
+        log.note(f"rows of {track.component} at one moment are the same, and count once")
         yield replace(track, times=times[first], values=values[first])
     elif is_several and (near[:-1] == most).all() and near[-1] <= most:
-        notes.append(
-            f"{path}: no column tells its {most} GPUs apart; they are taken from the order of the rows of a moment"
-        )
+        log.note(f"no column tells its {most} GPUs apart; they are taken from the order of the rows of a moment")
         for place in range(most):
             name = f"{track.component} {place}"
-            yield replace(track, component=name, times=track.times[place::most], values=track.values[place::most])
-    elif its.is_asked and not is_several:
+            yield replace(track, component=name, times=times[place::most], values=values[place::most])
+    elif log.is_asked and not is_several:
         yield track
     else:
-        raise _several_rows_error(path, track.component)
+        raise _several_rows_error(log, track.component)
 
 
-def _several_rows_error(path: str, component: str) -> LogError:
-    return LogError(
-        f"{path}: several rows of {component} have one time: of several devices, or of one that is read more "
-        "often than its clock moves? Add a column that tells devices apart (`index`), or say how often one is "
-        "read (`eprof timeline --interval 100ms`)."
+def _several_rows_error(log: _Log, component: str) -> LogError:
+    return log.error(
+        f"several rows of {component} have one time: of several devices, or of one that is read more often than its "
+        "clock moves? Add a column that tells devices apart (`index`), or say how often one is read (`eprof timeline "
+        "--interval 100ms`)."
     )
 
 
@@ -454,83 +447,78 @@ def _rows_at_each_moment(times: Floats, is_near: bool) -> Ints:
 # ---- steps
 
 
-def _series(path: str, meter: Meter, track: _Track, its: _Clock, holds: bool, notes: list[str]) -> Series:
+def _series(log: _Log, track: _Track, holds: bool) -> Series:
     """The samples of a component as a `Series`. Samples that go back in time are left out: power is not known there.
 
     Raises LogError: there are too few, or they are no power.
     """
-    name = track.component
-    is_mean = track.is_mean(meter)
-    times, values, turned_s = _in_order(path, name, *_known_samples(path, track, its, is_mean, notes), its, notes)
-    if len(times) < 2 and not (is_mean and its.interval_s and len(times)):
-        raise LogError(f"{path}: {name} has fewer than two samples, so nothing is known between them.")
-    start_s = None if its.absolute else meter.start_s
+    path, name = log.path, track.component
+    is_mean = track.is_mean(log.meter)
+    times, values, turned_s = _in_order(log, name, *_known_samples(log, track, is_mean))
+    if len(times) < 2 and not (is_mean and log.interval_s and len(times)):
+        raise log.error(f"{name} has fewer than two samples, so nothing is known between them.")
+    start_s = None if log.absolute else log.meter.start_s
     if is_mean:
-        usual_s = its.interval_s or float(np.median(np.diff(times)))
+        usual_s = log.interval_s or float(np.median(np.diff(times)))
         edges = np.append(either(start_s, times[0] - usual_s), times)
-        made = Series.of_means(name, path, edges, values, its.absolute, track.is_step)
+        watts = values / np.diff(edges) if track.is_step else values
+        made = Series.of_means(name, path, edges, watts, log.absolute)
     elif track.kind == JOULE:
         if start_s is not None:
             times, values = np.append(start_s, times), np.append(0.0, values)
         if _falls(values, JOULE):
-            raise LogError(
-                f"{path}: {name} falls again and again, so its joules are no counter; log W, or a counter{_RUNS}."
-            )
-        made = Series.of_counter(name, path, times, values, its.absolute)
+            raise log.error(f"{name} falls again and again, so its joules are no counter; log W, or a counter{_RUNS}.")
+        made = Series.of_counter(name, path, times, values, log.absolute)
     else:
-        made = Series.of_power(name, path, times, values, its.absolute, holds)
+        made = Series.of_power(name, path, times, values, log.absolute, holds)
     steps = np.searchsorted(made.edges, turned_s, side="right") - 1
     is_high = made.watts >= MOST_W
     watts = np.where(is_high, np.nan, made.watts)
     watts[np.minimum(steps, len(watts) - 1)] = np.nan
     if is_high.any():
-        notes.append(f"{path}: {counted(int(is_high.sum()), 'sample')} of {name} of {MOST_W:.0e} W and more: not known")
-    made = replace(made, watts=watts, zoned=its.zoned, within=track.within, explained=name in meter.explained)
+        log.note(f"{counted(int(is_high.sum()), 'sample')} of {name} of {MOST_W:.0e} W and more: not known")
+    made = replace(made, watts=watts, zoned=log.zoned, within=track.within, explained=name in log.meter.explained)
     if made.unknown_s:
         why = "gaps, holes, counters that fell, clocks that went back"
-        notes.append(f"{path}: the power of {name} is not known for {made.unknown_s:.3g} s ({why})")
+        log.note(f"the power of {name} is not known for {made.unknown_s:.3g} s ({why})")
     return made
 
 
-def _known_samples(path: str, track: _Track, its: _Clock, is_mean: bool, notes: list[str]) -> tuple[Floats, Floats]:
+def _known_samples(log: _Log, track: _Track, is_mean: bool) -> tuple[Floats, Floats]:
     """Times and values of a component's samples, (n,), NaN for what is below 0. Raises LogError if much of it is."""
     times, values = track.times, track.values
     if track.kind == JOULE and not track.is_step:  # a counter goes on where it was not read
         times, values = times[~np.isnan(values)], values[~np.isnan(values)]
     low = int((values < 0).sum())
     if low > _FEW * len(values):
-        raise LogError(
-            f"{path}: {track.component} is below 0 in {low:,} of {len(values):,} samples: nothing draws that."
-        )
+        raise log.error(f"{track.component} is below 0 in {low:,} of {len(values):,} samples: nothing draws that.")
     if low:
-        notes.append(f"{path}: {counted(low, 'sample')} of {track.component} below 0 are not known")
-    if its.is_asked and (np.isnan(times) | (np.diff(times, append=np.inf) == 0)).any():
+        log.note(f"{counted(low, 'sample')} of {track.component} below 0 are not known")
+    if log.is_asked and (np.isnan(times) | (np.diff(times, append=np.inf) == 0)).any():
         begin_s = float(np.nan_to_num(times[0]))
-        times = np.array(begin_s + (its.interval_s or 0.0) * (np.arange(len(times)) + is_mean))
+        times = np.array(begin_s + (log.interval_s or 0.0) * (np.arange(len(times)) + is_mean))
     known_: Floats = np.where(values < 0, np.nan, values)
     return times, known_
 
 
-def _in_order(
-    path: str, name: str, times: Floats, values: Floats, its: _Clock, notes: list[str]
-) -> tuple[Floats, Floats, list[float]]:
+def _in_order(log: _Log, name: str, times: Floats, values: Floats) -> tuple[Floats, Floats, list[float]]:
     """Times and values in order, without samples that go back in time, and the moments behind which such were."""
     steps = np.diff(times)
-    if not its.absolute and not its.of_day and _falls(times, "s"):
+    if not log.absolute and not log.of_day and _falls(times, "s"):
         falls = f"{int((steps < 0).sum()):,} of {len(times):,} rows"
-        raise LogError(f"{path}: its times go back in {falls}, so rows are of no moments{_RUNS}.")
+        raise log.error(f"its times go back in {falls}, so rows are of no moments{_RUNS}.")
     if (steps < 0).any() and (steps <= 0).all():  # newest first
         times, values = times[::-1], values[::-1]
-    if its.of_day:
+    if log.of_day:
         # They go on over midnight.
         times = times + clock.DAY_S * np.append(0, np.cumsum(np.diff(times) < -clock.DAY_S / 2))
-    if its.absolute and not its.zoned:
+    if log.absolute and not log.zoned:
         times, changes = clock.without_changes(times)
         for _, change_s in changes:
             way = by_sign(change_s, "back", "forward")
-            notes.append(
-                f"{path}: its clock was set {way} by an hour while it logged, as in the "
-                "night when clocks change; its times go on as before, log in UTC to be sure"
+            log.note(
+                f"its clock was set {way} by an hour while it logged, as in the night when clocks change; its times "
+                "go on as before, log in UTC to be sure"
             )
     times = clock.spread(times)
     latest = np.maximum.accumulate(times)
@@ -541,9 +529,8 @@ def _in_order(
     again = np.array([pair in seen for pair in zip(times.tolist(), values.tolist(), strict=True)], bool)
     left_out, twice = ~kept & ~again, ~kept & again
     if twice.any():
-        notes.append(f"{path}: {int(twice.sum())} samples of {name} are there twice, and count once")
+        log.note(f"{int(twice.sum())} samples of {name} are there twice, and count once")
     if left_out.any():
-        notes.append(
-            f"{path}: {int(left_out.sum())} samples of {name} do not come later than the one before, and were left out"
-        )
+        behind = "do not come later than the one before, and were left out"
+        log.note(f"{int(left_out.sum())} samples of {name} {behind}")
     return times[kept], values[kept], latest[left_out].tolist()

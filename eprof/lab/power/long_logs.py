@@ -28,10 +28,7 @@ _BLANK, _TAB, _NEWLINE = b" \t\n"
 
 
 class Rows(Struct):
-    """Rows of one device: when the first and the last sample of each was, (n,) in s, and values of each power, (n,).
-
-    Shares and clocks are of single precision.
-    """
+    """Rows of a device: first and last moment in s, (n,), and values of each power, (n,), (shares: float32)."""
 
     begin_s: Floats
     end_s: Floats
@@ -186,10 +183,9 @@ def _of_rows(log: LongLog, rows: Sequence[Row], path: str) -> _Block:
     log.untold |= {cell.component for row in rows for cell in row.readings if not cell.told}
     devices = list(dict.fromkeys(row.readings[0].device for row in rows))
     codes = np.array([devices.index(row.readings[0].device) for row in rows], np.int64)
-    values = np.array([[cell.value for cell in row.readings] for row in rows], float).reshape(
-        -1, len(log.layout.powers)
-    )
-    return _Block(np.array([time.seconds for time in moments]), codes, devices, list(values.T))
+    cells = np.array([[cell.value for cell in row.readings] for row in rows], float)
+    values = list(cells.reshape(-1, len(log.layout.powers)).T)
+    return _Block(np.array([time.seconds for time in moments]), codes, devices, values)
 
 
 def _parsed(log: LongLog, block: bytes) -> _Block | None:

@@ -117,9 +117,8 @@ def _of_csv(path: str, lines: Sequence[str]) -> Marks:
     marks = [mark for mark in marks if mark.end_s < math.inf or (mark.begin_s, mark.name, mark.rank) not in ended]
     worst = next((mark for mark in marks if mark.end_s < mark.begin_s), None)
     if worst is not None:
-        raise LogError(
-            f"{path}: `{worst.name}` ends at {worst.end_s:g} s, before its beginning at {worst.begin_s:g} s."
-        )
+        begins = f"before its beginning at {worst.begin_s:g} s."
+        raise LogError(f"{path}: `{worst.name}` ends at {worst.end_s:g} s, {begins}")
     return _checked(path, marks, any(mark.begin_s > 1e9 for mark in marks))
 
 
@@ -139,9 +138,8 @@ def _of_nsys(path: str) -> Marks:
     try:
         tables = {row[0] for row in connection.execute("select name from sqlite_master where type = 'table'")}
         if "NVTX_EVENTS" not in tables:
-            raise LogError(
-                f"{path}: the export of Nsight Systems has no NVTX ranges; mark the program's parts with NVTX."
-            )
+            mend = "mark the program's parts with NVTX."
+            raise LogError(f"{path}: the export of Nsight Systems has no NVTX ranges; {mend}")
         start_ns = 0
         if "TARGET_INFO_SESSION_START_TIME" in tables:
             start_ns = connection.execute("select utcEpochNs from TARGET_INFO_SESSION_START_TIME").fetchone()[0]

@@ -25,7 +25,7 @@ from eprof.base.text import pattern, when
 from eprof.base.toml import Document
 from eprof.lab.measurements.values import spelled
 from eprof.lab.power.clock import moment
-from eprof.lab.power.metrics import Samples, side_by_side
+from eprof.lab.power.prometheus import Samples, side_by_side
 
 WATT, JOULE = "W", "J"
 # What a meter samples beside its power: shares of time in which units were busy, clocks; watts that pace its joules;
@@ -50,6 +50,7 @@ _BEFORE_NAMES = pattern(r"\A\s*(#+\s*((columns|fields|header)\s*[:=])?)?", re.I)
 _CELL = pattern(rf"({_NUMBER})\s*([^\W\d]+)?")
 _COMMA = pattern(r"([-+]?\d+),(\d+)(\s*[^\W\d]+)?")
 _THREE = pattern(r"[-+]?[1-9]\d{0,2},\d{3}(\s*[^\W\d]+)?")  # decimals or thousands
+_OF_ALL = "power|energy|draw|usage|socket|consumption|watts?|joules?"  # words of columns that name no component
 _BLANKS = "blanks"
 
 
@@ -387,9 +388,8 @@ def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
         if form.header or times:
             device_at = _device(form, header, behind)
             unit_s = next((_SECONDS.get(_unit_in_header(names[at]).lower()) for at in times), None)
-            fits = [
-                (at, re.compile(text)) for name, text in form.rows.items() if (at := _place_of(names, name)) is not None
-            ]
+            told = ((_place_of(names, name), re.compile(text)) for name, text in form.rows.items())
+            fits = [(at, test) for at, test in told if at is not None]
             return Layout(form, header, list(powers.values()), times, device_at, fits, unit_s)
     return None
 
@@ -416,9 +416,8 @@ def reading(form: Table, power: _Power, number: int, text: str, device: str, sep
     """The `Reading` of a table's cell. Raises LogError: its comma may be of decimals or of thousands."""
     if "," in text and (comma := _COMMA.fullmatch(text)):
         if separator != ";" and _THREE.fullmatch(text):
-            raise LogError(
-                f":{number}: `{text}` may have decimals or thousands behind its comma; write it with a point."
-            )
+            either = "may have decimals or thousands behind its comma; write it with a point."
+            raise LogError(f":{number}: `{text}` {either}")
         text = f"{comma[1]}.{comma[2]}{comma[3] or ''}"
     value, has_unit = _amount(text, power.kind, power.size)
     told = power.told or has_unit or math.isnan(value)
@@ -443,10 +442,7 @@ def _names(line: str, form: str) -> tuple[str, list[str]]:
 
 
 def _of_rows(lines: Sequence[str]) -> list[_Header]:
-    """The header that rows of nvidia-smi lack (noheader): a date, and one cell in W, or one that changes (no limit).
-
-    The first rows decide: the last may be cut off.
-    """
+    """The header that rows of nvidia-smi lack (noheader): a date, and by the first rows one cell in W that changes."""
     for place, line in enumerate(lines[:_LOOK]):
         cells = _cells(line, ",")
         watts = [at for at, cell in enumerate(cells) if _amount(cell, WATT, 1.0)[1]]
@@ -488,10 +484,7 @@ def _body(form: Table, header: _Header, lines: Sequence[str], before: int) -> It
 
 
 def _of_threads(form: Table, header: _Header, number: int, line: str) -> list[str]:
-    """The cells of a row in which each name has a value a thread, added up; none where it is no such row.
-
-    Raises LogError: they do not fit the header, or there is another header.
-    """
+    """The cells of a row with a value a thread for each name, added up; none: it is no such row. Raises LogError."""
     if _cells(line.strip().lstrip("#").strip(), header.separator)[:1] == header.names[:1]:
         raise LogError(
             f":{number}: another group begins, LIKWID took turns between groups, so that no power is known throughout."
@@ -570,23 +563,19 @@ def _undescribed(form: Table, names: Sequence[str], path: str) -> Iterator[_Powe
         if re.fullmatch(form.never, name, re.I) or (at in times and not unit_of(written)):
             continue
         if written in ("MW", "MJ"):
-            raise LogError(
-                f"`{name}` may be in m{written[1]} or in millions of {written[1]}; write it in {written[1]}."
-            )
+            base = written[1]
+            raise LogError(f"`{name}` may be in m{base} or in millions of {base}; write it in {base}.")
         unit = unit_of(written)
         if unit is not None and names.count(name) > 1:
             raise LogError(f"two columns are called `{name}`; rename one.")
         if unit is not None or (written == "" and _POWER.fullmatch(name)):
-            yield _Power(
-                at, _component(_name_without_unit(name) if unit else name), *(unit or (WATT, 1.0)), unit is not None
-            )
+            bare = _name_without_unit(name) if unit else name
+            yield _Power(at, _component(bare), *(unit or (WATT, 1.0)), unit is not None)
         elif name.lower() == "value" and "power" in Path(path).name.lower():
             yield _Power(at, _component(Path(path).name.partition(".")[0]), WATT, 1.0, False)
 
 
 def _component(name: str) -> str:
     """The component that a column's name means: "cpu" for "CPU power"; "power" where it names none ("energy")."""
-    bare = re.sub(
-        r"(^|[\s._-])(power|energy|draw|usage|socket|consumption|watts?|joules?)(?=$|[\s._-])", " ", name.lower()
-    )
+    bare = re.sub(rf"(^|[\s._-])({_OF_ALL})(?=$|[\s._-])", " ", name.lower())
     return " ".join(bare.split()) or "power"

@@ -49,9 +49,8 @@ def measurements(
     from eprof.lab.measurements.reading import from_frame
 
     if table.default.core_mhz is None:
-        raise CostError(
-            f"{table.name} has no clocks, so its peaks are known at none; name a table that has, with --costs."
-        )
+        mend = "name a table that has, with --costs."
+        raise CostError(f"{table.name} has no clocks, so its peaks are known at none; {mend}")
     notes: list[str] = []
     rows: list[dict[str, Any]] = []
     names = list(dict.fromkeys(map(str, paths)))
@@ -148,10 +147,7 @@ def _owners(gpu: Activity, power: Series, ran: Marks, pieces: fuse.Pieces) -> In
 def _rows(
     gpu: Activity, power: Series, programs: Sequence[str], owner: Ints, table: CostTable, levels: bool
 ) -> Iterator[dict[str, Any]]:
-    """Yields the rows of one GPU: stretches of time of one clock and program, in which something ran or nothing did.
-
-    owner: the place of each sample's program in `programs`, (n,).
-    """
+    """Yields the rows of one GPU: stretches of one clock and program, by its place (`owner`, (n,)), or of none."""
     default = table.default
     begin_s, end_s = gpu.edges[:-1], gpu.edges[1:]
     clock = np.where(np.isnan(gpu.clock_mhz), default.core_mhz or 0.0, np.round(gpu.clock_mhz))

@@ -1,7 +1,4 @@
-"""The power of a component over time, as steps, and the joules between any two moments; which components share joules.
-
-Parts lie in a whole, and meters of two logs may be of the same part.
-"""
+"""Power of a component over time, as steps; its joules between any two moments; which components share joules."""
 
 from __future__ import annotations
 
@@ -71,13 +68,9 @@ class Series(Struct, frozen=True, eq=False, dict=True):
         return cls(component, source, times[kept], np.where(unknown, np.nan, watts), absolute)
 
     @classmethod
-    def of_means(
-        cls, component: str, source: str, edges: Floats, values: Floats, absolute: bool, is_joules: bool
-    ) -> Series:
-        """A series of mean powers, or joules, (n,), each of the time up to an edge from the one before, (n + 1,)."""
-        if is_joules:
-            values = values / np.diff(edges)
-        return cls(component, source, edges, np.where(_gaps(edges), np.nan, values), absolute)
+    def of_means(cls, component: str, source: str, edges: Floats, watts: Floats, absolute: bool) -> Series:
+        """A series of mean powers, (n,), each of the time up to an edge from the one before, (n + 1,)."""
+        return cls(component, source, edges, np.where(_gaps(edges), np.nan, watts), absolute)
 
     @property
     def period_s(self) -> float:

@@ -13,7 +13,7 @@ from standin_gpu import CONSTANT_W, DEVICE, EPOCH_S, PRICES, StandIn, Time, hand
 from eprof import cli, costs
 from eprof.base.errors import CollectError, LogError
 from eprof.collect import opencl
-from eprof.collect.device import DriverError
+from eprof.collect.benchmarked import DriverError
 from eprof.collect.meters import hwmon
 from eprof.collect.meters.meter import Meter, Nothing
 from eprof.collect.opencl import OpenClGpu, choose

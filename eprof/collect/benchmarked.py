@@ -88,10 +88,7 @@ class Gpu(Device):
             self._fill()
 
     def reserve(self, size: int) -> None:
-        """Make the GPU's region of memory at least `size` bytes large, filled with numbers.
-
-        Raises CollectError if there is no room.
-        """
+        """Make the region of memory at least `size` bytes large, filled with numbers. Raises CollectError."""
         if size > self._size:
             self._size = 0
             self._allocate_region(size)

@@ -24,10 +24,7 @@ class Burst(Struct, frozen=True):
 
 
 class Levels(Struct, frozen=True):
-    """base_w: the median of the lower level, which ramps to the upper one do not raise; None: there are no two levels.
-
-    bursts: the stretches above it.
-    """
+    """base_w: the median of the lower level; None: there are no two. bursts: the stretches above it."""
 
     base_w: float | None = None
     bursts: list[Burst] = []

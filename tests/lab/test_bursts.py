@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eprof.lab.power.levels import levels
+from eprof.lab.power.bursts import levels
 from eprof.lab.power.series import Series
 
 
