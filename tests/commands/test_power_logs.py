@@ -12,6 +12,11 @@ JOBS = "JOB-STEP USER NODES ENERGY(J)\n2884239-0 me 1 7281\n"
     ("text", "sentence"),
     [
         (POWER, "this is power over time, as nvidia-smi writes it, which tells no kernels: `eprof timeline "),
+        (
+            "# Samples: 2K of event 'cycles'\n# Overhead  Command  Symbol\n    99.00%  a        [.] f\n",
+            "this is what perf report printed: the shares of samples in each function, and no counts of what these did; "
+            "count with perf stat -e cycles,instructions PROGRAM, or each function with `eprof run --profiler callgrind",
+        ),
         (JOBS, "this is the energy of jobs, by EAR; it tells no kernels; give its joules with --energy"),
         ("=== OTF2-PRINT ===\n", "this is what otf2-print printed of a trace; `eprof comm --messages log.txt` prices"),
         (

@@ -203,6 +203,41 @@ def test_haswell_counts_lines_and_no_operations():
     assert "Broadwell is the first" in find("likwid", "haswell").uncountable["fp64"]
 
 
+ABOUT = "CPU name:\tIntel(R) Core(TM) i3-2120 CPU @ 3.30GHz\nCPU type:\tIntel Core SandyBridge processor\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "cause", "remedy"),
+    [
+        (
+            "ERROR - [/src/perfgroup.c:perfgroup_readGroup:830] No such file or directory.\nCannot read group file "
+            "MEM_DP.txt. Searched in /usr/share/likwid/perfgroups/arm8/MEM_DP.txt\nAccess to performance group MEM_DP "
+            "not allowed\n",
+            "LIKWID has no group MEM_DP for this CPU",
+            "`likwid-perfctr -a` lists those",
+        ),
+        ("Cannot read group file /root/.likwid/groups/arm8/L3.txt\n", "LIKWID has no group L3", "likwid-perfctr -a"),
+        (
+            "Cannot use performance monitoring with perf_event_paranoid = 4\n",
+            "kernel.perf_event_paranoid is 4",
+            "run as root",
+        ),
+        ("Failed to execute the daemon '/usr/sbin/likwid-accessD'\n", "could not reach the counters", "modprobe msr"),
+        (
+            "ERROR: x\nAccess to performance group MEM not allowed\n",
+            "may not read what group MEM counts",
+            "run as root",
+        ),
+    ],
+)
+def test_why_likwid_counted_nothing_is_said_with_what_to_do(tmp_path, said, cause, remedy):
+    for before in ("", ABOUT):
+        (tmp_path / "likwid.txt").write_text(before + said)
+        with pytest.raises(LogError) as caught:
+            logs.read(tmp_path / "likwid.txt")
+        assert cause in str(caught.value) and remedy in str(caught.value)
+
+
 @needs_data
 def test_what_holds_no_counts_is_refused_in_a_sentence():
     with pytest.raises(LogError, match="messages of LIKWID and no counts"):
@@ -526,3 +561,12 @@ def test_joules_of_a_part_of_the_run_are_not_those_of_an_a64fx(load):
 def test_metrics_of_the_same_name_are_no_meter_on_other_processors(load):
     """On Zen the group ENERGY prints `Energy Core [J]` too."""
     assert load(csv("L3", [("L2_LINES_IN_ALL", "PMC0", [7])], seconds=1.0) + METRICS).measured is None
+
+
+def test_a_cpu_that_no_definition_is_for_has_instructions_and_cycles(load):
+    events = [("INSTR_RETIRED_ANY", "FIXC0", [3000]), ("CPU_CLK_UNHALTED_CORE", "FIXC1", [1000])]
+    phi = csv("BRANCH", [*events, ("NO_SUCH_EVENT", "PMC0", [7])], seconds=1.0, cpu="Intel(R) Xeon Phi(TM) CPU 7250")
+    profile = load(phi.replace("Intel Skylake SP processor", "Intel Xeon Phi (Knights Landing) (Co)Processor"))
+    counts = profile.energy().document()["counts"]
+    assert (counts["retired"]["value"], counts["core_active"]["value"]) == (3000, 1000)
+    assert counts["dram_read"]["value"] is None

@@ -413,3 +413,21 @@ def test_a_table_of_ncu_below_one_of_nvprof_is_left_out_and_said(tmp_path):
     log = log_of(tmp_path, profiled(1, METRICS, metric("inst_integer", 5)) + "\n" + ncu)
     assert log.format == "nvprof-metrics-summary"
     assert "a table of another profiler (line 7) was not read" in log.notes
+
+
+def test_a_summary_in_text_that_lost_its_dashes_is_read_alike(tmp_path):
+    """Synthetic: pages of Markdown and HTML take a row of dashes for a line."""
+    rows = [
+        " Time (%)  Total Time (ns)  Instances  Avg (ns)  Name",
+        " --------  ---------------  ---------  --------  -----------------",
+        "     75.0            3,000          3   1,000.0  void f<int>(int, a)",
+        "     25.0            1,000          1   1,000.0  g(float *)",
+        "",
+    ]
+    told = []
+    for name, lines in (("whole.txt", rows), ("lost.txt", [rows[0], *rows[2:]])):
+        (tmp_path / name).write_text("\n".join(lines))
+        table = read(tmp_path / name).tables[0].rows
+        told.append((table.kernel.texts().tolist(), table.launches.tolist(), table.time_s.tolist()))
+    assert told[0] == told[1]
+    assert told[0][:2] == (["void f<int>(int, a)", "g(float *)"], [3, 1]) and sum(told[0][2]) == pytest.approx(4e-6)

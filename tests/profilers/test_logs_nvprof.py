@@ -451,3 +451,17 @@ def test_a_trace_without_its_row_of_units_is_not_said_to_be_cut_off(tmp_path):
         else:
             with pytest.raises(LogError, match=said):
                 read(path)
+
+
+def test_a_trace_whose_blanks_were_put_together_says_so(tmp_path):
+    """A trace in text that went through Markdown or HTML: its columns cannot be told apart."""
+    rows = (
+        "Start Duration Grid Size Block Size Regs* SSMem* DSMem* Size Throughput Device Context Stream Name",
+        "351.49ms 1.5863ms (512 256 1) (16 32 1) 14 0B 0B - - Tesla P100-PCIE 1 7 k(float*) [120]",
+    )
+    path = tmp_path / "trace.txt"
+    path.write_text(
+        "\n".join(["==7== NVPROF is profiling process 7, command: ./k", "==7== Profiling result:", *rows, ""])
+    )
+    with pytest.raises(LogError, match="blanks between the columns of its table were put together"):
+        read(path)

@@ -110,7 +110,7 @@ def test_a_damaged_report_has_the_counts_or_says_that_it_lacks_them(tmp_path_fac
         "lost": [],
         "twice": [line, line],
         "cut": [line[:at]],
-        "garbled": [line[:at] + data.draw(st.sampled_from("x?;\x00é")) + line[at + 1 :]],
+        "garbled": [line[:at] + data.draw(st.sampled_from("x?;é")) + line[at + 1 :]],
     }[damage]
     log = tmp_path_factory.mktemp("pcm") / "pcm.csv"
     log.write_text("\n".join(lines))

@@ -17,16 +17,26 @@ SCALED = "scaled by perf_event"  # a counter that is 1 where counts of a part of
 NOT_ALL = ": threads without a number"  # behind the name of an event: a counter of how many of its threads have none
 _SIGN = pattern(rb"(?:^|\n)(?:\| +Event +\| +Counter +\||Event,Counter,(?:HWThread|Core) \d|# GID[|,]EventCount[|,])")
 _MESSAGE = pattern(rb"WARN: .*|ERROR: .*|Sleeping longer as likwid_sleep.*|Running without Marker API.*|")
+# In what LIKWID says before it gives up.
+_FAILED = pattern(rb"(?i)likwid|Cannot read group file|perf_event_paranoid =|performance group \w+ not allowed")
 _WHOLE = 4000  # bytes of a file that its first block shows to its end
 
 
 def _refusal(path: str, head: bytes) -> str | None:
-    if b"likwid" not in head or len(head) > _WHOLE or not all(map(_MESSAGE.fullmatch, head.split(b"\n"))):
+    is_whole = len(head) <= _WHOLE and all(map(_MESSAGE.fullmatch, head.split(b"\n")))
+    if b"likwid" in head and is_whole:
+        return (
+            "these are messages of LIKWID and no counts (counters of memory controllers and energy need root or "
+            "kernel.perf_event_paranoid of 0 or less); give what likwid-perfctr printed or wrote with -o"
+        )
+    if not _FAILED.search(head):
         return None
-    return (
-        "these are messages of LIKWID and no counts (counters of memory controllers and energy need root or "
-        "kernel.perf_event_paranoid of 0 or less); give what likwid-perfctr printed or wrote with -o"
-    )
+    from eprof.collect.messages import Findings
+
+    found = Findings("likwid")
+    for number, line in enumerate(head.decode("utf-8", "replace").splitlines(), start=1):
+        found.look(number, line)
+    return found.explanation()
 
 
 def _marks(launches: Launches) -> Columns:

@@ -58,6 +58,7 @@ _TITLE = pattern(r"\s*CUDA (?:API|Kernel|Memory Operation) Statistics \((nanosec
 _OF_TITLE = {"nanoseconds": "ns", "KiB": "KiB"}
 _WITHOUT_UNIT = ("Total Time", "Total", "Minimum", "Maximum")
 _RULER = pattern(r"\s*-+(?:  ?-+)+\s*")
+_APART = pattern(r" {2,}")
 _COLUMN = pattern(r"-+")
 _ASIDE = pattern(
     r"\s*(?:(?:Processing|Generating|Exporting|Using|Running|NOTICE|SKIPPED)\b.*(?:\.sqlite|\[)"
@@ -141,8 +142,8 @@ def reports() -> dict[str, Report]:
 class Shape(Struct, frozen=True):
     """A table of nsys as a log has it: its columns, times with their units.
 
-    spans: where the columns of the text form stand. start: the column of the start of a launch, rate: of how fast it
-    copies; "": not told.
+    spans: where the columns of the text form stand; (): its dashes were lost. start: the column of the start of a
+    launch, rate: of how fast it copies; "": not told.
     """
 
     report: Report
@@ -283,14 +284,21 @@ class Nsys(Struct):
             if self.shape is not None:
                 self.heading = None
             return True
+        if self.shape is None and self.heading and self.numbers.value(line.split()[0], False) is not None:
+            # Dashes were lost, as on a page that takes them for a line. A summary has all cells, so words tell them.
+            shape = shape_of(_APART.split(self.heading.strip()), ())
+            if shape is not None and not shape.is_trace:
+                self.begin(number, shape)
         if self.shape is None:
             return self.heading is not None or _ASIDE.match(line) is not None
-        if not self.shape.spans:
+        if self.shape.spans is None:
             return self.row(self.shape, split(line))
-        fields = below(line, self.shape.spans) or below(_indented(line, self.shape.spans), self.shape.spans)
+        fields = None
+        if places := self.shape.spans:
+            fields = below(line, places) or below(_indented(line, places), places)
         if fields is None and self.numbers.has_blanks:
             return False  # where numbers hold blanks, words do not tell the columns
-        return self.row(self.shape, fields or _WORDS.split(line.strip(" \t"), len(self.shape.spans) - 1))
+        return self.row(self.shape, fields or _WORDS.split(line.strip(" \t"), len(self.shape.columns) - 1))
 
     def begin(self, number: int, shape: Shape | None) -> None:
         """Begin a table at line `number`. shape: None if the table tells nothing of kernels."""

@@ -239,6 +239,11 @@ def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str | None:
             "this is a list of columns without rows; give it beside the log that has the rows, as in `eprof report "
             "ROWS.csv --columns COLUMNS.csv`, or profile again if more was in it"
         )
+    if seen.collapsed:
+        return (
+            "the blanks between the columns of its table were put together, as Markdown and HTML do, so fields cannot "
+            "be told apart; give the log as nvprof wrote it"
+        )
     if seen.tables:
         return (
             f"a table begins but has no rows (the log has {seen.lines} lines); the log looks cut off, so profile again"
@@ -265,6 +270,7 @@ class Outcome(Struct):
     lost_rows: list[int] = field(default_factory=list)
     broken_rows: int = 0
     unquoted: tuple[int, int] | None = None  # how many fields a row has that lost its quotes, and its header
+    collapsed: bool = False  # whether the blanks between the columns of a table in text were put together
     devices: dict[str, int] = field(default_factory=dict)  # named beside tables, with the line
     cut_off: bool = False
     ends_in_row: bool = False
@@ -538,6 +544,7 @@ class Walk:
         if text.is_of_counters(line):
             self._counters = line
         run = 0 if self._of_api() else self._run(tuple(line.split()))
+        self.seen.collapsed |= text.is_collapsed(line)
         self._section = text.open_table(line, run, self.store, self._of_api())
 
     def _of_api(self) -> bool:

@@ -275,6 +275,11 @@ def is_header(line: str) -> bool:
     return line.lstrip().startswith(_FIRST) and any(pattern.fullmatch(line) for pattern in _HEADERS)
 
 
+def is_collapsed(line: str) -> bool:
+    """Whether a header lost the blanks between its columns, by which alone the fields of a trace's rows are told."""
+    return "  " not in line.strip()
+
+
 def is_of_counters(line: str) -> bool:
     """Whether a header of nvprof's text opens a table of metrics or events."""
     return _COUNTERS.fullmatch(line) is not None
