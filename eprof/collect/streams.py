@@ -1,22 +1,12 @@
 """What a program reads, the same in each run, and what it writes, process by process."""
 
+import _socket
 import contextlib
 import errno
 import os
 import select
 import stat
 import struct
-from _socket import (
-    AF_UNIX,
-    CMSG_SPACE,
-    SCM_CREDENTIALS,
-    SO_PASSCRED,
-    SO_SNDBUF,
-    SOCK_STREAM,
-    SOL_SOCKET,
-    socket,
-    socketpair,
-)
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,9 +54,9 @@ class Splitter:
         self._before = before
         self._writers: dict[int, _Writer] = {}
         self.failed: OSError | None = None
-        helper_end, program_end = socketpair(AF_UNIX, SOCK_STREAM)
-        helper_end.setsockopt(SOL_SOCKET, SO_PASSCRED, 1)
-        program_end.setsockopt(SOL_SOCKET, SO_SNDBUF, _BUFFER)
+        helper_end, program_end = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        helper_end.setsockopt(_socket.SOL_SOCKET, _socket.SO_PASSCRED, 1)
+        program_end.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, _BUFFER)
         self._journal, journal = os.pipe()
         orders, self._orders = os.pipe()
         parent = os.fork()
@@ -80,7 +70,7 @@ class Splitter:
         os.close(orders)
         helper_end.close()
         os.set_blocking(self._journal, False)
-        self._theirs: socket | None = program_end
+        self._theirs: _socket.socket | None = program_end
         self.stdout = program_end.fileno()
 
     def started(self) -> None:
@@ -143,7 +133,7 @@ def _path(stem: Path, pid: int) -> Path:
 # ------------------------------------------------------------------------------------------------------ the helper
 
 
-def _serve(helper_end: socket, orders: int, journal: int, stem: Path) -> None:
+def _serve(helper_end: _socket.socket, orders: int, journal: int, stem: Path) -> None:
     """Run as the process that splits output, after the fork, and exit; it holds the run directory's lock alone."""
     code = 1
     try:
@@ -159,7 +149,7 @@ def _serve(helper_end: socket, orders: int, journal: int, stem: Path) -> None:
 class _Helper:
     """Takes pieces off the socket, writes them down, and lists them in the journal as long as eprof lives."""
 
-    def __init__(self, helper_end: socket, orders: int, journal: int, stem: Path) -> None:
+    def __init__(self, helper_end: _socket.socket, orders: int, journal: int, stem: Path) -> None:
         self._ours = helper_end
         self._orders = orders
         self._journal = journal
@@ -192,7 +182,7 @@ class _Helper:
                     poll.unregister(number)
 
     def _receive(self) -> None:
-        piece, more, _, _ = self._ours.recvmsg(_PIECE, CMSG_SPACE(_CREDENTIALS.size))
+        piece, more, _, _ = self._ours.recvmsg(_PIECE, _socket.CMSG_SPACE(_CREDENTIALS.size))
         if not piece:
             self._ended = True
             return
@@ -213,7 +203,7 @@ class _Helper:
             os.write(self._journal, _LINE.pack(pid, size))
 
 
-_SENDER = (SOL_SOCKET, SCM_CREDENTIALS)
+_SENDER = (_socket.SOL_SOCKET, _socket.SCM_CREDENTIALS)
 
 
 class Input:

@@ -17,23 +17,8 @@ from eprof.base.marks import NONE, Mark
 from eprof.base.text import did_you_mean, listed
 from eprof.base.toml import Document, Formula, Node
 from eprof.base.vocabulary import BOOKS, COUNTS, CPU, GPU, LEVEL_PARTS, PAY_WHERE_PRICED, RANDOM
-from eprof.costs.parts import (
-    BASES,
-    CORE,
-    DOMAINS,
-    MEMORY,
-    Board,
-    Constant,
-    FitRecord,
-    Intervals,
-    Multiprocessors,
-    Peak,
-    Range,
-    Setting,
-    Statement,
-    Term,
-    Voltages,
-)
+from eprof.costs import parts
+from eprof.costs.parts import CORE, DOMAINS, MEMORY, Constant, Intervals, Peak, Range, Setting, Statement, Term
 from eprof.costs.rules import PEAK_TERMS, PRICES, RULES
 from eprof.costs.table import CostTable
 
@@ -210,7 +195,7 @@ def _year(node: Node) -> int:
 def _basis(root: Node) -> str | None:
     """What prices rest on by a cost table's file; if it does not say, "fitted" where it has a fit, else None."""
     if "basis" in root:
-        return root["basis"].choice(BASES)
+        return root["basis"].choice(parts.BASES)
     return "fitted" if "fit" in root else None
 
 
@@ -357,7 +342,7 @@ def _caches(node: Node) -> dict[str, str]:
     return {"D1": node["d1"].text(), "LL": node["ll"].text()}
 
 
-def _multiprocessors(node: Node) -> Multiprocessors:
+def _multiprocessors(node: Node) -> parts.Multiprocessors:
     node.table((*_UNITS, "lanes", "core_mhz", "source", "why", "mark"))
     lanes = {name: _positive(entry) for name, entry in node["lanes"].table(_LANES).items()}
     for name in ("fp32", "load_store"):
@@ -365,10 +350,12 @@ def _multiprocessors(node: Node) -> Multiprocessors:
             raise node.error(f"`lanes` must say how many units of one multiprocessor work on {name}.")
     units = {name: _positive(node[name]) for name in _UNITS}
     core_mhz, source = _optional(_positive, node, "core_mhz"), _text(node["source"])
-    return Multiprocessors(**units, lanes=lanes, core_mhz=core_mhz, source=source, why=_why(node), marks=_mark(node))
+    return parts.Multiprocessors(
+        **units, lanes=lanes, core_mhz=core_mhz, source=source, why=_why(node), marks=_mark(node)
+    )
 
 
-def _fit(node: Node) -> FitRecord:
+def _fit(node: Node) -> parts.FitRecord:
     """The section [fit] of a cost table's file: values that are shown, and replicas, of which costs are made."""
     node.table(_FIT_KEYS)
     for key, entry in node.items():
@@ -383,7 +370,7 @@ def _fit(node: Node) -> FitRecord:
         replicas[name] = tuple(_number(value) for value in values.entries("a list of numbers"))
     if len({len(values) for values in replicas.values()}) > 1:
         raise node["replicas"].error("the lists of [fit.replicas] must be of one length.")
-    return FitRecord({key: value for key, value in node.value.items() if key != "replicas"}, replicas)
+    return parts.FitRecord({key: value for key, value in node.value.items() if key != "replicas"}, replicas)
 
 
 def _intervals(root: Node) -> Intervals:
@@ -398,7 +385,7 @@ def _intervals(root: Node) -> Intervals:
     return replace(made, meaning=_text(root["interval_is"]))
 
 
-def _voltages(node: Node) -> Voltages:
+def _voltages(node: Node) -> parts.Voltages:
     """The section [core_voltage] of voltages that nobody read, but for its interval, which `_intervals` reads."""
     node.table(("are", "interval_fall", "mark"))
     low, high = _range(node["interval_fall"])
@@ -407,7 +394,7 @@ def _voltages(node: Node) -> Voltages:
             f"`interval_fall` is what the fall of the voltages is multiplied by: it must hold 1, and {_MOST_FALL:g} is "
             "the most."
         )
-    return Voltages(_text(node["are"]), Mark[node["mark"].choice(_MARKS).upper()])
+    return parts.Voltages(_text(node["are"]), Mark[node["mark"].choice(_MARKS).upper()])
 
 
 def _range(node: Node) -> Range:
@@ -420,14 +407,14 @@ def _range(node: Node) -> Range:
     return low, high
 
 
-def _board(entry: Node) -> Board:
+def _board(entry: Node) -> parts.Board:
     entry.table(_BOARD_KEYS)
     devices = _texts(entry["devices"])
     if not devices:
         raise entry.error("a board needs `devices`, as logs name them.")
     if "mark" in entry:
         entry["mark"].choice(("assumed",))
-    return Board(
+    return parts.Board(
         devices=devices,
         why=_text(entry["why"]),
         assumed="mark" in entry,

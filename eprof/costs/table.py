@@ -19,34 +19,8 @@ from eprof.base.known import mapped
 from eprof.base.marks import NONE, Mark, marked
 from eprof.base.text import pattern, phrase
 from eprof.base.vocabulary import COUNTS
-from eprof.costs.parts import (
-    BASES,
-    CONSTANT_POWER,
-    CORE,
-    DOMAINS,
-    MEMORY,
-    NEEDS_INTERVALS,
-    OF_DRAWS,
-    OF_REFITS,
-    REFIT_SHARE,
-    Board,
-    Constant,
-    Costs,
-    Described,
-    FitRecord,
-    Intervals,
-    Multiprocessors,
-    Peak,
-    Peaks,
-    Point,
-    Price,
-    Range,
-    Scale,
-    Setting,
-    Statement,
-    Term,
-    Voltages,
-)
+from eprof.costs import parts
+from eprof.costs.parts import CORE, DOMAINS, MEMORY, Constant, Costs, Described, Intervals, Point, Price, Setting, Term
 
 _DEFAULT_FROM = "the table's default"
 _SAME_CLOCK = 0.01
@@ -67,17 +41,17 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
     settings: tuple[Setting, ...] = (Setting(),)
     default: Setting = Setting()
     rates: tuple[Term, ...]
-    statements: Mapping[str, Statement]
+    statements: Mapping[str, parts.Statement]
     constant: Constant
-    peak: Peak = Peak({}, "", NONE)
-    fit: FitRecord = FitRecord({}, {})
+    peak: parts.Peak = parts.Peak({}, "", NONE)
+    fit: parts.FitRecord = parts.FitRecord({}, {})
     intervals: Intervals = field(default_factory=Intervals)
     sources: Mapping[str, str] = field(default_factory=dict)
-    boards: tuple[Board, ...] = ()
-    scale: Scale | None = None
+    boards: tuple[parts.Board, ...] = ()
+    scale: parts.Scale | None = None
     assumption: str = ""
     caches: Mapping[str, str] = field(default_factory=dict)
-    voltages: Voltages = Voltages()
+    voltages: parts.Voltages = parts.Voltages()
 
     def at(self, setting: str | None = None) -> Costs:
         """The prices at `setting`, "CORE/MEMORY" in MHz; without one, at the table's default.
@@ -121,7 +95,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
             return costs.scaled(self.scale.factor)
         return costs
 
-    def peaks(self, setting: str | None = None) -> Peaks:
+    def peaks(self, setting: str | None = None) -> parts.Peaks:
         """The highest throughputs at `setting`, as `at` has them. Raises CostError: no such setting."""
         return self.peak.at(self._point(setting))
 
@@ -145,7 +119,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
     def interval_share(self) -> float:
         """The share of the replicas that an interval holds: 0.9 of refits, and 1, the whole span, of a table's own."""
         if self.fit.number:
-            return REFIT_SHARE
+            return parts.REFIT_SHARE
         return 1.0
 
     @property
@@ -158,7 +132,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
         """What the intervals of the table span, in words; None if it has none."""
         if not self.fit.number:
             return self.intervals.meaning or None
-        return OF_DRAWS if self.basis == "estimated" else OF_REFITS
+        return parts.OF_DRAWS if self.basis == "estimated" else parts.OF_REFITS
 
     def spread(self, setting: str | None = None) -> Intervals:
         """The intervals of prices and constant power at `setting`, from the replicas. Raises CostError."""
@@ -244,7 +218,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
             table = table._up_to(board.core_mhz)
         if board.assumed:
             # The table still serves the board, in which nothing is different any more.
-            served = Board(board.devices, board.why, assumed=True)
+            served = parts.Board(board.devices, board.why, assumed=True)
             return replace(table, assumption=board.why, boards=(served,))
         return replace(table, devices=board.devices)
 
@@ -285,7 +259,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
         costs, spread = self.at(setting), self.spread(setting)
         watts, formula, _ = self.constant.at(self._point(setting))
 
-        def plain(part: Peaks | Multiprocessors) -> dict[str, Any]:
+        def plain(part: parts.Peaks | parts.Multiprocessors) -> dict[str, Any]:
             return {**asdict(part), "marks": mark_words.names(part.marks)}
 
         def labelled(setting: Setting) -> dict[str, Any]:
@@ -297,7 +271,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
             "devices": list(self.devices),
             "source": self.source,
             "basis": self.basis,
-            "basis_is": BASES.get(self.basis or ""),
+            "basis_is": parts.BASES.get(self.basis or ""),
             "year": self.year,
             "books": self.books,
             "processor": self.processor,
@@ -323,7 +297,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
                 "why": self.constant.why,
                 "marks": mark_words.names(costs.constant_marks),
                 "interval_w": mapped(list, spread.constant_w),
-                "from": self.sources.get(CONSTANT_POWER),
+                "from": self.sources.get(parts.CONSTANT_POWER),
             },
             "interval_is": self.interval_is,
             "boards": [
@@ -347,7 +321,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
 
     def _charge_data(self, word: str, costs: Costs) -> dict[str, Any]:
         """A row of the cost table's `explain`: what `word` pays; `numbers` is the formula with prices put in."""
-        statement = self.statements.get(word) or Statement("unpriced", None, _UNSTATED, NONE)
+        statement = self.statements.get(word) or parts.Statement("unpriced", None, _UNSTATED, NONE)
         charge = costs.charges.get(word)
         pj, formula, numbers, marks = None, None, None, Mark.MISSING
         if charge is not None:
@@ -375,7 +349,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
         core_mhz, memory_mhz = pair
         for listed in self.settings:
             if (listed.core_mhz, listed.memory_mhz) == (core_mhz, memory_mhz):
-                if self.basis not in NEEDS_INTERVALS or listed == self.default:
+                if self.basis not in parts.NEEDS_INTERVALS or listed == self.default:
                     return Point(listed, "asked for; the table lists it")
                 # Away from the setting where others measured, the square of the voltage is an estimate.
                 found = f"asked for; prices are those at {self.default.label} and go with the square of the voltage"
@@ -405,9 +379,9 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
         }
         return Point(Setting(core_mhz, core_v, memory_mhz, memory_v), f"asked for; {origin}", marks)
 
-    def _carried(self, core_v: float | None) -> Voltages:
+    def _carried(self, core_v: float | None) -> parts.Voltages:
         """What is said of voltages that were not read on this GPU; nothing for the default setting's core voltage."""
-        return Voltages() if core_v == self.default.core_v else self.voltages
+        return parts.Voltages() if core_v == self.default.core_v else self.voltages
 
 
 def _curve(settings: Iterable[Setting], domain: str) -> dict[float, float]:
@@ -428,7 +402,7 @@ def _level(curve: Mapping[float, float], mhz: float) -> tuple[float | None, str]
     return volts, f"interpolated between {below:g} and {above:g} MHz"
 
 
-def _between(values: list[float], share: float) -> Range:
+def _between(values: list[float], share: float) -> parts.Range:
     """The range that holds `share` of the replicas' values, with as many below as above."""
     import numpy as np
 

@@ -122,6 +122,7 @@ def test_mangled_names(symbol, name, kind, lanes):
 def test_built_ins_that_move_data(symbol, kind, space, size):
     (access,) = called(symbol).accesses
     assert (access.kind, access.space, access.bytes) == (kind, space, size)
+    assert called(symbol).lanes == 1, "one access, whatever is moved"
 
 
 def test_a_mixed_kernel_is_counted_by_class(tmp_path):

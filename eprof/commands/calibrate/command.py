@@ -70,9 +70,8 @@ def settings(text: str | None) -> tuple[tuple[int, int | None], ...]:
     for part in text.split(","):
         clocks = part.strip().split("/")
         if len(clocks) > 2 or not all(mhz.isdecimal() and int(mhz) for mhz in clocks):
-            raise UsageError(
-                f"--settings: `{part.strip()}` is not a setting; write CORE or CORE/MEMORY in MHz: 1500/2600."
-            )
+            form = "write CORE or CORE/MEMORY in MHz: 1500/2600."
+            raise UsageError(f"--settings: `{part.strip()}` is not a setting; {form}")
         core, *memory = map(int, clocks)
         pair = (core, next(iter(memory), None))
         if pair in pairs:
@@ -125,31 +124,28 @@ def calibrate(options: argparse.Namespace) -> int:
     return 0
 
 
-def _wrong(options: argparse.Namespace) -> Iterator[tuple[object, str]]:
-    """Yields, for each combination of options that cannot be, whether it was given, and a sentence against it."""
+def _wrong(options: argparse.Namespace) -> Iterator[str]:
+    """A sentence against each combination of options that cannot be."""
     is_table = options.output is not None or options.dry_run
-    yield (
-        not is_table and options.directory is None,
-        "Say where the table goes: eprof calibrate [options] -o TABLE.toml.",
-    )
-    yield not is_table and not options.no_fit, "Say where the table goes (-o TABLE.toml), or measure only (--no-fit)."
-    yield (options.device or 0) < 0, "--device: GPUs are numbered from 0."
-    is_opencl = options.opencl is not None
-    yield options.cpu and is_opencl, "--cpu and --opencl are two devices: calibrate each by a command of its own."
-    of_cuda = options.quick or options.settings or options.device is not None
-    clocks = "runs at the clocks that the device chooses: leave out --quick, --settings, --device."
-    yield options.cpu and of_cuda, f"--cpu {clocks}"
-    yield is_opencl and of_cuda, f"--opencl {clocks}"
-    is_other = options.settings or options.only or options.no_fit
-    yield (
-        options.quick and is_other,
-        "--quick runs its own benchmarks at the clocks in force and always makes a table: leave out --settings, --only "
-        "and --no-fit.",
-    )
-    is_alone = options.component is not None and options.meter_log is None
-    yield is_alone, "--component names a part of a meter's log: give it with --meter-log FILE."
-    is_not_there = options.meter_log and not Path(options.meter_log).exists()
-    yield is_not_there, f"--meter-log {options.meter_log}: there is no such file; start what writes it first."
+    if not is_table and options.directory is None:
+        yield "Say where the table goes: eprof calibrate [options] -o TABLE.toml."
+    if not is_table and not options.no_fit:
+        yield "Say where the table goes (-o TABLE.toml), or measure only (--no-fit)."
+    if (options.device or 0) < 0:
+        yield "--device: GPUs are numbered from 0."
+    if options.cpu and options.opencl is not None:
+        yield "--cpu and --opencl are two devices: calibrate each by a command of its own."
+    if options.quick or options.settings or options.device is not None:
+        for option, is_given in (("--cpu", options.cpu), ("--opencl", options.opencl is not None)):
+            clocks = "runs at the clocks that the device chooses: leave out --quick, --settings, --device."
+            yield from [f"{option} {clocks}"] * is_given
+    if options.quick and (options.settings or options.only or options.no_fit):
+        own = "--quick runs its own benchmarks at the clocks in force and always makes a table"
+        yield f"{own}: leave out --settings, --only and --no-fit."
+    if options.component is not None and options.meter_log is None:
+        yield "--component names a part of a meter's log: give it with --meter-log FILE."
+    if options.meter_log and not Path(options.meter_log).exists():
+        yield f"--meter-log {options.meter_log}: there is no such file; start what writes it first."
 
 
 def _request(options: argparse.Namespace) -> "Request":
@@ -157,9 +153,8 @@ def _request(options: argparse.Namespace) -> "Request":
     from eprof.commands.calibrate.meter_log import MeterLog
     from eprof.commands.calibrate.session import Request
 
-    for is_wrong, sentence in _wrong(options):
-        if is_wrong:
-            raise UsageError(sentence)
+    for sentence in _wrong(options):
+        raise UsageError(sentence)
     log = MeterLog(Path(options.meter_log), options.component or "") if options.meter_log else None
     timing = Timing(options.budget, options.window, min(_WARM_S, options.window), rounds=options.repeat)
     if options.quick:

@@ -80,15 +80,11 @@ def choose_quick(manifest: Manifest, capability: Capability) -> list[Benchmark]:
 
 def jobs(benchmarks: Sequence[Benchmark], done: Mapping[str, int]) -> list[dict[str, Any]]:
     """The worker's jobs, one a benchmark, in the schedule's order. done: how many rounds each has already."""
-    same = ("name", "kernel", "block", "region", "spread", "scale")
-    return [
-        {
-            **{key: getattr(benchmark, key) for key in same},
-            "blocks": benchmark.blocks.text,
-            "done": done.get(benchmark.name, 0),
-        }
-        for benchmark in benchmarks
-    ]
+    plan = []
+    for benchmark in benchmarks:
+        same = {key: getattr(benchmark, key) for key in ("name", "kernel", "block", "region", "spread", "scale")}
+        plan.append({**same, "blocks": benchmark.blocks.text, "done": done.get(benchmark.name, 0)})
+    return plan
 
 
 SCHEMA = 1

@@ -5,7 +5,7 @@ import math
 import statistics
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from eprof.base.errors import LogError
 from eprof.base.known import gathered
-from eprof.base.text import phrase
+from eprof.base.text import bracketed
 from eprof.base.vocabulary import RANDOM
 from eprof.collect.meters import meter
 from eprof.collect.meters.meter import middle
@@ -129,9 +129,8 @@ def read(path: Path) -> list[dict[str, Any]]:
         except (ValueError, KeyError, TypeError) as err:
             if number == len(lines):
                 break
-            raise LogError(
-                f"{path}:{number}: not a result of a calibration; remove the line to go on without it."
-            ) from err
+            wrong = f"{path}:{number}: not a result of a calibration; remove the line to go on without it."
+            raise LogError(wrong) from err
     return events
 
 
@@ -182,13 +181,11 @@ def rows(
     """
     measured = gathered((str(event["name"]), event) for event in events if event["event"] == MEASURED)
     setting = _clocks(measured, held, device)
-    made = {
-        benchmark: _row(
-            manifest, device, benchmark, measured[benchmark.name], setting, contradictions.get(benchmark.name, ())
-        )
-        for benchmark in benchmarks
-        if benchmark.name in measured
-    }
+    made = {}
+    for benchmark in benchmarks:
+        if rounds := measured.get(benchmark.name):
+            against = contradictions.get(benchmark.name, ())
+            made[benchmark] = _row(manifest, device, benchmark, rounds, setting, against)
     if device["processor"] in _LEVELS_BY_SIZE:
         return _of_their_levels(made)
     return list(made.values())
@@ -261,11 +258,7 @@ def _clocks(
 def _commonest(clocks: Sequence[float | None]) -> float | None:
     """The clock that most results are near to, if several the one seen most often; None: no clock is known."""
     known = sorted(mhz for mhz in clocks if mhz)
-
-    def support(mhz: float) -> tuple[int, int]:
-        return sum(_near(mhz, clock) for clock in known), known.count(mhz)
-
-    return max(known, key=support, default=None)
+    return max(known, key=lambda mhz: (sum(_near(mhz, clock) for clock in known), known.count(mhz)), default=None)
 
 
 def _near(mhz: float, setting: float) -> bool:
@@ -293,7 +286,17 @@ def _row(
     )
     known = peaks(manifest, device, core or setting[0], memory)
     reached, bound = fraction(manifest.counts(*launch, overhead=False), time_s, known)
-    reasons = [*contradictions, *_too_slow(manifest, benchmark, reached, bound), *_other_clock(core, setting[0], seen)]
+    reasons = list(contradictions)
+    if reached is not None and bound is not None:
+        is_ceiling = bound == "dram" or (bound in manifest.rates and manifest.rates[bound].ceiling)
+        ran = f"it ran at {reached:.0%} of the peak of {bound}"
+        if reached < benchmark.least:
+            reasons.append(f"{ran}, less than {benchmark.least:.0%}")
+        if reached > SUSPICIOUS or (is_ceiling and reached > IMPOSSIBLE):
+            reasons.append(f"{ran}: it cannot have done what it claims")
+    if core is not None and setting[0] > 0 and not _near(core, setting[0]):
+        slowed_by = ", ".join(sorted({reason for clocks in seen for reason in clocks.get("slowed_by", ())}))
+        reasons.append(f"it ran at {core:.0f} MHz{bracketed(slowed_by)}, the setting is {setting[0]:.0f} MHz")
     if power is None or power <= 0:
         reasons.append(last.get("no_power", "the meter gave no power"))
     if benchmark.needs_counters:
@@ -322,24 +325,6 @@ def _row(
         reasons=tuple(reasons),
         notes=tuple(oddities),
     )
-
-
-def _too_slow(manifest: Manifest, benchmark: Benchmark, reached: float | None, bound: str | None) -> Iterator[str]:
-    if reached is None or bound is None:
-        return
-    is_ceiling = bound == "dram" or (bound in manifest.rates and manifest.rates[bound].ceiling)
-    if reached < benchmark.least:
-        yield f"it ran at {reached:.0%} of the peak of {bound}, less than {benchmark.least:.0%}"
-    if reached > SUSPICIOUS or (is_ceiling and reached > IMPOSSIBLE):
-        yield f"it ran at {reached:.0%} of the peak of {bound}: it cannot have done what it claims"
-
-
-def _other_clock(core: float | None, set_mhz: float, seen: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    if core is None or not set_mhz > 0 or _near(core, set_mhz):
-        return
-    why = sorted({reason for clocks in seen for reason in clocks.get("slowed_by", ())})
-    because = phrase(" ({})", ", ".join(why))
-    yield f"it ran at {core:.0f} MHz{because}, the setting is {set_mhz:.0f} MHz"
 
 
 def accessed(counts: Mapping[str, float], capability: Capability, has_l3: bool = False) -> dict[str, float]:

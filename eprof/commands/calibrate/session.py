@@ -236,26 +236,24 @@ class Session(Struct):
         if self.request.settings:
             cuda_clocks.check(self.request.settings, self.backend.clocks(str(self.device["bus"])))
         place = self.request.directory
-        about = self.request.directory / "calibration.json"
+        about = place / "calibration.json"
         measured = bool(results.read(self.events_file))
         if measured and not self.request.resume:
-            raise EprofError(
-                f"{place}: holds a calibration already; go on with it by --resume, or name another --directory."
-            )
+            go_on = "go on with it by --resume, or name another --directory."
+            raise EprofError(f"{place}: holds a calibration already; {go_on}")
         if measured and about.exists():
             before = json.loads(about.read_text(encoding="utf-8"))["device"]
-            for key in ("name", "capability", "bus"):
-                if before.get(key) != self.device.get(key):
-                    raise EprofError(
-                        f"{place}: was measured on {before.get('name')} at {before.get('bus')}, but this is "
-                        f"{self.device.get('name')} at {self.device.get('bus')}; name another --directory."
-                    )
+            if any(before.get(key) != self.device.get(key) for key in ("name", "capability", "bus")):
+                raise EprofError(
+                    f"{place}: was measured on {before.get('name')} at {before.get('bus')}, but this is "
+                    f"{self.device.get('name')} at {self.device.get('bus')}; name another --directory."
+                )
         try:
             (place / "build").mkdir(parents=True, exist_ok=True)
         except OSError as err:
             raise EprofError(f"{place}: cannot be made ({err.strerror or err}).") from err
         for name in sorted({benchmark.source for benchmark in self.benchmarks}):
-            source = self.request.directory / "build" / name
+            source = place / "build" / name
             source.write_text(source_text(name), encoding="utf-8")
             compiled = self.backend.compile(source, str(self.device["capability"]), source.with_suffix(""))
             self.images.append(compiled)
@@ -272,9 +270,8 @@ class Session(Struct):
         """Whether the calibrated device has the cache that a benchmark reads, or shared memory of its own."""
         if benchmark.region in ("l2", "l3"):
             return bool(self.device[f"{benchmark.region}_bytes"])
-        return bool(self.device.get("has_shared", True)) or not any(
-            word.startswith("shared") for word in benchmark.count
-        )
+        is_of_shared = any(word.startswith("shared") for word in benchmark.count)
+        return not is_of_shared or bool(self.device.get("has_shared", True))
 
     def _leave_out(self, benchmarks: Sequence[Benchmark]) -> None:
         self.absent += benchmarks
@@ -410,9 +407,8 @@ class Session(Struct):
             try:
                 everything = meter_log.with_power(everything, self.request.log, self._rates, self.say)
             except LogError as err:
-                raise LogError(
-                    f"{err} What was measured is kept: --resume takes another log, or the rest of it."
-                ) from err
+                kept = "What was measured is kept: --resume takes another log, or the rest of it."
+                raise LogError(f"{err} {kept}") from err
         rows: list[Row] = []
         for setting in self.request.settings or (None,):
             events = results.of_setting(everything, label(setting))
@@ -452,9 +448,8 @@ class Session(Struct):
         results.everything(rows).to_csv(self.request.directory / "rows.csv", index=False)
         frame = results.measurements(rows, self.device)
         if frame.empty:
-            raise EprofError(
-                f"No benchmark gave a row for a fit; {self.request.directory / 'rows.csv'} says why of each."
-            )
+            why = self.request.directory / "rows.csv"
+            raise EprofError(f"No benchmark gave a row for a fit; {why} says why of each.")
         path = self.request.directory / "measurements.csv"
         frame.to_csv(path, index=False, float_format="%.9g")
         return path

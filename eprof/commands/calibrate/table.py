@@ -211,7 +211,7 @@ def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
     gpu = str(device["name"])
     warm = [row.temperature_c for row in rows if row.temperature_c is not None]
     notes = [f"{row.benchmark} was left out: {'; '.join(row.reasons)}." for row in rows if not row.used]
-    if session.device.get("simulated"):
+    if device.get("simulated"):
         notes.insert(0, f"{gpu} is a simulated device: the times of these measurements are no hardware's.")
     span = min(warm, default=None), max(warm, default=None)
     heat = phrase(", at {:.0f} to {:.0f} degrees C", *span)

@@ -32,20 +32,14 @@ def add(commands: Commands) -> Parser:
         "eprof roofline --costs gtx580 --cap-sweep -o caps.html",
     )
     parser.add_inputs("logs or run directories, as for eprof report", nargs="*")
-    parser.repeatable(
-        "--costs",
-        f"{TABLE}[@{SETTING}]",
-        "cost table, at one of its settings (repeatable; the first prices the kernels)",
-    )
+    first = "cost table, at one of its settings (repeatable; the first prices the kernels)"
+    parser.repeatable("--costs", f"{TABLE}[@{SETTING}]", first)
     parser.repeatable("--setting", SETTING, "DVFS setting in MHz of every table that has several (repeatable)")
     parser.choice("--precision", ("fp32", "fp64", "all"), "of the flops (default: the kernels', else FP32)")
-    parser.repeatable(
-        "--power-cap", "[NAME=]WATTS", "power limit of the platform, constant power included (repeatable)"
-    )
-    parser.flag(
-        "--cap-sweep",
-        "the machine under ever lower power caps: a half, a third ... an eighth of its power above constant power",
-    )
+    limit = "power limit of the platform, constant power included (repeatable)"
+    parser.repeatable("--power-cap", "[NAME=]WATTS", limit)
+    caps = "the machine under ever lower power caps: a half, a third ... an eighth of its power above constant power"
+    parser.flag("--cap-sweep", caps)
     parser.flag("--equal-power", "as many of each further table as draw the power of the first")
     parser.add_efficiency("as for eprof report")
     parser.add_capability()
@@ -112,9 +106,8 @@ def _energy(options: argparse.Namespace) -> "Energy | None":
     energy = profile.energy(name, setting=setting, efficiency=options.efficiency)
     energy.check_one_gpu("eprof roofline")
     if energy.costs is None:
-        raise UsageError(
-            "No cost table is made for what these logs are of; name the GPU or a table, as in --costs 'RTX 4090'."
-        )
+        how = "name the GPU or a table, as in --costs 'RTX 4090'"
+        raise UsageError(f"No cost table is made for what these logs are of; {how}.")
     return energy
 
 
@@ -126,13 +119,21 @@ def _table_and_setting(text: str) -> tuple[str, str | None]:
 
 def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[list["Machine"], list[str]]:
     """The machines to draw, each table at each setting asked for, the kernels' first; and sentences on others."""
-    from eprof.profile.rooflines.machine import at_random
+    from eprof.profile.rooflines.machine import at_random, machine
     from eprof.profile.rooflines.work import main_precision
 
     if not options.costs and energy is None:
         raise UsageError("Name cost tables (--costs NAME, repeatable), or give logs; `eprof costs` lists the tables.")
     priced = _priced(options, energy)
-    caps = _caps(options.power_cap, {costs.name for costs in priced})
+    names = {costs.name for costs in priced}
+    caps = {}  # table name, or "" for all -> W
+    for text in options.power_cap:
+        name, _, power = text.rpartition("=")
+        caps[name] = units.amount(power, units.POWER)
+        if name and name not in names:
+            raise UsageError(f"--power-cap {text}: no table {name} is drawn; there are {', '.join(sorted(names))}.")
+        if not caps[name] > 0:
+            raise UsageError(f"--power-cap {text}: say a power above 0, such as 244W, or NAME=244W.")
     main = mapped(lambda energy: main_precision(energy.counts.amounts), energy)
     # Without a wish, the other width stands in where a table cannot say.
     precisions = sorted(("fp32", "fp64"), key=lambda precision: precision != main)
@@ -141,11 +142,17 @@ def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[lis
     machines: list[Machine] = []
     warnings: list[str] = []
     for costs in priced:
-        made = [_machine(costs, precision, caps, warnings) for precision in precisions]
-        known = [machine for machine in made if machine is not None]
+        cap, known = caps.get(costs.name, caps.get("")), []
+        for precision in precisions:
+            try:
+                known.append(machine(costs, precision, cap))
+            except CostError as err:
+                if cap is not None and cap <= costs.constant_power_w:
+                    raise
+                warnings.append(str(err))
         drawn = known if options.precision == "all" else known[:1]
         is_alone = options.equal_power or options.cap_sweep
-        machines += [*drawn, *filter(None, (at_random(machine, costs) for machine in drawn if not is_alone))]
+        machines += [*drawn, *filter(None, (at_random(each, costs) for each in drawn if not is_alone))]
     if not machines:
         raise CostError(" ".join(dict.fromkeys(warnings)))
     if not options.precision:
@@ -173,30 +180,3 @@ def _priced(options: argparse.Namespace, energy: "Energy | None") -> list["Costs
     if options.setting and not options.costs and energy.table is not None:
         priced += [energy.table.at(setting) for setting in options.setting]
     return [own, *(costs for costs in priced if (costs.name, costs.setting) != (own.name, own.setting))]
-
-
-def _machine(costs: "Costs", precision: str, caps: dict[str, float], warnings: list[str]) -> "Machine | None":
-    """A machine to draw; None, with a warning, where the table cannot say. Raises CostError: a cap it cannot keep."""
-    from eprof.profile.rooflines.machine import machine
-
-    cap = caps.get(costs.name, caps.get(""))
-    try:
-        return machine(costs, precision, cap)
-    except CostError as err:
-        if cap is not None and cap <= costs.constant_power_w:
-            raise
-        warnings.append(str(err))
-        return None
-
-
-def _caps(texts: list[str], names: set[str]) -> dict[str, float]:
-    """The power caps of `eprof roofline`: table name (or "" for all) -> W. Raises UsageError."""
-    caps = {}
-    for text in texts:
-        name, _, power = text.rpartition("=")
-        caps[name] = units.amount(power, units.POWER)
-        if name and name not in names:
-            raise UsageError(f"--power-cap {text}: no table {name} is drawn; there are {', '.join(sorted(names))}.")
-        if not caps[name] > 0:
-            raise UsageError(f"--power-cap {text}: say a power above 0, such as 244W, or NAME=244W.")
-    return caps

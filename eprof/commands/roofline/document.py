@@ -4,10 +4,11 @@ And machines made of one: under lower power caps ([T] 4.4), and so many that the
 """
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import UNSET, UnsetType, convert, structs
+from msgspec import UNSET, convert, structs
 from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
@@ -50,14 +51,25 @@ def document(
     intensities = np.geomspace(2**low, 2**high, 193)
     drawn = [{**described(machine), "lines": machine.lines(intensities)} for machine in machines]
     warnings = list(warnings)
-    cap_test = _cap_test(machines[0], dots, warnings) if sweep is None else UNSET
+    # Of a kernel's energy, that of flops and DRAM bytes, as the capped line has it.
+    times = [
+        (dot.time_s, dot.roofline_time_s, (dot.parts_j.get("flops") or 0.0) + (dot.parts_j.get("dram") or 0.0))
+        for dot in dots
+        if dot.speed_share and not dot.at_most
+    ]
+    cap_test = None
+    if sweep is None and times:
+        try:
+            cap_test = compared(machines[0], *np.array(times, dtype=float).T)
+        except EprofError as err:
+            warnings.append(str(err))
     made = schema.Roofline(
         title=None,
         command_line=list(command_line),
         machines=convert(drawn, list[schema.Machine]),
         equal_power=list(equal_power),
         cap_sweep=sweep or UNSET,
-        cap_test=cap_test,
+        cap_test=cap_test or UNSET,
         inputs=[],
         kernels=dots,
         warnings=warnings,
@@ -73,26 +85,8 @@ def document(
         inputs=profile.inputs,
         processor=profile.device.processor,
         to_count=to_count or UNSET,
-        warnings=[*made.warnings, *profile.warnings],
+        warnings=[*warnings, *profile.warnings],
     )
-
-
-def _cap_test(machine: Machine, dots: Sequence[schema.Dot], warnings: list[str]) -> schema.CapTest | UnsetType:
-    """Whether the machine's power cap explains the kernels' times better; unset where that cannot be said."""
-    # Of a kernel's energy, that of flops and DRAM bytes, as the capped line has it.
-    times = [
-        (dot.time_s, dot.roofline_time_s, (dot.parts_j.get("flops") or 0.0) + (dot.parts_j.get("dram") or 0.0))
-        for dot in dots
-        if dot.speed_share and not dot.at_most
-    ]
-    if machine.usable_power_w is None or not times:
-        return UNSET
-    try:
-        found = compared(machine, *np.array(times, dtype=float).T)
-    except EprofError as err:
-        warnings.append(str(err))
-        return UNSET
-    return found or UNSET
 
 
 def _dots(profile: schema.Profile, energy: "Energy") -> list[schema.Dot]:
@@ -141,15 +135,9 @@ def sweep(machines: Sequence[Machine]) -> schema.CapSweep:
         assert machine.power_cap_w is not None
         speed = machine.roofline(intensities) / whole.roofline(intensities)
         efficiency = machine.arch_line(intensities) / whole.arch_line(intensities)
-        step = schema.CapStep(
-            divisor=divisor,
-            power_cap_w=machine.power_cap_w,
-            peak_power_w=machine.peak_power_w,
-            peak_power_share=machine.peak_power_w / whole.peak_power_w,
-            speed_shares=speed.tolist(),
-            efficiency_shares=efficiency.tolist(),
-        )
-        steps.append(step)
+        cap_w, peak_w = machine.power_cap_w, machine.peak_power_w
+        shares = peak_w / whole.peak_power_w, speed.tolist(), efficiency.tolist()
+        steps.append(schema.CapStep(divisor, cap_w, peak_w, *shares))
     return schema.CapSweep(whole.usable_power_w, intensities.tolist(), steps)
 
 
@@ -163,23 +151,16 @@ def compared(machine: Machine, time_s: Floats, roofline_s: Floats, drawn_j: Floa
     known = np.isfinite(time_s) & np.isfinite(roofline_s) & np.isfinite(drawn_j) & (roofline_s > 0)
     if machine.usable_power_w is None or known.sum() < _LEAST_KERNELS:
         return None
-    capped_s = np.maximum(roofline_s, drawn_j / machine.usable_power_w)
+    models_s = roofline_s, np.maximum(roofline_s, drawn_j / machine.usable_power_w)
     # Speeds go with 1/T.
-    uncapped_percent, capped_percent = (
-        100 * (time_s[known] / model_s[known] - 1) for model_s in (roofline_s, capped_s)
-    )
+    uncapped_percent, capped_percent = (100 * (time_s[known] / model_s[known] - 1) for model_s in models_s)
     try:
         from scipy.stats import ks_2samp
     except ImportError as err:
         raise EprofError("Comparing a power cap with kernels needs scipy; install it with: pip install scipy.") from err
     result = ks_2samp(uncapped_percent, capped_percent)
-    return schema.CapTest(
-        kernels=int(known.sum()),
-        uncapped_percent=float(np.median(uncapped_percent)),
-        capped_percent=float(np.median(capped_percent)),
-        statistic=float(result.statistic),
-        p=float(result.pvalue),
-    )
+    uncapped, capped = (float(np.median(percents)) for percents in (uncapped_percent, capped_percent))
+    return schema.CapTest(int(known.sum()), uncapped, capped, float(result.statistic), float(result.pvalue))
 
 
 def label(machine: Machine) -> str:
@@ -227,12 +208,9 @@ def _regions(first: Machine, second: Machine, read: Callable[[Machine, Floats], 
     signs = np.where(np.abs(values) < 1e-9, 0, np.sign(values)).astype(int)
     edges = [0, *(np.flatnonzero(np.diff(signs)) + 1).tolist(), len(grid)]
     regions = []
-    for start, end in zip(edges[:-1], edges[1:], strict=True):
-        low = high = None
-        if start > 0:
-            low = _crossing(excess, grid[start - 1], grid[start])
-        if end < len(grid):
-            high = _crossing(excess, grid[end - 1], grid[end])
+    crossings = [None, *(_crossing(excess, grid[edge - 1], grid[edge]) for edge in edges[1:-1]), None]
+    for place, (start, end) in enumerate(pairwise(edges)):
+        low, high = crossings[place : place + 2]
         sizes = np.exp(np.abs(values[start:end]))
         winner = {0: "", 1: label(second), -1: label(first)}[int(signs[start])]
         regions.append(schema.Region(low, high, winner, float(sizes.min()), float(sizes.max())))

@@ -15,20 +15,9 @@ from eprof.show.words.blocks import Block, Notes, Sentence, Tone
 if TYPE_CHECKING:
     import pandas as pd
 
-_TEXTS = ("kind", "name", "setting", "precision", "lever")
-_COLUMNS = (
-    "kind",
-    "name",
-    "setting",
-    "precision",
-    "intensity_flop_per_byte",
-    "flop_per_s",
-    "flop_per_j",
-    "power_w",
-    "speed_share",
-    "energy_share",
-    "lever",
-)
+_NAMES, _LEVER = ("kind", "name", "setting", "precision"), "lever"
+_NUMBERS = ("intensity_flop_per_byte", "flop_per_s", "flop_per_j", "power_w", "speed_share", "energy_share")
+_COLUMNS = (*_NAMES, *_NUMBERS, _LEVER)
 
 
 def to_json(document: schema.Roofline | Mapping[str, Any]) -> bytes:
@@ -51,18 +40,14 @@ def frame(document: schema.Roofline) -> "pd.DataFrame":
         intensity = {"intensity_flop_per_byte": dot.intensity_flop_per_byte.dram}
         rows.append({**structs.asdict(dot), "kind": "kernel", **intensity})
     table = pd.DataFrame([[row.get(name) for name in _COLUMNS] for row in rows], columns=list(_COLUMNS))
-    numbers = set(_COLUMNS).difference(_TEXTS)
-    return table.astype({**dict.fromkeys(numbers, "float64"), **dict.fromkeys(_TEXTS, "object")})
+    return table.astype(dict.fromkeys(_COLUMNS, "object") | dict.fromkeys(_NUMBERS, "float64"))
 
 
 def to_markdown(document: schema.Roofline) -> bytes:
     """A roofline as Markdown: the balances of the machines, and how far kernels are below the lines."""
     costs = Sentence(f"Costs: {costs_words.all_named(document.machines).removeprefix('costs ')}.", Tone.QUIET)
-    blocks: list[Block] = [
-        Sentence(headline(document)),
-        costs,
-        sweep_table(document) or machine_table(document.machines),
-    ]
+    numbers = sweep_table(document) or machine_table(document.machines)
+    blocks: list[Block] = [Sentence(headline(document)), costs, numbers]
     if document.kernels:
         blocks.append(dot_table(document, None))
     heading = f"## {in_markdown(document.title or 'Rooflines')}"

@@ -61,11 +61,8 @@ def html(document: schema.Roofline | Mapping[str, Any]) -> str:
 
 def _lines(machine: schema.Machine) -> panels.Lines:
     """A machine's lines as a function of flop per byte: (flop/s, flop/J, W), straight between points on log axes."""
-    points = [
-        (point.intensity_flop_per_byte, point.flop_per_s, point.flop_per_j, point.power_w)
-        for point in machine.lines or []
-    ]
-    intensities, *heights = np.log(np.array(points)).T
+    names = ("intensity_flop_per_byte", "flop_per_s", "flop_per_j", "power_w")
+    intensities, *heights = np.log([[getattr(point, name) for point in machine.lines or []] for name in names])
 
     def at(intensity: float) -> tuple[float, float, float]:
         place = np.log(intensity)

@@ -8,20 +8,11 @@ from msgspec import Struct
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
-from eprof.base.text import printable, when
-from eprof.commands.roofline.words import (
-    dot_table,
-    has_places,
-    head,
-    headline,
-    label,
-    leads,
-    machine_table,
-    notes,
-    sweep_table,
-)
+from eprof.base.text import phrase, printable, when
+from eprof.commands.roofline import words
 from eprof.profile import schema
 from eprof.show.terminal import drawing
+from eprof.show.words import costs as costs_words
 from eprof.show.words.blocks import Block, Headline, Notes, Sentence, Tone, at_most
 from eprof.show.words.numbers import plain, quantity
 
@@ -47,12 +38,10 @@ def text(document: Document, verbose: bool = False, width: int = 110) -> str:
 
 def _summary(document: Document, verbose: bool) -> Iterator[Block | RenderableType]:
     document = schema.typed(document, schema.Roofline)
-    yield Sentence(head(document), Tone.QUIET)
-    first = headline(document)
+    yield Sentence(phrase("{} · ", document.title) + costs_words.all_named(document.machines), Tone.QUIET)
+    first = words.headline(document)
     yield Headline(first)
-    for line in leads(document):
-        if line != first:
-            yield Sentence(line)
+    yield from (Sentence(line) for line in words.leads(document) if line != first)
     for key, title, unit in _PLOTS if verbose or document.cap_sweep else _PLOTS[:2]:
         yield ""
         yield Sentence(f"{title}, {unit}, against flop per DRAM byte", Tone.QUIET)
@@ -61,14 +50,12 @@ def _summary(document: Document, verbose: bool) -> Iterator[Block | RenderableTy
     for kind, machine in enumerate(document.machines):
         stroke, style = _style(kind)
         legend.append(f"{stroke * 3} ", style=style)
-        legend.append(printable(label(machine)).replace(" ", "\u00a0") + "   ")
+        legend.append(printable(words.label(machine)).replace(" ", "\u00a0") + "   ")
     yield legend
-    caps = sweep_table(document)
-    yield caps or _Machines(document.machines)
-    for note in notes(document.machines):
-        yield Sentence(note, Tone.QUIET)
-    if has_places(document):
-        yield dot_table(document, at_most(_KERNELS, verbose), _LETTERS)
+    yield words.sweep_table(document) or _Machines(document.machines)
+    yield from (Sentence(note, Tone.QUIET) for note in words.notes(document.machines))
+    if words.has_places(document):
+        yield words.dot_table(document, at_most(_KERNELS, verbose), _LETTERS)
     yield Notes(document.warnings, "warning")
 
 
@@ -83,7 +70,9 @@ class _Machines(Struct, frozen=True):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         step = max(1, (options.max_width - _MACHINE) // (_MACHINE + 3))
-        tables = [machine_table(self.machines[start : start + step]) for start in range(0, len(self.machines), step)]
+        tables = [
+            words.machine_table(self.machines[start : start + step]) for start in range(0, len(self.machines), step)
+        ]
         yield from drawing.drawn(tables, options.max_width, verbose=True)
 
 

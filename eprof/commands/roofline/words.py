@@ -5,12 +5,11 @@ from itertools import zip_longest
 
 from eprof.base.known import mapped
 from eprof.base.labels import label_of, labels
-from eprof.base.nouns import Nouns, nouns_of
+from eprof.base.nouns import nouns_of
 from eprof.base.text import by_sign, phrase, when
 from eprof.profile import schema
 from eprof.show.report.roofline import limit_table, limited_by_dram, mended, racing, reached
-from eprof.show.words import costs as costs_words
-from eprof.show.words.blocks import Column, Row, Table
+from eprof.show.words.blocks import Column, Row, Table, numbers
 from eprof.show.words.cells import Name
 from eprof.show.words.numbers import percent, plain, plain_or, quantity
 
@@ -29,11 +28,6 @@ def _named(name: str, setting: str) -> str:
     return name + when(setting != "fixed", f" {setting}")
 
 
-def head(document: schema.Roofline) -> str:
-    """The head of a roofline: what was looked at, and the cost tables with what they rest on."""
-    return phrase("{} · ", document.title) + costs_words.all_named(document.machines)
-
-
 def leads(document: schema.Roofline) -> list[str]:
     """The sentences above the rooflines: on equal power and power caps, then on each machine."""
     nouns, machines = nouns_of(document.processor), document.machines
@@ -48,7 +42,7 @@ def leads(document: schema.Roofline) -> list[str]:
             f"{nouns.kernels}), with the power cap {test.capped_percent:+.3g} %. The two sets of errors {surely} "
             f"(Kolmogorov-Smirnov D = {test.statistic:.2g}, p = {test.p:.2g})."
         )
-    return [*sentences, *(verdict(machine, nouns) for machine in machines)]
+    return [*sentences, *(f"{label(machine)}: {racing(machine, nouns)}" for machine in machines)]
 
 
 def swept(document: schema.Roofline) -> str:
@@ -71,11 +65,8 @@ def sweep_table(document: schema.Roofline) -> Table | None:
     if not sweep:
         return None
     where = [plain(intensity) for intensity in sweep.intensities]
-    columns = [
-        *(Column("power", "left"), Column("cap"), Column("highest")),
-        *(Column(f"speed at {place}") for place in where),
-        *(Column(f"flop/J at {place}", from_width=136) for place in where),
-    ]
+    columns = [Column("power", "left"), *numbers("cap", "highest", *(f"speed at {place}" for place in where))]
+    columns += [Column(f"flop/J at {place}", from_width=136) for place in where]
     rows = []
     for step in sweep.steps:
         power = {1: "all"}.get(step.divisor, f"1/{step.divisor}")
@@ -83,11 +74,6 @@ def sweep_table(document: schema.Roofline) -> Table | None:
         rows.append(Row([power, quantity(step.power_cap_w, "W"), *shares]))
     note = "Power: above constant power. Shares of what the machine does with all of it, at so many flop/B."
     return Table(columns, rows, note=note)
-
-
-def verdict(machine: schema.Machine, nouns: Nouns) -> str:
-    """A sentence on whether racing to halt is right on a machine, and why."""
-    return f"{label(machine)}: {racing(machine, nouns)}"
 
 
 def match(equal: schema.EqualPower) -> str:
@@ -128,25 +114,20 @@ def headline(document: schema.Roofline) -> str:
             name = label_of(dot.name, [other.name for other in document.kernels], 40)
             others = when(dot is not document.kernels[0], " of those with a roofline")
             limit = when(limited_by_dram(dot, document.machines[0]), "DRAM") or "Arithmetic"
-            return (
-                f"{name} takes the most energy{others}. {limit} limits its speed, and it reaches {speed} of that"
-                f"{phrase('; {}', mended(dot))}."
-            )
+            reaches = f"{limit} limits its speed, and it reaches {speed} of that{phrase('; {}', mended(dot))}."
+            return f"{name} takes the most energy{others}. {reaches}"
     if document.kernels and not has_places(document):
-        lacks = "flops or DRAM bytes were not counted"
-        if all(dot.time_s is None for dot in document.kernels):
-            lacks = "no time is known"
+        is_timed = any(dot.time_s is not None for dot in document.kernels)
+        lacks = when(is_timed, "flops or DRAM bytes were not counted") or "no time is known"
         how = phrase("; {}", document.to_count or "")
         return f"No {nouns_of(document.processor).kernel} can be held against the roofline: {lacks}{how}."
-    return verdict(document.machines[0], nouns_of(document.processor))
+    return f"{label(document.machines[0])}: {racing(document.machines[0], nouns_of(document.processor))}"
 
 
 def has_places(document: schema.Roofline) -> bool:
     """Whether any kernel with a time has a place in the plots: a speed against the roofline, or flops per DRAM byte."""
-    return any(
-        dot.time_s is not None and (dot.speed_share is not None or dot.intensity_flop_per_byte.dram is not None)
-        for dot in document.kernels
-    )
+    timed = [dot for dot in document.kernels if dot.time_s is not None]
+    return any(dot.speed_share is not None or dot.intensity_flop_per_byte.dram is not None for dot in timed)
 
 
 _ROWS: tuple[tuple[str, Callable[[schema.Machine], str]], ...] = (
@@ -176,16 +157,16 @@ def machine_table(machines: Sequence[schema.Machine]) -> Table:
     """The numbers behind the rooflines: a column a machine."""
     rows = [Row([name, *(read(machine) for machine in machines)]) for name, read in _ROWS]
     if any(machine.access_b for machine in machines):
-        told = [[when(machine.access_b, read(machine)) for machine in machines] for _, read in _ROWS_AT_RANDOM]
-        rows += [Row([name, *texts]) for (name, _), texts in zip(_ROWS_AT_RANDOM, told, strict=True)]
+        for name, read in _ROWS_AT_RANDOM:
+            rows.append(Row([name, *(when(machine.access_b, read(machine)) for machine in machines)]))
     if any(machine.power_cap_w is not None for machine in machines):
         capped = []
         for machine in machines:
-            low, high = machine.capped_from, machine.capped_to
-            is_limited = machine.power_cap_w is not None and low != high
-            capped.append(when(is_limited, phrase("{} to {}", mapped(plain, low), plain_or("∞", high))) or "nowhere")
+            ends = phrase("{} to {}", mapped(plain, machine.capped_from), plain_or("∞", machine.capped_to))
+            is_limited = machine.power_cap_w is not None and machine.capped_from != machine.capped_to
+            capped.append(when(is_limited, ends) or "nowhere")
         rows.append(Row(["capped, flop/B", *capped]))
-    return Table([Column("", "left"), *(Column(label(machine)) for machine in machines)], rows)
+    return Table([Column("", "left"), *numbers(*map(label, machines))], rows)
 
 
 def dot_table(document: schema.Roofline, limit: int | None, letters: str = "") -> Table:

@@ -9,27 +9,11 @@ from eprof.profilers.oclgrind.ir import Emit, Sizes, Uncovered, lanes_of, pointe
 
 # Slots of the context, as in plugin.h.
 SLOTS = {
-    "recorder": 0,
-    "globals": 1,
-    "n_globals": 2,
-    "locals": 3,
-    "n_locals": 4,
-    "counters": 5,
-    "trap": 6,
-    "stack_low": 7,
-    "stack_size": 8,
-    "get_work_dim": 9,
-    "local_linear": 11,
-    "get_global_id": 12,
-    "get_local_id": 16,
-    "get_group_id": 20,
-    "get_global_size": 24,
-    "get_global_offset": 28,
-    "get_local_size": 32,
-    "get_enqueued_local_size": 36,
-    "get_num_groups": 40,
-}
-
+    "recorder": 0, "globals": 1, "n_globals": 2, "locals": 3, "n_locals": 4, "counters": 5, "trap": 6,
+    "stack_low": 7, "stack_size": 8, "get_work_dim": 9, "local_linear": 11, "get_global_id": 12, "get_local_id": 16,
+    "get_group_id": 20, "get_global_size": 24, "get_global_offset": 28, "get_local_size": 32,
+    "get_enqueued_local_size": 36, "get_num_groups": 40,
+}  # fmt: skip
 
 # Functions of doubles, with what computes them and of how many: LLVM, C, or builtins.cpp ("eprof_").
 _DOUBLES = {
@@ -46,16 +30,9 @@ _DOUBLES = {
     for name in names.split()
 }
 _RELATIONS = {
-    "isequal": "oeq",
-    "isnotequal": "une",
-    "isgreater": "ogt",
-    "isgreaterequal": "oge",
-    "isless": "olt",
-    "islessequal": "ole",
-    "islessgreater": "one",
-    "isordered": "ord",
-    "isunordered": "uno",
-}
+    "isequal": "oeq", "isnotequal": "une", "isgreater": "ogt", "isgreaterequal": "oge", "isless": "olt",
+    "islessequal": "ole", "islessgreater": "one", "isordered": "ord", "isunordered": "uno",
+}  # fmt: skip
 _CLASSES = ("isfinite", "isinf", "isnan", "isnormal", "signbit")
 _INTEGERS = ("abs", "abs_diff", "add_sat", "clz", "hadd", "mad_hi", "mad_sat", "mul_hi", "rhadd", "rotate", "sub_sat")
 # The second result goes through a pointer: its type in C.
@@ -87,8 +64,7 @@ class Call(NamedTuple):
     @property
     def signed(self) -> bool:
         """Whether the first operand is of a signed type."""
-        letter = re.sub(r"^Dv\d+_", "", self.overload)[:1]
-        return letter in "csil"
+        return re.sub(r"^Dv\d+_", "", self.overload)[:1] in "csil"
 
     @property
     def sign(self) -> str:
@@ -106,16 +82,14 @@ class Call(NamedTuple):
         return next((" ezpn".index(letter) for letter in re.findall(r"_rt([ezpn])", self.name)), 0)
 
     @property
-    def stores(self) -> bool:
-        """Whether the call is a vstoreN; else it is a vloadN."""
-        return self.name.startswith("vstore")
+    def stored(self) -> list[tuple[str, str]]:
+        """(type, value) of what a vstoreN moves; none for a vloadN."""
+        return self.operands[: self.name.startswith("vstore")]
 
     @property
     def memory_kind(self) -> str:
         """The type that a vloadN or vstoreN moves."""
-        if self.stores:
-            return self.operands[0][0]
-        return self.kind
+        return [*(kind for kind, _ in self.stored), self.kind][0]
 
 
 def _fraction(kind: str) -> tuple[int, str]:
@@ -346,17 +320,16 @@ class Builtins:
             value = signs[0]
             for sign in signs[1:]:
                 value = self.e.op(f"{_REDUCTIONS[name]} i1 {value}, {sign}")
-            self._give(call, [self.e.op(f"zext i1 {value} to {call.kind}")])
+            self.e.vector(call.kind, [self.e.op(f"zext i1 {value} to {call.kind}")], call.result)
         elif name in ("dot", "cross", "length", "distance", "normalize"):
             self._geometry(call, name)
         elif name == "printf":
             self._printf(call)
         else:
             number, element = lanes_of(call.kind)
-            self._give(call, [_Element(self.e, call, lane, element).write() for lane in range(number)])
-
-    def _give(self, call: Call, values: list[str]) -> None:
-        self.e.vector(call.kind, values, call.result)
+            self.e.vector(
+                call.kind, [_Element(self.e, call, lane, element).write() for lane in range(number)], call.result
+            )
 
     def _elements(self, call: Call, index: int) -> list[_Element]:
         """An `_Element` for each element of an operand."""
@@ -388,7 +361,7 @@ class Builtins:
             else:
                 values = [e.call("double", "eprof_length", *operands)]
             values = list(map(elements[0].rounded, values))
-        self._give(call, values)
+        self.e.vector(call.kind, values, call.result)
 
     # Memory, work-items, groups.
 
@@ -418,7 +391,7 @@ class Builtins:
             place = e.op(f"select i1 {other}, {kind} {dimension}, {kind} 3")
             place = e.cast("zext", kind, place, "i64")
             value = self._slot(e.op(f"add i64 {place}, {SLOTS[call.name]}"))
-        self._give(call, [value])
+        self.e.vector(call.kind, [value], call.result)
 
     def _atomic(self, call: Call) -> None:
         e = self.e
@@ -445,7 +418,7 @@ class Builtins:
         first = e.op(f"mul {offset_kind} {offset}, {lanes_of(kind)[0]}")
         place = e.op(f"getelementptr {element}, {pointer} {base}, {offset_kind} {first}")
         place = e.op(f"bitcast {pointer} {place} to {kind}{suffix}")
-        if call.stores:
+        if call.stored:
             e.line(f"store {kind} {call.operands[0][1]}, {kind}{suffix} {place}, align 1")
         else:
             e.line(f"load {kind}, {kind}{suffix} {place}, align 1", call.result)
@@ -464,14 +437,14 @@ class Builtins:
         for lane in range(number):
             at = _Element(e, call, lane, element)
             place = e.op(f"getelementptr i16, i16{suffix} {first}, i64 {lane}")
-            if call.stores:
+            if call.stored:
                 half = e.call("i64", "eprof_half_of", ("double", at.double(0)), ("i64", str(call.rounding or 1)))
                 e.line(f"store i16 {e.cast('trunc', 'i64', half, 'i16')}, i16{suffix} {place}, align 1")
             else:
                 half = e.op(f"zext i16 {e.op(f'load i16, i16{suffix} {place}, align 1')} to i64")
                 values.append(at.rounded(e.call("double", "eprof_of_half", ("i64", half))))
         if values:
-            self._give(call, values)
+            self.e.vector(call.kind, values, call.result)
 
     def _copy(self, call: Call) -> None:
         """async_work_group_copy: the first work-item copies, and all wait for it at wait_group_events."""

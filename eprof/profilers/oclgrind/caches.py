@@ -51,9 +51,7 @@ def geometry(model: str) -> str:
 
 def models(name: str | None) -> str:
     """`name`, a cost table, if the caches of a GPU of that name are known; else NONE."""
-    if name in _known()["gpu"]:
-        return str(name)
-    return NONE
+    return str(name) if name in _known()["gpu"] else NONE
 
 
 @lru_cache(maxsize=1)
@@ -78,12 +76,9 @@ def cache_notes(kernels: Mapping[str, _Counted]) -> Iterator[str]:
     """Notes on what modelled caches serve of each kernel, the most bytes of DRAM first, and on half-empty warps."""
     modelled = [(name, kernel) for name, kernel in kernels.items() if models_of(kernel) and not kernel.counts[LOST]]
     modelled.sort(key=lambda entry: -_dram(entry[1].counts))
-    sparse = []
-    for name, kernel in modelled:
-        warps = kernel.counts["cache warps"]
-        # One warp a launch may well be half empty.
-        if warps > kernel.launches and kernel.counts["cache work-items"] < _FEW * warps:
-            sparse.append(f"`{name}`")
+    # One warp a launch may well be half empty.
+    several = [(name, kernel.counts) for name, kernel in modelled if kernel.counts["cache warps"] > kernel.launches]
+    sparse = [f"`{name}`" for name, counts in several if counts["cache work-items"] < _FEW * counts["cache warps"]]
     if sparse:
         yield (
             f"work-groups of {few(sparse, 4)} fill less than half of their warps, so few accesses coalesce, and bytes "

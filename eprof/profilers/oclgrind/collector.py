@@ -17,7 +17,7 @@ from eprof.collect.collector import COUNTERS, Collector, Place, Request, Step, S
 from eprof.collect.process import Ended
 from eprof.collect.tools import first_line, text_of
 from eprof.profilers.oclgrind import native
-from eprof.profilers.oclgrind.signs import MARK, blocks_in
+from eprof.profilers.oclgrind.signs import DEVICE, MARK, blocks_in
 
 _MARK = MARK.encode()
 # A text: compiled when first used.
@@ -50,15 +50,9 @@ class Oclgrind(Collector):
         library = next(_libraries(program), None)
         if library is None:
             return Tool(self.name, False, "the simulated device is not installed", remedy=_INSTALL)
-        return Tool(
-            self.name,
-            True,
-            "a simulated OpenCL device on this CPU: counts are exact for it, marked `simulated`; time is modelled",
-            path=str(library),
-            version=_version(library),
-            device="Oclgrind Simulator",
-            capability="simulated",
-        )
+        about = "a simulated OpenCL device on this CPU: counts are exact for it, marked `simulated`; time is modelled"
+        what = {"device": DEVICE, "capability": "simulated"}
+        return Tool(self.name, True, about, path=str(library), version=_version(library), **what)
 
     def check(self, request: Request) -> None:
         """Refuse caches that are not known. Raises UsageError."""
@@ -97,8 +91,7 @@ class Oclgrind(Collector):
         log = Path(step.environment["OCLGRIND_LOG"])
         lines = text_of(log).splitlines()
         messages = list(dict.fromkeys(f"{line[len(_OURS) :]}." for line in lines if line.startswith(_OURS)))
-        warning = first_line("\n".join(line for line in lines if not line.startswith(_OURS)))
-        if warning:
+        if warning := first_line("\n".join(line for line in lines if not line.startswith(_OURS))):
             messages.append(f"Oclgrind warns: {warning} (all of it: {log})")
         if not kernels and (ended.timed_out or ended.signal):
             messages.append("No kernel launch came to its end, when Oclgrind writes its counts: try a smaller problem.")
@@ -185,11 +178,11 @@ def _readable_locale() -> dict[str, str]:
     before = locale.setlocale(locale.LC_ALL)
     try:
         locale.setlocale(locale.LC_ALL, "")
+        return {}
     except locale.Error:
         return {"LC_ALL": "C"}
     finally:
         locale.setlocale(locale.LC_ALL, before)
-    return {}
 
 
 class BlockStrip(Strip):
@@ -217,9 +210,9 @@ class BlockStrip(Strip):
             if not mark:
                 # What may be the beginning of a block is held.
                 sizes = range((len(_MARK) - 1) * (not final), 0, -1)
-                keep = next((size for size in sizes if self._held.endswith(_MARK[:size])), 0)
-                out.append(self._held[: len(self._held) - keep])
-                self._held = self._held[len(self._held) - keep :]
+                sure = len(self._held) - next((size for size in sizes if self._held.endswith(_MARK[:size])), 0)
+                out.append(self._held[:sure])
+                self._held = self._held[sure:]
                 break
             out.append(before)
             name, end, rest = after.partition(b"\n")

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from eprof.base.known import gathered
+
 # ----------------------------------------------------------------------------------------------------------------------
 # Loops of kernels, and keys of their iterations: lanes of a warp are at one place where these are equal.
 #
@@ -35,15 +37,11 @@ class Loop(NamedTuple):
 def loops(successors: Mapping[str, Sequence[str]]) -> list[Loop]:
     """The natural loops among basic blocks, inner ones first; the first block is the function's entry."""
     before: dict[str, list[str]] = {block: [] for block in successors}
-    for block, targets in successors.items():
-        for target in dict.fromkeys(targets):
-            before[target].append(block)
+    ways = [(block, target) for block, targets in successors.items() for target in dict.fromkeys(targets)]
+    for block, target in ways:
+        before[target].append(block)
     dominators = _dominators(successors, before)
-    latches: dict[str, list[str]] = {}
-    for block, targets in successors.items():
-        for target in dict.fromkeys(targets):
-            if target in dominators.get(block, ()):
-                latches.setdefault(target, []).append(block)
+    latches = gathered((target, block) for block, target in ways if target in dominators.get(block, ()))
     found = []
     for header, ends in latches.items():
         inside, waiting = {header}, list(ends)
@@ -60,7 +58,18 @@ def loops(successors: Mapping[str, Sequence[str]]) -> list[Loop]:
 def _dominators(successors: Mapping[str, Sequence[str]], before: Mapping[str, list[str]]) -> dict[str, set[str]]:
     """By block that can be reached, its dominators: the blocks that each way from the entry to it leads through."""
     entry = next(iter(successors))
-    order = list(reversed(list(_depth_first(successors, entry))))
+    # Blocks that can be reached, each before those that it leads to, but for ways back.
+    order: list[str] = []
+    seen, waiting = {entry}, [(entry, iter(successors[entry]))]
+    while waiting:
+        block, rest = waiting[-1]
+        target = next((ahead for ahead in rest if ahead not in seen), None)
+        if target is None:
+            waiting.pop()
+            order.insert(0, block)
+        else:
+            seen.add(target)
+            waiting.append((target, iter(successors[target])))
     dominators = {block: set(order) for block in order} | {entry: {entry}}
     changed = True
     while changed:
@@ -70,21 +79,6 @@ def _dominators(successors: Mapping[str, Sequence[str]], before: Mapping[str, li
             changed |= through != dominators[block]
             dominators[block] = through
     return dominators
-
-
-def _depth_first(successors: Mapping[str, Sequence[str]], entry: str) -> Iterator[str]:
-    """Blocks that can be reached, in post-order: each after those that it leads to, but for ways back."""
-    seen = {entry}
-    waiting = [(entry, iter(successors[entry]))]
-    while waiting:
-        block, rest = waiting[-1]
-        target = next((ahead for ahead in rest if ahead not in seen), None)
-        if target is None:
-            waiting.pop()
-            yield block
-        else:
-            seen.add(target)
-            waiting.append((target, iter(successors[target])))
 
 
 class Keys:
@@ -176,7 +170,7 @@ class Uncovered(Exception):
 
 _TYPE = re.compile(r"(i\d+|half|float|double|void|metadata|label|%[-\w.$]+|%\"[^\"]*\")")
 _POINTER = re.compile(r"( addrspace\(\d+\))?\*")
-_CLOSING = {"(": ")", "[": "]", "<": ">", "{": "}"}
+_BRACKET = re.compile(r'"[^"]*"|[(\[<{)\]>}]')  # or a name in quotes, which may hold some
 _WORDS = re.compile(
     r"(?:noundef|nonnull|nocapture|readonly|readnone|writeonly|signext|zeroext|noalias|returned|immarg|nofree|inreg|nest"
     r"|align \d+|dereferenceable(?:_or_null)?\(\d+\)|byval\([^()]*\)|sret\([^()]*\)) ?"
@@ -189,37 +183,24 @@ _INSTRUCTION = re.compile(r"\s*(?:(%[-\w.$]+|%\"[^\"]*\") = )?((\S*).*)", re.DOT
 
 def type_at(text: str, start: int = 0) -> int:
     """The place behind the type that begins at `start`. Raises Uncovered."""
-    if text[start] in _CLOSING:
+    if text[start] in "([<{":
         end = closing(text, start)
     elif match := _TYPE.match(text, start):
         end = match.end()
     else:
         raise Uncovered(f"a type that eprof does not read ({text[start : start + 40]})")
-    while True:
-        if match := _POINTER.match(text, end):
-            end = match.end()
-        elif text.startswith(" (", end):
-            end = closing(text, end + 1)
-        else:
-            return end
+    while (match := _POINTER.match(text, end)) or text.startswith(" (", end):
+        end = match.end() if match else closing(text, end + 1)
+    return end
 
 
 def closing(text: str, start: int) -> int:
     """The place behind the bracket that closes the one at `start`. Raises Uncovered."""
     depth = 0
-    quoted = False
-    for place in range(start, len(text)):
-        character = text[place]
-        if character == '"':
-            quoted = not quoted
-        elif quoted:
-            continue
-        elif character in "([<{":
-            depth += 1
-        elif character in ")]>}":
-            depth -= 1
-            if not depth:
-                return place + 1
+    for match in _BRACKET.finditer(text, start):
+        depth += (match[0] in "([<{") - (match[0] in ")]>}")
+        if not depth and match[0] in ")]>}":
+            return match.end()
     raise Uncovered("brackets that do not close")
 
 
@@ -272,9 +253,7 @@ def pointed(pointer: str) -> tuple[str, str]:
 def lanes_of(kind: str) -> tuple[int, str]:
     """(number of elements, their type) of a type: (1, "float") for a scalar."""
     match = re.fullmatch(r"<(\d+) x (.+)>", kind)
-    if match is None:
-        return 1, kind
-    return int(match[1]), match[2]
+    return (int(match[1]), match[2]) if match else (1, kind)
 
 
 # What makes a pointer that is made of no other.
@@ -305,8 +284,7 @@ class Sizes:
         if kind.endswith("*"):
             return 8, 8
         if kind in ("half", "float", "double"):
-            size = {"half": 2, "float": 4, "double": 8}[kind]
-            return size, size
+            return _BYTES[kind], _BYTES[kind]
         if match := re.fullmatch(r"i(\d+)", kind):
             size = 1 << max(0, (int(match[1]) - 1).bit_length() - 3)
             return size, min(size, 8)
@@ -402,10 +380,8 @@ class Function:
             raise Uncovered("a function without a name")
         self.name = match[2].strip('"')
         self.is_kernel = "spir_kernel" in match[1]
-        words = re.sub(
-            r"\b(dso_local|internal|private|spir_func|spir_kernel|hidden|linkonce_odr|weak)\b ?", "", match[1]
-        )
-        self.result = typed(_WORDS.sub("", words).strip())[0]
+        words = r"\b(dso_local|internal|private|spir_func|spir_kernel|hidden|linkonce_odr|weak)\b ?"
+        self.result = typed(_WORDS.sub("", re.sub(words, "", match[1])).strip())[0]
         end = closing(header, match.end() - 1)
         parameters = split(header[match.end() : end - 1])
         self.parameters = [(*typed(parameter), "byval(" in parameter) for parameter in parameters]
@@ -458,11 +434,10 @@ class Module:
         self.constants: dict[str, str] = {}  # their types
         self.variables: list[str] = []
         self.mutable: set[str] = set()
-        known = re.compile(
-            r"(@[-\w.$]+|@\"[^\"]*\") = .*?(addrspace\((\d)\) )?(?:externally_initialized )?(global|constant) (.*)"
-        )
+        named = r"(@[-\w.$]+|@\"[^\"]*\") = "
+        known = named + r".*?(addrspace\((\d)\) )?(?:externally_initialized )?(global|constant) (.*)"
         for line in re.findall(r"^@.* (?:global|constant) .*$", text, re.MULTILINE):
-            match = known.match(clean(line))
+            match = re.match(known, clean(line))
             if match is None or match[1].startswith("@llvm."):
                 continue
             name, spaced, space, what, value = match.groups(default="")

