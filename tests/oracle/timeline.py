@@ -4,7 +4,10 @@ from fractions import Fraction
 
 
 def steps_of_power(samples):
-    """Samples (time, watts or None) as steps (begin, end, watts): each holds until the next, the last as long as most."""
+    """Samples (time, watts or None) as steps (begin, end, watts): each holds until the next, the last as long as most.
+
+    Where some power is not known, so that joules are a lower bound, the last sample is held for nothing.
+    """
     times = [Fraction(time) for time, _ in samples]
     gaps = sorted(after - before for before, after in zip(times, times[1:], strict=False))
     middle = len(gaps) // 2
@@ -13,10 +16,12 @@ def steps_of_power(samples):
     lasts = sorted(end - begin for begin, end in zip(times, ends, strict=True))
     middle = len(lasts) // 2
     usual = lasts[middle] if len(lasts) % 2 else (lasts[middle - 1] + lasts[middle]) / 2
-    return [
+    steps = [
         (begin, end, None if watts is None or end - begin > 10 * usual else Fraction(watts))
         for (begin, end), (_, watts) in zip(zip(times, ends, strict=True), samples, strict=True)
     ]
+    is_bound = any(watts is None for _, _, watts in steps)
+    return steps[:-1] if is_bound and any(watts is not None for _, _, watts in steps[:-1]) else steps
 
 
 def joules(steps, marks):

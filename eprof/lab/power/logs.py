@@ -125,6 +125,13 @@ def sampled(path: str, notes: list[str], interval_s: float | None = None) -> tup
     # Beside counters, which end with their last sample, power does, too.
     holds = not any(track.kind == JOULE for track in known_)
     series = [_series(log, track, holds) for track in known_]
+    if holds and _are_bounds(series):  # which what is held on would not be
+        pairs = zip(series, known_, strict=True)
+        series = [each if track.is_mean(log.meter) else each.ended() for each, track in pairs]
+    for each in series:
+        if each.unknown_s:
+            why = "gaps, holes, counters that fell, clocks that went back"
+            log.note(f"the power of {each.component} is not known for {each.unknown_s:.3g} s ({why})")
     notes.extend(dict.fromkeys(log.notes))
     # What is odd in times and devices was said of power.
     shares: list[Series] = []
@@ -477,11 +484,14 @@ def _series(log: _Log, track: _Track, holds: bool) -> Series:
     watts[np.minimum(steps, len(watts) - 1)] = np.nan
     if is_high.any():
         log.note(f"{counted(int(is_high.sum()), 'sample')} of {name} of {MOST_W:.0e} W and more: not known")
-    made = replace(made, watts=watts, zoned=log.zoned, within=track.within, explained=name in log.meter.explained)
-    if made.unknown_s:
-        why = "gaps, holes, counters that fell, clocks that went back"
-        log.note(f"the power of {name} is not known for {made.unknown_s:.3g} s ({why})")
-    return made
+    return replace(made, watts=watts, zoned=log.zoned, within=track.within, explained=name in log.meter.explained)
+
+
+def _are_bounds(series: Sequence[Series]) -> bool:
+    """Whether joules are lower bounds: some power is not known, or one series ends before another."""
+    ends_s = [each.edges[-1] for each in series]
+    is_apart = max(ends_s) - min(ends_s) > min(each.period_s for each in series) / 2
+    return is_apart or any(each.unknown_s for each in series)
 
 
 def _known_samples(log: _Log, track: _Track, is_mean: bool) -> tuple[Floats, Floats]:

@@ -72,6 +72,12 @@ class Series(Struct, frozen=True, eq=False, dict=True):
         """A series of mean powers, (n,), each of the time up to an edge from the one before, (n + 1,)."""
         return cls(component, source, edges, np.where(_gaps(edges), np.nan, watts), absolute)
 
+    def ended(self) -> Series:
+        """The series of samples without what the last one holds, unless that is all that is known."""
+        if np.isnan(self.watts[:-1]).all():
+            return self
+        return replace(self, edges=self.edges[:-1], watts=self.watts[:-1])
+
     @property
     def period_s(self) -> float:
         """The median time in s that a sample holds."""

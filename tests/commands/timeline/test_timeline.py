@@ -265,7 +265,7 @@ def test_the_joules_of_a_function_in_a_gap_are_a_bound(tmp_path):
 def test_samples_that_go_back_in_time_are_left_out(tmp_path):
     made = document(tmp_path, "time_s,a_w\n0,10\n1,10\n0.5,99\n1,99\n2,10\n")
     assert "2 samples of a do not come later" in " ".join(made.warnings)
-    assert made.total_j == 20 and made.components[0].unknown_s == 1  # between 1 s and 2 s the clock went back
+    assert made.total_j == 10 and made.components[0].unknown_s == 1  # between 1 s and 2 s the clock went back
     assert words.headline(made).text.startswith("At least ")
 
 
@@ -283,7 +283,15 @@ def test_a_gap_in_what_is_not_added_leaves_the_total_exact(tmp_path):
     rows = [f"{t},30,{'' if t == 3 else 10}\n" for t in range(10)]
     made = document(tmp_path, "time_s,system_w,cpu_w\n" + "".join(rows))
     assert made.components[1].unknown_s and made.components[1].part_of == "system"
-    assert words.headline(made).text.startswith("300")
+    assert words.headline(made).text.startswith("270")
+
+
+def test_a_lower_bound_holds_no_sample_on(tmp_path):
+    """Of two GPUs one ends earlier: what is known is from the first to the last sample of each."""
+    rows = [f"{t},{gpu},50\n" for t in range(6) for gpu in (0, 1) if not (gpu and t > 3)]
+    made = document(tmp_path, "timestamp,index,power.draw [W]\n" + "".join(rows))
+    assert {each.name: each.energy_j for each in made.components} == {"gpu 0": 250, "gpu 1": 150}
+    assert words.headline(made).text.startswith("At least 400\u202fJ in 5.00\u202fs")
 
 
 def test_sync_takes_no_rounding_for_an_offset(tmp_path):
