@@ -20,8 +20,8 @@ def steps_of_power(samples):
         (begin, end, None if watts is None or end - begin > 10 * usual else Fraction(watts))
         for (begin, end), (_, watts) in zip(zip(times, ends, strict=True), samples, strict=True)
     ]
-    is_bound = any(watts is None for _, _, watts in steps)
-    return steps[:-1] if is_bound and any(watts is not None for _, _, watts in steps[:-1]) else steps
+    known = [watts is not None for _, _, watts in steps]
+    return steps[:-1] if known[-1] and any(known[:-1]) and not all(known) else steps
 
 
 def joules(steps, marks):

@@ -73,8 +73,8 @@ class Series(Struct, frozen=True, eq=False, dict=True):
         return cls(component, source, edges, np.where(_gaps(edges), np.nan, watts), absolute)
 
     def ended(self) -> Series:
-        """The series of samples without what the last one holds, unless that is all that is known."""
-        if np.isnan(self.watts[:-1]).all():
+        """The series of samples without what the last one holds, unless that is all that is known, or nothing is."""
+        if np.isnan(self.watts[:-1]).all() or np.isnan(self.watts[-1]):
             return self
         return replace(self, edges=self.edges[:-1], watts=self.watts[:-1])
 
