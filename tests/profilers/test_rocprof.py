@@ -486,6 +486,16 @@ def test_begin_with_the_kernel_that_takes_most_before_many_small_ones(eprof_comm
     assert "; count the rest with `rocprof-compute" in " ".join(eprof_command("report", "results.csv").stdout.split())
 
 
+def test_products_of_tensile_take_batches(eprof_command, tmp_path):
+    """10,000 launches of which each spares at most the 4 us of a whole launch of the other kernel, as do its 1,000."""
+    gemm = "Cijk_Alik_Bljk_I8II_BH_UserArgs_MT64x64x256_MI16x16x1_SN"
+    table(tmp_path, STATS, f'"{gemm}",10000,60000000,6000,90', '"scale(int)",1000,4000000,4000,10')
+    said = " ".join(eprof_command("report", "results.csv").stdout.split())
+    assert (
+        "batch the products of tensile gemm I8II 64x64x256 (now 6.00 µs) and of 1 more kernel: saves up to 44.0" in said
+    )
+
+
 def test_a_table_of_another_kind_below_the_first_is_told_to_be_left_out(tmp_path):
     old(tmp_path, ["FETCH_SIZE"], ("k", [8000], 0, 1_000_000))
     path = tmp_path / "results.csv"

@@ -353,9 +353,7 @@ def _longer_launches(view: View) -> Iterator[Try]:
     if view.is_above or view.nouns.is_of_cpu:
         return
     times_s = [view.each_s(kernel) for kernel in view.kernels]
-    own = [
-        library_of(kernel.name) not in _WITH_OWN_LAUNCHES or is_plain_product(kernel.name) for kernel in view.kernels
-    ]
+    own = [library_of(kernel.name) not in _WITH_OWN_LAUNCHES or _takes_batches(kernel) for kernel in view.kernels]
     short = [place for place, each_s in enumerate(times_s) if 0 < each_s < SHORT_S and own[place]]
     if not short:
         return
@@ -368,7 +366,7 @@ def _longer_launches(view: View) -> Iterator[Try]:
     more = when(len(taken) > 1, f" and of {counted(len(taken) - 1, f'more {view.nouns.kernel}')}")
     now = quantity(times_s[largest], "s")
     how = f"do more in each {view.nouns.launch} of"
-    if is_plain_product(view.kernels[largest].name):
+    if _takes_batches(view.kernels[largest]):
         how = "batch the products of"  # those of a library take batches (cublasGemmStridedBatchedEx), and so does torch
     act = f"{how} {view.label(view.kernels[largest])} (now {now}){more}"
     change = Try(act, TENTH * sum(taken.values()), each="less time")
@@ -376,6 +374,11 @@ def _longer_launches(view: View) -> Iterator[Try]:
         why = f"if each start takes {quantity(start_s, 's')}, as a whole {view.nouns.launch} of {name} does"
         change = replace(change, most=most, why=why)
     yield change
+
+
+def _takes_batches(kernel: schema.Kernel) -> bool:
+    """Whether a kernel is a product of matrices, as all are that Tensile makes."""
+    return is_plain_product(kernel.name) or library_of(kernel.name) == "tensile"
 
 
 def _better_shapes(view: View) -> Iterator[Try]:
