@@ -269,7 +269,7 @@ class _Reader(Struct):
 
     def _close(self) -> None:
         """End the log: collect the launches of all ncu tables, with numbers as the whole log writes them."""
-        self.page.end()
+        self.page.finish()
         self._take_page()
         for table in (*self.tables, *self.pages.values()):
             if table.section.kind in (*_NO_COLUMNS, TRACE):

@@ -90,12 +90,12 @@ class Page(Struct):
     def feed(self, number: int, text: str) -> bool:
         """Take a line if it is of ncu's text page; returns False, with nothing taken, if not."""
         if not text.strip():
-            self._end_open()
+            self.finish()
             self.spans = None
             return False
         if _RULER.fullmatch(text):  # above and below the names of the columns, and below the last row
             self.first_line = self.first_line or number
-            self._end_open()
+            self.finish()
             is_last = self.begun and self.spans is not None
             self.spans = None if is_last else [dashes.span() for dashes in _COLUMN.finditer(text)]
             self.begun = False
@@ -113,12 +113,12 @@ class Page(Struct):
         if self.launch is None:
             return False
         if _SECTION.fullmatch(text):
-            self._end_open()
+            self.finish()
             return True
         if _RULE.fullmatch(text):
-            self._end_open()
+            self.finish()
         elif not (self.advice and text.startswith("    ")):
-            self._end_open()
+            self.finish()
             return False
         self.advice.append(text.strip())
         return True
@@ -134,12 +134,12 @@ class Page(Struct):
         if loose is not None:  # a name that is longer than the column
             cells = list(loose.groups(default=""))
         if cells is not None and cells[0] and cells[-1]:
-            self._end_open()
+            self.finish()
             self.last = ([cells[0]], cells[1], [cells[-1]])
             return True
         if _NO_VALUE.fullmatch(text, start) is None or text[:start].strip():
             return False
-        self._end_open()
+        self.finish()
         return True
 
     def _goes_on(self, text: str) -> bool:
@@ -161,7 +161,7 @@ class Page(Struct):
         (names if filled == [0] else values).append(cells[filled[0]])
         return True
 
-    def _end_open(self) -> None:
+    def finish(self) -> None:
         """Add the row that might have gone on, and the metrics of advice, to `rows`, if a launch has begun."""
         if self.advice:
             if self.launch is not None and self.kind == LONG:
@@ -213,7 +213,7 @@ class Page(Struct):
         return self._kernel(text)
 
     def _begin(self, device: tuple[str, str]) -> None:
-        self._end_open()
+        self.finish()
         self.device = device
         self.name = ""
         self.launch = None
@@ -254,7 +254,7 @@ class Page(Struct):
         return True
 
     def _launch(self, kind: str, launch: tuple[str, ...]) -> None:
-        self._end_open()
+        self.finish()
         self.launch = launch
         self.is_first = True
         self.kind = kind
