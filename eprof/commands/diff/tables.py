@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from eprof.base.known import gathered, less, ratio
 from eprof.base.labels import labels
 from eprof.base.vocabulary import CONSTANT
-from eprof.commands.diff import why
+from eprof.commands.diff import cause_words
 from eprof.commands.diff.schema import Document, Kernel, KernelSide
 from eprof.commands.diff.words import FAMILIES, moving, step_label, unchanged
 from eprof.show.words import intervals
@@ -119,7 +119,7 @@ def kernels(document: Document, limit: int | None = None) -> Table:
             was = labels([kernel.old.name])[0].replace("`", "'")
             remarks.append(f"was `{was}`: {kernel.match.how}, {kernel.match.score:.2f}")
         if kernel.status not in _STATUSES:
-            remarks.append(why.of_kernel(kernel, document.nouns))
+            remarks.append(cause_words.of_kernel(kernel, document.nouns))
         launches = [side.launches for side in (kernel.old, kernel.new) if side is not None]
         cells: list[Cell] = [
             Name(name, kernel.name, "; ".join(filter(None, remarks))),
