@@ -26,7 +26,7 @@ from eprof.base.vocabulary import COUNTS
 from eprof.commands.diff import schema
 from eprof.commands.diff.causes import causes
 from eprof.commands.diff.changes import Changes, split
-from eprof.commands.diff.parts import MARK_WORDS, Spread, all_parts, of_side, parts_of, spread_of, steps
+from eprof.commands.diff.parts import MARK_WORDS, Spread, all_parts, energy_intervals, parts_of, spread_of, steps
 from eprof.commands.diff.sides import LOWER, TIME, WORDS, Grid, combined, known_sum
 from eprof.commands.diff.sides import Side as Variant
 from eprof.commands.diff.warnings import uncompared, unknown, unlike, warnings
@@ -262,7 +262,7 @@ def side_of(variant: Variant, compared_j: float | None, name: str) -> schema.Sid
         energy_marks=energy_marks,
         compared_j=compared_j,
         marks=energy_marks["total"],
-        interval_j=of_side(variant),
+        interval_j=energy_intervals(variant),
         to_meter=to_meter,
         copies_s=gaps.copies_s or UNSET,
         still_s=(is_traced and gaps.still_s) or UNSET,

@@ -12,8 +12,8 @@ from rich.text import Text
 from eprof.base.known import mapped, ratio
 from eprof.base.labels import labels
 from eprof.base.text import counted, printable, when
-from eprof.commands.diff import tables as diff_tables
 from eprof.commands.diff import cause_words
+from eprof.commands.diff import tables as diff_tables
 from eprof.commands.diff import words as diff_words
 from eprof.commands.diff.schema import Document
 from eprof.show.terminal import drawing

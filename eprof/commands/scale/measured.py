@@ -246,7 +246,7 @@ def read(paths: Sequence[str], reading: ranks.Reading | None = None) -> tuple[li
 
 
 def _run(row: Row) -> Run:
-    """A row of a table as a run. An energy of 0 or blank becomes None: a meter that saw nothing saw no program either."""
+    """A row of a table as a run. Energy of 0 or blank becomes None: a meter that saw nothing saw no program either."""
     processors, time_s = row.number("processes"), row.number("time_s")
     if processors is None or processors < 1 or processors != int(processors):
         raise LogError(f"{row.where}: processes is `{row.text('processes')}`, and must be a whole number from 1 on.")

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 import eprof
 from eprof.base.nouns import nouns_of
-from eprof.commands.diff import terminal
-from eprof.commands.diff import cause_words
+from eprof.commands.diff import cause_words, terminal
 from eprof.commands.diff import words as diff_trust
 from eprof.commands.diff.compare import compare
 from eprof.commands.diff.files import to_markdown
