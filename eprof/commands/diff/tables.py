@@ -54,7 +54,7 @@ def sides(document: Document) -> Table:
 
 
 def _beside(label: str, both: Sequence[Quantity], change: float | None, whole: float | None) -> Row:
-    """A number of both sides, and its change as a share of `whole`."""
+    """A row: a quantity of OLD and of NEW, its change, and that as a share of `whole`."""
     cell = Change(change, both[0].unit, (both[0].marks | both[1].marks) & ~MISSING)
     return Row([label, *both, cell, Share(ratio(change, whole), signed=True)])
 

@@ -58,7 +58,7 @@ class Row(Struct, frozen=True):
     cells: Mapping[str, str]
 
     def has(self, quantity: str) -> bool:
-        """Whether a table of runs has a column for a quantity."""
+        """Whether the row's table has a column for a quantity, empty or not."""
         return any(name in self.cells for name in _meaning()["column"][quantity])
 
     @property
@@ -67,11 +67,11 @@ class Row(Struct, frozen=True):
         return not self.has("state") or self.text("state").upper() in _meaning()["states"]["whole"]
 
     def text(self, quantity: str) -> str:
-        """The text of the first column for a quantity that is not empty; "" without one."""
+        """The cell of the first column for a quantity that is not empty in this row; "" if all are."""
         return next((text for name in _meaning()["column"][quantity] if (text := self.cells.get(name, ""))), "")
 
     def number(self, quantity: str) -> float | None:
-        """A quantity in SI units or MHz, of the first column that knows it; None: none does. Raises LogError."""
+        """A quantity in SI units or MHz (0: a governor's), of the first column with one; None: no. Raises LogError."""
         unknown = _meaning()["unknown"]
         for name, how in _meaning()["column"][quantity].items():
             text = self.cells.get(name, "")
