@@ -166,7 +166,7 @@ class Scenario(Struct, frozen=True, eq=False):
 
     @property
     def known_s(self) -> npt.NDArray[np.bool_]:
-        """True for each known time, (n_times,), and for kernels whose time is known only together with others'."""
+        """True for each time that is known, (n_times,), and for kernels whose time is in that of all together."""
         known = ~np.isnan(self.time_s)
         if self.work.together is not None:
             known |= np.append(self.work.together, False)
