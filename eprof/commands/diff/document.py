@@ -271,7 +271,7 @@ def side_of(variant: Variant, compared_j: float | None, name: str) -> schema.Sid
 
 
 def _name(variant: Variant, folders: int = 0) -> str:
-    """The name of a side in the document: its first run directory, or log, and how many more there are.
+    """The name of OLD, or NEW, in the document: its first run directory, or log, and how many more there are.
 
     folders: how many of the folders around it belong to the name.
     """
@@ -356,7 +356,7 @@ def kernels(changes: Changes, spread: Spread, causes_of: Sequence[list[schema.Ca
 
 
 def _on_side(changes: Changes, side: Variant, grid: Grid, row: int, own: int | None) -> schema.KernelSide | None:
-    """The kernel of a match on one side, at the place `own` there; None where the side does not have it."""
+    """The kernel of the match `row` in OLD, or NEW, at the place `own` of its kernels; None where it has none."""
     if own is None:
         return None
     energy_j, marks = None, ["missing"]
