@@ -196,6 +196,16 @@ def test_lines_that_likwid_hardly_sees_of_a_zen_2_are_no_count():
         assert math.isnan(number) and mark == Mark.MISSING
 
 
+@pytest.mark.parametrize("channels", [2, 4])
+def test_channels_of_a_zen_2_are_counted_as_a_lower_bound(load, channels):
+    cpu = "AMD EPYC 7702 64-Core Processor"
+    events = [(f"DRAM_CHANNEL_{number}", f"DFC{number}", [10 + number]) for number in range(channels)]
+    group = csv("MEM", [("RETIRED_INSTRUCTIONS", "PMC0", [9]), *events], cpu=cpu)
+    assert counted(load(group), "dram") == {
+        "whole program": (64 * sum(10 + number for number in range(channels)), Mark.MISSING)
+    }
+
+
 @needs_data
 def test_haswell_counts_lines_and_no_operations():
     profile = eprof.load(CPU / "likwid-text-e5-2650v3-l3.out")
@@ -289,6 +299,19 @@ def test_threads_that_idle_keep_no_cores_busy(load, seconds, cores):
     log = csv("L3", [*counts, ("CPU_CLK_UNHALTED_REF", "FIXC2", [2e9, 2e9])], threads=2, seconds=seconds)
     assert load(log.replace("CPU type:", "CPU clock:,2.0 GHz,,,\nCPU type:")).cores == pytest.approx(cores)
     assert load(log).cores == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("write", [csv, text])
+def test_cycles_of_0_beside_others_were_not_counted(load, write):
+    """Fixed counters of a Zen that stood still; a program of no instructions at all has cycles of 0."""
+    zen = "AMD EPYC 7742 64-Core Processor"
+    still = [("ACTUAL_CPU_CLOCK", "FIXC1", [0, 0]), ("MAX_CPU_CLOCK", "FIXC2", [0, 0])]
+    counts = [*still, ("RETIRED_INSTRUCTIONS", "PMC0", [4000, 6000]), ("CPU_CLOCKS_UNHALTED", "PMC1", [1000, 2000])]
+    profile = load(write("L2", counts, threads=2, seconds=3.0, cpu=zen))
+    assert counted(profile, "core_active") == {"whole program": (3000, Mark(0))}
+    assert counted(profile, "retired") == {"whole program": (10_000, Mark(0))} and profile.cores == pytest.approx(1.5)
+    none = [*still, ("RETIRED_INSTRUCTIONS", "PMC0", [0, 0])]
+    assert counted(load(write("L2", none, threads=2, seconds=3.0, cpu=zen)), "core_active")["whole program"][0] == 0
 
 
 events = st.dictionaries(
@@ -452,6 +475,13 @@ def read(tmp_path):
         return logs.read(tmp_path / "likwid.csv", **options)
 
     return reading
+
+
+def test_what_the_meter_of_dram_saw_is_told(read):
+    group = [("INSTR_RETIRED_ANY", "FIXC0", [9]), ("PWR_PKG_ENERGY", "PWR0", [15]), ("PWR_DRAM_ENERGY", "PWR3", [5])]
+    notes = read(csv("MEM_DP", group)).notes
+    assert "Totals: of the 20 J of packages and DRAM 25 % are DRAM's, idle or not (5 J)" in notes
+    assert not any("DRAM" in note for note in read(csv("MEM_DP", group[:2])).notes)
 
 
 WRAP = 2**47

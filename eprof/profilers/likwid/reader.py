@@ -37,6 +37,7 @@ from eprof.logs.rows.log import (
     Names,
     Table,
     TableRows,
+    metered_part,
 )
 from eprof.logs.rows.stream import Source
 from eprof.profilers.likwid.signs import KIND, NOT_ALL, SCALED
@@ -60,6 +61,7 @@ _TIMELINE = pattern(r"# GID([|,])EventCount\1CpuCount\1Total runtime \[s\]\1(?P<
 _BETWEEN = pattern(r"[\s,]+")
 _BEFORE_EVENTS = 4
 _TIME_LINE = "time line"
+_BOTH = "processor packages and DRAM"
 _NAMED = 3
 # A region holds others where it has hardly more instructions and cycles of its own; counts have 7 digits,
 # and threads do not begin and end a region together.
@@ -90,6 +92,10 @@ class _Events(Struct, forbid_unknown_fields=True):
     def joules(self) -> tuple[str, ...]:
         """The events that are joules of sockets."""
         return (*self.packages, *self.dram)
+
+    def are_of_work(self, event: str) -> bool:
+        """Whether an event is of instructions or cycles, which no program does without."""
+        return event.startswith((*self.instructions, *self.cycles, *self.reference))
 
 
 _EVENTS = convert(Document.read(folder("counters") / "likwid" / "events.toml").data, _Events)
@@ -123,6 +129,15 @@ class _Block(Struct):
     interval: str | None = None
     is_share: bool = False
     clock_hz: float = math.nan
+
+    def drop_idle_counters(self) -> list[str]:
+        """Drop cycles and instructions that are 0 on all threads beside others that are not; the names of these."""
+        working = {event for event, numbers in self.cells if _EVENTS.are_of_work(event) and np.nansum(numbers) > 0}
+        if not working:
+            return []
+        idle = [event for event, numbers in self.cells if _EVENTS.are_of_work(event) and set(numbers) == {0.0}]
+        self.cells = [(event, numbers) for event, numbers in self.cells if event not in idle]
+        return idle
 
     def add_up(self) -> None:
         """Add the threads of a LIKWID group up, without those whose counters ran over."""
@@ -176,7 +191,7 @@ class _Block(Struct):
         dram = _known_sum(self.counts, _EVENTS.dram)
         if not packages or not self.lost.keys().isdisjoint(_EVENTS.joules):
             return counted
-        covers = "processor packages" + when(dram, " and DRAM")
+        covers = _BOTH if dram else "processor packages"
         return counted | {covers: packages + dram, SOCKETS: float(self.sockets)}
 
 
@@ -333,6 +348,7 @@ def read(
         for line in lines:
             walk.feed(line)
     blocks = _with_times(walk.blocks, parts == INTERVAL)
+    idle = dict.fromkeys(event for block in blocks for event in block.drop_idle_counters())
     of_nesting = list(_unnest(blocks))
     for block in blocks:
         block.add_up()
@@ -346,6 +362,8 @@ def read(
         alike.setdefault(block.collection, []).append(block)
     tables = [_table(of_collection, keep, walk.is_scaled, is_cut) for of_collection in alike.values()]
     notes = [*source.notes, *of_nesting, *_notes(blocks, walk.is_scaled, is_cut)]
+    if idle:
+        notes.append(f"0 though the program ran, so not counted: {few(list(idle), _NAMED)}")
     if keep is not None:
         events = dict.fromkeys(event for block in blocks for event in block.counts)
         not_joules = [event for event in events if event not in (*_EVENTS.joules, *_A64FX.nj)]
@@ -485,6 +503,10 @@ def _share_time(blocks: Sequence[_Block]) -> None:
 
 
 def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[str]:
+    metered = [block.counts for block in blocks if _BOTH in block.amounts()]
+    both = [_known_sum(counts, _EVENTS.packages) + _known_sum(counts, _EVENTS.dram) for counts in metered]
+    dram_j = sum(_known_sum(counts, _EVENTS.dram) for counts in metered)
+    yield from metered_part(sum(both), "packages and DRAM", dram_j, "DRAM's, idle or not")
     if is_cut:
         yield "titles or rows of tables are lost, or the file ends in the middle of one, so counts are lower bounds"
     if is_scaled:
