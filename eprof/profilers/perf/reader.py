@@ -28,7 +28,9 @@ from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_note
 from eprof.logs.rows.log import (
     CORES,
     COUNT,
+    CPUS,
     HARDLY_WORKED,
+    IN_KERNEL,
     INTERVAL,
     JOULE,
     ON_TOTALS,
@@ -40,6 +42,7 @@ from eprof.logs.rows.log import (
     Names,
     Table,
     TableRows,
+    metered_part,
 )
 from eprof.logs.rows.numbers import ENGLISH, Locale, Style, ungrouped, value
 from eprof.logs.rows.stream import Source
@@ -413,7 +416,7 @@ class _Counted(Struct):
     """What one row of the table will be: a run, or a cgroup of it.
 
     interval: the end of the one that it is of, where each has a row; intervals: how many the run has. places: where
-    something was counted, and by which unit.
+    something was counted, and by which unit. watched: how many CPUs were counted, of a machine of unknown sockets.
     """
 
     kernel: str
@@ -423,6 +426,7 @@ class _Counted(Struct):
     joules: dict[str, _Sum] = field(default_factory=dict)
     packages: int | None = None
     cores: float | None = None
+    watched: float = 0.0
     intervals: int = 1
     places: set[tuple[str, str]] = field(default_factory=set)
 
@@ -440,6 +444,8 @@ class _Counted(Struct):
             amounts[SOCKETS] = (float(self.packages), OTHER)
         if self.cores:
             amounts[CORES] = (self.cores, OTHER)
+        if self.watched:
+            amounts[CPUS] = (self.watched, OTHER)
         widest = next((name for name in _DOMAINS if name in energy), None)
         if widest == "pkg":
             covers = counted(self.packages, "processor package") if self.packages else "processor packages"
@@ -556,6 +562,8 @@ def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> list[_
             each.packages = round(sockets)
         if len(inner) < 2 and busy_s > 0 and time_s > 0:
             each.cores = busy_s / time_s
+        if is_of_all and not each.packages:
+            each.watched = max(clocks, default=0.0)
     return list(rows_of.values())
 
 
@@ -650,7 +658,7 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
     user_s, sys_s = np.sum(times or [(0.0, 0.0)], axis=0)
     if sys_s > _MUCH_KERNEL * (user_s + sys_s):
         share = f"{100 * sys_s / (user_s + sys_s):.0f} %"
-        yield f"{ON_TOTALS}the kernel ran {share} of the processor time: system calls, page faults, input and output"
+        yield f"{share} {IN_KERNEL}: system calls, page faults, input and output"
     scaled = [name for name, total, _ in events if 0 < total.running < _ALL]
     lost = [name for name, total, _ in events if math.isnan(total.value)]
     lacking = [name for name, total, row in events if row.lacks(total) and name not in lost]
@@ -663,9 +671,7 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
     known_j = [row.joules for row in rows if not any(map(row.is_unknown, row.joules.values()))]
     both = [(joules["cores"].value, joules["pkg"].value) for joules in known_j if {"cores", "pkg"} <= joules.keys()]
     own_j, whole_j = np.sum(both or [(0.0, 0.0)], axis=0)
-    if 0 < own_j <= whole_j:
-        share = f"{100 * own_j / whole_j:.0f} %"
-        yield f"{ON_TOTALS}of the {whole_j:.4g} J of packages {share} are their cores' ({own_j:.4g} J)"
+    yield from metered_part(whole_j, "packages", own_j, "their cores'")
     metered = {row.kernel for row in rows if row.joules}
     if metered and (others := {row.kernel for row in rows} - metered):
         yield f"{ON_TOTALS}joules of {few(sorted(metered), 2)} are left out, for {few(sorted(others), 2)} has none"

@@ -1,6 +1,5 @@
 """How far to trust a report: how far off its joules may be, whose prices they have, what was not counted or metered."""
 
-import math
 from collections.abc import Iterator, Mapping
 
 from eprof.base.boards import data_sheet
@@ -165,7 +164,7 @@ _FEW, _MOST = 0.1, 0.5
 
 
 def _uncounted_share(view: View) -> float:
-    """The most that what was not counted can take, as a share of all energy; 1 where nothing bounds it."""
+    """The most that uncounted work can take, as a share (0 to 1) of all energy with it; 1 where nothing bounds it."""
     total = view.energy("total").or_zero
     bounds = _bounds(view)
     if bounds is None:
@@ -177,7 +176,7 @@ def _uncounted_share(view: View) -> float:
 
 
 def always_active(view: View) -> str:
-    """The joules of multiprocessors that are taken to have warps all the time, as no counter tells; empty: little."""
+    """The energy of multiprocessors assumed always active, as no counter tells, in words: "1.20 J"; empty if little."""
     assumed_j = 0.0
     for kernel in view.kernels:
         running = kernel.counts.get("sm_active_cycle")
@@ -220,9 +219,10 @@ def _lacking(view: View) -> str:
     if bounds is None and lacks_some(view) and view.to_meter is None and lacking_briefly(view):
         return ""  # the verdict says it
     if bounds is None:
-        missing = {"Not counted": few(wholly, _NAMED), "only in part": few(partly, _NAMED)}
-        text = "; ".join(f"{how}: {names}" for how, names in missing.items() if names)
-        return phrase("{}.", capital(text))
+        unpriced = _unpriced(view)
+        uncounted = [name for name in wholly if name not in unpriced]
+        uncounted += [f"part of {name}" for name in partly if name not in unpriced]
+        return _by_reason({"Not counted": uncounted, "no price": unpriced})
     if not lacks_some(view):
         return ""
     if view.above.value is None:
@@ -238,7 +238,8 @@ def _lacking(view: View) -> str:
     # The largest first; those that nothing bounds but the board, which then all have the same room, before them.
     groups = [group for group in bounds if group != "total"]
     ordered = sorted(groups, key=lambda group: (bounds[group] is not None, -(bounds[group] or 0.0)))
-    names = []
+    unpriced = _unpriced(view)
+    missing: dict[str, list[str]] = {"Not counted": [], "no price": []}
     for group in ordered:
         most = bounds[group]
         if most is not None and most < _LITTLE * total:
@@ -250,6 +251,7 @@ def _lacking(view: View) -> str:
             when(not is_open, quantity(most or 0.0, "J")),
             when(group == "dram" and not is_rest, _if_past_l2(view)),
         ]
+        names = missing["no price" if name in unpriced else "Not counted"]
         names.append(when(is_rest, "the rest of ") + name + bracketed("; ".join(filter(None, joules))))
     together = ""
     if capped:
@@ -257,13 +259,20 @@ def _lacking(view: View) -> str:
         parts_j = [bounds[group] for group in groups]
         is_cut = None in parts_j or sum(filter(None, parts_j)) > _SAME * capped
         if is_cut and view.document.interval_j and view.document.interval_j.limit_w:
-            number = math.ceil(view.costs.cores.busy / view.costs.cores.of) if view.costs and view.costs.cores else 1
-            why = f" (what {when(number > 1, f'{number} {view.nouns.board}s') or f'the {view.nouns.board}'} may draw"
+            number = view.document.interval_j.sockets
+            why = f" (what {when(number, f'{number} {view.nouns.board}s') or f'the {view.nouns.board}'} may draw"
             why += f"{beyond_the_sheet(view)})"
         elif is_cut and None not in parts_j:
             why = " (they share the cycles)"
-        together = f", {when(len(names) > 1, 'together ')}at most {quantity(capped, 'J')}{why}"
-    return f"Not counted{together}: {few(names, _NAMED)}."
+        together = f", {when(sum(map(len, missing.values())) > 1, 'together ')}at most {quantity(capped, 'J')}{why}"
+    return _by_reason(missing, together)
+
+
+def _by_reason(missing: Mapping[str, list[str]], together: str = "") -> str:
+    """A sentence on what is missing, by reason: "Not counted: L2; no price: tensor cores."; empty for nothing."""
+    first, *others = [(reason, few(names, _NAMED)) for reason, names in missing.items() if names] or [("", "")]
+    texts = [f"{first[0]}{together}: {first[1]}", *(f"{reason}: {names}" for reason, names in others)]
+    return when(first[1], capital("; ".join(texts)) + ".")
 
 
 def beyond_the_sheet(view: View) -> str:
@@ -285,14 +294,14 @@ def _if_past_l2(view: View) -> str:
 
 
 def _bounds(view: View) -> dict[str, float | None] | None:
-    """The most J that each group's uncounted part, and "total", can take, None: no bound; None without intervals."""
+    """Group of counts, or "total" -> the most J of what was not counted (None: no bound); None without intervals."""
     if not view.document.interval_j:
         return None
     return view.document.interval_j.uncounted
 
 
 def _lost_groups(view: View) -> tuple[list[str], list[str]]:
-    """The names of groups whose energy is wholly unknown, and of those of which a part is."""
+    """(names of groups of counts whose energy is wholly unknown, names of those of which a part is unknown)."""
     if view.costs is None:
         return [], []
     lost = {word.count.group for word in view.words.values() if _lacks(view, word)}
@@ -306,8 +315,19 @@ def _lost_groups(view: View) -> tuple[list[str], list[str]]:
     return wholly, partly
 
 
+def _unpriced(view: View) -> list[str]:
+    """The names of groups of which all that is lacking was counted: what it lacks is a price."""
+    lacking = [word for word in view.words.values() if _lacks(view, word)]
+    uncounted = {word.count.group for word in lacking if word.value.value is None or word.energy.value is not None}
+    return [
+        _lost_name(view, group)
+        for group in dict.fromkeys(word.count.group for word in lacking)
+        if group not in uncounted
+    ]
+
+
 def _lacks(view: View, word: Word) -> bool:
-    """Whether the energy of a count lacks something; of a share of metered energy, whether the count does."""
+    """Whether some of a count's energy is not known; where a meter gave the total, whether some was not counted."""
     charge = view.charges.get(word.count.name)
     if charge is not None and not charge.pays:
         return False
