@@ -38,6 +38,7 @@ _START = 4000  # lines of a long log that tell which meter wrote it, and its dev
 _LONG = 1 << 20  # bytes that are read at once
 _LONGEST_CUT = 1 << 16  # bytes at the end of a log in which its last lines are
 _NO_UNIT = "no unit is written for its time; taken for s"
+_FINE = "nvidia-smi --query-gpu=timestamp,power.draw --format=csv -lms 100"  # of a meter that logs such times
 _RUNS = "; where a row is a whole run, `eprof tune` reads it (--mapping)"
 _NUMBER_AT_END = pattern(r"(?<![\w.])\d[\d.]*\Z")
 
@@ -416,7 +417,13 @@ def _of_devices(log: _Log, track: _Track) -> Iterator[_Track]:
     is_several = log.meter.devices == "rows" and most > 1 and float((near == most).mean()) > _MOSTLY
     first = np.cumsum(sizes) - sizes
     usual = float(np.median(sizes))
-    if log.meter.devices == "one" or (usual < 2 and not is_several):
+    is_one_moment = len(times) > 1 == len(sizes)
+    if is_one_moment and not log.is_asked:
+        raise log.error(
+            f"all {len(times):,} rows of {track.component} have one time, so nothing tells how long they are apart; "
+            f"log fractions of a second (`{_FINE}`), or say how often one is read (`eprof timeline --interval 100ms`)."
+        )
+    if is_one_moment or log.meter.devices == "one" or (usual < 2 and not is_several):
         yield track
     elif usual >= 2 and (np.isnan(values) | (values == np.repeat(values[first], sizes))).all():
         log.note(f"rows of {track.component} at one moment are the same, and count once")
