@@ -54,7 +54,6 @@ from eprof.show.report.waiting import (
     less_waiting,
     of_shared_memory,
     sooner,
-    timed_j,
 )
 from eprof.show.words.badges import Amount
 from eprof.show.words.blocks import Point
@@ -77,6 +76,7 @@ _PASSED_AGAIN, _MOST_PASSES = 1.3, 4.0  # bytes read for each written: more tell
 _OFTEN, _SHAPES = 3, 4  # launches in blocks of a shape, for its time to be known; shapes that are listed
 _IF_ACCURATE = ", if accurate enough"
 _NARROWER_TYPES = "with types half as wide"
+_UNTOLD = " (what that saves was not counted)"
 _SECTOR_B = 32  # what DRAM of a GPU moves at least
 _NARROWER = (
     *(("tensor_tf32", "tensor_fp16"), ("tensor_tf32", "tensor_bf16")),
@@ -103,8 +103,16 @@ _REMEDIES = {
 
 def worth_trying(view: View) -> list[str]:
     """A sentence for each change that is worth trying, with what it saves, the largest first."""
-    _, unit = _everything(view)
-    return [change.text(view.whole, unit) for change in _sorted(view) if change.is_worth_it(view.comes_again)]
+    return [_told(view, change) for change in _sorted(view) if _is_worth_it(view, change)]
+
+
+def _is_worth_it(view: View, change: Try) -> bool:
+    return change.is_worth_it(view.comes_again if view.saved_unit else view.everything)
+
+
+def _told(view: View, change: Try) -> str:
+    """The change with what it saves, where logs tell joules or times."""
+    return change.text(view.whole, view.saved_unit) if view.saved_unit else f"{change.act}{_UNTOLD}"
 
 
 def _sorted(view: View) -> list[Try]:
@@ -117,22 +125,22 @@ def _sorted(view: View) -> list[Try]:
 
     def rank(change: Try) -> tuple[bool, bool, float]:
         is_last = not change.is_exact and change.likely < 2 * max(exact, default=0.0)
-        return not change.is_worth_it(view.comes_again), is_last, -change.likely
+        return not _is_worth_it(view, change), is_last, -change.likely
 
     return sorted(changes, key=rank)
 
 
 def what_to_try(view: View) -> Point:
     """The line `Try`: the change that saves most, and what to collect where too little was counted to tell."""
-    changes, (_, unit) = _sorted(view), _everything(view)
-    is_worth_it = bool(changes) and changes[0].is_worth_it(view.comes_again)
+    changes = _sorted(view)
+    is_worth_it = bool(changes) and _is_worth_it(view, changes[0])
     texts = [""]
     if is_worth_it:
         beside = [other for other in changes[1:] if other.adds and other.likely > changes[0].likely / 3]
         told = [changes[0], *beside[: changes[0].adds]]
-        texts = [change.text(view.whole, unit) for change in told]
+        texts = [_told(view, change) for change in told]
     elif lacks_most(view):
-        texts += [f"{change.act} (what that saves was not counted)" for change in changes if change.is_open][:1]
+        texts += [f"{change.act}{_UNTOLD}" for change in changes if change.is_open][:1]
     texts.append(after_the_start(view, LITTLE))
     if not view.has_energy and view.costs is None:
         if not view.nouns.is_of_cpu:
@@ -150,13 +158,6 @@ def what_to_try(view: View) -> Point:
     if not changes:
         return Point("Try", "nothing: no change that eprof knows saves energy here")
     return Point("Try", f"nothing: the best change saves {percent(changes[0].likely / view.whole)} ({changes[0].act})")
-
-
-def _everything(view: View) -> tuple[float, str]:
-    """The counted energy of all kernels and "J"; where no energy is known their time and "s"."""
-    if view.has_energy:
-        return view.counted_energy(view.document).or_zero, "J"
-    return view.time.or_zero, "s"
 
 
 def _where_to_begin(view: View, saves_s: float) -> str:
@@ -237,7 +238,7 @@ def how_to_count(view: View, has_advice: bool) -> str:
         if formats == {"likwid"} and (groups := _groups_of_likwid(view)):
             more = " and ".join(f"`likwid-perfctr -g {group}`" for group in groups)
         is_priced = view.instructions(view.document).value and view.above.value is not None
-        is_little = is_priced and view.above.or_zero < LITTLE * _everything(view)[0]
+        is_little = is_priced and view.above.or_zero < LITTLE * view.everything
         if is_little or _is_idle(view.document) and not has_advice:
             return f"{_NOTHING}; `eprof run PROGRAM` counts a program at work"
         if why := seems_to_wait(view):
@@ -267,7 +268,7 @@ def how_to_count(view: View, has_advice: bool) -> str:
     if complete or launches > _MANY_LAUNCHES:
         command, bracket, which = "eprof run", "", ""  # which knows the fewest counters that price all
     if launches > _MANY_LAUNCHES:
-        most = max(view.kernels, key=lambda kernel: (timed_j(kernel), time_of(kernel).or_zero, kernel.launches))
+        most = max(view.kernels, key=lambda kernel: (view.timed(kernel), time_of(kernel).or_zero, kernel.launches))
         of_which = f" in what takes most (all {launches:,} launches would be replayed several times)"
         command += phrase(" -k regex:{}", _plain_name(most.name))
         if most.launches > _MANY_LAUNCHES:
@@ -305,7 +306,7 @@ def _groups_of_likwid(view: View) -> list[str]:
 
 def _levers(view: View) -> Iterator[Try]:
     """Every change that eprof can think of here, in no order, with the J that it saves; s where no joules are known."""
-    if not _everything(view)[0]:
+    if not view.everything:
         return
     between = Between.of(view)
     for change in closed(view, between):
@@ -316,9 +317,9 @@ def _levers(view: View) -> Iterator[Try]:
     yield from _spared_kernels(view)
     yield from _better_shapes(view)
     yield from busier(view)
-    if view.above.value is None and view.has_energy:
-        yield from less_waiting(view)
-        yield from _fewer_uncounted_bytes(view)
+    if view.above.value is None:
+        for levers in (_coalesced, less_waiting, _fewer_uncounted_bytes):
+            yield from levers(view)
     if view.above.value is None or counted_alone(view):
         return
     yield from _other_clocks(view)
@@ -385,7 +386,7 @@ def _better_shapes(view: View) -> Iterator[Try]:
             if not slower:
                 continue
             saved_s = sum(shape.time_s - shape.launches * _of_one(best) for shape in slower)
-            taken = timed_j(kernel) if view.has_energy else time_of(kernel).or_zero
+            taken = view.timed(kernel) if view.has_energy else time_of(kernel).or_zero
             times = [f"{_block(shape)}: {quantity(_of_one(shape), 's')}" for shape in others]
             told = f"{quantity(_of_one(best), 's')}; as many threads in {few(times, _SHAPES)}"
             act = f"launch {view.label(kernel)} in blocks of {_block(best)} ({told})"
@@ -439,7 +440,7 @@ def _other_clocks(view: View) -> Iterator[Try]:
     if acts:
         time = _time_of(growth(lowest.time_s, here.time_s))
         voltages = phrase(", core voltages {}", (clocks.voltages or "").partition(",")[0])
-        ends = [share * _everything(view)[0] for share in saves]
+        ends = [share * view.everything for share in saves]
         yield Try(" and ".join(acts), ends[0], (ends[0], ends[-1]), f"{time}, modelled{voltages}")
 
 
@@ -496,7 +497,7 @@ def _narrower_types(view: View) -> Iterator[Try]:
         low, high = _ends(view, "fp64", saves) or (saves, saves)
         least_s, most_s = (_faster_in_fp32_s(view, left) for left in (1.0, _NARROWED))
         least_j, most_j = ((view.constant_w or 0.0) * sooner_s for sooner_s in (least_s, most_s))
-        ends = low + least_j, min(high + most_j + _of_narrower_bytes_j(kernels), _everything(view)[0])
+        ends = low + least_j, min(high + most_j + _of_narrower_bytes_j(kernels), view.everything)
         act = f"use FP32 for FP64{_IF_ACCURATE}{bracketed(_mostly_in(view, 'fp64'))}"
         yield Try(act, saves + least_j, ends, _less_time(view, least_s, most_s), is_exact=False)
         yield from _fewer_divisions(view)
@@ -650,13 +651,13 @@ def _coalesced(view: View) -> Iterator[Try]:
         faster = sooner(kernel, dict.fromkeys(fewer, 1 - share))
         if (kernel.signs or {}).get("lg_throttle", 0.0) >= EXCESS:
             faster = max(faster, TENTH)  # the queue of its loads and stores is full
-        saved_j[place] = share * sum(levels[level][place] for level in fewer) + faster * timed_j(kernel)
+        saved_j[place] = share * sum(levels[level][place] for level in fewer) + faster * view.timed(kernel)
         surely_j += share * sum(levels[level][place] for level in fewer if level != "dram")
         saved_s += faster * time_of(kernel).or_zero
     if any(saved_j.values()):
         is_counted = any(levels["l1"]) or any(levels["l2"])
         weights = {
-            place: joules if is_counted else excess[place] * timed_j(view.kernels[place])
+            place: joules if is_counted else excess[place] * view.timed(view.kernels[place])
             for place, joules in saved_j.items()
             if joules
         }
@@ -723,14 +724,14 @@ def _fewer_bytes(view: View) -> Iterator[Try]:
             is_it = answer.question == f"{group}=-20%" and not time and not view.is_modelled
             if is_it and answer.change_share and answer.time_share and not _is_held_elsewhere(view, group):
                 # Constant power, whatever a byte costs: all of it where kernels are near the roofline, else up to that.
-                most_j = max(-answer.change_share * _everything(view)[0] / 2 - saves, 0.0)
+                most_j = max(-answer.change_share * view.everything / 2 - saves, 0.0)
                 time = _time_of(answer.time_share / 2)
                 least_j = most_j * _is_near_the_roofline(view)
                 most_of_all_j = most_j * gone_j / high
         time = time.replace(", ", f", {when(least_j < most_j, 'up to ')}", 1)
         # Where a price is above its middle, so is the total that shares are of.
-        most_share = _everything(view)[0] * (1 - min(left))
-        low, high = (min(end, TENTH * _everything(view)[0]) for end in (low + least_j, high + most_j))
+        most_share = view.everything * (1 - min(left))
+        low, high = (min(end, TENTH * view.everything) for end in (low + least_j, high + most_j))
         how = "; ".join(filter(None, [_mostly_in(view, group), _remedy(view, group)]))
         act = f"move fewer {view.in_prose(group)} bytes{bracketed(how)}"
         change = Try(act, (low + high) / 2, (low, high), time, each="fewer")
@@ -802,7 +803,7 @@ def _is_held_elsewhere(view: View, group: str) -> bool:
 
     Where none tells how busy that of `group` is, the share of the roofline's speed stands for it.
     """
-    place = max(range(len(view.kernels)), key=lambda place: timed_j(view.kernels[place]))
+    place = max(range(len(view.kernels)), key=lambda place: view.timed(view.kernels[place]))
     most, reached = busy(view.kernels[place]), 0.0
     if view.document.limits:
         reached = view.document.limits.kernels[place].speed_share or 0.0
@@ -824,7 +825,7 @@ def _ended_sooner(view: View, kernels: Sequence[schema.Kernel], *lefts: Mapping[
         return 0.0, 0.0
     shares = [(kernel, sooner(kernel, left)) for kernel, left in zip(kernels, cycle(lefts), strict=False)]
     saved_s = sum(share * time_of(kernel).or_zero for kernel, share in shares)
-    return sum(share * timed_j(kernel) for kernel, share in shares), saved_s
+    return sum(share * view.timed(kernel) for kernel, share in shares), saved_s
 
 
 def _fewer_uncounted_bytes(view: View) -> Iterator[Try]:
@@ -835,7 +836,7 @@ def _fewer_uncounted_bytes(view: View) -> Iterator[Try]:
         saves, time = _by_time(view, view.kernels, {group: 1 - TENTH})
         if not saves:
             continue
-        most = max(view.kernels, key=lambda kernel: sooner(kernel, {group: 1 - TENTH}) * timed_j(kernel))
+        most = max(view.kernels, key=lambda kernel: sooner(kernel, {group: 1 - TENTH}) * view.timed(kernel))
         level = view.in_prose(group)
         told = f"{level} is {percent(busy(most).get(group, 0.0))} busy"
         act = f"move fewer {level} bytes ({told}; {_remedy(view, group)})"
@@ -888,7 +889,7 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
                 remedies = [flags(view), "less work in inner loops"]
             sooner_j, time = _by_time(view, view.kernels, {"issue": 1 - TENTH * (group == "other")})
             if time:
-                most = max(view.kernels, key=lambda kernel: sooner(kernel, {"issue": 0.0}) * timed_j(kernel))
+                most = max(view.kernels, key=lambda kernel: sooner(kernel, {"issue": 0.0}) * view.timed(kernel))
                 told = f"{view.label(most)} fills {percent(issuing(most))} of its issue slots"
             how = "; ".join(filter(None, [told or _mostly_in(view, group), *remedies]))
             act = f"execute fewer {kind}instructions{bracketed(how)}"
@@ -904,7 +905,7 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
 
 def _ends(view: View, group: str, saves: float) -> tuple[float, float] | None:
     """The least and most J that a saving of `saves` may be, by intervals of the group's prices; None: there is none."""
-    pair, value, everything = known(view.interval(group)), view.groups[group].value, _everything(view)[0]
+    pair, value, everything = known(view.interval(group)), view.groups[group].value, view.everything
     interval = view.document.interval_j
     if pair is None or not value or view.is_certain(group) or interval and group in interval.uncounted:
         return None

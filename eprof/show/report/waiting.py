@@ -91,25 +91,23 @@ def sooner(kernel: schema.Kernel, left: Mapping[str, float]) -> float:
     return 1 - max(share * left.get(unit, 1.0) for unit, share in now.items()) / most
 
 
-def timed_j(kernel: schema.Kernel) -> float:
-    """The joules that go with a kernel's time: constant power, and running multiprocessors."""
-    running = kernel.counts.get("sm_active_cycle")
-    return (kernel.energy_j.constant or 0.0) + ((running and running.energy_j) or 0.0)
-
-
 def busier(view: View) -> Iterator[Try]:
     """Give kernels that leave multiprocessors idle more work at once: more blocks, or products in batches."""
     for kernel in view.kernels:
-        active = (kernel.signs or {}).get("sm_active", 1.0)
+        signs = kernel.signs or {}
+        active, blocks = signs.get("sm_active", 1.0), signs.get("blocks", 0.0)
         if active >= NEAR or 0 < view.each_s(kernel) < SHORT_S:
             continue
-        how = "launch more blocks of {}, or other kernels beside it"
+        how, sms = "launch more blocks of {}, or other kernels beside it", signs.get("multiprocessors", math.inf)
         if is_plain_product(kernel.name):
             how = "batch the products of {}, or make them larger"
-        drawn_j, told = kernel.energy_j.constant or 0.0, f"multiprocessors have work {percent(active)} of the time"
-        act = f"{how.format(view.label(kernel))} ({told})"
+        elif blocks > sms:  # some work on while others have ended
+            how = "share the work of {} evenly among its blocks"
+        few = when(0 < blocks < sms < math.inf, f", as it has {blocks:,.0f} blocks for {sms:.0f} of them")
+        act = f"{how.format(view.label(kernel))} (multiprocessors have work {percent(active)} of the time{few})"
         why = "with all of them at work"
-        yield Try(act, TENTH * drawn_j, each="less time", most=(1 - active) * drawn_j, why=why)
+        drawn = kernel.energy_j.constant or 0.0 if view.has_energy else view.timed(kernel)
+        yield Try(act, TENTH * drawn, each="less time", most=(1 - active) * drawn, why=why)
 
 
 def less_waiting(view: View) -> Iterator[Try]:
@@ -119,13 +117,12 @@ def less_waiting(view: View) -> Iterator[Try]:
     of_roofline: list[float | None] = [None] * len(view.kernels)
     if view.document.limits:
         of_roofline = [limit.speed_share for limit in view.document.limits.kernels]
-    everything_j = view.counted_energy(view.document).or_zero
     of_level, of_fp32 = view.joules_by_kernel("l1"), view.joules_by_kernel("fp32")
     stalled: list[_Stalled] = []
     for kernel, share, of_l1_j, of_fp32_j in zip(view.kernels, of_roofline, of_level, of_fp32, strict=False):
-        waits_j = timed_j(kernel)
+        waits_j = view.timed(kernel)
         is_short = 0 < view.each_s(kernel) < SHORT_S
-        if is_short or library_of(kernel.name) in CLOSED or waits_j < LITTLE * everything_j:
+        if is_short or library_of(kernel.name) in CLOSED or waits_j < LITTLE * view.everything:
             continue
         if rebuilt := _rebuilt(view, kernel, of_fp32_j):
             yield rebuilt
@@ -179,7 +176,7 @@ def _rebuilt(view: View, kernel: schema.Kernel, of_fp32_j: float) -> Try | None:
     The most that is saved is up to the units that move operands and to the tensor cores, not to units no longer needed.
     """
     tensor = view.summed(kernel, [word for word in ("tensor", *TENSOR_PARTS["tensor"]) if word in view.words])
-    older, name, waits_j = (kernel.signs or {}).get("older_tensor", 0.0), view.label(kernel), timed_j(kernel)
+    older, name, waits_j = (kernel.signs or {}).get("older_tensor", 0.0), view.label(kernel), view.timed(kernel)
     idle = tensor.value == 0 and not tensor.lower
     left = {unit: share for unit, share in busy(kernel).items() if unit in ("l2", "dram")}
     if older >= TENTH:
@@ -280,9 +277,9 @@ class _Stalled(Struct, frozen=True):
         """The share of its stalls that are for this reason."""
         return (self.kernel.signs or {}).get(stall.sign, 0.0)
 
-    def saved_j(self, stall: _Stall) -> float:
-        """The most J that it saves without stalls for this reason."""
-        return min(self.stalled(stall), 1 - self.speed) * timed_j(self.kernel)
+    def saved(self, view: View, stall: _Stall) -> float:
+        """The most J, or s, that it saves without stalls for this reason."""
+        return min(self.stalled(stall), 1 - self.speed) * view.timed(self.kernel)
 
 
 def _fewer_stalls(view: View, kernels: Sequence[_Stalled]) -> Iterator[Try]:
@@ -295,11 +292,11 @@ def _fewer_stalls(view: View, kernels: Sequence[_Stalled]) -> Iterator[Try]:
         alike = [each for each in alike if not (stall.is_hidden and _asks_too_much(view, each.kernel))]
         if not alike:
             continue
-        most = max(alike, key=lambda each: each.saved_j(stall))
+        most = max(alike, key=lambda each: each.saved(view, stall))
         told = f"{view.label(most.kernel)} ({percent(most.stalled(stall))} of its stalls are {stall.waits})"
         if len(alike) > 1:
             told += f" and {counted(len(alike) - 1, f'more {view.nouns.kernel}')}"
         why = when(most.stalled(stall) < 1 - most.speed, "without them") or most.best
-        saves = TENTH * sum(timed_j(each.kernel) for each in alike)
-        most_j = sum(each.saved_j(stall) for each in alike)
+        saves = TENTH * sum(view.timed(each.kernel) for each in alike)
+        most_j = sum(each.saved(view, stall) for each in alike)
         yield Try(stall.act.format(told), saves, each="less time", most=most_j, why=why)
