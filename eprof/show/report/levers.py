@@ -50,6 +50,7 @@ from eprof.show.report.waiting import (
     NEAR,
     busier,
     busy,
+    excess,
     issuing,
     less_waiting,
     of_shared_memory,
@@ -639,16 +640,19 @@ def _coalesced(view: View) -> Iterator[Try]:
     Of DRAM's bytes the saving is the most: L2 may serve a sector's other parts later.
     """
     saved_j, surely_j, saved_s = dict.fromkeys(range(len(view.kernels)), 0.0), 0.0, 0.0
-    excess = [(kernel.signs or {}).get("excess", 0.0) for kernel in view.kernels]
+    shares = [excess(kernel)[0] for kernel in view.kernels]
     levels = {level: view.joules_by_kernel(level) for level in CACHED}
-    for place, (kernel, share) in enumerate(zip(view.kernels, excess, strict=True)):
+    for place, (kernel, share) in enumerate(zip(view.kernels, shares, strict=True)):
         if share < EXCESS:
             continue
         fewer = list(levels)
         # What tensor cores work on may come by copies that go around registers, which the sectors leave out.
         if any(view.amount(kernel, word).value for word in TENSOR_FLOPS):
             fewer = ["l1", "l2"]
-        faster = sooner(kernel, dict.fromkeys(fewer, 1 - share))
+        faster, now = sooner(kernel, dict.fromkeys(fewer, 1 - share)), busy(kernel)
+        if 0 < max(now.values(), default=0.0) < NEAR:
+            # It waits for sectors, at most: for as many fewer, and until another unit is always busy.
+            faster = min(share, 1 - max(now.get("dram", 0.0), now.get("sm", 0.0)))
         if (kernel.signs or {}).get("lg_throttle", 0.0) >= EXCESS:
             faster = max(faster, TENTH)  # the queue of its loads and stores is full
         saved_j[place] = share * sum(levels[level][place] for level in fewer) + faster * view.timed(kernel)
@@ -657,12 +661,13 @@ def _coalesced(view: View) -> Iterator[Try]:
     if any(saved_j.values()):
         is_counted = any(levels["l1"]) or any(levels["l2"])
         weights = {
-            place: joules if is_counted else excess[place] * view.timed(view.kernels[place])
+            place: joules if is_counted else shares[place] * view.timed(view.kernels[place])
             for place, joules in saved_j.items()
             if joules
         }
         most = max(weights, key=weights.__getitem__)
-        told = f"{percent(excess[most])} of the sectors that {view.label(view.kernels[most])} asks for are not used"
+        name, condition = view.label(view.kernels[most]), excess(view.kernels[most])[1]
+        told = f"{percent(shares[most])} of the sectors that {name} asks for are not used{condition}"
         most_j = sum(saved_j.values())
         change = Try(f"coalesce accesses: {told}", most_j, (surely_j, most_j), _less_time(view, 0.0, saved_s))
         yield replace(change, is_open=not (levels["l1"][most] or levels["l2"][most]))

@@ -18,7 +18,7 @@ from eprof.show.report.change import LITTLE, TENTH, Try
 from eprof.show.report.first_screen import AGAIN, SHORT_S
 from eprof.show.report.products import least_bytes
 from eprof.show.report.view import DRAM, View
-from eprof.show.words.numbers import percent, plain
+from eprof.show.words.numbers import NARROW, percent, plain
 
 CLOSED = ("cublas", "cudnn", "tensile")  # libraries that come compiled
 NEAR = 0.6  # its peak, or the roofline's speed: below, kernels wait (rule SOLBottleneck of ncu: "below 60.0% of peak")
@@ -28,6 +28,9 @@ _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more doe
 _STALLED = 0.2  # of stalls: of one reason fewer are not what holds a kernel back
 _EMPTY = 0.5  # of the most warps, below which more of them would hide what it waits for
 EXCESS = 1 / 3  # of sectors, from which on a kernel should ask for fewer, not sooner
+_POINTED = pattern(r"(\w*?)([1-4]?) ?\*")
+_BYTES = {"short": 2, "half": 2, "int": 4, "unsigned": 4, "float": 4, "long": 8, "double": 8}
+_WIDEST_B = 16  # that a thread loads at once; behind a pointer to chars may be anything
 _ON_TENSOR_CORES = pattern(r"(?i)tensor_?op|wmma|(?<![a-z])[hdiq]?mma(?![a-z])")  # as names of kernels tell it
 _OF_VOLTA = pattern(r"(?i)volta|(?<!\d)884(?!\d)|sm_?70(?!\d)")  # whose matrix instructions later GPUs emulate
 # Of tcgen05, over the older pipe, in flops a cycle: tc_rate and fp16_rate of counters/ncu/parts/tensor-fifth.toml.
@@ -242,10 +245,25 @@ def _is_issuing(view: View, kernel: schema.Kernel) -> bool:
     return "sm" not in busy(kernel) and (issued or 0.0) / (cycles or math.inf) >= _ISSUING
 
 
+def excess(kernel: schema.Kernel) -> tuple[float, str]:
+    """The share of its sectors that a kernel asks for in vain, and the condition of that, or "".
+
+    Where the sectors of a warp's access alone were counted, those are in vain that 32 threads do not need: one for each
+    byte that a thread loads at once, which is what the kernel's pointers tell, or the most.
+    """
+    signs = kernel.signs or {}
+    sectors = signs.get("request_sectors", 0.0)
+    if "excess" in signs or not sectors:
+        return signs.get("excess", 0.0), ""
+    pointed = [_BYTES.get(name, _WIDEST_B) * int(number or 1) for name, number in _POINTED.findall(kernel.name)]
+    width = min(max(pointed, default=_WIDEST_B), _WIDEST_B)
+    return max(1 - width / sectors, 0.0), when(width < _WIDEST_B, f", if each thread loads {width}{NARROW}B at a time")
+
+
 def _asks_too_much(view: View, kernel: schema.Kernel) -> bool:
     """Whether a kernel moves many more bytes than it has to."""
     signs = kernel.signs or {}
-    is_told = max(signs.get("excess", 0.0), signs.get("lg_throttle", 0.0)) >= EXCESS
+    is_told = max(excess(kernel)[0], signs.get("lg_throttle", 0.0)) >= EXCESS
     return is_told or 0 < AGAIN * least_bytes(view, kernel) < view.summed(kernel, DRAM).or_zero
 
 
