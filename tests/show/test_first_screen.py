@@ -5,15 +5,17 @@ import json
 import re
 
 import pytest
+from msgspec.structs import replace
 from report_support import CASES
 
 import eprof
 from eprof.counts.times import ONE_SECOND
 from eprof.show.report.first_screen import where
-from eprof.show.report.levers import _levers, what_to_try
+from eprof.show.report.levers import _levers, _told, what_to_try
 from eprof.show.report.terminal import _family_legend, text
 from eprof.show.report.trust import trust
 from eprof.show.report.view import View
+from eprof.show.report.waiting import excess
 from eprof.show.words.numbers import percent, quantity
 
 LINES, COLUMNS = 15, 80
@@ -297,6 +299,57 @@ def test_idle_time_that_a_meter_saw_is_tried_of_all_that_it_saw():
     tried = what_to_try(View(document)).text.replace("\u202f", " ")
     assert tried.startswith("wait less for the host (1.00 s in gaps: ")
     assert f"saves up to {2 * total:#.3g} J (67 % of {3 * total:#.3g} J)" in tried
+
+
+FEW_BLOCKS = {"sm_active": 0.13, "blocks": 16.0, "multiprocessors": 80.0}
+
+
+@pytest.mark.parametrize(
+    ("lacks", "told"),
+    [
+        ((), r"saves up to \S+ m?J \([\d.]+ % of"),
+        (("energy",), r"saves up to \S+ m?s \(87 % of"),
+        (("energy", "time"), r"\(what that saves was not counted\)"),
+    ],
+)
+def test_what_saves_time_is_tried_whether_a_log_tells_joules_times_or_neither(lacks, told):
+    document = without(CASES["data_bound"](), lacks)
+    document["kernels"] = document["kernels"][:1]
+    kernel = document["kernels"][0] | {"signs": FEW_BLOCKS}
+    document |= {"kernels": [kernel], "time_s": kernel["time_s"]}
+    view = View(document)
+    tried = "".join(_told(view, change) for change in _levers(view)).replace("\u202f", " ")
+    assert re.search(rf"launch more blocks of .*have work 13 % of the time, as it has 16 blocks for 80.* {told}", tried)
+
+
+def without(document, lacks):
+    """A document whose log told no joules, or no times."""
+    for entry in (document, *document["kernels"]):
+        if "energy" in lacks:
+            entry["energy_j"] = dict.fromkeys(entry["energy_j"])
+            entry["counts"] = {}
+        if "time" in lacks:
+            entry["time_s"] = None
+    if "energy" in lacks:
+        document |= {"costs": None, "prices": [], "counts": {}}
+        document.pop("interval_j", None)
+    return document
+
+
+@pytest.mark.parametrize(
+    ("name", "share", "condition"),
+    [
+        ("sums(const float *, unsigned long)", 0.875, ", if each thread loads 4\u202fB at a time"),
+        ("sums(float4*)", 0.5, ""),
+        ("sums(float*, double *)", 0.75, ", if each thread loads 8\u202fB at a time"),
+        ("sums<Array<char*, 2>>(Array<char*, 2>)", 0.5, ""),
+        ("sums", 0.5, ""),
+    ],
+)
+def test_sectors_that_a_warp_needs_are_as_wide_as_what_its_pointers_point_to(name, share, condition):
+    kernel = View(CASES["data_bound"]()).kernels[0]
+    assert excess(replace(kernel, name=name, signs={"request_sectors": 32.0})) == (share, condition)
+    assert excess(replace(kernel, name=name, signs={"request_sectors": 32.0, "excess": 0.1})) == (0.1, "")
 
 
 def test_nobody_is_told_to_rewrite_a_compiled_library():
