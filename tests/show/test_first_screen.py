@@ -312,6 +312,26 @@ def test_idle_time_that_a_meter_saw_is_tried_of_all_that_it_saw():
     assert f"saves up to {2 * total:#.3g} J (67 % of {3 * total:#.3g} J)" in tried
 
 
+def test_what_is_spilled_is_spared_behind_l1_too_and_coalescing_spares_none_of_it():
+    def tried(signs):
+        document = CASES["data_bound"]()
+        for entry in (document, *document["kernels"]):
+            moved = {"value": 1e9, "unit": "byte", "energy_j": 0.01, "marks": []}
+            entry["counts"] |= {"l1_read": {**moved}, "local_read": {**moved, "value": 5e8, "energy_j": 0.0}}
+        for name in ("l1_read", "local_read"):
+            document["counts"][name]["how"] = []
+        for kernel in document["kernels"]:
+            kernel["signs"] = {"excess": 0.75, "dram_busy": 0.8, "issue_busy": 0.2, **signs}
+        changes = {change.act.partition(" ")[0]: change for change in _levers(View(document))}
+        return changes["spill"], changes["coalesce"]
+
+    (spills, coalesce), (behind, rest) = tried({}), tried({"local_share": 0.9})
+    assert max(behind.ends) > max(spills.ends) and min(behind.ends) >= min(spills.ends)
+    assert max(rest.ends) < max(coalesce.ends)
+    assert "75\u202f% less time" in behind.beside  # the next unit is the one that issues: 0.2 of 0.8
+    assert "90\u202f% of what L1 and L2 pass on" in behind.act
+
+
 FEW_BLOCKS = {"sm_active": 0.13, "blocks": 16.0, "multiprocessors": 80.0}
 
 

@@ -334,6 +334,7 @@ def _levers(view: View) -> Iterator[Try]:
         *(
             _fewer_instructions,
             _fewer_conflicts,
+            _fewer_spills,
             less_waiting,
             fewer_cycles,
             fewer_misses,
@@ -652,14 +653,17 @@ def _coalesced(view: View) -> Iterator[Try]:
         # What tensor cores work on may come by copies that go around registers, which the sectors leave out.
         if any(view.amount(kernel, word).value for word in TENSOR_FLOPS):
             fewer = ["l1", "l2"]
-        faster, now = sooner(kernel, dict.fromkeys(fewer, 1 - share)), busy(kernel)
+        # What is spilled is no part of it.
+        local = min(_spilled(view, kernel) / (view.summed(kernel, _words(view, "l1")).value or math.inf), 1.0)
+        parts = {level: share * (1 - (local if level == "l1" else _local_share(kernel))) for level in fewer}
+        faster, now = sooner(kernel, {level: 1 - part for level, part in parts.items()}), busy(kernel)
         if 0 < max(now.values(), default=0.0) < NEAR:
             # It waits for sectors, at most: for as many fewer, and until another unit is always busy.
-            faster = min(share, 1 - max(now.get("dram", 0.0), now.get("sm", 0.0)))
+            faster = min(min(parts.values()), 1 - max(now.get("dram", 0.0), now.get("sm", 0.0)))
         if (kernel.signs or {}).get("lg_throttle", 0.0) >= EXCESS:
             faster = max(faster, TENTH)  # the queue of its loads and stores is full
-        saved_j[place] = share * sum(levels[level][place] for level in fewer) + faster * view.timed(kernel)
-        surely_j += share * sum(levels[level][place] for level in fewer if level != "dram")
+        saved_j[place] = sum(part * levels[level][place] for level, part in parts.items()) + faster * view.timed(kernel)
+        surely_j += sum(part * levels[level][place] for level, part in parts.items() if level != "dram")
         saved_s += faster * time_of(kernel).or_zero
     if any(saved_j.values()):
         is_counted = any(levels["l1"]) or any(levels["l2"])
@@ -929,21 +933,43 @@ def _ends(view: View, group: str, saves: float) -> tuple[float, float] | None:
 
 
 def _fewer_conflicts(view: View) -> Iterator[Try]:
-    """Avoid bank conflicts of shared memory; and, another change, spill no registers."""
+    """Avoid bank conflicts of shared memory."""
     shares = [(kernel.signs or {}).get("bank_conflict", 0.0) for kernel in view.kernels]
     saved_j = sum(share * joules for share, joules in zip(shares, view.joules_by_kernel("shared"), strict=True))
     if saved_j:
         act = f"avoid bank conflicts (up to {percent(max(shares))} of the accesses of shared memory)"
         yield Try(f"{act}: pad its arrays", saved_j)
-    spilled_j, spilled = 0.0, 0.0
-    for kernel, joules in zip(view.kernels, view.joules_by_kernel("l1"), strict=True):
-        local = sum(view.amount(kernel, f"local_{way}").or_zero for way in ("read", "write"))
-        moved = view.summed(kernel, _words(view, "l1")).value or math.inf
-        spilled += local
-        spilled_j += min(local / moved, 1.0) * joules
-    if spilled_j:
-        act = f"spill no registers ({quantity(spilled, 'B')} of local memory): smaller tiles, __launch_bounds__"
-        yield Try(act, spilled_j)
+
+
+def _fewer_spills(view: View) -> Iterator[Try]:
+    """Spill no registers: this spares bytes of L1, and of L2 as many as are known to be of local memory.
+
+    Of DRAM it may spare as large a share, and time, as far as units are held by such bytes.
+    """
+    spilled, surely_j, most_j, saved_s = 0.0, 0.0, 0.0, 0.0
+    levels = {level: view.joules_by_kernel(level) for level in ("l1", "l2", "dram")}
+    for place, kernel in enumerate(view.kernels):
+        local, behind = _spilled(view, kernel), _local_share(kernel)
+        share = min(local / (view.summed(kernel, _words(view, "l1")).value or math.inf), 1.0)
+        more_j, more_s = _ended_sooner(view, [kernel], {"l1": 1 - share, "l2": 1 - behind, "dram": 1 - behind})
+        spilled, saved_s = spilled + local, saved_s + more_s
+        surely_j += share * levels["l1"][place] + behind * levels["l2"][place]
+        most_j += behind * levels["dram"][place] + more_j
+    if surely_j:
+        most = max(map(_local_share, view.kernels))
+        told = f"{quantity(spilled, 'B')} of local memory{when(most, f', {percent(most)} of what L1 and L2 pass on')}"
+        act = f"spill no registers ({told}): smaller tiles, __launch_bounds__"
+        ends = surely_j, surely_j + most_j
+        yield Try(act, sum(ends) / 2, ends, _less_time(view, 0.0, saved_s))
+
+
+def _spilled(view: View, kernel: schema.Kernel) -> float:
+    return sum(view.amount(kernel, f"local_{way}").or_zero for way in ("read", "write"))
+
+
+def _local_share(kernel: schema.Kernel) -> float:
+    """The share of local memory in the traffic between L1 and L2; 0: not counted."""
+    return (kernel.signs or {}).get("local_share", 0.0)
 
 
 def _is_closed(view: View, group: str) -> bool:

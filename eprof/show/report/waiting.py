@@ -91,6 +91,7 @@ def sooner(kernel: schema.Kernel, left: Mapping[str, float]) -> float:
         left = {"sm": left.get("l1", 1.0), **left}
     if abs(issuing(kernel) - now.get("sm", 0.0)) < _ONE_UNIT:
         left = {"sm": left.get("issue", 1.0), **left}
+    now["issue"] = issuing(kernel)  # as busy is the next one at least
     return 1 - max(share * left.get(unit, 1.0) for unit, share in now.items()) / most
 
 
