@@ -91,7 +91,8 @@ def sooner(kernel: schema.Kernel, left: Mapping[str, float]) -> float:
         left = {"sm": left.get("l1", 1.0), **left}
     if abs(issuing(kernel) - now.get("sm", 0.0)) < _ONE_UNIT:
         left = {"sm": left.get("issue", 1.0), **left}
-    now["issue"] = issuing(kernel)  # as busy is the next one at least
+    if "sm" not in now:
+        now["issue"] = min(issuing(kernel), most)  # multiprocessors are at least as busy
     return 1 - max(share * left.get(unit, 1.0) for unit, share in now.items()) / most
 
 
