@@ -467,3 +467,18 @@ def test_find_shows_the_name_in_the_other_profiler(capsys):
     with pytest.raises(SystemExit, match="0"):
         main(["counters", "--find", "inst_integer"])
     assert f"inst_integer is in ncu: {op('integer')}" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_way_through_other_steps_counts_alike():
+    each = [counters.find("nvprof", capability) for capability in ("2.0", "3.5", "5.2", "6.0", "7.0")]
+    alike = common(each)
+    ways = {way.formula.text: alike.counters_of(way.formula) for way in alike.words["bytes"]["dram_read"]}
+    assert ["dram_read_transactions"] in ways.values()
+    assert all("_misses" not in counter for behind in ways.values() for counter in behind)  # other slices each
+    for definition in each:
+        texts = [
+            definition.alike_by(way, {})
+            for whole in definition.words["bytes"]["dram_read"]
+            for way in definition.unfolded(whole, ())
+        ]
+        assert any(text.strip("()") == "32 * dram_read_transactions" for text in texts)
