@@ -713,12 +713,13 @@ def _fewer_bytes(view: View) -> Iterator[Try]:
         low, high = _ends(view, group, saves) or (saves, saves)
         left, why = _least_left(view, group)
         gone_j = float(np.dot(view.joules_by_kernel(group), np.subtract(1, left))) * high / saves
-        fewer, other_j = [group], _of_narrower_bytes_j(view.kernels) - (1 - _NARROWED) * amount.value
+        gone_tenths = gone_j / high
         if why == _NARROWER_TYPES and not view.nouns.is_of_cpu:
-            fewer, gone_j = [*CACHED], gone_j + other_j  # they halve what every level moves
+            # They halve what every level moves; but a warp's access of L1 takes as long for fewer bytes.
+            gone_j += _of_narrower_bytes_j(view.kernels) - (1 - _NARROWED) * amount.value
         least_j, _ = _by_time(view, view.kernels, {group: 1 - TENTH})
-        most_j, time = _by_time(view, view.kernels, *_with_its_way([group], view, [1 - TENTH] * len(left)))
-        most_of_all_j, _ = _by_time(view, view.kernels, *_with_its_way(fewer, view, left))
+        most_j, time = _by_time(view, view.kernels, *_with_its_way(group, view, [1 - TENTH] * len(left)))
+        most_of_all_j, _ = _by_time(view, view.kernels, *_with_its_way(group, view, left))
         for answer in view.document.what_if or ():
             is_it = answer.question == f"{group}=-20%" and not time and not view.is_modelled
             if is_it and answer.change_share and answer.time_share and not _is_held_elsewhere(view, group):
@@ -726,7 +727,7 @@ def _fewer_bytes(view: View) -> Iterator[Try]:
                 most_j = max(-answer.change_share * _everything(view)[0] / 2 - saves, 0.0)
                 time = _time_of(answer.time_share / 2)
                 least_j = most_j * _is_near_the_roofline(view)
-                most_of_all_j = most_j * gone_j / high
+                most_of_all_j = most_j * gone_tenths
         time = time.replace(", ", f", {when(least_j < most_j, 'up to ')}", 1)
         # Where a price is above its middle, so is the total that shares are of.
         most_share = _everything(view)[0] * (1 - min(left))
@@ -739,16 +740,16 @@ def _fewer_bytes(view: View) -> Iterator[Try]:
         yield change
 
 
-def _with_its_way(fewer: Sequence[str], view: View, left: Sequence[float]) -> list[dict[str, float]]:
-    """For each kernel, unit -> share of its work left, where levels `fewer` move a share `left` of the bytes they did.
+def _with_its_way(level: str, view: View, left: Sequence[float]) -> list[dict[str, float]]:
+    """For each kernel, unit -> share of its work left, where a level moves a share `left` of the bytes that it did.
 
     Units on the way to a level have less work, too: L2 for DRAM, and "sm" for L1 where counters do not tell L1's. But
     tiles of a product that find more of its operands in L2 ask L2 for as much as before.
     """
     works = []
     for kernel, share in zip(view.kernels, left, strict=True):
-        units = dict.fromkeys((*fewer, *["sm"] * ("l1" in fewer and "l1" not in busy(kernel))), share)
-        if "dram" in fewer and not least_bytes(view, kernel):
+        units = dict.fromkeys((level, *["sm"] * (level == "l1" and "l1" not in busy(kernel))), share)
+        if level == "dram" and not least_bytes(view, kernel):
             passed = view.summed(kernel, _words(view, "l2")).value or math.inf
             passing = min(view.summed(kernel, DRAM).or_zero / passed, 1.0)
             units = {"l2": 1 - (1 - share) * passing, **units}
