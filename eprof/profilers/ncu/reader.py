@@ -7,6 +7,7 @@ import os
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import islice
 
+import numpy as np
 from msgspec import Struct, field
 
 from eprof.base.errors import LogError
@@ -302,6 +303,8 @@ class _Reader(Struct):
             tables.append(self.nsys.table())
         if not tables:
             raise LogError(f"{self.source.path}: {self._why_nothing()}")
+        if self.messages.has_errors and all(map(_is_without_values, tables)):
+            raise LogError(f"{self.source.path}: {self.messages.why_no_table()}")
         self.source.lacks_bytes |= self.is_cut
         processes = list(dict.fromkeys(process for _, process in self.collected.runs))
         programs = (self.messages.processes.get(str(process)) or self.program for process in processes)
@@ -369,6 +372,12 @@ class _Reader(Struct):
             return f"ncu's page names {launches} but no metric, which is nothing to count with; print {IMPORTED}"
         self.messages.page = self.page.first_line or None
         return self.messages.why_no_table()
+
+
+def _is_without_values(table: Table) -> bool:
+    """Whether a table has counters and knows not one of their values, nor a time: "nan", as of a launch that failed."""
+    values = [table.counters[name] for name in table.counters.names]
+    return bool(values) and all(np.isnan(column).all() for column in (*values, table.rows.time_s))
 
 
 def _all_rows(table: _Table, block: bytes) -> Piece | None:

@@ -88,11 +88,16 @@ class Messages:
         self._lines.append((number, kind, text))
         self._findings.look(number, text)
 
+    @property
+    def has_errors(self) -> bool:
+        """Whether ncu reported an error."""
+        return any(kind == "ERROR" for _, kind, _ in self._lines)
+
     def notes(self) -> list[str]:
         """Sentences for a log that has a table of ncu: what its messages warn of."""
         texts = list(dict.fromkeys((text, kind) for _, kind, text in self._lines if kind in ("ERROR", "WARNING")))
         notes = [f"ncu says: {shortened(text)}" for text, _ in texts[:_NOTED]]
-        if any(kind == "ERROR" for _, kind, _ in self._lines):
+        if self.has_errors:
             notes.append("ncu reported an error, so launches may be missing from the log; look at what it says")
         if len(texts) > _NOTED:
             notes.append(f"ncu says {len(texts) - _NOTED} other things of this kind")
