@@ -82,6 +82,21 @@ def test_the_bytes_that_take_most_are_tried_with_what_types_half_as_wide_leave_o
     assert f"; {quantity(0.1 * joules, 'J')} for each 10 % fewer".replace("\u202f", " ") in tried
 
 
+@pytest.mark.parametrize(
+    ("issuing", "unit", "is_sooner"), [(0.57, 0.45, True), (0.45, 0.45, False), (0.57, 0.7, False)]
+)
+def test_a_kernel_that_fills_most_issue_slots_ends_sooner_with_fewer_instructions(issuing, unit, is_sooner):
+    document = CASES["data_bound"]()
+    for kernel in document["kernels"]:
+        kernel["signs"] = {"issue_busy": issuing, "dram_busy": unit}
+    told = [change for change in _levers(View(document)) if "of its issue slots" in change.act]
+    assert bool(told) == is_sooner
+    for change in told:
+        assert (
+            max(change.ends) >= 0.1 * document["energy_j"]["constant"] and "up to 10\u202f% less time" in change.beside
+        )
+
+
 @pytest.mark.parametrize(("time_from", "is_told"), [(None, True), (ONE_SECOND, False)])
 def test_bytes_of_a_second_are_not_those_of_a_launch(time_from, is_told):
     document = CASES["data_bound"]()
