@@ -311,7 +311,7 @@ class Session:
                     left_s = seconds * (self.launches - done) / done
                     launches = f"{done:,} of {self.launches:,} kernel launches, about {left_s:.0f} s left"
                 elif done >= _FEW:
-                    launches += f", {60 * done / seconds:.3g} a minute"
+                    launches += f", {round(60 * done / seconds, 1):,g} a minute"
                 words.append(launches)
             if step.passes != "1":
                 words.append(f"passes: {step.passes}")

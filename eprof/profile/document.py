@@ -65,6 +65,7 @@ def document(energy: "Energy") -> schema.Profile:
         costs_of_others=prices[1:] or UNSET,
         time_from=energy.time_from,
         left_out_s=(energy.profile.run and energy.profile.run.left_out_s) or UNSET,
+        busy_cores=_busy_cores(energy),
         modelled_time=_modelled_time(energy),
         counts=_total_counts(whole, _Cells(whole)),
         warnings=energy.warnings,
@@ -188,6 +189,11 @@ def _to_meter(energy: "Energy") -> schema.ToMeter | UnsetType:
         idle_j=scaling.idle_j,
         within=scaling.within,
     )
+
+
+def _busy_cores(energy: "Energy") -> float | UnsetType:
+    profile = energy.profile
+    return (profile.is_of_cpu and not energy.shares_socket and profile.cores) or UNSET
 
 
 def gaps_of(energy: "Energy") -> schema.Gaps | UnsetType:

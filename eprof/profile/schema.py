@@ -565,7 +565,8 @@ class Profile(Struct, kw_only=True):
     """A priced profile: `eprof.profile/1`. commit: of the folder that it ran in, where the run recorded it.
 
     costs_of_others: of several GPUs, each with prices of its own; `costs` has those of the one that takes most.
-    left_out_s: what a run of the program alone took beside `time_s`, by what it was.
+    left_out_s: what a run of the program alone took beside `time_s`, by what it was. busy_cores: of a CPU whose
+    constant power is a whole socket's.
     """
 
     schema: str = PROFILE
@@ -583,6 +584,7 @@ class Profile(Struct, kw_only=True):
     time_marks: Marks
     time_from: str | None
     left_out_s: dict[str, float] | UnsetType = UNSET
+    busy_cores: float | UnsetType = UNSET
     modelled_time: ModelledTime | UnsetType = UNSET
     power_w: float | None
     launches: int

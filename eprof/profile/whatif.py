@@ -166,7 +166,7 @@ class Scenario(Struct, frozen=True, eq=False):
 
     @property
     def known_s(self) -> npt.NDArray[np.bool_]:
-        """Which times of a scenario are known, (n_times,), but for kernels whose time is in that of all together."""
+        """True for each time that is known, (n_times,), and for kernels whose time is in that of all together."""
         known = ~np.isnan(self.time_s)
         if self.work.together is not None:
             known |= np.append(self.work.together, False)

@@ -2,11 +2,13 @@
 
 import re
 import sys
+from types import SimpleNamespace
 
 import pytest
 from run_support import block, emit
 
 from eprof.cli import progress
+from eprof.collect import session
 
 
 class Clock:
@@ -107,6 +109,35 @@ def test_what_begins_is_shown_at_once_on_a_terminal_only(capsys, clock, monkeypa
     shown.wipe()
     progress.Progress(True, clock).begin("fitting")
     assert capsys.readouterr().err == "\r\x1b[Kfitting ...\r\x1b[K"
+
+
+@pytest.mark.parametrize(
+    ("done", "of", "said"),
+    [
+        (None, None, ""),
+        (9, None, " · 9 kernel launches"),
+        (10, None, " · 10 kernel launches, 15 a minute"),
+        (1200, None, " · 1,200 kernel launches, 1,800 a minute"),
+        (0, 50, " · 0 kernel launches"),
+        (10, 50, " · 10 of 50 kernel launches, about 160 s left"),
+        (50, 50, " · 50 kernel launches, 75 a minute"),
+    ],
+)
+def test_a_run_tells_its_rate_and_once_the_number_is_known_what_is_left(monkeypatch, done, of, said):
+    """After 40 s. Fewer than ten launches make no rate."""
+    times, lines = iter([100.0, 140.0, 140.0]), []
+    monkeypatch.setattr(session, "time", SimpleNamespace(monotonic=lambda: next(times)))
+    run = SimpleNamespace(
+        collector=SimpleNamespace(name="ncu", progress=lambda logs: done),
+        progress=SimpleNamespace(update=lambda line: lines.append(line())),
+        runs_planned=2,
+        run_now=1,
+        launches=of,
+        _logs=lambda step: [],
+        _is_long=False,
+    )
+    session.Session._ticker(run, SimpleNamespace(what="counters", passes="3"))()
+    assert lines == [f"run 1 of 2 · counters with ncu · 40 s{said} · passes: 3"]
 
 
 def test_a_long_run_says_once_what_would_be_quicker(simulated, monkeypatch):

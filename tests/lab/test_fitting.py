@@ -22,7 +22,17 @@ from eprof.lab.fitting import Form, fit
 from eprof.lab.fitting import quality as quality_of_fits
 from eprof.lab.fitting.predictions import of_form
 from eprof.lab.fitting.quality import bootstrap, collinearity, error, examine, left_out, within
-from eprof.lab.fitting.search import HIGHEST, LOWEST, Settings, lowest_points, moments, monotone, rows_of
+from eprof.lab.fitting.search import (
+    HIGHEST,
+    LOWEST,
+    Layout,
+    Search,
+    Settings,
+    lowest_points,
+    moments,
+    monotone,
+    rows_of,
+)
 from eprof.lab.fitting.solve import alike, form_for, known, level_volts, pooled
 from eprof.lab.fitting.table_text import Head, number, text
 from eprof.lab.measurements import MeasurementError, Measurements, read
@@ -241,6 +251,31 @@ def test_moments_hold_all_that_least_squares_need():
     found = moments(rows, np.full(len(rows), 0.5), places)
     assert found.shape == (12, 6, 6)
     assert found.sum(axis=0) == pytest.approx(0.25 * rows.T @ rows)
+
+
+@pytest.mark.parametrize("pins", [(0, 0), (1, 1), (3, 2)])
+@pytest.mark.parametrize("off", [1e-2, 1e-3])
+def test_a_newton_step_leaves_the_square_of_what_the_voltages_were_off(pins, off):
+    """Of exact data, whichever levels have the voltage 1; a level that is held stays where it was."""
+    core, memory = np.array([0.8, 0.9, 1.0, 1.15]), np.array([0.9, 1.0, 1.2])
+    true = core / core[pins[0]], memory / memory[pins[1]]
+    measurements = made((50, 20, 30, 200), (5, 7, 10, 0, 0), *true)
+    places, rows = Settings.of(measurements), rows_of(measurements)
+    layout = Layout.of(TERMS, clock_tree=False, levels=(4, 3))
+    sums = moments(rows, 1.0 / measurements.power_w, places)
+    search = Search(layout, places, sums, Form(clock_tree=False), pins, float(len(rows)))
+    unknowns = np.array([0.05, 0.02, 0.03, 0.2, 5.0, 7.0, 10.0])
+    assert layout.names == (*TERMS, "core_w_per_v", "memory_w_per_v", "w")
+    is_pinned = [np.arange(len(volts)) == pin for volts, pin in zip(true, pins, strict=True)]
+    signs = np.array([1.0, -1.0, 1.0, -1.0]), np.array([-1.0, 1.0, 1.0])
+    start = [volts + off * np.where(held, 0, sign) for volts, held, sign in zip(true, is_pinned, signs, strict=True)]
+    every = np.ones(4, bool), np.ones(3, bool)
+    found = search._newton((start[0], start[1]), unknowns, every)
+    for volts, wanted, held in zip(found, true, is_pinned, strict=True):
+        assert abs(volts - wanted).max() < 10 * off**2 and (volts[held] == 1).all() and (np.diff(volts) >= 0).all()
+    free = np.array([True, False, True, True]), every[1]
+    found = search._newton((start[0], start[1]), unknowns, free)
+    assert found[0][1] == start[0][1] and abs(found[0] - start[0])[[0, 2, 3]].max() > 0
 
 
 @settings(max_examples=40)

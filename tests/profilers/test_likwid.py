@@ -291,6 +291,19 @@ def test_threads_that_idle_keep_no_cores_busy(load, seconds, cores):
     assert load(log).cores == pytest.approx(2.0)
 
 
+@pytest.mark.parametrize("write", [csv, text])
+def test_cycles_of_0_beside_others_were_not_counted(load, write):
+    """Fixed counters of a Zen that stood still; a program of no instructions at all has cycles of 0."""
+    zen = "AMD EPYC 7742 64-Core Processor"
+    still = [("ACTUAL_CPU_CLOCK", "FIXC1", [0, 0]), ("MAX_CPU_CLOCK", "FIXC2", [0, 0])]
+    counts = [*still, ("RETIRED_INSTRUCTIONS", "PMC0", [4000, 6000]), ("CPU_CLOCKS_UNHALTED", "PMC1", [1000, 2000])]
+    profile = load(write("L2", counts, threads=2, seconds=3.0, cpu=zen))
+    assert counted(profile, "core_active") == {"whole program": (3000, Mark(0))}
+    assert counted(profile, "retired") == {"whole program": (10_000, Mark(0))} and profile.cores == pytest.approx(1.5)
+    none = [*still, ("RETIRED_INSTRUCTIONS", "PMC0", [0, 0])]
+    assert counted(load(write("L2", none, threads=2, seconds=3.0, cpu=zen)), "core_active")["whole program"][0] == 0
+
+
 events = st.dictionaries(
     st.sampled_from([name for name, _ in FP64]), st.lists(st.integers(0, 10**14), min_size=2, max_size=2)
 )  # below what looks like a counter that wrapped

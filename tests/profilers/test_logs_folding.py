@@ -11,7 +11,20 @@ from conftest import SHARED
 from frames_support import combine
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from logs_support import K20C, NAMES, TRACE, TRACE_UNITS, launch, profiled, read, read_tuned, real, write
+from logs_support import (
+    K20C,
+    METRICS,
+    NAMES,
+    TRACE,
+    TRACE_UNITS,
+    launch,
+    metric,
+    profiled,
+    read,
+    read_tuned,
+    real,
+    write,
+)
 
 from eprof.base.errors import EprofError
 from eprof.logs.rows import folding
@@ -118,7 +131,19 @@ def test_a_long_log_that_ends_in_zeros_is_read(tmp_path):
     path = write(tmp_path, text.encode() + bytes(9000))
     log = read_tuned(path, Tuning(chunk_bytes=4096, fast_from=1))
     assert log.tables[0].rows.launches.sum() == 100
-    assert "the file holds NUL bytes; they were left out" in log.notes
+    assert "the file holds NUL bytes; lines with them were left out" in log.notes
+
+
+@pytest.mark.parametrize("tuning", [Tuning(), Tuning(chunk_bytes=4096, fast_from=1)], ids=["whole", "in blocks"])
+@pytest.mark.parametrize("hole", [1, 9000], ids=["a byte", "blocks"])
+def test_digits_beside_nul_bytes_are_not_put_together(tmp_path, tuning, hole):
+    rows = [metric("inst_integer", 12345, kernel=f"k{n}") for n in range(200)]
+    text = profiled(1, "==1== Metric result:", METRICS, *rows).encode()
+    at = text.index(b"12345", len(text) // 2) + 2
+    log = read_tuned(write(tmp_path, text[:at] + bytes(hole) + text[at + 1 :]), tuning)
+    assert log.tables[0].lacks_rows
+    counted = combine([log]).counters["inst_integer"].dropna()
+    assert len(counted) == 199 and counted.nunique() == 1
 
 
 def test_codes_of_names_are_made_before_the_threads_that_share_them(tmp_path, monkeypatch):

@@ -350,7 +350,12 @@ def test_a_damaged_table_gives_an_answer_or_a_sentence(tmp_path_factory, launche
         (
             '"Name","Calls","TotalDurationNs","AverageNs","Percentage"',
             '"hipLaunchKernel",3,9,3,100',
-            "calls of the host",
+            "most time is in hipLaunchKernel",
+        ),
+        (
+            "Name,Calls,TotalDurationNs,AverageNs",
+            "__hipPushCallConfiguration,3,9,3\nhsa_queue_create,3,99,33",
+            "hsa_queue_create.*no k",
         ),
         ("Dispatch_ID,Kernel_Name", "", "no kernel ran"),
         ("workload_name,command,ip_blocks", "copy,./copy,SQ", "whose counts are in pmc_perf.csv"),
@@ -394,6 +399,36 @@ def test_a_sum_whose_calls_are_not_told_is_lost_and_makes_lower_bounds(tmp_path)
     log = table(tmp_path, "Name,Calls,TotalDurationNs,AverageNs", "k,3,3000,1000", "j,,5000,1000")
     (rows,) = log.tables
     assert rows.lacks_rows and rows.rows.launches.tolist() == [3] and rows.rows.kernel.texts().tolist() == ["k"]
+
+
+STATS = '"Name","Calls","TotalDurationNs","AverageNs","Percentage"'
+ARGUMENTS = st.lists(st.sampled_from(["int", " unsigned int*", " std::pair<int, 3>", " 7"]), min_size=1, max_size=5)
+
+
+@given(kernels=st.lists(st.tuples(ARGUMENTS, st.integers(1, 99), st.integers(1, 10**12)), min_size=1, max_size=5))
+@settings(max_examples=60, deadline=None)
+def test_names_with_commas_and_no_quotes_are_whole(tmp_path_factory, kernels):
+    """The numbers of a kernel stand at the end of its row, so all before them is its name."""
+    names = [f"void k{place}<int, 4>({','.join(arguments)})" for place, (arguments, *_) in enumerate(kernels)]
+    rows = [f"{name},{calls},{ns},1,1.5" for name, (_, calls, ns) in zip(names, kernels, strict=True)]
+    log = table(tmp_path_factory.mktemp("bare"), STATS, *rows, '"<barrier packet>",38,0,0,0.0')
+    (found,) = log.tables
+    assert not found.lacks_rows and found.rows.kernel.texts().tolist() == names
+    assert found.rows.launches.tolist() == [calls for _, calls, _ in kernels]
+    assert found.rows.time_s.tolist() == pytest.approx([1e-9 * ns for *_, ns in kernels])
+
+
+def test_rows_with_more_cells_than_columns_are_lost_and_told(tmp_path):
+    log = table(tmp_path, STATS, '"k(int, int)",1,1000,1000,50', "j,1,1000,1000,50,7,7", "f(int,1,1000,1000,50,8")
+    assert log.tables[0].lacks_rows and log.tables[0].rows.kernel.texts().tolist() == ["k(int, int)"]
+    assert any("2 rows whose cells do not fit the header" in note for note in log.notes)
+
+
+@pytest.mark.parametrize(("unit", "scale"), [("s", 1), ("ms", 1e3), ("us", 1e6), ("ns", 1e9)])
+def test_kernels_as_rocprof_compute_lists_them(tmp_path, unit, scale):
+    header = f"Kernel_Name,Count,Sum({unit}),Mean({unit}),Median({unit}),Pct"
+    (found,) = table(tmp_path, header, f'"k(int, int)",150,{0.0056 * scale},{0.00003 * scale},1,87.0').tables
+    assert (found.rows.launches.tolist(), found.rows.time_s.tolist()) == ([150], pytest.approx([0.0056]))
 
 
 def test_reads_of_l2_are_exact_where_the_generation_is_told_and_else_estimated(tmp_path):

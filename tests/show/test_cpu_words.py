@@ -180,6 +180,53 @@ def test_instructions_save_cycles_unless_these_wait_or_are_full_of_flops(eprof_c
     assert tried(eprof_command, tmp_path, {"cycles": 80, "instructions": 140} | zero | counts).startswith(said)
 
 
+METERED = """CPU name:	Intel(R) Xeon(R) Gold 6132 CPU @ 2.60GHz
+CPU clock:	2.60 GHz
+Region solve, Group 1: MEM_DP
+| Region Info | {threads} |
+| RDTSC Runtime [s] | {seconds} |
+| Event | Counter | {threads} |
+| INSTR_RETIRED_ANY | FIXC0 | {instructions} |
+| CPU_CLK_UNHALTED_CORE | FIXC1 | {cycles} |
+| CPU_CLK_UNHALTED_REF | FIXC2 | {cycles} |
+| PWR_PKG_ENERGY | PWR0 | 1600 {zeros} |
+| FP_ARITH_INST_RETIRED_SCALAR_DOUBLE | PMC1 | {scalar} |
+| FP_ARITH_INST_RETIRED_128B_PACKED_DOUBLE | PMC0 | {packed} |
+| FP_ARITH_INST_RETIRED_256B_PACKED_DOUBLE | PMC2 | {packed} |
+| FP_ARITH_INST_RETIRED_512B_PACKED_DOUBLE | PMC3 | {packed} |
+"""
+
+
+@pytest.mark.parametrize(
+    ("busy", "scalar", "said"),
+    [
+        ([1.0], 60e9, "vectorise solve"),
+        ([1.0], 0, "use more cores (one is busy): saves up to"),
+        ([0.4], 60e9, "nothing"),
+        ([1.0, 1.0], 0, "execute fewer instructions"),
+    ],
+)
+def test_less_time_saves_constant_power_of_a_metered_socket_while_its_core_works(
+    eprof_command, tmp_path, busy, scalar, said
+):
+    def cells(number):
+        return " | ".join(f"{number * share:.0f}" for share in busy)
+
+    threads = " | ".join(f"HWThread {number}" for number in range(len(busy)))
+    numbers = {"instructions": cells(240e9), "cycles": cells(130e9), "scalar": cells(scalar), "packed": cells(0)}
+    zeros = "| 0" * (len(busy) - 1)
+    seconds = " | ".join(["50.000"] * len(busy))
+    (tmp_path / "likwid.txt").write_text(METERED.format(threads=threads, seconds=seconds, zeros=zeros, **numbers))
+    out = eprof_command("report", tmp_path / "likwid.txt").stdout
+    advice = " ".join(out.partition("\nTry")[2].partition("\nTrust")[0].split())
+    assert advice.startswith(said)
+    saved = re.search(r"up to ([0-9.]+) (kJ|J) \(", advice)
+    if len(busy) == busy[0] == 1:
+        joules = float(saved[1]) * {"kJ": 1000, "J": 1}[saved[2]]
+        assert joules / 1600 == pytest.approx(0.75 if scalar else 0.47, abs=0.05), "the time saved, times the power"
+    assert ("the most if time falls with cycles" in advice) is said.startswith("vectorise")
+
+
 @pytest.mark.parametrize(("missed", "on"), [({}, "branches or look-ups"), ({"branch-misses": 0.1}, "look-ups")])
 def test_branches_that_are_predicted_right_are_no_reason_to_wait(eprof_command, tmp_path, missed, on):
     said = tried(eprof_command, tmp_path, {"cycles": 80, "instructions": 40} | missed)

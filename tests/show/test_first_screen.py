@@ -245,6 +245,17 @@ def test_trust_begins_with_a_verdict_and_an_error():
         assert said.startswith(word) and ("Not counted, at most " in said) == (word == "rough")
 
 
+def test_trust_tells_what_has_no_price_apart_from_what_was_not_counted():
+    document = CASES["missing"]()
+    missing = "Not counted: special functions, part of DRAM write; no price: tensor cores."
+    assert missing in trust(View(document)).text
+    uncounted = {"tensor": None, "sfu": 1e3, "total": None}
+    document["interval_j"] = {"share": 0.9, "replicas": 30, "uncounted": uncounted}
+    assert "Not counted: special functions (1.00\u202fkJ); no price: tensor cores." in trust(View(document)).text
+    document["interval_j"]["uncounted"] = {"tensor": None, "total": None}
+    assert "No price: tensor cores." in trust(View(document)).text
+
+
 def modelled(document, efficiency=0.25):
     """The document as if its times were those of a model."""
     document["modelled_time"] = {"efficiency": efficiency, "given": False}

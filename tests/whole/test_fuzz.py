@@ -69,6 +69,25 @@ def test_a_log_that_lost_something_has_no_higher_total(name, seed, how):
     check_less(target.seed, how(target.seed, random.Random(seed), target.others), target.columns)
 
 
+OUTPUT = b"an output line of the program\n" * 160  # longer than the head in which NUL bytes tell a binary file
+
+
+@settings(max_examples=150)
+@given(
+    name=st.sampled_from([name for name in LOGS if name not in BY_LIBRARIES]),
+    place=st.integers(0, 2**32),
+    replaced=st.integers(0, 1),
+    before=st.sampled_from([b"", OUTPUT]),
+)
+def test_a_nul_byte_in_a_log_makes_no_other_number_without_a_mark(name, place, replaced, before):
+    target = TARGETS[name]
+    at = place % (len(target.seed) - replaced + 1)
+    spoilt = before + target.seed[:at] + b"\0" + target.seed[at + replaced :]
+    whole, read = (attempt(data, columns=target.columns) for data in (before + target.seed, spoilt))
+    if whole is not None and read is not None and not all(table.lacks_rows for table in read.tables):
+        assert checks.totals(read) == checks.totals(whole)
+
+
 @pytest.mark.parametrize("path", FINDINGS, ids=lambda path: f"{path.parent.name}-{path.name}")
 def test_what_the_fuzzer_found_stays_mended(path):
     target = TARGETS[path.parent.name]

@@ -50,7 +50,7 @@ class Grid(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def state(self) -> Ints:
-        """Of each energy of a grid what is known: KNOWN, LOWER, LOST or NONE, as integers of the grid's shape."""
+        """How far each energy of a grid is known: KNOWN, LOWER (a bound), LOST, or NONE (there is none to know)."""
         known, lost = ~np.isnan(self.joules), (self.marks & _MISSING) != 0
         return np.select([known & ~lost, known, lost], [KNOWN, LOWER, LOST], NONE).astype(np.int64)
 
@@ -103,7 +103,7 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def tables(self) -> list[Costs]:
-        """The cost tables of a side: one for all, or one for each GPU, that of the GPU which takes most first."""
+        """The cost tables of OLD, or NEW: one for all, or one for each GPU, that of the GPU which takes most first."""
         return [gpu.costs for gpu in self.first.each if gpu.costs is not None]
 
     @cached_property
@@ -118,7 +118,7 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def origins(self) -> set[tuple[str, ...]]:
-        """A key for each log of a side, to tell whether OLD and NEW are made from the same logs.
+        """A key for each log of OLD, or NEW, that tells whether both are made from the same logs.
 
         It is host, start of the run and file name; without a run directory, path and hash. So two runs that count
         alike, and leave equal logs, are two.
@@ -240,7 +240,7 @@ def _keys(energy: Energy) -> list[_Key]:
 
 
 def _tables(energy: Energy, keys: Sequence[_Key]) -> tuple[Floats, Ints, Floats, Ints]:
-    """Numbers, their marks, joules, their marks: (n_keys, n_words) each; 0 where the repeat launched no such kernel."""
+    """One repeat's counts and seconds, their marks, joules, their marks: (n_keys, n_words) each; 0 if not launched."""
     row_of = {key: row for row, key in enumerate(_keys(energy))}
     launched = np.array([key in row_of for key in keys])
     here = [row_of[key] for key in keys if key in row_of]
@@ -259,7 +259,7 @@ def _tables(energy: Energy, keys: Sequence[_Key]) -> tuple[Floats, Ints, Floats,
 
 
 def _with_mean(stack: Floats, marks: Ints) -> tuple[Floats, Ints]:
-    """The stack and its marks, with the mean over the repeats that know a cell as one more repeat at the end.
+    """Append the mean over the repeats that know a cell, as one more repeat, to a stack of tables; and to its marks.
 
     (n_repeats, n_kernels, n_words) -> (n_repeats + 1, n_kernels, n_words). One value many times is that value. Where
     only some repeats know a cell, its mean is ESTIMATED, and has the marks of those alone.
@@ -277,7 +277,7 @@ def _with_mean(stack: Floats, marks: Ints) -> tuple[Floats, Ints]:
 
 
 def _mean_prices(energies: Sequence[Energy]) -> Floats:
-    """The price of each word, (n_words,), NaN without one: a mean over repeats if each was scaled to its own meter."""
+    """The price of each word, (n_words,), J or W; NaN without: of the first repeat, or a mean if meters scaled each."""
     prices = np.full((len(energies), len(WORDS)), np.nan)
     tables = [energy.costs for energy in energies]
     for price, costs in zip(prices, tables, strict=True):

@@ -67,7 +67,7 @@ def unknown(changes: Changes) -> list[LeftOut]:
 
 
 def _lacks(side: Side, grid: Grid, rows: Bools, column: int) -> str:
-    """Why a side's energy of one word cannot be compared in the kernels `rows`."""
+    """Why the energy of one word, of OLD or NEW, cannot be compared in the matches `rows`."""
     states = grid.state[rows, column]
     if (states == LOWER).any():
         quantity = {TIME: "time"}.get(column, "count")
@@ -154,7 +154,7 @@ def _other_formulas(changes: Changes) -> list[str]:
 
 
 def _words(side: Side) -> list[str]:
-    """The words of a side's command line; none if it is not known, or not the same in all repeats."""
+    """The arguments of OLD's, or NEW's, command line; [] if it is not known, or not the same in all repeats."""
     commands = {log.command for log in side.logs}
     commands = {energy.profile.run.command for energy in side.energies if energy.profile.run} or commands
     command = commands.pop()
@@ -186,7 +186,7 @@ def _clocks(old: Side, new: Side) -> tuple[str, str]:
 
 
 def _facts(side: Side) -> dict[str, str]:
-    """The facts of a side, by name, that may differ: GPU, profiler, prices, clocks, caches, efficiency, eprof."""
+    """Name -> fact on OLD, or NEW, that may differ: GPU, profiler, prices, clocks, caches, efficiency, eprof."""
     gpus = sorted({part.device.name for part in side.first.profile.counted if part.device.name})
     facts = {"gpu": listed(gpus or [""])}
     if names := {part.definition.name.partition("/")[0] for part in side.first.profile.counted} - {"none"}:

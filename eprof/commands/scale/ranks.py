@@ -136,7 +136,7 @@ def read(given: str, reading: Reading) -> Report:
 
 
 def told(run: Run, report: str, folder: Path, reading: Reading) -> Report:
-    """The ranks of the report in a table's row, with the nodes, time and metered joules, if any, of that row."""
+    """Read the ranks of the report that a table's row names; nodes, time and metered joules, if any, are that row's."""
     ranks = read(str(folder / report), reading)
     seen = ranks.seen._replace(time_s=run.time_s)
     if run.energy_j is not None:
@@ -293,7 +293,7 @@ def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
 
 
 def _metered(parts: dict[str, Part], metered_j: float | None) -> dict[str, Part]:
-    """The parts, with "metered" for what a meter saw beyond the sum of those known; as they are without a meter."""
+    """Add the part "metered": what a meter saw beyond the sum of the known parts; without a meter, add nothing."""
     if metered_j is None:
         return parts
     known_j = sum(part.energy_j for part in parts.values() if part.energy_j is not None)

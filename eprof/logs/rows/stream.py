@@ -28,6 +28,7 @@ from eprof.logs.rows.log import Log, Table
 _BREAK = pattern(rb"\r\n?|\n")
 _HEAD = 4096
 _WHOLE_CHUNK = 8 << 20
+_DAMAGED = b"(a line with NUL bytes)"  # no row of any table
 
 
 class Tuning(Struct, frozen=True):
@@ -163,7 +164,7 @@ def blocks(source: Source, tuning: Tuning) -> Iterator[bytes]:
     block = b""
     for block in _whole_lines(_utf8(chunks), source, tuning.longest_line):
         yield _clean(block, source)
-    source.ends_with_newline = not block or block.endswith((b"\n", b"\r"))
+    source.ends_with_newline = not block.strip(b"\0") or block.endswith((b"\n", b"\r"))
 
 
 def _utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -221,12 +222,12 @@ def _whole_lines(chunks: Iterable[bytes], source: Source, longest: int) -> Itera
 
 
 def _clean(block: bytes, source: Source) -> bytes:
-    r"""Lines of a log with "\n" ends, no NUL bytes, and what is not UTF-8 taken as Latin-1."""
+    r"""Lines of a log with "\n" ends, none with NUL bytes, and what is not UTF-8 taken as Latin-1."""
     if b"\r" in block:
         block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if b"\0" in block:
-        block = block.replace(b"\0", b"")
-        _note_once(source, "the file holds NUL bytes; they were left out")
+        block = b"\n".join(_undamaged(block.split(b"\n"), source))
+        _note_once(source, "the file holds NUL bytes; lines with them were left out")
     if block.isascii():
         return block
     try:
@@ -242,6 +243,17 @@ def _clean(block: bytes, source: Source) -> bytes:
         except UnicodeDecodeError:
             lines[place] = line.decode("latin-1").encode()
     return b"\n".join(lines)
+
+
+def _undamaged(lines: list[bytes], source: Source) -> Iterator[bytes]:
+    """Lines of a log; of one with NUL bytes nothing is kept, or digits beside a lost one would make another number."""
+    *whole, last = lines
+    if not last.strip(b"\0"):  # disks that lost power leave such ends, after the last whole line
+        last = b""
+    for line in (*whole, last):
+        is_damaged = b"\0" in line
+        source.lacks_bytes |= is_damaged
+        yield _DAMAGED if is_damaged else line
 
 
 def _note_once(source: Source, note: str) -> None:

@@ -91,6 +91,10 @@ class _Events(Struct, forbid_unknown_fields=True):
         """The events that are joules of sockets."""
         return (*self.packages, *self.dram)
 
+    def are_of_work(self, event: str) -> bool:
+        """Whether an event is of instructions or cycles, which no program does without."""
+        return event.startswith((*self.instructions, *self.cycles, *self.reference))
+
 
 _EVENTS = convert(Document.read(folder("counters") / "likwid" / "events.toml").data, _Events)
 _A64FX = _EVENTS.a64fx
@@ -123,6 +127,15 @@ class _Block(Struct):
     interval: str | None = None
     is_share: bool = False
     clock_hz: float = math.nan
+
+    def drop_idle_counters(self) -> list[str]:
+        """Drop cycles and instructions that are 0 on all threads beside others that are not; the names of these."""
+        working = {event for event, numbers in self.cells if _EVENTS.are_of_work(event) and np.nansum(numbers) > 0}
+        if not working:
+            return []
+        idle = [event for event, numbers in self.cells if _EVENTS.are_of_work(event) and set(numbers) == {0.0}]
+        self.cells = [(event, numbers) for event, numbers in self.cells if event not in idle]
+        return idle
 
     def add_up(self) -> None:
         """Add the threads of a LIKWID group up, without those whose counters ran over."""
@@ -333,6 +346,7 @@ def read(
         for line in lines:
             walk.feed(line)
     blocks = _with_times(walk.blocks, parts == INTERVAL)
+    idle = dict.fromkeys(event for block in blocks for event in block.drop_idle_counters())
     of_nesting = list(_unnest(blocks))
     for block in blocks:
         block.add_up()
@@ -346,6 +360,8 @@ def read(
         alike.setdefault(block.collection, []).append(block)
     tables = [_table(of_collection, keep, walk.is_scaled, is_cut) for of_collection in alike.values()]
     notes = [*source.notes, *of_nesting, *_notes(blocks, walk.is_scaled, is_cut)]
+    if idle:
+        notes.append(f"0 though the program ran, so not counted: {few(list(idle), _NAMED)}")
     if keep is not None:
         events = dict.fromkeys(event for block in blocks for event in block.counts)
         not_joules = [event for event in events if event not in (*_EVENTS.joules, *_A64FX.nj)]

@@ -6,10 +6,11 @@ several runs of a launch counted stand side by side; its time is that of the fir
 
 import csv
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from decimal import Decimal
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
@@ -18,7 +19,7 @@ from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED
 from eprof.base.known import gathered
-from eprof.base.text import pattern
+from eprof.base.text import counted, pattern
 from eprof.logs.rows.cells import unused_note
 from eprof.logs.rows.events import LATEST_NS
 from eprof.logs.rows.gaps import Gaps
@@ -27,10 +28,14 @@ from eprof.logs.rows.stream import Source
 from eprof.profilers.rocprof.signs import COUNTED, HEADER, TIMED
 
 _KERNEL, _GPU = ("KernelName", "Kernel_Name", "Name"), ("gpu-id", "GPU_ID", "Agent_Id")
+# The sum of a kernel's times, by its unit in s, and how many launches it is of: rocprof's, and rocprof-compute's.
+_SUMS_S = {"TotalDurationNs": 1e-9, "Sum(ns)": 1e-9, "Sum(us)": 1e-6, "Sum(ms)": 1e-3, "Sum(s)": 1.0}
+_CALLS = ("Calls", "Count")
 _LAUNCH, _PROCESS = ("Index", "Dispatch_Id", "Dispatch_ID"), ("pid", "PID", "Process_Id")
 _BEGIN, _END = ("BeginNs", "Start_Timestamp"), ("EndNs", "End_Timestamp")
 _MACHINE_CODE = pattern(r"(?:\.kd)?(?: \[clone \.kd\])?$")
-_CALL = pattern(r"h(?:ip|sa)_?[A-Za-z_]+")  # of the host, in tables that look like those of kernels
+_CALL = pattern(r"(?:__)?(?:hip[A-Z]|hsa_)\w+")  # of the host, in tables that look like those of kernels
+_BARRIER = "<barrier packet>"  # no kernel, though rocprof counts it among them
 # Of hardware, without its channels, and what rocprof makes of these: totals, means of a wave, shares of the time.
 _HARDWARE = r"(?:SQC?|TC[ACP]|TA|TD|GRBM|SPI|CP[CF]|GL[12]C|GCEA)_\w+"
 _SHARE = pattern(r"[A-Za-z0-9]+(?:Busy|Stalled|Hit|Conflict|Utilization|Percent)")
@@ -81,7 +86,7 @@ def read(
     rows = csv.DictReader(StringIO(text[start.start() if start else 0 :].decode("utf-8-sig", "replace").lstrip()))
     launches: dict[tuple[str, ...], _Launch] = {}
     try:
-        is_cut = _take(rows, launches) or not _has_end(text)
+        lost = _take(rows, launches)
     except csv.Error as err:
         raise LogError(
             f"{source.path}: line {rows.line_num} is damaged ({err}); give the table as it was written"
@@ -98,30 +103,54 @@ def read(
     if names and not any(launch.counters.get(name) for launch in launches.values() for name in names):
         names = []
         notes.append("all counters are 0, as where rocprofv3 cannot count at changing clocks, so they are not known")
+    if lost:
+        notes.append(f"{ON_TOTALS}{counted(lost, 'row')} whose cells do not fit the header were left out")
     if len({header.group().strip().replace(b'"', b"") for header in HEADER.finditer(text)}) > 1:
         notes.append(f"{ON_TOTALS}other tables below the first are not read; make each a file of its own")
     is_whole = not _lacks_launches(launches)
     if not is_whole:
         notes.append("launches between those of the table are not in it, so nothing tells when no kernel ran")
+    is_cut = lost > 0 or not _has_end(text)
     table, gaps = _table(list(launches.values()), names, gpu, is_cut, is_whole)
     return source.log([table], notes, lines=rows.line_num, idle=gaps.idle, copies=gaps.copies)
 
 
-def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch]) -> bool:
-    """Put the launches in rows of a table into `launches`, by run, process and number; whether a row is cut off."""
-    is_cut, run = False, 0
-    for number, row in enumerate(rows):
+def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch]) -> int:
+    """Put the launches in rows of a table into `launches`, by run, process and number; how many rows are damaged."""
+    lost, run = 0, 0
+    for number, read_row in enumerate(rows):
+        row = _with_whole_name(read_row)
         kernel = _first(row, _KERNEL)
-        run += kernel in _KERNEL  # the header again: tables of several runs below each other
-        is_cell_damaged = "TotalDurationNs" in row and not 1 <= _number(row.get("Calls")) < _MOST_CALLS
-        if None in row.values() or None in row or (is_cell_damaged and kernel not in _KERNEL):
-            is_cut = True
-        elif kernel and kernel not in _KERNEL:
+        if kernel in _KERNEL:  # the header again: tables of several runs below each other
+            run += 1
+        elif None in row.values() or None in row or not _has_calls(row):
+            lost += 1
+        elif kernel and kernel != _BARRIER:
             key = (str(run), _first(row, _PROCESS), _first(row, _LAUNCH) or f"row {number}")
             launch = launches.get(key) or launches.setdefault(key, _launch(kernel, row))
             for name, value in _counters(row):
                 launch.add(name, value, _first(row, _BEGIN))
-    return is_cut
+    return lost
+
+
+def _with_whole_name(row: dict[str | Any, str | Any]) -> dict[str | Any, str | Any]:
+    """The row, its kernel's name joined where that has commas and no quotes, and the cells behind it are numbers."""
+    if None not in row:
+        return row
+    columns = [column for column in row if column is not None]
+    place = next((place for place, column in enumerate(columns) if column in _KERNEL), 0)
+    cells = [*(row[column] for column in columns), *row[None]]
+    end = place + 1 + len(row[None])
+    name = ",".join(cells[place:end])
+    is_name = name.count("(") == name.count(")") and math.isnan(_number(cells[end - 1]))
+    if not is_name or any(math.isnan(_number(cell)) for cell in cells[end:]):
+        return row
+    return dict(zip(columns, [*cells[:place], name, *cells[end:]], strict=True))
+
+
+def _has_calls(row: Mapping[str, str]) -> bool:
+    """Whether a row is of one launch, or tells of how many it is."""
+    return row.keys().isdisjoint(_SUMS_S) or 1 <= _number(_first(row, _CALLS)) < _MOST_CALLS
 
 
 def _lacks_launches(keys: Iterable[tuple[str, ...]]) -> bool:
@@ -136,13 +165,15 @@ def _has_end(text: bytes) -> bool:
     return text.endswith((b"\n", b"\r")) or stamps is not None and len(stamps[1]) == len(stamps[2])
 
 
-def _check(source: Source, launches: Iterable[_Launch]) -> None:
-    kernels = {launch.kernel for launch in launches}
-    if not kernels:
+def _check(source: Source, launches: Collection[_Launch]) -> None:
+    """Raises LogError: there are no kernels."""
+    if not launches:
         raise LogError(f"{source.path}: no kernel ran, or none that was asked for; profile again without a filter")
-    if all(map(_CALL.fullmatch, kernels)):
+    if all(_CALL.fullmatch(launch.kernel) for launch in launches):
+        longest = max(launches, key=lambda launch: -math.inf if math.isnan(launch.time_s) else launch.time_s)
         raise LogError(
-            f"{source.path}: these are calls of the host, and no kernels; give results.csv or its .stats.csv"
+            f"{source.path}: these are calls of the host (most time is in {longest.kernel}), and no kernels; give "
+            "results.stats.csv or results.csv, which rocprof writes beside it"
         )
 
 
@@ -161,8 +192,8 @@ def _launch(kernel: str, row: Mapping[str, str]) -> _Launch:
     """The launch, or the launches of a kernel, in a row. Times that a spreadsheet rounded are not known (NaN)."""
     gpu = "".join(filter(str.isdecimal, _first(row, _GPU)))[:_DIGITS]
     launch = _Launch(_MACHINE_CODE.sub("", kernel), gpu or "0")
-    if "TotalDurationNs" in row:
-        launch.number, total_s = int(_number(row["Calls"])), _number(row["TotalDurationNs"]) * 1e-9
+    if unit := next(iter(_SUMS_S.keys() & row.keys()), None):
+        launch.number, total_s = int(_number(_first(row, _CALLS))), _number(row[unit]) * _SUMS_S[unit]
         launch.time_s = total_s if 0 < total_s < math.inf else math.nan
         launch.ends_s = (_number(row.get("MinNs")) * 1e-9, _number(row.get("MaxNs")) * 1e-9)
         return launch

@@ -6,7 +6,8 @@ from eprof.base.text import pattern
 COUNTED, TIMED = "rocprof-counters", "rocprof-times"
 HEADER = pattern(
     rb'(?:^|\n)\s*"?(?:Index"?,"?KernelName"?,|Correlation_Id"?,"?Dispatch_Id|Kind"?,"?Agent_Id|GPU_ID"?,"?Dispatch_ID'
-    rb'|Dispatch_ID"?,"?(?:GPU_ID|Kernel_Name)|Name"?,"?Calls"?,"?TotalDurationNs"?,)'
+    rb'|Dispatch_ID"?,"?(?:GPU_ID|Kernel_Name)|Name"?,"?Calls"?,"?TotalDurationNs"?,'
+    rb'|Kernel_Name"?,"?Count"?,"?Sum\((?:|m|u|n)s\)"?,)'
 )
 _BESIDE = pattern(rb"workload_name,command,|device,HBMBw\b")
 

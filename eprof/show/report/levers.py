@@ -37,6 +37,7 @@ from eprof.show.report.loops import (
     is_interpreted,
     is_of_library,
     less_for_libraries,
+    more_cores,
     of_retiring,
     seems_to_wait,
     without_interpreter,
@@ -325,7 +326,8 @@ def _levers(view: View) -> Iterator[Try]:
     yield from _other_clocks(view)
     yield from (Try(act, saved_j) for act, saved_j in cheaper_kernels(view))
     for loop in [*better_loops(view), *without_interpreter(view)]:
-        yield Try(loop.act, (loop.least_j + loop.most_j) / 2, (loop.least_j, loop.most_j))
+        beside = when(loop.timed_j > loop.most_j / 2, ", the most if time falls with cycles")
+        yield Try(loop.act, (loop.least_j + loop.most_j) / 2, (loop.least_j, loop.most_j), beside)
     for levers in (
         *(_narrower_types, _fused, _asked_for, _read_again, _fewer_bytes, _fewer_uncounted_bytes),
         *(
@@ -337,6 +339,7 @@ def _levers(view: View) -> Iterator[Try]:
             fewer_calls,
             fewer_divisions,
             less_for_libraries,
+            more_cores,
         ),
     ):
         yield from levers(view)

@@ -18,6 +18,7 @@ from eprof.show.words.numbers import percent, plain, quantity
 # Instructions a cycle, of cores that can issue four to eight: what executes fewer mostly waits for memory or branches.
 _WAITING = 1.5
 _STALLED = 1 / 3  # of cycles: where more issue nothing, those that issue something lose slots as well (assumed)
+_SINGLE = 1.5  # cores busy: fewer are one, and no socket of a server has no more
 _SEEMS_TO_WAIT = 0.5  # instructions for each cycle that a time was taken for (assumed)
 _RETIRES, _HELD = 0.5, 0.2  # of a core's slots: instructions are what it mostly does; worth naming what holds it back
 _HOLDS = {
@@ -112,11 +113,15 @@ def less_for_libraries(view: View) -> Iterator[Try]:
 
 
 class Better(NamedTuple):
-    """What to do to functions, and the J that it saves: at least and at most."""
+    """What to do to functions, and the J that it saves: at least, and at most if time falls with cycles.
+
+    timed_j: of the most, what less time saves.
+    """
 
     act: str
     least_j: float
     most_j: float
+    timed_j: float = 0.0
 
 
 def better_loops(view: View) -> Iterator[Better]:
@@ -139,7 +144,7 @@ def better_loops(view: View) -> Iterator[Better]:
         for kind in ("fp64", "fp32"):
             hottest = max(kernel.lines or (), key=lambda line: _operations(line.counts, kind), default=None)
             place = phrase(" at {}", hottest and hottest.place)
-            for how, change in _of_function(kernel.counts, kind):
+            for how, change in _of_function(kernel.counts, kind, view.passing_j(kernel)):
                 if how == _BUILD and unoptimised is not None:
                     continue  # its compiler was told to optimise
                 changes.setdefault(how, []).append((view.label(kernel) + place, change))
@@ -152,8 +157,8 @@ def _together(alike: list[tuple[str, Better]]) -> tuple[str, Better]:
     """(name, change) of alike changes as one: the first's name "and N more", and the sum of what those save."""
     (name, first), *others = alike
     more = [change for _, change in others if change.most_j > _LITTLE * first.most_j]
-    least_j, most_j = (sum(joules) for joules in zip(*(change[1:] for change in [first, *more]), strict=True))
-    return name + when(more, f" and {len(more)} more"), Better(first.act, least_j, most_j)
+    joules = (sum(ends) for ends in zip(*(change[1:] for change in [first, *more]), strict=True))
+    return name + when(more, f" and {len(more)} more"), Better(first.act, *joules)
 
 
 def without_interpreter(view: View) -> Iterator[Better]:
@@ -175,10 +180,10 @@ def of_retiring(view: View) -> tuple[str, float, float]:
     """
     if view.amount(view.document, "core_active").marks & ASSUMED:
         own = [kernel for kernel in view.kernels if not kernel.callers]
-        working_j = sum((1 - view.waits(kernel.counts)) * _cycles_j(kernel) for kernel in own)
+        working_j = sum((1 - view.waits(kernel.counts)) * view.cycles_j(kernel) for kernel in own)
         return "", 0.0, working_j * (not seems_to_wait(view))
     busy = [kernel for kernel in view.kernels if _working(view, kernel) >= _RETIRES]
-    joules = sum(_working(view, kernel) * _cycles_j(kernel) for kernel in busy)
+    joules = sum(_working(view, kernel) * view.cycles_j(kernel) for kernel in busy)
     if not joules or view.amount(view.document, "core_active").lower:
         return "", joules, joules
     executed = [_number(kernel.counts, "retired") for kernel in view.kernels]
@@ -216,9 +221,9 @@ def fewer_cycles(view: View) -> Iterator[Try]:
         elif not (_TELL_MOST & signs.keys() or _working(view, kernel)):
             held.setdefault(_waits_for(view, kernel), []).append(kernel)
     for holds, alike in held.items():
-        first = max(alike, key=_cycles_j)
-        kernels = [kernel for kernel in alike if _cycles_j(kernel) > _LITTLE * _cycles_j(first)]
-        joules = sum(map(_cycles_j, kernels))
+        first = max(alike, key=view.cycles_j)
+        kernels = [kernel for kernel in alike if view.cycles_j(kernel) > _LITTLE * view.cycles_j(first)]
+        joules = sum(map(view.cycles_j, kernels))
         if not joules:
             continue
         if holds == _PEAK:
@@ -230,7 +235,7 @@ def fewer_cycles(view: View) -> Iterator[Try]:
             branches = when(not all(map(_predicts, kernels)), "branches or ")
             yield Try(_UNTOLD_WAITS[holds].format(told, branches), TENTH * joules, each="fewer cycles", adds=True)
         else:
-            most = sum((kernel.signs or {})[holds] * _cycles_j(kernel) for kernel in kernels)
+            most = sum((kernel.signs or {})[holds] * view.cycles_j(kernel) for kernel in kernels)
             act = _HOLDS[holds].format(view.label(first), percent((first.signs or {})[holds]))
             yield Try(act, TENTH * joules, each="fewer cycles", most=most, why="without such waits", adds=True)
 
@@ -242,7 +247,7 @@ def fewer_misses(view: View) -> Iterator[Try]:
     """
     kernels = [kernel for kernel in view.kernels if not kernel.name.startswith(NO_LINE)]
     lines = {kernel.name: _waits_most(view, kernel) for kernel in kernels if view.waits(kernel.counts) >= _HELD}
-    waiting = [kernel for kernel in kernels if kernel.name in lines and _cycles_j(kernel)]
+    waiting = [kernel for kernel in kernels if kernel.name in lines and view.cycles_j(kernel)]
     streamed, kept_b = _streamed([kernel for kernel in waiting if _fetches_to_store(lines[kernel.name].counts)], view)
     if streamed:
         yield _past_the_caches(view, streamed, lines, kept_b)
@@ -250,7 +255,7 @@ def fewer_misses(view: View) -> Iterator[Try]:
     for kernel in waiting:
         if kernel not in streamed:
             dram_j = kernel.counts.get("dram_read", _UNKNOWN).energy_j or 0.0
-            waits_j = view.waits(kernel.counts) * _cycles_j(kernel)
+            waits_j = view.waits(kernel.counts) * view.cycles_j(kernel)
             how, told = _use_of_lines(lines[kernel.name].counts)
             name = _at(view, kernel, lines[kernel.name])
             changes.setdefault(how, []).append((name, Better(told, dram_j, dram_j + waits_j)))
@@ -303,7 +308,7 @@ def _past_the_caches(
         line, read = lines[kernel.name], kernel.counts.get("dram_read", _UNKNOWN)
         of_stores = min(_number(kernel.counts, "dram_write") / (read.value or math.inf), 1.0)
         of_waits = view.waited_cycles({"dram_read": read}) / view.waited_cycles(kernel.counts)
-        read_j, waits_j = read.energy_j or 0.0, of_waits * view.waits(kernel.counts) * _cycles_j(kernel)
+        read_j, waits_j = read.energy_j or 0.0, of_waits * view.waits(kernel.counts) * view.cycles_j(kernel)
         share = percent(min(_number(line.counts, "dram_write") / _number(line.counts, "dram_read"), 1.0))
         alike.append((_at(view, kernel, line), Better(share, of_stores * read_j, of_stores * (read_j + waits_j))))
     name, change = _together(sorted(alike, key=lambda each: -each[1].most_j))
@@ -318,8 +323,8 @@ def fewer_divisions(view: View) -> Iterator[Try]:
     divided: dict[str, list[tuple[str, Better]]] = {}
     for kernel in view.kernels:
         of_cycles = _number(kernel.counts, "special") / (_number(kernel.counts, "core_active") or math.inf)
-        least, most = (min(cycles * of_cycles, 1.0) * _cycles_j(kernel) for cycles in _OF_A_DIVISION)
-        if kernel.callers or _is_called_by_python(kernel) or most < _HELD * _cycles_j(kernel) or not most:
+        least, most = (min(cycles * of_cycles, 1.0) * view.cycles_j(kernel) for cycles in _OF_A_DIVISION)
+        if kernel.callers or _is_called_by_python(kernel) or most < _HELD * view.cycles_j(kernel) or not most:
             continue
         line = max(kernel.lines or (), key=lambda line: _number(line.counts, "special"), default=None)
         share = _number(kernel.counts, "special") / (_number(kernel.counts, "retired") or math.inf)
@@ -371,7 +376,7 @@ def _fetches_to_store(counts: Counts) -> bool:
 
 def _at_the_peak(view: View, kernels: Sequence[schema.Kernel], first: schema.Kernel) -> Try:
     """The change for functions whose vector units are busy: FP32 for FP64, or fewer flops. first: the one to name."""
-    joules = sum(_cycles_j(kernel) + (kernel.counts.get("retired", _UNKNOWN).energy_j or 0.0) for kernel in kernels)
+    joules = sum(view.cycles_j(kernel) + (kernel.counts.get("retired", _UNKNOWN).energy_j or 0.0) for kernel in kernels)
     told = f"{view.label(first)} does {percent(_of_peak(view, first))} of the flops that its cycles have room for"
     if _operations(first.counts, "fp32") > _operations(first.counts, "fp64"):
         return Try(f"do fewer flops ({told})", TENTH * joules, each="fewer")
@@ -379,6 +384,15 @@ def _at_the_peak(view: View, kernels: Sequence[schema.Kernel], first: schema.Ker
     ends = joules / 2, (joules + sum(view.groups_of(kernel)["fp64"].or_zero for kernel in kernels)) / 2
     beside = ", the most where a vector of FP32 costs what one of FP64 does (assumed), in half the cycles"
     return Try(act, sum(ends) / 2, ends, beside, is_exact=False)
+
+
+def more_cores(view: View) -> Iterator[Try]:
+    """Share a program's work among cores, where a single one is busy and the whole socket's constant power is paid."""
+    busy = view.document.busy_cores or math.inf
+    constant_j = sum(map(view.passing_j, view.kernels))
+    if busy < _SINGLE and constant_j:
+        why = "with twice as many, in half the time"
+        yield Try("use more cores (one is busy)", TENTH * constant_j, each="less time", most=constant_j / 2, why=why)
 
 
 def _waits_for(view: View, kernel: schema.Kernel) -> str:
@@ -398,7 +412,7 @@ def _in(view: View, kernels: Sequence[schema.Kernel], first: schema.Kernel) -> s
 
 def _fewer_bytes(view: View, kernels: Sequence[schema.Kernel], first: schema.Kernel) -> Try:
     """The change for functions that wait for bytes that leave L2; the numbers in its words are those of `first`."""
-    joules = sum(map(_cycles_j, kernels))
+    joules = sum(map(view.cycles_j, kernels))
     passed_b = [view.summed(kernel, PAST_L2).or_zero for kernel in (first, *kernels)]
     told = f"{quantity(passed_b[0], 'B')}, {plain(_a_cycle(first))} instructions a cycle{_in(view, kernels, first)}"
     act = f"move fewer bytes past L2 ({told}): {_OF_STREAMS}"
@@ -437,10 +451,6 @@ def _working(view: View, kernel: schema.Kernel) -> float:
 
 def _a_cycle(kernel: schema.Kernel) -> float:
     return _number(kernel.counts, "retired") / (_number(kernel.counts, "core_active") or math.inf)
-
-
-def _cycles_j(kernel: schema.Kernel) -> float:
-    return kernel.counts.get("core_active", _UNKNOWN).energy_j or 0.0
 
 
 def flags(view: View) -> str:
@@ -494,8 +504,11 @@ def _flops(counts: Counts) -> float:
     return sum(_operations(counts, kind) for kind in ("fp64", "fp32"))
 
 
-def _of_function(counts: Counts, kind: str) -> Iterator[tuple[str, Better]]:
-    """(advice with a place for the name, change) for a function's arithmetic of one type; none if it has little."""
+def _of_function(counts: Counts, kind: str, passing_j: float) -> Iterator[tuple[str, Better]]:
+    """(advice with a place for the name, change) for a function's arithmetic of one type; none if it has little.
+
+    passing_j: what goes with the function's time.
+    """
     operations = _operations(counts, kind)
     scalar, narrow, executed, memory = (
         _number(counts, word) for word in (f"{kind}_scalar", f"{kind}_narrow", "retired", "load_store")
@@ -507,6 +520,7 @@ def _of_function(counts: Counts, kind: str) -> Iterator[tuple[str, Better]]:
     dram = _number(counts, "dram_read") or _number(counts, "dram")
     waits = _WAIT * dram > executed
     once_j = sum(joules.get(word, 0.0) for word in _ONCE if not (waits and word == "core_active"))
+    timed_j = passing_j * (not waits)
     lanes, now, flops = _VECTOR_BITS // int(kind[2:]), _NARROW_BITS // int(kind[2:]), narrow
     least = _MOSTLY_NARROW * operations
     if scalar >= least:
@@ -516,8 +530,8 @@ def _of_function(counts: Counts, kind: str) -> Iterator[tuple[str, Better]]:
             why = f"{plain(each)} instructions for each operation, {percent(memory / executed)} of them of memory"
             # Divisions and conversions stay, and what goes with them.
             each = executed / (operations + _number(counts, "special") + _number(counts, "conversion"))
-            least_j, most_j = (max(1 - left / each, 0.0) * once_j for left in reversed(_OPTIMISED))
-            yield _BUILD, Better(why, least_j, most_j)
+            least, most = (max(1 - left / each, 0.0) for left in reversed(_OPTIMISED))
+            yield _BUILD, Better(why, least * once_j, most * (once_j + timed_j), most * timed_j)
             return
     executions = (operations - _number(counts, f"{kind}_fma")) / (lanes if flops < least else now)
     if flops < least:
@@ -525,8 +539,9 @@ def _of_function(counts: Counts, kind: str) -> Iterator[tuple[str, Better]]:
         is_reused = asked and asked >= _REUSED * dram
         if _tells_widths(counts, kind) and is_reused and memory >= _LOADS * executions:
             why = f"{plain(memory / executions)} loads and stores for each vector of arithmetic"
-            least_j, most_j = memory / 2 / executed * once_j, (1 - 2 * executions / executed) * once_j
-            yield _TILE, Better(why, least_j, max(least_j, most_j))
+            least = memory / 2 / executed
+            most = max(1 - 2 * executions / executed, least)
+            yield _TILE, Better(why, least * once_j, most * (once_j + timed_j), most * timed_j)
         return
     share = min(flops / operations, 1.0)
     fewer = (1 - now / lanes) * share
@@ -540,4 +555,5 @@ def _of_function(counts: Counts, kind: str) -> Iterator[tuple[str, Better]]:
         if is_sum:
             how = _SUM if _number(counts, "special") else _PRODUCT
     why = f"{percent(share)} of its {kind.upper()} arithmetic is {why}"
-    yield how, Better(why, fewer * arithmetic * once_j, fewer * once_j + widened_j)
+    most_j = fewer * (once_j + timed_j) + widened_j
+    yield how, Better(why, fewer * arithmetic * once_j, most_j, fewer * timed_j)

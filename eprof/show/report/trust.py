@@ -220,9 +220,10 @@ def _lacking(view: View) -> str:
     if bounds is None and lacks_some(view) and view.to_meter is None and lacking_briefly(view):
         return ""  # the verdict says it
     if bounds is None:
-        missing = {"Not counted": few(wholly, _NAMED), "only in part": few(partly, _NAMED)}
-        text = "; ".join(f"{how}: {names}" for how, names in missing.items() if names)
-        return phrase("{}.", capital(text))
+        unpriced = _unpriced(view)
+        uncounted = [name for name in wholly if name not in unpriced]
+        uncounted += [f"part of {name}" for name in partly if name not in unpriced]
+        return _by_reason({"Not counted": uncounted, "no price": unpriced})
     if not lacks_some(view):
         return ""
     if view.above.value is None:
@@ -238,7 +239,8 @@ def _lacking(view: View) -> str:
     # The largest first; those that nothing bounds but the board, which then all have the same room, before them.
     groups = [group for group in bounds if group != "total"]
     ordered = sorted(groups, key=lambda group: (bounds[group] is not None, -(bounds[group] or 0.0)))
-    names = []
+    unpriced = _unpriced(view)
+    missing: dict[str, list[str]] = {"Not counted": [], "no price": []}
     for group in ordered:
         most = bounds[group]
         if most is not None and most < _LITTLE * total:
@@ -250,6 +252,7 @@ def _lacking(view: View) -> str:
             when(not is_open, quantity(most or 0.0, "J")),
             when(group == "dram" and not is_rest, _if_past_l2(view)),
         ]
+        names = missing["no price" if name in unpriced else "Not counted"]
         names.append(when(is_rest, "the rest of ") + name + bracketed("; ".join(filter(None, joules))))
     together = ""
     if capped:
@@ -262,8 +265,15 @@ def _lacking(view: View) -> str:
             why += f"{beyond_the_sheet(view)})"
         elif is_cut and None not in parts_j:
             why = " (they share the cycles)"
-        together = f", {when(len(names) > 1, 'together ')}at most {quantity(capped, 'J')}{why}"
-    return f"Not counted{together}: {few(names, _NAMED)}."
+        together = f", {when(sum(map(len, missing.values())) > 1, 'together ')}at most {quantity(capped, 'J')}{why}"
+    return _by_reason(missing, together)
+
+
+def _by_reason(missing: Mapping[str, list[str]], together: str = "") -> str:
+    """A sentence on what is missing, by reason: "Not counted: L2; no price: tensor cores."; empty for nothing."""
+    first, *others = [(reason, few(names, _NAMED)) for reason, names in missing.items() if names] or [("", "")]
+    texts = [f"{first[0]}{together}: {first[1]}", *(f"{reason}: {names}" for reason, names in others)]
+    return when(first[1], capital("; ".join(texts)) + ".")
 
 
 def beyond_the_sheet(view: View) -> str:
@@ -304,6 +314,17 @@ def _lost_groups(view: View) -> tuple[list[str], list[str]]:
     elif constant.lower:
         partly.insert(0, "constant power")
     return wholly, partly
+
+
+def _unpriced(view: View) -> list[str]:
+    """The names of groups of which all that is lacking was counted: what it lacks is a price."""
+    lacking = [word for word in view.words.values() if _lacks(view, word)]
+    uncounted = {word.count.group for word in lacking if word.value.value is None or word.energy.value is not None}
+    return [
+        _lost_name(view, group)
+        for group in dict.fromkeys(word.count.group for word in lacking)
+        if group not in uncounted
+    ]
 
 
 def _lacks(view: View, word: Word) -> bool:

@@ -61,6 +61,7 @@ _OTHER = {
     ("sm_active_cycle",): "running multiprocessors",
     ("warp_issue", "sm_active_cycle"): "running multiprocessors",
 }
+_BUSY = 0.9  # cores: of a machine that mostly sleeps, fewer cycles are not less time
 # Cycles that callgrind takes a line to cost that L1 lacks, and one more that the last level lacks; bytes of a line.
 _NEAR_CYCLES, FAR_CYCLES, LINE_B = 10.0, 100.0, 64.0
 _NEARLY_ALL = 0.95  # of a library's function, that one line calls
@@ -532,6 +533,16 @@ class View:
         """The bytes that L1 moves for each one from or to DRAM; 0 where not both are known."""
         l1 = self.summed(entry, [word for word in self.words if COUNTS[word].group == "l1"])
         return l1.or_zero / (self.summed(entry, DRAM).value or math.inf)
+
+    def cycles_j(self, kernel: schema.Kernel) -> float:
+        """The joules that go with a function's core cycles, `passing_j` as well; 0 where these were not counted."""
+        own_j = getattr(kernel.counts.get("core_active"), "energy_j", None) or 0.0
+        return own_j + self.passing_j(kernel) * bool(own_j)
+
+    def passing_j(self, kernel: schema.Kernel) -> float:
+        """The constant power that passes while a function keeps a core busy, in J, where the total holds it; else 0."""
+        is_busy = (self.document.busy_cores or 0.0) >= _BUSY and not self.is_above
+        return (kernel.energy_j.constant or 0.0) * is_busy
 
     def waits(self, counts: Mapping[str, schema.Count]) -> float:
         """The share of cycles that a function with these counts waits for caches and DRAM, at most; 0 if not simulated.

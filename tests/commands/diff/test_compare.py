@@ -572,6 +572,25 @@ def test_time_alone_is_a_change_between_runs_in_turns_only():
     assert not prices.changes.rests_on_time
 
 
+def test_time_beside_changed_counts_is_more_than_noise_between_runs_in_turns_only():
+    """Nine repeats of one run, all slow, are one slow machine: the few counts more are not what made the time longer."""
+    slow = {"time": 4.0, "integer": 1.01 * KERNEL["integer"]}
+    one, two = [of_run("1")] * 8 + [of_run("1", time=0.2001)], [of_run("2", **slow)] * 8 + [of_run("2", **slow)]
+    three, four = [of_run("3", time=0.2002)] * 9, [of_run("4", **slow | {"time": 4.001})] * 9
+    limits = ["2%", "time=2%", "k:constant=2%"]
+    for new in (two, two + four):
+        found = compare(one, new, fail_above=limits)
+        total, *of_time = found.gates
+        assert not found.changes.rests_on_time and not found.changes.time_is_told
+        assert (total.what, total.failed) == ("above_constant", False) and 0 < total.growth < 0.02
+        assert all(gate.growth > 10 and gate.is_noise and not gate.failed for gate in of_time)
+    in_turns = compare(one + three, two + four, fail_above=limits)
+    assert in_turns.changes.time_is_told and not in_turns.changes.rests_on_time
+    assert [(gate.what, gate.failed) for gate in in_turns.gates] == [
+        (what, True) for what in ("total", "time", "constant")
+    ]
+
+
 def on_cores(cores, **numbers):
     """A program that keeps so many of the 8 cores of a socket busy, and pays 3 W for each."""
     alone = {"what": "time", "command": ["./a"], "seconds": 1.0, "cpu_seconds": cores}

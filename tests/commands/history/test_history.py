@@ -18,6 +18,7 @@ from eprof.base.errors import LogError
 from eprof.collect import tools
 from eprof.commands.history import document as history_document
 from eprof.commands.history.document import LEAST, SCHEMA, steps
+from eprof.show.words.numbers import quantity
 
 LOGS = Path(__file__).parents[2] / "golden" / "logs"
 TRACE = SHARED / "traces" / "nsys" / "pipit-saxpy-mpi-rank0.sqlite"
@@ -334,6 +335,31 @@ def test_every_form_is_written(tmp_path, report):
     page = outputs[0].read_text()
     assert page.count("<circle") == 8 and "ccccccccc" in page and not re.search(r"https?://(?!www\.w3\.org)", page)
     assert outputs[2].read_text().count("\n") == 1 + 8 * (1 + len(report["kernels"]))
+
+
+def test_the_chart_has_every_energy_where_its_axis_says(tmp_path, report):
+    """Dots and means lie between the lines of the least and the most energy, in proportion."""
+    night, page = folder(tmp_path / "night", report, STEP), tmp_path / "history.html"
+    assert history(night, "-q", "-o", page).returncode == 0
+    (chart,) = re.findall(r'<svg class="bar".*?</svg>', page.read_text(), re.DOTALL)
+    energies = [scaled(report, factor)["energy_j"]["total"] for factor in STEP]
+    axis = re.findall(r'<line class="axis" [^>]*y1="(.*?)"[^>]*/><text [^>]*y="(.*?)">(.*?)</text>', chart)
+    (low_y, _, low), (high_y, _, high) = axis
+    assert [low, high] == [quantity(end, "J") for end in (min(energies), max(energies))]
+    height = float(re.search(r'height="(.*?)"', chart)[1])
+    assert 0 < float(high_y) < 0.1 * height and 0.8 * height < float(low_y) < height
+    assert all(float(line_y) - 10 < float(text_y) < float(line_y) for line_y, text_y, _ in axis)
+
+    def joules(y):
+        share = (float(low_y) - float(y)) / (float(low_y) - float(high_y))
+        return min(energies) + share * (max(energies) - min(energies))
+
+    exact = pytest.approx(0.0, abs=1e-3 * (max(energies) - min(energies)))  # a tenth of a pixel of two hundred
+    dots = re.findall(r'<circle [^>]*cy="(.*?)"', chart)
+    assert [joules(y) - energy for y, energy in zip(dots, energies, strict=True)] == [exact] * 8
+    means = re.findall(r'<line class="axis zero" [^>]*y1="(.*?)" y2="(.*?)"', chart)
+    for (start_y, end_y), part in zip(means, (energies[:4], energies[4:]), strict=True):
+        assert start_y == end_y and joules(start_y) - sum(part) / 4 == exact
 
 
 def run_directory(place, commit, started, factor=1):
