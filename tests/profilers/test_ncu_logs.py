@@ -518,6 +518,7 @@ def test_only_wanted_counters_are_kept_and_the_log_says_what_it_has(tmp_path):
             "Time (%),Total Time (ns),Num Calls,Name\n1,2,3,cudaMalloc\n",
             "the log has tables of nsys but none of kernels",
         ),
+        (NEW + "\n" + row(0, "inst_executed", "inst", 5), "the table is in ncu's form, but its metrics are nvprof's"),
         ("NVR\0\1\2", "the report file is cut off at byte 6 of 6"),
     ],
 )

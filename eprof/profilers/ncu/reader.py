@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from eprof.base.errors import LogError
 from eprof.base.known import mapped
-from eprof.base.text import counted
+from eprof.base.text import counted, few
 from eprof.base.threads import ahead, is_memory_scarce
 from eprof.logs.rows import folding
 from eprof.logs.rows.log import Log, Table
@@ -30,7 +30,15 @@ from eprof.profilers.ncu.launches import (
     units_of,
     whole_launches,
 )
-from eprof.profilers.ncu.sheet import CSV, IMPORTED, Collected, Messages, notes_of_counters, notes_of_lines
+from eprof.profilers.ncu.sheet import (
+    CSV,
+    IMPORTED,
+    Collected,
+    Messages,
+    names_of_nvprof,
+    notes_of_counters,
+    notes_of_lines,
+)
 from eprof.profilers.ncu.text import COLUMNS, Page, block_with_advice, lines_with_advice, uncommented
 from eprof.profilers.nsys import tables as nsys_tables
 from eprof.profilers.nsys.tables import Nsys
@@ -39,6 +47,7 @@ _NO_COLUMNS = (UNKNOWN, LINES)
 _MAY_BE_LONG = (LONG, RAW, TRACE)
 _LOOK = 20
 _SAMPLE_ROWS = 64
+_SHOWN = 3
 _SHORT = 1 << 18  # bytes
 
 
@@ -305,6 +314,9 @@ class _Reader(Struct):
             raise LogError(f"{self.source.path}: {self._why_nothing()}")
         if self.messages.has_errors and all(map(_is_without_values, tables)):
             raise LogError(f"{self.source.path}: {self.messages.why_no_table()}")
+        if names := names_of_nvprof(self.collected.remarks):
+            told = f"the table is in ncu's form, but its metrics are nvprof's ({few(names, _SHOWN)})"
+            raise LogError(f"{self.source.path}: {told}; give the log as nvprof wrote it")
         self.source.lacks_bytes |= self.is_cut
         processes = list(dict.fromkeys(process for _, process in self.collected.runs))
         programs = (self.messages.processes.get(str(process)) or self.program for process in processes)

@@ -394,6 +394,14 @@ def _counts_work(names: Iterable[str]) -> bool:
     return any("__" in name and not _is_aside(name) for name in names)
 
 
+def names_of_nvprof(remarks: Remarks) -> list[str]:
+    """The metrics that only nvprof has, where a table has no other: a table that was made by hand."""
+    if any("__" in name for name in remarks.metrics):  # as nearly all names of ncu have
+        return []
+    of_nvprof = definitions.names_in_use("nvprof")
+    return [name for name in remarks.metrics if name in of_nvprof]
+
+
 def notes_of_counters(tables: Sequence[Table], remarks: Remarks, keep: Container[str] | None) -> Iterator[str]:
     """Yields notes for the user on ncu's counters, in whatever form they were printed."""
     if any(not np.isnan(table.rows.time_s).all() for table in tables):

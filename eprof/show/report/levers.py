@@ -72,6 +72,7 @@ _WARP = 32  # threads for which an instruction is issued at once
 _NOTHING = "give the machine more to do at a time, or let it sleep: hardly anything worked"
 _COUNT_STALLS = "perf stat -e cycles,instructions,stalled-cycles-backend,stalled-cycles-frontend"
 _NEARLY_ALL = 0.9  # of short launches: a start that may take so much of them ends nothing
+_MOSTLY_ISSUING = 0.5  # of the slots for instructions: so many are filled by what works, not by what waits
 _NARROWED = 0.5  # of the bytes are left where types are half as wide
 _PASSES = pattern(r"(?i)(?:layer|rms|group|batch|instance|l2)_?norm|normali[sz]|soft_?max")
 _PASSED_AGAIN, _MOST_PASSES = 1.3, 4.0  # bytes read for each written: more tell of a reduction, which writes little
@@ -890,9 +891,13 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
             remedies = [_REMEDIES[group]]
             if view.nouns.is_of_cpu:
                 remedies = [flags(view), "less work in inner loops"]
-            sooner_j, time = _by_time(view, view.kernels, {"issue": 1 - TENTH * (group == "other")})
-            if time:
-                most = max(view.kernels, key=lambda kernel: sooner(kernel, {"issue": 0.0}) * timed_j(kernel))
+            at_work = [*_at_work(view)] * (group == "other")
+            sooner_j, sooner_s = _ended_sooner(view, view.kernels, {"issue": 1 - TENTH * (group == "other")})
+            sooner_j += TENTH * sum(map(timed_j, at_work))
+            sooner_s += TENTH * sum(time_of(kernel).or_zero for kernel in at_work)
+            if time := _less_time(view, sooner_s, sooner_s):
+                held = [kernel for kernel in view.kernels if sooner(kernel, {"issue": 0.0})]
+                most = max(held + at_work, key=timed_j)
                 told = f"{view.label(most)} fills {percent(issuing(most))} of its issue slots"
             how = "; ".join(filter(None, [told or _mostly_in(view, group), *remedies]))
             act = f"execute fewer {kind}instructions{bracketed(how)}"
@@ -904,6 +909,16 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
             low, high = _ends(view, group, saves) or (saves, saves)
             ends = low, high + sooner_j
             yield Try(act, saves + sooner_j / 2, ends, time.replace(", ", ", up to ", 1), each="fewer")
+
+
+def _at_work(view: View) -> Iterator[schema.Kernel]:
+    """The kernels that fill most of their issue slots, and that nothing else is seen to hold back."""
+    limits = view.document.limits.kernels if view.document.limits else []
+    for place, kernel in enumerate(view.kernels * (not view.is_modelled)):
+        reached = limits[place].speed_share or 0.0 if limits else 0.0
+        is_short = 0 < view.each_s(kernel) < SHORT_S
+        if issuing(kernel) > _MOSTLY_ISSUING and not is_short and max(reached, *busy(kernel).values(), 0.0) < NEAR:
+            yield kernel
 
 
 def _ends(view: View, group: str, saves: float) -> tuple[float, float] | None:
