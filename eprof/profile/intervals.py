@@ -54,7 +54,7 @@ def refits_of(energy: "Energy") -> Refits:
 
 
 def replicas(energy: "Energy") -> Replicas | None:
-    """The replicas of the prices of one table; None if it has too few, or is another GPU's, which they do not tell of.
+    """The replicas of one table's prices; None if it has too few, or the profiled GPU is not the one it was made for.
 
     Of another CPU's prices they are as far apart as CPUs are, but for CPUs with the same cores.
     """
@@ -76,7 +76,9 @@ def replicas(energy: "Energy") -> Replicas | None:
     if not is_anothers:
         return refits
     sockets = (costs.cores or 1.0) / (table.constant.cores or 1.0)
-    return refits.for_another(cpus.apart(), [sockets * power_w for power_w in cpus.constant_span_w()])
+    least_w, most_w = cpus.constant_span_w()
+    most_w *= profile.beyond_sockets(table)
+    return refits.for_another(cpus.apart(), [sockets * least_w, sockets * most_w])
 
 
 class _Draws:
@@ -97,7 +99,7 @@ class _Draws:
         return self.limits.factors(self.refits.joules(work), self.refits.prices[-1])
 
     def by_group(self, rows: Ints) -> Floats:
-        """The energy of each group of counts in some kernels together: (n_groups, n_replicas), in J."""
+        """The energy of each group of counts in some kernels together, by replica: (n_groups, n_replicas), in J."""
         amounts = self.amounts[rows]
         joules = (amounts.T @ self.factors[rows]) * self.refits.prices
         seconds = amounts[:, -1].sum()
@@ -200,11 +202,14 @@ def _of_gpu(energy: "Energy", refits: Replicas) -> schema.Interval:
 
     by_group = {group: ends([group]) for group in GROUPS}
     limit_w: float | UnsetType = UNSET
+    sockets: int | UnsetType = UNSET
     apart: float | UnsetType = UNSET
     if refits.apart > 1:
         apart = refits.apart
     if total is not None and total[1] is not None and math.isclose(total[1], most_j):
         limit_w = most_j / draws.whole_s
+        number = mapped(draws.energy.profile.most_sockets, draws.energy.table) or 1
+        sockets = number if number > 1 else UNSET
     return schema.Interval(
         total=total,
         share=refits.share,
@@ -214,6 +219,7 @@ def _of_gpu(energy: "Energy", refits: Replicas) -> schema.Interval:
         groups={group: own for group, own in by_group.items() if own is not None},
         uncounted=_room(draws),
         limit_w=limit_w,
+        sockets=sockets,
         computation=ends(_in_order(_OF_FAMILY[COMPUTATION])),
         data=ends(_in_order(_OF_FAMILY[DATA])),
         constant=by_group[CONSTANT],
@@ -267,7 +273,11 @@ def _uncounted(energy: "Energy", refits: Replicas) -> Uncounted:
     if energy.metered is not None:
         nothing = np.zeros(len(energy.counts.rows))
         return Uncounted({}, nothing)
-    lost = uncounted(energy.counts, energy.costs, energy.split, refits.price_intervals[:, 1])
+    costs = energy.costs
+    if energy.table is not None and costs.peaks.dram_gb_per_s:
+        dram = costs.peaks.dram_gb_per_s * energy.profile.beyond_sockets(energy.table)
+        costs = replace(costs, peaks=replace(costs.peaks, dram_gb_per_s=dram))
+    lost = uncounted(energy.counts, costs, energy.split, refits.price_intervals[:, 1])
     if energy.total_s is not None:
         # The time of all kernels is known, that of each is not.
         constant_j = lost.groups.pop(CONSTANT)
@@ -276,7 +286,7 @@ def _uncounted(energy: "Energy", refits: Replicas) -> Uncounted:
 
 
 def _closed(low_j: float, high_j: float, more_j: float, most_j: float, value_j: float) -> schema.Range:
-    """An interval with what was not counted, that holds its value and ends at what the board can draw.
+    """[low, high] in J: widened by `more_j` above and to hold `value_j`, and cut off at `most_j`, the board's limit.
 
     more_j: the most that was not counted, or has no price; infinite where nothing bounds it.
     """
@@ -287,7 +297,7 @@ def _closed(low_j: float, high_j: float, more_j: float, most_j: float, value_j: 
 
 
 def _spread(energy: "Energy", words: tuple[str, ...]) -> float:
-    """The J of these words' energy that the model's own error applies to; 0 of constant power."""
+    """The J of the energy of some counts that the model's own error applies to; 0 for constant power alone."""
     assert energy.split is not None
     if words == (CONSTANT,):
         return 0.0
@@ -398,7 +408,7 @@ def _with_error(energy: "Energy", draws: _Draws, places: np.ndarray, joules: Flo
 
 
 def _chosen(groups: Sequence[str], joules: Floats, draws: Floats, share: float) -> schema.Causes:
-    """The finest partition with a part that is surely the largest; else that with the most certain one.
+    """The causes by the finest partition of groups with a surely largest part; else by that with the most certain one.
 
     Nothing is the largest only since others are told apart more finely: it is some of what is longest in the bar of a
     report, or larger. groups: of counts, (n_groups,) joules and (n_groups, n_draws) draws.

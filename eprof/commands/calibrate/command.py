@@ -21,7 +21,7 @@ _WARM_S = 1.5
 
 
 def add(commands: Any) -> Parser:
-    """The options of `eprof calibrate`."""
+    """Add `eprof calibrate` with its options to the commands; return its parser."""
     parser = command(
         commands,
         "calibrate",

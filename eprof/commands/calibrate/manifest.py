@@ -102,7 +102,7 @@ Capability = tuple[int, int]
 
 
 class Rate(Struct, frozen=True):
-    """What a multiprocessor does a cycle, by capability. ceiling: no benchmark can be faster; one that is, is wrong."""
+    """Operations or bytes a multiprocessor and cycle, by capability. ceiling: a benchmark that is faster is wrong."""
 
     ceiling: bool
     at: Mapping[Capability, float]

@@ -117,7 +117,7 @@ class Row(Struct, frozen=True):
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The worker's results, of JSON lines, without a last one that was cut off; [] without a file. Raises LogError."""
+    """The worker's events, of JSON lines, without a last one that was cut off; [] without a file. Raises LogError."""
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -135,7 +135,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def of_setting(events: Sequence[Event], setting: str) -> list[Event]:
-    """The results of one setting."""
+    """The events of one setting ("1500/2600")."""
     return [event for event in events if event.get("setting") == setting]
 
 
@@ -239,7 +239,7 @@ def _bytes_s(row: Row) -> float:
 def _clocks(
     measured: Mapping[str, Sequence[Event]], held: tuple[int, int | None] | None, device: Mapping[str, Any]
 ) -> tuple[float, float]:
-    """Core and memory MHz of results: the clocks that were held, else those most benchmarks ran at, else the driver's.
+    """(Core, memory) MHz of results: clocks that were held, else those most benchmarks ran at, else the driver's.
 
     NaN for both where one is not known: a processor's, which nobody holds, or a GPU's that nobody tells.
     """
@@ -344,7 +344,7 @@ def accessed(counts: Mapping[str, float], capability: Capability, has_l3: bool =
 
 
 def mapping(rows: Sequence[Row], device: Mapping[str, Any]) -> str:
-    """The name of the mapping by which `eprof fit` reads the results: with clocks, or with a device in their place."""
+    """The column mapping, by name, by which `eprof fit` reads `measurements`: with clocks, or with a device instead."""
     if device["processor"] == "cpu":
         return "eprof-cpu"
     if any(math.isnan(row.core_mhz) for row in rows):
@@ -370,7 +370,7 @@ def _resources(counts: Sequence[Mapping[str, float]]) -> set[str]:
 
 
 def measurements(rows: Sequence[Row], device: Mapping[str, Any]) -> pd.DataFrame:
-    """The results that go into a fit, as `eprof fit` reads them by their `mapping`: counts of one launch by word.
+    """The table of rows that go into a fit, as `eprof fit` reads it by its `mapping`: counts of one launch by word.
 
     A kind of which no row has anything is no column: it was not measured, which is not the same as 0. Nor is a cache by
     which none is served: nothing tells its bytes from those of the level behind it.

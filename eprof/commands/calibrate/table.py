@@ -134,7 +134,7 @@ class Made(NamedTuple):
 
 
 def make(session: Session, path: Path, rows: Sequence[Row], name: str) -> Made:
-    """Fit a calibration's `path` (measurements.csv) and write the cost table `name`.
+    """Fit a calibration's `path` (measurements.csv): the text of the cost table `name`, and what to say of it.
 
     Raises MeasurementError if it cannot be fitted. With one setting there are no voltages to estimate, and the clock
     tree is part of constant power.
@@ -174,7 +174,7 @@ def make(session: Session, path: Path, rows: Sequence[Row], name: str) -> Made:
 
 
 def _untold(session: Session, rows: Sequence[Row]) -> list[str]:
-    """Sentences on what a calibrated table lacks: prices of some levels and words, and clocks."""
+    """Yield sentences on what a calibrated table lacks: prices of some levels and words, and clocks."""
     notes = [
         f"Bytes of {level} were not told apart from those of {farther}, whose price has both."
         for level, farther in results.untold(rows, session.device).items()
@@ -188,7 +188,7 @@ def _untold(session: Session, rows: Sequence[Row]) -> list[str]:
 
 
 def make_quick(session: Session, rows: Sequence[Row], name: str) -> Made:
-    """The cost table of `--quick`: shared prices scaled to the rows. Raises EprofError where a row is missing."""
+    """The text of the cost table of `--quick`: shared prices scaled to the rows. Raises EprofError: a row lacks."""
     device = session.device
     gpu = str(device["name"])
     factors = scaled(rows, capability_of(str(device["capability"])), gpu)

@@ -216,7 +216,7 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def time_is_told(self) -> bool:
-        """Whether a change of time is more than noise: it is modelled, or shown by runs of OLD and NEW in turns."""
+        """Whether a change of time is no mere noise: times are modelled, or runs of OLD and NEW in turns show it."""
         test = self.test(lambda grid: finite(grid.number[:, TIME].sum()), of_runs=True)
         return self.is_modelled or (test is not None and test.shown)
 

@@ -93,12 +93,12 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def mean(self) -> Grid:
-        """The grid of means over the repeats of a side. A kernel that some repeats did not launch counts 0 there."""
+        """The grid of means over the repeats of OLD, or NEW. A kernel counts 0 in repeats that did not launch it."""
         return self.grids[-1]
 
     @property
     def first(self) -> Energy:
-        """The first repeat of a side, whose title, cost tables and definitions are those of all."""
+        """The first repeat of OLD, or NEW, whose title, cost tables and definitions stand for all."""
         return self.energies[0]
 
     @property
@@ -135,17 +135,17 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def logs(self) -> list[Log]:
-        """The logs of all repeats of a side."""
+        """The logs of all repeats of OLD, or NEW."""
         return [log for energy in self.energies for log in energy.profile.logs]
 
     @property
     def measured(self) -> list[float]:
-        """What a meter saw in each repeat of a side, J; repeats without a meter are left out."""
+        """What a meter saw in each repeat of OLD, or NEW, J; repeats without a meter are left out."""
         return [energy.measured_j for energy in self.energies if energy.measured_j is not None]
 
     @property
     def nouns(self) -> Nouns:
-        """The words for what ran on a side."""
+        """The words for what OLD, or NEW, ran ("kernel", "function")."""
         return self.first.counts.nouns
 
     @property
@@ -155,27 +155,27 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def is_modelled(self) -> bool:
-        """Whether the times of some kernels of a side come from a model of a simulated device."""
+        """Whether the times of some kernels of OLD, or NEW, come from a model of a simulated device."""
         return any(energy.modelled is not None and not energy.modelled.shares_only for energy in self.energies)
 
     @property
     def efficiency(self) -> float | None:
-        """The share of the roofline's speed that modelled times of a side rest on; None where they are no model."""
+        """The share of the roofline's speed that modelled times of OLD, or NEW, rest on; None: none is modelled."""
         return self.first.modelled.efficiency if self.first.modelled is not None and self.is_modelled else None
 
     def above_constant(self) -> "Side":
-        """The same side of the comparison, where constant power and all else that follows time cost 0 J."""
+        """OLD, or NEW, again, where constant power and all else that follows time cost 0 J."""
         is_free = FOLLOWS_TIME & (IS_TIME | ~np.isnan(self.grids.joules))
         free = {name: np.where(is_free, 0, getattr(self.grids, name)) for name in ("joules", "price", "marks")}
         return replace(self, price=np.where(FOLLOWS_TIME, 0.0, self.price), grids=replace(self.grids, **free))
 
     def taken(self, places: Sequence[int]) -> "Side":
-        """The same side with the kernels at `places` alone."""
+        """OLD, or NEW, with the kernels at `places` alone."""
         return replace(self, named=[self.named[place] for place in places], grids=self.grids.rows(places))
 
 
 def side(label: str, energies: Sequence[Energy]) -> Side:
-    """Make one side of its repeats. Raises UsageError if they are priced differently or there are none."""
+    """Make OLD, or NEW, of its repeats. Raises UsageError if they are priced differently or there are none."""
     if not energies:
         raise UsageError(f"{label}: nothing to compare; name a log or a run directory.")
     energies = [energy.whole()[0] for energy in energies]  # a kernel has a row for each operator that launches it

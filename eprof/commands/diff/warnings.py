@@ -34,7 +34,7 @@ _SAME_LAUNCHES = 0.01
 
 
 def uncompared(changes: Changes) -> list[LeftOut]:
-    """Words left out of the change that one side knows, in how many kernels, what each side knows, and why."""
+    """The words left out of the change though OLD or NEW knows their energy: in how many kernels, and why."""
     old, new = changes.old_side.costs, changes.new_side.costs
     are_other_books = old is not None and new is not None and old.books != new.books
     left_out = []
@@ -87,7 +87,7 @@ def _lacks(side: Side, grid: Grid, rows: Bools, column: int) -> str:
 
 
 def unlike(changes: Changes) -> list[Unlike]:
-    """The facts that differ between OLD and NEW, most important first; one that a side does not tell is left out."""
+    """The facts that differ between OLD and NEW, most important first; without those that one of them does not know."""
     old, new = changes.old_side, changes.new_side
     before, after = _facts(old), _facts(new)
     is_on_both = np.all(np.array(changes.launches) > 0, axis=0)
@@ -119,7 +119,7 @@ def unlike(changes: Changes) -> list[Unlike]:
 
 
 def _apart(old: Iterable[str] | None, new: Iterable[str] | None) -> tuple[str, str]:
-    """The words of OLD that NEW does not have, and the reverse, as shell text; both empty if a side's are not known."""
+    """The arguments of OLD that NEW does not have, and the reverse, as shell text; ("", "") if one's are not known."""
     if old is None or new is None:
         return "", ""
     before, after = Counter(old), Counter(new)

@@ -347,7 +347,7 @@ def _costs(report: schema.Profile) -> str:
 def _changes(
     name: str | None, own: Mapping[str, Sequence[float]], runs: Sequence[Run], level: float
 ) -> Iterator[Change]:
-    """The changes of a kernel's energy, or of the program's (None), in the order of the runs that have it."""
+    """Yield the changes of the energy of the kernel `name`, or of the program (None), in the order of the runs."""
     places = [place for place, joules in enumerate(own["total"]) if not math.isnan(joules)]
     energies = {part: [joules[place] for place in places] for part, joules in own.items()}
     mine = [runs[place] for place in places]

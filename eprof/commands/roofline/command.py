@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: Commands) -> Parser:
-    """The options of `eprof roofline`."""
+    """Add `eprof roofline` with its options to the commands; return its parser."""
     parser = command(
         commands,
         "roofline",

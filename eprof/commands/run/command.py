@@ -79,7 +79,7 @@ _OF_COUNTERS = _Report()
 
 
 def add(commands: Commands) -> Parser:
-    """The parser of `eprof run`. `options.split` takes PROGRAM and its arguments off before options are parsed."""
+    """Add `eprof run` to the commands: its parser. `options.split` takes PROGRAM and its arguments off before."""
     parser = command(
         commands,
         "run",

@@ -28,7 +28,8 @@ COUNT, PERCENT, BYTES_PER_S, LEVEL, OTHER = "count", "percent", "byte_per_s", "l
 # Of measured energy; its counter is named by what the meter covers: "processor packages and DRAM".
 JOULE = "joule"
 # Counters of how many processors, and how many of their cores, a row of a CPU's log kept busy, where it tells.
-SOCKETS, CORES = "sockets in use", "cores in use"
+# Of a whole machine: how many CPUs were counted, which may be a core each, or threads of fewer.
+SOCKETS, CORES, CPUS = "sockets in use", "cores in use", "CPUs counted"
 # What adds up over launches; the others are averages.
 TOTALS = frozenset({COUNT, JOULE})
 # Between the names in the path of an operator: "BertLayer_0 > Linear_3 > aten::addmm".
@@ -419,7 +420,7 @@ class KernelRows(_Rows, frozen=True, eq=False):
         return np.asarray(~np.isnan(self.time_s) & ((self.time_marks & int(Mark.MISSING)) == 0))
 
     def with_times(self, where: Bools, time_s: Floats | float, marks: Ints | int) -> KernelRows:
-        """The kernels with other times in s and their marks where `where` is true; one for all, or (n_kernels,)."""
+        """Replace times (s) and marks where `where` is true, by one or (n_kernels,); least_s and most_s become NaN."""
         time_s, time_marks = np.where(where, time_s, self.time_s), np.where(where, marks, self.time_marks)
         of_runs = {name: column for name in ("least_s", "most_s") if (column := getattr(self, name)) is not None}
         of_runs = {name: np.where(where, np.nan, column) for name, column in of_runs.items()}
@@ -455,7 +456,7 @@ class Launches(Brief, Struct, frozen=True, eq=False):
         return bool((is_missing | np.isnan(self.counters[counter])).any())
 
     def marked(self, mark: Mark, where: Array) -> Launches:
-        """The same with one more mark on the counters where `where` is true, (n_kernels, n_counters)."""
+        """The same launches; `mark` is added to counters' marks where `where` is true, (n_kernels, n_counters)."""
         marks = self.marks.values | np.where(where, int(mark), 0).astype(np.int8)
         return replace(self, marks=Columns(self.marks.names, marks))
 
@@ -467,7 +468,7 @@ class Launches(Brief, Struct, frozen=True, eq=False):
 
 
 def of_several_programs(commands: Iterable[str]) -> str | None:
-    """A phrase on commands of several programs, or of one program with several lists of arguments; else None.
+    """A phrase if commands are of several programs, or of one with different arguments; else None.
 
     A command without arguments may be one whose arguments are not known.
     """
@@ -492,7 +493,7 @@ def part_of(start_ns: int, stream: object) -> str:
 
 
 def told_apart(rows: TableRows) -> TableRows:
-    """Rows whose parts are single launches, with columns `start_ns` and `stream` instead of `part`."""
+    """Turn the column `part`, which names single launches, into columns `start_ns` and `stream`."""
     if rows.part is None:
         return rows
     labels = [text.partition(" ") for text in rows.part.names]

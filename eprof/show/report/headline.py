@@ -94,7 +94,7 @@ def _least_constant(view: View) -> str:
 
 
 def least_constant(view: View) -> tuple[float, str]:
-    """(J, at whose peak): the least that constant power adds without a time, as nothing is faster than at its peak.
+    """(J, "DRAM" or "FP64"): the least constant energy where no time is known, as nothing runs faster than its peak.
 
     (0, "") where a time is known, or nothing tells.
     """
@@ -173,8 +173,11 @@ def _by_limit(view: View) -> str:
         return ""
     # Of a board that no log names it is the highest limit of its compute capability.
     whose = when(view.costs and view.costs.gpu_match == "own", "the") or "such a"
+    boards = f"{whose} {view.nouns.board}"
+    if interval.sockets:
+        boards = f"{interval.sockets} {view.nouns.board}s"
     draws = f"{quantity(interval.limit_w, 'W')}{beyond_the_sheet(view)}"
-    return f" ({whose} {view.nouns.board} may draw {draws})"
+    return f" ({boards} may draw {draws})"
 
 
 def at_least(amount: Amount, unit: str) -> str:
@@ -203,7 +206,7 @@ def _joules(view: View, total: Amount) -> str:
 
 
 def _how_counted(view: View) -> str:
-    """The word " counted", or what the total assumes: empty where it has another CPU's constant power."""
+    """The words behind a counted total: " counted", or what it assumes; "" if it has another CPU's constant power."""
     if always_active(view):
         return f" if the {view.cores} are always active"
     return when(not _is_another_cpus(view), " counted")
@@ -237,7 +240,7 @@ def _above_constant(view: View) -> Headline:
     constant = constant_range(view)
     if not constant:
         return Headline(text, "", above.marks)
-    ends = _constant_ends(view)
+    ends = _constant_range_j(view)
     low, high = (above.or_zero + end for end in ends)
     more = when(view.energy("total").lower, " or more")
     share = percent_span(ends[0] / low, ends[1] / high)
@@ -287,9 +290,9 @@ def _fewest_cycles(view: View) -> str:
 
 
 def constant_range(view: View) -> str:
-    """A clause on what constant power adds, at the roofline's speed to that in force; empty if time is no model."""
+    """A clause on constant energy where times are modelled, at the roofline's speed and at that assumed; else empty."""
     modelled = view.document.modelled_time
-    low, high = _constant_ends(view)
+    low, high = _constant_range_j(view)
     if not modelled or not high:
         return ""
     least = at_least(Amount(low, view.energy(CONSTANT).marks), "J")
@@ -298,7 +301,7 @@ def constant_range(view: View) -> str:
     return f"constant power adds {least} at the roofline's speed to {slower}{given}, because time is a model"
 
 
-def _constant_ends(view: View) -> tuple[float, float]:
+def _constant_range_j(view: View) -> tuple[float, float]:
     joules = view.energy(CONSTANT).or_zero
     return view.at_the_roofline(joules, lambda kernel: kernel.energy_j.constant), joules
 

@@ -154,7 +154,7 @@ def better_loops(view: View) -> Iterator[Better]:
 
 
 def _together(alike: list[tuple[str, Better]]) -> tuple[str, Better]:
-    """(name, change) of alike changes as one: the first's name "and N more", and the sum of what those save."""
+    """Merge like changes, largest first, into one: "NAME and N more", and the sum of their J; without tiny ones."""
     (name, first), *others = alike
     more = [change for _, change in others if change.most_j > _LITTLE * first.most_j]
     joules = (sum(ends) for ends in zip(*(change[1:] for change in [first, *more]), strict=True))
@@ -280,7 +280,7 @@ def _at(view: View, kernel: schema.Kernel, line: schema.Kernel | schema.Line) ->
 
 
 def _streamed(storing: Sequence[schema.Kernel], view: View) -> tuple[list[schema.Kernel], float]:
-    """Of functions that fetch lines to store them, those that may store past the caches; the bytes that must stay.
+    """The functions that may store past the caches, of those that fetch lines only to store; and bytes that may not.
 
     All that the last cache served may have been stored: as many lines had to stay in it, and callgrind does not tell
     whose. Those of the functions that stored most, so that what is told of the others holds.
@@ -404,7 +404,7 @@ def _waits_for(view: View, kernel: schema.Kernel) -> str:
 
 
 def _in(view: View, kernels: Sequence[schema.Kernel], first: schema.Kernel) -> str:
-    """Which of the functions of a change has the numbers that are told of it: " in mul and 3 more"; "" if no other."""
+    """Whose numbers a change for several functions shows: " in mul; 3 more wait so"; "" if there is one function."""
     if len(view.kernels) == 1:
         return ""
     return f" in {view.label(first)}" + when(len(kernels) > 1, f"; {len(kernels) - 1} more wait so")

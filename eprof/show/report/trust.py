@@ -1,6 +1,5 @@
 """How far to trust a report: how far off its joules may be, whose prices they have, what was not counted or metered."""
 
-import math
 from collections.abc import Iterator, Mapping
 
 from eprof.base.boards import data_sheet
@@ -165,7 +164,7 @@ _FEW, _MOST = 0.1, 0.5
 
 
 def _uncounted_share(view: View) -> float:
-    """The most that what was not counted can take, as a share of all energy; 1 where nothing bounds it."""
+    """The most that uncounted work can take, as a share (0 to 1) of all energy with it; 1 where nothing bounds it."""
     total = view.energy("total").or_zero
     bounds = _bounds(view)
     if bounds is None:
@@ -177,7 +176,7 @@ def _uncounted_share(view: View) -> float:
 
 
 def always_active(view: View) -> str:
-    """The joules of multiprocessors that are taken to have warps all the time, as no counter tells; empty: little."""
+    """The energy of multiprocessors assumed always active, as no counter tells, in words: "1.20 J"; empty if little."""
     assumed_j = 0.0
     for kernel in view.kernels:
         running = kernel.counts.get("sm_active_cycle")
@@ -260,8 +259,8 @@ def _lacking(view: View) -> str:
         parts_j = [bounds[group] for group in groups]
         is_cut = None in parts_j or sum(filter(None, parts_j)) > _SAME * capped
         if is_cut and view.document.interval_j and view.document.interval_j.limit_w:
-            number = math.ceil(view.costs.cores.busy / view.costs.cores.of) if view.costs and view.costs.cores else 1
-            why = f" (what {when(number > 1, f'{number} {view.nouns.board}s') or f'the {view.nouns.board}'} may draw"
+            number = view.document.interval_j.sockets
+            why = f" (what {when(number, f'{number} {view.nouns.board}s') or f'the {view.nouns.board}'} may draw"
             why += f"{beyond_the_sheet(view)})"
         elif is_cut and None not in parts_j:
             why = " (they share the cycles)"
@@ -295,14 +294,14 @@ def _if_past_l2(view: View) -> str:
 
 
 def _bounds(view: View) -> dict[str, float | None] | None:
-    """The most J that each group's uncounted part, and "total", can take, None: no bound; None without intervals."""
+    """Group of counts, or "total" -> the most J of what was not counted (None: no bound); None without intervals."""
     if not view.document.interval_j:
         return None
     return view.document.interval_j.uncounted
 
 
 def _lost_groups(view: View) -> tuple[list[str], list[str]]:
-    """The names of groups whose energy is wholly unknown, and of those of which a part is."""
+    """(names of groups of counts whose energy is wholly unknown, names of those of which a part is unknown)."""
     if view.costs is None:
         return [], []
     lost = {word.count.group for word in view.words.values() if _lacks(view, word)}
@@ -328,7 +327,7 @@ def _unpriced(view: View) -> list[str]:
 
 
 def _lacks(view: View, word: Word) -> bool:
-    """Whether the energy of a count lacks something; of a share of metered energy, whether the count does."""
+    """Whether some of a count's energy is not known; where a meter gave the total, whether some was not counted."""
     charge = view.charges.get(word.count.name)
     if charge is not None and not charge.pays:
         return False
