@@ -47,7 +47,8 @@ SHARES = (
     *("excess", "bank_conflict", "older_tensor", "sm_active"),
     *("occupancy_limit", "registers_limit", "shared_limit", "block_limit", "spills"),
     *("sm_busy", "l1_busy", "l2_busy", "dram_busy", "issue_busy", "memory_bound"),
-    *("retiring", "bad_speculation", "frontend_bound", "backend_bound", "unoptimised"),  # of a CPU's cores, and code
+    *("retiring", "bad_speculation", "frontend_bound", "backend_bound"),  # of a CPU's cores
+    *("dram_bound", "unoptimised"),  # of these, at most, and of code
 )
 SIGNS = (*SHARES, "multiprocessors", "a_cycle", "fp32_room", "fp64_most", "l1_room", "l2_room")
 _NAME = pattern(r"(?<![\w.])[A-Za-z_]\w*")

@@ -43,7 +43,15 @@ INTERVAL = "interval"
 UNKNOWN = -1  # a start
 UNUSED = "counted, and not used"  # in such a note, of counters that eprof knows no use of
 HARDLY_WORKED = "the CPUs hardly worked"  # in such a note, of a log that is as good as one of an idle machine
+IN_KERNEL = "of the processor time ran in the kernel"  # in such a note, behind a share: there is what can be saved
 ON_TOTALS = "Totals: "  # begins a note of a reader that bears on all numbers, and so is for the first screen
+
+
+def metered_part(whole_j: float, of: str, part_j: float, whose: str) -> Iterator[str]:
+    """A note on a part of metered joules that has a meter of its own; none where that saw nothing, or more."""
+    if 0 < part_j <= whole_j:
+        share = f"{100 * part_j / whole_j:.0f} %"
+        yield f"{ON_TOTALS}of the {whole_j:.4g} J of {of} {share} are {whose} ({part_j:.4g} J)"
 
 
 class Names(Brief, Struct, frozen=True, eq=False):

@@ -135,6 +135,10 @@ def what_to_try(view: View) -> Point:
         texts = [change.text(view.whole, unit) for change in told]
     elif lacks_most(view):
         texts += [f"{change.act} (what that saves was not counted)" for change in changes if change.is_open][:1]
+    if view.in_kernel:
+        calls = f"`strace -c {_program(view)}` counts system calls"
+        how = "fewer and larger ones, memory that stays mapped"
+        texts.insert(0, f"work less in the kernel ({view.in_kernel} of the processor time: {calls}): {how}")
     texts.append(after_the_start(view, LITTLE))
     if not view.has_energy and view.costs is None:
         if not view.nouns.is_of_cpu:

@@ -219,7 +219,7 @@ def _family_legend(view: View, parts: Mapping[str, float]) -> str:
     total_j = sum(parts.values())
     names, legend = _NAMES, ""
     if view.caches_are_in_cycles:
-        names = {**_NAMES, COMPUTATION: "computing and caches", DATA: "DRAM"}
+        names = {**_NAMES, COMPUTATION: "computing and caches", DATA: "DRAM" + when(view.to_meter, " bytes")}
     for family, name in names.items():
         joules = sum(value for group, value in parts.items() if FAMILY_OF[group] == family)
         legend += when(joules, f"  {_FILLS[family]} {name} {percent(joules / total_j)}")

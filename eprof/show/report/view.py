@@ -29,6 +29,7 @@ from eprof.base.vocabulary import (
     stand_ins,
 )
 from eprof.counts.times import ONE_SECOND
+from eprof.logs.rows.log import IN_KERNEL
 from eprof.profile import schema
 from eprof.show.words.badges import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, bits, ratio, total
 from eprof.show.words.intervals import Ends, is_certain, known
@@ -61,6 +62,7 @@ _OTHER = {
     ("sm_active_cycle",): "running multiprocessors",
     ("warp_issue", "sm_active_cycle"): "running multiprocessors",
 }
+_IN_KERNEL = pattern(rf"([0-9]+ %) {IN_KERNEL}")
 _BUSY = 0.9  # cores: of a machine that mostly sleeps, fewer cycles are not less time
 # Cycles that callgrind takes a line to cost that L1 lacks, and one more that the last level lacks; bytes of a line.
 _NEAR_CYCLES, FAR_CYCLES, LINE_B = 10.0, 100.0, 64.0
@@ -533,6 +535,12 @@ class View:
         """The bytes that L1 moves for each one from or to DRAM; 0 where not both are known."""
         l1 = self.summed(entry, [word for word in self.words if COUNTS[word].group == "l1"])
         return l1.or_zero / (self.summed(entry, DRAM).value or math.inf)
+
+    @cached_property
+    def in_kernel(self) -> str:
+        """The share of a CPU's time that the operating system's kernel ran, "60 %", where that is much; else empty."""
+        told = (_IN_KERNEL.search(note) for note in self.document.warnings)
+        return next((share[1] for share in told if share), "")
 
     def cycles_j(self, kernel: schema.Kernel) -> float:
         """The joules that go with a function's core cycles, `passing_j` as well; 0 where these were not counted."""
