@@ -20,14 +20,14 @@ _OF_RUNS = (
 
 
 def named(paths: Sequence[str], err: UnknownLogError) -> LogError:
-    """An error that says what the only file is and which command reads it, else `err`. Raises MeasurementError."""
+    """An error that says what the only file is and which command reads it, else `err`."""
     path = only(paths)
     what = mapped(what_it_is, path) or mapped(_measured, path)
     return err if what is None else LogError(f"{path}: this is {what}")
 
 
 def _measured(path: str) -> str | None:
-    """A phrase on a table of measured runs and what reads it; None: it is none. Raises MeasurementError."""
+    """A phrase on a table of measured runs and what reads it; None: it is none."""
     try:
         frame = table(Path(path), 50)
     except MeasurementError:
@@ -36,7 +36,7 @@ def _measured(path: str) -> str | None:
         choose(frame, path)
     except MeasurementError:
         if suggestion(frame):
-            raise
+            return f"a table of measured runs; `eprof tune {quote(path)}` says how to name its columns for it"
         power = next(filter(_POWER.search, frame.columns), None)
         return mapped(_OF_RUNS.format, power)
     return f"a table of measured runs; `eprof fit {quote(path)}` makes prices of them"

@@ -76,7 +76,9 @@ def replicas(energy: "Energy") -> Replicas | None:
     if not is_anothers:
         return refits
     sockets = (costs.cores or 1.0) / (table.constant.cores or 1.0)
-    return refits.for_another(cpus.apart(), [sockets * power_w for power_w in cpus.constant_span_w()])
+    least_w, most_w = cpus.constant_span_w()
+    most_w *= profile.beyond_sockets(table)
+    return refits.for_another(cpus.apart(), [sockets * least_w, sockets * most_w])
 
 
 class _Draws:
@@ -200,11 +202,14 @@ def _of_gpu(energy: "Energy", refits: Replicas) -> schema.Interval:
 
     by_group = {group: ends([group]) for group in GROUPS}
     limit_w: float | UnsetType = UNSET
+    sockets: int | UnsetType = UNSET
     apart: float | UnsetType = UNSET
     if refits.apart > 1:
         apart = refits.apart
     if total is not None and total[1] is not None and math.isclose(total[1], most_j):
         limit_w = most_j / draws.whole_s
+        number = mapped(draws.energy.profile.most_sockets, draws.energy.table) or 1
+        sockets = number if number > 1 else UNSET
     return schema.Interval(
         total=total,
         share=refits.share,
@@ -214,6 +219,7 @@ def _of_gpu(energy: "Energy", refits: Replicas) -> schema.Interval:
         groups={group: own for group, own in by_group.items() if own is not None},
         uncounted=_room(draws),
         limit_w=limit_w,
+        sockets=sockets,
         computation=ends(_in_order(_OF_FAMILY[COMPUTATION])),
         data=ends(_in_order(_OF_FAMILY[DATA])),
         constant=by_group[CONSTANT],
@@ -267,7 +273,11 @@ def _uncounted(energy: "Energy", refits: Replicas) -> Uncounted:
     if energy.metered is not None:
         nothing = np.zeros(len(energy.counts.rows))
         return Uncounted({}, nothing)
-    lost = uncounted(energy.counts, energy.costs, energy.split, refits.price_intervals[:, 1])
+    costs = energy.costs
+    if energy.table is not None and costs.peaks.dram_gb_per_s:
+        dram = costs.peaks.dram_gb_per_s * energy.profile.beyond_sockets(energy.table)
+        costs = replace(costs, peaks=replace(costs.peaks, dram_gb_per_s=dram))
+    lost = uncounted(energy.counts, costs, energy.split, refits.price_intervals[:, 1])
     if energy.total_s is not None:
         # The time of all kernels is known, that of each is not.
         constant_j = lost.groups.pop(CONSTANT)

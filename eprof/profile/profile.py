@@ -1,5 +1,6 @@
 """`Profile`: what a program did, counted, and how it is priced (`Energy`, in `priced.py`)."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -31,7 +32,7 @@ from eprof.energy.clocks import priced as priced_at
 from eprof.energy.metering import SAME
 from eprof.energy.simulated import Modelled, model_time
 from eprof.logs.rows.gaps import outside
-from eprof.logs.rows.log import CORES, SOCKETS, UNUSED, Copies, Idle, Launches, Log, TableRows
+from eprof.logs.rows.log import CORES, CPUS, SOCKETS, UNUSED, Copies, Idle, Launches, Log, TableRows
 from eprof.logs.runs import Measured, Run, metered_in
 from eprof.profile.components import time_by_component
 from eprof.profile.device import Device, device_of
@@ -433,6 +434,19 @@ class Profile(Result, Struct, frozen=True, eq=False):
         if not table.constant.is_per_socket or not table.constant.cores or not self.cores or self.measured is not None:
             return None
         return self.cores / table.constant.cores
+
+    def most_sockets(self, table: CostTable) -> int:
+        """The most sockets that can have been in use: those that are told, else as many as the counted CPUs fill."""
+        told = self._told(CPUS)
+        number = self.sockets or self.socket_share(table) or 1
+        if self.sockets is None and told is not None and table.constant.is_per_socket and table.constant.cores:
+            number = max(number, told[0].max() / table.constant.cores)
+        return math.ceil(float(number))
+
+    def beyond_sockets(self, table: CostTable) -> float:
+        """How many times the sockets that are priced may have been in use; 1 where these are told."""
+        priced = self.sockets or self.socket_share(table) or 1.0
+        return self.most_sockets(table) / math.ceil(priced)
 
     @property
     def is_of_cpu(self) -> bool:

@@ -438,8 +438,8 @@ class Interval(Struct):
     groups: by group of counts ("fp64", "dram"), those that cost something. within: the interval of a kernel is at least
     its energy times and divided by this factor; null: nobody measured how far off kernels are. uncounted: the most in J
     that what was not counted can take, by group of counts, and "total"; null: nothing bounds it. limit_w: the board's
-    power limit in W, where that is what ends `total`. apart: the prices are another CPU's, and so many times as much or
-    as little may be right.
+    power limit in W, where that is what ends `total`; of so many `sockets` of a CPU, if not of one. apart: the prices
+    are another CPU's, and so many times as much or as little may be right.
     """
 
     share: float
@@ -452,6 +452,7 @@ class Interval(Struct):
     groups: dict[str, Range | None] = {}
     uncounted: dict[str, float | None] = {}
     limit_w: float | UnsetType = UNSET
+    sockets: int | UnsetType = UNSET
     apart: float | UnsetType = UNSET
 
 

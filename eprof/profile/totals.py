@@ -108,7 +108,7 @@ def board_limit_w(energy: "Energy", device: "Device") -> float:
     """
     assert energy.costs is not None
     if energy.profile.is_of_cpu and energy.costs.peaks.power_limit_w:
-        return energy.costs.peaks.power_limit_w
+        return energy.costs.peaks.power_limit_w * (mapped(energy.profile.beyond_sockets, energy.table) or 1)
     of_name = energy.profile.limit_w or mapped(most_w, device.name)
     if of_name is not None:
         return of_name

@@ -28,7 +28,8 @@ COUNT, PERCENT, BYTES_PER_S, LEVEL, OTHER = "count", "percent", "byte_per_s", "l
 # Of measured energy; its counter is named by what the meter covers: "processor packages and DRAM".
 JOULE = "joule"
 # Counters of how many processors, and how many of their cores, a row of a CPU's log kept busy, where it tells.
-SOCKETS, CORES = "sockets in use", "cores in use"
+# Of a whole machine: how many CPUs were counted, which may be a core each, or threads of fewer.
+SOCKETS, CORES, CPUS = "sockets in use", "cores in use", "CPUs counted"
 # What adds up over launches; the others are averages.
 TOTALS = frozenset({COUNT, JOULE})
 # Between the names in the path of an operator: "BertLayer_0 > Linear_3 > aten::addmm".

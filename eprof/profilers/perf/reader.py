@@ -28,6 +28,7 @@ from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_note
 from eprof.logs.rows.log import (
     CORES,
     COUNT,
+    CPUS,
     HARDLY_WORKED,
     INTERVAL,
     JOULE,
@@ -413,7 +414,7 @@ class _Counted(Struct):
     """What one row of the table will be: a run, or a cgroup of it.
 
     interval: the end of the one that it is of, where each has a row; intervals: how many the run has. places: where
-    something was counted, and by which unit.
+    something was counted, and by which unit. watched: how many CPUs were counted, of a machine of unknown sockets.
     """
 
     kernel: str
@@ -423,6 +424,7 @@ class _Counted(Struct):
     joules: dict[str, _Sum] = field(default_factory=dict)
     packages: int | None = None
     cores: float | None = None
+    watched: float = 0.0
     intervals: int = 1
     places: set[tuple[str, str]] = field(default_factory=set)
 
@@ -440,6 +442,8 @@ class _Counted(Struct):
             amounts[SOCKETS] = (float(self.packages), OTHER)
         if self.cores:
             amounts[CORES] = (self.cores, OTHER)
+        if self.watched:
+            amounts[CPUS] = (self.watched, OTHER)
         widest = next((name for name in _DOMAINS if name in energy), None)
         if widest == "pkg":
             covers = counted(self.packages, "processor package") if self.packages else "processor packages"
@@ -556,6 +560,8 @@ def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> list[_
             each.packages = round(sockets)
         if len(inner) < 2 and busy_s > 0 and time_s > 0:
             each.cores = busy_s / time_s
+        if is_of_all and not each.packages:
+            each.watched = max(clocks, default=0.0)
     return list(rows_of.values())
 
 

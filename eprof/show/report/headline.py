@@ -173,8 +173,11 @@ def _by_limit(view: View) -> str:
         return ""
     # Of a board that no log names it is the highest limit of its compute capability.
     whose = when(view.costs and view.costs.gpu_match == "own", "the") or "such a"
+    boards = f"{whose} {view.nouns.board}"
+    if interval.sockets:
+        boards = f"{interval.sockets} {view.nouns.board}s"
     draws = f"{quantity(interval.limit_w, 'W')}{beyond_the_sheet(view)}"
-    return f" ({whose} {view.nouns.board} may draw {draws})"
+    return f" ({boards} may draw {draws})"
 
 
 def at_least(amount: Amount, unit: str) -> str:

@@ -1,6 +1,5 @@
 """How far to trust a report: how far off its joules may be, whose prices they have, what was not counted or metered."""
 
-import math
 from collections.abc import Iterator, Mapping
 
 from eprof.base.boards import data_sheet
@@ -260,8 +259,8 @@ def _lacking(view: View) -> str:
         parts_j = [bounds[group] for group in groups]
         is_cut = None in parts_j or sum(filter(None, parts_j)) > _SAME * capped
         if is_cut and view.document.interval_j and view.document.interval_j.limit_w:
-            number = math.ceil(view.costs.cores.busy / view.costs.cores.of) if view.costs and view.costs.cores else 1
-            why = f" (what {when(number > 1, f'{number} {view.nouns.board}s') or f'the {view.nouns.board}'} may draw"
+            number = view.document.interval_j.sockets
+            why = f" (what {when(number, f'{number} {view.nouns.board}s') or f'the {view.nouns.board}'} may draw"
             why += f"{beyond_the_sheet(view)})"
         elif is_cut and None not in parts_j:
             why = " (they share the cycles)"
