@@ -144,7 +144,7 @@ class Cluster(Struct, frozen=True, dict=True):
         return min(self.clocks, key=lambda clock: clock.core_mhz)
 
     def at(self, core_mhz: float | None) -> Clock:
-        """The powers of the cluster at a clock; without one, at the default.
+        """The powers of one node at a core clock in MHz; None: at the default.
 
         Of a table with gamma, at any: dP_c (f/f0)^gamma (4.20). Raises CostError: a clock that is not listed.
         """
@@ -292,7 +292,7 @@ def _link(node: Node) -> Link | None:
 
 
 def about(cluster: Cluster) -> dict[str, Any]:
-    """The entries on a cluster for JSON documents."""
+    """A cluster's entries in JSON documents."""
     told = {name: getattr(cluster, name) for name in ("name", "about", "source", "basis", "waiting")}
     return told | {"clocks_mhz": [clock.core_mhz for clock in cluster.clocks], "nodes": cluster.nodes}
 
@@ -335,7 +335,7 @@ class Run(Struct, frozen=True):
 
 
 def medians(runs: Sequence[Run], notes: list[str]) -> list[Run]:
-    """One run for repeats of the same: the medians of their times, and of the energies that are known.
+    """Merge repeats of one program, size, node count and clock into a run: medians of times and of known energies.
 
     Of runs in parts, the one of the median energy, of an even number the lower of two: medians of parts do not add up.
     """

@@ -58,7 +58,7 @@ def _host_names(nodes: Nodes) -> list[str]:
 
 
 def _ways(nodes: Nodes) -> Iterator[tuple[str, str, str]]:
-    """Each link of SimGrid's platform with its two ends."""
+    """Yields each link of SimGrid's platform and its two ends."""
     for name in _host_names(nodes):
         yield f"{name}-up", name, "switch"
         yield f"{name}-down", "switch", name

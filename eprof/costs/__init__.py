@@ -160,7 +160,7 @@ def _shipped() -> Mapping[str, Traversable]:
 
 @lru_cache(maxsize=64)
 def _flat_text(name: str) -> str:
-    """The text of a cost table's file as names of devices are compared: lower case, single blanks."""
+    """The whole text of a cost table's file in lower case, with single blanks, to look for names of devices in it."""
     return " ".join(_shipped()[name].read_text(encoding="utf-8").lower().split())
 
 

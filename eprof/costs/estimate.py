@@ -232,7 +232,7 @@ def _text(
 
 
 def _known(prices: Prices, constant: "_Constant") -> dict[str, dict[str, str]]:
-    """The file's sections on how far prices are known: intervals, and the replicas that were drawn at random."""
+    """The sections of a table's file on how far prices are known: intervals, and replicas. Section -> key -> text."""
     steps = shape()["replicas"]["constant_steps"]
     constants_w = [constant.watts * math.exp(constant.sd * step) for step in steps]
     intervals = [f"{price} = {_interval(pj, prices.replicas[price])}" for price, pj in prices.pj.items()]
@@ -318,7 +318,7 @@ def _capabilities(device_name: str) -> Collection[str]:
 
 
 def _watts_per_gflop(board: DataSheet) -> float:
-    """Power limit over peak of FP32; of a board whose data sheet lacks one, the median of boards of its capability."""
+    """Power limit over peak of FP32 in W a Gflop/s; where the data sheet lacks one, the median of boards like it."""
     single = board.peaks.get("sp_gflops")
     if single and board.limit_w:
         return board.limit_w / single
@@ -362,7 +362,7 @@ def shape_prices(board: DataSheet, constant_w: float) -> Prices:
 
 
 def _interval(value: float, replicas: Iterable[float]) -> str:
-    """The interval of an estimate as the file has it, "[low, high]": 90 % of the replicas, and the value itself."""
+    """The interval of an estimate as a file has it, "[low, high]": it holds 90 % of the replicas, and the value."""
     edges = statistics.quantiles(replicas, n=20, method="inclusive")
     return f"[{_number(min(edges[0], value))}, {_number(max(edges[-1], value))}]"
 

@@ -134,7 +134,7 @@ def checked(document: Document) -> CostTable:
 
 
 def _parts() -> Mapping[str, tuple[str, Callable[[Node], Any]]]:
-    """Where each field of a cost table stands in its file ("": the whole file), and what reads it if it is there."""
+    """Field of `CostTable` -> (its key in the file, or "" for the whole file; the function that reads it)."""
     return {
         "name": ("name", _table_name),
         "device": ("device", _text),
@@ -193,7 +193,7 @@ def _year(node: Node) -> int:
 
 
 def _basis(root: Node) -> str | None:
-    """What prices rest on by a cost table's file; if it does not say, "fitted" where it has a fit, else None."""
+    """What a cost table's prices rest on, as its file says; if it does not, "fitted" where it has a fit, else None."""
     if "basis" in root:
         return root["basis"].choice(parts.BASES)
     return "fitted" if "fit" in root else None
@@ -219,7 +219,7 @@ def _positive(node: Node) -> float:
 
 
 def _mark(entry: Node) -> Mark:
-    """The mark of an entry of a cost table's file; a marked entry gives its reason."""
+    """The mark of an entry of a cost table's file. Raises DefinitionError: it is marked and gives no reason (`why`)."""
     if "mark" not in entry:
         return NONE
     word = entry["mark"].choice(_MARKS)
@@ -276,7 +276,7 @@ def _volts(entry: Node, domain: str) -> float | None:
 
 
 def _rates(root: Node) -> tuple[Term, ...]:
-    """The named prices: [pj] for a table of one setting; [pj_per_v2], [pj_at_reference] by domain."""
+    """The prices in a cost table's file: [pj] of one setting, or by domain [pj_per_v2] or [pj_at_reference]."""
     units = [unit for unit in PRICES if unit in root]
     if not units:
         raise root.error("prices stand either in [pj] or in [pj_per_v2]; neither is here.")

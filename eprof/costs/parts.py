@@ -224,7 +224,7 @@ class Term(Struct, frozen=True):
     volts: int = 0
 
     def at(self, point: Point) -> tuple[float, str, Mark]:
-        """The value at a setting, the arithmetic, and the marks."""
+        """Evaluate at a setting: the value in the term's unit, the arithmetic as text, and the marks."""
         if self.domain is None:
             return self.number, f"{self.number:g}", NONE
         value, factors = self.number, [f"{self.number:g}"]
@@ -256,7 +256,7 @@ class Statement(Struct, frozen=True):
     marks: Mark
 
     def charge(self, prices: Mapping[str, Price]) -> Charge:
-        """What the word pays at these prices."""
+        """What one count of the word pays at these prices, with the marks of both."""
         if self.formula is None:
             return Charge(False, 0.0, None, self.why, NONE)
         marks = self.marks
@@ -280,7 +280,7 @@ class Constant(Struct, frozen=True):
     cores: int | None = None
 
     def at(self, point: Point) -> tuple[float, str, Mark]:
-        """Evaluate pi0 in W ([FMM] eq. 8): the watts, the arithmetic, and the marks."""
+        """Evaluate constant power pi0 in W ([FMM] eq. 8): the watts, the arithmetic as text, and the marks."""
         watts, formulas, marks = 0.0, [], self.marks
         for term in self.terms:
             power_w, formula, of_term = term.at(point)
@@ -300,7 +300,7 @@ class Peak(Struct, frozen=True):
     marks: Mark
 
     def at(self, point: Point) -> Peaks:
-        """The throughputs of the cost table at a setting."""
+        """The peaks at a setting, in Gflop/s, GB/s and so on."""
         # What is for each cycle, at so many MHz: in 1e9 a second.
         throughputs = {name: term.at(point)[0] / 1e3**term.mhz for name, term in self.terms.items()}
         return Peaks(**throughputs, why=self.why, marks=self.marks)
@@ -365,7 +365,7 @@ class Intervals(Struct, frozen=True):
     core_v_fall: Range = (1.0, 1.0)
 
     def wider(self, factors: Mapping[str, float]) -> "Intervals":
-        """The intervals, lows divided and highs multiplied by the factor of each price, or of `constant_power`."""
+        """Widen: divide lows and multiply highs by the factor, 1 without one, of each price and of `constant_power`."""
         prices = {name: _widened(range_, factors.get(name, 1.0)) for name, range_ in self.prices_pj.items()}
         constant = mapped(_widened, self.constant_w, factors.get(CONSTANT_POWER, 1.0))
         return replace(self, prices_pj=prices, constant_w=constant)
@@ -399,7 +399,7 @@ def _widened(range_: Range, factor: float) -> Range:
 
 
 def _factor(value: float, range_: Range, step: float) -> float:
-    """From an interval's low (step -1) through the value (0) to high (1), as a factor on the value."""
+    """The factor on `value` that moves it to its interval's low end (step -1), to the high one (1), or not (0)."""
     if not value:
         return 1.0
     end = range_[0] if step < 0 else range_[1]

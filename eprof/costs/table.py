@@ -145,7 +145,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
         return Intervals(prices, constant, self.interval_is or "")
 
     def replicas(self, setting: str | None = None) -> tuple[Costs, ...]:
-        """The costs at `setting` by other prices, whose spread is how well the table is known. May be empty.
+        """The costs at `setting` by each replica, whose spread is how well the prices are known. May be empty.
 
         A fitted table has one for each of its refits; a table with intervals of its own has a grid that spans them
         (`Intervals.replicas`). Attribute the same counts with each; the interval holds `interval_share` of the results.
@@ -168,7 +168,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
         return tuple(spanned)
 
     def with_fall(self, factor: float) -> "CostTable":
-        """The table if the core's voltage fell `factor` times as far below that of the default setting."""
+        """The table with each setting's core voltage `factor` times as far below that of the default setting."""
         top_v = self.default.core_v
         if factor == 1 or top_v is None:
             return self
@@ -223,7 +223,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
         return replace(table, devices=board.devices)
 
     def _up_to(self, core_mhz: float) -> "CostTable":
-        """The table of a board whose core runs no faster than `core_mhz`: its default, at which its intervals hold."""
+        """The table of a board whose core runs at `core_mhz` at most: the default, to which intervals are scaled."""
         top = self._point(f"{core_mhz:g}/{self.default.memory_mhz:g}").setting
         measured, there = self.at().prices, self.at(top.label).prices
         prices_pj = {}
@@ -235,7 +235,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
         return replace(self, settings=(top, *below), default=top, intervals=intervals)
 
     def with_memory_at(self, memory_mhz: Collection[float]) -> "CostTable":
-        """The table on the first board that has memory at these clocks, where the table itself has none at them."""
+        """The table; if none of its settings has any of these memory clocks, that of its first board with one."""
         if {setting.memory_mhz for setting in self.settings} & {*memory_mhz}:
             return self
         boards = (board.devices[0] for board in self.boards if board.memory_mhz in memory_mhz)
@@ -380,7 +380,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
         return Point(Setting(core_mhz, core_v, memory_mhz, memory_v), f"asked for; {origin}", marks)
 
     def _carried(self, core_v: float | None) -> parts.Voltages:
-        """What is said of voltages that were not read on this GPU; nothing for the default setting's core voltage."""
+        """The table's words on voltages that nobody read; empty for the core voltage of the default setting."""
         return parts.Voltages() if core_v == self.default.core_v else self.voltages
 
 
@@ -391,7 +391,7 @@ def _curve(settings: Iterable[Setting], domain: str) -> dict[float, float]:
 
 
 def _level(curve: Mapping[float, float], mhz: float) -> tuple[float | None, str] | None:
-    """The voltage at `mhz`, and between which clocks it was interpolated, in words ("": it is listed); else None."""
+    """The voltage at `mhz`, and how it was interpolated, in words ("": it is listed); None: `mhz` is off the curve."""
     if mhz in curve:
         return curve[mhz], ""
     below = max((clock for clock in curve if clock < mhz), default=None)

@@ -44,12 +44,12 @@ class Split(Brief, Struct, frozen=True, eq=False, dict=True):
         return self.joule_marks.frame()
 
     def chosen(self, rows: Ints) -> "Split":
-        """The energy of some kernels, by their places."""
+        """The split of the kernels at the places `rows` alone."""
         return Split(self.joules.chosen(rows), self.joule_marks.chosen(rows), self.over_j[rows])
 
     @staticmethod
     def below(splits: Sequence["Split"]) -> "Split":
-        """The energy of several devices, each with its own prices, below each other; NaN where one has no such word."""
+        """Stack the splits of several devices, each with its own prices; NaN where a device has no such word."""
         if len(splits) == 1:
             return splits[0]
         names = [name for name in PRICED if any(name in split.joules for split in splits)]
@@ -59,7 +59,7 @@ class Split(Brief, Struct, frozen=True, eq=False, dict=True):
         return Split(Columns(tuple(names), joules), Columns(tuple(names), marks), over_j)
 
     def adding_up_to(self, total_j: Floats) -> "Split":
-        """The energy with each kernel's parts scaled so that they add up to `total_j`, (n_kernels,); ESTIMATED."""
+        """Scale each kernel's parts so that they add up to `total_j`, (n_kernels,); all are marked ESTIMATED."""
         joules = self.joules.values * (total_j / self.total_j)[:, np.newaxis]
         marks = self.joule_marks.values | int(Mark.ESTIMATED)
         return Split(Columns(self.joules.names, joules), Columns(self.joule_marks.names, marks), self.over_j)
@@ -98,7 +98,7 @@ class Split(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def total_j(self) -> Floats:
-        """Everything that is known, for each kernel: a lower bound where the row is marked MISSING.
+        """Joules of all parts that are known, for each kernel: a lower bound where its row is marked MISSING.
 
         NaN where computation, data and constant energy are all unknown: that some classes take 0 J is no total.
         """
@@ -106,7 +106,7 @@ class Split(Brief, Struct, frozen=True, eq=False, dict=True):
         return np.where(np.isnan(parts).all(axis=0), np.nan, known_sum(self.joules.values))
 
     def _sum(self, names: tuple[str, ...]) -> Floats:
-        """The energy known of some classes; NaN where nothing is, or all that is known is that some take 0 J."""
+        """Known J of these words for each kernel; NaN where nothing is known, or only that some take 0 J."""
         known = known_sum(self.joules.only(names))
         lost = (np.bitwise_or.reduce(self.joule_marks.only(names), axis=1) & int(Mark.MISSING)) != 0
         return np.where((known != 0) | ~lost, known, np.nan)

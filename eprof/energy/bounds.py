@@ -105,7 +105,7 @@ def uncounted(counts: Counts, costs: Costs, split: Split, prices: Floats) -> Unc
 
 
 class _Board(Struct, frozen=True):
-    """What tells a board from others with the same prices. dram_gb_per_s: of the largest that it may be, else 0."""
+    """How a board differs from others with the same prices. dram_gb_per_s: of the largest that it may be, else 0."""
 
     beyond_clock: float
     dram_gb_per_s: float

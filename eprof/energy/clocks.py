@@ -104,7 +104,7 @@ def with_active_cycles(counts: Counts, costs: Costs, cores: float = 1.0) -> Coun
 
 
 def _as_told(counts: Counts, costs: Costs) -> Counts:
-    """The counts with the cycles and instructions that follow from the share of the time in which a GPU had warps."""
+    """Fill in cycles and instructions that follow from the share of time in which multiprocessors had warps."""
     sms = costs.sm_count or (costs.multiprocessors.number if costs.multiprocessors else None)
     if counts.shape is None or sms is None:
         return counts
@@ -115,7 +115,7 @@ def _as_told(counts: Counts, costs: Costs) -> Counts:
 
 
 def _with_cycles(counts: Counts, costs: Costs, word: str, units: Floats, who: str) -> Counts:
-    """The counts with the cycles of so many `units` of each kernel, (n_kernels,), where they pay and are not known."""
+    """Fill in the cycles of `units` that are busy all the time, (n_kernels,), where they pay and are not known."""
     mhz = costs.setting.core_mhz or costs.busy_mhz
     cycles = counts.rows.time_s * (mhz or np.nan) * 1e6 * units
     told = units[np.isnan(counts.amounts[word]) & ~np.isnan(cycles)]
@@ -126,7 +126,7 @@ def _with_cycles(counts: Counts, costs: Costs, word: str, units: Floats, who: st
 
 
 def _filled(counts: Counts, costs: Costs, word: str, cycles: Floats, marks: Ints, formula: str, note: str) -> Counts:
-    """The counts with these cycles, (n_kernels,), where they pay and are not known."""
+    """Fill in these counts of `word`, (n_kernels,), where they pay and are not known."""
     charge, amounts = costs.charges.get(word), counts.amounts[word]
     made_up = np.isnan(amounts) & ~np.isnan(cycles)
     if charge is None or not charge.pays or not made_up.any():
@@ -141,7 +141,7 @@ def _filled(counts: Counts, costs: Costs, word: str, cycles: Floats, marks: Ints
 
 
 def at_clock(counts: Counts, time_s: Floats, clock_ratio: float) -> Counts:
-    """The counts of the same work at another core clock, with times `time_s`, (n_kernels,), and cycles to match.
+    """The same work at another core clock: times become `time_s`, (n_kernels,), cycles follow, other counts stay.
 
     clock_ratio: the other clock over that of the counts.
     """
@@ -151,7 +151,7 @@ def at_clock(counts: Counts, time_s: Floats, clock_ratio: float) -> Counts:
 
 
 def setting_of(table: CostTable, clocks: Clocks) -> str | None:
-    """The setting of a run, "1290/877": the table's nearest, or its own clocks where that is far; None: not known."""
+    """The setting that a run was at, "1290/877": the table's nearest, or the run's own clocks where that is far off."""
     costs = priced(table, clocks)
     return clocks.label if _far(costs, clocks) else costs.setting.label
 

@@ -88,7 +88,7 @@ class Limits(Struct, frozen=True, eq=False):
         return slowed_s
 
     def with_one_more(self, is_in: Bools) -> "Limits":
-        """The limits of one device, with a row more for the kernels whose time is known only together."""
+        """The limits of one device, with a row more for all kernels whose time is known only together."""
         kernel_w, device = np.append(self.kernel_w, np.inf), np.append(self.device, 0)
         return replace(self, kernel_w=kernel_w, device=device, is_in=is_in)
 
@@ -116,7 +116,7 @@ def times_limit(rows: KernelRows) -> Floats:
 
 
 def priced(counts: Counts, costs: Costs, limits: Limits) -> tuple[Split, Costs]:
-    """Counts as `attribute` prices them, brought below the limits, and the costs; what gave way is ESTIMATED.
+    """Price counts as `attribute` does, within the power limits; and the costs. What a limit lowers becomes ESTIMATED.
 
     Constant power above a limit is of another board: it then has the share of the limit that the prices give it.
     """
@@ -137,7 +137,7 @@ def priced(counts: Counts, costs: Costs, limits: Limits) -> tuple[Split, Costs]:
 
 
 def given_way(split: Split, factors: Floats) -> Split:
-    """The split with all but constant energy times `factors`, (n_kernels,); what that takes off goes to `over_j`."""
+    """Multiply all but constant energy with `factors`, (n_kernels,), at most 1; what goes is added to `over_j`."""
     gives = np.where(factors < 1, int(Mark.ESTIMATED), 0)
     is_work = np.array([name != CONSTANT for name in split.joules.names])
     joules = split.joules.values * np.where(is_work, factors[:, np.newaxis], 1.0)

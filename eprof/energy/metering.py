@@ -108,7 +108,7 @@ def metered(
     most: float = MOST,
     most_w: float | None = None,
 ) -> Metered:
-    """How the costs are scaled for kernels and idle time to add up to what the meter saw: the factor, and what it does.
+    """Find the factor on prices and constant power with which kernels and idle time add up to what a meter saw.
 
     is_own: the costs were made for the profiled GPU. limit_w: the power limit of its board in W, if it is known. least,
     most: the factors between which one is plausible. most_w: what the board may draw where partners or owners set a

@@ -64,7 +64,7 @@ class Replicas(Struct, frozen=True, eq=False, dict=True):
         return np.asarray(np.quantile(own, _replica_ends(self.share), axis=-1).T)
 
     def for_another(self, apart: float, constant_w: Sequence[float]) -> "Replicas":
-        """The replicas for another CPU, whose cores take up to `apart` times as much or as little.
+        """More replicas, as for another CPU: prices of all, and divided and multiplied by `apart`, at each constant W.
 
         constant_w: what it may draw without work at least and at most.
         """
@@ -113,7 +113,7 @@ def independent(parts_j: Floats) -> float:
 
 
 def middle(numbers: Floats, value: Floats | float, share: float) -> Floats:
-    """The middle `share` of the replicas' numbers and the value: (..., n) -> (..., 2).
+    """[low, high] that holds the middle `share` of the replicas' numbers, and the value: (..., n) -> (..., 2).
 
     The value of a fit to all data may lie outside of what replicas make of it; an interval leaves it no room to.
     """

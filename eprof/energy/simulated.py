@@ -92,12 +92,12 @@ def roofline_s(table: Columns, costs: Costs) -> Floats:
 
 
 def roofs_s(table: Columns, costs: Costs) -> dict[str, Floats]:
-    """What FP32 and FP64 work and DRAM traffic take at their peaks, each alone: by group, (n_kernels,) in s."""
+    """The time that each of "fp32", "fp64" and "dram" takes alone at its peak: name -> (n_kernels,) in s."""
     return at_peaks(under_the_roof(table), costs.peaks)
 
 
 def under_the_roof(table: Columns, in_flops: Collection[str] = ()) -> dict[str, Floats]:
-    """FP32 and FP64 flops and DRAM bytes of each kernel, by group, (n_kernels,); 0 where not known.
+    """Flops ("fp32", "fp64") and DRAM bytes ("dram") of each kernel: name -> (n_kernels,); 0 where not known.
 
     Instructions whose kinds are not told are there as multiply-adds, whose place in the pipe they have; not totals that
     are `in_flops`.
@@ -111,7 +111,7 @@ def under_the_roof(table: Columns, in_flops: Collection[str] = ()) -> dict[str, 
 
 
 def at_peaks(work: Mapping[str, Floats], peaks: Peaks) -> dict[str, Floats]:
-    """What work under the roof takes at the peaks, each part alone, in s; NaN where a peak that it needs is unknown."""
+    """The time that each part of `work` (`under_the_roof`) takes alone at its peak, s; NaN: its peak is not known."""
     giga_a_second = {"fp32": peaks.sp_gflops, "fp64": peaks.dp_gflops, "dram": peaks.dram_gb_per_s}
     taken_s = {}
     for group, peak in giga_a_second.items():
@@ -120,5 +120,5 @@ def at_peaks(work: Mapping[str, Floats], peaks: Peaks) -> dict[str, Floats]:
 
 
 def highest_s(roofs: Mapping[str, Floats]) -> Floats:
-    """The roofline's time, (n_kernels,) in s, by what each part takes alone: flops and bytes overlap."""
+    """The roofline's time, (n_kernels,) in s: the longer of all flops and all bytes, of `roofs` by name."""
     return np.maximum(roofs["fp32"] + roofs["fp64"], roofs["dram"])

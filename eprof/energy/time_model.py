@@ -44,7 +44,7 @@ class TimeModel(Struct, frozen=True):
     def memory_time(
         self, time_s: Floats, dram_byte: Floats, memory_mhz: Floats | float, core_mhz: Floats | float = np.inf
     ) -> Floats:
-        """The time that DRAM traffic alone would take, T_m in s, (n,); at most the measured time."""
+        """The part of each time that goes with the memory clock: what DRAM traffic takes alone, T_m in s, (n,)."""
         time_s = np.asarray(time_s, dtype=float)
         if self.byte_per_cycle is None:
             return np.asarray(0.5 ** (1 / self.exponent) * time_s)
@@ -52,7 +52,7 @@ class TimeModel(Struct, frozen=True):
         return np.asarray(np.minimum(at_peak, _MOST * time_s))
 
     def _s_per_byte(self, clocks: Clocks) -> Floats:
-        """Seconds a byte of DRAM, at these clocks, by the narrower of DRAM and its way through the core."""
+        """Seconds a byte of DRAM at (core, memory) clocks in MHz, by the slower of DRAM and its way to the core."""
         core_mhz, memory_mhz = clocks
         per_cycle = self.share * (self.byte_per_cycle or 1.0)
         of_memory = 1 / (per_cycle * np.asarray(memory_mhz, dtype=float) * 1e6)

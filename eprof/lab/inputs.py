@@ -20,14 +20,14 @@ _OF_RUNS = (
 
 
 def named(paths: Sequence[str], err: UnknownLogError) -> LogError:
-    """An error that says what the only file is and which command reads it, else `err`."""
+    """The error to raise on files that are no logs: what the only one is and what reads it; else `err`."""
     path = only(paths)
     what = mapped(what_it_is, path) or mapped(_measured, path)
     return err if what is None else LogError(f"{path}: this is {what}")
 
 
 def _measured(path: str) -> str | None:
-    """A phrase on a table of measured runs and what reads it; None: it is none."""
+    """A phrase that a file is a table of measured runs, and what reads it; None: it is not."""
     try:
         frame = table(Path(path), 50)
     except MeasurementError:

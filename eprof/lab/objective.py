@@ -36,7 +36,7 @@ class Objective(Struct, frozen=True):
         return np.where(np.isnan(energy_j) | np.isnan(time_s), np.nan, value)
 
     def allowed(self, energy_j: Floats, time_s: Floats, since_s: float | None = None) -> NDArray[np.bool_]:
-        """Which settings keep the limits, (n_settings,). since_s: what a slowdown is of; None: of the fastest."""
+        """Which settings keep the limits, (n_settings,). since_s: the time slowdowns are of; None: the shortest."""
         allowed = ~np.isnan(self.value(energy_j, time_s))
         if self.max_slowdown is not None and allowed.any():
             since_s = np.nanmin(time_s) if since_s is None else since_s

@@ -21,7 +21,7 @@ _WARM_S = 1.5
 
 
 def add(commands: Any) -> Parser:
-    """The options of `eprof calibrate`."""
+    """Add `eprof calibrate` with its options to the commands; return its parser."""
     parser = command(
         commands,
         "calibrate",
@@ -125,7 +125,7 @@ def calibrate(options: argparse.Namespace) -> int:
 
 
 def _wrong(options: argparse.Namespace) -> Iterator[str]:
-    """A sentence against each combination of options that cannot be."""
+    """Yield a sentence for each option, or combination, that cannot be."""
     is_table = options.output is not None or options.dry_run
     if not is_table and options.directory is None:
         yield "Say where the table goes: eprof calibrate [options] -o TABLE.toml."

@@ -102,7 +102,7 @@ Capability = tuple[int, int]
 
 
 class Rate(Struct, frozen=True):
-    """What a multiprocessor does a cycle, by capability. ceiling: no benchmark can be faster; one that is, is wrong."""
+    """Operations or bytes a multiprocessor and cycle, by capability. ceiling: a benchmark that is faster is wrong."""
 
     ceiling: bool
     at: Mapping[Capability, float]
@@ -161,7 +161,7 @@ class Manifest(Struct, frozen=True, eq=False):
     def counts(
         self, benchmark: Benchmark, capability: Capability, threads: float, iterations: float, overhead: bool = True
     ) -> dict[str, float]:
-        """Instructions and bytes of one launch of a benchmark, by word. overhead: with those of the loop itself."""
+        """Word -> instructions or bytes of one launch of a benchmark. overhead: with those of the loop itself."""
         values = {**self.values(capability), "threads": threads, "iterations": iterations}
         counts = {word: float(formula(values)) for word, formula in benchmark.count.items()}
         if overhead:
@@ -176,7 +176,7 @@ class Manifest(Struct, frozen=True, eq=False):
 
 
 def at(table: Mapping[Capability, float], capability: Capability) -> float | None:
-    """The entry of `table` for the highest capability that is not above `capability`; None if all are above."""
+    """The number in `table` (capability -> number) that holds from there on; None: none holds for `capability`."""
     nearest = max((entry for entry in table if entry <= capability), default=None)
     return mapped(table.__getitem__, nearest)
 

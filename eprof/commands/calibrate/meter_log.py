@@ -40,7 +40,7 @@ class MeterLog(NamedTuple):
 def with_power(
     events: Sequence[Event], log: MeterLog, rates: Callable[[Event], Mapping[str, float]], say: Callable[[str], None]
 ) -> list[Event]:
-    """The worker's results with the power of their windows by the meter's log, or why there is none (`no_power`).
+    """The worker's results with the mean W that the log has of their time, or why it has none (`no_power`).
 
     rates: what a result counts in a second, by kind. say: takes sentences on the log, and on clocks that are apart.
     Raises LogError where it knows nothing of any window.
@@ -94,7 +94,7 @@ def _component(known: Sequence[Series], log: MeterLog) -> Series:
 
 
 def _offset_s(series: Series, windows: Floats, rates: Floats) -> float:
-    """By how many s the log's clock is behind (below 0: ahead), found where counts explain its power; 0: not off."""
+    """By how many s the log's clock is behind (below 0: ahead), by where counts explain its power best; 0: not off."""
     here = best = _unexplained(series, windows, rates)
     best_s = 0.0
     if here <= _OFF:
@@ -107,7 +107,7 @@ def _offset_s(series: Series, windows: Floats, rates: Floats) -> float:
 
 
 def _unexplained(series: Series, windows: Floats, rates: Floats) -> float:
-    """The relative error of the power that the best prices give the windows; infinite where little power is known.
+    """The rms relative error of power in the windows by the prices that fit it best; infinite: little power is known.
 
     windows: begin and end in s, (n, 2); rates: what was counted a second, (n, n_kinds).
     """

@@ -117,7 +117,7 @@ class Row(Struct, frozen=True):
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The worker's results, of JSON lines, without a last one that was cut off; [] without a file. Raises LogError."""
+    """The worker's events, of JSON lines, without a last one that was cut off; [] without a file. Raises LogError."""
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -135,18 +135,18 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def of_setting(events: Sequence[Event], setting: str) -> list[Event]:
-    """The results of one setting."""
+    """The events of one setting ("1500/2600")."""
     return [event for event in events if event.get("setting") == setting]
 
 
 def done(events: Sequence[Event]) -> dict[str, int]:
-    """Benchmark -> rounds that need not be run again: those with results; of one that failed, more than any."""
+    """Benchmark -> rounds that need not be run again: how many have results; if it failed, more than any has."""
     rounds: Counter[str] = Counter(event["name"] for event in events if event["event"] == MEASURED)
     return {**rounds, **dict.fromkeys(failures(events), _ALL_ROUNDS)}
 
 
 def failures(events: Sequence[Event]) -> dict[str, str]:
-    """Benchmark -> why it failed; without those at which the whole device was lost, which are not to blame."""
+    """Benchmark -> why it failed; without one at which the whole device was lost: that is not to blame."""
     failed = {}
     for event in events:
         if event["event"] == FAILED:
@@ -175,7 +175,7 @@ def rows(
     held: tuple[int, int | None] | None,
     contradictions: Mapping[str, Sequence[str]],
 ) -> list[Row]:
-    """The results of one setting as rows, in the order of the benchmarks.
+    """Make one setting's results rows, one a measured benchmark, in the order of `benchmarks`.
 
     held: the clocks that were held; None: those in force. contradictions: of machine code, by benchmark.
     """
@@ -192,7 +192,7 @@ def rows(
 
 
 def _of_their_levels(rows: Mapping[Benchmark, Row]) -> list[Row]:
-    """The rows, with a reason to leave one out where its cache was no faster than what lies behind: it held no bytes.
+    """Add a reason to leave a row out where its cache was no faster than the level behind, and so held no bytes.
 
     Others on the machine may fill a cache that all cores share, a virtual machine may have less of it than it says, and
     OpenCL tells the size of one cache and not of which. Of mixes, whose arithmetic may hide it, reads decide.
@@ -217,7 +217,7 @@ def _of_their_levels(rows: Mapping[Benchmark, Row]) -> list[Row]:
 
 
 def _level(benchmark: Benchmark) -> str:
-    """The level of memory whose bytes a benchmark's results count; "" for none, or shared memory."""
+    """The cache level, or "dram", whose bytes a benchmark counts; "" for none, or shared memory."""
     return next((resource(word) for word in benchmark.count if resource(word) in _LEVELS), "")
 
 
@@ -226,7 +226,7 @@ def _is_mix(benchmark: Benchmark) -> bool:
 
 
 def _work(benchmark: Benchmark) -> tuple[object, ...]:
-    """A key for what a turn of a benchmark's loop does: equal for the same work on bytes of another level."""
+    """A key for what a turn of a benchmark's loop does, without the level of its bytes: equal for the same work."""
     level = f"{_level(benchmark)}_"
     counts = {(word.removeprefix(level), formula.text) for word, formula in benchmark.count.items() if word != RANDOM}
     return benchmark.spread, frozenset(counts)
@@ -239,7 +239,7 @@ def _bytes_s(row: Row) -> float:
 def _clocks(
     measured: Mapping[str, Sequence[Event]], held: tuple[int, int | None] | None, device: Mapping[str, Any]
 ) -> tuple[float, float]:
-    """Core and memory MHz of results: the clocks that were held, else those most benchmarks ran at, else the driver's.
+    """(Core, memory) MHz of results: clocks that were held, else those most benchmarks ran at, else the driver's.
 
     NaN for both where one is not known: a processor's, which nobody holds, or a GPU's that nobody tells.
     """
@@ -328,7 +328,7 @@ def _row(
 
 
 def accessed(counts: Mapping[str, float], capability: Capability, has_l3: bool = False) -> dict[str, float]:
-    """Served counts in accessed books: a byte of memory passes L3 (if there is one) and L2, what passes L2 passes L1.
+    """Count bytes at all levels that they pass, not just at that which serves them: L3, if there is one, L2, L1.
 
     Not on Kepler (3.x), whose global loads leave L1 out; stores count in L1, one unit for both, from Volta (7.0) on.
     """
@@ -344,7 +344,7 @@ def accessed(counts: Mapping[str, float], capability: Capability, has_l3: bool =
 
 
 def mapping(rows: Sequence[Row], device: Mapping[str, Any]) -> str:
-    """The name of the mapping by which `eprof fit` reads the results: with clocks, or with a device in their place."""
+    """The column mapping, by name, by which `eprof fit` reads `measurements`: with clocks, or with a device instead."""
     if device["processor"] == "cpu":
         return "eprof-cpu"
     if any(math.isnan(row.core_mhz) for row in rows):
@@ -353,7 +353,7 @@ def mapping(rows: Sequence[Row], device: Mapping[str, Any]) -> str:
 
 
 def untold(rows: Sequence[Row], device: Mapping[str, Any]) -> dict[str, str]:
-    """Cache that bytes pass, but that serves none of a used result -> the level behind it, whose price has both."""
+    """Cache level that bytes pass but no used benchmark reads from -> the level behind it, whose price has both."""
     capability = capability_of(str(device["capability"]))
     used = [row.counts for row in rows if row.used]
     served = _resources(used)
@@ -370,7 +370,7 @@ def _resources(counts: Sequence[Mapping[str, float]]) -> set[str]:
 
 
 def measurements(rows: Sequence[Row], device: Mapping[str, Any]) -> pd.DataFrame:
-    """The results that go into a fit, as `eprof fit` reads them by their `mapping`: counts of one launch by word.
+    """The table of rows that go into a fit, as `eprof fit` reads it by its `mapping`: counts of one launch by word.
 
     A kind of which no row has anything is no column: it was not measured, which is not the same as 0. Nor is a cache by
     which none is served: nothing tells its bytes from those of the level behind it.
@@ -390,7 +390,7 @@ def measurements(rows: Sequence[Row], device: Mapping[str, Any]) -> pd.DataFrame
 
 
 def everything(rows: Sequence[Row]) -> pd.DataFrame:
-    """A table of all results for people: how each was judged, and why it was left out."""
+    """A table of all rows, for people: how each was judged, and why it was left out."""
     columns = {name: [getattr(row, name) for row in rows] for name in _JUDGED}
     why = ["; ".join(row.reasons) for row in rows]
     judged = pd.DataFrame({**columns, "why": why, "notes": ["; ".join(row.notes) for row in rows]})

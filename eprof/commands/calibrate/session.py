@@ -99,7 +99,7 @@ def loops(code: Sequence[Instruction]) -> list[list[Instruction]]:
 
 
 def tally(body: Sequence[Instruction]) -> Counter[str]:
-    """Instructions by word and bytes by way that a thread executes; `read` and `write` are of global memory."""
+    """Word -> a thread's instructions, and "read", "write" and so on -> its bytes, in one turn of a loop."""
     counts: Counter[str] = Counter()
     for instruction in body:
         head = instruction.opcode.split(".")[0]
@@ -416,7 +416,7 @@ class Session(Struct):
         return rows
 
     def _rates(self, event: results.Event) -> dict[str, float]:
-        """What a result counts in a second, by the unit of the hardware that is kept busy ("fp32", "dram")."""
+        """Unit of the hardware that is kept busy ("fp32", "dram") -> what a result counts there in a second."""
         capability = capability_of(str(self.device["capability"]))
         launch = event["blocks"] * event["block"], event["iterations"]
         benchmark = self.manifest.named(event["name"].removesuffix(ZEROS))
@@ -428,7 +428,7 @@ class Session(Struct):
         return rates
 
     def missing(self) -> list[str]:
-        """Sentences on the benchmarks that have no result."""
+        """A sentence for each benchmark that failed, and on those that have no result yet."""
         sentences = []
         if self.absent:
             names = ", ".join(benchmark.name for benchmark in self.absent)

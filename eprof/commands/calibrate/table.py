@@ -53,7 +53,7 @@ class Scaled(NamedTuple):
 
 
 def scaled(rows: Sequence[Row], capability: Capability, device_name: str) -> Scaled:
-    """Prices in pJ of `--quick`, scaled to the GPU, and the factors that made them.
+    """Scale the shared prices, in pJ, to the GPU by the runs of `--quick`; with the factors and the idle power.
 
     Raises EprofError where a run that it takes is missing. For each replica of the shared prices c and each kind of
     operands, the two factors are those with the least squares of (idle + f_core sum_core c r + f_memory c_dram r_dram)
@@ -99,7 +99,7 @@ def _quick_run(used: Mapping[str, Row], name: str) -> Row:
 
 
 def _factors(run: Sequence[Row], prices: Mapping[str, float], capability: Capability, idle_w: float) -> Factors:
-    """The factors on `prices` that explain the power of the quick runs best, by least squares of relative errors."""
+    """Fit the factors on `prices` to the power of the quick runs, by least squares of relative errors."""
     from scipy.optimize import nnls
 
     watts = []
@@ -134,7 +134,7 @@ class Made(NamedTuple):
 
 
 def make(session: Session, path: Path, rows: Sequence[Row], name: str) -> Made:
-    """Fit a calibration's `path` (measurements.csv) and write the cost table `name`.
+    """Fit a calibration's `path` (measurements.csv): the text of the cost table `name`, and what to say of it.
 
     Raises MeasurementError if it cannot be fitted. With one setting there are no voltages to estimate, and the clock
     tree is part of constant power.
@@ -174,7 +174,7 @@ def make(session: Session, path: Path, rows: Sequence[Row], name: str) -> Made:
 
 
 def _untold(session: Session, rows: Sequence[Row]) -> list[str]:
-    """Sentences on what a calibrated table lacks: prices of some levels and words, and clocks."""
+    """Yield sentences on what a calibrated table lacks: prices of some levels and words, and clocks."""
     notes = [
         f"Bytes of {level} were not told apart from those of {farther}, whose price has both."
         for level, farther in results.untold(rows, session.device).items()
@@ -188,7 +188,7 @@ def _untold(session: Session, rows: Sequence[Row]) -> list[str]:
 
 
 def make_quick(session: Session, rows: Sequence[Row], name: str) -> Made:
-    """The cost table of `--quick`: shared prices scaled to the rows. Raises EprofError where a row is missing."""
+    """The text of the cost table of `--quick`: shared prices scaled to the rows. Raises EprofError: a row lacks."""
     device = session.device
     gpu = str(device["name"])
     factors = scaled(rows, capability_of(str(device["capability"])), gpu)
@@ -237,7 +237,7 @@ def _table_name(name: str) -> str:
 
 
 def _peaks(session: Session, rows: Sequence[Row]) -> dict[str, float]:
-    """Peaks of a calibration's table: lanes times multiprocessors, and the memory bus; left out unless all known.
+    """Peaks of a calibrated GPU, in flop, bytes or accesses a cycle of its clock, by key; {} unless all are known.
 
     Accesses at random are as many as were measured, the most of any setting.
     """

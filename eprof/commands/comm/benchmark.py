@@ -74,7 +74,7 @@ def lines(text: str, waiting: str, core_mhz: float | None, processes: int) -> It
 
 
 def medians(samples: Iterable[Sample]) -> Iterator[Sample]:
-    """For each operation and size the sample of median latency, with the spread of its repeats."""
+    """Yield one sample for each operation and size: of its repeats that of median latency, with their `spread` set."""
     for same in gathered(((sample.primitive, sample.size), sample) for sample in samples).values():
         ordered = sorted(same, key=lambda sample: sample.latency_s)
         median = ordered[(len(ordered) - 1) // 2]
@@ -84,7 +84,7 @@ def medians(samples: Iterable[Sample]) -> Iterator[Sample]:
 def on_this_machine(
     kind: str, plan: Plan, clocks_mhz: Sequence[float], cluster: Cluster
 ) -> tuple[list[Sample], str, str]:
-    """The benchmark under an MPI of this machine: its samples, the MPI's version, what the joules are from.
+    """Run the benchmark under an MPI of this machine: its samples, the MPI's version, what the joules are from.
 
     Polling is what MPI does; blocking is the same with the library of `wait.c`. Joules are those of RAPL, else
     powers of the cluster over the time that the processors worked. Each clock is held while it is measured, after the
@@ -112,13 +112,13 @@ def on_this_machine(
 
 
 def _priced(sample: Sample, clock: Clock) -> Sample:
-    """A sample with the joules of its time at idle power, and at the power above idle while its processor was busy."""
+    """Give a sample joules: its time at idle power, and at the power above idle while its processor was busy."""
     power_w = clock.idle_w + (sample.busy or 0.0) * clock.on_chip_w
     return sample._replace(energy_j=power_w * sample.latency_s, marks=Mark.ESTIMATED | Mark.ASSUMED)
 
 
 def on_simgrid(plan: Plan, clocks: Sequence[Clock], cluster: Cluster) -> tuple[list[Sample], str]:
-    """The benchmark simulated, at clocks of the waits alone: its samples, and SimGrid's version. Raises EprofError."""
+    """Simulate the benchmark, each clock one of the waits alone: samples, and SimGrid's version. Raises EprofError."""
     tool = profilers.collector("simgrid").find()
     compiler = executable(("smpicc",), ())
     if not tool.usable or compiler is None:

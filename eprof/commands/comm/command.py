@@ -25,7 +25,7 @@ _MEASURED = ("openmpi", "mpich")
 
 
 def add(commands: Commands) -> Parser:
-    """The options of `eprof comm`."""
+    """Add `eprof comm` with its options to the commands; return its parser."""
     parser = command(
         commands,
         "comm",

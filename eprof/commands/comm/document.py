@@ -24,7 +24,7 @@ MODELLED, SIMULATED, MEASURED = "modelled", "simulated", "measured"
 
 
 class Relative(Struct, frozen=True):
-    """Against polling at the first clock, of the same operation and size. j_per_mb = latency x power."""
+    """Factors against polling at the first clock, of the same operation and size. j_per_mb = latency x power."""
 
     latency: float
     power: float
@@ -252,7 +252,7 @@ def _thresholds(rows: Sequence[Row]) -> Iterator[Threshold]:
 
 
 def _why_not(row: Row) -> str | None:
-    """Why a way to wait does not pay at the size of `row`; None: it does."""
+    """Why waiting as in `row` does not pay against polling; None: it does."""
     if row.relative is None:
         return "polling, or joules, to compare with are not known"
     if row.relative.j_per_mb >= 1:

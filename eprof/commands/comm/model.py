@@ -54,12 +54,12 @@ class Sent(NamedTuple):
 
 
 def busy_w(clock: Clock) -> float:
-    """P_f in the model of waiting: the power of a processor that computes, or polls."""
+    """P_f in the model of waiting: the power in W of a processor that computes, or polls."""
     return clock.idle_w + clock.on_chip_w
 
 
 def waiting_w(waiting: str, clock: Clock) -> float:
-    """The power while a message travels: P_f of one that polls, P_0 of one that is blocked."""
+    """The power in W of a processor while a message travels: P_f if it polls, P_0, idle, if it is blocked."""
     return {POLLING: busy_w(clock), BLOCKING: clock.idle_w}[waiting]
 
 
@@ -88,7 +88,7 @@ def waits(cluster: Cluster, sent: Sequence[Sent], ways: Sequence[str], clocks: S
 
 
 def known(cluster: Cluster, name: str) -> float:
-    """How long an interrupt, or a change of the clock, takes, s. Raises CostError: the table does not say."""
+    """The time called `name` in a cluster's table, s: of an interrupt, a change of clock. Raises CostError: none."""
     seconds: float | None = getattr(cluster, name)
     if seconds is None:
         instead = "--waiting polling" if name == "interrupt_s" else f"--clock {cluster.default.core_mhz:g}"
@@ -178,7 +178,7 @@ def _of_mpip(path: str, lines: Sequence[str], notes: list[str]) -> Iterator[Sent
 
 
 def _section(path: str, lines: Sequence[str], title: str, row: Pattern[str]) -> Iterator[tuple[str, ...]]:
-    """The rows below a title of mpiP's report of messages. Raises LogError for what is none."""
+    """Yield the cells of each row below a title of mpiP's report. Raises LogError for a line that is no row."""
     is_inside = False
     for number, line in enumerate(lines, 1):
         if line.startswith("@"):

@@ -62,7 +62,7 @@ _Series = dict[tuple[str, str], list[Row]]
 
 
 def _series(document: Comm) -> _Series:
-    """The rows of messages with joules by operation and way to wait, a line each; polling at the first clock is 1."""
+    """(Operation, way to wait) -> its rows, a line of the chart; not polling at the first clock, which is 1."""
     compared = (row for row in document.rows if row.relative is not None and not document.is_base(row))
     way = partial(words.way, document)
     return gathered(((row.primitive, way(row.waiting, row.core_mhz)), row) for row in compared)

@@ -41,7 +41,7 @@ def size_text(size: float) -> str:
 
 
 def subject(document: Comm) -> str:
-    """Whose numbers on waiting for messages these are."""
+    """Where numbers on waiting for messages are from: model, simulation or measurement, and of what the joules are."""
     of_processes = phrase(" · {} processes", document.processes)
     return f"{document.kind}{of_processes} · joules: {document.joules_from}"
 
@@ -122,7 +122,7 @@ def tables(document: Comm) -> Iterator[Table]:
 
 
 def points(document: Comm) -> Iterator[Block]:
-    """From which waiting time on blocking takes fewer joules, and how a program comes to wait so."""
+    """Remarks: from which time of a message on blocking takes fewer joules, and how a program comes to block."""
     if document.break_even_s is not None:
         yield Point("Time", f"messages of {quantity(document.break_even_s, 's')} and more take fewer joules blocked.")
     if any(threshold.bytes is not None for threshold in document.thresholds if threshold.waiting == BLOCKING):
@@ -147,7 +147,7 @@ def settings(document: Comm) -> list[str]:
 
 
 def _pays_from(document: Comm, core_mhz: float | None) -> float:
-    """From how many bytes on blocking at a clock pays for all operations, and more than at the first one; or never."""
+    """From how many bytes on blocking at a clock pays for all operations, and more than at the first; inf: never."""
     first_mhz = document.rows[0].core_mhz
     blocked = [row for row in document.rows if (row.waiting, row.core_mhz) == (BLOCKING, first_mhz)]
     at_first_j = {(row.primitive, row.bytes): row.energy_j or 0.0 for row in blocked}

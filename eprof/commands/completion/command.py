@@ -39,7 +39,7 @@ Parsers = Mapping[str, Parser]
 
 
 def add(commands: Commands) -> Parser:
-    """The options of `eprof completion`."""
+    """Add `eprof completion` with its options to the commands; return its parser."""
     parser = command(
         commands,
         "completion",

@@ -10,7 +10,7 @@ from eprof.cli.output import listed, say, write
 
 
 def add(commands: Commands) -> Parser:
-    """The options of `eprof costs`."""
+    """Add `eprof costs` with its options to the commands; return its parser."""
     parser = command(
         commands, "costs", "Without a name: the tables at hand. With one: what every count pays at a setting, and why."
     )

@@ -8,7 +8,7 @@ from eprof.cli.output import listed
 
 
 def add(commands: Commands) -> Parser:
-    """The options of `eprof counters`."""
+    """Add `eprof counters` with its options to the commands; return its parser."""
     parser = command(
         commands,
         "counters",

@@ -18,7 +18,7 @@ _END = "Next, a program of yours: `eprof run ./my-program`. `eprof doctor` says 
 
 
 def add(commands: Commands) -> Parser:
-    """The options of `eprof demo`."""
+    """Add `eprof demo` with its options to the commands; return its parser."""
     return command(
         commands,
         "demo",

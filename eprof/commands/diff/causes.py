@@ -132,13 +132,13 @@ def _added(keys: Ints, cells: Floats) -> Floats:
 
 
 def _of_time(changes: Changes) -> Bools:
-    """Whether each cell follows from time: constant power, and cycles not counted but assumed to pass throughout."""
+    """True for cells that follow from time: constant power, and cycles not counted but assumed to pass throughout."""
     is_made = (changes.old.counted & changes.new.counted & _ASSUMED) != 0
     return np.asarray(IS_TIME | FOLLOWS_TIME & is_made)
 
 
 def _keys(changes: Changes) -> Ints:
-    """The place in `_KEYS` of the cause of each cell's change by counts or time, (n_matches, n_words).
+    """The cause of each cell's change by counts or time, as its place in `_KEYS`, (n_matches, n_words).
 
     Launches are the cause of the counts that they explain, and counts that of such time.
     """
@@ -163,7 +163,7 @@ def _keys(changes: Changes) -> Ints:
 
 
 def _amounts(changes: Changes, grid: Grid, launches: Floats, keys: Ints) -> Floats:
-    """What each cell adds to the amount of its cause: instructions, B, s; in the first column launches or kernels."""
+    """The amount that each cell adds to its cause's: instructions, B, s or J; in the first column launches, kernels."""
     is_own = (keys == _KEY_OF_WORD) | (keys == _KEY_OF_FAMILY)
     is_own[:, TIME] |= keys[:, TIME] == _PLACES[MODEL]
     number = grid.joules if changes.is_of_two_processors else changes.amounts(grid)
@@ -176,7 +176,7 @@ def _amounts(changes: Changes, grid: Grid, launches: Floats, keys: Ints) -> Floa
 
 
 def _causes_of_time(changes: Changes) -> Ints:
-    """The place in `_KEYS` of what explains the change of each kernel's time, (n_matches,); `TIMED`: nothing."""
+    """The cause of each kernel's change of time, as its place in `_KEYS`, (n_matches,); `TIMED`: none explains it."""
     old, new = changes.old_side.costs, changes.new_side.costs
     causes = np.full(len(changes.matches), _PLACES[TIMED])
     if old is None or new is None or len(changes.old_side.tables) > 1 or len(changes.new_side.tables) > 1:

@@ -55,14 +55,14 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def kernels(self) -> list[tuple[Kernel | None, Kernel | None]]:
-        """The kernels of each match, OLD's and NEW's; None where a side has none."""
+        """The (kernel of OLD, kernel of NEW) of each match; None where a side has none."""
         olds: dict[int | None, Kernel] = dict(enumerate(self.old_side.named))
         news: dict[int | None, Kernel] = dict(enumerate(self.new_side.named))
         return [(olds.get(match.old), news.get(match.new)) for match in self.matches]
 
     @cached_property
     def statuses(self) -> "np.ndarray[Any, Any]":
-        """Of each match, whether the kernel is on both sides: MATCHED, APPEARED or VANISHED."""
+        """MATCHED for each match whose kernel is on both sides, APPEARED: in NEW alone, VANISHED: in OLD alone."""
         one_sided = {(True, False): APPEARED, (False, True): VANISHED}
         return np.array([one_sided.get((old is None, new is None), MATCHED) for old, new in self.kernels])
 
@@ -113,7 +113,7 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
         return old if old == new and self.is_priced_alike else None
 
     def amounts(self, grid: Grid) -> Floats:
-        """What each cell of OLD or NEW pays for: instructions, bytes; seconds, or CPU time where there is `core_w`."""
+        """The amount that each cell pays for: instructions, bytes; s, or s of CPU time where cores in use are paid."""
         if self.core_w is None:
             return grid.number
         return np.where(IS_TIME, grid.joules / self.core_w, grid.number)
@@ -135,13 +135,13 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def unknown(self) -> Bools:
-        """The cells where neither side knows an energy that at least one of them has to pay."""
+        """True for cells where neither side knows an energy that at least one of them has to pay."""
         lost = (self.old.state == LOST) | (self.new.state == LOST)
         return np.asarray(lost & (self.old.state >= LOST) & (self.new.state >= LOST))
 
     @cached_property
     def uncompared(self) -> Bools:
-        """The cells where one side at least knows an energy, but the two cannot be compared."""
+        """True for cells where one side at least knows an energy, but the two cannot be compared."""
         old, new = self.old, self.new
         valued = (old.state <= LOWER) | (new.state <= LOWER)
         # One side pays exactly nothing, and the other has nothing to know.
@@ -183,12 +183,12 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
         return marks
 
     def compared_j(self, grid: Grid, rows: _Rows = slice(None), columns: _Rows = slice(None)) -> float:
-        """The compared energy, J, of some cells of a grid, OLD's, NEW's or a repeat's; NaN if one is not known."""
+        """The sum, J, of a grid's energies in the compared cells of `rows` and `columns`; NaN if one is not known."""
         compared = self.compared[rows][:, columns]
         return math.fsum(grid.joules[rows][:, columns][compared].tolist())
 
     def known_j(self, grid: Grid, rows: _Rows = slice(None)) -> float | None:
-        """The compared energy, J, of some matches of a grid, OLD's, NEW's or a repeat's; None: not known."""
+        """The sum, J, of a grid's energies in the compared cells of `rows`; None: no side is priced, or one is lost."""
         if self.has_energy:
             return finite(self.compared_j(grid, rows))
         return None
@@ -216,7 +216,7 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def time_is_told(self) -> bool:
-        """Whether a change of time is more than noise: it is modelled, or shown by runs of OLD and NEW in turns."""
+        """Whether a change of time is no mere noise: times are modelled, or runs of OLD and NEW in turns show it."""
         test = self.test(lambda grid: finite(grid.number[:, TIME].sum()), of_runs=True)
         return self.is_modelled or (test is not None and test.shown)
 
@@ -299,7 +299,7 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
 
 
 def _absent(grids: Grid, partner: Grid, places: Sequence[int | None]) -> Grid:
-    """The grids of a side, with 0 for kernels that it does not have (`places`: None) in what `partner` counts.
+    """Set the cells of kernels that a side lacks (`places`: None) to 0 in the words that `partner` counts.
 
     A word that the side knows of none of its own kernels stays unknown: what one side alone counts is no change.
     """
@@ -318,7 +318,7 @@ def _absent(grids: Grid, partner: Grid, places: Sequence[int | None]) -> Grid:
 
 
 def _folded(grids: Grid, partner: Grid) -> Grid:
-    """A side's grids, with parts (kinds of FP32, reads and writes) added up where `partner` has only their total.
+    """Add up parts (kinds of FP32, reads and writes) to their total where `partner` has only that; parts become NaN.
 
     Kinds neither counted nor priced add nothing. The price of the sum is its energy over its count. ESTIMATED: a total
     may hold instructions of no kind.

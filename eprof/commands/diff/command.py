@@ -13,7 +13,7 @@ _OF_SIDE = ("costs", "setting", "time", "energy")
 
 
 def add(commands: Commands) -> Parser:
-    """The options of `eprof diff`."""
+    """Add `eprof diff` with its options to the commands; return its parser."""
     parser = command(
         commands,
         "diff",

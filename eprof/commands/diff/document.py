@@ -26,7 +26,7 @@ from eprof.base.vocabulary import COUNTS
 from eprof.commands.diff import schema
 from eprof.commands.diff.causes import causes
 from eprof.commands.diff.changes import Changes, split
-from eprof.commands.diff.parts import MARK_WORDS, Spread, all_parts, of_side, parts_of, spread_of, steps
+from eprof.commands.diff.parts import MARK_WORDS, Spread, all_parts, energy_intervals, parts_of, spread_of, steps
 from eprof.commands.diff.sides import LOWER, TIME, WORDS, Grid, combined, known_sum
 from eprof.commands.diff.sides import Side as Variant
 from eprof.commands.diff.warnings import uncompared, unknown, unlike, warnings
@@ -54,7 +54,7 @@ _NUMBERS = ("score", "old", "new", "old_j", "new_j", "change_j")
 
 
 def reading(old: Variant, new: Variant) -> schema.Model:
-    """What the two-level model says of all kernels together; `missing` alone if it cannot read both sides."""
+    """What the two-level model says of the change; only `missing` (why not) if it cannot read OLD and NEW."""
     unread = schema.Model(
         missing="The model reads flops of one width and bytes of DRAM, known of every kernel, at the prices and peaks "
         "of one setting of one table."
@@ -138,8 +138,8 @@ def document(
             old_j=counted.compared_j(counted.old),
             new_j=counted.compared_j(counted.new),
             test=counted.test(counted.compared_j),
-            constant_old_j=_constant_ends(old),
-            constant_new_j=_constant_ends(new),
+            constant_old_j=_constant_range_j(old),
+            constant_new_j=_constant_range_j(new),
             efficiency_old=old.efficiency,
             efficiency_new=new.efficiency,
             **_answer(counted, all_parts(counted, spread_of_counted), spread_of_counted),
@@ -181,7 +181,7 @@ def document(
 
 
 def _answer(changes: Changes, parts: list[schema.Part], spread: Spread) -> dict[str, Any]:
-    """The fields that `Document` and `AboveConstant` have in common, of the energy in `changes`."""
+    """Field -> value, for the fields that `Document` and `AboveConstant` have in common, of the energy in `changes`."""
     change_j = change_share = greenup = interval_j = interval_share = None
     if changes.has_energy:
         old_j, new_j = (changes.compared_j(grid) for _, grid in changes.sides)
@@ -203,8 +203,8 @@ def _answer(changes: Changes, parts: list[schema.Part], spread: Spread) -> dict[
     }
 
 
-def _constant_ends(side: Variant) -> schema.Range:
-    """Constant energy, J: [modelled times at the roofline's speed, at the efficiency in force]; other times stay."""
+def _constant_range_j(side: Variant) -> schema.Range:
+    """[low, high] J of a variant's constant energy: modelled times at the roofline's speed, and at the one assumed."""
     joules = known_or_zero(side.mean.joules[:, TIME])
     is_model = (side.mean.counted[:, TIME] & int(Mark.SIMULATED)) != 0
     fastest = np.where(is_model, joules * (side.efficiency or 1.0), joules)
@@ -212,7 +212,7 @@ def _constant_ends(side: Variant) -> schema.Range:
 
 
 def side_of(variant: Variant, compared_j: float | None, name: str) -> schema.Side:
-    """One side in the document. compared_j: the part of its energy that is compared with the other side's, J."""
+    """The document's entry on OLD, or NEW. compared_j: the part of its energy that the other has, too, J."""
     profile, mean = variant.first.profile, variant.mean
     measured_j = ratio(math.fsum(variant.measured), len(variant.measured))
     columns = {family: [WORDS.index(word) for word in words] for family, words in FAMILIES.items()}
@@ -262,7 +262,7 @@ def side_of(variant: Variant, compared_j: float | None, name: str) -> schema.Sid
         energy_marks=energy_marks,
         compared_j=compared_j,
         marks=energy_marks["total"],
-        interval_j=of_side(variant),
+        interval_j=energy_intervals(variant),
         to_meter=to_meter,
         copies_s=gaps.copies_s or UNSET,
         still_s=(is_traced and gaps.still_s) or UNSET,
@@ -271,7 +271,7 @@ def side_of(variant: Variant, compared_j: float | None, name: str) -> schema.Sid
 
 
 def _name(variant: Variant, folders: int = 0) -> str:
-    """The name of a side in the document: its first run directory, or log, and how many more there are.
+    """The name of OLD, or NEW, in the document: its first run directory, or log, and how many more there are.
 
     folders: how many of the folders around it belong to the name.
     """
@@ -289,7 +289,7 @@ def _name(variant: Variant, folders: int = 0) -> str:
 
 
 def counts(changes: Changes) -> dict[str, schema.Count]:
-    """The total of each word that a side counted, OLD's, NEW's and the change; None where a side lacks some of it."""
+    """The totals of each word that OLD or NEW counted, and their change; None where one lacks a part."""
     totals = {}
     for column, word in enumerate(COUNTS):
         numbers = [grid.number[:, column] for _, grid in changes.sides]
@@ -356,7 +356,7 @@ def kernels(changes: Changes, spread: Spread, causes_of: Sequence[list[schema.Ca
 
 
 def _on_side(changes: Changes, side: Variant, grid: Grid, row: int, own: int | None) -> schema.KernelSide | None:
-    """The kernel of a match on one side, at the place `own` there; None where the side does not have it."""
+    """The kernel of the match `row` in OLD, or NEW, at the place `own` of its kernels; None where it has none."""
     if own is None:
         return None
     energy_j, marks = None, ["missing"]

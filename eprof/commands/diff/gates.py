@@ -78,7 +78,7 @@ def judge(gates: Sequence[Gate], changes: Changes) -> list[Gate]:
 
 
 def _judged(gate: Gate, rows: list[int], changes: Changes) -> Gate:
-    """A gate with its outcome over the matches `rows`: failed if its amount grew by more than the limit and noise.
+    """Judge a gate over the matches `rows`: it failed if its amount grew by more than the limit, and than noise.
 
     From 0, any growth is above the limit.
     """

@@ -91,7 +91,7 @@ class _Side:
         self.free = dict.fromkeys(range(len(kernels)))
 
     def named(self, name: str) -> list[int] | None:
-        """The places of free kernels of a full name, else bare name, else last word; [] for "", None if none has it."""
+        """The places of free kernels called `name` in full, else bare, else by the last word; [] for "", None: none."""
         if not name:
             return []
         for form in (str, bare, own_name):

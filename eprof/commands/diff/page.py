@@ -116,7 +116,7 @@ def _sections(document: Document) -> Iterator[Section]:
 
 
 def _facts(side: Side) -> Iterator[tuple[str, str]]:
-    """(label, text) of where a side comes from: program, device, cost tables, time, repeats, logs."""
+    """Yield (label, text) of where OLD, or NEW, comes from: program, device, cost tables, time, repeats, logs."""
     yield "Program", side.title
     yield "Device", ", ".join(devices_named(side.devices))
     for costs in side.prices:

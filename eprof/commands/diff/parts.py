@@ -59,7 +59,7 @@ def all_parts(changes: Changes, spread: "Spread") -> list[Part]:
 
 
 def parts_of(changes: Changes, rows: Sequence[int], kernel: str | None, kernels: str) -> list[Part]:
-    """The parts of some kernels together: for each word one for counts or time, and one for prices if they differ.
+    """The parts of the change of the matches `rows`: for each word one by counts or time, one by prices if they differ.
 
     Largest change first. Sums are `math.fsum` of the cells: exact but for one rounding, so that turning OLD and NEW
     turns the sign alone.
@@ -181,8 +181,8 @@ def spread_of(changes: Changes) -> "Spread":
     return Spread(changes, Refits(before, replace(after, prices=after.prices[:, of_new], share=share), False))
 
 
-def of_side(side: Side) -> dict[str, Range | None] | None:
-    """[low, high], J, of a side's energy by family and in total; None for a lower bound, or without replicas."""
+def energy_intervals(side: Side) -> dict[str, Range | None] | None:
+    """Family, or "total" -> [low, high] in J of OLD's, or NEW's, energy; None: a lower bound. All None: no replicas."""
     replicas = intervals.replicas(side.first)
     if replicas is None:
         return None
@@ -230,7 +230,7 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def is_open(self) -> Bools:
-        """The cells that no interval can be made of: lower bounds, and energies that are not count times price."""
+        """True for cells that no interval can be made of: lower bounds, and energies that are not count times price."""
         is_open = (self.changes.marks & _MISSING) != 0
         for side, grid in self.changes.sides:
             # Where kinds of several prices were added up, the energy is not count times price.
@@ -244,7 +244,7 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
         return np.flatnonzero(self.changes.apart == status)
 
     def of_words(self, words: Sequence[str], because: str, change_j: float) -> Range | None:
-        """The interval, J, of some words' change over all matched kernels: by prices if `because` is, else by the rest.
+        """[low, high], J, of some words' change over all matched kernels: by prices if `because` is one, else the rest.
 
         Split in two as `changes.split` does it. None: not known.
         """
@@ -263,7 +263,7 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
         return ends
 
     def of_rows(self, rows: Ints | list[int], change_j: float, word: str = "") -> Range | None:
-        """The interval, J, of the change of some matches together, of all words or of one; None: not known."""
+        """[low, high], J, of the change of the matches `rows` together, of all words or of one; None: not known."""
         chosen = np.array([word in ("", each) for each in WORDS])
         if self.refits is None or self.is_open[rows][:, chosen].any():
             return None
@@ -272,7 +272,7 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
         return ends
 
     def of_share(self, change_share: float | None) -> Range | None:
-        """The interval of the change as a share of the energy of OLD that is compared; each replica makes both."""
+        """[low, high] of the change as a share of OLD's compared energy; each replica makes both. None: not known."""
         if self.refits is None or change_share is None or self.is_open.any():
             return None
         old, new = (amounts.sum(axis=0) for amounts in self.amounts)

@@ -111,7 +111,7 @@ class Device(Struct, frozen=True):
 
 
 class Costs(Struct, frozen=True):
-    """The prices of a side. serves: whether the table is for the GPU of the logs, as far as they name one."""
+    """The prices of OLD, or NEW. serves: whether the table is for the GPU of the logs, as far as they name one."""
 
     name: str
     device: str
@@ -166,7 +166,7 @@ class Side(Struct, frozen=True):
 
     @property
     def prices(self) -> list[Costs]:
-        """The cost tables of a side's GPUs; none where nothing is priced."""
+        """The cost tables of the GPUs of OLD, or NEW; none where nothing is priced."""
         return [*filter(None, [self.costs]), *(self.costs_of_others or ())]
 
 
@@ -313,7 +313,7 @@ class AboveConstant(Struct, frozen=True):
 
 
 class Document(Struct, frozen=True, kw_only=True):
-    """The whole difference. above_constant: only where the time of a side is a model."""
+    """The whole difference. above_constant: only where the time of OLD or NEW is a model."""
 
     schema: str = SCHEMA
     eprof: str

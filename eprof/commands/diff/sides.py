@@ -50,7 +50,7 @@ class Grid(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def state(self) -> Ints:
-        """Of each energy of a grid what is known: KNOWN, LOWER, LOST or NONE, as integers of the grid's shape."""
+        """How far each energy of a grid is known: KNOWN, LOWER (a bound), LOST, or NONE (there is none to know)."""
         known, lost = ~np.isnan(self.joules), (self.marks & _MISSING) != 0
         return np.select([known & ~lost, known, lost], [KNOWN, LOWER, LOST], NONE).astype(np.int64)
 
@@ -93,17 +93,17 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def mean(self) -> Grid:
-        """The grid of means over the repeats of a side. A kernel that some repeats did not launch counts 0 there."""
+        """The grid of means over the repeats of OLD, or NEW. A kernel counts 0 in repeats that did not launch it."""
         return self.grids[-1]
 
     @property
     def first(self) -> Energy:
-        """The first repeat of a side, whose title, cost tables and definitions are those of all."""
+        """The first repeat of OLD, or NEW, whose title, cost tables and definitions stand for all."""
         return self.energies[0]
 
     @property
     def tables(self) -> list[Costs]:
-        """The cost tables of a side: one for all, or one for each GPU, that of the GPU which takes most first."""
+        """The cost tables of OLD, or NEW: one for all, or one for each GPU, that of the GPU which takes most first."""
         return [gpu.costs for gpu in self.first.each if gpu.costs is not None]
 
     @cached_property
@@ -118,7 +118,7 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def origins(self) -> set[tuple[str, ...]]:
-        """A key for each log of a side, to tell whether OLD and NEW are made from the same logs.
+        """A key for each log of OLD, or NEW, that tells whether both are made from the same logs.
 
         It is host, start of the run and file name; without a run directory, path and hash. So two runs that count
         alike, and leave equal logs, are two.
@@ -135,17 +135,17 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def logs(self) -> list[Log]:
-        """The logs of all repeats of a side."""
+        """The logs of all repeats of OLD, or NEW."""
         return [log for energy in self.energies for log in energy.profile.logs]
 
     @property
     def measured(self) -> list[float]:
-        """What a meter saw in each repeat of a side, J; repeats without a meter are left out."""
+        """What a meter saw in each repeat of OLD, or NEW, J; repeats without a meter are left out."""
         return [energy.measured_j for energy in self.energies if energy.measured_j is not None]
 
     @property
     def nouns(self) -> Nouns:
-        """The words for what ran on a side."""
+        """The words for what OLD, or NEW, ran ("kernel", "function")."""
         return self.first.counts.nouns
 
     @property
@@ -155,27 +155,27 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def is_modelled(self) -> bool:
-        """Whether the times of some kernels of a side come from a model of a simulated device."""
+        """Whether the times of some kernels of OLD, or NEW, come from a model of a simulated device."""
         return any(energy.modelled is not None and not energy.modelled.shares_only for energy in self.energies)
 
     @property
     def efficiency(self) -> float | None:
-        """The share of the roofline's speed that modelled times of a side rest on; None where they are no model."""
+        """The share of the roofline's speed that modelled times of OLD, or NEW, rest on; None: none is modelled."""
         return self.first.modelled.efficiency if self.first.modelled is not None and self.is_modelled else None
 
     def above_constant(self) -> "Side":
-        """The same side of the comparison, where constant power and all else that follows time cost 0 J."""
+        """OLD, or NEW, again, where constant power and all else that follows time cost 0 J."""
         is_free = FOLLOWS_TIME & (IS_TIME | ~np.isnan(self.grids.joules))
         free = {name: np.where(is_free, 0, getattr(self.grids, name)) for name in ("joules", "price", "marks")}
         return replace(self, price=np.where(FOLLOWS_TIME, 0.0, self.price), grids=replace(self.grids, **free))
 
     def taken(self, places: Sequence[int]) -> "Side":
-        """The same side with the kernels at `places` alone."""
+        """OLD, or NEW, with the kernels at `places` alone."""
         return replace(self, named=[self.named[place] for place in places], grids=self.grids.rows(places))
 
 
 def side(label: str, energies: Sequence[Energy]) -> Side:
-    """Make one side of its repeats. Raises UsageError if they are priced differently or there are none."""
+    """Make OLD, or NEW, of its repeats. Raises UsageError if they are priced differently or there are none."""
     if not energies:
         raise UsageError(f"{label}: nothing to compare; name a log or a run directory.")
     energies = [energy.whole()[0] for energy in energies]  # a kernel has a row for each operator that launches it
@@ -240,7 +240,7 @@ def _keys(energy: Energy) -> list[_Key]:
 
 
 def _tables(energy: Energy, keys: Sequence[_Key]) -> tuple[Floats, Ints, Floats, Ints]:
-    """Numbers, their marks, joules, their marks: (n_keys, n_words) each; 0 where the repeat launched no such kernel."""
+    """One repeat's counts and seconds, their marks, joules, their marks: (n_keys, n_words) each; 0 if not launched."""
     row_of = {key: row for row, key in enumerate(_keys(energy))}
     launched = np.array([key in row_of for key in keys])
     here = [row_of[key] for key in keys if key in row_of]
@@ -259,7 +259,7 @@ def _tables(energy: Energy, keys: Sequence[_Key]) -> tuple[Floats, Ints, Floats,
 
 
 def _with_mean(stack: Floats, marks: Ints) -> tuple[Floats, Ints]:
-    """The stack and its marks, with the mean over the repeats that know a cell as one more repeat at the end.
+    """Append the mean over the repeats that know a cell, as one more repeat, to a stack of tables; and to its marks.
 
     (n_repeats, n_kernels, n_words) -> (n_repeats + 1, n_kernels, n_words). One value many times is that value. Where
     only some repeats know a cell, its mean is ESTIMATED, and has the marks of those alone.
@@ -277,7 +277,7 @@ def _with_mean(stack: Floats, marks: Ints) -> tuple[Floats, Ints]:
 
 
 def _mean_prices(energies: Sequence[Energy]) -> Floats:
-    """The price of each word, (n_words,), NaN without one: a mean over repeats if each was scaled to its own meter."""
+    """The price of each word, (n_words,), J or W; NaN without: of the first repeat, or a mean if meters scaled each."""
     prices = np.full((len(energies), len(WORDS)), np.nan)
     tables = [energy.costs for energy in energies]
     for price, costs in zip(prices, tables, strict=True):

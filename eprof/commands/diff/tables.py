@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from eprof.base.known import gathered, less, ratio
 from eprof.base.labels import labels
 from eprof.base.vocabulary import CONSTANT
-from eprof.commands.diff import why
+from eprof.commands.diff import cause_words
 from eprof.commands.diff.schema import Document, Kernel, KernelSide
 from eprof.commands.diff.words import FAMILIES, moving, step_label, unchanged
 from eprof.show.words import intervals
@@ -54,7 +54,7 @@ def sides(document: Document) -> Table:
 
 
 def _beside(label: str, both: Sequence[Quantity], change: float | None, whole: float | None) -> Row:
-    """A number of both sides, and its change as a share of `whole`."""
+    """A row: a quantity of OLD and of NEW, its change, and that as a share of `whole`."""
     cell = Change(change, both[0].unit, (both[0].marks | both[1].marks) & ~MISSING)
     return Row([label, *both, cell, Share(ratio(change, whole), signed=True)])
 
@@ -119,7 +119,7 @@ def kernels(document: Document, limit: int | None = None) -> Table:
             was = labels([kernel.old.name])[0].replace("`", "'")
             remarks.append(f"was `{was}`: {kernel.match.how}, {kernel.match.score:.2f}")
         if kernel.status not in _STATUSES:
-            remarks.append(why.of_kernel(kernel, document.nouns))
+            remarks.append(cause_words.of_kernel(kernel, document.nouns))
         launches = [side.launches for side in (kernel.old, kernel.new) if side is not None]
         cells: list[Cell] = [
             Name(name, kernel.name, "; ".join(filter(None, remarks))),

@@ -12,8 +12,8 @@ from rich.text import Text
 from eprof.base.known import mapped, ratio
 from eprof.base.labels import labels
 from eprof.base.text import counted, printable, when
+from eprof.commands.diff import cause_words
 from eprof.commands.diff import tables as diff_tables
-from eprof.commands.diff import why
 from eprof.commands.diff import words as diff_words
 from eprof.commands.diff.schema import Document
 from eprof.show.terminal import drawing
@@ -103,7 +103,7 @@ def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
     lines = []
     for kernel, (change, share) in zip(shown, changes, strict=False):
         whole = ratio(change, share)
-        cause = when(diff_words.is_shown(document), why.of_kernel(kernel, document.nouns, brief=True))
+        cause = when(diff_words.is_shown(document), cause_words.of_kernel(kernel, document.nouns, brief=True))
         if by_launch and kernel.old is not None and kernel.new is not None:
             sides = [
                 (side, side.compared_j if document.has_energy else side.time_s) for side in (kernel.old, kernel.new)

@@ -34,7 +34,7 @@ _SAME_LAUNCHES = 0.01
 
 
 def uncompared(changes: Changes) -> list[LeftOut]:
-    """Words left out of the change that one side knows, in how many kernels, what each side knows, and why."""
+    """The words left out of the change though OLD or NEW knows their energy: in how many kernels, and why."""
     old, new = changes.old_side.costs, changes.new_side.costs
     are_other_books = old is not None and new is not None and old.books != new.books
     left_out = []
@@ -67,7 +67,7 @@ def unknown(changes: Changes) -> list[LeftOut]:
 
 
 def _lacks(side: Side, grid: Grid, rows: Bools, column: int) -> str:
-    """Why a side's energy of one word cannot be compared in the kernels `rows`."""
+    """Why the energy of one word, of OLD or NEW, cannot be compared in the matches `rows`."""
     states = grid.state[rows, column]
     if (states == LOWER).any():
         quantity = {TIME: "time"}.get(column, "count")
@@ -87,7 +87,7 @@ def _lacks(side: Side, grid: Grid, rows: Bools, column: int) -> str:
 
 
 def unlike(changes: Changes) -> list[Unlike]:
-    """The facts that differ between OLD and NEW, most important first; one that a side does not tell is left out."""
+    """The facts that differ between OLD and NEW, most important first; without those that one of them does not know."""
     old, new = changes.old_side, changes.new_side
     before, after = _facts(old), _facts(new)
     is_on_both = np.all(np.array(changes.launches) > 0, axis=0)
@@ -119,7 +119,7 @@ def unlike(changes: Changes) -> list[Unlike]:
 
 
 def _apart(old: Iterable[str] | None, new: Iterable[str] | None) -> tuple[str, str]:
-    """The words of OLD that NEW does not have, and the reverse, as shell text; both empty if a side's are not known."""
+    """The arguments of OLD that NEW does not have, and the reverse, as shell text; ("", "") if one's are not known."""
     if old is None or new is None:
         return "", ""
     before, after = Counter(old), Counter(new)
@@ -154,7 +154,7 @@ def _other_formulas(changes: Changes) -> list[str]:
 
 
 def _words(side: Side) -> list[str]:
-    """The words of a side's command line; none if it is not known, or not the same in all repeats."""
+    """The arguments of OLD's, or NEW's, command line; [] if it is not known, or not the same in all repeats."""
     commands = {log.command for log in side.logs}
     commands = {energy.profile.run.command for energy in side.energies if energy.profile.run} or commands
     command = commands.pop()
@@ -186,7 +186,7 @@ def _clocks(old: Side, new: Side) -> tuple[str, str]:
 
 
 def _facts(side: Side) -> dict[str, str]:
-    """The facts of a side, by name, that may differ: GPU, profiler, prices, clocks, caches, efficiency, eprof."""
+    """Name -> fact on OLD, or NEW, that may differ: GPU, profiler, prices, clocks, caches, efficiency, eprof."""
     gpus = sorted({part.device.name for part in side.first.profile.counted if part.device.name})
     facts = {"gpu": listed(gpus or [""])}
     if names := {part.definition.name.partition("/")[0] for part in side.first.profile.counted} - {"none"}:

@@ -12,7 +12,7 @@ from eprof.base.labels import labels as names_of
 from eprof.base.nouns import Nouns
 from eprof.base.text import bracketed, by_sign, capital, counted, cut, few, listed, phrase, uncapital, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS, INSTRUCTIONS, ISSUED
-from eprof.commands.diff import why
+from eprof.commands.diff import cause_words
 from eprof.commands.diff.matching import ALONE, BARE, SIMILAR
 from eprof.commands.diff.schema import Document, Gate, KernelSide, Model, Step
 from eprof.lab.welch import Test
@@ -270,7 +270,7 @@ def legend(document: Document) -> Legend:
 def step_label(step: Step, nouns: Nouns) -> str:
     """The label of a step: "DRAM", "Integer price, other setting", "Kernels only in NEW"."""
     if step.group is None:
-        return f"{nouns.of(step.names).capitalize()} only in {why.ONLY_IN[step.kernels]}"
+        return f"{nouns.of(step.names).capitalize()} only in {cause_words.ONLY_IN[step.kernels]}"
     name_of = nouns.group if step.group in GROUPS else nouns.label
     return (FAMILIES.get(step.group) or name_of(step.group)) + _PRICES.get(step.because or "", "")
 
@@ -413,7 +413,7 @@ def _times(ratio: float, less: str, same: str = "the same number of") -> str:
 
 def _lead(document: Document) -> Iterator[str]:
     if document.change_j and is_shown(document):
-        sentences = " ".join(why.sentences(document))
+        sentences = " ".join(cause_words.sentences(document))
         yield sentences
         if document.same_inputs and _is_at_other_clocks(document):
             yield "Both have the time of one log: `eprof tune` predicts that at other clocks."
@@ -643,6 +643,6 @@ def bar(document: Document) -> list[tuple[str, float, str]]:
     steps = [step for step in moving(document) if abs(step.change_j / change) >= 0.01][:4]
     shares = [step.change_j / change for step in steps]
     sizes = [percent(share) for share in shares]
-    if any(abs(share) > why.CANCELS for share in shares):
+    if any(abs(share) > cause_words.CANCELS for share in shares):
         sizes = [signed_quantity(step.change_j, "J") for step in steps]
     return list(zip((step_label(step, document.nouns) for step in steps), shares, sizes, strict=True))

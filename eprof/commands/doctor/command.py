@@ -7,7 +7,7 @@ from eprof.cli.options import Commands, Parser, command
 
 
 def add(commands: Commands) -> Parser:
-    """The options of `eprof doctor`."""
+    """Add `eprof doctor` with its options to the commands; return its parser."""
     parser = command(
         commands,
         "doctor",

@@ -26,7 +26,7 @@ _PEAKS = ("sp_flop_per_core_cycle", "dp_flop_per_core_cycle", "dram_byte_per_mem
 
 
 def add(commands: Commands) -> Parser:
-    """The options of `eprof fit`."""
+    """Add `eprof fit` with its options to the commands; return its parser."""
     parser = command(
         commands,
         "fit",

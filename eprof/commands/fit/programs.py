@@ -187,7 +187,7 @@ def _unfit(run: Run, profile: Profile) -> str | None:
 
 
 def _whole(amounts: Columns, marks: Columns, as_flops: bool) -> dict[str, float]:
-    """The sum of each word over all kernels of a program; NaN where a kernel lacks it.
+    """Word -> its sum over all kernels of a program; NaN where a kernel lacks it.
 
     The kinds of FP64, FP32, FP16 are added. as_flops: a multiply-add is two, as it is where counters tell no kinds.
     """
@@ -207,7 +207,7 @@ def _whole(amounts: Columns, marks: Columns, as_flops: bool) -> dict[str, float]
 
 
 def _common(programs: Sequence[Program], mapping: str) -> tuple[pd.DataFrame, list[str]]:
-    """A table of words by path, without runs that lack words of others, and without words that all lack; and notes."""
+    """Counts by path and word, without runs that lack words of others and words that all lack; and notes."""
     table = pd.DataFrame({program.path: dict(program.counts) for program in programs}).T
     if table.empty:
         return table, []

@@ -8,7 +8,7 @@ from eprof.cli.output import deliver, of_document, planned
 
 
 def add(commands: Commands) -> Parser:
-    """The options of `eprof history`."""
+    """Add `eprof history` with its options to the commands; return its parser."""
     parser = command(
         commands,
         "history",

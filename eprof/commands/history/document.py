@@ -90,7 +90,7 @@ class Kernel(Struct, frozen=True, kw_only=True):
 
 
 class Noise(Struct, frozen=True, kw_only=True):
-    """The pooled standard deviation among runs of one commit, as a share of the mean; of how many commits and runs."""
+    """The pooled standard deviation among runs of one commit, over the mean (`share`); of how many commits, runs."""
 
     share: float
     commits: int
@@ -136,7 +136,7 @@ class Result(Struct, frozen=True):
 
 
 def read(folders: Sequence[str | Path], price: Price) -> list[Result]:
-    """The results in a history's folders, by time. price: for run directories; a report has its prices.
+    """The results in a history's folders, by time. price: prices a run directory's profile; a report has its prices.
 
     Raises LogError: a folder without any, or a report that cannot be read.
     """
@@ -194,7 +194,7 @@ _MOST_NAMED = 4
 
 
 class Step(Struct, frozen=True):
-    """A step before the run at `place`. p: how likely noise alone makes a step as clear, at any place of the piece."""
+    """A step just before the run at `place`. p: how likely noise alone makes one as clear anywhere in the stretch."""
 
     place: int
     p: float
@@ -244,7 +244,7 @@ def history(results: Sequence[Result], title: str, command_line: Sequence[str], 
 
 
 def _series(results: Sequence[Result]) -> dict[str | None, dict[str, list[float]]]:
-    """Joules by kernel (None: the program), then by part and "total", one for each result; NaN: not known."""
+    """Kernel (None: the program) -> part, or "total" -> J of each result; NaN: not known."""
     series: dict[str | None, dict[str, list[float]]] = {}
     for place, result in enumerate(results):
         energies: dict[str | None, list[schema.Joules]] = {None: [_with_rest(result.report)]}
@@ -301,7 +301,7 @@ def _idle_j(report: schema.Profile) -> float:
 
 
 def _with_rest(report: schema.Profile) -> schema.RunJoules:
-    """The energy of a run with that while no kernel ran, all of it constant power."""
+    """The energy of a run; what it took while no kernel ran is added to constant power and to the total."""
     joules, idle_j = report.energy_j, _idle_j(report)
     if not idle_j:
         return joules
@@ -336,7 +336,7 @@ def _run(result: Result) -> Run:
 
 
 def _costs(report: schema.Profile) -> str:
-    """The prices of a history in words, "gtx680 at 1006/3004 MHz"."""
+    """The prices of a report in words, "gtx680 at 1006/3004 MHz"."""
     tables = []
     for costs in report.prices:
         core, memory = (costs.setting.get(key) for key in ("core_mhz", "memory_mhz"))
@@ -347,7 +347,7 @@ def _costs(report: schema.Profile) -> str:
 def _changes(
     name: str | None, own: Mapping[str, Sequence[float]], runs: Sequence[Run], level: float
 ) -> Iterator[Change]:
-    """The changes of a kernel's energy, or of the program's (None), in the order of the runs that have it."""
+    """Yield the changes of the energy of the kernel `name`, or of the program (None), in the order of the runs."""
     places = [place for place, joules in enumerate(own["total"]) if not math.isnan(joules)]
     energies = {part: [joules[place] for place in places] for part, joules in own.items()}
     mine = [runs[place] for place in places]
@@ -387,7 +387,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _noise(runs: Sequence[Run]) -> Noise | None:
-    """The pooled spread of repeats of one commit, as a share of the mean; None where nothing was repeated."""
+    """The pooled standard deviation of repeats of one commit; None where nothing was repeated."""
     repeats = [[run.energy_j["total"] or 0.0 for run in same] for key, same in groupby(runs, _key) if key[0]]
     repeats = [energies for energies in repeats if len(energies) > 1]
     freedom = sum(len(energies) - 1 for energies in repeats)
@@ -424,7 +424,7 @@ def _within(series: Floats, cuts: np.ndarray, start: int, end: int, level: float
 
 
 def _t(series: Floats, places: np.ndarray) -> Floats:
-    """Student's t of a cut at each of `places`, with one variance for both sides; infinite where neither varies."""
+    """Student's t of a step at each of `places`, one variance for both sides; 0: no step, infinite: no side varies."""
     number = len(series)
     tolerance = _SAME * np.abs(series).max()
     centred = series - series.mean()

@@ -77,7 +77,7 @@ def joules(document: History) -> list[float]:
 
 
 def label(run: Run) -> str:
-    """A run of a history by its commit, with + where files differed from it; by its time without a commit."""
+    """How a run is called: by its commit, with + where files differed from that; without a commit by its time."""
     if run.commit is None:
         return _minute(run)
     return run.commit[:9] + when(run.changed, "+")

@@ -32,7 +32,7 @@ COMPONENTS = "components"  # of --time: no seconds, but a question
 
 
 def add(commands: Commands) -> Parser:
-    """The options of `eprof report`."""
+    """Add `eprof report` with its options to the commands; return its parser."""
     parser = command(
         commands,
         "report",

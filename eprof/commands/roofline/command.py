@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: Commands) -> Parser:
-    """The options of `eprof roofline`."""
+    """Add `eprof roofline` with its options to the commands; return its parser."""
     parser = command(
         commands,
         "roofline",
@@ -161,7 +161,7 @@ def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[lis
 
 
 def _priced(options: argparse.Namespace, energy: "Energy | None") -> list["Costs"]:
-    """The tables of `eprof roofline` at every setting that is asked for; that of the kernels first, and once."""
+    """The costs to draw, each table at each setting asked for; those that price the kernels come first, and once."""
     from eprof import costs as tables
 
     priced: list[Costs] = []

@@ -116,7 +116,7 @@ _LEAST_KERNELS = 4  # with fewer no two samples differ at p < 0.05
 
 
 def swept(machine: Machine) -> list[Machine]:
-    """The machine with Delta_pi/k of usable power for k = 1..8; without a cap, Delta_pi is what its peaks take."""
+    """The machine once for each k = 1..8, with Delta_pi/k of usable power (without a cap: of what its peaks take)."""
     whole_w = machine.usable_power_w or machine.flop_power_w + machine.mem_power_w
     return [replace(machine, usable_power_w=whole_w / divisor) for divisor in DIVISORS]
 
@@ -169,7 +169,7 @@ def label(machine: Machine) -> str:
 
 
 def equal_power(reference: Machine, other: Machine) -> tuple[Machine, schema.EqualPower]:
-    """As many of `other` as draw the highest power of `reference`, a whole number; and which of both is better where.
+    """Scale `other` to the whole number that draws about `reference`'s highest power; and which is better where.
 
     Highest power: the power line's peak, pi0 + pi_flop + pi_mem or the cap. Networks between them are left out, so the
     many are seen at their best ([T] 4.1, 5.2.3). Raises CostError if `other` is the larger one.

@@ -79,7 +79,7 @@ _OF_COUNTERS = _Report()
 
 
 def add(commands: Commands) -> Parser:
-    """The parser of `eprof run`. `options.split` takes PROGRAM and its arguments off before options are parsed."""
+    """Add `eprof run` to the commands: its parser. `options.split` takes PROGRAM and its arguments off before."""
     parser = command(
         commands,
         "run",
@@ -255,7 +255,7 @@ def _places(options: argparse.Namespace) -> tuple[str | None, list[str]]:
 
 
 def _chosen(setup: "Setup") -> str:
-    """The sentence on which profiler is used and why, and why not the ones before it."""
+    """A sentence on which profiler is used and why, and why not those that were tried before it."""
     tool = setup.tool
     version = phrase(" {}", tool.version)
     kind, settings = "", setup.settings

@@ -63,7 +63,7 @@ class Settings(NamedTuple):
 
     @property
     def request(self) -> Request:
-        """The part of the settings that a collector needs."""
+        """What a collector is asked for, of these settings."""
         return Request(
             self.program, self.kernels, self.launch_skip, self.launch_count, self.nvtx,
             lock_clocks=self.lock_clocks, time_only=self.time_only, nodes=self.nodes,
@@ -72,7 +72,7 @@ class Settings(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether the user's settings have every launch of the program counted."""
+        """Whether every launch of the program is counted: no option chooses kernels or launches."""
         return not (self.kernels or self.launch_skip or self.launch_count or self.nvtx)
 
 
@@ -100,7 +100,7 @@ class Setup(NamedTuple):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of measurement that are asked for, in order; energy among them even if no sensor can be read."""
+        """The kinds of measurement that are asked for, in the order of running; energy even without a sensor."""
         kinds = self.collector.order(self.request)
         if self.settings.time_only:
             return tuple(kind for kind in kinds if kind in (PLAIN, TIME))
@@ -208,7 +208,7 @@ def _names_gpu_library(path: Path) -> bool:
 
 
 def _table(settings: Settings) -> "CostTable | None":
-    """The cost table that the settings name, or None. Raises CostError, also if the table lacks the setting."""
+    """The cost table that the settings name; None: they name none, "estimated" or "none". Raises CostError."""
     if settings.costs is None:
         return None
     from eprof import costs
@@ -240,7 +240,7 @@ def _check_pricing(settings: Settings, collector: Collector, tool: Tool) -> None
 
 
 def _stand_in(collector: Collector, tool: Tool) -> str | None:
-    """The name of the collector's own table, for a device that no table is made for; None: one is, or there is none.
+    """The name of the collector's table for devices that have none of their own; None: this one has, or no such table.
 
     A simulated device never has a table of its own, so none is looked for.
     """

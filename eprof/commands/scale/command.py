@@ -22,7 +22,7 @@ _MOST = 10_000_000
 
 
 def add(commands: Commands) -> Parser:
-    """The options of `eprof scale`."""
+    """Add `eprof scale` with its options to the commands; return its parser."""
     parser = command(
         commands,
         "scale",

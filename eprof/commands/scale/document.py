@@ -128,7 +128,7 @@ def measured(
 
 
 def _document(kind: str, title: str, rows: Sequence[Row], asked: Asked) -> Scale:
-    """The document's rows, those on the Pareto front marked, and the best row for each objective, program and size."""
+    """Make the document: its rows, with `pareto` set, and the best row for each objective, program and size."""
     rows = [replace(row, pareto=_is_pareto(row, rows)) for row in rows]
     best = []
     for program, size in dict.fromkeys((row.program, row.size) for row in rows):
@@ -199,7 +199,7 @@ def _is_pareto(row: Row, rows: Sequence[Row]) -> bool:
 
 
 def _alike(rows: Sequence[Row]) -> Sequence[Row]:
-    """The rows whose energies can be compared: those known in full; if none is, the lower bounds."""
+    """The rows whose energies can be compared: those without the mark MISSING; all, if none of them has an energy."""
     full = [row for row in rows if "missing" not in row.marks]
     return full if any(row.energy_j is not None for row in full) else rows
 

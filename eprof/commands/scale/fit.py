@@ -103,7 +103,7 @@ def warnings(cluster: Cluster, fitted: Fit) -> list[str]:
 
 
 def _solved(program: Program, known: Sequence[_Known]) -> Program:
-    """The fitted program, by least squares of relative errors with no factor below 0; unknowns w, alpha w, alpha m."""
+    """Fit a program's alpha and factors by least squares of relative errors; unknowns w, alpha w, alpha m, >= 0."""
     equations = []
     for each in known:
         total_s = each.run.processors * each.run.time_s

@@ -46,6 +46,7 @@ _FORMS = {
     _TIME: pattern(r"(?:(?:(\d{1,6})-)?(\d{1,6}):)?(\d{1,6}):(\d{1,2}(?:\.\d{1,9})?)"),
     _CLOCK: pattern(_NUMERAL + "([KkMmGg]?)"),
 }
+_GOVERNOR = pattern(r"[A-Za-z]+\+?|HighM1")  # sacct cuts long words: "Conservat+"
 _POWERS = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}
 _LEAST_MHZ = 100  # of a processor's clock
 
@@ -57,7 +58,7 @@ class Row(Struct, frozen=True):
     cells: Mapping[str, str]
 
     def has(self, quantity: str) -> bool:
-        """Whether a table of runs has a column for a quantity."""
+        """Whether the row's table has a column for a quantity, empty or not."""
         return any(name in self.cells for name in _meaning()["column"][quantity])
 
     @property
@@ -66,15 +67,15 @@ class Row(Struct, frozen=True):
         return not self.has("state") or self.text("state").upper() in _meaning()["states"]["whole"]
 
     def text(self, quantity: str) -> str:
-        """The text of the first column for a quantity that is not empty; "" without one."""
+        """The cell of the first column for a quantity that is not empty in this row; "" if all are."""
         return next((text for name in _meaning()["column"][quantity] if (text := self.cells.get(name, ""))), "")
 
     def number(self, quantity: str) -> float | None:
-        """A quantity in SI units or MHz, of the first column that knows it; None: none does. Raises LogError."""
+        """A quantity in SI units or MHz (0: a governor's), of the first column with one; None: no. Raises LogError."""
         unknown = _meaning()["unknown"]
         for name, how in _meaning()["column"][quantity].items():
             text = self.cells.get(name, "")
-            number = _value(text, how)
+            number = _as_number(text, how)
             if not text or text.lower() in unknown["texts"] or number in unknown["numbers"]:
                 continue
             if not 0 <= number < 1e18:
@@ -91,11 +92,11 @@ def _meaning() -> dict[str, dict[str, Any]]:
     return data | {"column": columns, "unknown": unknown}
 
 
-def _value(text: str, how: str) -> float:
-    """The number that a text in a column stands for; NaN if it is none, 0 for a clock that a governor chooses."""
+def _as_number(text: str, how: str) -> float:
+    """A cell as a number, in SI units (clocks: MHz); NaN if it is none, 0 where it names the governor of a clock."""
     match = _FORMS[how].fullmatch(text)
     if match is None:
-        return 0.0 if how == _CLOCK else math.nan
+        return 0.0 if how == _CLOCK and _GOVERNOR.fullmatch(text) else math.nan
     if how == _TIME:
         days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
         return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
@@ -245,7 +246,7 @@ def read(paths: Sequence[str], reading: ranks.Reading | None = None) -> tuple[li
 
 
 def _run(row: Row) -> Run:
-    """A row as a run. An energy of 0 or blank becomes None: a meter that saw nothing saw no program either."""
+    """A row of a table as a run. Energy of 0 or blank becomes None: a meter that saw nothing saw no program either."""
     processors, time_s = row.number("processes"), row.number("time_s")
     if processors is None or processors < 1 or processors != int(processors):
         raise LogError(f"{row.where}: processes is `{row.text('processes')}`, and must be a whole number from 1 on.")

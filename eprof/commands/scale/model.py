@@ -123,14 +123,14 @@ class Point(Struct, frozen=True):
 
     @property
     def efficiency(self) -> float | None:
-        """EE = E1/Ep; None where nothing takes energy."""
+        """Iso-energy-efficiency EE = E1/Ep, E1 the energy on one processor; None where nothing takes energy."""
         return ratio(self.base_j, self.energy_j)
 
 
 def points(
     cluster: Cluster, program: Program, size: float, processors: Sequence[int], clock: Clock, waiting: str
 ) -> list[Point]:
-    """A point of the model for each number of processors, of one size and clock. Raises UsageError: no counts there."""
+    """Evaluate the model for each number of processors, at one size and clock. Raises UsageError: no counts there."""
     priced = ((number, *_priced(cluster, program, size, number, clock, waiting)) for number in processors)
     return [
         Point(
@@ -151,7 +151,7 @@ def points(
 def _priced(
     cluster: Cluster, program: Program, size: float, processors: int, clock: Clock, waiting: str
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Joules by cause, E1 as `BASE` and then the parts of E0; and seconds by cause of all processors, without alpha.
+    """Cause -> J (E1 as `BASE`, then the parts of E0); and cause -> s of all processors together, without alpha.
 
     Files take t_IO a byte, and dP_IO above idle meanwhile (4.4 to 4.10). A message of B/M bytes takes what the
     cluster's table says, T_net = M t_s + B t_w in all (4.16). Processors that poll spin for as long as messages take,

@@ -100,7 +100,7 @@ def is_one(given: str) -> bool:
 
 
 def read(given: str, reading: Reading) -> Report:
-    """The ranks in a folder of run directories or logs, in a run directory, or in a report of `--group rank`.
+    """Read the ranks of one run: a folder of run directories or logs, a run directory, or a report of `--group rank`.
 
     Raises LogError: a run is not whole, or nothing can be read; UsageError: nothing tells the ranks.
     """
@@ -136,7 +136,7 @@ def read(given: str, reading: Reading) -> Report:
 
 
 def told(run: Run, report: str, folder: Path, reading: Reading) -> Report:
-    """The ranks of the report in a table's row, with the nodes, time and metered joules, if any, of that row."""
+    """Read the ranks of the report that a table's row names; nodes, time and metered joules, if any, are that row's."""
     ranks = read(str(folder / report), reading)
     seen = ranks.seen._replace(time_s=run.time_s)
     if run.energy_j is not None:
@@ -204,7 +204,7 @@ def _check_whole(report: Report, runs: Sequence[directories.Run]) -> None:
 
 
 def runs(reports: Sequence[Report], beside: Beside, notes: list[str]) -> Iterator[Run]:
-    """The runs of reports of ranks, one each. Raises LogError: node count, prices or times are not known."""
+    """Yield a run for each report of ranks; adds to `notes`. Raises LogError: node count, prices or times not known."""
     is_timed = all(report.seen.time_s is not None for report in reports)
     nodes = [_nodes(report, beside) for report in reports]
     # What the runs have more and more of: nodes, or GPUs if all ran on as many nodes.
@@ -293,7 +293,7 @@ def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
 
 
 def _metered(parts: dict[str, Part], metered_j: float | None) -> dict[str, Part]:
-    """The parts, with "metered" for what a meter saw beyond the sum of those known; as they are without a meter."""
+    """Add the part "metered": what a meter saw beyond the sum of the known parts; without a meter, add nothing."""
     if metered_j is None:
         return parts
     known_j = sum(part.energy_j for part in parts.values() if part.energy_j is not None)
@@ -332,7 +332,7 @@ def _nodes(report: Report, beside: Beside) -> int:
 
 
 def _time(report: Report, is_timed: bool) -> tuple[float, Mark]:
-    """The time of the whole program, s; else that of the slowest rank's kernels, a lower bound, so marked."""
+    """The time of the whole program in s and its marks; else of the slowest rank's kernels, a lower bound: MISSING."""
     kernels_s = report.kernels_s or 0.0
     if is_timed:
         return max(report.seen.time_s or 0.0, kernels_s), NONE
@@ -342,7 +342,7 @@ def _time(report: Report, is_timed: bool) -> tuple[float, Mark]:
 
 
 def _part(watts: float | None, seconds: float | None, marks: Mark) -> Part:
-    """A power times a time as a part of the energy; MISSING if either is None, and unmarked if it is 0 J."""
+    """The part of the energy that is a power times a time; MISSING if either is None, unmarked if it is 0 J."""
     if watts is None or seconds is None:
         return Part(energy_j=None, marks=names(Mark.MISSING))
     energy_j = watts * seconds

@@ -162,7 +162,7 @@ def _is_best(best: Best, row: Row) -> bool:
 
 
 def place(document: Scale, row: Row | Best) -> str:
-    """The place of a run in words: "16 nodes at 2400 MHz"."""
+    """On what a row's run was, in words: "16 nodes at 2400 MHz"; "not known" without a node count."""
     if row.processors is None:
         return "none within the limits" if any(each.energy_j for each in document.rows) else "not known"
     return f"{counted_processors(document, row.processors)}{phrase(' at {:g} MHz', row.core_mhz)}"

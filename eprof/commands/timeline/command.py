@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: Commands) -> Parser:
-    """The options of `eprof timeline`."""
+    """Add `eprof timeline` with its options to the commands; return its parser."""
     parser = command(
         commands,
         "timeline",

@@ -397,7 +397,7 @@ def _split(fused: Fused, activity: Activity, table: CostTable) -> tuple[Split, l
 
 
 def _causes(function: str | None, found: Causes, place: int) -> Iterator[Cause]:
-    """The entries of the document for row `place` of `found`, one for each cause. function: as in `Cause`."""
+    """Yield the document's entry for each cause, from row `place` of `found`. function: as in `Cause`."""
     for column, word in enumerate(found.words):
         joules, low, high = (float(table[place, column]) for table in (found.joules, found.low, found.high))
         marks = names(found.marks[word])
@@ -415,7 +415,7 @@ def _busy_s(activity: Activity) -> float | None:
 
 
 def _chart(series: Series, start_s: float) -> list[tuple[float, float | None]]:
-    """(s from start_s, W) of at most `_CHART_STEPS` steps, long ones as means, and the end. None: not known."""
+    """Steps as (begin in s since start_s, W), merged to `_CHART_STEPS` at most; W None: not known, or the end."""
     step = max(1, -(-len(series.watts) // _CHART_STEPS))
     steps = []
     for first in range(0, len(series.watts), step):
@@ -473,7 +473,7 @@ _METER = "power.csv"  # of the one meter that reports use; on a clock of its own
 
 
 def power_of(path: str) -> str:
-    """The power log of a run directory; any other path as it is. Raises LogError: the run has none."""
+    """The path of the power log in a run directory; any other path as it is. Raises LogError: the run has none."""
     if not _is_run(path):
         return path
     logs = [str(Path(path) / name) for name in (directory.COMPONENTS, _METER) if (Path(path) / name).is_file()]
@@ -484,7 +484,7 @@ def power_of(path: str) -> str:
 
 
 def marks_of(path: str) -> str | None:
-    """The marks of a run directory, None where it has none; any other path as it is."""
+    """The path of the marks in a run directory, None where it has none; any other path as it is."""
     if not _is_run(path):
         return path
     file = Path(path) / directory.MARKS

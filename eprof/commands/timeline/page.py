@@ -209,7 +209,7 @@ def _row(name: str, about: Markup, drawing: Markup) -> Markup:
 
 
 def _x(document: Timeline, time_s: float) -> str:
-    """Where a moment, in s from the start, is in a panel of the timeline, 0 to 1000."""
+    """The x coordinate, 0 to 1000 as text, of a time in s since the start in a panel of the timeline."""
     return f"{_WIDE * min(max(time_s / document.duration_s, 0.0), 1.0):.1f}"
 
 

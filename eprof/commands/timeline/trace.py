@@ -57,7 +57,7 @@ class _Lane:
         self._open: list[Mark] = []
 
     def takes(self, mark: Mark) -> bool:
-        """Add a mark, which begins no earlier than those of the lane, if it fits; whether it does."""
+        """Add a mark, which begins no earlier than those of the lane, if it fits; return whether it did."""
         self._open = [around for around in self._open if around.end_s > mark.begin_s]
         if self._open and mark.end_s > self._open[-1].end_s:
             return False

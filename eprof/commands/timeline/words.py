@@ -171,7 +171,7 @@ def by_prices(document: Timeline) -> Iterator[Point]:
 
 
 def added(document: Timeline) -> list[Component]:
-    """The components that are part of no other one, whose joules add up to the total."""
+    """The components that are part of no other one, so that their joules add up to the total."""
     return [component for component in document.components if component.part_of is None]
 
 
@@ -203,7 +203,7 @@ def _idle(document: Timeline) -> str:
 
 
 def total_of(document: Timeline, joules: dict[str, float | None]) -> float | None:
-    """The joules of `joules`, by component, added up over components that share none; None where none is known."""
+    """The sum of `joules` (component -> J) over components that are part of no other; None where none is known."""
     known = [energy_j for component in added(document) if (energy_j := joules[component.name]) is not None]
     return sum(known) if known else None
 

@@ -51,7 +51,7 @@ _BEYOND = 1.05
 
 
 def paired(rows: pd.DataFrame, reference: tuple[float, float]) -> pd.DataFrame:
-    """Each row with columns `_0` of its benchmark's row at the reference, else nearest to it; those rows are left out.
+    """Join each row with its benchmark's row nearest to the reference clocks, as columns `_0`; drop the latter rows.
 
     rows: with measured times: benchmark, core_mhz, memory_mhz, time_s, dram_byte (of that row). reference: core and
     memory clock in MHz.
@@ -65,7 +65,7 @@ def paired(rows: pd.DataFrame, reference: tuple[float, float]) -> pd.DataFrame:
 
 
 def predict(model: TimeModel, pairs: pd.DataFrame) -> Floats:
-    """The times in s, (n,), that a time model gives rows of `paired`, from the columns `_0` of a measured row."""
+    """Predict times in s, (n,), of rows of `paired` by a time model, from the row that their columns `_0` hold."""
     core, memory, *before = (
         pairs[name].to_numpy(dtype=float) for name in (*_CLOCKS, *(f"{name}_0" for name in _KNOWN))
     )
@@ -270,7 +270,7 @@ def _places(table: CostTable, settings: Sequence[str], ran: Sequence[str]) -> tu
 
 
 def _grids(energy: Energy, model: TimeModel, ran: InForce, costs_at: Mapping[Point, Costs]) -> list[Grid]:
-    """A grid for each kernel: its joules by the costs at each setting, and the time that is modelled there.
+    """A grid for each kernel: at each setting its joules by the costs there and its modelled time.
 
     Times at the setting that ran stay as they are; those of simulated kernels are scaled as the roofline's time.
     """
@@ -310,7 +310,7 @@ def _grids(energy: Energy, model: TimeModel, ran: InForce, costs_at: Mapping[Poi
 def _saved(
     energy: Energy, table: CostTable, here: Point, points: Sequence[Point], time_s: Floats, joules: Floats, *pair: int
 ) -> Range:
-    """[low, high] of the share of energy that the first setting of a pair saves against the second: how sure it is.
+    """[low, high] of the share of energy saved at setting `pair[0]` (its place) against `pair[1]`: how sure it is.
 
     By each replica of the prices; and with times inversely proportional to the core clock alone, or to the memory clock
     alone. time_s: (n_settings, n_kernels), as modelled from `here`. joules: (n_settings,), by the table and `time_s`.
@@ -376,7 +376,7 @@ def refuse_untunable(measurements: Measurements) -> None:
 
 
 def modelled(measurements: Measurements, checked: TimeCheck | None) -> Measurements:
-    """The measurements as if timed at the reference alone: other times are modelled, and rates are counts over those.
+    """Replace times away from the reference by modelled ones, and rates by counts over these, as if not timed there.
 
     A benchmark's times come from a model that was fitted to the others. Raises EprofError: there is no time model.
     """
@@ -440,7 +440,7 @@ def predicted(
     report: Report | None = None,
     tested: Measurements | None = None,
 ) -> tuple[Floats, PowerModel, list[str]]:
-    """The power of every measured row by a model, (n,) in W; what model that is; and notes.
+    """Predict each measured row's power by a table or fits, (n,) in W; the document's entry on that; and notes.
 
     By `table` as it is; without one by a fit that has not seen the row's benchmark; NaN where nothing was counted.
     tested: the same rows with modelled times, if power is to be predicted for those. Raises EprofError: one benchmark
@@ -467,12 +467,12 @@ def predicted(
 
 
 def power_model(table: CostTable) -> PowerModel:
-    """What a cost table that predicts power says of itself in the document."""
+    """The document's entry on the cost table that predicted power."""
     return PowerModel(kind="table", name=table.name, device=table.device, source=table.source, basis=table.basis)
 
 
 def setting_in_force(energy: Energy, table: CostTable, given: str | None) -> InForce:
-    """The setting at which a profile was taken.
+    """Find at which setting a profile was taken, and what tells so.
 
     In this order: `given`; what its run directory says; what its meter or ncu saw; the table's default, an assumption.
     Where a profiler that holds the clocks saw them, `given` is where the program runs without it; without `given` that

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: Commands) -> Parser:
-    """The options of `eprof tune`."""
+    """Add `eprof tune` with its options to the commands; return its parser."""
     parser = command(
         commands,
         "tune",

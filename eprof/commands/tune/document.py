@@ -118,7 +118,7 @@ def _picks(grid: Grid, choice: Choice, points: Sequence[Point]) -> dict[str, Any
 
 
 def _at(grid: Grid, place: int, points: Sequence[Point]) -> dict[str, Any]:
-    """Energy and time of a kernel or program at a setting, as fields of the document."""
+    """The fields of the document's `At` for a grid at the setting at `place`: its clocks, energy, time, marks."""
     energy_j, time_s, point = finite(grid.energy_j[place]), finite(grid.time_s[place]), points[place]
     return {
         "core_mhz": point.core_mhz,

@@ -80,7 +80,7 @@ def together(grids: Sequence[Grid], name: str) -> Grid:
 
 
 def front(grid: Grid) -> list[int]:
-    """The places of those offered settings that no other beats in both time and energy, fastest first."""
+    """The places of the offered settings on the Pareto front of time and energy, fastest first."""
     known = np.flatnonzero(np.isfinite(grid.energy_j) & (grid.time_s > 0) & grid.offered)
     places: list[int] = []
     for place in sorted(known, key=lambda place: (grid.time_s[place], grid.energy_j[place])):
@@ -135,7 +135,7 @@ def choose(grid: Grid, objective: Objective) -> Choice:
 
 
 def _against(pick: int | None, measured: int, value: Floats, energy_j: Floats) -> tuple[bool | None, float | None]:
-    """Whether `pick` is worse than the measured best, and how much more energy it uses, in per cent; None: unknown."""
+    """Whether `pick` is worse by `value` than the measured best, and how much more energy it uses, %; None: unknown."""
     if pick is None or np.isnan(value[pick]):
         return None, None
     if abs(value[pick] - value[measured]) <= _SAME * abs(value[measured]):

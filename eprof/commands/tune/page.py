@@ -51,7 +51,7 @@ def _figures(document: Tune) -> Iterator[Figure]:
 
 
 def _is_worth(value: float | None, before: float | None) -> bool:
-    """Whether a change of energy is 0.05 % or more, and so worth words."""
+    """Whether two energies differ by 0.05 % or more, and so are worth words."""
     return abs(growth(value, before) or 0.0) >= 5e-4
 
 
@@ -191,6 +191,6 @@ def _trade(document: Tune) -> Iterator[Section]:
 
 
 def over(document: Tune, setting: At, before: At) -> tuple[float, float]:
-    """(time, energy) of a setting over those at `before`, as factors; 0 where one is not known."""
+    """(Time, energy) of a setting as factors of those at `before`; 0 where one is not known."""
     energy, time = (ratio(getattr(setting, field), getattr(before, field)) for field in document.amounts(document))
     return time or 0.0, energy or 0.0

@@ -130,12 +130,12 @@ def baseline(document: Tune) -> str:
 
 
 def costs(document: Tune) -> list[str]:
-    """The cost table with what it rests on, in a list of one text; an empty list where fits predicted the power."""
+    """The cost table and what it rests on, as a list of one text; an empty one where fits predicted the power."""
     return [costs_words.all_named([document.model])] * bool(document.model.name)
 
 
 def change(noun: str, value: float | None, before: float | None) -> str:
-    """What `value` is against `before`: "3.9 % less energy", or "the same energy"; "" where one is not known."""
+    """The change from `before` to `value`: "3.9 % less energy", "the same energy"; "" where one is not known."""
     share = growth(value, before)
     if share is None:
         return ""

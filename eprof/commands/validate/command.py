@@ -24,7 +24,7 @@ _PROTOCOLS = ("fit", "holdout", "leave-one-setting-out", "leave-one-benchmark-ou
 
 
 def add(commands: Commands) -> Parser:
-    """The options of `eprof validate`."""
+    """Add `eprof validate` with its options to the commands; return its parser."""
     parser = command(
         commands,
         "validate",

@@ -242,7 +242,7 @@ class _Work(Struct, frozen=True, eq=False):
         return Outcome(predicted, folds, score(self.measurements.power_w, predicted, self.constant_w))
 
     def scaled(self, outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
-        """Outcomes with measured scale factors, by protocol with a suffix, where benchmarks are new to the model."""
+        """Protocol + suffix -> outcome with measured scale factors, where its benchmarks are new to the model."""
         power_w, reference = self.measurements.power_w, self.measurements.reference
         with_factors = {}
         for name, outcome in ((name, outcomes[name]) for name in outcomes if name in _NEW_KERNELS):
@@ -282,7 +282,7 @@ def _no_better_than_means(
 
 
 def mixes(parts: pd.DataFrame, benchmarks: pd.Series) -> pd.DataFrame:
-    """The share of each term in the power of each benchmark, (n_benchmarks, p), by which benchmarks are compared.
+    """The share of each term in each benchmark's mean power, (n_benchmarks, p), by which benchmarks are compared.
 
     parts: W of each term and of constant power, (n, p), NaN: not known.
     """
@@ -313,7 +313,7 @@ _BEYOND = 0.05
 
 
 def find(profile: Profile, table: CostTable, study: Study) -> list[Candidate]:
-    """For each kernel of a profile the three measured ones whose power goes to the most similar things, and errors."""
+    """For each kernel of a profile the three measured ones with the most similar mix of power, with their errors."""
     costs = table.at()
     counts = profile.counts(costs.books)
     shares = mixes(study.parts, study.measurements.rows["benchmark"])
@@ -380,7 +380,7 @@ def times(table: CostTable, measurements: Measurements) -> Times:
 
 
 def work_of(measurements: Measurements) -> Work:
-    """What one launch of each row did, for its modelled time."""
+    """The counts and shape of one launch of each measured row, as the time models take them; NaN: not known."""
     counts = measurements.counts()
     nothing = np.full(len(measurements), np.nan)
     told = {str(name): measurements.work[name].to_numpy(dtype=np.float64) for name in measurements.work}

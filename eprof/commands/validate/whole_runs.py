@@ -30,7 +30,7 @@ class _Window(NamedTuple):
 
 
 def chosen(series: Sequence[Series], components: Sequence[str], notes: list[str]) -> list[Series]:
-    """The series of an external meter for the named components; without names, the only series there is.
+    """Choose an external meter's series: of the named components, or without names the only one there is.
 
     notes: gets a note on each component that lies in another and is not added twice. Raises MeterError: a component
     that is in no log, several to choose from, or a log without dates.
@@ -125,7 +125,7 @@ def _zone_s(window: _Window, series: Series) -> float:
 
 
 def _known(window: _Window, series: Series) -> tuple[float, float]:
-    """The joules that the external meter saw in a window, and for how many s of it the power is known."""
+    """The joules that the external meter saw in a window, and for how many s of that its power is known."""
     return series.shifted(_zone_s(window, series)).seen(window.begin_s, window.end_s)
 
 

@@ -51,7 +51,7 @@ class Priced(Struct, frozen=True, eq=False):
 
 
 def price(table: CostTable, measurements: Measurements, setting: str | None = None) -> Priced:
-    """Power by the prices of a table, P = sum_i rate_i eps_i(s) + pi0(s): what reports attribute, over the time.
+    """Predict each row's power in W by a cost table's prices, as reports do: P = sum_i rate_i eps_i(s) + pi0(s).
 
     setting: at which all rows are priced; None: each at its own. Multiprocessors that pay and were not counted are
     taken to be active all the time. Memory at a clock that the table has for one of its boards alone is that board's.
@@ -112,7 +112,7 @@ def price(table: CostTable, measurements: Measurements, setting: str | None = No
 
 
 def _word(costs: Costs, term: str) -> str | None:
-    """The word of the table that a term of measurements pays as (`fp64` for `fp64_instruction`); None: no word.
+    """The word of the vocabulary that a term of measurements pays as (`fp64` for `fp64_instruction`); None: no word.
 
     A price may be one of several that a word pays. Terms are of bytes by each level that they pass: without a price of
     their name, they pay as their word only in a table that keeps these books.
@@ -125,7 +125,7 @@ def _word(costs: Costs, term: str) -> str | None:
 
 
 def _pj(costs: Costs, term: str) -> float | None:
-    """The price of a term in pJ: that of its word, or else of its own name; None: neither is known."""
+    """The price in pJ of a term of measurements: that of its word, or else of its own name; None: neither is known."""
     word = _word(costs, term)
     if word is not None:
         return costs.charges[word].pj
@@ -133,12 +133,12 @@ def _pj(costs: Costs, term: str) -> float | None:
 
 
 def rows_by_setting(measurements: Measurements) -> dict[str, list[int]]:
-    """Label of a setting ("852/924") -> the places of its rows."""
+    """Label of a setting ("852/924") -> the places of the rows that were measured at it."""
     return gathered((label(key), place) for place, key in enumerate(setting_of(measurements.rows)))
 
 
 def by_price(table: CostTable, split: pd.DataFrame) -> pd.DataFrame:
-    """Joules of words, (n, n_words), dealt out to the prices in their formulas, and constant power, (n, n_prices + 1).
+    """Deal out joules of words, (n, n_words), to the prices in their formulas; (n, n_prices + 1), last constant power.
 
     A formula is linear in the prices, so a price's part is the formula with all others at zero.
     """
@@ -208,7 +208,7 @@ def train_and_test(model: Model, train: Measurements, test: Measurements) -> Flo
 
 
 def one_fold(model: Model, measurements: Measurements, fold: Fold, tested: Measurements | None = None) -> Floats:
-    """Train and test in one fold: predictions of its test rows. Raises EprofError that names what the fold left out."""
+    """Train and test in one fold: predicted W of its test rows. Raises EprofError that names what the fold left out."""
     try:
         return train_and_test(model, measurements.take(fold.train), (tested or measurements).take(fold.test))
     except EprofError as err:
@@ -249,7 +249,7 @@ def _single_threaded(predict: Callable[[Fold], Floats], fold: Fold) -> Floats:
 
 
 def scaled(measurements: Measurements, predicted: Floats, reference: tuple[float, float]) -> Floats:
-    """Predictions with one measured scale factor per benchmark: measured over predicted power at the reference.
+    """Predicted W times a factor of each row's own benchmark, its measured over predicted power at the reference; (n,).
 
     The row that gave the factor is left out (NaN), and so are benchmarks that were not measured there.
     """
@@ -259,7 +259,7 @@ def scaled(measurements: Measurements, predicted: Floats, reference: tuple[float
 
 
 def scaled_by_one(measurements: Measurements, predicted: Floats, reference: tuple[float, float]) -> Floats:
-    """Predictions times the factor of one benchmark, measured over predicted power at the reference: (k, n).
+    """Predicted W times the factor of one benchmark, its measured over predicted power at the reference: (k, n).
 
     Each of the k benchmarks that were measured there gives the factor once; its own rows are left out (NaN).
     """
@@ -272,7 +272,7 @@ def scaled_by_one(measurements: Measurements, predicted: Floats, reference: tupl
 def _factors(
     measurements: Measurements, predicted: Floats, reference: tuple[float, float]
 ) -> tuple[npt.NDArray[np.bool_], dict[Any, float]]:
-    """Which rows are at the reference, (n,), and benchmark -> measured over predicted power there."""
+    """Whether each row is at the reference setting, (n,); and benchmark -> its measured over predicted power there."""
     rows = measurements.rows
     here = ((rows["core_mhz"] == reference[0]) & (rows["memory_mhz"] == reference[1])).to_numpy(dtype=np.bool_)
     factors: dict[Any, float] = {}
@@ -290,7 +290,7 @@ _EXTRA = ("l1_", "l2_", "shared_", "texture_")
 
 
 def of_form(form: Form, name: str = "eprof", seed: int = _SEED) -> Model:
-    """The form that eprof fits as a `Model`: voltages and coefficients are estimated anew from each fold's rows."""
+    """A `Model` that fits `form` as eprof does: voltages and coefficients are estimated anew from each fold's rows."""
     return Model(name, partial(_by_form, form=form, seed=seed))
 
 
@@ -299,12 +299,12 @@ def _by_form(train: Measurements, test: Measurements, *, form: Form, seed: int) 
 
 
 def constant_power(train: Measurements, test: Measurements) -> Floats:
-    """One power c for all rows, with the least sum of ((c - P)/P)^2: the sum of 1/P over the sum of 1/P^2."""
+    """The baseline of one power in W for all rows, the c with the least sum of ((c - P)/P)^2 over the training rows."""
     return np.full(len(test), (1 / train.power_w).sum() / (1 / train.power_w**2).sum())
 
 
 def clock_power(train: Measurements, test: Measurements) -> Floats:
-    """P = P_k (1 + a (f_core - f_core0) + b (f_mem - f_mem0)), P_k the mean of kernel k, f0 the mean clock in MHz."""
+    """The baseline P = P_k (1 + a (f_core - f_core0) + b (f_mem - f_mem0)), W; P_k, f0: means of a kernel, a clock."""
     power = train.power_w
     means = pd.Series(power).groupby(train.rows["benchmark"].to_numpy()).mean()
     clocks, others = (rows[_CLOCKS].to_numpy(dtype=np.float64) for rows in (train.rows, test.rows))
@@ -342,7 +342,7 @@ def _inputs(measurements: Measurements, terms: Sequence[str]) -> Floats:
 
 
 def _network(train: Measurements, test: Measurements) -> Floats:
-    """The network, a baseline: Song's BP-ANN, 10 inputs, two hidden layers of 4 sigmoid neurons, 1 output ([S] 5).
+    """The baseline of a neural network: Song's BP-ANN, 10 inputs, two hidden layers of 4 sigmoid neurons ([S] 5).
 
     Its inputs are the ten rates and clocks that correlate best with the power of the training rows, brought to mean 0
     and spread 1 as the power is. The best of a few starts, by the error on the training rows, is kept.

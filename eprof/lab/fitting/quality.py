@@ -25,7 +25,7 @@ FIRST = "No better than a plain mean"
 
 
 def sentence(where: str, ours: float | None, others: Mapping[str, float | None]) -> str | None:
-    """A sentence if the best of `others` errs no more than eprof; else None. Errors in %, None or NaN: not known."""
+    """A sentence if a baseline of `others` errs no more than eprof; else None. Errors in %; None or NaN: not known."""
     known = [(error, name) for name, error in others.items() if error is not None and np.isfinite(error)]
     error, name = min(known, default=(np.inf, ""))
     if ours is None or not np.isfinite(ours) or error > ours:
@@ -142,7 +142,7 @@ def examine(
 def left_out(
     model: Model, measurements: Measurements, by: str, progress: Callable[[int, int], None] | None = None
 ) -> Floats | None:
-    """Power of each row by a model trained on all other settings, or benchmarks, (n,), W; None if there is no other."""
+    """Each row's power in W, (n,), by a model trained without its setting, or benchmark; None if there is no other."""
     several = len(measurements.settings) if by == "setting" else measurements.rows["benchmark"].nunique()
     if several < 2 or (measurements.own and by == "benchmark"):
         return None
@@ -151,7 +151,7 @@ def left_out(
 
 
 def told(intervals: pd.DataFrame) -> pd.Series:
-    """Whether the data tell each energy of a fit, by its interval: TOLD, LOOSE or UNTOLD."""
+    """How well the data determine each energy of a fit, by its interval: TOLD (well), LOOSE or UNTOLD (not at all)."""
     status = pd.Series(LOOSE, index=intervals.index, dtype=object)
     status[intervals["high"] <= _TELLS * intervals["low"]] = TOLD
     status[~(intervals["low"] > 0)] = UNTOLD
@@ -207,7 +207,7 @@ def within(predicted_w: Floats, measurements: Measurements) -> float:
 def bootstrap(
     measurements: Measurements, form: Form, number: int, seed: int = 0, progress: Progress | None = None
 ) -> list[Fit]:
-    """Fits to benchmarks drawn with replacement, as many as there are, and to a prior that is drawn, too.
+    """Fit `number` times to benchmarks drawn with replacement, and to a prior varied at random; [] without counts.
 
     The price of a term that no benchmark drawn has is NaN there: such a fit tells nothing of it, and it is not 0.
     """

@@ -106,7 +106,7 @@ class Settings(Struct, frozen=True, eq=False):
 
 
 def rows_of(measurements: Measurements) -> Floats:
-    """Rows to compress, (n, k + 2): rates, 1, measured power."""
+    """The measurements as a matrix, (n, k + 2): rates of the k terms in 1e9 a second, 1, measured power in W."""
     rates = measurements.rates.to_numpy(dtype=np.float64)
     return np.column_stack([rates, np.ones(len(rates)), measurements.power_w])
 

@@ -107,7 +107,7 @@ class Fit(Struct, frozen=True, eq=False):
 
 
 def level_volts(curve: pd.Series, mhz: Floats) -> Floats:
-    """Voltages at clocks: linear between the levels of `curve` and beyond, there to 0.4 or 2 times its ends at most."""
+    """Voltages at clocks in MHz: linear between levels of `curve`, and beyond, to 0.4 or 2 times its ends at most."""
     clocks = curve.index.to_numpy(dtype=np.float64)
     volts = curve.to_numpy(dtype=np.float64)
     between = np.interp(mhz, clocks, volts)
@@ -160,7 +160,7 @@ def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> 
 
 
 def _reweighted(rows: Floats, weights: Floats, search: Search, best: Found) -> Found:
-    """The least sum of absolute or softened residuals: squares, weighed down where they are large, again and again."""
+    """Improve `best` to the least sum of absolute or softened residuals: squares, weighed down where large, again."""
     settings = search.settings
     layout = search.layout
     for _ in range(12):
@@ -219,7 +219,7 @@ def form_for(measurements: Measurements, device: str | None = None) -> Form:
 
 
 def ridge_for(measurements: Measurements, prior: Mapping[str, float] | None) -> float:
-    """How strongly the default form draws energies to `prior`, or to zero."""
+    """How strongly the default form draws energies to `prior`, or to zero where nothing was counted; 0: not at all."""
     if measurements.own:
         # Two unknown energies a benchmark: a few rows each tell them badly, and settings that are left out suffer.
         return _OWN_RIDGE
@@ -235,7 +235,7 @@ def form_without_prior(measurements: Measurements) -> Form:
 
 
 def _loss(measurements: Measurements) -> str:
-    """The default loss: "l2", or "l1" where single rows, or a few kernels as a whole, are far off from the others."""
+    """The default loss of a fit: "l2", or "l1" where single rows, or a few kernels as a whole, are far off."""
     if wild(measurements).any():
         return "l1"
     if measurements.own or measurements.rows["benchmark"].nunique() < _MANY:

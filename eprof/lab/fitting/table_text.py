@@ -353,7 +353,7 @@ def _pairs_text(table: pd.DataFrame) -> str:
 
 
 def _filled(values: pd.Series, fitted: float) -> pd.Series:
-    """The values without gaps: a replica that knows nothing of a price takes that of another, or the fitted one."""
+    """One price in each replica, without gaps: a replica without it takes that of another, or the fitted one."""
     known = values.dropna().to_numpy()
     gaps = values.isna().to_numpy()
     return values.mask(gaps, pd.Series(np.resize(known if len(known) else [fitted], len(values)), index=values.index))

@@ -83,7 +83,7 @@ class Cells(Struct, frozen=True):
 
     @property
     def names(self) -> frozenset[str]:
-        """The columns that a mapping's entry names."""
+        """The columns that the formula needs."""
         return frozenset(self.columns.values())
 
     def __call__(self, values: Mapping[str, Any]) -> Any:
@@ -203,7 +203,7 @@ def choose(frame: pd.DataFrame, label: str, device: str | None = None) -> Column
 
 
 def _nearest(header: Collection[str]) -> tuple[str, int]:
-    """A sentence on the mapping that lacks the fewest columns, with their names, and how many it lacks."""
+    """A sentence on the mapping for which a table lacks the fewest columns, with their names; and how many it lacks."""
     lacking = [([name for name in mapping.needs if name not in header], mapping) for mapping in mappings()]
     fewest, nearest = min(lacking, key=lambda pair: len(pair[0]) / len(pair[1].needs))
     if len(fewest) == len(nearest.needs):

@@ -37,7 +37,7 @@ _COMMA, _POINT = pattern(rb"[-+]?\d+,\d+(e[-+]?\d+)?", re.I), pattern(rb"[-+]?\d
 
 
 def table(path: Path, rows: int | None = None) -> pd.DataFrame:
-    """A file of measurements as a table, a row each; `rows`: the first ones only. Raises MeasurementError."""
+    """A file of measurements as a table, a row each; of a CSV the first `rows` only. Raises MeasurementError."""
     suffix = path.suffix.lower()
     if suffix in (".zip", ".xz", ".tar", ".tgz"):
         as_they_are = f"{', '.join(_PACKED)} are read as they are"
@@ -211,7 +211,7 @@ def from_frame(frame: pd.DataFrame, label: str, mapping: str, reference: tuple[f
 
 
 def _only(frame: pd.DataFrame, cells: Mapping[str, str], label: str) -> pd.DataFrame:
-    """The rows that have these cells; numbers are compared as such. Raises MeasurementError: there are none."""
+    """The rows with these cells, column -> cell; numbers compare as such. Raises MeasurementError: there are none."""
     for column, cell in cells.items():
         if column not in frame:
             raise MeasurementError(f"{label}: --only {column}={cell}: there is no such column.")
@@ -227,7 +227,7 @@ def _only(frame: pd.DataFrame, cells: Mapping[str, str], label: str) -> pd.DataF
 
 
 def _noted(measurements: Measurements) -> Measurements:
-    """The same with notes on all rows together, whatever file each is from."""
+    """The same measurements with notes added on all rows together, whatever file each is from."""
     return replace(measurements, notes=(*measurements.notes, *values.notes(measurements)))
 
 

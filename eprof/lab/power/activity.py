@@ -85,7 +85,7 @@ class Activity(Struct, frozen=True, eq=False):
 
     @property
     def pays(self) -> bool:
-        """Whether anything was sampled that a price needs."""
+        """Whether a share of time was sampled that can be priced."""
         return bool(self.filled)
 
     @property
@@ -94,7 +94,7 @@ class Activity(Struct, frozen=True, eq=False):
         return " + ".join(self.components)
 
     def moved(self, components: tuple[str, ...], offset_s: float) -> Activity:
-        """The same activity, of components of other names, later by `offset_s`."""
+        """The same activity under other names of components, later by `offset_s`."""
         return replace(self, components=components, edges=self.edges + offset_s)
 
     def work(self, table: CostTable, costs: Costs) -> Iterator[tuple[str, str, Floats, tuple[Way, ...], int]]:
@@ -138,7 +138,7 @@ def activities(sampled: Sequence[Series]) -> list[Activity]:
 
 
 def busy_alone(sampled: Sequence[Series]) -> list[Activity]:
-    """The GPUs of which nothing was sampled but for how long anything ran on them, from series such as "busy 0"."""
+    """The activity of each GPU, from series such as "busy 0", where that is all that was sampled; else []."""
     names = {series.component.partition(" ")[0] for series in sampled}
     if names != {meaning().busy}:
         return []
@@ -296,7 +296,7 @@ def causes(
 
 
 def _beyond_j(joules: Floats, metered_j: Floats) -> Floats:
-    """What the meter saw in the whole log, the last row, beyond constant power and prices: (n_replicas,)."""
+    """J that the meter saw in the whole log, the last row, beyond constant power and prices, from 0; (n_replicas,)."""
     return np.asarray(np.maximum(metered_j[-1] - joules[-1].sum(axis=0), 0.0))
 
 
@@ -319,7 +319,7 @@ def _held_to_meter(joules: Floats, active: Floats, metered_j: Floats, has_idle: 
 
 
 def _settings(activity: Activity, table: CostTable) -> dict[str, Bools]:
-    """Label of a setting -> which samples are at it, (n,); at the default where no clock was sampled."""
+    """Label of a table's setting -> which samples are nearest to it, (n,); without a clock they are at the default."""
     clocks = np.where(np.isnan(activity.clock_mhz), table.default.core_mhz or 0.0, activity.clock_mhz)
     if len(np.unique(clocks)) > _CLOCKS:
         clocks = _STEP_MHZ * np.round(clocks / _STEP_MHZ)
@@ -352,7 +352,7 @@ def mean_idle_w(activity: Activity, power: Series) -> float | None:
 
 
 def _idle_w(activity: Activity, settings: Mapping[str, Bools], power: Series, least: float = 0.0) -> dict[str, float]:
-    """Setting, if seen long enough -> power in W while the GPU was busy for a share of `least` at most for 0.3 s."""
+    """Setting -> mean power in W while the GPU was busy for `least` of 0.3 s at most; only where that was seen long."""
     begin_s, end_s = activity.edges[:-1], activity.edges[1:]
     busy_s = np.append(0.0, np.cumsum(activity.busy * activity.seconds))
     since_s = np.maximum(begin_s - _SETTLED_S, activity.edges[0])
@@ -376,7 +376,7 @@ def _counts(
     grouped: Callable[[Floats], Floats],
     number: int,
 ) -> tuple[Counts, Floats]:
-    """The counts at one setting in each group of stretches, and the active seconds at its clock, (number,)."""
+    """The counts at one setting, a row for each group of stretches, and the active seconds at its clock, (number,)."""
 
     def within(per_s: Floats) -> Floats:
         sums = np.append(0.0, np.cumsum(np.where(rows, per_s, 0.0) * activity.seconds))
@@ -421,7 +421,7 @@ def work_per_s(
 
 
 def _pace(costs: Costs, core_mhz: Floats) -> Floats:
-    """Each clock over that of the costs, (n,); 1 where one of them is not known.
+    """The ratio of each sampled clock to that of the prices, (n,); 1 where one of them is not known.
 
     A table's clocks may end above those that were sampled: prices are then those of its lowest, work is not.
     """
@@ -432,7 +432,7 @@ def _pace(costs: Costs, core_mhz: Floats) -> Floats:
 
 
 def _per_s(field: Field, table: CostTable, costs: Costs) -> float | None:
-    """How many counts a second a unit that is always busy makes at the clock of the costs; None: not known."""
+    """How many counts a second a unit that is always busy makes at the clock of the prices; None: not known."""
     if field.of == "multiprocessors":
         if costs.setting.core_mhz is None or costs.sm_count is None:
             return None

@@ -83,7 +83,7 @@ def one_rank(marks: Sequence[Mark]) -> tuple[list[Mark], int]:
 
 
 def zone_s(series: Series, marks: Sequence[Mark]) -> float:
-    """The seconds, in quarter hours, to add to power times without a zone so that they overlap the marks most."""
+    """The seconds, in quarter hours, that bring power times without a zone to the marks; 0 where they overlap."""
     if series.zoned or not series.absolute:
         return 0.0
     begin_s, end_s = marks[0].begin_s, max(mark.end_s for mark in marks)

@@ -156,7 +156,7 @@ def are_sampled(paths: Iterable[str]) -> bool:
 
 
 def what_it_is(path: str) -> str | None:
-    """A phrase on a file with joules or watts and what reads it; None: it is nothing that eprof knows."""
+    """A phrase on a file with joules or watts but no kernels, and what reads it; None: it is no such file."""
     meters, others = known()
     try:
         lines = _lines(path, _blocks(path, []))
@@ -176,7 +176,7 @@ def what_it_is(path: str) -> str | None:
 
 
 def _is_told(meter: Meter, rows: Sequence[Row], lines: Sequence[str]) -> bool:
-    """Whether `rows` show that a log is this meter's: of a generic table they must be a tenth of its lines."""
+    """Whether `rows` show that this meter wrote the log: there are some; of a generic table, a tenth of its lines."""
     return bool(rows) and (not meter.generic or len(rows) >= _OF_REPORT * len(lines))
 
 
@@ -192,7 +192,7 @@ def _are_runs(rows: Sequence[Row]) -> bool:
 
 
 def _falls(values: Floats, unit: str) -> bool:
-    """Whether more steps of `values`, (n,), fall than may, and not all of them do. unit: whose `_FALLS` count."""
+    """Whether more steps of `values`, (n,), fall than faults explain, and not all do. unit: a key of `_FALLS`."""
     steps = np.diff(values)
     return bool((steps < 0).sum() > max(1, _FALLS[unit] * len(values)) and (steps > 0).any())
 
@@ -399,7 +399,7 @@ def _tracks(meter: Meter, rows: Sequence[Row], moments: Sequence[float]) -> Iter
 
 
 def _of_devices(log: _Log, track: _Track) -> Iterator[_Track]:
-    """`track`, or one for each device where rows of several come together and no column tells them apart.
+    """Yield `track`, or one for each device where rows of several come together and no column tells them apart.
 
     Raises LogError: nobody knows whether rows of one moment are of several devices or of one that is read more often.
     """
@@ -434,7 +434,7 @@ def _several_rows_error(log: _Log, component: str) -> LogError:
 
 
 def _rows_at_each_moment(times: Floats, is_near: bool) -> Ints:
-    """How many rows each moment has, (n_moments,); `is_near`: those that come right behind each other are of one."""
+    """How many rows in turn share one moment, (n_moments,); is_near: times that are nearly the same are one moment."""
     steps = np.diff(times)
     if not len(steps) or np.isnan(steps).any():
         return np.ones(len(times), np.int64)
@@ -485,7 +485,7 @@ def _series(log: _Log, track: _Track, holds: bool) -> Series:
 
 
 def _known_samples(log: _Log, track: _Track, is_mean: bool) -> tuple[Floats, Floats]:
-    """Times and values of a component's samples, (n,), NaN for what is below 0. Raises LogError if much of it is."""
+    """Times and values of a component's samples, (n,), values below 0 as NaN. Raises LogError if many are below 0."""
     times, values = track.times, track.values
     if track.kind == JOULE and not track.is_step:  # a counter goes on where it was not read
         times, values = times[~np.isnan(values)], values[~np.isnan(values)]
@@ -502,7 +502,7 @@ def _known_samples(log: _Log, track: _Track, is_mean: bool) -> tuple[Floats, Flo
 
 
 def _in_order(log: _Log, name: str, times: Floats, values: Floats) -> tuple[Floats, Floats, list[float]]:
-    """Times and values in order, without samples that go back in time, and the moments behind which such were."""
+    """Times and values without samples that go back in time, and after which times in s these were. Raises LogError."""
     steps = np.diff(times)
     if not log.absolute and not log.of_day and _falls(times, "s"):
         falls = f"{int((steps < 0).sum()):,} of {len(times):,} rows"

@@ -101,7 +101,7 @@ class LongLog(Struct):
             rows.values[places[name]][skipped] = np.nan
 
     def _halved(self, device: str, level: int, rows: Rows) -> Rows:
-        """The rows with two made one, their mean; of an odd number, the last is kept for the next call."""
+        """Make one row of two: their mean; of joules a step the sum, of a counter the first. An odd one is kept."""
         before = self._odd[device][level]
         if before is not None:
             rows = _joined([before, rows])
@@ -260,7 +260,7 @@ def _devices(layout: Layout, columns: Sequence[pl.Series], number: int) -> tuple
 
 
 def _numbers(log: LongLog, place: int, texts: pl.Series) -> Floats | None:
-    """The column of the power at `place`, (n,), in W, J or as sampled; None where a cell is odd."""
+    """The cells of the power at `place` as numbers, (n,), in W, J or as sampled; None where polars cannot tell one."""
     import polars as pl
 
     layout, power = log.layout, log.layout.powers[place]
@@ -287,7 +287,7 @@ def _numbers(log: LongLog, place: int, texts: pl.Series) -> Floats | None:
 
 
 def _seconds(log: LongLog, columns: Sequence[pl.Series], number: int) -> Floats | None:
-    """The times of rows in s, NaN where the log has none; None where one is odd."""
+    """The times of rows in s, NaN where the log has none; None where one cannot be read here."""
     import polars as pl
 
     if not columns:

@@ -130,7 +130,7 @@ class Meter(Struct, forbid_unknown_fields=True):
         return layout(self.table, path, lines)
 
     def interval_s(self, lines: Sequence[str]) -> float | None:
-        """How often this meter's log says that it was read; the usual, by its command alone; None: it says nothing."""
+        """The interval in s that a log tells of its readings, or the usual one of its command; None: it tells none."""
         for text in self.interval:
             for match in filter(None, (re.search(text, line[:_LONGEST]) for line in lines[:_LOOK])):
                 ((unit, number),) = match.groupdict().items()
@@ -395,7 +395,7 @@ def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
 
 
 def _is_prose(form: Table, header: _Header, behind: Sequence[str]) -> bool:
-    """Whether a line only speaks of the columns that a header has: the header itself comes before any row."""
+    """Whether a line that looks like a header is only prose about it: another header comes before any row."""
     for line in behind[:_NEAR]:
         if len(_cells(line, header.separator)) - len(header.names) in (0, 1):  # "GPU 0" is two
             return False
@@ -427,13 +427,13 @@ def reading(form: Table, power: _Power, number: int, text: str, device: str, sep
 
 @lru_cache(4)  # meters ask in turn for those of the same lines
 def _headers(separator: str, lines: tuple[str, ...]) -> list[_Header]:
-    """Lines that may be the header of a table, with what its form's separator makes of them; behind them `_of_rows`."""
+    """Candidates for the header of a table: each of the first lines, split; behind them one for rows without any."""
     headers = [_Header(place, *_names(line, separator)) for place, line in enumerate(lines[:_LOOK])]
     return headers + _of_rows(lines)
 
 
 def _names(line: str, form: str) -> tuple[str, list[str]]:
-    """What parts a line that may be a header, and its parts. form: a form's separator."""
+    """Split a line that may be a header: its separator and its cells. form: the separator that a meter's file gives."""
     text = _BEFORE_NAMES.sub("", line).strip()
     separator = max(",;\t|", key=text.count)
     if form.startswith(_BLANKS) and (separator not in text or form == _BLANKS):

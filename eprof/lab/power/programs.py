@@ -107,7 +107,7 @@ def reader(
 
 
 def peaks(table: CostTable) -> tuple[dict[str, float], float | None]:
-    """The peaks of a table by clock cycle ("sp_flop_per_core_cycle"...), and its number of multiprocessors or None."""
+    """Peaks of a table, flop or bytes a cycle ("sp_flop_per_core_cycle"...); its number of multiprocessors or None."""
     costs = table.at()
     told = {
         "sp_flop_per_core_cycle": (costs.peaks.sp_gflops, costs.setting.core_mhz),
@@ -118,7 +118,7 @@ def peaks(table: CostTable) -> tuple[dict[str, float], float | None]:
 
 
 def _with_one_idle(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yields the rows, with all idle ones of a clock made one: the mean power over their time."""
+    """Yields the rows, then one in place of all idle ones at each core clock, with their mean power over their time."""
     idle: dict[float, list[dict[str, Any]]] = {}
     for row in rows:
         if row["benchmark"] == _IDLE:
@@ -132,7 +132,7 @@ def _with_one_idle(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _owners(gpu: Activity, power: Series, ran: Marks, pieces: fuse.Pieces) -> Ints:
-    """The place of each sample's mark among the names of `pieces`, (n,); -1: it is in none. Raises LogError."""
+    """The program that each sample lies in, as its place in `pieces.names`, (n,); -1: in none. Raises LogError."""
     middles = (gpu.edges[:-1] + gpu.edges[1:]) / 2
     if not len(pieces.begin_s):
         return np.full(len(middles), -1)

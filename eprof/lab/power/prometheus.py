@@ -76,7 +76,7 @@ def _first(names: Sequence[str], labels: Mapping[str, str]) -> str:
 
 
 def _samples(lines: Sequence[str]) -> Iterator[tuple[int, _Sample]]:
-    """The samples of text, of a long table, and of a wide one, as they come, each with its line."""
+    """Yields (number of the line, sample) of Prometheus' text form, a long table or a wide one, in their order."""
     time, title, header = "", None, list[str]()
     for number, line in enumerate(lines, 1):
         if (sample := _SAMPLE.fullmatch(line)) is not None:

@@ -87,7 +87,7 @@ class Series(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def unknown_s(self) -> float:
-        """For how long nothing of the power is known."""
+        """The seconds of the series in which the power is not known."""
         return float(np.diff(self.edges)[np.isnan(self.watts)].sum())
 
     @cached_property
@@ -97,15 +97,15 @@ class Series(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _known(self) -> Floats:
-        """For how many s power is known from the first edge to each, (n + 1,)."""
+        """The seconds in which power is known from the first edge to each, (n + 1,)."""
         return np.append(0.0, np.cumsum(np.diff(self.edges) * ~np.isnan(self.watts)))
 
     def energy_j(self, begin_s: Floats, end_s: Floats) -> Floats:
-        """The known energy of a series from each beginning to each end, J: the integral of the steps."""
+        """The known energy of each stretch, from `begin_s` to `end_s`, (n_stretches,), J: the integral of the steps."""
         return np.asarray(np.interp(end_s, self.edges, self._joules) - np.interp(begin_s, self.edges, self._joules))
 
     def known_s(self, begin_s: Floats, end_s: Floats) -> Floats:
-        """For how many s of each stretch the power is known, (n_stretches,)."""
+        """The seconds of each stretch, from `begin_s` to `end_s`, in which the power is known, (n_stretches,)."""
         return np.asarray(np.interp(end_s, self.edges, self._known) - np.interp(begin_s, self.edges, self._known))
 
     def seen(self, begin_s: float, end_s: float) -> tuple[float, float]:
@@ -119,7 +119,7 @@ class Series(Struct, frozen=True, eq=False, dict=True):
 
 
 def added(series: Sequence[Series]) -> Series:
-    """The power of several components together; not known where that of one of them is not."""
+    """The power of several components added up; NaN where that of one of them is not known."""
     if len(series) == 1:
         return series[0]
     edges = np.unique(np.concatenate([each.edges for each in series]))
@@ -189,7 +189,7 @@ def shared(series: Sequence[Series]) -> Shared:
 
 
 def _candidates(place: int, series: Sequence[Series]) -> Iterator[int]:
-    """The places of series that by their names have the joules of that at `place`, too, the widest first."""
+    """The places of series whose joules, by their names, include those of the series at `place`, the widest first."""
     part = series[place]
     for other, whole in enumerate(series):
         if part.within and whole.source == part.source and re.fullmatch(part.within, whole.component):
@@ -211,7 +211,7 @@ def _candidates(place: int, series: Sequence[Series]) -> Iterator[int]:
 
 
 def _rank(series: Series) -> int:
-    """How wide a meter is: its place in `_MACHINE`, the widest 0; its length for one of no whole machine."""
+    """How much of a machine a meter sees: its place in `_MACHINE`, the widest 0; the number of these for any other."""
     return next((rank for rank, kind in enumerate(_MACHINE) if kind.fullmatch(series.component)), len(_MACHINE))
 
 

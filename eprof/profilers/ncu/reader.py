@@ -236,15 +236,15 @@ class _Reader(Struct):
             self._hold(table, pieces)
 
     def _hold(self, table: _Table, pieces: Sequence[Piece]) -> None:
-        """Keep rows of an ncu table; where they become many, those of a kernel are added up."""
+        """Hold more rows of an ncu table; once they are many, add up those of each kernel to save memory."""
         table.pieces += pieces
         # Rows of the raw page are long; those of a summary are never many.
         most = {SUMMARY: math.inf, RAW: max(2, self.fold_rows // 40)}
         if table.held >= max(table.fold_from, most.get(table.section.kind, max(2, self.fold_rows // 4))):
-            self._fold(table)
+            self._sum_launches(table)
 
-    def _fold(self, table: _Table) -> None:
-        """Add up the whole launches that are held by kernel, if it is certain how the ncu log writes numbers."""
+    def _sum_launches(self, table: _Table) -> None:
+        """Replace held rows of whole launches by sums by kernel; not while it is open how numbers are written."""
         held = table.pieces
         rest: list[Piece] = []
         if table.section.kind == LONG:
@@ -269,7 +269,7 @@ class _Reader(Struct):
 
     def _close(self) -> None:
         """End the log: collect the launches of all ncu tables, with numbers as the whole log writes them."""
-        self.page.end()
+        self.page.finish()
         self._take_page()
         for table in (*self.tables, *self.pages.values()):
             if table.section.kind in (*_NO_COLUMNS, TRACE):

@@ -65,7 +65,7 @@ class Messages:
         self.page: int | None = None
 
     def hear(self, number: int, text: str) -> bool:
-        """Keep a line if it is a message of ncu; whether it is one, and not output of the program."""
+        """Keep a line if it is a message of ncu; returns False if it is output of the program."""
         if line := _LINE.match(text):
             kind, words = line.groups()
             if connected := _CONNECTED.match(words):
@@ -385,7 +385,7 @@ def _is_aside(metric: str) -> bool:
 
 
 def _counts_work(names: Iterable[str]) -> bool:
-    """Whether some of these metrics count a program's work, and are not only of the device or the launch."""
+    """Whether some of these metrics count a program's work; others only tell of the device or the launch."""
     return any("__" in name and not _is_aside(name) for name in names)
 
 

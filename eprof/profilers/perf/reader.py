@@ -30,6 +30,7 @@ from eprof.logs.rows.log import (
     COUNT,
     CPUS,
     HARDLY_WORKED,
+    IN_KERNEL,
     INTERVAL,
     JOULE,
     ON_TOTALS,
@@ -41,6 +42,7 @@ from eprof.logs.rows.log import (
     Names,
     Table,
     TableRows,
+    metered_part,
 )
 from eprof.logs.rows.numbers import ENGLISH, Locale, Style, ungrouped, value
 from eprof.logs.rows.stream import Source
@@ -661,7 +663,7 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
     user_s, sys_s = np.sum(times or [(0.0, 0.0)], axis=0)
     if sys_s > _MUCH_KERNEL * (user_s + sys_s):
         share = f"{100 * sys_s / (user_s + sys_s):.0f} %"
-        yield f"{ON_TOTALS}the kernel ran {share} of the processor time: system calls, page faults, input and output"
+        yield f"{share} {IN_KERNEL}: system calls, page faults, input and output"
     scaled = [name for name, total, _ in events if 0 < total.running < _ALL]
     lost = [name for name, total, _ in events if math.isnan(total.value)]
     lacking = [name for name, total, row in events if row.lacks(total) and name not in lost]
@@ -674,9 +676,7 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
     known_j = [row.joules for row in rows if not any(map(row.is_unknown, row.joules.values()))]
     both = [(joules["cores"].value, joules["pkg"].value) for joules in known_j if {"cores", "pkg"} <= joules.keys()]
     own_j, whole_j = np.sum(both or [(0.0, 0.0)], axis=0)
-    if 0 < own_j <= whole_j:
-        share = f"{100 * own_j / whole_j:.0f} %"
-        yield f"{ON_TOTALS}of the {whole_j:.4g} J of packages {share} are their cores' ({own_j:.4g} J)"
+    yield from metered_part(whole_j, "packages", own_j, "their cores'")
     metered = {row.kernel for row in rows if row.joules}
     if metered and (others := {row.kernel for row in rows} - metered):
         yield f"{ON_TOTALS}joules of {few(sorted(metered), 2)} are left out, for {few(sorted(others), 2)} has none"

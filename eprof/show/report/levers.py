@@ -134,6 +134,10 @@ def what_to_try(view: View) -> Point:
         texts = [change.text(view.whole, unit) for change in told]
     elif lacks_most(view):
         texts += [f"{change.act} (what that saves was not counted)" for change in changes if change.is_open][:1]
+    if view.in_kernel:
+        calls = f"`strace -c {_program(view)}` counts system calls"
+        how = "fewer and larger ones, memory that stays mapped"
+        texts.insert(0, f"work less in the kernel ({view.in_kernel} of the processor time: {calls}): {how}")
     texts.append(after_the_start(view, LITTLE))
     if not view.has_energy and view.costs is None:
         if not view.nouns.is_of_cpu:
@@ -177,7 +181,7 @@ def _where_to_begin(view: View, saves_s: float) -> str:
 
 
 def _lacks_counts(view: View) -> bool:
-    """Whether a log without prices has no counts at all; of AMD, whether it lacks times, instructions or some bytes."""
+    """Whether an unpriced log has no counts; for AMD GPUs also whether it lacks times, instructions or some bytes."""
     if not any(word.value.value for word in view.words.values()):
         return True
     dram = view.summed(view.document, DRAM)
@@ -453,7 +457,7 @@ def _time_of(share: float | None) -> str:
 
 
 def _less_time(view: View, least_s: float, most_s: float) -> str:
-    """Compose the price in time. How busy units were bounds no kernel's time: it may keep them busier afterwards."""
+    """Words on time saved: ", 14 % less time". How busy units were bounds no kernel's time: it may keep them busier."""
     least, most = (saved_s / (view.time.value or math.inf) for saved_s in (least_s, most_s))
     if most < _LITTLE_TIME:
         return ""
@@ -743,7 +747,7 @@ def _fewer_bytes(view: View) -> Iterator[Try]:
 
 
 def _with_its_way(fewer: Sequence[str], view: View, left: Sequence[float]) -> list[dict[str, float]]:
-    """For each kernel, unit -> share of its work left, where levels `fewer` move a share `left` of the bytes they did.
+    """For each kernel, unit -> share of its work left if memory levels `fewer` move the share `left` of their bytes.
 
     Units on the way to a level have less work, too: L2 for DRAM, and "sm" for L1 where counters do not tell L1's. But
     tiles of a product that find more of its operands in L2 ask L2 for as much as before.
@@ -760,7 +764,7 @@ def _with_its_way(fewer: Sequence[str], view: View, left: Sequence[float]) -> li
 
 
 def _least_left(view: View, group: str) -> tuple[list[float], str]:
-    """The share of a level's bytes that each kernel must move at least, (n_kernels,); and in which case, or ""."""
+    """The least share of a memory level's bytes that each kernel must move, (n_kernels,); and a phrase why, or ""."""
     moved = [view.summed(kernel, _words(view, group)).value or math.inf for kernel in view.kernels]
     if group in ("l1", "l2"):
         below = [view.summed(kernel, DRAM).value for kernel in view.kernels]
@@ -801,7 +805,7 @@ def _is_near_the_roofline(view: View) -> bool:
 
 
 def _is_held_elsewhere(view: View, group: str) -> bool:
-    """Whether, in the kernel that takes most, counters tell of a unit that is busier than that of `group`.
+    """Whether, in the kernel with most joules that go with time, a unit is busier than the one that serves `group`.
 
     Where none tells how busy that of `group` is, the share of the roofline's speed stands for it.
     """
@@ -813,7 +817,7 @@ def _is_held_elsewhere(view: View, group: str) -> bool:
 
 
 def _by_time(view: View, kernels: Sequence[schema.Kernel], *lefts: Mapping[str, float]) -> tuple[float, str]:
-    """The J that `_ended_sooner` tells, and the time saved in words: ", 14 % less time"."""
+    """The J that kernels save as in `_ended_sooner`, and the time that they save in words: ", 14 % less time"."""
     saved_j, saved_s = _ended_sooner(view, kernels, *lefts)
     return saved_j, _less_time(view, saved_s, saved_s)
 
@@ -906,7 +910,7 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
 
 
 def _ends(view: View, group: str, saves: float) -> tuple[float, float] | None:
-    """The least and most J that a saving of `saves` may be, by intervals of the group's prices; None: there is none."""
+    """(least, most) J that a saving of `saves` J may be, as the group's prices are uncertain; None: no interval."""
     pair, value, everything = known(view.interval(group)), view.groups[group].value, _everything(view)[0]
     interval = view.document.interval_j
     if pair is None or not value or view.is_certain(group) or interval and group in interval.uncounted:

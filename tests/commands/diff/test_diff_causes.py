@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 import eprof
 from eprof.base.nouns import nouns_of
-from eprof.commands.diff import terminal
-from eprof.commands.diff import why as diff_causes
+from eprof.commands.diff import cause_words, terminal
 from eprof.commands.diff import words as diff_trust
 from eprof.commands.diff.compare import compare
 from eprof.commands.diff.files import to_markdown
@@ -46,7 +45,7 @@ def predicted(share):
 
 
 def said(document):
-    return " ".join(diff_causes.sentences(document)).replace(NARROW, " ")
+    return " ".join(cause_words.sentences(document)).replace(NARROW, " ")
 
 
 def test_bytes_that_explain_a_measured_time_get_its_constant_power():

@@ -283,12 +283,19 @@ def test_a_time_that_is_cut_off_or_another_s_is_refused(tmp_path, text):
         (["2400000", "Unknown"], 2400), (["2.40G", "0"], 2400), (["2.40M", "Unknown"], 2400), (["800.50M", ""], 800.5),
         (["Unknown", "1.80G"], 1800), (["Unknown", "Performance"], None), (["Unknown", "1.80G", "2.40G"], None),
         (["Unknown", "1.80G", "1800000"], 1800), (["2.40G", "1.80G"], 2400), (["OnDemand", "Low"], None),
+        (["HighM1", "Conservat+"], None),
     ],
 )  # fmt: skip
 def test_the_clock_is_the_job_s_own_or_that_of_all_its_steps(tmp_path, clocks, mhz):
     own, *steps = clocks
     rows = [row("1", clock=own), *(row(f"1.{number}", clock=clock) for number, clock in enumerate(steps))]
     assert [run.core_mhz for run in read(tmp_path, separated(rows))[0]] == [mhz]
+
+
+@pytest.mark.parametrize("text", ["2.4OG", "24oo", "2.40 GHz", "1.8-2.4G", "?"])
+def test_a_clock_that_is_mistyped_is_no_governor(tmp_path, text):
+    with pytest.raises(LogError, match=r"jobs.txt:2: core_mhz is `.*`, which is no clock in kHz"):
+        read(tmp_path, separated([row("1", clock=text)]))
 
 
 @pytest.mark.parametrize(

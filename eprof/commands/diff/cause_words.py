@@ -46,7 +46,7 @@ _UNREADABLE = 1000
 
 
 def sentences(document: Document) -> Iterator[str]:
-    """One sentence on what caused a change: the largest cause that the prices tell, else those that may be it."""
+    """Yield a sentence on what caused a change: the largest cause that the prices tell, else those that may be it."""
     nouns, change_j = document.nouns, document.change_j or 0.0
     verb, whole = "saves", "the increase"
     if change_j < 0:
@@ -103,7 +103,7 @@ def of_kernel(kernel: Kernel, nouns: Nouns, brief: bool = False) -> str:
 
 
 def _clear(along: Sequence[Cause]) -> Sequence[Cause]:
-    """The causes whose size the prices tell, largest first; or the first alone if it dwarfs all others."""
+    """Of causes of one sign, largest first, those whose size the prices tell; or the first if it dwarfs all others."""
     rest_j = sum(abs(cause.change_j) for cause in along[1:])
     if along and rest_j < _WORTH * abs(along[0].change_j):
         return along[:1]
@@ -111,7 +111,7 @@ def _clear(along: Sequence[Cause]) -> Sequence[Cause]:
 
 
 def _largest(clear: Sequence[Cause]) -> list[Cause]:
-    """The largest cause; if that is a count that explains no time, with the largest of time, or the reverse."""
+    """The first cause; a count that explains no time with the first cause of time behind it, or the reverse."""
     first = clear[:1]
     if not first or (first[0].constant_j and first[0].what not in _TIMES):
         return list(first)
