@@ -254,6 +254,8 @@ def test_trust_tells_what_has_no_price_apart_from_what_was_not_counted():
     assert "Not counted: special functions (1.00\u202fkJ); no price: tensor cores." in trust(View(document)).text
     document["interval_j"]["uncounted"] = {"tensor": None, "total": None}
     assert "No price: tensor cores." in trust(View(document)).text
+    without = CASES["missing"]() | {"costs": None, "prices": []}
+    assert "o price: " not in trust(View(without)).text, "nothing has one"
 
 
 def modelled(document, efficiency=0.25):
