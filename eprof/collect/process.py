@@ -207,7 +207,7 @@ def let_go(needed: set[int], folder: Path | None = None) -> None:
 
 
 def _waited_for(pid: int, life: int, late_ns: int) -> tuple[int, int, int] | None:
-    """Wait: when the program ended, how long its first thread ran, and how long it waited for a processor; ns.
+    """Wait for a program; returns, in ns, when it ended, how long its first thread ran and waited for a processor.
 
     late_ns: for how long the keeper had waited for one when it started the program, for on a busy machine it is late to
     see its end. None if eprof ended before.

@@ -192,7 +192,7 @@ class Session:
         if is_kept:
             start = os.lseek(outputs[1], 0, os.SEEK_END)
         meter = self.meter if step.what == ENERGY else None
-        with self._watch(step).measuring(self.directory.path, self._signals):
+        with self._watch(step).recording(self.directory.path, self._signals):
             if meter is not None:
                 ended, runs = self._metered(meter, step, outputs)
             else:

@@ -198,8 +198,8 @@ class Watch:
         self._marker: Marker | None = None
 
     @contextmanager
-    def measuring(self, home: Path, signals: Signals) -> Iterator[None]:
-        """Read power inside the block, which holds all runs of the program, and for 1 s before and after it."""
+    def recording(self, home: Path, signals: Signals) -> Iterator[None]:
+        """Get ready for marks; record power of components into `home`, from 1 s before the block to 1 s after it."""
         if self.components or self.patterns or self.listens:
             self._marker = self._marker or Marker(self.patterns, home / MARKS)
         if self.listens:

@@ -207,7 +207,7 @@ def main(words: list[str]) -> int:
 
 
 def open_meter(device: Mapping[str, Any], is_needed: bool = True, root: Path = Path("/")) -> "Meter":
-    """In the worker: the meter of the board that its `describe` gave as `device`, by bus place; of a processor, RAPL.
+    """Open the power meter of a device (as `describe` gives it): of a GPU board by its PCI bus, else RAPL.
 
     is_needed: else a log has the power, and the meter may see nothing of it. root: where /sys stands.
     Raises CollectError.

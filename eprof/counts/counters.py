@@ -73,7 +73,7 @@ def _load_once(place: Traversable) -> Definition:
 
 @cache
 def _places(profiler: str) -> dict[str, Traversable]:
-    """The file of the profiler's definition for each capability, not yet loaded: to check all takes a while."""
+    """Capability -> the file of the profiler's definition for it, not yet loaded, as to check all takes a while."""
     places: dict[str, Traversable] = {}
     for place in definition_files(profiler):
         _, capabilities, _ = applies_to(read(place))
@@ -123,7 +123,7 @@ def definition_files(profiler: str | None = None) -> list[Traversable]:
 
 
 def find(profiler: str, capability: str, extra: Path | None = None) -> Definition:
-    """The counter definition for a profiler and a compute capability ("3.5").
+    """Find the counter definition for a profiler and compute capability ("3.5"), `extra` files before built-in ones.
 
     Raises DefinitionError, naming the known ones.
     """

@@ -124,7 +124,7 @@ class Cells(Struct, frozen=True, eq=False):
 
     @property
     def low(self) -> Bools:
-        """Where a counter's value is a lower bound."""
+        """True where the value is a lower bound, (n_kernels,)."""
         return np.asarray(((self.marks & _MISSING) != 0) & ~np.isnan(self.values))
 
     def term(self) -> Term:
@@ -331,7 +331,7 @@ class Sheet(Struct, eq=False):
         return self._chosen(word, known, choice, rounding)
 
     def _chosen(self, word: str, known: Sequence[tuple[Entry, _Result]], choice: Ints, rounding: float) -> Cells:
-        """The cells of the results that were chosen. choice: a place in `known` for each kernel, -1 for none."""
+        """Cells of each kernel's chosen result. choice: its place in `known`, (n_kernels,); -1: none, NaN."""
         values = np.full(self.length, np.nan)
         marks = np.zeros(self.length, dtype=np.int64)
         way_numbers = np.full(self.length, -1, dtype=np.int64)
@@ -358,7 +358,7 @@ class Sheet(Struct, eq=False):
         return Cells(values, marks, way_numbers, tuple(ways), averaged, high)
 
     def _result(self, formula: Formula) -> _Result | None:
-        """A formula worked out for each kernel; None if the log has nothing for one of its names.
+        """Work out a formula for each kernel; None if the log has nothing for one of its names.
 
         NaN where it says nothing: a part is not known, the result is not finite (division by zero), or may lie on
         either side of the truth.
@@ -380,12 +380,12 @@ class Sheet(Struct, eq=False):
         return _Result(formula, term, marks, averaged, parts)
 
     def _rounded(self, rounding: float) -> Floats:
-        """How far below 0 the rounding of averages alone may bring a difference."""
+        """How far below 0 rounded averages alone may bring a difference, (n_kernels,); 0 for a single launch."""
         launches = self.launches.rows.launches.astype(np.float64)
         return np.where(launches > 1, 2 * rounding * launches, 0.0)
 
     def _holds(self, result: _Result, rounding: float) -> Bools:
-        """Where a result is not negative by more than counters of different passes differ."""
+        """True where a result is not below 0 by more than counters of different passes differ, (n_kernels,)."""
         allowed = np.maximum(self._rounded(rounding), _TOLERANCE * np.nan_to_num(result.term.size))
         return np.asarray(~(result.term.values < -allowed))
 

@@ -47,7 +47,8 @@ SHARES = (
     *("excess", "bank_conflict", "older_tensor", "sm_active"),
     *("occupancy_limit", "registers_limit", "shared_limit", "block_limit", "spills"),
     *("sm_busy", "l1_busy", "l2_busy", "dram_busy", "issue_busy", "memory_bound"),
-    *("retiring", "bad_speculation", "frontend_bound", "backend_bound", "unoptimised"),  # of a CPU's cores, and code
+    *("retiring", "bad_speculation", "frontend_bound", "backend_bound"),  # of a CPU's cores
+    *("dram_bound", "unoptimised"),  # of these, at most, and of code
 )
 SIGNS = (*SHARES, "multiprocessors", "a_cycle", "fp32_room", "fp64_most", "l1_room", "l2_room")
 _NAME = pattern(r"(?<![\w.])[A-Za-z_]\w*")
@@ -182,7 +183,7 @@ class Definition(Brief, Struct, frozen=True, eq=False):
 
     @property
     def in_flops(self) -> frozenset[str]:
-        """The totals of floating-point work that are counted in flops."""
+        """The class totals, such as "fp32", that are counted in flops, not in instructions."""
         return frozenset(self.words["flop"].keys() & FLOAT_PARTS.keys())
 
     def entries(self, word: str, books: str) -> tuple[Entry, ...]:
@@ -197,7 +198,7 @@ class Definition(Brief, Struct, frozen=True, eq=False):
         return _NAME.sub(lambda match: self._text(match[0], known or {}), formula.text)
 
     def alike_by(self, way: Entry, steps: Mapping[str, Any]) -> str | None:
-        """A text that is equal in definitions whose `way` counts alike, if `steps` do; None: it needs other steps."""
+        """A text that is equal for ways of definitions that count alike, if `steps` do; None: it needs other steps."""
         if not way.formula.names & self.quantities.keys() <= steps.keys():
             return None
         return self.expand(way.formula, {name: name for name in steps})
@@ -357,7 +358,7 @@ def _alike(
 
 
 def _together(same: Sequence[Entry]) -> Entry:
-    """One way of several definitions, with the marks that it has in any."""
+    """Merge the same way of several definitions into one, with all marks that it has in any of them."""
     most = max(same, key=lambda way: way.mark.bit_count())
     if all((way.mark, way.mark_if) == (most.mark, most.mark_if) for way in same):
         return same[0]

@@ -73,10 +73,10 @@ def load(source: Traversable | str) -> Definition:
     Raises DefinitionError with file and line.
     """
     if isinstance(source, str) and "\n" in source:
-        return define(Document.parse(source, "<text>"), None)
+        return definition_in(Document.parse(source, "<text>"), None)
     if isinstance(source, str):
         source = Path(source)
-    return define(read(source), source)
+    return definition_in(read(source), source)
 
 
 _READ: dict[str, Document] = {}
@@ -123,7 +123,7 @@ class _Stack(Struct, frozen=True, eq=False):
     @classmethod
     def of(cls, document: Document, place: Traversable | None) -> _Stack:
         layers: dict[str, Document] = {}
-        _extend(document, place, (), layers)
+        _read_extended(document, place, (), layers)
         documents = (*layers.values(), document)
         tables: dict[str, dict[str, Node]] = {section: {} for section in _TABLES}
         for layer in documents:
@@ -136,8 +136,10 @@ class _Stack(Struct, frozen=True, eq=False):
         return cls(documents, tables)
 
 
-def _extend(document: Document, place: Traversable | None, above: tuple[str, ...], layers: dict[str, Document]) -> None:
-    """Put what a definition's `document` extends into `layers`, by path.
+def _read_extended(
+    document: Document, place: Traversable | None, above: tuple[str, ...], layers: dict[str, Document]
+) -> None:
+    """Read the files that a counter definition extends, and those that these extend; add them to `layers`, by path.
 
     above: the paths of the documents that extend it.
     """
@@ -151,7 +153,7 @@ def _extend(document: Document, place: Traversable | None, above: tuple[str, ...
             raise base.error(f"more than {_MOST_ABOVE} files deep or {_MOST_FILES} files are extended.")
         if str(path) not in layers:
             below = read(path)
-            _extend(below, path, (*above, str(path)), layers)
+            _read_extended(below, path, (*above, str(path)), layers)
             layers[str(path)] = below
 
 
@@ -176,8 +178,8 @@ def _base(base: Node, place: Traversable | None) -> Traversable:
 # ---- what the tables say
 
 
-def define(document: Document, place: Traversable | None) -> Definition:
-    """The counter definition in a document that stands at `place`, checked."""
+def definition_in(document: Document, place: Traversable | None) -> Definition:
+    """Make, and check, the counter definition of a TOML document in the file `place`, with those that it extends."""
     stack = _Stack.of(document, place)
     if any(len(table) > _MOST_NAMES for table in stack.tables.values()):
         raise stack.top.error(f"there are more than {_MOST_NAMES} entries in one table.")

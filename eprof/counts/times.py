@@ -232,7 +232,7 @@ def share(
 
 
 def scaled_to(rows: KernelRows, chosen: Bools, seconds: float) -> KernelRows:
-    """The times of the chosen kernels made to add up to `seconds`, in proportion: ESTIMATED, but for a single one."""
+    """Scale the chosen kernels' times to add up to `seconds`: marked ESTIMATED; a single one is exact, no mark."""
     if chosen.sum() == 1:
         return rows.with_times(chosen, seconds, 0)
     factor = seconds / np.nansum(rows.time_s[chosen])
@@ -240,7 +240,7 @@ def scaled_to(rows: KernelRows, chosen: Bools, seconds: float) -> KernelRows:
 
 
 def _parsed(names: Texts, specs: Sequence[str]) -> list[tuple[Bools, float]]:
-    """The kernels, (n_kernels,), and seconds of each `KERNEL=TIME`. Raises UsageError if two contradict each other."""
+    """(mask of kernels, seconds) of each `--time KERNEL=TIME`, but of copies. Raises UsageError: two contradict."""
     times: dict[str, tuple[Bools, float]] = {}
     for spec in specs:
         name, equals, number = spec.rpartition("=")
@@ -267,7 +267,7 @@ def _seconds(text: str, spec: str) -> float:
 
 
 def _chosen(names: Texts, name: str, spec: str) -> Bools:
-    """Which kernels a `--time` value is about: those of this full name, else those that `-k` would select."""
+    """True for the kernels of a `--time` value, (n_kernels,): by full name, else as `-k` does. Raises UsageError."""
     chosen = np.asarray(names == name, dtype=np.bool_)
     if not chosen.any():
         selects = selector([name], f"--time {spec}:")

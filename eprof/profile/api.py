@@ -310,7 +310,7 @@ def _common_pricing(directories: Sequence[Run]) -> Run | None:
 
 
 def _settle(directories: Sequence[Run], launches: Launches, read: runs.Reader) -> tuple[Launches, list[str]]:
-    """The launches, with medians over its repetitions if there is one run directory, and the directories' notes."""
+    """Give the launches of a single run directory medians over its repetitions; and list notes of all directories."""
     notes = [note for run in directories for note in run.notes()]
     if len(directories) != 1:
         return launches, [*notes, *runs.between(directories, read)]

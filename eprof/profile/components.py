@@ -80,7 +80,7 @@ def time_by_component(counts: Counts, costs: Costs) -> tuple[Counts, Modelled | 
 
 
 def _listed(missing: Counter[str], counts: Counts) -> str:
-    """What is missing, and of how many kernels where not of all: "launch shape, registers (3 kernels)"."""
+    """What is missing, as text, and for how many kernels if not for all: "launch shape, registers (3 of 7 kernels)"."""
     kernels = len(counts.rows)
     return ", ".join(
         word if number == kernels else f"{word} ({number} of {kernels} {counts.nouns.kernels})"

@@ -85,7 +85,7 @@ def document(energy: "Energy") -> schema.Profile:
 
 
 def _in_places(energy: "Energy", of_gpus: Sequence[list[T]]) -> list[T]:
-    """A list of one entry a kernel, of the lists of each GPU, in the order of the kernels in the document."""
+    """Merge the lists of each GPU, of one entry a kernel, into one list in the order of the document's kernels."""
     if len(of_gpus) == 1:
         return of_gpus[0]
     placed: dict[int, T] = {}
@@ -214,7 +214,7 @@ def gaps_of(energy: "Energy") -> schema.Gaps | UnsetType:
 
 
 def _charges(costs: "Costs", listed: Collection[str]) -> dict[str, schema.Charge]:
-    """What each count pays, for the document; counts that tables need not speak of only where they were counted."""
+    """The price of each count, for the document; those that cost tables may leave out only if they are in `listed`."""
     return {
         name: schema.Charge(charge.pays, charge.pj, charge.formula, charge.why, _WORDS[charge.marks])
         for name, charge in costs.charges.items()
@@ -342,7 +342,7 @@ def _kernels(energy: "Energy", replicas: "Replicas | None") -> list[schema.Kerne
 
 
 def _signs(counts: "Counts") -> list[dict[str, float] | UnsetType]:
-    """For each kernel, by name, the shares that tell why it waits, and the shape of its launches; UNSET: none told."""
+    """For each kernel a dict of shares that tell why it waits, and of the shape of its launches; UNSET: none known."""
     if counts.shape is None:
         return [UNSET] * len(counts.rows)
     shape, launches = counts.shape, counts.rows.launches

@@ -137,7 +137,7 @@ def parse(texts: Sequence[str]) -> Grouping | None:
 
 
 def part_of(texts: Sequence[str]) -> str | None:
-    """The value of `--group` that rows must be split by when logs are loaded ("rank", "stream"...); None: no such."""
+    """The `--group` value that needs rows split when logs are loaded: "rank", "stream"...; None: none does."""
     return next((text for text in texts if text in PARTS), None)
 
 
@@ -260,7 +260,7 @@ def spread_of_ranks(members: dict[str, np.ndarray], counts: Counts, split: Split
 
 
 def _imbalance(times: Floats) -> float | None:
-    """How much longer the slowest rank takes than the mean, as a fraction of the mean."""
+    """How much longer the slowest rank takes than the mean, as a fraction of the mean; None: not known."""
     return growth(float(times.max()), float(times.mean()))
 
 
@@ -362,7 +362,7 @@ def _traced(energy: "Energy") -> dict[tuple[str | None, str], list[tuple[str, fl
 
 
 def _as_shares(parts: list[tuple[str, float, float]]) -> list[tuple[str, float, float]]:
-    """(path, seconds, launches) -> (path, share of all seconds, launches); of launches where no time is known."""
+    """(path, seconds, launches) -> (path, share of all seconds, or of all launches if no time is known, launches)."""
     whole_s = sum(time_s for _, time_s, _ in parts)
     if whole_s > 0:
         return [(path, time_s / whole_s, many) for path, time_s, many in parts]

@@ -54,7 +54,7 @@ def refits_of(energy: "Energy") -> Refits:
 
 
 def replicas(energy: "Energy") -> Replicas | None:
-    """The replicas of the prices of one table; None if it has too few, or is another GPU's, which they do not tell of.
+    """The replicas of one table's prices; None if it has too few, or the profiled GPU is not the one it was made for.
 
     Of another CPU's prices they are as far apart as CPUs are, but for CPUs with the same cores.
     """
@@ -99,7 +99,7 @@ class _Draws:
         return self.limits.factors(self.refits.joules(work), self.refits.prices[-1])
 
     def by_group(self, rows: Ints) -> Floats:
-        """The energy of each group of counts in some kernels together: (n_groups, n_replicas), in J."""
+        """The energy of each group of counts in some kernels together, by replica: (n_groups, n_replicas), in J."""
         amounts = self.amounts[rows]
         joules = (amounts.T @ self.factors[rows]) * self.refits.prices
         seconds = amounts[:, -1].sum()
@@ -286,7 +286,7 @@ def _uncounted(energy: "Energy", refits: Replicas) -> Uncounted:
 
 
 def _closed(low_j: float, high_j: float, more_j: float, most_j: float, value_j: float) -> schema.Range:
-    """An interval with what was not counted, that holds its value and ends at what the board can draw.
+    """[low, high] in J: widened by `more_j` above and to hold `value_j`, and cut off at `most_j`, the board's limit.
 
     more_j: the most that was not counted, or has no price; infinite where nothing bounds it.
     """
@@ -297,7 +297,7 @@ def _closed(low_j: float, high_j: float, more_j: float, most_j: float, value_j: 
 
 
 def _spread(energy: "Energy", words: tuple[str, ...]) -> float:
-    """The J of these words' energy that the model's own error applies to; 0 of constant power."""
+    """The J of the energy of some counts that the model's own error applies to; 0 for constant power alone."""
     assert energy.split is not None
     if words == (CONSTANT,):
         return 0.0
@@ -408,7 +408,7 @@ def _with_error(energy: "Energy", draws: _Draws, places: np.ndarray, joules: Flo
 
 
 def _chosen(groups: Sequence[str], joules: Floats, draws: Floats, share: float) -> schema.Causes:
-    """The finest partition with a part that is surely the largest; else that with the most certain one.
+    """The causes by the finest partition of groups with a surely largest part; else by that with the most certain one.
 
     Nothing is the largest only since others are told apart more finely: it is some of what is longest in the bar of a
     report, or larger. groups: of counts, (n_groups,) joules and (n_groups, n_draws) draws.

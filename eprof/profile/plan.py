@@ -24,7 +24,7 @@ class Plan(Struct, frozen=True):
 
 
 def plan(definition: Definition, costs: Costs | None, offered: Collection[str] | None = None) -> Plan:
-    """The counters that count every word that `costs` prices (without costs: every word), each by its preferred way.
+    """Choose the counters that count each class that `costs` prices (without costs: each class), by its preferred way.
 
     offered: what the profiler of this machine has; a word's next best way is taken where its best is not offered.
     """

@@ -442,7 +442,7 @@ def beside(profile: "Profile", gpus: Sequence[Energy]) -> Energy:
 
 
 def _among(places: Ints, own: Ints) -> Ints:
-    """For the places that are in `own`, a GPU's places in the profile of all, their places in `own`."""
+    """Turn row numbers of the profile of all GPUs into those of one GPU, whose rows are `own`; drop those of others."""
     place_of = {place: number for number, place in enumerate(own.tolist())}
     return np.array([place_of[place] for place in places.tolist() if place in place_of], dtype=np.int64)
 

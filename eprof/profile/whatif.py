@@ -76,7 +76,7 @@ class Work(Struct, frozen=True, eq=False, dict=True):
     idle_before: npt.NDArray[np.bool_] | None = None
 
     def of_each_time(self, of_kernels: Floats) -> Floats:
-        """Values that add up, of each time: (n_kernels,) -> (n_times,)."""
+        """Append the sum over the kernels whose time is known together only, if any: (n_kernels,) -> (n_times,)."""
         if self.together is None:
             return of_kernels
         return np.append(of_kernels, of_kernels[self.together].sum())
@@ -98,17 +98,17 @@ class Work(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def on_the_roof(self) -> npt.NDArray[np.bool_]:
-        """Which times, (n_times,), keep their share of the roofline at other clocks: simulated, or bytes unknown."""
+        """True for times that keep their share of the roofline at other clocks: modelled, or bytes unknown."""
         simulated = self.of_each_time(has_modelled_time(self.counts).astype(np.float64)) > 0
         return np.asarray(simulated | np.isnan(self.dram_byte))
 
     @cached_property
     def under_the_roof(self) -> dict[str, Floats]:
-        """FP32 flops, FP64 flops and DRAM bytes of each kernel, by group; 0 where not known."""
+        """Each kernel's "fp32" and "fp64" flops and "dram" bytes, (n_kernels,), which bound its time; 0: not known."""
         return under_the_roof(self.counts.amounts, self.counts.in_flops)
 
     def roof_s(self, peaks: Peaks) -> Floats:
-        """The roofline's time in s of each time, (n_times,): 0 where nothing is under the roof, NaN where not known.
+        """The roofline's time in s for each time, (n_times,): 0 without FLOP and DRAM bytes, NaN where not known.
 
         NaN: a peak is not known, as of kernels with work of tensor cores, whose peaks no table has.
         """
@@ -120,7 +120,7 @@ class Work(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def idle(self) -> npt.NDArray[np.bool_]:
-        """The kernels that the logs count nothing of under the roof; not those whose counts a question set to 0."""
+        """True for kernels without flops and DRAM bytes in the logs, (n_kernels,); a question's zeros do not count."""
         if self.idle_before is not None:
             return self.idle_before
         return np.asarray(sum(self.under_the_roof.values()) == 0)
@@ -132,7 +132,7 @@ class Work(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def uncounted(self) -> npt.NDArray[np.bool_]:
-        """Which kernels lack counts under the roof, (n_kernels,): their roofline's time is longer than it seems."""
+        """True for kernels some of whose flops or DRAM bytes were not counted, (n_kernels,)."""
         marks = self.counts.amount_marks.only(UNDER_THE_ROOF)
         return np.asarray((marks & int(Mark.MISSING)).any(axis=1))
 
@@ -465,7 +465,7 @@ def _times_at(now: Scenario, moved: Scenario) -> Floats:
 
 
 def _kept_share(now: Scenario, there: Scenario) -> Floats:
-    """Times in s if each kernel keeps its share of the roofline's speed; NaN without a roofline."""
+    """Times in s at `there` if each kernel keeps its share of the roofline's speed; NaN without a roofline."""
     roof = now.roof_s()
     return now.time_s * (there.roof_s() / np.where(roof > 0, roof, np.nan))
 
@@ -486,7 +486,7 @@ def _assumed(now: Scenario) -> str:
 
 
 def _with(charges: Mapping[str, Charge], marks: Mark) -> dict[str, Charge]:
-    """The charges, with `marks` added to all that pay: prices of another GPU's table stay assumed."""
+    """Add `marks` to all charges that have a price: prices of another GPU's table stay assumed."""
     if not marks:
         return dict(charges)
     marked = {word: replace(charge, marks=charge.marks | marks) for word, charge in charges.items() if charge.pays}
@@ -577,7 +577,7 @@ def _by(factor: float) -> str:
 
 
 def _pi0(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
-    """What if constant power were less: `pi0=0.5`."""
+    """What if constant power were a factor of what it is, or so many watts: `pi0=0.5`, `pi0=20W`."""
     watts = _WATTS.fullmatch(value)
     power = float(watts[1]) if watts else now.costs.constant_power_w * _factor(key, value)
     says = f"constant power of {power:.3g} W instead of {now.costs.constant_power_w:.3g} W"
@@ -615,7 +615,7 @@ def _usable(now: Scenario, key: str, value: str) -> tuple[float, str]:
 
 
 def _time(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
-    """What if the time were another: `time=0.8`."""
+    """What if all times were multiplied by a factor: `time=0.8`."""
     factor = _factor(key, value)
     return replace(now, time_s=now.time_s * factor), f"{_by(factor)} time", "the counts stay as they are"
 

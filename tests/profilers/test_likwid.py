@@ -196,6 +196,16 @@ def test_lines_that_likwid_hardly_sees_of_a_zen_2_are_no_count():
         assert math.isnan(number) and mark == Mark.MISSING
 
 
+@pytest.mark.parametrize("channels", [2, 4])
+def test_channels_of_a_zen_2_are_counted_as_a_lower_bound(load, channels):
+    cpu = "AMD EPYC 7702 64-Core Processor"
+    events = [(f"DRAM_CHANNEL_{number}", f"DFC{number}", [10 + number]) for number in range(channels)]
+    group = csv("MEM", [("RETIRED_INSTRUCTIONS", "PMC0", [9]), *events], cpu=cpu)
+    assert counted(load(group), "dram") == {
+        "whole program": (64 * sum(10 + number for number in range(channels)), Mark.MISSING)
+    }
+
+
 @needs_data
 def test_haswell_counts_lines_and_no_operations():
     profile = eprof.load(CPU / "likwid-text-e5-2650v3-l3.out")
@@ -465,6 +475,13 @@ def read(tmp_path):
         return logs.read(tmp_path / "likwid.csv", **options)
 
     return reading
+
+
+def test_what_the_meter_of_dram_saw_is_told(read):
+    group = [("INSTR_RETIRED_ANY", "FIXC0", [9]), ("PWR_PKG_ENERGY", "PWR0", [15]), ("PWR_DRAM_ENERGY", "PWR3", [5])]
+    notes = read(csv("MEM_DP", group)).notes
+    assert "Totals: of the 20 J of packages and DRAM 25 % are DRAM's, idle or not (5 J)" in notes
+    assert not any("DRAM" in note for note in read(csv("MEM_DP", group[:2])).notes)
 
 
 WRAP = 2**47

@@ -233,6 +233,26 @@ def test_branches_that_are_predicted_right_are_no_reason_to_wait(eprof_command, 
     assert f"else sort data that {on} depend on" in said
 
 
+def test_few_cache_misses_are_no_data_to_wait_for(eprof_command, tmp_path):
+    rows = {"cycles": 80, "instructions": 40, "branch-misses": 0.1}
+    few = tried(eprof_command, tmp_path, rows | {"cache-misses": 0.02})
+    assert few.startswith("wait less for results (0.500 instructions a cycle, and little comes from DRAM): let")
+    (tmp_path / "perf.txt").unlink()
+    assert "on data larger than the caches" in tried(eprof_command, tmp_path, rows | {"cache-misses": 0.2})
+
+
+@pytest.mark.parametrize("sys_s", [3.0, 12.0])
+def test_what_mostly_runs_in_the_kernel_is_to_ask_less_of_it(eprof_command, tmp_path, sys_s):
+    log = tmp_path / "perf.txt"
+    counts = " 8,000,000,000 cycles\n 4,000,000,000 instructions\n\n"
+    end = f" 18.0 seconds time elapsed\n 8.0 seconds user\n {sys_s} seconds sys\n"
+    log.write_text(f" Performance counter stats for './a -n 3':\n\n{counts}{end}")
+    advice = " ".join(eprof_command("report", log).stdout.partition("\nTry")[2].split())
+    is_much = advice.startswith("work less in the kernel (60 % of the processor time: `strace -c ./a -n 3` counts")
+    assert is_much == (sys_s == 12.0)
+    assert ("fuse loops" in advice) != is_much
+
+
 def test_one_program_is_named_with_what_is_its_own(eprof_command, tmp_path):
     tried(eprof_command, tmp_path, {"cycles": 10, "instructions": 20}, "target/release/small")
     said = tried(eprof_command, tmp_path, {"cycles": 30, "instructions": 120}, "target/release/large")
@@ -582,6 +602,14 @@ def test_a_table_of_measured_runs_is_sent_to_fit(eprof_command, tmp_path):
     )
     said = eprof_command("report", runs).stderr
     assert "a table of measured runs; `eprof fit" in said
+
+
+def test_a_table_of_runs_whose_columns_are_not_known_is_sent_to_tune_in_a_sentence(eprof_command, tmp_path):
+    runs = tmp_path / "runs.csv"
+    runs.write_text("app,freq,POWER,energy_counter_j,exe_s\na,1410,200,900,4.5\na,1200,180,880,4.9\n")
+    assert eprof_command("report", runs).stderr == (
+        f"eprof: {runs}: this is a table of measured runs; `eprof tune {runs}` says how to name its columns for it\n"
+    )
 
 
 def test_a_table_of_another_cpu_is_called_so(eprof_command):

@@ -19,7 +19,7 @@ _ORDER = "PCI_BUS_ID"  # in which NVML lists boards; CUDA's own order is FASTEST
 
 
 def visible(environment: Mapping[str, str], uuids: Sequence[str], names: Sequence[str]) -> tuple[list[int], str]:
-    """Places, in the order of the PCI bus, of the boards that CUDA programs see; if all, for it is unsure, a reason."""
+    """Numbers in PCI bus order of the GPUs that CUDA programs see, and ""; where unsure, all, and the reason."""
     wanted = environment.get("CUDA_VISIBLE_DEVICES")
     all_boards = list(range(len(uuids)))
     if wanted is None or not all_boards:

@@ -138,8 +138,8 @@ def document(
             old_j=counted.compared_j(counted.old),
             new_j=counted.compared_j(counted.new),
             test=counted.test(counted.compared_j),
-            constant_old_j=_constant_ends(old),
-            constant_new_j=_constant_ends(new),
+            constant_old_j=_constant_range_j(old),
+            constant_new_j=_constant_range_j(new),
             efficiency_old=old.efficiency,
             efficiency_new=new.efficiency,
             **_answer(counted, all_parts(counted, spread_of_counted), spread_of_counted),
@@ -203,8 +203,8 @@ def _answer(changes: Changes, parts: list[schema.Part], spread: Spread) -> dict[
     }
 
 
-def _constant_ends(side: Variant) -> schema.Range:
-    """[low, high], J, of constant energy: with modelled times at the roofline's speed, and as they are modelled."""
+def _constant_range_j(side: Variant) -> schema.Range:
+    """[low, high] J of a variant's constant energy: modelled times at the roofline's speed, and at the one assumed."""
     joules = known_or_zero(side.mean.joules[:, TIME])
     is_model = (side.mean.counted[:, TIME] & int(Mark.SIMULATED)) != 0
     fastest = np.where(is_model, joules * (side.efficiency or 1.0), joules)

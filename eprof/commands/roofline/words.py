@@ -8,7 +8,7 @@ from eprof.base.labels import label_of, labels
 from eprof.base.nouns import nouns_of
 from eprof.base.text import by_sign, phrase, when
 from eprof.profile import schema
-from eprof.show.report.roofline import limit_table, limited_by_dram, mended, racing, reached
+from eprof.show.report.roofline import limit_table, limited_by_dram, mended, racing, share_reached
 from eprof.show.words.blocks import Column, Row, Table, numbers
 from eprof.show.words.cells import Name
 from eprof.show.words.numbers import percent, plain, plain_or, quantity
@@ -109,7 +109,7 @@ def headline(document: schema.Roofline) -> str:
     if document.cap_sweep:
         return swept(document)
     for dot in document.kernels:
-        speed = reached(dot, "speed_share")
+        speed = share_reached(dot, "speed_share")
         if speed is not None:
             name = label_of(dot.name, [other.name for other in document.kernels], 40)
             others = when(dot is not document.kernels[0], " of those with a roofline")

@@ -67,7 +67,7 @@ def link(event: Event) -> Link:
 
 
 def numbers(event: Event) -> dict[str, float]:
-    """The arguments of an event in a PyTorch trace that are numbers: the counters of a range."""
+    """Name -> value of the arguments of an event in a PyTorch trace that are numbers: the counters of a range."""
     arguments = msgspec.json.decode(event.args, type=dict[str, Any])
     known = {name: value for name, value in arguments.items() if isinstance(value, int | float)}
     return {name: float(value) for name, value in known.items() if abs(value) < LARGEST}

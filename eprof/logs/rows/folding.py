@@ -39,7 +39,7 @@ class Numbers:
         return list(self._numbers)
 
     def codes(self, column: Names) -> Array:
-        """The number of each name of a column; -1 where it is not known."""
+        """The number of each name of a column, new names included; -1 where the name is not known."""
         place, first = numbered(column.codes)
         own = [-1 if name is None else self.of(name) for name in column.chosen(first).texts()]
         return np.array(own, dtype=np.int32)[place]
@@ -178,7 +178,7 @@ def _added_up(piece: Piece) -> Piece:
 
 
 def _told(ends_s: Sequence[Floats | None]) -> Floats | None:
-    """The shortest launches, or the longest, of all pieces in s, (n_rows,); None where a piece does not tell."""
+    """Join the pieces' columns of shortest, or of longest, launches in s, (n_rows,); None if a piece has none."""
     told = [of_piece for of_piece in ends_s if of_piece is not None]
     return np.concatenate(told) if len(told) == len(ends_s) else None
 

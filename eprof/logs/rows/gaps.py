@@ -53,7 +53,7 @@ class _Cover(Struct):
     open_ns: int = 0
 
     def add(self, starts: Ints, time_ns: Ints) -> tuple[Ints, Ints]:
-        """Take launches: the ns at which the work before each ended (at most its start), and the gap; (n_launches,)."""
+        """Add launches by start; for each, when earlier work ended (its start at most) and the gap before it, in ns."""
         if self.end is None and len(starts):
             self.first = self.end = int(starts[0])
         ends = np.maximum.accumulate(np.concatenate([[self.end or 0], starts + time_ns]))

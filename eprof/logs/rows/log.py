@@ -43,7 +43,15 @@ INTERVAL = "interval"
 UNKNOWN = -1  # a start
 UNUSED = "counted, and not used"  # in such a note, of counters that eprof knows no use of
 HARDLY_WORKED = "the CPUs hardly worked"  # in such a note, of a log that is as good as one of an idle machine
+IN_KERNEL = "of the processor time ran in the kernel"  # in such a note, behind a share: there is what can be saved
 ON_TOTALS = "Totals: "  # begins a note of a reader that bears on all numbers, and so is for the first screen
+
+
+def metered_part(whole_j: float, of: str, part_j: float, whose: str) -> Iterator[str]:
+    """A note on a part of metered joules that has a meter of its own; none where that saw nothing, or more."""
+    if 0 < part_j <= whole_j:
+        share = f"{100 * part_j / whole_j:.0f} %"
+        yield f"{ON_TOTALS}of the {whole_j:.4g} J of {of} {share} are {whose} ({part_j:.4g} J)"
 
 
 class Names(Brief, Struct, frozen=True, eq=False):
@@ -420,7 +428,7 @@ class KernelRows(_Rows, frozen=True, eq=False):
         return np.asarray(~np.isnan(self.time_s) & ((self.time_marks & int(Mark.MISSING)) == 0))
 
     def with_times(self, where: Bools, time_s: Floats | float, marks: Ints | int) -> KernelRows:
-        """The kernels with other times in s and their marks where `where` is true; one for all, or (n_kernels,)."""
+        """Replace times (s) and marks where `where` is true, by one or (n_kernels,); least_s and most_s become NaN."""
         time_s, time_marks = np.where(where, time_s, self.time_s), np.where(where, marks, self.time_marks)
         of_runs = {name: column for name in ("least_s", "most_s") if (column := getattr(self, name)) is not None}
         of_runs = {name: np.where(where, np.nan, column) for name, column in of_runs.items()}
@@ -456,7 +464,7 @@ class Launches(Brief, Struct, frozen=True, eq=False):
         return bool((is_missing | np.isnan(self.counters[counter])).any())
 
     def marked(self, mark: Mark, where: Array) -> Launches:
-        """The same with one more mark on the counters where `where` is true, (n_kernels, n_counters)."""
+        """The same launches; `mark` is added to counters' marks where `where` is true, (n_kernels, n_counters)."""
         marks = self.marks.values | np.where(where, int(mark), 0).astype(np.int8)
         return replace(self, marks=Columns(self.marks.names, marks))
 
@@ -468,7 +476,7 @@ class Launches(Brief, Struct, frozen=True, eq=False):
 
 
 def of_several_programs(commands: Iterable[str]) -> str | None:
-    """A phrase on commands of several programs, or of one program with several lists of arguments; else None.
+    """A phrase if commands are of several programs, or of one with different arguments; else None.
 
     A command without arguments may be one whose arguments are not known.
     """
@@ -493,7 +501,7 @@ def part_of(start_ns: int, stream: object) -> str:
 
 
 def told_apart(rows: TableRows) -> TableRows:
-    """Rows whose parts are single launches, with columns `start_ns` and `stream` instead of `part`."""
+    """Turn the column `part`, which names single launches, into columns `start_ns` and `stream`."""
     if rows.part is None:
         return rows
     labels = [text.partition(" ") for text in rows.part.names]

@@ -216,5 +216,5 @@ def known_counts(numbers: Array, is_count: Array) -> Array:
 
 
 def differ(values: Array, taken: Array) -> Array:
-    """Where two known values of one metric of ncu differ by more than their rounding."""
+    """True where two known values of one metric of ncu differ by more than their rounding."""
     return np.asarray(np.abs(values - taken) > _ROUNDED * np.abs(taken))

@@ -204,7 +204,7 @@ def names_of(cells: Cells) -> Names:
 
 
 def are_last(cells: Cells) -> Array:
-    """Which cells are the same as the last."""
+    """True for each cell that is the same as the last one, (n_rows,)."""
     if isinstance(cells, list):
         return np.array([cell == cells[-1] for cell in cells])
     return np.asarray((cells == cells[-1]).to_numpy())

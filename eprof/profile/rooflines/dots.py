@@ -116,7 +116,7 @@ def _sum(split: Split, names: list[str]) -> Floats:
 
 
 def _over(above: Floats, below: Floats) -> Floats:
-    """The quotient of two arrays; NaN where the divisor is not above 0."""
+    """Divide `above` by `below`, element by element; NaN where the divisor is not above 0."""
     return above / np.where(below > 0, below, np.nan)
 
 

@@ -325,9 +325,9 @@ def _flop(costs: Costs, precision: str, price_name: str) -> tuple[_Priced, str] 
 
 
 def _byte(costs: Costs, level: str) -> _Priced | None:
-    """Joules of a byte served by `level`, half reads and half writes; where each level is paid alone, with those above.
+    """Price in J of a byte served by `level`, half reads and half writes, with its marks; with levels on the way to it.
 
-    None where a level on the way has no price.
+    None where `level` has no price; a level on the way that has none adds nothing.
     """
     path = _LEVELS[_LEVELS.index(level) : 0 : -1] if costs.books == "accessed" else (level,)
     total = 0.0

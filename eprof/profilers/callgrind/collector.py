@@ -225,7 +225,7 @@ def _hook(program: Sequence[str], environment: Mapping[str, str]) -> dict[str, s
 
 
 def _alone(step: Step, ended: Ended) -> Verdict:
-    """What to leave out of the time of a program that ran alone, since nothing is counted then, s.
+    """A verdict with the s to leave out of the time of a program that ran alone, by reason, as nothing is counted then.
 
     That is the loader's work before the program's first instruction, or Python's own start and end, and imports; and
     where one thread does all, the time for which others had its processor.
@@ -250,7 +250,7 @@ def _alone(step: Step, ended: Ended) -> Verdict:
 
 
 def _no_instruction(said: str) -> Iterator[str]:
-    """A sentence on the instruction that ended the program, as Valgrind does not know it: which, where, what to do."""
+    """Yields a sentence if an instruction that Valgrind does not know ended the program: which, where, what to do."""
     if unknown := _UNKNOWN.search(said):
         kind = "an instruction" if unknown[1] is None else "AVX-512"
         place = "".join(f" in {ended[1]}" for ended in _ENDED_AT.finditer(said))
@@ -287,7 +287,7 @@ def _processes(folder: Path) -> Iterator[_Process]:
 
 
 def _others(program: str, processes: Sequence[_Process]) -> dict[str, str]:
-    """By number of a process that was started as `program`, the program that it executed instead, if it did."""
+    """Process number -> the program that a process started as `program` went on to execute instead (exec)."""
     numbers = {process.number for process in processes}
     others = {}
     for process in processes:

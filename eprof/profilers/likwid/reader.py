@@ -37,6 +37,7 @@ from eprof.logs.rows.log import (
     Names,
     Table,
     TableRows,
+    metered_part,
 )
 from eprof.logs.rows.stream import Source
 from eprof.profilers.likwid.signs import KIND, NOT_ALL, SCALED
@@ -60,6 +61,7 @@ _TIMELINE = pattern(r"# GID([|,])EventCount\1CpuCount\1Total runtime \[s\]\1(?P<
 _BETWEEN = pattern(r"[\s,]+")
 _BEFORE_EVENTS = 4
 _TIME_LINE = "time line"
+_BOTH = "processor packages and DRAM"
 _NAMED = 3
 # A region holds others where it has hardly more instructions and cycles of its own; counts have 7 digits,
 # and threads do not begin and end a region together.
@@ -189,7 +191,7 @@ class _Block(Struct):
         dram = _known_sum(self.counts, _EVENTS.dram)
         if not packages or not self.lost.keys().isdisjoint(_EVENTS.joules):
             return counted
-        covers = "processor packages" + when(dram, " and DRAM")
+        covers = _BOTH if dram else "processor packages"
         return counted | {covers: packages + dram, SOCKETS: float(self.sockets)}
 
 
@@ -501,6 +503,10 @@ def _share_time(blocks: Sequence[_Block]) -> None:
 
 
 def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[str]:
+    metered = [block.counts for block in blocks if _BOTH in block.amounts()]
+    both = [_known_sum(counts, _EVENTS.packages) + _known_sum(counts, _EVENTS.dram) for counts in metered]
+    dram_j = sum(_known_sum(counts, _EVENTS.dram) for counts in metered)
+    yield from metered_part(sum(both), "packages and DRAM", dram_j, "DRAM's, idle or not")
     if is_cut:
         yield "titles or rows of tables are lost, or the file ends in the middle of one, so counts are lower bounds"
     if is_scaled:

@@ -284,7 +284,7 @@ class LaunchNumbers:
         self._highest: dict[str, int] = {}
 
     def add(self, long: Long | Wide, path: str) -> None:
-        """Take the launches of some rows of ncu's table. Raises LogError if one may have been there before."""
+        """Note the numbers of the launches in some rows of ncu's table. Raises LogError if one may be there twice."""
         if isinstance(long, Wide) or "ID" not in long.columns or long.is_empty:
             return
         numbers: dict[str, list[int]] = {}

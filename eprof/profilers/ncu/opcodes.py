@@ -47,7 +47,7 @@ _TYPE = {
 
 
 def totals(cells: Cells) -> Cells:
-    """Cells of ncu's metrics with instances as their totals; empty where only instances are there."""
+    """Reduce cells of ncu's metrics to their totals, without values of instances; "" where only these are there."""
     if isinstance(cells, list) or cells.str.contains(_NO_NUMBER).any():
         return [_instances_total(cell) if _ODD.search(cell) else cell for cell in texts_of(cells)]
     return cells

@@ -7,11 +7,12 @@ import os
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import islice
 
+import numpy as np
 from msgspec import Struct, field
 
 from eprof.base.errors import LogError
 from eprof.base.known import mapped
-from eprof.base.text import counted
+from eprof.base.text import counted, few
 from eprof.base.threads import ahead, is_memory_scarce
 from eprof.logs.rows import folding
 from eprof.logs.rows.log import Log, Table
@@ -29,7 +30,15 @@ from eprof.profilers.ncu.launches import (
     units_of,
     whole_launches,
 )
-from eprof.profilers.ncu.sheet import CSV, IMPORTED, Collected, Messages, notes_of_counters, notes_of_lines
+from eprof.profilers.ncu.sheet import (
+    CSV,
+    IMPORTED,
+    Collected,
+    Messages,
+    names_of_nvprof,
+    notes_of_counters,
+    notes_of_lines,
+)
 from eprof.profilers.ncu.text import COLUMNS, Page, block_with_advice, lines_with_advice, uncommented
 from eprof.profilers.nsys import tables as nsys_tables
 from eprof.profilers.nsys.tables import Nsys
@@ -38,6 +47,7 @@ _NO_COLUMNS = (UNKNOWN, LINES)
 _MAY_BE_LONG = (LONG, RAW, TRACE)
 _LOOK = 20
 _SAMPLE_ROWS = 64
+_SHOWN = 3
 _SHORT = 1 << 18  # bytes
 
 
@@ -236,15 +246,15 @@ class _Reader(Struct):
             self._hold(table, pieces)
 
     def _hold(self, table: _Table, pieces: Sequence[Piece]) -> None:
-        """Keep rows of an ncu table; where they become many, those of a kernel are added up."""
+        """Hold more rows of an ncu table; once they are many, add up those of each kernel to save memory."""
         table.pieces += pieces
         # Rows of the raw page are long; those of a summary are never many.
         most = {SUMMARY: math.inf, RAW: max(2, self.fold_rows // 40)}
         if table.held >= max(table.fold_from, most.get(table.section.kind, max(2, self.fold_rows // 4))):
-            self._fold(table)
+            self._sum_launches(table)
 
-    def _fold(self, table: _Table) -> None:
-        """Add up the whole launches that are held by kernel, if it is certain how the ncu log writes numbers."""
+    def _sum_launches(self, table: _Table) -> None:
+        """Replace held rows of whole launches by sums by kernel; not while it is open how numbers are written."""
         held = table.pieces
         rest: list[Piece] = []
         if table.section.kind == LONG:
@@ -269,7 +279,7 @@ class _Reader(Struct):
 
     def _close(self) -> None:
         """End the log: collect the launches of all ncu tables, with numbers as the whole log writes them."""
-        self.page.end()
+        self.page.finish()
         self._take_page()
         for table in (*self.tables, *self.pages.values()):
             if table.section.kind in (*_NO_COLUMNS, TRACE):
@@ -302,6 +312,11 @@ class _Reader(Struct):
             tables.append(self.nsys.table())
         if not tables:
             raise LogError(f"{self.source.path}: {self._why_nothing()}")
+        if self.messages.has_errors and all(map(_is_without_values, tables)):
+            raise LogError(f"{self.source.path}: {self.messages.why_no_table()}")
+        if names := names_of_nvprof(self.collected.remarks):
+            told = f"the table is in ncu's form, but its metrics are nvprof's ({few(names, _SHOWN)})"
+            raise LogError(f"{self.source.path}: {told}; give the log as nvprof wrote it")
         self.source.lacks_bytes |= self.is_cut
         processes = list(dict.fromkeys(process for _, process in self.collected.runs))
         programs = (self.messages.processes.get(str(process)) or self.program for process in processes)
@@ -369,6 +384,12 @@ class _Reader(Struct):
             return f"ncu's page names {launches} but no metric, which is nothing to count with; print {IMPORTED}"
         self.messages.page = self.page.first_line or None
         return self.messages.why_no_table()
+
+
+def _is_without_values(table: Table) -> bool:
+    """Whether a table has counters and knows not one of their values, nor a time: "nan", as of a launch that failed."""
+    values = [table.counters[name] for name in table.counters.names]
+    return bool(values) and all(np.isnan(column).all() for column in (*values, table.rows.time_s))
 
 
 def _all_rows(table: _Table, block: bytes) -> Piece | None:

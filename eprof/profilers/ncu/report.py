@@ -198,7 +198,7 @@ def shape_of(path: str, handle: IO[bytes]) -> Shape:
 
 
 def _block(handle: IO[bytes], size: int, report: Shape) -> None:
-    """Add what the header of the next block tells to `report`, and skip its payload."""
+    """Read the header of the next block, add what it tells to `report`, in place, and skip the block's payload."""
     header = _message(handle, size)
     process = _fields(_field(header, _PROCESS, b""))
     program = _field(process, _PROGRAM, b"").decode("utf-8", "replace")

@@ -88,14 +88,14 @@ class Page(Struct):
     rows: dict[str, list[tuple[str, ...]]] = field(default_factory=lambda: {LONG: [], SUMMARY: []})
 
     def feed(self, number: int, text: str) -> bool:
-        """Take a line if it is of ncu's text page; whether it is."""
+        """Take a line if it is of ncu's text page; returns False, with nothing taken, if not."""
         if not text.strip():
-            self.end()
+            self.finish()
             self.spans = None
             return False
         if _RULER.fullmatch(text):  # above and below the names of the columns, and below the last row
             self.first_line = self.first_line or number
-            self.end()
+            self.finish()
             is_last = self.begun and self.spans is not None
             self.spans = None if is_last else [dashes.span() for dashes in _COLUMN.finditer(text)]
             self.begun = False
@@ -113,18 +113,18 @@ class Page(Struct):
         if self.launch is None:
             return False
         if _SECTION.fullmatch(text):
-            self.end()
+            self.finish()
             return True
         if _RULE.fullmatch(text):
-            self.end()
+            self.finish()
         elif not (self.advice and text.startswith("    ")):
-            self.end()
+            self.finish()
             return False
         self.advice.append(text.strip())
         return True
 
     def _row(self, text: str) -> bool:
-        """Take a line that is a row of the open table, or a metric without a value; whether it is."""
+        """Take a line if it is a row of the open table, or a metric without a value; returns whether it is."""
         assert self.spans is not None
         if len(self.spans) not in _KINDS:
             return False
@@ -134,16 +134,16 @@ class Page(Struct):
         if loose is not None:  # a name that is longer than the column
             cells = list(loose.groups(default=""))
         if cells is not None and cells[0] and cells[-1]:
-            self.end()
+            self.finish()
             self.last = ([cells[0]], cells[1], [cells[-1]])
             return True
         if _NO_VALUE.fullmatch(text, start) is None or text[:start].strip():
             return False
-        self.end()
+        self.finish()
         return True
 
     def _goes_on(self, text: str) -> bool:
-        """Take a line that only has more of a cell of the row above; whether it does."""
+        """Take a line if all it has is the rest of a cell of the row above; returns whether it does."""
         assert self.spans is not None
         if self.last is None:
             return False
@@ -161,8 +161,8 @@ class Page(Struct):
         (names if filled == [0] else values).append(cells[filled[0]])
         return True
 
-    def end(self) -> None:
-        """End the row or the advice of ncu's text that is open, and keep it."""
+    def finish(self) -> None:
+        """Add the row that might have gone on, and the metrics of advice, to `rows`, if a launch has begun."""
         if self.advice:
             if self.launch is not None and self.kind == LONG:
                 self.rows[LONG] += [(*self.launch, *metric) for metric in of_advice(" ".join(self.advice))]
@@ -198,7 +198,7 @@ class Page(Struct):
         self.launch = self.launch[0], *self.process, *self.launch[3:]
 
     def _head(self, text: str) -> bool:
-        """Take a line that names the process, the device or the kernel of what follows; whether it does."""
+        """Take a line if it names the process, the device or the kernel of what follows; returns whether it does."""
         start = text.lstrip()[:7]
         process = _PROCESS.fullmatch(text) if start.startswith("[") else None
         if process:
@@ -213,13 +213,13 @@ class Page(Struct):
         return self._kernel(text)
 
     def _begin(self, device: tuple[str, str]) -> None:
-        self.end()
+        self.finish()
         self.device = device
         self.name = ""
         self.launch = None
 
     def _kernel(self, text: str) -> bool:
-        """Take a line that names a kernel, and begins a launch or a summary; whether it does."""
+        """Take a line if it names a kernel, and so begins a launch or a summary; returns whether it does."""
         if text.rstrip().endswith(" invocations"):
             return self._old_summary(text)
         place = max(text.rfind(", Context "), text.rfind(", Invocations "))
@@ -242,7 +242,7 @@ class Page(Struct):
         return True
 
     def _old_summary(self, text: str) -> bool:
-        """Take a line that names a kernel as summaries of ncu up to 2022 print it; whether it does."""
+        """Take a line if it names a kernel as summaries of ncu up to 2022 do; returns whether it does."""
         tail = _OLD_SUMMARY.search(text, max(0, len(text) - _NEAR))
         if tail is None or not text[: tail.start()].strip():
             return False
@@ -254,7 +254,7 @@ class Page(Struct):
         return True
 
     def _launch(self, kind: str, launch: tuple[str, ...]) -> None:
-        self.end()
+        self.finish()
         self.launch = launch
         self.is_first = True
         self.kind = kind
@@ -264,7 +264,7 @@ class Page(Struct):
             self.rows[kind].append((*launch, GPU_NAME, "", self.name))
 
     def take(self, kind: str) -> Piece | None:
-        """The rows of ncu's text that came since the last call; None if there are none."""
+        """Give the rows of one kind of ncu's text page that came since the last call; None if there are none."""
         rows = self.rows[kind]
         self.rows[kind] = []
         if not rows:

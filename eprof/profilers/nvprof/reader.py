@@ -448,7 +448,7 @@ class Walk:
         elif _CHATTER.fullmatch(line):
             self._name_device(line)
             if isinstance(self._section, TextSection):
-                self._section.accepts(line)
+                self._section.takes_row(line)
             self.seen.messages.hear(self.seen.lines, line)
         elif text.is_header(line):
             self._open_text(line)
@@ -484,13 +484,13 @@ class Walk:
         """Give a line to the open nvprof table, or to those without header; whether one took it."""
         section = self._section
         if isinstance(section, TextSection):
-            taken = section.accepts(line)
+            taken = section.takes_row(line)
         elif line.count('"') % 2:
             taken = False  # a name may have commas, so an open quote leaves unknown where fields end
         else:
             fields = split(line)
             tables = self._given if section is None else [section]
-            taken = any(table.accepts(fields) for table in tables)
+            taken = any(table.takes_row(fields) for table in tables)
             if taken and section is not None and section.header.kind == IGNORED:
                 self._name_device_in(section.header, fields)
         self.seen.rows += taken

@@ -132,7 +132,7 @@ class SummarySection(ColumnSection):
         )
 
     def finish(self) -> None:
-        """Turn cells of nvprof's summary to rows: one for each device and kernel (more if a counter comes twice)."""
+        """Store cells of nvprof's summary as rows: one for each device and kernel, more if a counter comes twice."""
         if self._cells:
             self._hand_over_cells()
         elif self._unused and not self._is_used:
@@ -171,7 +171,7 @@ def _is_of_whole(name: str) -> bool:
 
 
 def _rows(device: Array, kernel: Array, calls: Array, counter: Array) -> tuple[Ints, Ints]:
-    """Which row each cell of nvprof's summary belongs to, numbered as they come, and the first cell of each row.
+    """(the number of each cell's row, the first cell of each row) for cells of nvprof's summary, rows as they come.
 
     A row is a device, a kernel and a number of launches; the same counter again (two kernels of one name) opens
     a further one, so that nothing is overwritten.
@@ -239,7 +239,7 @@ class WideSection(ColumnSection):
         self.form = Form(header.width, tuple(names), numbers=tuple(column.place for column in self._columns))
 
     def takes_units(self, fields: list[str]) -> bool:
-        """Whether fields are the row of units of nvprof's wide trace: its first field is empty."""
+        """Take a line's fields if they are a wide trace's row of units, the first empty; returns whether they are."""
         own = fields[self.header.prefix :]
         if own[0] or not all(_UNIT.fullmatch(field.strip()) for field in own):
             return False
@@ -384,7 +384,7 @@ class TraceSection(ColumnSection):
         self._sums = Sums()
 
     def takes_units(self, fields: list[str]) -> bool:
-        """Whether fields are an nvprof trace's row of units: units of time below Start and Duration."""
+        """Take a line's fields if they are a trace's row of units, of time below Start; returns whether they are."""
         start, duration = fields[self.start].strip(), fields[self.duration].strip()
         if start not in SECONDS or duration not in SECONDS:
             return False
@@ -505,15 +505,15 @@ class UsageSection(Section):
         self._activities: list[tuple[str, int, float, list[float]]] = []
         self._of_range = False
 
-    def accepts(self, fields: list[str]) -> bool:
-        """Take a row of nvprof's GPU summary, after the name's commas are put back where it has no quotes."""
+    def takes_row(self, fields: list[str]) -> bool:
+        """Take a line's fields if they are a row of the GPU summary; joins a name again that was split at commas."""
         last = self.header.width - 1
         if not self.header.quoted and self.name == last and len(fields) > last:
             fields = [*fields[:last], ",".join(fields[last:])]
-        return super().accepts(fields)
+        return super().takes_row(fields)
 
     def takes_units(self, fields: list[str]) -> bool:
-        """Whether fields are the row of units of nvprof's GPU summary: a unit of time below Time, none below Calls."""
+        """Take a line's fields if they are the row of units of the GPU summary; returns whether they are."""
         time = fields[self.time].strip()
         if time not in SECONDS or fields[self.calls].strip():
             return False

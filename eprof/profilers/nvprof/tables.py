@@ -130,11 +130,11 @@ class Store(folding.Store, dict=True):
         return {_squash(description): name for description, name in self.names.items()}
 
     def canonical(self, label: str) -> str:
-        """The metric of nvprof for a column's label: itself, or what it describes ("Executed IPC": ipc)."""
+        """The metric of nvprof that a column's label is, or describes ("Executed IPC": "ipc")."""
         return self.names.get(label) or self._squashed.get(_squash(label), label)
 
     def device_of(self, name: str) -> int:
-        """The number of a device whose name may be cut off: it is known where its index is there still."""
+        """The number that the store gives a device; -1 where its name is cut off before the index, "(0)"."""
         if DEVICE.search(name):
             return self.devices.of(name)
         if name.strip():
@@ -167,7 +167,7 @@ class Store(folding.Store, dict=True):
         return self.parts.of(text.strip())
 
     def each(self, ask: Callable[[str], Any], dtype: npt.DTypeLike = np.bool_) -> Answers:
-        """The answers of `ask` to texts, kept for all tables of the log: no text is asked about again."""
+        """A function of texts that calls `ask` once for each text, and keeps the answers for all tables of the log."""
         return self._answers.setdefault(ask, Answers(ask, dtype))
 
     @cached_property
@@ -265,8 +265,8 @@ class Section:
         self.rows = 0
         self.units_pending = self.has_units
 
-    def accepts(self, fields: list[str]) -> bool:
-        """Take the fields of a line if they are a row of this open table, or its row of units."""
+    def takes_row(self, fields: list[str]) -> bool:
+        """Take a line's fields if they are a row of this table, or its row of units; returns whether they are."""
         if len(fields) != self.header.width:
             return False
         if self.units_pending and self.takes_units(fields):
@@ -280,7 +280,7 @@ class Section:
         return True
 
     def takes_units(self, fields: list[str]) -> bool:
-        """Take the row of units below the open table's header, if these fields are one."""
+        """Take a line's fields if they are the row of units below the table's header; returns whether they are."""
         return False
 
     def fits(self, fields: list[str]) -> bool:
@@ -330,7 +330,7 @@ class ColumnSection(Section, ABC):
         return not self.header.prefix and not self.units_pending
 
     def expects_units(self) -> bool:
-        """After rows that could not be parsed: allow other cells than numbers; whether that may help."""
+        """Allow other cells than numbers from here on, as rows could not be parsed; returns whether that may help."""
         return False
 
     def take(self, fields: list[str]) -> None:

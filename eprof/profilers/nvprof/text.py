@@ -65,11 +65,11 @@ class TextSection(ABC):
         return self._table.is_in_kernels
 
     @abstractmethod
-    def accepts(self, line: str) -> bool:
-        """Take a line of nvprof's text if it belongs to the table; whether it does."""
+    def takes_row(self, line: str) -> bool:
+        """Take a line of nvprof's text if it is a row of this table; returns False, with nothing taken, if not."""
 
     def takes_blank(self, line: str) -> bool:
-        """Take a blank line if it is the row of units of a table without units; whether it is."""
+        """Take a blank line if it is the row of units of a table without units; returns whether it is."""
         return False
 
     def close(self) -> None:
@@ -101,10 +101,10 @@ class TextCounters(TextSection):
         self._described = kind == METRICS
         self._device = self._kernel = ""
         if header[3]:
-            self.accepts(header[3])
+            self.takes_row(header[3])
 
-    def accepts(self, line: str) -> bool:
-        """Take a line that names a device or a kernel, or a row below them; whether it is one of these."""
+    def takes_row(self, line: str) -> bool:
+        """Take a line if it names a device or a kernel, or is a row below them; returns whether it is one of these."""
         device = _DEVICE.fullmatch(line.rstrip())
         kernel = _KERNEL.fullmatch(f"    {device[2]}" if device and device[2] else line.rstrip() + " ")
         if device:
@@ -121,7 +121,7 @@ class TextCounters(TextSection):
                 self._counters.rates = OLD_RATES  # the versions that put a tab there
             return True
         row = self._fields(line)
-        if not row or not self._counters.accepts([self._device, self._kernel, *row]):
+        if not row or not self._counters.takes_row([self._device, self._kernel, *row]):
             return False
         self.store.note(
             "a table is text made without --csv: rates, percentages and counts of more than 10 digits are rounded; "
@@ -158,8 +158,8 @@ class TextUsage(TextSection):
         super().__init__(self._usage)
         self._units: tuple[float | None, float | None] = None, None
 
-    def accepts(self, line: str) -> bool:
-        """Take a row of the GPU summary, of the type that was printed last, or the row of units; whether it is one."""
+    def takes_row(self, line: str) -> bool:
+        """Take a line if it is a row of the GPU summary, of the type seen last, or of units; returns whether it is."""
         units = _UNITS_ROW.fullmatch(line)
         if units:
             self._units = SECONDS[units[1]], SECONDS[units[2]]
@@ -171,7 +171,7 @@ class TextUsage(TextSection):
         if self._type == "GPU activities":
             self.store.note("a table is text made without --csv: times are rounded to 4 to 7 digits")
         values = [repr(seconds(value, self._units[1])) for value in row["values"].split()]
-        return self._usage.accepts([self._type, repr(time_s), row["calls"], *values, row["name"]])
+        return self._usage.takes_row([self._type, repr(time_s), row["calls"], *values, row["name"]])
 
 
 class _RoundedTrace(TraceSection):
@@ -202,8 +202,8 @@ class TextTrace(TextSection):
         self._has_all = {"Duration", "Grid Size", "Name"} <= set(self._columns)
         self._units: tuple[float | None, float | None] = None, None
 
-    def accepts(self, line: str) -> bool:
-        """Take a row of the trace, columns two blanks apart, the name last, or the row of units; whether it is one."""
+    def takes_row(self, line: str) -> bool:
+        """Take a line if it is a row of the trace, fields two blanks apart, or of units; returns whether it is."""
         if not self._launches.rows and (units := _TRACE_UNITS.fullmatch(line)):
             self._units = SECONDS[units[1]], SECONDS[units[2]]
             return True
@@ -238,16 +238,16 @@ class TextWide(TextSection):
         super().__init__(self._launches)
 
     def takes_blank(self, line: str) -> bool:
-        """Take a blank line as the row of units where no row came before; whether it was taken."""
-        return not self._launches.rows and self.accepts(line)
+        """Take a blank line as the row of units, if no row came before; returns whether it was taken."""
+        return not self._launches.rows and self.takes_row(line)
 
-    def accepts(self, line: str) -> bool:
-        """Take a row of the trace with counters, or the row of units, which may be blank; whether it is one."""
+    def takes_row(self, line: str) -> bool:
+        """Take a line if it is a row of the trace with counters, or of units (maybe blank); returns whether it is."""
         line = line.rstrip()
         if any(line[end : end + 1].strip() for end in self._ends) or len(line) > self._ends[-1]:
             return False
         fields = [line[start:end].strip() for start, end in zip([0, *self._ends], self._ends, strict=False)]
-        if not self._launches.accepts(fields):
+        if not self._launches.takes_row(fields):
             return False
         if self._launches.rows:
             self.store.note(
@@ -262,7 +262,7 @@ class TextWide(TextSection):
 class TextIgnored(TextSection):
     """Unified Memory totals, API calls."""
 
-    def accepts(self, line: str) -> bool:
+    def takes_row(self, line: str) -> bool:
         """Whether a line is a row of a table that is not read: indented numbers and a name, or a call."""
         return (
             re.fullmatch(r"\s+\d+(?:\s+(?:-|[\d.]+[A-Za-z]+)){5}\s+\S.*", line) is not None

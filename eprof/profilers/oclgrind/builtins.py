@@ -93,7 +93,7 @@ class Call(NamedTuple):
 
 
 def _fraction(kind: str) -> tuple[int, str]:
-    """The bits of float or double, and the ending of C's functions for it. Raises Uncovered."""
+    """(bits, ending of C's functions) of a type: (32, "f") for float, (64, "") for double. Raises Uncovered."""
     if kind not in _FRACTIONS:
         raise Uncovered(f"numbers of type {kind}")
     return _FRACTIONS[kind]
@@ -108,19 +108,19 @@ class _Element(NamedTuple):
     kind: str
 
     def operand(self, index: int) -> tuple[str, str]:
-        """The type and the value of this element of an operand."""
+        """Write the extraction of this element of operand `index`; returns its type and the name of its value."""
         kind, value = self.call.operands[index]
         return lanes_of(kind)[1], self.e.lane(kind, value, self.lane)
 
     def double(self, index: int) -> str:
-        """The element of an operand as a double. Raises Uncovered if it is no number with a fraction."""
+        """Write the element of operand `index` as a double; returns its name. Raises Uncovered: of another type."""
         kind, value = self.operand(index)
         if kind not in ("float", "double"):
             raise Uncovered(f"{self.call.name} of {kind}")
         return self.e.cast("fpext", kind, value, "double")
 
     def integer(self, index: int, signed: bool) -> str:
-        """The element of an operand as an i64."""
+        """Write the element of operand `index` as an i64; returns its name."""
         kind, value = self.operand(index)
         return self.e.cast(("zext", "sext")[signed], kind, value, "i64")
 
@@ -132,7 +132,7 @@ class _Element(NamedTuple):
         return self.e.cast("trunc", "i64", value, self.kind)
 
     def of_doubles(self, function: str, count: int) -> str:
-        """The element as a function of `count` doubles."""
+        """Write a call of a C `function` of the first `count` operands as doubles; returns the name of its result."""
         operands = [("double", self.double(index)) for index in range(count)]
         return self.rounded(self.e.call("double", function, *operands))
 
@@ -173,7 +173,7 @@ class _Element(NamedTuple):
         raise Uncovered(f"it calls {self.call.name}")
 
     def _limited(self, name: str) -> str:
-        """max, min, clamp: fmax and fmin of vectors, comparisons of all others."""
+        """Write max, min or clamp: as C's fmax and fmin for vectors of fractions, by comparisons for all others."""
         e, kind = self.e, self.kind
         test = f"icmp {self.call.sign}"
         if self.call.floating:
@@ -208,12 +208,12 @@ class _Element(NamedTuple):
         return self.rounded(first)
 
     def _truth(self, holds: str) -> str:
-        """The result of a relation: for a scalar 1 if it holds, for an element of a vector all bits set."""
+        """Write a relation's result from i1 `holds`: if true 1 for a scalar, all bits for an element of a vector."""
         extended = ("zext", "sext")[self.call.kind.startswith("<")]
         return self.e.op(f"{extended} i1 {holds} to {self.kind}")
 
     def _converted(self) -> str:
-        """convert_TYPE[_sat][_rtX]: by C where rounding or saturation is asked for."""
+        """Write convert_TYPE[_sat][_rtX]: by a C function where rounding or saturation is asked for."""
         e, call, kind, mode = self.e, self.call, self.kind, self.call.rounding
         source = self.operand(0)[0]
         if source == "half" or kind == "half":
@@ -244,7 +244,7 @@ class _Element(NamedTuple):
         return self.cut(e.call("i64", f"eprof_{sign}_of_f", *operands))
 
     def _chosen(self, name: str) -> str:
-        """select, shuffle, shuffle2: an element of one operand, chosen by another."""
+        """Write select, shuffle or shuffle2: an element of one operand, chosen by another."""
         e, kind, operands = self.e, self.kind, self.call.operands
         if name == "select":
             condition, value = self.operand(2)
@@ -264,7 +264,7 @@ class _Element(NamedTuple):
         return e.op(f"extractelement {source} {value}, {index_kind} {index}")
 
     def _whole(self, name: str) -> str:
-        """Functions that are of integers alone."""
+        """Write a built-in function that is of integers alone. Raises Uncovered for others."""
         e, kind = self.e, self.kind
         bits = int(kind[1:])
         if name in ("mad24", "mul24"):
@@ -366,7 +366,7 @@ class Builtins:
     # Memory, work-items, groups.
 
     def _slot(self, index: int | str) -> str:
-        """The value of word `index` of the context."""
+        """Write a load of word `index` of the context (`%eprof.in.ctx`); returns the name of its value."""
         place = self.e.op(f"getelementptr i64, i64* %eprof.in.ctx, i64 {index}")
         return self.e.op(f"load i64, i64* {place}")
 
@@ -411,7 +411,7 @@ class Builtins:
         e.vector(kind, [old], call.result)
 
     def _vector_memory(self, call: Call) -> None:
-        """vloadN, vstoreN of elements side by side; three elements take the space of three."""
+        """Write vloadN or vstoreN of elements side by side; three elements take the space of three."""
         e, kind = self.e, call.memory_kind
         (offset_kind, offset), (pointer, base) = call.operands[-2:]
         element, suffix = pointed(pointer)
@@ -424,7 +424,7 @@ class Builtins:
             e.line(f"load {kind}, {kind}{suffix} {place}, align 1", call.result)
 
     def _half_memory(self, call: Call) -> None:
-        """vload_halfN, vstore_halfN; three elements that are aligned ("vloada_half3") take the space of four."""
+        """Write vload_halfN or vstore_halfN; aligned, three elements ("vloada_half3") take the space of four."""
         e = self.e
         number, element = lanes_of(call.memory_kind)
         (offset_kind, offset), (pointer, base) = call.operands[-2:]
@@ -447,7 +447,7 @@ class Builtins:
             self.e.vector(call.kind, values, call.result)
 
     def _copy(self, call: Call) -> None:
-        """async_work_group_copy: the first work-item copies, and all wait for it at wait_group_events."""
+        """Write async_work_group_copy: the first work-item copies, and all wait for it at wait_group_events."""
         e = self.e
         (to, target), (since, source), count, *strides = call.operands[:-1]
         operands: list[tuple[str, str]] = [_CONTEXT]
@@ -460,7 +460,7 @@ class Builtins:
             e.line(f"bitcast {call.kind} {call.operands[-1][1]} to {call.kind}", call.result)
 
     def _printf(self, call: Call) -> None:
-        """printf: of each operand a word that says how many elements of how many bytes follow, then these."""
+        """Write printf: for each operand a word that says how many elements of how many bytes follow, then these."""
         e = self.e
         words = []
         for index, (kind, _) in enumerate(call.operands[1:], 1):

@@ -94,7 +94,7 @@ class Keys:
         self._sites = 0
 
     def begin(self, label: str, definitions: Mapping[str, str]) -> list[str]:
-        """The lines that begin a block: of a loop's first block its key, the outer loop's plus a step an iteration."""
+        """Go on to a block of code; returns the lines to put first: in a loop's first block, the loop's key."""
         self._label = label
         self._spans = _spans(self._blocks[label], definitions)
         for number, loop in enumerate(self._loops, 1):
@@ -106,7 +106,7 @@ class Keys:
         return []
 
     def step(self) -> list[str]:
-        """The lines that stand behind the phis of a block: where a loop begins, the key of its next iteration."""
+        """Hand over the lines to put behind the block's phis: where a loop begins, the key of its next iteration."""
         steps, self._steps = self._steps, []
         return steps
 
@@ -235,7 +235,7 @@ def instruction(line: str) -> tuple[str | None, str, str]:
 
 
 def clean(line: str) -> str:
-    """An instruction without metadata, and without promises that would make an overflow undefined."""
+    """An instruction without metadata, and without flags (nsw, exact, fast...) that leave some results undefined."""
     return _FLAGS.sub("", _METADATA.sub("", line).rstrip())
 
 
@@ -451,7 +451,7 @@ class Module:
             self.variables.append(f'{name} = internal {spaced}{what} {value}, section "{VARIABLES}"')
 
     def tag(self, local: str) -> int:
-        """The first address of a local variable."""
+        """The address at which kernels see a variable in local memory, a number of 64 bits that tells which it is."""
         return (list(self.locals).index(local) + 1) << TAG_SHIFT
 
     def local_bytes(self, text: str) -> str:

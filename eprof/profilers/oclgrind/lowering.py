@@ -91,7 +91,7 @@ class _Counted:
                 self._other(opcode, result, text)
 
     def _locals(self, text: str) -> str:
-        """The text with addresses in place of local variables. Raises Uncovered if kernels may change a variable."""
+        """Replace variables in local memory by addresses. Raises Uncovered if kernels may change a global variable."""
 
         def address(match: re.Match[str]) -> str:
             name = match[0]
@@ -104,7 +104,7 @@ class _Counted:
         return re.sub(r'@[-\w.$]+|@"[^"]*"', address, text)
 
     def _memory(self, opcode: str, text: str) -> tuple[str, bool, int]:
-        """A load or a store as Oclgrind counts it: (name, True, bytes). Raises Uncovered."""
+        """What Oclgrind counts for a load or a store: ("load global", True, bytes). Raises Uncovered."""
         text = text.removeprefix(opcode).strip().removeprefix("volatile ")
         if text.startswith("atomic "):
             raise Uncovered("it has atomic loads or stores")
@@ -315,7 +315,7 @@ class _Checked:
                 result, opcode, text = instruction(line)
                 if opcode != "phi":
                     for name in pending:
-                        self._find(name)
+                        self._buffer(name)
                     pending = []
                     if self._keys:
                         e.lines += self._keys.step()
@@ -323,7 +323,7 @@ class _Checked:
                 if result and re.search(r" addrspace\([123]\)\*", text) and opcode in ROOTS:
                     pending.append(result)
             for name in pending:
-                self._find(name)
+                self._buffer(name)
         return "\n".join(e.lines)
 
     def _line(self, opcode: str, result: str | None, text: str) -> None:
@@ -353,7 +353,7 @@ class _Checked:
             e.line(text, result)
 
     def _block(self, text: str) -> None:
-        """Write a copy or a fill of a stretch of memory, with checks."""
+        """Write a memcpy, memmove or memset, with checks that its memory lies in its buffers."""
         e = self.emit
         operands = split(text[text.index("(") + 1 : text.rindex(")")])
         to, source, (kind, length) = map(typed, operands[:3])
@@ -366,10 +366,10 @@ class _Checked:
         e.call("void", name, to, source, ("i64", length), ("i1", "false"))
 
     def _access(self, what: str, pointer: str, address: str, size: int | str, kind: str) -> str:
-        """Write an access's check; returns `TYPE* ADDRESS` in this process, the trap's if it is outside its buffer."""
+        """Write an access's check; returns `TYPE* ADDRESS` here, which is the trap's if it is outside its buffer."""
         e = self.emit
         space = space_of(pointer)
-        root, fixed = self._root(address)
+        root, fixed = self._origin(address)
         if space == 0:
             text = self._definitions.get(root, "")
             if root.startswith(("%eprof.in.", "@eprof.")) or (fixed and text.startswith("alloca ")):
@@ -381,7 +381,7 @@ class _Checked:
             else:
                 tag, base, limit = self._low, self._low, self._size
         else:
-            tag, base, limit = self._find(root, pointer)
+            tag, base, limit = self._buffer(root, pointer)
         number = e.op(f"ptrtoint {pointer} {address} to i64")
         if self._keys and space == 1:
             self._keys.record(e, self._recorder, what, address, number, size)
@@ -397,8 +397,8 @@ class _Checked:
         host = e.op(f"select i1 {inside}, i64 {e.op(f'add i64 {offset}, {base}')}, i64 {trap}")
         return f"{kind}* {e.op(f'inttoptr i64 {host} to {kind}*')}"
 
-    def _root(self, address: str) -> tuple[str, bool]:
-        """The address that additions started from, and whether the distance from it is a constant."""
+    def _origin(self, address: str) -> tuple[str, bool]:
+        """Follow casts and indexing back: (the pointer that they start from, whether all indices are constants)."""
         fixed = True
         while match := re.match(r"(getelementptr|bitcast) (\()?", text := self._definitions.get(address, address)):
             inside = text[match.end() :].removesuffix(")" * bool(match[2]))
@@ -412,8 +412,8 @@ class _Checked:
                 address = typed(base)[1]
         return address, fixed
 
-    def _find(self, root: str, pointer: str = "") -> tuple[str, str, str]:
-        """(address for kernels, address in this process, bytes) of the buffer behind `root`; "" if it is no pointer."""
+    def _buffer(self, root: str, pointer: str = "") -> tuple[str, str, str]:
+        """Write the look-up of a pointer's buffer; returns its (address for kernels, address here, bytes); "": none."""
         e = self.emit
         if not pointer:
             pointer = result_type(self._definitions[root])
@@ -489,7 +489,7 @@ class _Program:
         return reached
 
     def counting(self) -> Iterator[str]:
-        """The text of a module with all functions, counted."""
+        """Yields the lines of an LLVM module with all functions that kernels call, with counters in them."""
         functions = [self._counted[name] for name in dict.fromkeys(chain.from_iterable(self._kernels.values()))]
         declared: dict[str, str] = {}
         for function in functions:
@@ -501,7 +501,7 @@ class _Program:
         yield from (_wrapper(self._module.functions[name]) for name in self._kernels)
 
     def checking(self, inlined: str) -> Iterator[str]:
-        """The text of a module with the kernels, checked, and the manifest. inlined: what LLVM made of `counting`."""
+        """Yields the lines of a module of kernels with checked accesses. inlined: what LLVM made of `counting`."""
         after = Module(inlined)
         variables = self._module.variables
         declared: dict[str, str] = {}
@@ -541,7 +541,7 @@ class _Program:
 
 
 def build(bitcode: bytes, object_file: Path, linker: str) -> None:
-    """Build a shared object with the kernels of a program."""
+    """Compile a program's kernels from LLVM bitcode into a shared object, `object_file`."""
     import llvmlite.binding as llvm
 
     llvm.initialize()

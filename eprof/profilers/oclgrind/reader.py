@@ -100,7 +100,7 @@ def called(symbol: str) -> Called:
 
 
 def _copies(spaces: Sequence[str]) -> tuple[_Access, ...]:
-    """The accesses of a copy of unknown size: a store to the first of `spaces`, a load from the second."""
+    """The accesses of a copy of unknown size: a store to the first of two memory `spaces`, a load from the second."""
     ways = zip(("store", "load"), spaces, strict=False)
     return tuple(_Access("copy", operation, _SPACES.get(space, "private"), None) for operation, space in ways)
 
@@ -140,7 +140,7 @@ class Kernel(Struct):
     unknown_bytes: set[str] = field(default_factory=set)
 
     def count(self, text: str, number: int) -> None:
-        """Add a line of a block: `text`, what was executed, `number` times."""
+        """Add a line of Oclgrind's counts to the kernel's counters: `text`, what was executed, `number` times."""
         memory = _MEMORY.fullmatch(text)
         if memory:
             self.counts[f"{memory[1]} {memory[2]}"] += number

@@ -30,6 +30,7 @@ from eprof.logs.rows.log import (
     COUNT,
     CPUS,
     HARDLY_WORKED,
+    IN_KERNEL,
     INTERVAL,
     JOULE,
     ON_TOTALS,
@@ -41,10 +42,12 @@ from eprof.logs.rows.log import (
     Names,
     Table,
     TableRows,
+    metered_part,
 )
 from eprof.logs.rows.numbers import ENGLISH, Locale, Style, ungrouped, value
 from eprof.logs.rows.stream import Source
 from eprof.profilers.perf.signs import (
+    ALONE,
     BYTES_OF,
     DURATION,
     EVENT,
@@ -56,6 +59,7 @@ from eprof.profilers.perf.signs import (
     RUNNING,
     STARTED,
     UNITS,
+    is_without_header,
     plain,
 )
 
@@ -169,9 +173,10 @@ class Run(Struct):
 class Lines:
     """Takes the lines of a file one by one, and tells rows from all else."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, lacks_header: bool = False) -> None:
         self.path = path
-        self.runs: list[Run] = [Run()]
+        self._lacks_header = lacks_header
+        self.runs: list[Run] = [Run(is_text=lacks_header)]
         self.number = 0
         self.others = 0
         self.is_cut = False
@@ -216,7 +221,7 @@ class Lines:
             self._header = line
             return True
         if STARTED in line or INTERVALS in line:
-            self._begin(Run(is_text=INTERVALS in line))
+            self._begin(Run(is_text=INTERVALS in line or self._lacks_header))
             return True
         if '"counter-value"' in line:
             return self._take_json(line)
@@ -301,7 +306,8 @@ class Lines:
             run.cpu.append(cpu[1])
         row = _TEXT.fullmatch(line)
         is_next = row is not None and not self._may_go_on and self._is_first_again(row)
-        if not run.is_text or run.elapsed and not is_next:
+        is_before = self._lacks_header and not run.rows and not ALONE.fullmatch(line)
+        if not run.is_text or is_before or run.elapsed and not is_next:
             return False
         if is_next:
             self._begin(Run(run.command, is_text=True))
@@ -474,9 +480,10 @@ def read(
     `keep`: the counters that get a column. parts: INTERVAL has a row for each of `-I`'s. Raises LogError if nothing is
     counted.
     """
-    lines = Lines(source.path)
+    first = next(pieces, b"")
+    lines = Lines(source.path, is_without_header(first))
     rest = ""
-    for piece in pieces:
+    for piece in chain([first], pieces):
         *whole, rest = (rest + piece.decode("utf-8", "replace")).split("\n")
         for line in whole:
             lines.feed(line)
@@ -656,7 +663,7 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
     user_s, sys_s = np.sum(times or [(0.0, 0.0)], axis=0)
     if sys_s > _MUCH_KERNEL * (user_s + sys_s):
         share = f"{100 * sys_s / (user_s + sys_s):.0f} %"
-        yield f"{ON_TOTALS}the kernel ran {share} of the processor time: system calls, page faults, input and output"
+        yield f"{share} {IN_KERNEL}: system calls, page faults, input and output"
     scaled = [name for name, total, _ in events if 0 < total.running < _ALL]
     lost = [name for name, total, _ in events if math.isnan(total.value)]
     lacking = [name for name, total, row in events if row.lacks(total) and name not in lost]
@@ -669,9 +676,7 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
     known_j = [row.joules for row in rows if not any(map(row.is_unknown, row.joules.values()))]
     both = [(joules["cores"].value, joules["pkg"].value) for joules in known_j if {"cores", "pkg"} <= joules.keys()]
     own_j, whole_j = np.sum(both or [(0.0, 0.0)], axis=0)
-    if 0 < own_j <= whole_j:
-        share = f"{100 * own_j / whole_j:.0f} %"
-        yield f"{ON_TOTALS}of the {whole_j:.4g} J of packages {share} are their cores' ({own_j:.4g} J)"
+    yield from metered_part(whole_j, "packages", own_j, "their cores'")
     metered = {row.kernel for row in rows if row.joules}
     if metered and (others := {row.kernel for row in rows} - metered):
         yield f"{ON_TOTALS}joules of {few(sorted(metered), 2)} are left out, for {few(sorted(others), 2)} has none"

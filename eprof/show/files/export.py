@@ -42,7 +42,7 @@ def _lines(values: Sequence[msgspec.Struct | Mapping[str, Any]]) -> bytes:
 
 
 def dumped(value: msgspec.Struct | Mapping[str, Any], indent: int | None = None) -> bytes:
-    """JSON on one line, or indented by two, with escapes for what a terminal might obey or not show."""
+    """Encode as JSON on one line, or on indented lines; characters that a terminal may obey or not show are escaped."""
     try:
         encoded = _encoder.encode(value)
         if indent:
@@ -77,7 +77,7 @@ def to_csv(frame: "pd.DataFrame", quoting: Literal[0, 2] = 2) -> bytes:
 
 
 def harmless(value: Any) -> str:
-    """A text that no spreadsheet runs as a formula, on one line, without control characters."""
+    """A text on one line, with a quote mark in front where a spreadsheet would run it; "" for None and NaN."""
     is_unknown = value is None or value != value  # NaN is not equal to itself
     text = when(not is_unknown, printable(str(value)))
     return when(text.lstrip().startswith(_FORMULAS), "'") + text

@@ -137,7 +137,7 @@ def named(kind: str, process: int, thread: int, name: str) -> dict[str, Any]:
 
 
 def brief(value: float) -> float:
-    """The number at twelve digits: Perfetto 52 misreads those of seventeen (1.3573520000000001e-05 becomes 0.0035)."""
+    """Round to twelve significant digits: Perfetto 52 misreads seventeen (1.3573520000000001e-05 becomes 0.0035)."""
     return float(f"{value:.12g}")
 
 

@@ -65,7 +65,7 @@ def _sha256(text: str) -> str:
 
 @lru_cache
 def asset(name: str) -> str:
-    """The text of a file of `reports/`, with line ends as browsers hash them; code and styles without spare spaces."""
+    """The text of a file of `reports/` with LF line ends, as browsers hash it; code and styles without spare spaces."""
     text = (folder("reports") / name).read_text(encoding="utf-8").replace("\r\n", "\n")
     if name.endswith(".html"):
         return text
@@ -133,12 +133,12 @@ def _compiled() -> FileSystemBytecodeCache | None:
 
 @lru_cache
 def words() -> dict[str, str]:
-    """The words that pages explain, with what they mean (reports/glossary.toml)."""
+    """Term -> what it means, for the terms that pages explain (reports/glossary.toml)."""
     return tomllib.loads((folder("reports") / "glossary.toml").read_text(encoding="utf-8"))
 
 
 def explained(page: str) -> str:
-    """A page with the words of the glossary explained: each where it first stands, and all of them at the end."""
+    """Add explanations of glossary terms to a page's HTML: to each where it first stands, and a list at the end."""
     pattern = re.compile(rf"\b({'|'.join(map(re.escape, words()))})\b", re.IGNORECASE)
     met: dict[str, str] = {}
 

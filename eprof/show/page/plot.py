@@ -34,7 +34,7 @@ class Axis(Struct, frozen=True):
 
     @property
     def ticks(self) -> list[float]:
-        """Values of ticks: powers of ten, some of them if there are many; 1, 2, 5 or finer where hardly any are."""
+        """Values of ticks: `marked`, else powers of ten, some of many; on a short axis 1, 2, 5 or finer."""
         if self.marked:
             return list(self.marked)
         if self.high < _SHORT * self.low:
@@ -150,7 +150,7 @@ def drawn(panel: Panel, spoken: str, *, named: bool = True) -> Markup:
         f"{panel.x.high:.6g}",
         f"{panel.y.low:.6g}",
         f"{panel.y.high:.6g}",
-        Markup("").join([_grid(panel), _curves(panel), *lines, _dots(panel, named)]),
+        Markup("").join([_grid(panel), _curves(panel), *lines, _drawn_dots(panel, named)]),
         panel.below,
     )
 
@@ -207,7 +207,7 @@ _Points = list[tuple[float, float]]
 
 
 def _thinned(points: _Points) -> _Points:
-    """Points without which a plot's line would be off by more than 0.2 % of the height (Douglas and Peucker 1973)."""
+    """Drop points of a plot's line that move it by less than 0.2 % of the height (Douglas and Peucker 1973)."""
     (x0, y0), (x1, y1) = points[0], points[-1]
     off = [abs(y - (y0 + (y1 - y0) * (x - x0) / (x1 - x0))) if x1 > x0 else 0.0 for x, y in points]
     worst = max(range(len(points)), key=lambda place: off[place])
@@ -299,8 +299,8 @@ def _box(x: float, base: float, side: str, text: str) -> _Box:
     return left, base - _LINE + _BELOW_BASE, left + width, base + _BELOW_BASE
 
 
-def _dots(panel: Panel, named: bool) -> Markup:
-    """The dots of a panel as SVG, the largest below, with their names and the notes."""
+def _drawn_dots(panel: Panel, named: bool) -> Markup:
+    """Draw a panel's dots as SVG, large ones beneath small ones, its notes, and if `named` the dots' names that fit."""
     roofs, circles, texts = [], [], []
     for dot in sorted(panel.dots, key=lambda dot: -dot.share):
         x, y = pct(100 * panel.x.position(dot.x)), panel.top(dot.y)

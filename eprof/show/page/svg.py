@@ -50,14 +50,14 @@ def pct(number: float) -> str:
 
 
 def piece(holds: object, form: str, *values: object) -> Markup:
-    """`form` as HTML with the values in it, escaped, if `holds` is true; else nothing."""
+    """Fill the HTML template `form` with the escaped `values` if `holds` is true; else empty markup."""
     if not holds:
         return Markup("")
     return Markup(form).format(*values)  # noqa: S704  forms are ours; values are escaped
 
 
 def laid(parts: Iterable[tuple[str, float]], scale: float) -> list[Segment]:
-    """Segments of an SVG bar side by side; `scale` is the value that fills the whole width."""
+    """Lay out (group, value) pairs side by side as segments of an SVG bar; a value of `scale` fills its width."""
     segments = []
     start = 0.0
     for group, value in parts:
@@ -153,7 +153,7 @@ def wedge(start: float) -> Markup:
 
 
 def braces(boundary: float) -> Markup:
-    """Two SVG lines under the enlarged bar: computation up to `boundary` per cent, data movement after it."""
+    """Two SVG lines under the enlarged bar: computation from 0 to `boundary` per cent, data movement from there on."""
     rest = 100 - boundary
     warm = piece(boundary > 0, '<rect class="warm" width="{}" height="3"/>', pct(boundary))
     cold = piece(rest > 0, '<rect class="cold" x="{}" width="{}" height="3"/>', pct(boundary), pct(rest))

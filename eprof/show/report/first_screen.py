@@ -10,7 +10,7 @@ from eprof.base.text import counted, phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, DATA, RANDOM
 from eprof.profile import schema
 from eprof.show.report.headline import at_least, is_constant_alone, mostly, name_of, share_of
-from eprof.show.report.roofline import reached
+from eprof.show.report.roofline import share_reached
 from eprof.show.report.trust import counted_alone
 from eprof.show.report.view import FAMILY_OF, View, above_of, contenders, time_of
 from eprof.show.words.badges import ASSUMED, MISSING, Amount, ratio
@@ -196,7 +196,7 @@ def _why_constant(view: View, entry: Entry) -> str:
         return ""
     again = view.times_from_l1(entry)
     l1 = when(again >= AGAIN, f", L1 {plain(again)}× DRAM")
-    return phrase(f"{{}} of roofline{l1}", reached(limits.kernels[place], "speed_share"))
+    return phrase(f"{{}} of roofline{l1}", share_reached(limits.kernels[place], "speed_share"))
 
 
 def _why_bytes(view: View, entry: Entry, group: str) -> str:

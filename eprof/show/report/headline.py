@@ -94,7 +94,7 @@ def _least_constant(view: View) -> str:
 
 
 def least_constant(view: View) -> tuple[float, str]:
-    """(J, at whose peak): the least that constant power adds without a time, as nothing is faster than at its peak.
+    """(J, "DRAM" or "FP64"): the least constant energy where no time is known, as nothing runs faster than its peak.
 
     (0, "") where a time is known, or nothing tells.
     """
@@ -206,7 +206,7 @@ def _joules(view: View, total: Amount) -> str:
 
 
 def _how_counted(view: View) -> str:
-    """The word " counted", or what the total assumes: empty where it has another CPU's constant power."""
+    """The words behind a counted total: " counted", or what it assumes; "" if it has another CPU's constant power."""
     if always_active(view):
         return f" if the {view.cores} are always active"
     return when(not _is_another_cpus(view), " counted")
@@ -240,7 +240,7 @@ def _above_constant(view: View) -> Headline:
     constant = constant_range(view)
     if not constant:
         return Headline(text, "", above.marks)
-    ends = _constant_ends(view)
+    ends = _constant_range_j(view)
     low, high = (above.or_zero + end for end in ends)
     more = when(view.energy("total").lower, " or more")
     share = percent_span(ends[0] / low, ends[1] / high)
@@ -290,9 +290,9 @@ def _fewest_cycles(view: View) -> str:
 
 
 def constant_range(view: View) -> str:
-    """A clause on what constant power adds, at the roofline's speed to that in force; empty if time is no model."""
+    """A clause on constant energy where times are modelled, at the roofline's speed and at that assumed; else empty."""
     modelled = view.document.modelled_time
-    low, high = _constant_ends(view)
+    low, high = _constant_range_j(view)
     if not modelled or not high:
         return ""
     least = at_least(Amount(low, view.energy(CONSTANT).marks), "J")
@@ -301,7 +301,7 @@ def constant_range(view: View) -> str:
     return f"constant power adds {least} at the roofline's speed to {slower}{given}, because time is a model"
 
 
-def _constant_ends(view: View) -> tuple[float, float]:
+def _constant_range_j(view: View) -> tuple[float, float]:
     joules = view.energy(CONSTANT).or_zero
     return view.at_the_roofline(joules, lambda kernel: kernel.energy_j.constant), joules
 

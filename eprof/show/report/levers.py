@@ -72,6 +72,7 @@ _WARP = 32  # threads for which an instruction is issued at once
 _NOTHING = "give the machine more to do at a time, or let it sleep: hardly anything worked"
 _COUNT_STALLS = "perf stat -e cycles,instructions,stalled-cycles-backend,stalled-cycles-frontend"
 _NEARLY_ALL = 0.9  # of short launches: a start that may take so much of them ends nothing
+_MOSTLY_ISSUING = 0.5  # of the slots for instructions: so many are filled by what works, not by what waits
 _NARROWED = 0.5  # of the bytes are left where types are half as wide
 _PASSES = pattern(r"(?i)(?:layer|rms|group|batch|instance|l2)_?norm|normali[sz]|soft_?max")
 _PASSED_AGAIN, _MOST_PASSES = 1.3, 4.0  # bytes read for each written: more tell of a reduction, which writes little
@@ -134,6 +135,10 @@ def what_to_try(view: View) -> Point:
         texts = [change.text(view.whole, unit) for change in told]
     elif lacks_most(view):
         texts += [f"{change.act} (what that saves was not counted)" for change in changes if change.is_open][:1]
+    if view.in_kernel:
+        calls = f"`strace -c {_program(view)}` counts system calls"
+        how = "fewer and larger ones, memory that stays mapped"
+        texts.insert(0, f"work less in the kernel ({view.in_kernel} of the processor time: {calls}): {how}")
     texts.append(after_the_start(view, LITTLE))
     if not view.has_energy and view.costs is None:
         if not view.nouns.is_of_cpu:
@@ -177,7 +182,7 @@ def _where_to_begin(view: View, saves_s: float) -> str:
 
 
 def _lacks_counts(view: View) -> bool:
-    """Whether a log without prices has no counts at all; of AMD, whether it lacks times, instructions or some bytes."""
+    """Whether an unpriced log has no counts; for AMD GPUs also whether it lacks times, instructions or some bytes."""
     if not any(word.value.value for word in view.words.values()):
         return True
     dram = view.summed(view.document, DRAM)
@@ -453,7 +458,7 @@ def _time_of(share: float | None) -> str:
 
 
 def _less_time(view: View, least_s: float, most_s: float) -> str:
-    """Compose the price in time. How busy units were bounds no kernel's time: it may keep them busier afterwards."""
+    """Words on time saved: ", 14 % less time". How busy units were bounds no kernel's time: it may keep them busier."""
     least, most = (saved_s / (view.time.value or math.inf) for saved_s in (least_s, most_s))
     if most < _LITTLE_TIME:
         return ""
@@ -716,12 +721,13 @@ def _fewer_bytes(view: View) -> Iterator[Try]:
         low, high = _ends(view, group, saves) or (saves, saves)
         left, why = _least_left(view, group)
         gone_j = float(np.dot(view.joules_by_kernel(group), np.subtract(1, left))) * high / saves
-        fewer, other_j = [group], _of_narrower_bytes_j(view.kernels) - (1 - _NARROWED) * amount.value
+        gone_tenths = gone_j / high
         if why == _NARROWER_TYPES and not view.nouns.is_of_cpu:
-            fewer, gone_j = [*CACHED], gone_j + other_j  # they halve what every level moves
+            # They halve what every level moves; but a warp's access of L1 takes as long for fewer bytes.
+            gone_j += _of_narrower_bytes_j(view.kernels) - (1 - _NARROWED) * amount.value
         least_j, _ = _by_time(view, view.kernels, {group: 1 - TENTH})
-        most_j, time = _by_time(view, view.kernels, *_with_its_way([group], view, [1 - TENTH] * len(left)))
-        most_of_all_j, _ = _by_time(view, view.kernels, *_with_its_way(fewer, view, left))
+        most_j, time = _by_time(view, view.kernels, *_with_its_way(group, view, [1 - TENTH] * len(left)))
+        most_of_all_j, _ = _by_time(view, view.kernels, *_with_its_way(group, view, left))
         for answer in view.document.what_if or ():
             is_it = answer.question == f"{group}=-20%" and not time and not view.is_modelled
             if is_it and answer.change_share and answer.time_share and not _is_held_elsewhere(view, group):
@@ -729,7 +735,7 @@ def _fewer_bytes(view: View) -> Iterator[Try]:
                 most_j = max(-answer.change_share * _everything(view)[0] / 2 - saves, 0.0)
                 time = _time_of(answer.time_share / 2)
                 least_j = most_j * _is_near_the_roofline(view)
-                most_of_all_j = most_j * gone_j / high
+                most_of_all_j = most_j * gone_tenths
         time = time.replace(", ", f", {when(least_j < most_j, 'up to ')}", 1)
         # Where a price is above its middle, so is the total that shares are of.
         most_share = _everything(view)[0] * (1 - min(left))
@@ -742,16 +748,16 @@ def _fewer_bytes(view: View) -> Iterator[Try]:
         yield change
 
 
-def _with_its_way(fewer: Sequence[str], view: View, left: Sequence[float]) -> list[dict[str, float]]:
-    """For each kernel, unit -> share of its work left, where levels `fewer` move a share `left` of the bytes they did.
+def _with_its_way(level: str, view: View, left: Sequence[float]) -> list[dict[str, float]]:
+    """For each kernel, unit -> share of its work left if a memory level moves the share `left` of its bytes.
 
     Units on the way to a level have less work, too: L2 for DRAM, and "sm" for L1 where counters do not tell L1's. But
     tiles of a product that find more of its operands in L2 ask L2 for as much as before.
     """
     works = []
     for kernel, share in zip(view.kernels, left, strict=True):
-        units = dict.fromkeys((*fewer, *["sm"] * ("l1" in fewer and "l1" not in busy(kernel))), share)
-        if "dram" in fewer and not least_bytes(view, kernel):
+        units = dict.fromkeys((level, *["sm"] * (level == "l1" and "l1" not in busy(kernel))), share)
+        if level == "dram" and not least_bytes(view, kernel):
             passed = view.summed(kernel, _words(view, "l2")).value or math.inf
             passing = min(view.summed(kernel, DRAM).or_zero / passed, 1.0)
             units = {"l2": 1 - (1 - share) * passing, **units}
@@ -760,7 +766,7 @@ def _with_its_way(fewer: Sequence[str], view: View, left: Sequence[float]) -> li
 
 
 def _least_left(view: View, group: str) -> tuple[list[float], str]:
-    """The share of a level's bytes that each kernel must move at least, (n_kernels,); and in which case, or ""."""
+    """The least share of a memory level's bytes that each kernel must move, (n_kernels,); and a phrase why, or ""."""
     moved = [view.summed(kernel, _words(view, group)).value or math.inf for kernel in view.kernels]
     if group in ("l1", "l2"):
         below = [view.summed(kernel, DRAM).value for kernel in view.kernels]
@@ -801,7 +807,7 @@ def _is_near_the_roofline(view: View) -> bool:
 
 
 def _is_held_elsewhere(view: View, group: str) -> bool:
-    """Whether, in the kernel that takes most, counters tell of a unit that is busier than that of `group`.
+    """Whether, in the kernel with most joules that go with time, a unit is busier than the one that serves `group`.
 
     Where none tells how busy that of `group` is, the share of the roofline's speed stands for it.
     """
@@ -813,7 +819,7 @@ def _is_held_elsewhere(view: View, group: str) -> bool:
 
 
 def _by_time(view: View, kernels: Sequence[schema.Kernel], *lefts: Mapping[str, float]) -> tuple[float, str]:
-    """The J that `_ended_sooner` tells, and the time saved in words: ", 14 % less time"."""
+    """The J that kernels save as in `_ended_sooner`, and the time that they save in words: ", 14 % less time"."""
     saved_j, saved_s = _ended_sooner(view, kernels, *lefts)
     return saved_j, _less_time(view, saved_s, saved_s)
 
@@ -889,9 +895,13 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
             remedies = [_REMEDIES[group]]
             if view.nouns.is_of_cpu:
                 remedies = [flags(view), "less work in inner loops"]
-            sooner_j, time = _by_time(view, view.kernels, {"issue": 1 - TENTH * (group == "other")})
-            if time:
-                most = max(view.kernels, key=lambda kernel: sooner(kernel, {"issue": 0.0}) * timed_j(kernel))
+            at_work = [*_at_work(view)] * (group == "other")
+            sooner_j, sooner_s = _ended_sooner(view, view.kernels, {"issue": 1 - TENTH * (group == "other")})
+            sooner_j += TENTH * sum(map(timed_j, at_work))
+            sooner_s += TENTH * sum(time_of(kernel).or_zero for kernel in at_work)
+            if time := _less_time(view, sooner_s, sooner_s):
+                held = [kernel for kernel in view.kernels if sooner(kernel, {"issue": 0.0})]
+                most = max(held + at_work, key=timed_j)
                 told = f"{view.label(most)} fills {percent(issuing(most))} of its issue slots"
             how = "; ".join(filter(None, [told or _mostly_in(view, group), *remedies]))
             act = f"execute fewer {kind}instructions{bracketed(how)}"
@@ -905,8 +915,18 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
             yield Try(act, saves + sooner_j / 2, ends, time.replace(", ", ", up to ", 1), each="fewer")
 
 
+def _at_work(view: View) -> Iterator[schema.Kernel]:
+    """The kernels that fill most of their issue slots, and that nothing else is seen to hold back."""
+    limits = view.document.limits.kernels if view.document.limits else []
+    for place, kernel in enumerate(view.kernels * (not view.is_modelled)):
+        reached = limits[place].speed_share or 0.0 if limits else 0.0
+        is_short = 0 < view.each_s(kernel) < SHORT_S
+        if issuing(kernel) > _MOSTLY_ISSUING and not is_short and max(reached, *busy(kernel).values(), 0.0) < NEAR:
+            yield kernel
+
+
 def _ends(view: View, group: str, saves: float) -> tuple[float, float] | None:
-    """The least and most J that a saving of `saves` may be, by intervals of the group's prices; None: there is none."""
+    """(least, most) J that a saving of `saves` J may be, as the group's prices are uncertain; None: no interval."""
     pair, value, everything = known(view.interval(group)), view.groups[group].value, _everything(view)[0]
     interval = view.document.interval_j
     if pair is None or not value or view.is_certain(group) or interval and group in interval.uncounted:

@@ -33,14 +33,15 @@ _BYTES, _RESULTS, _NOT_TOLD = "bytes", "results", ""
 # What holds cores back is not counted: where it is DRAM's rate, bytes or cycles that pass meanwhile can be fewer.
 _UNTOLD_WAITS = {
     _NOT_TOLD: (
-        "wait less ({}; `eprof run PROGRAM` tells for what): on data larger than the caches fuse loops, narrow "
-        "numbers, stream stores, or lower the core clock; else sort data that {}look-ups depend on"
+        "wait less ({0}; `eprof run PROGRAM` tells for what): on data larger than the caches fuse loops, narrow "
+        "numbers, stream stores, or lower the core clock; else sort data that {2}look-ups depend on"
     ),
     _RESULTS: (
-        "wait less for branches and results ({}, and little leaves L2): sort data that branches depend on, and let "
-        "neighbouring operations not need each other's results"
+        "wait less for {3}results ({0}, and little {1}): {4}let neighbouring operations not need each other's results, "
+        "and threads not wait for each other"
     ),
 }
+_OF_BRANCHES = ("branches or ", "branches and ", "sort data that branches depend on, and ")
 OF_BLOCKS = "work on blocks that stay in the caches, or in one loop on what several pass over"
 _OF_STREAMS = "blocks that stay in the caches, fused loops, narrower numbers, streaming stores"
 Counts = Mapping[str, schema.Count]
@@ -154,7 +155,7 @@ def better_loops(view: View) -> Iterator[Better]:
 
 
 def _together(alike: list[tuple[str, Better]]) -> tuple[str, Better]:
-    """(name, change) of alike changes as one: the first's name "and N more", and the sum of what those save."""
+    """Merge like changes, largest first, into one: "NAME and N more", and the sum of their J; without tiny ones."""
     (name, first), *others = alike
     more = [change for _, change in others if change.most_j > _LITTLE * first.most_j]
     joules = (sum(ends) for ends in zip(*(change[1:] for change in [first, *more]), strict=True))
@@ -230,10 +231,15 @@ def fewer_cycles(view: View) -> Iterator[Try]:
             yield _at_the_peak(view, kernels, first)
         elif holds == _BYTES:
             yield _fewer_bytes(view, kernels, first)
+        elif holds == _NOT_TOLD and view.in_kernel:
+            continue
         elif holds in (_RESULTS, _NOT_TOLD):
             told = f"{plain(_a_cycle(first))} instructions a cycle{_in(view, kernels, first)}"
-            branches = when(not all(map(_predicts, kernels)), "branches or ")
-            yield Try(_UNTOLD_WAITS[holds].format(told, branches), TENTH * joules, each="fewer cycles", adds=True)
+            is_told = all(map(_predicts, kernels))
+            little = when(view.summed(first, PAST_L2).value, "leaves L2") or "comes from DRAM"
+            branches = [when(not is_told, words) for words in _OF_BRANCHES]
+            act = _UNTOLD_WAITS[holds].format(told, little, *branches)
+            yield Try(act, TENTH * joules, each="fewer cycles", adds=True)
         else:
             most = sum((kernel.signs or {})[holds] * view.cycles_j(kernel) for kernel in kernels)
             act = _HOLDS[holds].format(view.label(first), percent((first.signs or {})[holds]))
@@ -280,7 +286,7 @@ def _at(view: View, kernel: schema.Kernel, line: schema.Kernel | schema.Line) ->
 
 
 def _streamed(storing: Sequence[schema.Kernel], view: View) -> tuple[list[schema.Kernel], float]:
-    """Of functions that fetch lines to store them, those that may store past the caches; the bytes that must stay.
+    """The functions that may store past the caches, of those that fetch lines only to store; and bytes that may not.
 
     All that the last cache served may have been stored: as many lines had to stay in it, and callgrind does not tell
     whose. Those of the functions that stored most, so that what is told of the others holds.
@@ -400,11 +406,13 @@ def _waits_for(view: View, kernel: schema.Kernel) -> str:
     passed = view.summed(kernel, PAST_L2).or_zero
     if _WAIT * passed >= _HELD * _number(kernel.counts, "core_active"):
         return _BYTES
+    if (kernel.signs or {}).get("dram_bound", 1.0) < TENTH:
+        return _RESULTS
     return _RESULTS if passed else _NOT_TOLD
 
 
 def _in(view: View, kernels: Sequence[schema.Kernel], first: schema.Kernel) -> str:
-    """Which of the functions of a change has the numbers that are told of it: " in mul and 3 more"; "" if no other."""
+    """Whose numbers a change for several functions shows: " in mul; 3 more wait so"; "" if there is one function."""
     if len(view.kernels) == 1:
         return ""
     return f" in {view.label(first)}" + when(len(kernels) > 1, f"; {len(kernels) - 1} more wait so")

@@ -35,8 +35,8 @@ _OF_TIME = {"constant", "waiting"}
 _WIDE = 100  # columns of a terminal
 
 
-def reached(limit: schema.Limit, key: str) -> str | None:
-    """The share `key` of a kernel's limit: "58 %"; "at most 58 %" where the energy is a lower bound; None: unknown."""
+def share_reached(limit: schema.Limit, key: str) -> str | None:
+    """A kernel's speed or efficiency (`key`) as a share of the roofline's: "58 %", "at most 58 %"; None: unknown."""
     share: float | None = getattr(limit, key)
     if share is None:
         return None
@@ -106,7 +106,7 @@ def limit_table(kernels: Sequence[tuple[Name, schema.Limit]], nouns: Nouns, rest
         intensities = [UNKNOWN if value in (None, UNSET) else plain(value) for value in of_levels]
         speeds = (limit.flop_per_s, limit.mix_peak_flop_per_s or None, limit.flop_per_j)
         written = [quantity_or(UNKNOWN, value, "") for value in speeds]
-        shares = [reached(limit, key) or UNKNOWN for key in ("speed_share", "energy_share")]
+        shares = [share_reached(limit, key) or UNKNOWN for key in ("speed_share", "energy_share")]
         rows.append(Row([name, *shares, lever(limit), *intensities, *written]))
     note = f"{_EXPLAINED}{when('shared' in nouns.nearer, ' and shared memory')}.{when(mixed, _OF_MIX)}"
     return Table(columns, rows, note=note, left_out=and_more(rest, nouns.kernel))

@@ -18,7 +18,7 @@ from eprof.show.report.components import table as component_table
 from eprof.show.report.gaps import gaps_lead, gaps_sentence
 from eprof.show.report.headline import headline, is_constant_alone, least_constant
 from eprof.show.report.levers import what_to_try
-from eprof.show.report.roofline import lever, reached
+from eprof.show.report.roofline import lever, share_reached
 from eprof.show.report.tables import (
     count_table,
     group_table,
@@ -166,8 +166,8 @@ def _everything(view: View) -> Iterator[Part]:
         answers = view.document.what_if or ()
         if limits and view.kernels and limits.kernels[0].speed_share is not None:
             first = limits.kernels[0]
-            arch = phrase(" and {} of the best flop/J", reached(first, "energy_share"))
-            speed = f"{reached(first, 'speed_share')} of the roofline's speed{arch}"
+            arch = phrase(" and {} of the best flop/J", share_reached(first, "energy_share"))
+            speed = f"{share_reached(first, 'speed_share')} of the roofline's speed{arch}"
             lines.append(f"{view.label(view.kernels[0])}: {speed}; {lever(first)}.")
         if clocks:
             lines.append(clock_words(clocks, document))
@@ -219,7 +219,7 @@ def _family_legend(view: View, parts: Mapping[str, float]) -> str:
     total_j = sum(parts.values())
     names, legend = _NAMES, ""
     if view.caches_are_in_cycles:
-        names = {**_NAMES, COMPUTATION: "computing and caches", DATA: "DRAM"}
+        names = {**_NAMES, COMPUTATION: "computing and caches", DATA: "DRAM" + when(view.to_meter, " bytes")}
     for family, name in names.items():
         joules = sum(value for group, value in parts.items() if FAMILY_OF[group] == family)
         legend += when(joules, f"  {_FILLS[family]} {name} {percent(joules / total_j)}")

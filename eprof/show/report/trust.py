@@ -164,7 +164,7 @@ _FEW, _MOST = 0.1, 0.5
 
 
 def _uncounted_share(view: View) -> float:
-    """The most that what was not counted can take, as a share of all energy; 1 where nothing bounds it."""
+    """The most that uncounted work can take, as a share (0 to 1) of all energy with it; 1 where nothing bounds it."""
     total = view.energy("total").or_zero
     bounds = _bounds(view)
     if bounds is None:
@@ -176,7 +176,7 @@ def _uncounted_share(view: View) -> float:
 
 
 def always_active(view: View) -> str:
-    """The joules of multiprocessors that are taken to have warps all the time, as no counter tells; empty: little."""
+    """The energy of multiprocessors assumed always active, as no counter tells, in words: "1.20 J"; empty if little."""
     assumed_j = 0.0
     for kernel in view.kernels:
         running = kernel.counts.get("sm_active_cycle")
@@ -294,14 +294,14 @@ def _if_past_l2(view: View) -> str:
 
 
 def _bounds(view: View) -> dict[str, float | None] | None:
-    """The most J that each group's uncounted part, and "total", can take, None: no bound; None without intervals."""
+    """Group of counts, or "total" -> the most J of what was not counted (None: no bound); None without intervals."""
     if not view.document.interval_j:
         return None
     return view.document.interval_j.uncounted
 
 
 def _lost_groups(view: View) -> tuple[list[str], list[str]]:
-    """The names of groups whose energy is wholly unknown, and of those of which a part is."""
+    """(names of groups of counts whose energy is wholly unknown, names of those of which a part is unknown)."""
     if view.costs is None:
         return [], []
     lost = {word.count.group for word in view.words.values() if _lacks(view, word)}
@@ -316,7 +316,9 @@ def _lost_groups(view: View) -> tuple[list[str], list[str]]:
 
 
 def _unpriced(view: View) -> list[str]:
-    """The names of groups of which all that is lacking was counted: what it lacks is a price."""
+    """The names of groups of which all that is lacking was counted: what it lacks is a price; none without a table."""
+    if view.costs is None:
+        return []
     lacking = [word for word in view.words.values() if _lacks(view, word)]
     uncounted = {word.count.group for word in lacking if word.value.value is None or word.energy.value is not None}
     return [
@@ -327,7 +329,7 @@ def _unpriced(view: View) -> list[str]:
 
 
 def _lacks(view: View, word: Word) -> bool:
-    """Whether the energy of a count lacks something; of a share of metered energy, whether the count does."""
+    """Whether some of a count's energy is not known; where a meter gave the total, whether some was not counted."""
     charge = view.charges.get(word.count.name)
     if charge is not None and not charge.pays:
         return False

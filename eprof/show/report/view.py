@@ -29,6 +29,7 @@ from eprof.base.vocabulary import (
     stand_ins,
 )
 from eprof.counts.times import ONE_SECOND
+from eprof.logs.rows.log import IN_KERNEL
 from eprof.profile import schema
 from eprof.show.words.badges import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, bits, ratio, total
 from eprof.show.words.intervals import Ends, is_certain, known
@@ -61,6 +62,7 @@ _OTHER = {
     ("sm_active_cycle",): "running multiprocessors",
     ("warp_issue", "sm_active_cycle"): "running multiprocessors",
 }
+_IN_KERNEL = pattern(rf"([0-9]+ %) {IN_KERNEL}")
 _BUSY = 0.9  # cores: of a machine that mostly sleeps, fewer cycles are not less time
 # Cycles that callgrind takes a line to cost that L1 lacks, and one more that the last level lacks; bytes of a line.
 _NEAR_CYCLES, FAR_CYCLES, LINE_B = 10.0, 100.0, 64.0
@@ -185,11 +187,11 @@ class View:
 
     @cached_property
     def whole(self) -> float:
-        """The amount that shares are of: all kernels and what passes while none runs; in `unit`."""
+        """What all shares are of, in `unit` (J, s...): the sum of kernels and what passes while none runs."""
         return self.with_rest(self.ranked(self.document)).or_zero
 
     def with_rest(self, kernels: Amount) -> Amount:
-        """The amount of all kernels, with what passes while none runs added to it."""
+        """Add to an amount of all kernels the energy, or time, that passes while none runs."""
         beside = {"total": self.idle_j, "time": self.still_s}.get(self.measure, 0.0)
         if self.to_meter is not None:
             beside = self.to_meter.idle_j
@@ -197,7 +199,7 @@ class View:
 
     @property
     def comes_again(self) -> float:
-        """The whole of the profile without what a trace tells to pass before first launches, which is paid once."""
+        """`whole` without what a trace tells to pass before kernels' first launches, which is paid once a run."""
         gaps = self.document.gaps or None
         if gaps is None or gaps.calls or not self.still_s:
             return self.whole
@@ -223,7 +225,7 @@ class View:
 
     @property
     def is_above(self) -> bool:
-        """Whether the report is on energy above constant power alone: how much that adds is a model, or assumed."""
+        """Whether the report leaves constant power out, as how much that adds is modelled or assumed."""
         return self.is_modelled or any(costs.cores is not UNSET for costs in self.document.prices)
 
     @cached_property
@@ -308,7 +310,7 @@ class View:
         return self.groups_of(self.document)
 
     def at_the_roofline(self, whole: float, of_kernel: Callable[[schema.Kernel], float | None]) -> float:
-        """A sum over kernels, `whole`, if modelled times were the roofline's own; given times stay as they are."""
+        """`whole`, a sum of `of_kernel` over kernels, as it would be if modelled times were at the roofline's speed."""
         modelled = self.document.modelled_time
         if not modelled:
             return whole
@@ -338,11 +340,11 @@ class View:
         return known_or_lacking
 
     def joules_of(self, group: str) -> float:
-        """The known energy of a group of counts in the whole program, J; 0 if none."""
+        """The known energy of a group of counts in the whole program, in J; 0 if none is known."""
         return self.groups.get(group, Amount(None)).or_zero
 
     def joules_by_kernel(self, group: str) -> list[float]:
-        """The known energy of a group of counts in each kernel, J; 0 if none."""
+        """The known energy of a group of counts in each kernel, in J; 0 where none is known."""
         if group == CONSTANT:
             return [kernel.energy_j.constant or 0.0 for kernel in self.kernels]
         joules = np.zeros(len(self.kernels))
@@ -465,7 +467,7 @@ class View:
 
     @cached_property
     def masks(self) -> dict[str, int]:
-        """By word, the marks that its count can have: not those that only its price has, such as ASSUMED."""
+        """Count -> the mark bits that its value can have: not those that only its price has, such as ASSUMED."""
         masks = {}
         for name, count in self.document.counts.items():
             of_price = bits(self.charges[name].marks) if name in self.charges else 0
@@ -533,6 +535,12 @@ class View:
         """The bytes that L1 moves for each one from or to DRAM; 0 where not both are known."""
         l1 = self.summed(entry, [word for word in self.words if COUNTS[word].group == "l1"])
         return l1.or_zero / (self.summed(entry, DRAM).value or math.inf)
+
+    @cached_property
+    def in_kernel(self) -> str:
+        """The share of a CPU's time that the operating system's kernel ran, "60 %", where that is much; else empty."""
+        told = (_IN_KERNEL.search(note) for note in self.document.warnings)
+        return next((share[1] for share in told if share), "")
 
     def cycles_j(self, kernel: schema.Kernel) -> float:
         """The joules that go with a function's core cycles, `passing_j` as well; 0 where these were not counted."""

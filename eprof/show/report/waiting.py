@@ -217,7 +217,7 @@ def _few_blocks(view: View, kernel: schema.Kernel) -> str:
 
 
 def _limit(signs: Mapping[str, float]) -> tuple[float, str]:
-    """The share of a multiprocessor's most warps that a kernel's shape allows, and what would let more run."""
+    """The share of the warps a multiprocessor can hold that a kernel's launch allows, and what would let more run."""
     limit = min(_FEWER, key=lambda name: signs.get(name, 1.0))
     fewer = _FEWER[limit]
     if limit == "registers_limit" and signs.get("spills"):
@@ -226,7 +226,7 @@ def _limit(signs: Mapping[str, float]) -> tuple[float, str]:
 
 
 def _worst_stall(kernel: schema.Kernel) -> tuple[_Stall, float]:
-    """The reason for which most warps of a kernel wait, and its share of all stalls; 0: not counted."""
+    """The reason for which most warps of a kernel stall, and its share of all stalls; 0 if stalls were not counted."""
     shares = {stall: (kernel.signs or {}).get(stall.sign, 0.0) for stall in _stalls()}
     worst = max(shares, key=shares.__getitem__)
     return worst, shares[worst]
