@@ -19,7 +19,7 @@ _OF_RUNS = (
 )
 
 
-def named(paths: Sequence[str], err: UnknownLogError) -> LogError:
+def clearer_error(paths: Sequence[str], err: UnknownLogError) -> LogError:
     """The error to raise on files that are no logs: what the only one is and what reads it; else `err`."""
     path = only(paths)
     what = mapped(what_it_is, path) or mapped(_measured, path)
