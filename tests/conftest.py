@@ -17,7 +17,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import pytest
 import warm
 from browser_support import browser, contexts, opener  # noqa: F401 - fixtures
+
+# pytest makes its asserts tell what they saw, which takes a second: once, also where Python is told to keep no bytecode.
+kept, sys.dont_write_bytecode = sys.dont_write_bytecode, False
 from hypothesis import HealthCheck, settings
+
+sys.dont_write_bytecode = kept
+
 from run_support import bench, simulated  # noqa: F401 - fixtures
 
 ROOT = Path(__file__).parents[1]
@@ -67,11 +73,26 @@ def pytest_xdist_make_scheduler(config, log):
     from xdist.scheduler import LoadFileScheduling
 
     class Files(LoadFileScheduling):
+        def add_node_collection(self, node, collection):
+            super().add_node_collection(node, collection)
+            self.registered_collections[node] = Places(collection)
+
         def _split_scope(self, nodeid):
             return "one browser" if any(one in nodeid for one in BROWSED) else super()._split_scope(nodeid)
 
     config.option.loadscopereorder = False  # not those with most tests first: see below
     return Files(config, log)
+
+
+class Places(list):
+    """Names whose places are looked up: to search ten thousand names for each of them takes seconds."""
+
+    def __init__(self, names):
+        super().__init__(names)
+        self.places = {name: place for place, name in enumerate(self)}
+
+    def index(self, name):
+        return self.places[name]
 
 
 # What shares a browser, whose start takes as long as four of these tests.

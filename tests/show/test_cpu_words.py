@@ -617,6 +617,14 @@ def test_a_table_of_measured_runs_is_sent_to_fit(eprof_command, tmp_path):
     assert "a table of measured runs; `eprof fit" in said
 
 
+def test_a_table_of_runs_whose_columns_are_not_known_is_sent_to_tune_in_a_sentence(eprof_command, tmp_path):
+    runs = tmp_path / "runs.csv"
+    runs.write_text("app,freq,POWER,energy_counter_j,exe_s\na,1410,200,900,4.5\na,1200,180,880,4.9\n")
+    assert eprof_command("report", runs).stderr == (
+        f"eprof: {runs}: this is a table of measured runs; `eprof tune {runs}` says how to name its columns for it\n"
+    )
+
+
 def test_a_table_of_another_cpu_is_called_so(eprof_command):
     assert "zen5 has no table of its own" in eprof_command("costs", "zen5").stderr
     assert "no table of its own" not in eprof_command("costs", "sapphirerapids").stderr
