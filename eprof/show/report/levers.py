@@ -35,6 +35,7 @@ from eprof.show.report.loops import (
     fewer_misses,
     flags,
     is_interpreted,
+    is_of_c,
     is_of_library,
     less_for_libraries,
     more_cores,
@@ -898,7 +899,7 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
     """Execute fewer instructions that are no arithmetic: addresses, loops, loads."""
     for group, kind in (("int", "integer "), ("other", "")):
         words = [word for word in view.words.values() if word.count.group == group and word.count.unit != "cycle"]
-        own = [not kernel.callers for kernel in view.kernels]
+        own = [not (kernel.callers or is_of_c(kernel)) for kernel in view.kernels]
         amount = sum(float(np.nansum(view.column(word.count.name).joules[own])) for word in words)
         if amount and not _is_closed(view, group):
             saves, (told, *cycles_j) = TENTH * amount, of_retiring(view)
@@ -1005,7 +1006,9 @@ def _mostly_in(view: View, group: str) -> str:
     """The kernel with most joules of a group: "53 % in u_list"; "" if it has less than 30 %, or is the only one."""
     joules = view.joules_by_kernel(group)
     if FAMILY_OF[group] != DATA:  # a library's instructions become fewer elsewhere
-        joules = [part * (not kernel.callers) for part, kernel in zip(joules, view.kernels, strict=True)]
+        joules = [
+            part * (not (kernel.callers or is_of_c(kernel))) for part, kernel in zip(joules, view.kernels, strict=True)
+        ]
     largest = max(range(len(joules)), key=joules.__getitem__)
     share = joules[largest] / (sum(joules) or 1.0)
     if len(joules) < 2 or share < _MOSTLY:
