@@ -66,7 +66,7 @@ class Columns(Brief, Struct, frozen=True, eq=False, dict=True):
         return values
 
     def beside(self, ending: str) -> Array:
-        """For each column the one with that ending behind its name; NaN where there is none. (n_rows, n_columns)."""
+        """For each column `x` the values of column `x` + `ending`, NaN where there is none: (n_rows, n_columns)."""
         return self.spread([name + ending for name in self.names])
 
     def chosen(self, rows: Array) -> Columns:
@@ -141,7 +141,7 @@ def numbers_of(keys: Iterable[Hashable]) -> Ints:
 
 
 def known_or_zero(values: Floats) -> Floats:
-    """The same array with 0 for NaN."""
+    """A copy of an array with 0 for NaN."""
     return np.where(np.isnan(values), 0.0, values)
 
 
@@ -180,7 +180,7 @@ def group_sums(values: Floats, codes: Ints) -> Floats:
 
 
 def group_marks(marks: Ints, codes: Ints) -> Ints:
-    """The marks of the rows of each group joined: (n_rows, n) -> (n_groups, n). codes: as in `group_sums`."""
+    """The bitwise or of marks over the rows of each group: (n_rows, n) -> (n_groups, n). codes: as in `group_sums`."""
     total = np.zeros((int(codes.max(initial=-1)) + 1, marks.shape[1]), dtype=np.int64)
     np.bitwise_or.at(total, codes, marks)
     return total

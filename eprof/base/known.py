@@ -39,7 +39,7 @@ def only(values: Collection[T]) -> T | None:
 
 
 def added(sums: dict[T, Any], key: T, more: Any) -> None:
-    """Add `more` to `sums[key]`, in place; a key without a sum gets it as its sum."""
+    """Add `more` to `sums[key]`, in place; a new key gets `more` as its sum."""
     sums[key] = more + sums[key] if key in sums else more
 
 

@@ -31,7 +31,7 @@ _NAMES = tuple([str(flag.name).lower() for flag in Mark if joined & flag.value] 
 
 
 def marked(mark: Mark, holds: object) -> Mark:
-    """`mark` where `holds` is true, else NONE."""
+    """Give `mark` if `holds` is true, else NONE."""
     return mark if holds else NONE
 
 

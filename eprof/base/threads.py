@@ -31,7 +31,7 @@ def is_memory_scarce() -> bool:
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:
-    """Yields the same items up to the first None; a thread takes them from `items` a few ahead of their use."""
+    """Yields `items` up to the first None; a thread takes them from their iterator a few ahead of their use."""
     from concurrent.futures import ThreadPoolExecutor  # slow to import, and for long logs only
 
     with ThreadPoolExecutor(1) as maker:

@@ -20,7 +20,7 @@ def with_micro(units: Mapping[str, float]) -> dict[str, float]:
 
 
 def amount(text: str, units: Mapping[str, float]) -> float:
-    """What a user wrote ("7ms") in the SI unit, which a number without a unit is in; NaN if it is not in `units`."""
+    """A number in SI units of a text such as "7ms" (0.007), without a unit taken as it is; NaN: not in `units`."""
     written = _QUANTITY.fullmatch(text.strip())
     if written is None:
         return math.nan

@@ -10,7 +10,7 @@ from report_support import CASES
 import eprof
 from eprof.counts.times import ONE_SECOND
 from eprof.show.report.first_screen import where
-from eprof.show.report.levers import _levers, what_to_try
+from eprof.show.report.levers import _at_work, _levers, what_to_try
 from eprof.show.report.terminal import _family_legend, text
 from eprof.show.report.trust import trust
 from eprof.show.report.view import View
@@ -68,13 +68,31 @@ def test_more_bytes_than_were_requested_are_the_cause():
     assert "DRAM" in text(document) and "4.00 times the bytes requested" in text(document)
 
 
-def test_the_bytes_that_take_most_are_tried_with_what_types_half_as_wide_leave_of_them():
-    view = View(CASES["data_bound"]())
+@pytest.mark.parametrize("signs", [{}, {"sm_busy": 0.889, "dram_busy": 0.008}, {"l1_busy": 0.9, "dram_busy": 0.2}])
+def test_the_bytes_that_take_most_are_tried_with_what_types_half_as_wide_leave_of_them(signs):
+    """Where DRAM does not hold a kernel back, fewer bytes save their joules and no time."""
+    document = CASES["data_bound"]()
+    for kernel in document["kernels"]:
+        kernel["signs"] = signs
+    view = View(document)
     joules = view.groups["dram"].value
     share = view.energy("data").value / view.energy("total").value  # such types halve what all levels move
     tried = what_to_try(view).text.replace("\u202f", " ")
     assert re.search(rf"fewer DRAM bytes .*saves up to \S+ J \({50 * share:.0f} % of .*half as wide", tried)
     assert f"; {quantity(0.1 * joules, 'J')} for each 10 % fewer".replace("\u202f", " ") in tried
+
+
+@pytest.mark.parametrize(
+    ("issuing", "unit", "is_sooner"), [(0.57, 0.45, True), (0.45, 0.45, False), (0.57, 0.7, False)]
+)
+def test_a_kernel_that_fills_most_issue_slots_is_at_work_where_nothing_else_holds_it_back(issuing, unit, is_sooner):
+    document = CASES["data_bound"]()
+    for kernel in document["kernels"]:
+        kernel["signs"] = {"issue_busy": issuing, "dram_busy": unit}
+    for limit in document["limits"]["kernels"]:
+        limit["speed_share"] = 0.2
+    view = View(document)
+    assert [*_at_work(view)] == list(view.kernels) * is_sooner
 
 
 @pytest.mark.parametrize(("time_from", "is_told"), [(None, True), (ONE_SECOND, False)])
@@ -234,6 +252,8 @@ def test_trust_tells_what_has_no_price_apart_from_what_was_not_counted():
     assert "Not counted: special functions (1.00\u202fkJ); no price: tensor cores." in trust(View(document)).text
     document["interval_j"]["uncounted"] = {"tensor": None, "total": None}
     assert "No price: tensor cores." in trust(View(document)).text
+    without = CASES["missing"]() | {"costs": None, "prices": []}
+    assert "o price: " not in trust(View(without)).text, "nothing has one"
 
 
 def modelled(document, efficiency=0.25):

@@ -330,6 +330,14 @@ def test_what_was_counted_alone_is_no_share_and_saves_nothing(screens):
             assert all("little but" in str(row.cells[-1]) for row in where(view).rows), name
 
 
+def test_fewer_bytes_save_at_most_what_each_tenth_of_them_does_and_the_bytes_of_other_levels(screens):
+    for name, _, view in screens:
+        for change in _levers(view):
+            if "bytes" in change.act and change.each == "fewer" and change.most:
+                other_j = sum(kernel.energy_j.data or 0.0 for kernel in view.kernels) / 2
+                assert change.most <= 10 * max(change.ends or (change.saves,)) * 1.001 + other_j, (name, change)
+
+
 def test_types_half_as_wide_halve_what_every_level_moves():
     path = SHARED / "ncu" / "v100-miniweather-div-to-mult.ncu-rep"
     if not path.exists():

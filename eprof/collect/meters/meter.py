@@ -172,7 +172,7 @@ class Meter:
 
 
 def counted_energy(samples: Sequence[Sample], end_s: float) -> float | None:
-    """Joules from 0 to `end_s` by a counter that moves in steps, between the first and last move; None: too few."""
+    """Joules from 0 to `end_s` at the mean power between a counter's first and last step; None: below two steps."""
     steps = [
         (now.time_s, float(now.energy_j or 0.0))
         for before, now in zip(samples, samples[1:], strict=False)

@@ -265,7 +265,7 @@ def _found(costs: Costs, beside: Path, written_s: float) -> tuple[list[Instructi
 
 
 def _with_lanes(costs: Costs, found: list[Instruction | None]) -> tuple[Columns, int]:
-    """The profile's costs with lanes of masked moves put where they belong; and how many executions may be wrong.
+    """Move miscounted lanes of masked moves to where they belong: (costs, how many executions may still be wrong).
 
     Valgrind makes an access a lane of such a move, where its mask has it, and callgrind counts it one place too far: as
     an execution of the instruction behind, which stands in the next row and ran as often as the move. Where the move
@@ -418,7 +418,7 @@ def in_python(costs: Costs, beside: Path = Path()) -> Costs:
 
 
 def _sampled(text: str) -> Iterator[str]:
-    """For each sample in a file of the hook, the innermost line of the user's own code: "FILE:LINE:: FUNCTION".
+    """Yields for each sample in a hook's file the innermost line of the user's own code: "FILE:LINE:: FUNCTION".
 
     The file has Python's folders, then faulthandler's stack for each sample, behind a form feed; and where Python was
     when it looked, "@FRAME", which is later: the same line only where the sample met a call.

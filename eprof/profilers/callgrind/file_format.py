@@ -121,7 +121,7 @@ class Costs(Struct, frozen=True, eq=False):
         return replace(self, descriptions={**self.descriptions, **described})
 
     def without_marks(self) -> Self:
-        """The same profile as if its program had set no marks."""
+        """The same profile without the marks that its program set; rows stay, and are not added up."""
         return replace(
             self,
             spots=tuple(spot._replace(mark=OUTSIDE) for spot in self.spots),
@@ -416,7 +416,7 @@ def parse(lines: Iterable[str]) -> Costs:
 
 
 def _numbers(words: Sequence[str]) -> list[int]:
-    """Numbers of calls or of events from 0 to 2^53. Raises ValueError."""
+    """Parse words as whole numbers from 0 to 2^53. Raises ValueError for others."""
     numbers = list(map(int, words))
     if numbers and not 0 <= min(numbers) <= max(numbers) < _MOST:
         raise ValueError(words)

@@ -30,7 +30,7 @@ class _Costs(NamedTuple):
 
 
 def as_profile(text: str) -> str:
-    """The profile that a text prints the sums of, or the functions; the text itself if it prints none."""
+    """Turn printed sums, or an annotator's table of functions, into a callgrind file's text; other texts stay."""
     if "\nfn=" in text:
         return text
     lines = text.split("\n")

@@ -35,6 +35,7 @@ from eprof.show.report.loops import (
     fewer_misses,
     flags,
     is_interpreted,
+    is_of_c,
     is_of_library,
     less_for_libraries,
     more_cores,
@@ -72,6 +73,7 @@ _WARP = 32  # threads for which an instruction is issued at once
 _NOTHING = "give the machine more to do at a time, or let it sleep: hardly anything worked"
 _COUNT_STALLS = "perf stat -e cycles,instructions,stalled-cycles-backend,stalled-cycles-frontend"
 _NEARLY_ALL = 0.9  # of short launches: a start that may take so much of them ends nothing
+_MOSTLY_ISSUING = 0.5  # of the slots for instructions: so many are filled by what works, not by what waits
 _NARROWED = 0.5  # of the bytes are left where types are half as wide
 _PASSES = pattern(r"(?i)(?:layer|rms|group|batch|instance|l2)_?norm|normali[sz]|soft_?max")
 _PASSED_AGAIN, _MOST_PASSES = 1.3, 4.0  # bytes read for each written: more tell of a reduction, which writes little
@@ -720,12 +722,13 @@ def _fewer_bytes(view: View) -> Iterator[Try]:
         low, high = _ends(view, group, saves) or (saves, saves)
         left, why = _least_left(view, group)
         gone_j = float(np.dot(view.joules_by_kernel(group), np.subtract(1, left))) * high / saves
-        fewer, other_j = [group], _of_narrower_bytes_j(view.kernels) - (1 - _NARROWED) * amount.value
+        gone_tenths = gone_j / high
         if why == _NARROWER_TYPES and not view.nouns.is_of_cpu:
-            fewer, gone_j = [*CACHED], gone_j + other_j  # they halve what every level moves
+            # They halve what every level moves; but a warp's access of L1 takes as long for fewer bytes.
+            gone_j += _of_narrower_bytes_j(view.kernels) - (1 - _NARROWED) * amount.value
         least_j, _ = _by_time(view, view.kernels, {group: 1 - TENTH})
-        most_j, time = _by_time(view, view.kernels, *_with_its_way([group], view, [1 - TENTH] * len(left)))
-        most_of_all_j, _ = _by_time(view, view.kernels, *_with_its_way(fewer, view, left))
+        most_j, time = _by_time(view, view.kernels, *_with_its_way(group, view, [1 - TENTH] * len(left)))
+        most_of_all_j, _ = _by_time(view, view.kernels, *_with_its_way(group, view, left))
         for answer in view.document.what_if or ():
             is_it = answer.question == f"{group}=-20%" and not time and not view.is_modelled
             if is_it and answer.change_share and answer.time_share and not _is_held_elsewhere(view, group):
@@ -733,7 +736,7 @@ def _fewer_bytes(view: View) -> Iterator[Try]:
                 most_j = max(-answer.change_share * _everything(view)[0] / 2 - saves, 0.0)
                 time = _time_of(answer.time_share / 2)
                 least_j = most_j * _is_near_the_roofline(view)
-                most_of_all_j = most_j * gone_j / high
+                most_of_all_j = most_j * gone_tenths
         time = time.replace(", ", f", {when(least_j < most_j, 'up to ')}", 1)
         # Where a price is above its middle, so is the total that shares are of.
         most_share = _everything(view)[0] * (1 - min(left))
@@ -746,16 +749,16 @@ def _fewer_bytes(view: View) -> Iterator[Try]:
         yield change
 
 
-def _with_its_way(fewer: Sequence[str], view: View, left: Sequence[float]) -> list[dict[str, float]]:
-    """For each kernel, unit -> share of its work left if memory levels `fewer` move the share `left` of their bytes.
+def _with_its_way(level: str, view: View, left: Sequence[float]) -> list[dict[str, float]]:
+    """For each kernel, unit -> share of its work left if a memory level moves the share `left` of its bytes.
 
     Units on the way to a level have less work, too: L2 for DRAM, and "sm" for L1 where counters do not tell L1's. But
     tiles of a product that find more of its operands in L2 ask L2 for as much as before.
     """
     works = []
     for kernel, share in zip(view.kernels, left, strict=True):
-        units = dict.fromkeys((*fewer, *["sm"] * ("l1" in fewer and "l1" not in busy(kernel))), share)
-        if "dram" in fewer and not least_bytes(view, kernel):
+        units = dict.fromkeys((level, *["sm"] * (level == "l1" and "l1" not in busy(kernel))), share)
+        if level == "dram" and not least_bytes(view, kernel):
             passed = view.summed(kernel, _words(view, "l2")).value or math.inf
             passing = min(view.summed(kernel, DRAM).or_zero / passed, 1.0)
             units = {"l2": 1 - (1 - share) * passing, **units}
@@ -886,16 +889,20 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
     """Execute fewer instructions that are no arithmetic: addresses, loops, loads."""
     for group, kind in (("int", "integer "), ("other", "")):
         words = [word for word in view.words.values() if word.count.group == group and word.count.unit != "cycle"]
-        own = [not kernel.callers for kernel in view.kernels]
+        own = [not (kernel.callers or is_of_c(kernel)) for kernel in view.kernels]
         amount = sum(float(np.nansum(view.column(word.count.name).joules[own])) for word in words)
         if amount and not _is_closed(view, group):
             saves, (told, *cycles_j) = TENTH * amount, of_retiring(view)
             remedies = [_REMEDIES[group]]
             if view.nouns.is_of_cpu:
                 remedies = [flags(view), "less work in inner loops"]
-            sooner_j, time = _by_time(view, view.kernels, {"issue": 1 - TENTH * (group == "other")})
-            if time:
-                most = max(view.kernels, key=lambda kernel: sooner(kernel, {"issue": 0.0}) * timed_j(kernel))
+            at_work = [*_at_work(view)] * (group == "other")
+            sooner_j, sooner_s = _ended_sooner(view, view.kernels, {"issue": 1 - TENTH * (group == "other")})
+            sooner_j += TENTH * sum(map(timed_j, at_work))
+            sooner_s += TENTH * sum(time_of(kernel).or_zero for kernel in at_work)
+            if time := _less_time(view, sooner_s, sooner_s):
+                held = [kernel for kernel in view.kernels if sooner(kernel, {"issue": 0.0})]
+                most = max(held + at_work, key=timed_j)
                 told = f"{view.label(most)} fills {percent(issuing(most))} of its issue slots"
             how = "; ".join(filter(None, [told or _mostly_in(view, group), *remedies]))
             act = f"execute fewer {kind}instructions{bracketed(how)}"
@@ -907,6 +914,16 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
             low, high = _ends(view, group, saves) or (saves, saves)
             ends = low, high + sooner_j
             yield Try(act, saves + sooner_j / 2, ends, time.replace(", ", ", up to ", 1), each="fewer")
+
+
+def _at_work(view: View) -> Iterator[schema.Kernel]:
+    """The kernels that fill most of their issue slots, and that nothing else is seen to hold back."""
+    limits = view.document.limits.kernels if view.document.limits else []
+    for place, kernel in enumerate(view.kernels * (not view.is_modelled)):
+        reached = limits[place].speed_share or 0.0 if limits else 0.0
+        is_short = 0 < view.each_s(kernel) < SHORT_S
+        if issuing(kernel) > _MOSTLY_ISSUING and not is_short and max(reached, *busy(kernel).values(), 0.0) < NEAR:
+            yield kernel
 
 
 def _ends(view: View, group: str, saves: float) -> tuple[float, float] | None:
@@ -957,7 +974,9 @@ def _mostly_in(view: View, group: str) -> str:
     """The kernel with most joules of a group: "53 % in u_list"; "" if it has less than 30 %, or is the only one."""
     joules = view.joules_by_kernel(group)
     if FAMILY_OF[group] != DATA:  # a library's instructions become fewer elsewhere
-        joules = [part * (not kernel.callers) for part, kernel in zip(joules, view.kernels, strict=True)]
+        joules = [
+            part * (not (kernel.callers or is_of_c(kernel))) for part, kernel in zip(joules, view.kernels, strict=True)
+        ]
     largest = max(range(len(joules)), key=joules.__getitem__)
     share = joules[largest] / (sum(joules) or 1.0)
     if len(joules) < 2 or share < _MOSTLY:
