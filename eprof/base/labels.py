@@ -50,6 +50,7 @@ _LAMBDAS = (
     (pattern(r"operator ?\(\) ?\(\) const::|operator ?\(\) ?\(\)::"), ""),
 )
 _SIGNS = pattern(r"operator\s*(?:\(\)|<=>|<<=|>>=|->\*?|<<|>>|<=|>=|<|>)|->|[<>(),]")
+_CUTS = pattern(r"…{2,}")
 _QUALIFIERS = pattern(r"^.*::(?!λ)")
 _CAMEL = pattern(r"(?<=[a-z0-9])(?=[A-Z])")
 _WORDS = pattern(r"[^\W_]+")
@@ -390,14 +391,14 @@ def _shown(text: str, start: int, end: int, room: int) -> str:
     back = min(end, room - front)
     head = text[:start] if start - front <= 1 else f"{text[:front]}…"
     tail = text[len(text) - end :] if end - back <= 1 else f"…{text[len(text) - back :]}"
-    return (head + text[start : len(text) - end] + tail).replace("……", "…")
+    return head + text[start : len(text) - end] + tail
 
 
 def _numbered(texts: Iterable[str]) -> list[str]:
     times: dict[str, int] = {}
     numbered = []
     for text in texts:
-        label = text
+        text = label = _CUTS.sub("…", text)  # what was cut may begin or end where another cut is
         while label in times:
             times[text] += 1
             label = f"{text} #{times[text]}"

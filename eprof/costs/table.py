@@ -135,7 +135,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
         return parts.OF_DRAWS if self.basis == "estimated" else parts.OF_REFITS
 
     def spread(self, setting: str | None = None) -> Intervals:
-        """The intervals of prices and constant power at `setting`, from the replicas. Raises CostError."""
+        """[low, high] of each price and of constant power at `setting`, over the replicas. Raises CostError."""
         replicas = self.replicas(setting)
         if not replicas:
             return Intervals()

@@ -7,7 +7,7 @@ are all made from this. `docs/counters.md` has the form of the files.
 import functools
 import operator
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -44,7 +44,7 @@ STALLS = (
 # what bounds instructions.
 SHARES = (
     *STALLS,
-    *("excess", "bank_conflict", "older_tensor", "sm_active"),
+    *("excess", "request_sectors", "local_share", "bank_conflict", "older_tensor", "sm_active"),
     *("occupancy_limit", "registers_limit", "shared_limit", "block_limit", "spills"),
     *("sm_busy", "l1_busy", "l2_busy", "dram_busy", "issue_busy", "memory_bound"),
     *("retiring", "bad_speculation", "frontend_bound", "backend_bound"),  # of a CPU's cores
@@ -196,6 +196,21 @@ class Definition(Brief, Struct, frozen=True, eq=False):
     def expand(self, formula: Formula, known: Mapping[str, str] | None = None) -> str:
         """The formula with the profiler's names for ours. `known`: texts to put in for some of the names."""
         return _NAME.sub(lambda match: self._text(match[0], known or {}), formula.text)
+
+    def unfolded(self, way: Entry, steps: Collection[str]) -> Iterator[Entry]:
+        """The ways that a way stands for: with each way of a quantity in its place, but for those in `steps`."""
+        others = sorted(way.formula.names & self.quantities.keys() - set(steps))
+        if not others:
+            yield way
+            return
+        for step in self.quantities[others[0]]:
+            text = step.formula.text
+            if way.formula.text != others[0]:
+                text = re.sub(rf"(?<![\w.]){others[0]}\b", bracketed(text), way.formula.text)
+            formula = Formula(text, way.formula.names - {others[0]} | step.formula.names)
+            # What is marked in some cases is marked in all where another mark stands beside it.
+            condition = (way.mark_if, step.mark_if)[way.mark == 0] if 0 in (way.mark, step.mark) else None
+            yield from self.unfolded(replace(way, formula=formula, mark=way.mark | step.mark, mark_if=condition), steps)
 
     def alike_by(self, way: Entry, steps: Mapping[str, Any]) -> str | None:
         """A text that is equal for ways of definitions that count alike, if `steps` do; None: it needs other steps."""
@@ -350,7 +365,10 @@ def _alike(
     """By name, the ways that all definitions have, each in its own table, of counters and of these steps."""
     alike = {}
     for name in tables[0][1]:
-        of_each = [{each.alike_by(way, steps): way for way in table.get(name, ())} for each, table in tables]
+        of_each = [
+            {each.alike_by(way, steps): way for whole in table.get(name, ()) for way in each.unfolded(whole, steps)}
+            for each, table in tables
+        ]
         keys = [key for key in of_each[0] if key and all(key in ways for ways in of_each)]
         if keys:
             alike[name] = tuple(_together([ways[key] for ways in of_each]) for key in keys)

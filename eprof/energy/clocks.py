@@ -85,7 +85,7 @@ def with_active_cycles(counts: Counts, costs: Costs, cores: float = 1.0) -> Coun
     which nothing else is priced they stay unknown, for time alone tells nothing of what a processor did. Where a CPU's
     instructions have no time, their cycles are at least as many as these need.
     """
-    counts = _as_told(counts, costs)
+    counts = _from_shares(counts, costs)
     who = "one core is" if cores == 1 else f"{cores:.3g} cores are"
     paying = [word for word, charge in costs.charges.items() if charge.pays and word in counts.amounts]
     is_counted = ~np.isnan(counts.amounts.only(paying)).all(axis=1)
@@ -103,7 +103,7 @@ def with_active_cycles(counts: Counts, costs: Costs, cores: float = 1.0) -> Coun
     )
 
 
-def _as_told(counts: Counts, costs: Costs) -> Counts:
+def _from_shares(counts: Counts, costs: Costs) -> Counts:
     """Fill in cycles and instructions that follow from the share of time in which multiprocessors had warps."""
     sms = costs.sm_count or (costs.multiprocessors.number if costs.multiprocessors else None)
     if counts.shape is None or sms is None:

@@ -232,7 +232,7 @@ def seconds(of_launch: Components, machine: Machine, launches: Array) -> Floats:
 
 
 def with_times(counts: Counts, machine: Machine) -> tuple[Counts, int]:
-    """The counts with the model's time, ESTIMATED, for kernels that have none; and the number of these kernels."""
+    """Give kernels without a time the model's, marked ESTIMATED; and the number of these kernels."""
     modelled = seconds(components(work_of(counts, machine), machine), machine, counts.rows.launches)
     need = np.isnan(counts.rows.time_s) & (modelled > 0)
     marks = (counts.rows.time_marks & ~int(Mark.MISSING)) | int(Mark.ESTIMATED | machine.units.marks)

@@ -19,7 +19,7 @@ _OF_RUNS = (
 )
 
 
-def named(paths: Sequence[str], err: UnknownLogError) -> LogError:
+def clearer_error(paths: Sequence[str], err: UnknownLogError) -> LogError:
     """The error to raise on files that are no logs: what the only one is and what reads it; else `err`."""
     path = only(paths)
     what = mapped(what_it_is, path) or mapped(_measured, path)
@@ -27,7 +27,7 @@ def named(paths: Sequence[str], err: UnknownLogError) -> LogError:
 
 
 def _measured(path: str) -> str | None:
-    """A phrase that a file is a table of measured runs, and what reads it; None: it is not. Raises MeasurementError."""
+    """A phrase that a file is a table of measured runs, and what reads it; None: it is not."""
     try:
         frame = table(Path(path), 50)
     except MeasurementError:
@@ -36,7 +36,7 @@ def _measured(path: str) -> str | None:
         choose(frame, path)
     except MeasurementError:
         if suggestion(frame):
-            raise
+            return f"a table of measured runs; `eprof tune {quote(path)}` says how to name its columns for it"
         power = next(filter(_POWER.search, frame.columns), None)
         return mapped(_OF_RUNS.format, power)
     return f"a table of measured runs; `eprof fit {quote(path)}` makes prices of them"

@@ -13,7 +13,7 @@ CONFIDENCE = 0.95
 
 
 class Sample(Struct, frozen=True):
-    """Mean, standard deviation and number of the repeats of a side."""
+    """Mean, standard deviation and number of repeated measurements of one thing."""
 
     mean: float
     sd: float

@@ -180,6 +180,12 @@ def test_cut_names_of_files_stay_distinct_and_short(names):
     assert all(len(label) <= 18 or label in names or "#" in label for label in shown)
 
 
+@given(st.lists(st.text("ab_ ", min_size=20, max_size=40), unique=True, max_size=8), st.integers(1, 40))
+def test_a_name_that_is_cut_twice_in_one_place_shows_one_cut(names, width):
+    shown = fitted(labels(names, WIDTH), width)
+    assert "……" not in " ".join(shown) and len(set(shown)) == len(names)
+
+
 def test_two_instances_of_a_library_keep_the_words_that_differ():
     name = "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_64x64_{}_nn_align{}>(T1::Params)"
     assert labels([name.format("16x6", 4), name.format("32x6", 1)]) == [

@@ -357,6 +357,13 @@ def test_dram_under_its_new_name_and_substitutes():
     assert count({}, "10.0", names=["k"]).marks["system_read"].iloc[0] == M
 
 
+def test_bytes_of_global_accesses_at_l1_stand_for_their_sectors():
+    moved = {f"l1tex__t_bytes_pipe_lsu_mem_global_op_{way}.sum": 320 for way in ("ld", "st")}
+    counted = count(moved, "8.9", "accessed")
+    assert (row(counted)["l1_read"], row(counted)["l1_write"]) == (320, 320)
+    assert counted.marks["l1_read"].iloc[0] == counted.marks["l1_write"].iloc[0] == M
+
+
 def test_totals_alone_are_told_apart_where_they_can_be_and_never_counted_twice():
     """As logs for a roofline have them: bytes at each level, reads and writes together, which are no reads."""
     totals = {"l1tex__t_bytes.sum": 1000, "lts__t_bytes.sum": 600, "dram__bytes.sum": 150}
@@ -467,3 +474,18 @@ def test_find_shows_the_name_in_the_other_profiler(capsys):
     with pytest.raises(SystemExit, match="0"):
         main(["counters", "--find", "inst_integer"])
     assert f"inst_integer is in ncu: {op('integer')}" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_way_through_other_steps_counts_alike():
+    each = [counters.find("nvprof", capability) for capability in ("2.0", "3.5", "5.2", "6.0", "7.0")]
+    alike = common(each)
+    ways = {way.formula.text: alike.counters_of(way.formula) for way in alike.words["bytes"]["dram_read"]}
+    assert ["dram_read_transactions"] in ways.values()
+    assert all("_misses" not in counter for behind in ways.values() for counter in behind)  # other slices each
+    for definition in each:
+        texts = [
+            definition.alike_by(way, {})
+            for whole in definition.words["bytes"]["dram_read"]
+            for way in definition.unfolded(whole, ())
+        ]
+        assert any(text.strip("()") == "32 * dram_read_transactions" for text in texts)

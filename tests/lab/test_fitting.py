@@ -365,7 +365,7 @@ def test_a_table_of_one_setting_holds_there_alone(tmp_path):
 def test_an_energy_is_told_if_its_interval_is_above_0_and_no_wider_than_a_factor_of_three():
     """As docs/fit.md has it."""
     intervals = pd.DataFrame({"low": [1.0, 1.0, 0.0, 2.0], "high": [3.0, 3.1, 0.1, 2.0]}, index=list(TERMS))
-    assert quality_of_fits.told(intervals).tolist() == ["told", "loosely", "not told", "told"]
+    assert quality_of_fits.certainty(intervals).tolist() == ["told", "loosely", "not told", "told"]
 
 
 def test_what_the_data_cannot_tell_is_marked_and_has_few_digits(tmp_path):

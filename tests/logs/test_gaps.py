@@ -354,6 +354,21 @@ def test_what_each_run_copies_once_is_no_saving(tmp_path, copies, again_ms):
     assert (f"saves up to {again_ms}.00\u202fms" in told) == bool(again_ms)
 
 
+@pytest.mark.parametrize("memset_ms", [0, 3])
+def test_memsets_are_no_copies(tmp_path, memset_ms):
+    (tmp_path / "log.txt").write_text(
+        "==1== Profiling result:\n"
+        "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n"
+        " GPU activities:   80.00%  4.0000ms         4  1.0000ms  1.0000ms  1.0000ms  [CUDA memcpy HtoD]\n"
+        f"                   10.00%  {memset_ms}.0000ms         3  1.0000ms  1.0000ms  1.0000ms  [CUDA memset]\n"
+        "                   10.00%  1.0000ms         9  111.11us  111.11us  111.11us  axpy(int)\n"
+    )
+    view = view_of(tmp_path / "log.txt")
+    assert "4 copies in 4.00\u202fms" in what_to_try(view).text
+    told = headline(view).text
+    assert ("opies and memsets (3.00\u202fms) took 7.00\u202fms" in told) == bool(memset_ms), told
+
+
 @needs_data
 def test_page_faults_are_no_copies():
     view = view_of("nvprof", "titan-xp-gpu-trace-unified-memory-columns.csv")

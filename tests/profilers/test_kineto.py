@@ -145,6 +145,17 @@ def test_a_trace_that_is_cut_off_is_refused(tmp_path, share):
         logs.read(write(tmp_path, text[: int(share * len(text))]))
 
 
+def test_a_printed_table_is_named_with_the_call_that_writes_a_trace(tmp_path):
+    path = tmp_path / "table.txt"
+    head = "Name    Self CPU %      Self CPU   CPU total %     CPU total     Self CUDA    CUDA total    # of Calls"
+    table = f"# {'-' * 30}\n# {head}\n# aten::mm  0.39%  586.0us  0.63%  945.0us  14.7ms  15.0ms  20\n"
+    path.write_text(table)
+    with pytest.raises(LogError, match="export_chrome_trace"):
+        logs.read(path)
+    path.write_text(table + profiled(1, METRICS, metric("inst_executed", "5")))
+    assert logs.read(path).tables  # a log of nvprof behind it is read
+
+
 def test_json_that_is_no_trace_is_refused(tmp_path):
     with pytest.raises(LogError, match="no trace of the PyTorch profiler"):
         logs.read(write(tmp_path, '{"schemaVersion": 1, "traceEvents": 7}'))

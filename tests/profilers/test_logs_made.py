@@ -420,6 +420,13 @@ def test_warnings_of_incomplete_counts_become_notes(tmp_path, said):
     assert any(WARNINGS[said] in note and note.endswith("(line 1)") for note in log.notes)
 
 
+def test_lost_times_of_kernels_explain_that_there_are_none(tmp_path):
+    lost = next(said for said in WARNINGS if "invalid timestamps" in said)
+    text = f"==7== Warning: {lost}\n==7== Profiling result:\nNo kernels were profiled.\n"
+    with pytest.raises(LogError, match=r"line 1 says: .*larger --device-buffer-size"):
+        read(write(tmp_path, text))
+
+
 def test_importing_logs_imports_no_pandas():
     code = "import sys, eprof, eprof.logs; print([name for name in ('pandas', 'pyarrow') if name in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"

@@ -132,7 +132,7 @@ CONFLICTS = (
         # sectors a request 16 are enough. Registers let one block of 8 warps run where 64 fit.
         ("traces/nsys/nsightful-copy_blocked.ncu.csv", {"excess": 0.75, "lg_throttle": 0.469, "memory_stall": 0.527}),
         ("ncu-modern/rtxpro6000-text-mma-warptile.txt", {"bank_conflict": 66982616 / 469509552}),
-        ("ncu-modern/rtx3050laptop-indian-grouping.csv", {"excess": 1 - 16 * 1638400 / 50410305}),
+        ("ncu-modern/rtx3050laptop-indian-grouping.csv", {"request_sectors": 50410305 / 1638400}),
         (
             "ncu/cc80-details-page-rules-estimated-speedup.csv",
             {

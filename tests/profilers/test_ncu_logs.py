@@ -404,6 +404,18 @@ def test_output_and_errors_between_rows(tmp_path):
     assert list(log.tables[0].counters.frame()[FFMA]) == [1] and any("looks cut off" in note for note in log.notes)
 
 
+@pytest.mark.parametrize("value", ["nan", "7"])
+def test_a_launch_that_failed_and_counted_nothing_is_no_report(tmp_path, value):
+    lines = ["==ERROR== LaunchFailed", NEW, row(0, FFMA, "inst", value), row(0, TIME, "ns", "nan")]
+    if value == "7":
+        assert log_of(tmp_path, *lines).tables[0].counters[FFMA].tolist() == [7]
+        return
+    said = refused(tmp_path, "\n".join(lines).encode())
+    assert (
+        "a kernel failed while ncu profiled it (line 1 says: LaunchFailed); run the program without ncu first" in said
+    )
+
+
 def test_rule_rows_with_line_ends_and_quotes(tmp_path):
     log = log_of(
         tmp_path,
@@ -506,6 +518,7 @@ def test_only_wanted_counters_are_kept_and_the_log_says_what_it_has(tmp_path):
             "Time (%),Total Time (ns),Num Calls,Name\n1,2,3,cudaMalloc\n",
             "the log has tables of nsys but none of kernels",
         ),
+        (NEW + "\n" + row(0, "inst_executed", "inst", 5), "the table is in ncu's form, but its metrics are nvprof's"),
         ("NVR\0\1\2", "the report file is cut off at byte 6 of 6"),
     ],
 )

@@ -1,6 +1,7 @@
 """Output of `perf stat`: text, CSV and JSON of real machines, and what may go wrong with it."""
 
 import math
+import re
 
 import pytest
 from conftest import SHARED
@@ -477,6 +478,40 @@ def test_tables_of_power_are_no_output_of_perf(row):
 def test_measured_tables_are_no_output_of_perf():
     tables = sorted((SHARED / "power").glob("nvdvfs*.csv"))
     assert tables and not any(SIGNS.reader_of(path.read_bytes()[: 1 << 20]) for path in tables)
+
+
+_PASTED = " 1,234,567 cycles\n 2,345,678 instructions  # 1.90 insn per cycle\n"
+
+
+def test_rows_that_were_pasted_without_a_header_are_read(read):
+    _, time_s, counters = only(read("a program\n 12 apples\n" + _PASTED + " 7 cache-misses\n"))
+    assert counters == {"cycles": 1234567, "instructions": 2345678, "cache-misses": 7} and math.isnan(time_s)
+    _, time_s, _ = only(read(_PASTED + "\n 2.500000000 seconds time elapsed\n"))
+    assert time_s == 2.5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _PASTED.split("\n")[1] + "\n",
+        _PASTED.replace("#", "="),
+        "12 cycles\n13 instructions\n",
+        _PASTED.replace("ins", "s"),
+    ],
+)
+def test_numbers_that_a_program_printed_are_no_rows_of_perf(text):
+    assert SIGNS.reader_of(text.encode()) is None
+
+
+@needs_data
+@pytest.mark.parametrize("path", [path for path in REAL if "text" in path.name], ids=lambda path: path.name)
+def test_a_real_log_without_its_header_has_the_same_counts_or_is_none(path, read):
+    text = path.read_text()
+    bare = re.sub(r"(?m)^.*Performance counter stats for.*\n|^.* counts unit events.*\n", "", text)
+    if path in NO_COUNTERS or text.count("stats for") != 1 or SIGNS.reader_of(bare.encode()) is None:
+        pytest.skip("several runs, or too few rows")
+    whole, part = ([each[2] for each in rows_of(read(one))] for one in (text, bare))
+    assert whole == part
 
 
 _CLOCK = " 8,000.00 msec {} {}\n"

@@ -253,6 +253,19 @@ def test_what_mostly_runs_in_the_kernel_is_to_ask_less_of_it(eprof_command, tmp_
     assert ("fuse loops" in advice) != is_much
 
 
+def test_what_the_c_library_executes_its_callers_are_to_spare(eprof_command, tmp_path):
+    log = tmp_path / "callgrind.out.1"
+    functions = "".join(
+        f"fl=a.c\nfn={name}\n1 {number}\n" for name, number in {"_int_malloc": 700, "free": 200, "solve": 100}.items()
+    )
+    log.write_text(f"# callgrind format\nversion: 1\nevents: Ir\n{functions}totals: 1000\n")
+    advice = " ".join(eprof_command("report", log).stdout.partition("\nTry")[2].split())
+    assert advice.startswith(
+        "have _int_malloc and 1 more do less for its callers (allocate once and reuse, or from a pool)"
+    )
+    assert "-O3" not in advice.partition("Trust")[0]
+
+
 def test_one_program_is_named_with_what_is_its_own(eprof_command, tmp_path):
     tried(eprof_command, tmp_path, {"cycles": 10, "instructions": 20}, "target/release/small")
     said = tried(eprof_command, tmp_path, {"cycles": 30, "instructions": 120}, "target/release/large")
@@ -602,6 +615,14 @@ def test_a_table_of_measured_runs_is_sent_to_fit(eprof_command, tmp_path):
     )
     said = eprof_command("report", runs).stderr
     assert "a table of measured runs; `eprof fit" in said
+
+
+def test_a_table_of_runs_whose_columns_are_not_known_is_sent_to_tune_in_a_sentence(eprof_command, tmp_path):
+    runs = tmp_path / "runs.csv"
+    runs.write_text("app,freq,POWER,energy_counter_j,exe_s\na,1410,200,900,4.5\na,1200,180,880,4.9\n")
+    assert eprof_command("report", runs).stderr == (
+        f"eprof: {runs}: this is a table of measured runs; `eprof tune {runs}` says how to name its columns for it\n"
+    )
 
 
 def test_a_table_of_another_cpu_is_called_so(eprof_command):

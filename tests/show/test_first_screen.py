@@ -5,15 +5,17 @@ import json
 import re
 
 import pytest
+from msgspec.structs import replace
 from report_support import CASES
 
 import eprof
 from eprof.counts.times import ONE_SECOND
 from eprof.show.report.first_screen import where
-from eprof.show.report.levers import _levers, what_to_try
+from eprof.show.report.levers import _at_work, _levers, _told, what_to_try
 from eprof.show.report.terminal import _family_legend, text
 from eprof.show.report.trust import trust
 from eprof.show.report.view import View
+from eprof.show.report.waiting import excess
 from eprof.show.words.numbers import percent, quantity
 
 LINES, COLUMNS = 15, 80
@@ -68,13 +70,31 @@ def test_more_bytes_than_were_requested_are_the_cause():
     assert "DRAM" in text(document) and "4.00 times the bytes requested" in text(document)
 
 
-def test_the_bytes_that_take_most_are_tried_with_what_types_half_as_wide_leave_of_them():
-    view = View(CASES["data_bound"]())
+@pytest.mark.parametrize("signs", [{}, {"sm_busy": 0.889, "dram_busy": 0.008}, {"l1_busy": 0.9, "dram_busy": 0.2}])
+def test_the_bytes_that_take_most_are_tried_with_what_types_half_as_wide_leave_of_them(signs):
+    """Where DRAM does not hold a kernel back, fewer bytes save their joules and no time."""
+    document = CASES["data_bound"]()
+    for kernel in document["kernels"]:
+        kernel["signs"] = signs
+    view = View(document)
     joules = view.groups["dram"].value
     share = view.energy("data").value / view.energy("total").value  # such types halve what all levels move
     tried = what_to_try(view).text.replace("\u202f", " ")
     assert re.search(rf"fewer DRAM bytes .*saves up to \S+ J \({50 * share:.0f} % of .*half as wide", tried)
     assert f"; {quantity(0.1 * joules, 'J')} for each 10 % fewer".replace("\u202f", " ") in tried
+
+
+@pytest.mark.parametrize(
+    ("issuing", "unit", "is_sooner"), [(0.57, 0.45, True), (0.45, 0.45, False), (0.57, 0.7, False)]
+)
+def test_a_kernel_that_fills_most_issue_slots_is_at_work_where_nothing_else_holds_it_back(issuing, unit, is_sooner):
+    document = CASES["data_bound"]()
+    for kernel in document["kernels"]:
+        kernel["signs"] = {"issue_busy": issuing, "dram_busy": unit}
+    for limit in document["limits"]["kernels"]:
+        limit["speed_share"] = 0.2
+    view = View(document)
+    assert [*_at_work(view)] == list(view.kernels) * is_sooner
 
 
 @pytest.mark.parametrize(("time_from", "is_told"), [(None, True), (ONE_SECOND, False)])
@@ -234,6 +254,8 @@ def test_trust_tells_what_has_no_price_apart_from_what_was_not_counted():
     assert "Not counted: special functions (1.00\u202fkJ); no price: tensor cores." in trust(View(document)).text
     document["interval_j"]["uncounted"] = {"tensor": None, "total": None}
     assert "No price: tensor cores." in trust(View(document)).text
+    without = CASES["missing"]() | {"costs": None, "prices": []}
+    assert "o price: " not in trust(View(without)).text, "nothing has one"
 
 
 def modelled(document, efficiency=0.25):
@@ -308,6 +330,77 @@ def test_idle_time_that_a_meter_saw_is_tried_of_all_that_it_saw():
     tried = what_to_try(View(document)).text.replace("\u202f", " ")
     assert tried.startswith("wait less for the host (1.00 s in gaps: ")
     assert f"saves up to {2 * total:#.3g} J (67 % of {3 * total:#.3g} J)" in tried
+
+
+def test_what_is_spilled_is_spared_behind_l1_too_and_coalescing_spares_none_of_it():
+    def tried(signs):
+        document = CASES["data_bound"]()
+        for entry in (document, *document["kernels"]):
+            moved = {"value": 1e9, "unit": "byte", "energy_j": 0.01, "marks": []}
+            entry["counts"] |= {"l1_read": {**moved}, "local_read": {**moved, "value": 5e8, "energy_j": 0.0}}
+        for name in ("l1_read", "local_read"):
+            document["counts"][name]["how"] = []
+        for kernel in document["kernels"]:
+            kernel["signs"] = {"excess": 0.75, "dram_busy": 0.8, "issue_busy": 0.2, **signs}
+        changes = {change.act.partition(" ")[0]: change for change in _levers(View(document))}
+        return changes["spill"], changes["coalesce"]
+
+    (spills, coalesce), (behind, rest) = tried({}), tried({"local_share": 0.9})
+    assert max(behind.ends) > max(spills.ends) and min(behind.ends) >= min(spills.ends)
+    assert max(rest.ends) < max(coalesce.ends)
+    assert "75\u202f% less time" in behind.beside  # the next unit is the one that issues: 0.2 of 0.8
+    assert "90\u202f% of what L1 and L2 pass on" in behind.act
+
+
+FEW_BLOCKS = {"sm_active": 0.13, "blocks": 16.0, "multiprocessors": 80.0}
+
+
+@pytest.mark.parametrize(
+    ("lacks", "told"),
+    [
+        ((), r"saves up to \S+ m?J \([\d.]+ % of"),
+        (("energy",), r"saves up to \S+ m?s \(87 % of"),
+        (("energy", "time"), r"\(what that saves was not counted\)"),
+    ],
+)
+def test_what_saves_time_is_tried_whether_a_log_tells_joules_times_or_neither(lacks, told):
+    document = without(CASES["data_bound"](), lacks)
+    document["kernels"] = document["kernels"][:1]
+    kernel = document["kernels"][0] | {"signs": FEW_BLOCKS}
+    document |= {"kernels": [kernel], "time_s": kernel["time_s"]}
+    view = View(document)
+    tried = "".join(_told(view, change) for change in _levers(view)).replace("\u202f", " ")
+    assert re.search(rf"launch more blocks of .*have work 13 % of the time, as it has 16 blocks for 80.* {told}", tried)
+
+
+def without(document, lacks):
+    """A document whose log told no joules, or no times."""
+    for entry in (document, *document["kernels"]):
+        if "energy" in lacks:
+            entry["energy_j"] = dict.fromkeys(entry["energy_j"])
+            entry["counts"] = {}
+        if "time" in lacks:
+            entry["time_s"] = None
+    if "energy" in lacks:
+        document |= {"costs": None, "prices": [], "counts": {}}
+        document.pop("interval_j", None)
+    return document
+
+
+@pytest.mark.parametrize(
+    ("name", "share", "condition"),
+    [
+        ("sums(const float *, unsigned long)", 0.875, ", if each thread loads 4\u202fB at a time"),
+        ("sums(float4*)", 0.5, ""),
+        ("sums(float*, double *)", 0.75, ", if each thread loads 8\u202fB at a time"),
+        ("sums<Array<char*, 2>>(Array<char*, 2>)", 0.5, ""),
+        ("sums", 0.5, ""),
+    ],
+)
+def test_sectors_that_a_warp_needs_are_as_wide_as_what_its_pointers_point_to(name, share, condition):
+    kernel = View(CASES["data_bound"]()).kernels[0]
+    assert excess(replace(kernel, name=name, signs={"request_sectors": 32.0})) == (share, condition)
+    assert excess(replace(kernel, name=name, signs={"request_sectors": 32.0, "excess": 0.1})) == (0.1, "")
 
 
 def test_nobody_is_told_to_rewrite_a_compiled_library():

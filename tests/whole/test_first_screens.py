@@ -24,7 +24,7 @@ from eprof.show.report.levers import _least_left, _levers, what_to_try, worth_tr
 from eprof.show.report.products import cycles_on_tensor_cores, least_bytes
 from eprof.show.report.trust import notes, trust
 from eprof.show.report.view import View
-from eprof.show.report.waiting import _stalls, busy, issuing, sooner, timed_j
+from eprof.show.report.waiting import _stalls, busy, issuing, sooner
 from eprof.show.words.cells import Share
 from eprof.show.words.numbers import quantity
 
@@ -209,12 +209,12 @@ def test_what_kernels_wait_for_most_leads_and_saves_no_more_than_its_share_of_st
     assert "(20 % of its stalls are at barriers)" in told["k20c-metrics-summary.csv"]
     view = next(view for name, _, view in screens if name == "k20c-metrics-summary.csv")
     lever = next(lever for lever in _levers(view) if "barriers" in lever.act)
-    assert lever.most == pytest.approx(0.20476469 * timed_j(view.kernels[0]))
+    assert lever.most == pytest.approx(0.20476469 * view.timed(view.kernels[0]))
 
 
 def test_alike_advice_of_several_kernels_is_added_up(screens):
     view = next(view for name, _, view in screens if name == "titan-wide-trace-events-and-metrics.csv")
-    held = [(kernel.signs["barrier_stall"], timed_j(kernel)) for kernel in view.kernels]
+    held = [(kernel.signs["barrier_stall"], view.timed(kernel)) for kernel in view.kernels]
     saved_j = sum(share * joules for share, joules in held)  # the least of the four is 22 %, and none is near its peak
     assert saved_j == pytest.approx(0.826, rel=0.01) and "and 3 more kernels" in what_to_try(view).text
     assert f"saves up to {quantity(saved_j, 'J')}" in what_to_try(view).text
@@ -330,6 +330,14 @@ def test_what_was_counted_alone_is_no_share_and_saves_nothing(screens):
             assert all("little but" in str(row.cells[-1]) for row in where(view).rows), name
 
 
+def test_fewer_bytes_save_at_most_what_each_tenth_of_them_does_and_the_bytes_of_other_levels(screens):
+    for name, _, view in screens:
+        for change in _levers(view):
+            if "bytes" in change.act and change.each == "fewer" and change.most:
+                other_j = sum(kernel.energy_j.data or 0.0 for kernel in view.kernels) / 2
+                assert change.most <= 10 * max(change.ends or (change.saves,)) * 1.001 + other_j, (name, change)
+
+
 def test_types_half_as_wide_halve_what_every_level_moves():
     path = SHARED / "ncu" / "v100-miniweather-div-to-mult.ncu-rep"
     if not path.exists():
@@ -441,7 +449,7 @@ def test_what_a_kernel_waits_for_is_told_where_a_log_tells_it(screens):
     text, view = told["sm120-cutlass-basic-rules-body-items.csv"]
     assert text.startswith("choose a kernel for tensor cores of this GPU instead of cutlass gemm fp16 128x256x32")
     lever, signs = next(lever for lever in _levers(view) if "Volta" in lever.act), view.kernels[0].signs
-    least_j = (1 - signs["dram_busy"]) * timed_j(view.kernels[0])
+    least_j = (1 - signs["dram_busy"]) * view.timed(view.kernels[0])
     assert signs["dram_busy"] < signs["l1_busy"], "units that the emulation keeps busy end nothing"
     assert lever.most > least_j and "with DRAM always busy" in text
     text, view = told["b200-raw-wide.csv"]  # tcgen05 does four times the flops a cycle of what it uses, 61 % busy

@@ -102,9 +102,9 @@ def _diff(options: argparse.Namespace) -> int:
         try:
             sides.append([energy.by(*options.by) for energy in energies(inputs, read, price)])
         except UnknownLogError as err:
-            from eprof.lab.inputs import named
+            from eprof.lab.inputs import clearer_error
 
-            raise named(inputs, err) from err
+            raise clearer_error(inputs, err) from err
     difference = compare(
         *sides,
         match_by_hand=options.match,

@@ -149,7 +149,7 @@ def sparks(values: Sequence[float | None]) -> str:
 
 
 def changes(document: History, limit: int | None) -> Table:
-    """The changes of a history, those of the whole program first, then those of kernels by their joules."""
+    """Table of the changes of energy: of the whole program first, then of kernels, each by joules. limit: of rows."""
     by_size = sorted(document.changes, key=lambda change: -abs(change.after_j - change.before_j))
     ordered = sorted(by_size, key=lambda change: change.kernel is not None)
     shown = ordered[:limit]
@@ -172,7 +172,7 @@ def _name(kernel: str | None) -> Cell:
 
 
 def kernels(document: History, limit: int | None) -> Table:
-    """Each kernel's energies in a history, first and last, with how many changes it has."""
+    """Table of kernels: the first and the last energy of each, and how many changes it has. limit: of rows."""
     nouns = document.runs[-1].nouns
     shown = document.kernels[:limit]
     changes = Counter(change.kernel for change in document.changes)
@@ -197,7 +197,7 @@ def _last(kernel: Kernel) -> float | None:
 
 
 def runs(document: History) -> Table:
-    """Each run, the latest first."""
+    """Table of the runs, the latest first."""
     return table_of(
         reversed(document.runs),
         (Column("run", "left"), lambda run: Name(run.path, run.path)),

@@ -115,9 +115,9 @@ def report(options: argparse.Namespace) -> int:
             timeline=has_trace(outputs, options),
         )
     except UnknownLogError as err:
-        from eprof.lab.inputs import named
+        from eprof.lab.inputs import clearer_error
 
-        raise named(options.inputs, err) from err
+        raise clearer_error(options.inputs, err) from err
     energy = profile.energy(
         options.costs,
         setting=options.setting,

@@ -224,7 +224,7 @@ def read(paths: Sequence[str], reading: ranks.Reading | None = None) -> tuple[li
         is_file = path.endswith(".json") and Path(path).is_file()
         if manifest := simulated.record(Path(path)):
             runs += simulated.runs(Path(path), manifest, notes)
-        elif ranks.is_one(path) and not (is_file and _accounted(log_content(path, _MOST_BYTES)) is not None):
+        elif ranks.may_hold_ranks(path) and not (is_file and _accounted(log_content(path, _MOST_BYTES)) is not None):
             reports.append(ranks.read(path, reading))
         else:
             table = read_table(path, notes)
@@ -232,7 +232,7 @@ def read(paths: Sequence[str], reading: ranks.Reading | None = None) -> tuple[li
             whole = [row for row in table if row.is_whole and not row.has(JOB)]
             runs += [_run(row) for row in whole if not row.text("report")]
             told = [row for row in whole if row.text("report")]
-            reports += [ranks.told(_run(row), row.text("report"), Path(path).parent, reading) for row in told]
+            reports += [ranks.named_by(_run(row), row.text("report"), Path(path).parent, reading) for row in told]
             if left_out := sum(not row.is_whole for row in table if not row.has(JOB)):
                 notes.append(f"{path}: {left_out} of {len(table)} rows left out, as no whole runs by their state")
     if accounted:

@@ -93,7 +93,7 @@ def named(given: str) -> tuple[int | None, str]:
     return int(match[1]), match[2]
 
 
-def is_one(given: str) -> bool:
+def may_hold_ranks(given: str) -> bool:
     """Whether an input may hold ranks: a folder, a report in JSON, or anything with a node count before it."""
     nodes, name = named(given)
     return nodes is not None or Path(name).is_dir() or name.endswith(_SUFFIX)
@@ -135,7 +135,7 @@ def read(given: str, reading: Reading) -> Report:
     return report
 
 
-def told(run: Run, report: str, folder: Path, reading: Reading) -> Report:
+def named_by(run: Run, report: str, folder: Path, reading: Reading) -> Report:
     """Read the ranks of the report that a table's row names; nodes, time and metered joules, if any, are that row's."""
     ranks = read(str(folder / report), reading)
     seen = ranks.seen._replace(time_s=run.time_s)

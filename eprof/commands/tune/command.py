@@ -49,7 +49,7 @@ def tune(options: argparse.Namespace) -> int:
     """Run `eprof tune`."""
     from eprof.commands.tune import document
     from eprof.lab import objective
-    from eprof.lab.inputs import named
+    from eprof.lab.inputs import clearer_error
     from eprof.lab.measurements.reading import is_measurements
 
     goal = objective.parse(options.objective, options.max_slowdown, options.power_limit)
@@ -61,7 +61,7 @@ def tune(options: argparse.Namespace) -> int:
     try:
         tuning = _measured(options) if kinds.pop() else _profiled(options)
     except UnknownLogError as err:
-        raise named(options.inputs, err) from err
+        raise clearer_error(options.inputs, err) from err
     result = document.document(tuning, goal, options.command_line)
     deliver(of_document(result, __package__, options.verbose, terminal="terminal"), outputs, options)
     return 0

@@ -126,15 +126,15 @@ def choose(grid: Grid, objective: Objective) -> Choice:
         return Choice(best, fastest, None)
 
     value = objective.value(grid.measured_j, grid.measured_s)
-    wrong, lost = _against(best, measured, value, grid.measured_j)
-    oracle_wrong, oracle_lost = _against(fastest, measured, value, grid.measured_j)
+    wrong, lost = _loss_of(best, measured, value, grid.measured_j)
+    oracle_wrong, oracle_lost = _loss_of(fastest, measured, value, grid.measured_j)
     broken = None
     if best is not None and not np.isnan(grid.measured_j[best]):
         broken = not grid.measured.allowed(objective)[best]
     return Choice(best, fastest, measured, wrong, oracle_wrong, lost, oracle_lost, broken)
 
 
-def _against(pick: int | None, measured: int, value: Floats, energy_j: Floats) -> tuple[bool | None, float | None]:
+def _loss_of(pick: int | None, measured: int, value: Floats, energy_j: Floats) -> tuple[bool | None, float | None]:
     """Whether `pick` is worse by `value` than the measured best, and how much more energy it uses, %; None: unknown."""
     if pick is None or np.isnan(value[pick]):
         return None, None

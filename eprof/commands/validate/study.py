@@ -24,8 +24,7 @@ from eprof.energy.simulated import DEFAULT_EFFICIENCY, at_peaks, highest_s
 from eprof.lab.fitting import predictions, protocols
 from eprof.lab.fitting.predictions import CONSTANT_POWER, Model, Report
 from eprof.lab.fitting.protocols import Scores, SettingKey, errors_percent, score, setting_of
-from eprof.lab.fitting.quality import sentence as no_better
-from eprof.lab.fitting.quality import too_few_rows
+from eprof.lab.fitting.quality import no_better, too_few_rows
 from eprof.lab.fitting.search import Form
 from eprof.lab.fitting.solve import fit, form_without_prior
 from eprof.lab.measurements import Measurements

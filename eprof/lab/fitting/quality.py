@@ -24,7 +24,7 @@ from eprof.lab.measurements.values import Measurements
 FIRST = "No better than a plain mean"
 
 
-def sentence(where: str, ours: float | None, others: Mapping[str, float | None]) -> str | None:
+def no_better(where: str, ours: float | None, others: Mapping[str, float | None]) -> str | None:
     """A sentence if a baseline of `others` errs no more than eprof; else None. Errors in %; None or NaN: not known."""
     known = [(error, name) for name, error in others.items() if error is not None and np.isfinite(error)]
     error, name = min(known, default=(np.inf, ""))
@@ -80,7 +80,7 @@ def examine(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Quality:
-    """The quality of a fit. leaving_out: what is left out in turn; progress: called with what is done, k of n."""
+    """Examine how good a fit is: refits it. leaving_out: what is left out in turn; progress: called with what, k, n."""
     again = bootstrap(measurements, fitted.form, replicas, seed, progress)
     values = [[*replica.prices_pj, *(replica.constants[name] for name in CONSTANTS)] for replica in again]
     table = pd.DataFrame(values, columns=[*measurements.terms, *CONSTANTS], dtype=np.float64)
@@ -122,18 +122,18 @@ def examine(
                     f"{named} the measured one. Either they do what was not counted, or the meter saw them idle; their "
                     "rows are used."
                 )
-    no_better = [sentence(protocols.LEFT_OUT[name], errors[name], simple) for name, simple in plain.items()]
+    not_better = [no_better(protocols.LEFT_OUT[name], errors[name], simple) for name, simple in plain.items()]
     watts = pd.Series([replica.constant_w((1.0, 1.0), fitted.reference) for replica in again], dtype=np.float64)
     return Quality(
         replicas=table,
         intervals=intervals,
         constant_w=(fitted.constant_w((1.0, 1.0), fitted.reference), *_middle_90_percent(watts)),
-        status=told(intervals.loc[fitted.prices_pj.index]),
+        status=certainty(intervals.loc[fitted.prices_pj.index]),
         condition=condition,
         collinear=together,
         ranges=ranges(measurements),
         errors=errors,
-        notes=(*filter(None, no_better), *notes, *_doubts(measurements, fitted)),
+        notes=(*filter(None, not_better), *notes, *_doubts(measurements, fitted)),
         plain=plain,
         within=factor,
     )
@@ -150,7 +150,7 @@ def left_out(
     return cross_validate(model, measurements, folds, processes=1, progress=progress)
 
 
-def told(intervals: pd.DataFrame) -> pd.Series:
+def certainty(intervals: pd.DataFrame) -> pd.Series:
     """How well the data determine each energy of a fit, by its interval: TOLD (well), LOOSE or UNTOLD (not at all)."""
     status = pd.Series(LOOSE, index=intervals.index, dtype=object)
     status[intervals["high"] <= _TELLS * intervals["low"]] = TOLD

@@ -262,7 +262,7 @@ def prior_may_have_seen(form: Form, device: str | None) -> str | None:
 
 
 def pooled(measurements: Measurements, device: str | None = None) -> Mapping[str, float] | None:
-    """The prior's energy of each term in pJ, the mean over GPUs like `device`; None if fewer than 4 are known."""
+    """The prior's energy of each term in pJ, the mean over GPUs like `device`; None: it knows fewer than 4 terms."""
     if measurements.kind != COUNTED or measurements.own or measurements.processor == CPU or not measurements.is_clocked:
         return None
     energies = mean([known()[name] for name in alike(known(), device)])

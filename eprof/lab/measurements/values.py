@@ -186,7 +186,7 @@ _FASTEST = {"dram_byte": 1e5, "_byte": 1e7, "_instruction": 1e6}
 
 
 def units(rows: pd.DataFrame, label: str) -> None:
-    """Raise MeasurementError if most powers cannot be those of a GPU: a unit is wrong."""
+    """Raise MeasurementError if the median power or clock cannot be a GPU's: a unit is wrong."""
     if not len(rows):
         return
     middle = float(rows["power_w"].median())

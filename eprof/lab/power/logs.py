@@ -172,7 +172,7 @@ def what_it_is(path: str) -> str | None:
             use = other.use or "it tells no kernels; give its joules with --energy, beside a profiler's log"
             return f"{other.what}; {use.replace('PATH', quote(path))}"
         told = ((meter, list(rows_of(meter, path, lines))) for meter in meters)
-        meter, rows = next(((meter, rows) for meter, rows in told if _is_told(meter, rows, lines)), (None, []))
+        meter, rows = next(((meter, rows) for meter, rows in told if _is_by(meter, rows, lines)), (None, []))
     except (LogError, csv.Error):
         return None
     if meter is None or _are_runs(rows):
@@ -183,7 +183,7 @@ def what_it_is(path: str) -> str | None:
     )
 
 
-def _is_told(meter: Meter, rows: Sequence[Row], lines: Sequence[str]) -> bool:
+def _is_by(meter: Meter, rows: Sequence[Row], lines: Sequence[str]) -> bool:
     """Whether `rows` show that this meter wrote the log: there are some; of a generic table, a tenth of its lines."""
     return bool(rows) and (not meter.generic or len(rows) >= _OF_REPORT * len(lines))
 
@@ -285,9 +285,9 @@ def _recognised(path: str, lines: Sequence[str]) -> tuple[Meter, list[Row]]:
         except (LogError, csv.Error) as err:
             raise LogError(f"{path}{when(not str(err).startswith(':'), ': ')}{err}") from err
         has_readings = any(not math.isnan(reading.value) for row in rows for reading in row.readings)
-        if has_readings and _is_told(meter, rows, lines):
+        if has_readings and _is_by(meter, rows, lines):
             return meter, rows
-        is_sure = _is_told(meter, rows, lines) and not (meter.table and meter.table.separator)
+        is_sure = _is_by(meter, rows, lines) and not (meter.table and meter.table.separator)
         empty = empty or ((meter, rows) if is_sure else None)
     if empty is None:
         raise LogError(

@@ -52,7 +52,7 @@ class Marks(Struct, frozen=True):
 
 
 def read(path: str) -> Marks:
-    """The marks of a file. Raises LogError, with the line where there is one."""
+    """Read what a program did and when from a file. Raises LogError, with the line where there is one."""
     if log_start(path, len(_SQLITE)) == _SQLITE:
         return _of_nsys(path)
     content = stream.content(path, 1 << 30)

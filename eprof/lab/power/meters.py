@@ -147,7 +147,7 @@ class NoSeries(Struct, forbid_unknown_fields=True):
 
 
 class Reading(NamedTuple):
-    """What one cell of a meter's log says, in W, J or as `kind` says; NaN: no number. told: its unit is written."""
+    """What one cell of a meter's log says, in W, J or as `kind` says; NaN: no number. told: its unit is known."""
 
     component: str
     device: str

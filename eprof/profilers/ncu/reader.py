@@ -7,11 +7,12 @@ import os
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import islice
 
+import numpy as np
 from msgspec import Struct, field
 
 from eprof.base.errors import LogError
 from eprof.base.known import mapped
-from eprof.base.text import counted
+from eprof.base.text import counted, few
 from eprof.base.threads import ahead, is_memory_scarce
 from eprof.logs.rows import folding
 from eprof.logs.rows.log import Log, Table
@@ -29,7 +30,15 @@ from eprof.profilers.ncu.launches import (
     units_of,
     whole_launches,
 )
-from eprof.profilers.ncu.sheet import CSV, IMPORTED, Collected, Messages, notes_of_counters, notes_of_lines
+from eprof.profilers.ncu.sheet import (
+    CSV,
+    IMPORTED,
+    Collected,
+    Messages,
+    names_of_nvprof,
+    notes_of_counters,
+    notes_of_lines,
+)
 from eprof.profilers.ncu.text import COLUMNS, Page, block_with_advice, lines_with_advice, uncommented
 from eprof.profilers.nsys import tables as nsys_tables
 from eprof.profilers.nsys.tables import Nsys
@@ -38,6 +47,7 @@ _NO_COLUMNS = (UNKNOWN, LINES)
 _MAY_BE_LONG = (LONG, RAW, TRACE)
 _LOOK = 20
 _SAMPLE_ROWS = 64
+_SHOWN = 3
 _SHORT = 1 << 18  # bytes
 
 
@@ -302,6 +312,11 @@ class _Reader(Struct):
             tables.append(self.nsys.table())
         if not tables:
             raise LogError(f"{self.source.path}: {self._why_nothing()}")
+        if self.messages.has_errors and all(map(_is_without_values, tables)):
+            raise LogError(f"{self.source.path}: {self.messages.why_no_table()}")
+        if names := names_of_nvprof(self.collected.remarks):
+            told = f"the table is in ncu's form, but its metrics are nvprof's ({few(names, _SHOWN)})"
+            raise LogError(f"{self.source.path}: {told}; give the log as nvprof wrote it")
         self.source.lacks_bytes |= self.is_cut
         processes = list(dict.fromkeys(process for _, process in self.collected.runs))
         programs = (self.messages.processes.get(str(process)) or self.program for process in processes)
@@ -369,6 +384,12 @@ class _Reader(Struct):
             return f"ncu's page names {launches} but no metric, which is nothing to count with; print {IMPORTED}"
         self.messages.page = self.page.first_line or None
         return self.messages.why_no_table()
+
+
+def _is_without_values(table: Table) -> bool:
+    """Whether a table has counters and knows not one of their values, nor a time: "nan", as of a launch that failed."""
+    values = [table.counters[name] for name in table.counters.names]
+    return bool(values) and all(np.isnan(column).all() for column in (*values, table.rows.time_s))
 
 
 def _all_rows(table: _Table, block: bytes) -> Piece | None:

@@ -88,11 +88,16 @@ class Messages:
         self._lines.append((number, kind, text))
         self._findings.look(number, text)
 
+    @property
+    def has_errors(self) -> bool:
+        """Whether ncu reported an error."""
+        return any(kind == "ERROR" for _, kind, _ in self._lines)
+
     def notes(self) -> list[str]:
         """Sentences for a log that has a table of ncu: what its messages warn of."""
         texts = list(dict.fromkeys((text, kind) for _, kind, text in self._lines if kind in ("ERROR", "WARNING")))
         notes = [f"ncu says: {shortened(text)}" for text, _ in texts[:_NOTED]]
-        if any(kind == "ERROR" for _, kind, _ in self._lines):
+        if self.has_errors:
             notes.append("ncu reported an error, so launches may be missing from the log; look at what it says")
         if len(texts) > _NOTED:
             notes.append(f"ncu says {len(texts) - _NOTED} other things of this kind")
@@ -387,6 +392,14 @@ def _is_aside(metric: str) -> bool:
 def _counts_work(names: Iterable[str]) -> bool:
     """Whether some of these metrics count a program's work; others only tell of the device or the launch."""
     return any("__" in name and not _is_aside(name) for name in names)
+
+
+def names_of_nvprof(remarks: Remarks) -> list[str]:
+    """The metrics that only nvprof has, where a table has no other: a table that was made by hand."""
+    if any("__" in name for name in remarks.metrics):  # as nearly all names of ncu have
+        return []
+    of_nvprof = definitions.names_in_use("nvprof")
+    return [name for name in remarks.metrics if name in of_nvprof]
 
 
 def notes_of_counters(tables: Sequence[Table], remarks: Remarks, keep: Container[str] | None) -> Iterator[str]:

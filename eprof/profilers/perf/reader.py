@@ -47,6 +47,7 @@ from eprof.logs.rows.log import (
 from eprof.logs.rows.numbers import ENGLISH, Locale, Style, ungrouped, value
 from eprof.logs.rows.stream import Source
 from eprof.profilers.perf.signs import (
+    ALONE,
     BYTES_OF,
     DURATION,
     EVENT,
@@ -58,6 +59,7 @@ from eprof.profilers.perf.signs import (
     RUNNING,
     STARTED,
     UNITS,
+    is_without_header,
     plain,
 )
 
@@ -171,9 +173,10 @@ class Run(Struct):
 class Lines:
     """Takes the lines of a file one by one, and tells rows from all else."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, lacks_header: bool = False) -> None:
         self.path = path
-        self.runs: list[Run] = [Run()]
+        self._lacks_header = lacks_header
+        self.runs: list[Run] = [Run(is_text=lacks_header)]
         self.number = 0
         self.others = 0
         self.is_cut = False
@@ -218,7 +221,7 @@ class Lines:
             self._header = line
             return True
         if STARTED in line or INTERVALS in line:
-            self._begin(Run(is_text=INTERVALS in line))
+            self._begin(Run(is_text=INTERVALS in line or self._lacks_header))
             return True
         if '"counter-value"' in line:
             return self._take_json(line)
@@ -303,7 +306,8 @@ class Lines:
             run.cpu.append(cpu[1])
         row = _TEXT.fullmatch(line)
         is_next = row is not None and not self._may_go_on and self._is_first_again(row)
-        if not run.is_text or run.elapsed and not is_next:
+        is_before = self._lacks_header and not run.rows and not ALONE.fullmatch(line)
+        if not run.is_text or is_before or run.elapsed and not is_next:
             return False
         if is_next:
             self._begin(Run(run.command, is_text=True))
@@ -476,9 +480,10 @@ def read(
     `keep`: the counters that get a column. parts: INTERVAL has a row for each of `-I`'s. Raises LogError if nothing is
     counted.
     """
-    lines = Lines(source.path)
+    first = next(pieces, b"")
+    lines = Lines(source.path, is_without_header(first))
     rest = ""
-    for piece in pieces:
+    for piece in chain([first], pieces):
         *whole, rest = (rest + piece.decode("utf-8", "replace")).split("\n")
         for line in whole:
             lines.feed(line)

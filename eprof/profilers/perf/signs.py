@@ -27,6 +27,16 @@ ROW = pattern(
     rf"(?P<event>{EVENT})(?P=sep)(?P<more>.*?(?P=sep))??(?P<runtime>[0-9]+)(?P=sep)"
     r"(?P<running>100[.,]00|[0-9]{1,2}[.,][0-9][0-9])(?![0-9])"
 )
+# A row of text that was pasted without its header, of one of the events that perf counts by itself or has a word for.
+_OWN = (
+    "(?:ref-|bus-)?cycles|instructions|branch(?:es|-misses|-loads)|cache-(?:misses|references)|task-clock|cpu-clock|"
+    "context-switches|cpu-migrations|page-faults|stalled-cycles-(?:front|back)end|"
+    "(?:L1-[di]cache|LLC|[di]TLB)-(?:load|store)(?:s|-misses)"
+)
+ALONE = pattern(rf"[>\s]*+[0-9][0-9.,]*+\s++(?:msec\s++)?(?P<event>{_OWN})(?::[ukhpP]+)?\s*+(?P<more>[#(].*)?")
+_METRIC = pattern(
+    r"#\s+[0-9.,]+%?\s+(?:insn|GHz|CPUs|of all|stalled|(?:front|back)end|[KMG]?/sec)|\([\s+-]*[0-9.,]+%\s*\)"
+)
 HEADER = "Performance counter stats for "
 STARTED = "# started on "
 INTERVALS = " counts unit events"
@@ -42,11 +52,23 @@ def _reader_of(block: bytes) -> str | None:
 
 
 def _is_in(block: bytes) -> bool:
-    if any(mark in block for mark in _MARKS):
-        return True
+    return _has_sign(block) or is_without_header(block)
+
+
+def _has_sign(block: bytes) -> bool:
+    return any(mark in block for mark in _MARKS) or any(map(ROW.search, _lines(block)))
+
+
+def is_without_header(block: bytes) -> bool:
+    """Whether all that a log has of perf's are rows of text, of two events at least, one of them with a metric."""
+    rows = list(filter(None, map(ALONE.fullmatch, _lines(block))))
+    has_metric = any(_METRIC.match(row["more"] or "") for row in rows)
+    return has_metric and len({row["event"] for row in rows}) > 1 and not _has_sign(block)
+
+
+def _lines(block: bytes) -> list[str]:
     ends = block[:_LOOK_BYTES] + block[_LOOK_BYTES:][-_LOOK_BYTES:]
-    lines = ends.decode("utf-8", "replace").split("\n")
-    return any(map(ROW.search, lines))
+    return ends.decode("utf-8", "replace").split("\n")
 
 
 def _marks(launches: Launches) -> Columns:

@@ -127,6 +127,9 @@ def _of_copies(view: View, gaps: schema.Gaps, has_gaps: bool) -> str:
     some = when(within_s < _NEARLY_ALL * gaps.copies_s, f"{quantity(within_s, 's')} ")
     told = when(within_s >= _MOSTLY * gaps.copies_s, f"{some}within the GPU: DRAM is read and written")
     faults = when(faults_s, f" and GPU page faults ({quantity(faults_s, 's')})")
+    memsets_s = gaps.copies_s - sum(each.time_s for each in gaps.copies)
+    if gaps.copies and memsets_s >= WORTH_IT * gaps.copies_s:
+        faults = f" and memsets ({quantity(memsets_s, 's')}){faults}"
     took = f"copies{faults} took {quantity(gaps.copies_s, 's')}{bracketed(told)}"
     copies_j = view.idle_j or gaps.lasting_s * (view.constant_w or 0.0)
     joules = when(copies_j and view.has_energy, _of_constant_power(view, copies_j, copies_j))
@@ -288,7 +291,8 @@ def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Closed
         yield Closed(f"keep data on the GPU ({told}, with a {view.nouns.kernel} between)", again_s * alone)
     unknown = [copies for copies in explicit if copies.again_s is None]
     if repeated_s := sum(copies.time_s * _again(view, copies) for copies in unknown):
-        told = f"{sum(copies.number for copies in unknown):,} copies in {quantity(gaps.copies_s, 's')}"
+        number, took_s = (sum(getattr(copies, name) for copies in unknown) for name in ("number", "time_s"))
+        told = f"{number:,} copies in {quantity(took_s, 's')}"
         yield Closed(f"keep data on the GPU, where they stay the same ({told}{hedge})", repeated_s * alone)
     once_s = sum(copies.time_s * (1 - _again(view, copies)) for copies in explicit) * alone
     if once_s > _MOSTLY * (view.time.or_zero + copying_s):

@@ -35,6 +35,7 @@ from eprof.show.report.loops import (
     fewer_misses,
     flags,
     is_interpreted,
+    is_of_c,
     is_of_library,
     less_for_libraries,
     more_cores,
@@ -51,11 +52,11 @@ from eprof.show.report.waiting import (
     NEAR,
     busier,
     busy,
+    excess,
     issuing,
     less_waiting,
     of_shared_memory,
     sooner,
-    timed_j,
 )
 from eprof.show.words.badges import Amount
 from eprof.show.words.blocks import Point
@@ -72,12 +73,14 @@ _WARP = 32  # threads for which an instruction is issued at once
 _NOTHING = "give the machine more to do at a time, or let it sleep: hardly anything worked"
 _COUNT_STALLS = "perf stat -e cycles,instructions,stalled-cycles-backend,stalled-cycles-frontend"
 _NEARLY_ALL = 0.9  # of short launches: a start that may take so much of them ends nothing
+_MOSTLY_ISSUING = 0.5  # of the slots for instructions: so many are filled by what works, not by what waits
 _NARROWED = 0.5  # of the bytes are left where types are half as wide
 _PASSES = pattern(r"(?i)(?:layer|rms|group|batch|instance|l2)_?norm|normali[sz]|soft_?max")
 _PASSED_AGAIN, _MOST_PASSES = 1.3, 4.0  # bytes read for each written: more tell of a reduction, which writes little
 _OFTEN, _SHAPES = 3, 4  # launches in blocks of a shape, for its time to be known; shapes that are listed
 _IF_ACCURATE = ", if accurate enough"
 _NARROWER_TYPES = "with types half as wide"
+_UNTOLD = " (what that saves was not counted)"
 _SECTOR_B = 32  # what DRAM of a GPU moves at least
 _NARROWER = (
     *(("tensor_tf32", "tensor_fp16"), ("tensor_tf32", "tensor_bf16")),
@@ -104,8 +107,16 @@ _REMEDIES = {
 
 def worth_trying(view: View) -> list[str]:
     """A sentence for each change that is worth trying, with what it saves, the largest first."""
-    _, unit = _everything(view)
-    return [change.text(view.whole, unit) for change in _sorted(view) if change.is_worth_it(view.comes_again)]
+    return [_told(view, change) for change in _sorted(view) if _is_worth_it(view, change)]
+
+
+def _is_worth_it(view: View, change: Try) -> bool:
+    return change.is_worth_it(view.comes_again if view.saved_unit else view.everything)
+
+
+def _told(view: View, change: Try) -> str:
+    """The change with what it saves, where logs tell joules or times."""
+    return change.text(view.whole, view.saved_unit) if view.saved_unit else f"{change.act}{_UNTOLD}"
 
 
 def _sorted(view: View) -> list[Try]:
@@ -118,22 +129,22 @@ def _sorted(view: View) -> list[Try]:
 
     def rank(change: Try) -> tuple[bool, bool, float]:
         is_last = not change.is_exact and change.likely < 2 * max(exact, default=0.0)
-        return not change.is_worth_it(view.comes_again), is_last, -change.likely
+        return not _is_worth_it(view, change), is_last, -change.likely
 
     return sorted(changes, key=rank)
 
 
 def what_to_try(view: View) -> Point:
     """The line `Try`: the change that saves most, and what to collect where too little was counted to tell."""
-    changes, (_, unit) = _sorted(view), _everything(view)
-    is_worth_it = bool(changes) and changes[0].is_worth_it(view.comes_again)
+    changes = _sorted(view)
+    is_worth_it = bool(changes) and _is_worth_it(view, changes[0])
     texts = [""]
     if is_worth_it:
         beside = [other for other in changes[1:] if other.adds and other.likely > changes[0].likely / 3]
         told = [changes[0], *beside[: changes[0].adds]]
-        texts = [change.text(view.whole, unit) for change in told]
+        texts = [_told(view, change) for change in told]
     elif lacks_most(view):
-        texts += [f"{change.act} (what that saves was not counted)" for change in changes if change.is_open][:1]
+        texts += [f"{change.act}{_UNTOLD}" for change in changes if change.is_open][:1]
     if view.in_kernel:
         calls = f"`strace -c {_program(view)}` counts system calls"
         how = "fewer and larger ones, memory that stays mapped"
@@ -155,13 +166,6 @@ def what_to_try(view: View) -> Point:
     if not changes:
         return Point("Try", "nothing: no change that eprof knows saves energy here")
     return Point("Try", f"nothing: the best change saves {percent(changes[0].likely / view.whole)} ({changes[0].act})")
-
-
-def _everything(view: View) -> tuple[float, str]:
-    """The counted energy of all kernels and "J"; where no energy is known their time and "s"."""
-    if view.has_energy:
-        return view.counted_energy(view.document).or_zero, "J"
-    return view.time.or_zero, "s"
 
 
 def _where_to_begin(view: View, saves_s: float) -> str:
@@ -242,7 +246,7 @@ def how_to_count(view: View, has_advice: bool) -> str:
         if formats == {"likwid"} and (groups := _groups_of_likwid(view)):
             more = " and ".join(f"`likwid-perfctr -g {group}`" for group in groups)
         is_priced = view.instructions(view.document).value and view.above.value is not None
-        is_little = is_priced and view.above.or_zero < LITTLE * _everything(view)[0]
+        is_little = is_priced and view.above.or_zero < LITTLE * view.everything
         if is_little or _is_idle(view.document) and not has_advice:
             return f"{_NOTHING}; `eprof run PROGRAM` counts a program at work"
         if why := seems_to_wait(view):
@@ -272,7 +276,7 @@ def how_to_count(view: View, has_advice: bool) -> str:
     if complete or launches > _MANY_LAUNCHES:
         command, bracket, which = "eprof run", "", ""  # which knows the fewest counters that price all
     if launches > _MANY_LAUNCHES:
-        most = max(view.kernels, key=lambda kernel: (timed_j(kernel), time_of(kernel).or_zero, kernel.launches))
+        most = max(view.kernels, key=lambda kernel: (view.timed(kernel), time_of(kernel).or_zero, kernel.launches))
         of_which = f" in what takes most (all {launches:,} launches would be replayed several times)"
         command += phrase(" -k regex:{}", _plain_name(most.name))
         if most.launches > _MANY_LAUNCHES:
@@ -310,7 +314,7 @@ def _groups_of_likwid(view: View) -> list[str]:
 
 def _levers(view: View) -> Iterator[Try]:
     """Every change that eprof can think of here, in no order, with the J that it saves; s where no joules are known."""
-    if not _everything(view)[0]:
+    if not view.everything:
         return
     between = Between.of(view)
     for change in closed(view, between):
@@ -321,9 +325,9 @@ def _levers(view: View) -> Iterator[Try]:
     yield from _spared_kernels(view)
     yield from _better_shapes(view)
     yield from busier(view)
-    if view.above.value is None and view.has_energy:
-        yield from less_waiting(view)
-        yield from _fewer_uncounted_bytes(view)
+    if view.above.value is None:
+        for levers in (_coalesced, less_waiting, _fewer_uncounted_bytes):
+            yield from levers(view)
     if view.above.value is None or counted_alone(view):
         return
     yield from _other_clocks(view)
@@ -336,6 +340,7 @@ def _levers(view: View) -> Iterator[Try]:
         *(
             _fewer_instructions,
             _fewer_conflicts,
+            _fewer_spills,
             less_waiting,
             fewer_cycles,
             fewer_misses,
@@ -395,7 +400,7 @@ def _better_shapes(view: View) -> Iterator[Try]:
             if not slower:
                 continue
             saved_s = sum(shape.time_s - shape.launches * _of_one(best) for shape in slower)
-            taken = timed_j(kernel) if view.has_energy else time_of(kernel).or_zero
+            taken = view.timed(kernel) if view.has_energy else time_of(kernel).or_zero
             times = [f"{_block(shape)}: {quantity(_of_one(shape), 's')}" for shape in others]
             told = f"{quantity(_of_one(best), 's')}; as many threads in {few(times, _SHAPES)}"
             act = f"launch {view.label(kernel)} in blocks of {_block(best)} ({told})"
@@ -449,7 +454,7 @@ def _other_clocks(view: View) -> Iterator[Try]:
     if acts:
         time = _time_of(growth(lowest.time_s, here.time_s))
         voltages = phrase(", core voltages {}", (clocks.voltages or "").partition(",")[0])
-        ends = [share * _everything(view)[0] for share in saves]
+        ends = [share * view.everything for share in saves]
         yield Try(" and ".join(acts), ends[0], (ends[0], ends[-1]), f"{time}, modelled{voltages}")
 
 
@@ -506,7 +511,7 @@ def _narrower_types(view: View) -> Iterator[Try]:
         low, high = _ends(view, "fp64", saves) or (saves, saves)
         least_s, most_s = (_faster_in_fp32_s(view, left) for left in (1.0, _NARROWED))
         least_j, most_j = ((view.constant_w or 0.0) * sooner_s for sooner_s in (least_s, most_s))
-        ends = low + least_j, min(high + most_j + _of_narrower_bytes_j(kernels), _everything(view)[0])
+        ends = low + least_j, min(high + most_j + _of_narrower_bytes_j(kernels), view.everything)
         act = f"use FP32 for FP64{_IF_ACCURATE}{bracketed(_mostly_in(view, 'fp64'))}"
         yield Try(act, saves + least_j, ends, _less_time(view, least_s, most_s), is_exact=False)
         yield from _fewer_divisions(view)
@@ -648,30 +653,37 @@ def _coalesced(view: View) -> Iterator[Try]:
     Of DRAM's bytes the saving is the most: L2 may serve a sector's other parts later.
     """
     saved_j, surely_j, saved_s = dict.fromkeys(range(len(view.kernels)), 0.0), 0.0, 0.0
-    excess = [(kernel.signs or {}).get("excess", 0.0) for kernel in view.kernels]
+    shares = [excess(kernel)[0] for kernel in view.kernels]
     levels = {level: view.joules_by_kernel(level) for level in CACHED}
-    for place, (kernel, share) in enumerate(zip(view.kernels, excess, strict=True)):
+    for place, (kernel, share) in enumerate(zip(view.kernels, shares, strict=True)):
         if share < EXCESS:
             continue
         fewer = list(levels)
         # What tensor cores work on may come by copies that go around registers, which the sectors leave out.
         if any(view.amount(kernel, word).value for word in TENSOR_FLOPS):
             fewer = ["l1", "l2"]
-        faster = sooner(kernel, dict.fromkeys(fewer, 1 - share))
+        # What is spilled is no part of it.
+        local = min(_spilled(view, kernel) / (view.summed(kernel, _words(view, "l1")).value or math.inf), 1.0)
+        parts = {level: share * (1 - (local if level == "l1" else _local_share(kernel))) for level in fewer}
+        faster, now = sooner(kernel, {level: 1 - part for level, part in parts.items()}), busy(kernel)
+        if 0 < max(now.values(), default=0.0) < NEAR:
+            # It waits for sectors, at most: for as many fewer, and until another unit is always busy.
+            faster = min(min(parts.values()), 1 - max(now.get("dram", 0.0), now.get("sm", 0.0)))
         if (kernel.signs or {}).get("lg_throttle", 0.0) >= EXCESS:
             faster = max(faster, TENTH)  # the queue of its loads and stores is full
-        saved_j[place] = share * sum(levels[level][place] for level in fewer) + faster * timed_j(kernel)
-        surely_j += share * sum(levels[level][place] for level in fewer if level != "dram")
+        saved_j[place] = sum(part * levels[level][place] for level, part in parts.items()) + faster * view.timed(kernel)
+        surely_j += sum(part * levels[level][place] for level, part in parts.items() if level != "dram")
         saved_s += faster * time_of(kernel).or_zero
     if any(saved_j.values()):
         is_counted = any(levels["l1"]) or any(levels["l2"])
         weights = {
-            place: joules if is_counted else excess[place] * timed_j(view.kernels[place])
+            place: joules if is_counted else shares[place] * view.timed(view.kernels[place])
             for place, joules in saved_j.items()
             if joules
         }
         most = max(weights, key=weights.__getitem__)
-        told = f"{percent(excess[most])} of the sectors that {view.label(view.kernels[most])} asks for are not used"
+        name, condition = view.label(view.kernels[most]), excess(view.kernels[most])[1]
+        told = f"{percent(shares[most])} of the sectors that {name} asks for are not used{condition}"
         most_j = sum(saved_j.values())
         change = Try(f"coalesce accesses: {told}", most_j, (surely_j, most_j), _less_time(view, 0.0, saved_s))
         yield replace(change, is_open=not (levels["l1"][most] or levels["l2"][most]))
@@ -723,24 +735,25 @@ def _fewer_bytes(view: View) -> Iterator[Try]:
         low, high = _ends(view, group, saves) or (saves, saves)
         left, why = _least_left(view, group)
         gone_j = float(np.dot(view.joules_by_kernel(group), np.subtract(1, left))) * high / saves
-        fewer, other_j = [group], _of_narrower_bytes_j(view.kernels) - (1 - _NARROWED) * amount.value
+        gone_tenths = gone_j / high
         if why == _NARROWER_TYPES and not view.nouns.is_of_cpu:
-            fewer, gone_j = [*CACHED], gone_j + other_j  # they halve what every level moves
+            # They halve what every level moves; but a warp's access of L1 takes as long for fewer bytes.
+            gone_j += _of_narrower_bytes_j(view.kernels) - (1 - _NARROWED) * amount.value
         least_j, _ = _by_time(view, view.kernels, {group: 1 - TENTH})
-        most_j, time = _by_time(view, view.kernels, *_with_its_way([group], view, [1 - TENTH] * len(left)))
-        most_of_all_j, _ = _by_time(view, view.kernels, *_with_its_way(fewer, view, left))
+        most_j, time = _by_time(view, view.kernels, *_with_its_way(group, view, [1 - TENTH] * len(left)))
+        most_of_all_j, _ = _by_time(view, view.kernels, *_with_its_way(group, view, left))
         for answer in view.document.what_if or ():
             is_it = answer.question == f"{group}=-20%" and not time and not view.is_modelled
             if is_it and answer.change_share and answer.time_share and not _is_held_elsewhere(view, group):
                 # Constant power, whatever a byte costs: all of it where kernels are near the roofline, else up to that.
-                most_j = max(-answer.change_share * _everything(view)[0] / 2 - saves, 0.0)
+                most_j = max(-answer.change_share * view.everything / 2 - saves, 0.0)
                 time = _time_of(answer.time_share / 2)
                 least_j = most_j * _is_near_the_roofline(view)
-                most_of_all_j = most_j * gone_j / high
+                most_of_all_j = most_j * gone_tenths
         time = time.replace(", ", f", {when(least_j < most_j, 'up to ')}", 1)
         # Where a price is above its middle, so is the total that shares are of.
-        most_share = _everything(view)[0] * (1 - min(left))
-        low, high = (min(end, TENTH * _everything(view)[0]) for end in (low + least_j, high + most_j))
+        most_share = view.everything * (1 - min(left))
+        low, high = (min(end, TENTH * view.everything) for end in (low + least_j, high + most_j))
         how = "; ".join(filter(None, [_mostly_in(view, group), _remedy(view, group)]))
         act = f"move fewer {view.in_prose(group)} bytes{bracketed(how)}"
         change = Try(act, (low + high) / 2, (low, high), time, each="fewer")
@@ -749,16 +762,16 @@ def _fewer_bytes(view: View) -> Iterator[Try]:
         yield change
 
 
-def _with_its_way(fewer: Sequence[str], view: View, left: Sequence[float]) -> list[dict[str, float]]:
-    """For each kernel, unit -> share of its work left if memory levels `fewer` move the share `left` of their bytes.
+def _with_its_way(level: str, view: View, left: Sequence[float]) -> list[dict[str, float]]:
+    """For each kernel, unit -> share of its work left if a memory level moves the share `left` of its bytes.
 
     Units on the way to a level have less work, too: L2 for DRAM, and "sm" for L1 where counters do not tell L1's. But
     tiles of a product that find more of its operands in L2 ask L2 for as much as before.
     """
     works = []
     for kernel, share in zip(view.kernels, left, strict=True):
-        units = dict.fromkeys((*fewer, *["sm"] * ("l1" in fewer and "l1" not in busy(kernel))), share)
-        if "dram" in fewer and not least_bytes(view, kernel):
+        units = dict.fromkeys((level, *["sm"] * (level == "l1" and "l1" not in busy(kernel))), share)
+        if level == "dram" and not least_bytes(view, kernel):
             passed = view.summed(kernel, _words(view, "l2")).value or math.inf
             passing = min(view.summed(kernel, DRAM).or_zero / passed, 1.0)
             units = {"l2": 1 - (1 - share) * passing, **units}
@@ -812,7 +825,7 @@ def _is_held_elsewhere(view: View, group: str) -> bool:
 
     Where none tells how busy that of `group` is, the share of the roofline's speed stands for it.
     """
-    place = max(range(len(view.kernels)), key=lambda place: timed_j(view.kernels[place]))
+    place = max(range(len(view.kernels)), key=lambda place: view.timed(view.kernels[place]))
     most, reached = busy(view.kernels[place]), 0.0
     if view.document.limits:
         reached = view.document.limits.kernels[place].speed_share or 0.0
@@ -834,7 +847,7 @@ def _ended_sooner(view: View, kernels: Sequence[schema.Kernel], *lefts: Mapping[
         return 0.0, 0.0
     shares = [(kernel, sooner(kernel, left)) for kernel, left in zip(kernels, cycle(lefts), strict=False)]
     saved_s = sum(share * time_of(kernel).or_zero for kernel, share in shares)
-    return sum(share * timed_j(kernel) for kernel, share in shares), saved_s
+    return sum(share * view.timed(kernel) for kernel, share in shares), saved_s
 
 
 def _fewer_uncounted_bytes(view: View) -> Iterator[Try]:
@@ -845,7 +858,7 @@ def _fewer_uncounted_bytes(view: View) -> Iterator[Try]:
         saves, time = _by_time(view, view.kernels, {group: 1 - TENTH})
         if not saves:
             continue
-        most = max(view.kernels, key=lambda kernel: sooner(kernel, {group: 1 - TENTH}) * timed_j(kernel))
+        most = max(view.kernels, key=lambda kernel: sooner(kernel, {group: 1 - TENTH}) * view.timed(kernel))
         level = view.in_prose(group)
         told = f"{level} is {percent(busy(most).get(group, 0.0))} busy"
         act = f"move fewer {level} bytes ({told}; {_remedy(view, group)})"
@@ -889,16 +902,20 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
     """Execute fewer instructions that are no arithmetic: addresses, loops, loads."""
     for group, kind in (("int", "integer "), ("other", "")):
         words = [word for word in view.words.values() if word.count.group == group and word.count.unit != "cycle"]
-        own = [not kernel.callers for kernel in view.kernels]
+        own = [not (kernel.callers or is_of_c(kernel)) for kernel in view.kernels]
         amount = sum(float(np.nansum(view.column(word.count.name).joules[own])) for word in words)
         if amount and not _is_closed(view, group):
             saves, (told, *cycles_j) = TENTH * amount, of_retiring(view)
             remedies = [_REMEDIES[group]]
             if view.nouns.is_of_cpu:
                 remedies = [flags(view), "less work in inner loops"]
-            sooner_j, time = _by_time(view, view.kernels, {"issue": 1 - TENTH * (group == "other")})
-            if time:
-                most = max(view.kernels, key=lambda kernel: sooner(kernel, {"issue": 0.0}) * timed_j(kernel))
+            at_work = [*_at_work(view)] * (group == "other")
+            sooner_j, sooner_s = _ended_sooner(view, view.kernels, {"issue": 1 - TENTH * (group == "other")})
+            sooner_j += TENTH * sum(map(view.timed, at_work))
+            sooner_s += TENTH * sum(time_of(kernel).or_zero for kernel in at_work)
+            if time := _less_time(view, sooner_s, sooner_s):
+                held = [kernel for kernel in view.kernels if sooner(kernel, {"issue": 0.0})]
+                most = max(held + at_work, key=view.timed)
                 told = f"{view.label(most)} fills {percent(issuing(most))} of its issue slots"
             how = "; ".join(filter(None, [told or _mostly_in(view, group), *remedies]))
             act = f"execute fewer {kind}instructions{bracketed(how)}"
@@ -912,9 +929,19 @@ def _fewer_instructions(view: View) -> Iterator[Try]:
             yield Try(act, saves + sooner_j / 2, ends, time.replace(", ", ", up to ", 1), each="fewer")
 
 
+def _at_work(view: View) -> Iterator[schema.Kernel]:
+    """The kernels that fill most of their issue slots, and that nothing else is seen to hold back."""
+    limits = view.document.limits.kernels if view.document.limits else []
+    for place, kernel in enumerate(view.kernels * (not view.is_modelled)):
+        reached = limits[place].speed_share or 0.0 if limits else 0.0
+        is_short = 0 < view.each_s(kernel) < SHORT_S
+        if issuing(kernel) > _MOSTLY_ISSUING and not is_short and max(reached, *busy(kernel).values(), 0.0) < NEAR:
+            yield kernel
+
+
 def _ends(view: View, group: str, saves: float) -> tuple[float, float] | None:
     """(least, most) J that a saving of `saves` J may be, as the group's prices are uncertain; None: no interval."""
-    pair, value, everything = known(view.interval(group)), view.groups[group].value, _everything(view)[0]
+    pair, value, everything = known(view.interval(group)), view.groups[group].value, view.everything
     interval = view.document.interval_j
     if pair is None or not value or view.is_certain(group) or interval and group in interval.uncounted:
         return None
@@ -930,21 +957,43 @@ def _ends(view: View, group: str, saves: float) -> tuple[float, float] | None:
 
 
 def _fewer_conflicts(view: View) -> Iterator[Try]:
-    """Avoid bank conflicts of shared memory; and, another change, spill no registers."""
+    """Avoid bank conflicts of shared memory."""
     shares = [(kernel.signs or {}).get("bank_conflict", 0.0) for kernel in view.kernels]
     saved_j = sum(share * joules for share, joules in zip(shares, view.joules_by_kernel("shared"), strict=True))
     if saved_j:
         act = f"avoid bank conflicts (up to {percent(max(shares))} of the accesses of shared memory)"
         yield Try(f"{act}: pad its arrays", saved_j)
-    spilled_j, spilled = 0.0, 0.0
-    for kernel, joules in zip(view.kernels, view.joules_by_kernel("l1"), strict=True):
-        local = sum(view.amount(kernel, f"local_{way}").or_zero for way in ("read", "write"))
-        moved = view.summed(kernel, _words(view, "l1")).value or math.inf
-        spilled += local
-        spilled_j += min(local / moved, 1.0) * joules
-    if spilled_j:
-        act = f"spill no registers ({quantity(spilled, 'B')} of local memory): smaller tiles, __launch_bounds__"
-        yield Try(act, spilled_j)
+
+
+def _fewer_spills(view: View) -> Iterator[Try]:
+    """Spill no registers: this spares bytes of L1, and of L2 as many as are known to be of local memory.
+
+    Of DRAM it may spare as large a share, and time, as far as units are held by such bytes.
+    """
+    spilled, surely_j, most_j, saved_s = 0.0, 0.0, 0.0, 0.0
+    levels = {level: view.joules_by_kernel(level) for level in ("l1", "l2", "dram")}
+    for place, kernel in enumerate(view.kernels):
+        local, behind = _spilled(view, kernel), _local_share(kernel)
+        share = min(local / (view.summed(kernel, _words(view, "l1")).value or math.inf), 1.0)
+        more_j, more_s = _ended_sooner(view, [kernel], {"l1": 1 - share, "l2": 1 - behind, "dram": 1 - behind})
+        spilled, saved_s = spilled + local, saved_s + more_s
+        surely_j += share * levels["l1"][place] + behind * levels["l2"][place]
+        most_j += behind * levels["dram"][place] + more_j
+    if surely_j:
+        most = max(map(_local_share, view.kernels))
+        told = f"{quantity(spilled, 'B')} of local memory{when(most, f', {percent(most)} of what L1 and L2 pass on')}"
+        act = f"spill no registers ({told}): smaller tiles, __launch_bounds__"
+        ends = surely_j, surely_j + most_j
+        yield Try(act, sum(ends) / 2, ends, _less_time(view, 0.0, saved_s))
+
+
+def _spilled(view: View, kernel: schema.Kernel) -> float:
+    return sum(view.amount(kernel, f"local_{way}").or_zero for way in ("read", "write"))
+
+
+def _local_share(kernel: schema.Kernel) -> float:
+    """The share of local memory in the traffic between L1 and L2; 0: not counted."""
+    return (kernel.signs or {}).get("local_share", 0.0)
 
 
 def _is_closed(view: View, group: str) -> bool:
@@ -960,7 +1009,9 @@ def _mostly_in(view: View, group: str) -> str:
     """The kernel with most joules of a group: "53 % in u_list"; "" if it has less than 30 %, or is the only one."""
     joules = view.joules_by_kernel(group)
     if FAMILY_OF[group] != DATA:  # a library's instructions become fewer elsewhere
-        joules = [part * (not kernel.callers) for part, kernel in zip(joules, view.kernels, strict=True)]
+        joules = [
+            part * (not (kernel.callers or is_of_c(kernel))) for part, kernel in zip(joules, view.kernels, strict=True)
+        ]
     largest = max(range(len(joules)), key=joules.__getitem__)
     share = joules[largest] / (sum(joules) or 1.0)
     if len(joules) < 2 or share < _MOSTLY:

@@ -66,6 +66,10 @@ _DIVIDE = (
 # Core cycles of a division of FP64, in a vector of four and alone: 8 / 4 and 4 of Ice Lake and Golden Cove, 5 of Zen
 # alone (A. Fog, Instruction tables).
 _OF_A_DIVISION = (2.0, 4.0)
+_OF_C = pattern(
+    r"_*(int_|libc_|GI_+)?(malloc|calloc|realloc|free|memalign|mem(cpy|move|set|cmp)|str(n?len|n?cmp|n?cpy|chr))"
+    r"(_consolidate|_(avx|sse|evex)\w*)?|sysmalloc|unlink_chunk.*|operator (new|delete)\b.*"
+)
 _NEEDED_ONCE = pattern(r"memset|bzero|alloc|operator new")
 _SHORT_LOOPS = 8.0  # instructions for each operation of a library, from which on what is around its loops takes most
 _NO_STORES = 0.05  # numbers stored for each operation: a loop that stores fewer adds up into one
@@ -347,11 +351,14 @@ def fewer_calls(view: View) -> Iterator[Try]:
     """Changes that give libraries less work, one for each function that calls them, with what spares the largest."""
     called: dict[str, list[tuple[str, Better]]] = {}
     for kernel in sorted(view.kernels, key=lambda kernel: -view.ranked(kernel).or_zero):
-        for caller in kernel.callers or ():
-            change = Better(remedy_of(kernel.name), 0.0, caller.share * view.ranked(kernel).or_zero)
-            if kernel.launches == 1 and _NEEDED_ONCE.search(kernel.name):
+        sites = [(view.site(caller), caller.share) for caller in kernel.callers or ()]
+        if is_of_c(kernel) and not sites:
+            sites = [("its callers", 1.0)]
+        for site, share in sites:
+            change = Better(remedy_of(kernel.name), 0.0, share * view.ranked(kernel).or_zero)
+            if kernel.callers and kernel.launches == 1 and _NEEDED_ONCE.search(kernel.name):
                 continue
-            called.setdefault(view.site(caller), []).append((view.label(kernel), change))
+            called.setdefault(site, []).append((view.label(kernel), change))
     for site, alike in called.items():
         name, change = _together(sorted(alike, key=lambda each: -each[1].most_j))
         act = f"have {name} do less for {site}{bracketed(change.act)}"
@@ -485,6 +492,11 @@ def is_of_library(kernel: schema.Kernel) -> bool:
     library = kernel.name.rpartition(", ")[2]
     of_python = _is_called_by_python(kernel) and library != _INTERPRETER and ".so" not in library
     return of_python or bool(kernel.callers)
+
+
+def is_of_c(kernel: schema.Kernel) -> bool:
+    """Whether a function of a CPU is the C library's, by its name: who calls it does not compile it."""
+    return _OF_C.fullmatch(kernel.name) is not None
 
 
 def _is_called_by_python(kernel: schema.Kernel) -> bool:

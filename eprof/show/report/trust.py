@@ -316,7 +316,9 @@ def _lost_groups(view: View) -> tuple[list[str], list[str]]:
 
 
 def _unpriced(view: View) -> list[str]:
-    """The names of groups of which all that is lacking was counted: what it lacks is a price."""
+    """The names of groups of which all that is lacking was counted: what it lacks is a price; none without a table."""
+    if view.costs is None:
+        return []
     lacking = [word for word in view.words.values() if _lacks(view, word)]
     uncounted = {word.count.group for word in lacking if word.value.value is None or word.energy.value is not None}
     return [

@@ -244,6 +244,30 @@ class View:
         """The mean time of an entry's launch, s; 0 where it is not known."""
         return 0.0 if self.is_of_a_second else time_of(entry).or_zero / entry.launches
 
+    @property
+    def saved_unit(self) -> str:
+        """The unit of what changes save: J, or s where no joules are known; "" where no times are either."""
+        return self.unit if self.measure in ("total", "time") else ""
+
+    @cached_property
+    def everything(self) -> float:
+        """What all kernels take, of which changes save a part: counted joules; else seconds; else their launches."""
+        if self.has_energy:
+            return self.counted_energy(self.document).or_zero
+        return (
+            self.time.or_zero if self.time.value is not None else float(sum(kernel.launches for kernel in self.kernels))
+        )
+
+    def timed(self, kernel: schema.Kernel) -> float:
+        """What goes with a kernel's time: joules of constant power and of running multiprocessors.
+
+        Without any joules its seconds, and without these its launches, as if all kernels' took as long.
+        """
+        if self.has_energy:
+            running = kernel.counts.get("sm_active_cycle")
+            return (kernel.energy_j.constant or 0.0) + ((running and running.energy_j) or 0.0)
+        return float(kernel.launches) if self.time.value is None else time_of(kernel).or_zero
+
     def label(self, kernel: schema.Kernel) -> str:
         """The short name of a kernel, unlike that of any other in the document."""
         return self._labels[kernel.name]

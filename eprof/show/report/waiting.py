@@ -18,7 +18,7 @@ from eprof.show.report.change import LITTLE, TENTH, Try
 from eprof.show.report.first_screen import AGAIN, SHORT_S
 from eprof.show.report.products import least_bytes
 from eprof.show.report.view import DRAM, View
-from eprof.show.words.numbers import percent, plain
+from eprof.show.words.numbers import NARROW, percent, plain
 
 CLOSED = ("cublas", "cudnn", "tensile")  # libraries that come compiled
 NEAR = 0.6  # its peak, or the roofline's speed: below, kernels wait (rule SOLBottleneck of ncu: "below 60.0% of peak")
@@ -28,6 +28,9 @@ _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more doe
 _STALLED = 0.2  # of stalls: of one reason fewer are not what holds a kernel back
 _EMPTY = 0.5  # of the most warps, below which more of them would hide what it waits for
 EXCESS = 1 / 3  # of sectors, from which on a kernel should ask for fewer, not sooner
+_POINTED = pattern(r"(\w*?)([1-4]?) ?\*")
+_BYTES = {"short": 2, "half": 2, "int": 4, "unsigned": 4, "float": 4, "long": 8, "double": 8}
+_WIDEST_B = 16  # that a thread loads at once; behind a pointer to chars may be anything
 _ON_TENSOR_CORES = pattern(r"(?i)tensor_?op|wmma|(?<![a-z])[hdiq]?mma(?![a-z])")  # as names of kernels tell it
 _OF_VOLTA = pattern(r"(?i)volta|(?<!\d)884(?!\d)|sm_?70(?!\d)")  # whose matrix instructions later GPUs emulate
 # Of tcgen05, over the older pipe, in flops a cycle: tc_rate and fp16_rate of counters/ncu/parts/tensor-fifth.toml.
@@ -88,28 +91,28 @@ def sooner(kernel: schema.Kernel, left: Mapping[str, float]) -> float:
         left = {"sm": left.get("l1", 1.0), **left}
     if abs(issuing(kernel) - now.get("sm", 0.0)) < _ONE_UNIT:
         left = {"sm": left.get("issue", 1.0), **left}
+    if "sm" not in now:
+        now["issue"] = min(issuing(kernel), most)  # multiprocessors are at least as busy
     return 1 - max(share * left.get(unit, 1.0) for unit, share in now.items()) / most
-
-
-def timed_j(kernel: schema.Kernel) -> float:
-    """The joules that go with a kernel's time: constant power, and running multiprocessors."""
-    running = kernel.counts.get("sm_active_cycle")
-    return (kernel.energy_j.constant or 0.0) + ((running and running.energy_j) or 0.0)
 
 
 def busier(view: View) -> Iterator[Try]:
     """Give kernels that leave multiprocessors idle more work at once: more blocks, or products in batches."""
     for kernel in view.kernels:
-        active = (kernel.signs or {}).get("sm_active", 1.0)
+        signs = kernel.signs or {}
+        active, blocks = signs.get("sm_active", 1.0), signs.get("blocks", 0.0)
         if active >= NEAR or 0 < view.each_s(kernel) < SHORT_S:
             continue
-        how = "launch more blocks of {}, or other kernels beside it"
+        how, sms = "launch more blocks of {}, or other kernels beside it", signs.get("multiprocessors", math.inf)
         if is_plain_product(kernel.name):
             how = "batch the products of {}, or make them larger"
-        drawn_j, told = kernel.energy_j.constant or 0.0, f"multiprocessors have work {percent(active)} of the time"
-        act = f"{how.format(view.label(kernel))} ({told})"
+        elif blocks > sms:  # some work on while others have ended
+            how = "share the work of {} evenly among its blocks"
+        few = when(0 < blocks < sms < math.inf, f", as it has {blocks:,.0f} blocks for {sms:.0f} of them")
+        act = f"{how.format(view.label(kernel))} (multiprocessors have work {percent(active)} of the time{few})"
         why = "with all of them at work"
-        yield Try(act, TENTH * drawn_j, each="less time", most=(1 - active) * drawn_j, why=why)
+        drawn = kernel.energy_j.constant or 0.0 if view.has_energy else view.timed(kernel)
+        yield Try(act, TENTH * drawn, each="less time", most=(1 - active) * drawn, why=why)
 
 
 def less_waiting(view: View) -> Iterator[Try]:
@@ -119,13 +122,12 @@ def less_waiting(view: View) -> Iterator[Try]:
     of_roofline: list[float | None] = [None] * len(view.kernels)
     if view.document.limits:
         of_roofline = [limit.speed_share for limit in view.document.limits.kernels]
-    everything_j = view.counted_energy(view.document).or_zero
     of_level, of_fp32 = view.joules_by_kernel("l1"), view.joules_by_kernel("fp32")
     stalled: list[_Stalled] = []
     for kernel, share, of_l1_j, of_fp32_j in zip(view.kernels, of_roofline, of_level, of_fp32, strict=False):
-        waits_j = timed_j(kernel)
+        waits_j = view.timed(kernel)
         is_short = 0 < view.each_s(kernel) < SHORT_S
-        if is_short or library_of(kernel.name) in CLOSED or waits_j < LITTLE * everything_j:
+        if is_short or library_of(kernel.name) in CLOSED or waits_j < LITTLE * view.everything:
             continue
         if rebuilt := _rebuilt(view, kernel, of_fp32_j):
             yield rebuilt
@@ -179,7 +181,7 @@ def _rebuilt(view: View, kernel: schema.Kernel, of_fp32_j: float) -> Try | None:
     The most that is saved is up to the units that move operands and to the tensor cores, not to units no longer needed.
     """
     tensor = view.summed(kernel, [word for word in ("tensor", *TENSOR_PARTS["tensor"]) if word in view.words])
-    older, name, waits_j = (kernel.signs or {}).get("older_tensor", 0.0), view.label(kernel), timed_j(kernel)
+    older, name, waits_j = (kernel.signs or {}).get("older_tensor", 0.0), view.label(kernel), view.timed(kernel)
     idle = tensor.value == 0 and not tensor.lower
     left = {unit: share for unit, share in busy(kernel).items() if unit in ("l2", "dram")}
     if older >= TENTH:
@@ -245,10 +247,25 @@ def _is_issuing(view: View, kernel: schema.Kernel) -> bool:
     return "sm" not in busy(kernel) and (issued or 0.0) / (cycles or math.inf) >= _ISSUING
 
 
+def excess(kernel: schema.Kernel) -> tuple[float, str]:
+    """The share of its sectors that a kernel asks for in vain, and the condition of that, or "".
+
+    Where the sectors of a warp's access alone were counted, those are in vain that 32 threads do not need: one for each
+    byte that a thread loads at once, which is what the kernel's pointers tell, or the most.
+    """
+    signs = kernel.signs or {}
+    sectors = signs.get("request_sectors", 0.0)
+    if "excess" in signs or not sectors:
+        return signs.get("excess", 0.0), ""
+    pointed = [_BYTES.get(name, _WIDEST_B) * int(number or 1) for name, number in _POINTED.findall(kernel.name)]
+    width = min(max(pointed, default=_WIDEST_B), _WIDEST_B)
+    return max(1 - width / sectors, 0.0), when(width < _WIDEST_B, f", if each thread loads {width}{NARROW}B at a time")
+
+
 def _asks_too_much(view: View, kernel: schema.Kernel) -> bool:
     """Whether a kernel moves many more bytes than it has to."""
     signs = kernel.signs or {}
-    is_told = max(signs.get("excess", 0.0), signs.get("lg_throttle", 0.0)) >= EXCESS
+    is_told = max(excess(kernel)[0], signs.get("lg_throttle", 0.0)) >= EXCESS
     return is_told or 0 < AGAIN * least_bytes(view, kernel) < view.summed(kernel, DRAM).or_zero
 
 
@@ -280,9 +297,9 @@ class _Stalled(Struct, frozen=True):
         """The share of its stalls that are for this reason."""
         return (self.kernel.signs or {}).get(stall.sign, 0.0)
 
-    def saved_j(self, stall: _Stall) -> float:
-        """The most J that it saves without stalls for this reason."""
-        return min(self.stalled(stall), 1 - self.speed) * timed_j(self.kernel)
+    def saved(self, view: View, stall: _Stall) -> float:
+        """The most J, or s, that it saves without stalls for this reason."""
+        return min(self.stalled(stall), 1 - self.speed) * view.timed(self.kernel)
 
 
 def _fewer_stalls(view: View, kernels: Sequence[_Stalled]) -> Iterator[Try]:
@@ -295,11 +312,11 @@ def _fewer_stalls(view: View, kernels: Sequence[_Stalled]) -> Iterator[Try]:
         alike = [each for each in alike if not (stall.is_hidden and _asks_too_much(view, each.kernel))]
         if not alike:
             continue
-        most = max(alike, key=lambda each: each.saved_j(stall))
+        most = max(alike, key=lambda each: each.saved(view, stall))
         told = f"{view.label(most.kernel)} ({percent(most.stalled(stall))} of its stalls are {stall.waits})"
         if len(alike) > 1:
             told += f" and {counted(len(alike) - 1, f'more {view.nouns.kernel}')}"
         why = when(most.stalled(stall) < 1 - most.speed, "without them") or most.best
-        saves = TENTH * sum(timed_j(each.kernel) for each in alike)
-        most_j = sum(each.saved_j(stall) for each in alike)
+        saves = TENTH * sum(view.timed(each.kernel) for each in alike)
+        most_j = sum(each.saved(view, stall) for each in alike)
         yield Try(stall.act.format(told), saves, each="less time", most=most_j, why=why)

@@ -1,12 +1,15 @@
 """Calibration without a GPU: the manifest, the plan, what is made of results, and a whole session on a stand-in."""
 
 import json
+import math
 import re
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from msgspec.structs import replace
 from standin_gpu import CONSTANT_W, DEVICE, PRICES, StandIn, StandInMeter, Time, hands
 
 from eprof import costs
@@ -16,6 +19,7 @@ from eprof.base.progress import Progress
 from eprof.base.toml import Document
 from eprof.collect.cuda import clocks as cuda_clocks
 from eprof.collect.tools import Compiled
+from eprof.commands.calibrate import command as calibrate
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate import manifest as schedule
 from eprof.commands.calibrate import results, table
@@ -366,6 +370,84 @@ def test_machine_code_that_differs_is_left_out(tmp_path):
     assert "0 of 2 benchmarks" in one.notes[0]
 
 
+def test_what_is_printed_of_each_benchmark(tmp_path, capsys):
+    gpu = StandIn(Time(), speed_of={"read": 0.3}, clock_of={"tensor": 1490.0})
+    one = session(tmp_path, gpu, only=("read", "fp32_fma", "tensor"))
+    rows = run(one)
+    shaky = replace(rows[0], notes=("its clock moved by 3%",))
+    unknown = replace(rows[0], power_w=None, fraction=None, bound=None, core_mhz=math.nan, memory_mhz=math.nan)
+    calibrate._show(one, [*rows, shaky, unknown])
+    _, fma, read, tensor, odd, nothing, last = (line.split(maxsplit=6) for line in capsys.readouterr().out.splitlines())
+    watts = {row.benchmark: f"{row.power_w:.1f}" for row in rows}
+    assert fma == ["fp32_fma", "1500/2000", watts["fp32_fma"], "W", "90%", "fp32"]
+    why = "it ran at 30% of the peak of dram, less than 60%"
+    assert read == ["read", "1500/2000", watts["read"], "W", "30%", "dram", why]
+    assert tensor[:4] == ["tensor", "1500/2000", watts["tensor"], "W"] and odd == [*fma, "(its clock moved by 3%)"]
+    assert nothing == ["fp32_fma", "-", "-", "-", "-"] and last[:3] == ["4", "of", "5"]
+
+
+@pytest.mark.parametrize(("rounds", "duration"), [(1, "78 s"), (3, "2 minutes")])
+def test_how_long_all_settings_will_take_is_said_before(tmp_path, capsys, rounds, duration):
+    """Of each setting 25 s, and 6.9 s a benchmark and round: 2 x 38.8 s, 2 x 66.4 s."""
+    timing = schedule.Timing(rounds=rounds)
+    one = session(
+        tmp_path, StandIn(Time()), settings=((1500, None), (900, None)), only=("read", "integer"), timing=timing
+    )
+    calibrate._prepare(one, SimpleNamespace(quiet=False))
+    said = capsys.readouterr().err
+    assert "Stand-in (compute capability 9.0), nothing." in said
+    assert f"2 benchmarks at 2 settings, about {duration}; raw results go to" in said and "budget" not in said
+
+
+def test_a_dry_run_tells_the_time_of_all_settings(tmp_path, capsys):
+    asked = Request(tmp_path, settings=((1500, None), (900, None)), only=("read", "integer"))
+    calibrate._dry_run(asked, hands(StandIn(Time())))
+    last = "# 2 benchmarks of 6.9 s, 2 settings: about 133 s; 6 measurements a setting"
+    assert capsys.readouterr().out.splitlines()[-1] == last
+
+
+def test_rounds_that_differ_and_clocks_that_move_are_noted(tmp_path):
+    """Power and clocks of one result, told again otherwise: the median of three, and what was odd."""
+    one = session(tmp_path, StandIn(Time()), only=("read",))
+    (first,) = run(one)
+    event = next(each for each in results.read(one.events_file) if each["event"] == "measured")
+    others = [
+        {**event, "power_w": share * event["power_w"], "seen": {**event["seen"], "core_mhz_spread": spread}}
+        for share, spread in ((1.1, 0.0), (0.96, 0.02))
+    ]
+    judged = results.rows(MANIFEST, one.benchmarks, one.device, [event, *others], None, {})
+    (row,) = judged
+    assert row.power_w == pytest.approx(first.power_w) and row.rounds == 3 and row.used
+    assert row.notes == (f"its rounds differ by {row.power_spread:.0%} in power", "its clock moved by 2%")
+    assert 0.05 < row.power_spread < 0.15 and first.notes == ()
+    told = results.everything(judged).iloc[0]
+    assert told["notes"] == "; ".join(row.notes) and told["fraction_of_peak"] == row.fraction
+
+
+def test_a_table_says_what_it_rests_on_and_what_the_gpu_can_do_in_a_cycle(tmp_path):
+    pytest.importorskip("scipy")
+    one = session(tmp_path, StandIn(Time(), speed_of={"fp64_fma": 0.3}))
+    rows = run(one)
+    rows = [replace(row, temperature_c=41.0 + 20 * (place % 2)) for place, row in enumerate(rows)]
+    head = table._head(one, rows, "My GPU!")
+    assert (head.name, head.device) == ("my-gpu", "Stand-in (compute capability 9.0)")
+    assert f", at 41 to 61 degrees C; {len(rows) - 1} rows" in head.source
+    assert "fp64_fma was left out: it ran at 30% of the peak of fp64, less than 80%." in head.notes
+    # 100 multiprocessors with 128 lanes, half as many for FP64, two flops each; 5120 bits, twice a cycle.
+    chase = next(row for row in rows if row.benchmark == "chase")
+    assert head.peaks == {
+        "sp_flop_per_core_cycle": pytest.approx(25600),
+        "dp_flop_per_core_cycle": pytest.approx(12800),
+        "dram_byte_per_memory_cycle": pytest.approx(1280),
+        "random_access_per_memory_cycle": pytest.approx(chase.counts["random"] / chase.time_s / 2e9),
+    }
+    (said,) = (note for note in table.make(one, one.save(rows), rows, "x").notes if "at random" in note)
+    number = (
+        f"{chase.counts['random'] / chase.time_s / 1e9:.3g} billion accesses of memory a second at random, 2.5 nJ each"
+    )
+    assert said == f"chase: {number} beside their bytes."
+
+
 def test_settings_are_held_one_after_the_other_and_given_back(tmp_path):
     gpu, seen = StandIn(Time()), []
 
@@ -560,7 +642,8 @@ def test_quick_scales_the_shared_prices_to_the_runs(tmp_path):
     found = [float(number) for number in re.findall(r"\d+\.\d\d(?= (?:\(|to|for))", note)]
     assert found[0] / found[1] == pytest.approx(0.6, abs=0.02)
     assert core == pytest.approx((found[0] + found[1]) / 2, rel=0.02)
-    assert memory > 0
+    assert found[2] / found[3] == pytest.approx(0.6, abs=0.02)
+    assert memory == pytest.approx((found[2] + found[3]) / 2, rel=0.02)
     # What the stand-in's tensor cores take with random operands, issue and loop included, is the upper end.
     row = rows["tensor"]
     upper_pj = (row.power_w - CONSTANT_W) * row.time_s / row.counts["tensor_fp16"] * 1e12
