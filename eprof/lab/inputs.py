@@ -1,6 +1,7 @@
 """What a file is that is no log of a profiler: of a meter, of messages, a table of measured runs; and what reads it."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from shlex import quote
 
@@ -19,15 +20,18 @@ _OF_RUNS = (
 )
 
 
-def clearer_error(paths: Sequence[str], err: UnknownLogError) -> LogError:
-    """The error to raise on files that are no logs: what the only one is and what reads it; else `err`."""
+def clearer_error(paths: Sequence[str], err: UnknownLogError, maps_columns: bool = False) -> LogError:
+    """The error to raise on files that are no logs: what the only one is and what reads it; else `err`.
+
+    maps_columns: the command takes --mapping. Raises MeasurementError, with one, on columns with unknown names.
+    """
     path = only(paths)
-    what = mapped(what_it_is, path) or mapped(_measured, path)
+    what = mapped(what_it_is, path) or mapped(partial(_measured, maps_columns), path)
     return err if what is None else LogError(f"{path}: this is {what}")
 
 
-def _measured(path: str) -> str | None:
-    """A phrase that a file is a table of measured runs, and what reads it; None: it is not."""
+def _measured(maps_columns: bool, path: str) -> str | None:
+    """A phrase that a file is a table of measured runs, and what reads it; None: it is not. Raises MeasurementError."""
     try:
         frame = table(Path(path), 50)
     except MeasurementError:
@@ -35,6 +39,8 @@ def _measured(path: str) -> str | None:
     try:
         choose(frame, path)
     except MeasurementError:
+        if suggestion(frame) and maps_columns:
+            raise
         if suggestion(frame):
             return f"a table of measured runs; `eprof tune {quote(path)}` says how to name its columns for it"
         power = next(filter(_POWER.search, frame.columns), None)

@@ -61,7 +61,7 @@ def tune(options: argparse.Namespace) -> int:
     try:
         tuning = _measured(options) if kinds.pop() else _profiled(options)
     except UnknownLogError as err:
-        raise clearer_error(options.inputs, err) from err
+        raise clearer_error(options.inputs, err, maps_columns=True) from err
     result = document.document(tuning, goal, options.command_line)
     deliver(of_document(result, __package__, options.verbose, terminal="terminal"), outputs, options)
     return 0

@@ -62,7 +62,7 @@ _OTHER = {
     ("sm_active_cycle",): "running multiprocessors",
     ("warp_issue", "sm_active_cycle"): "running multiprocessors",
 }
-_IN_KERNEL = pattern(rf"([0-9]+ %) {IN_KERNEL}")
+_IN_KERNEL = pattern(rf"([0-9]{{1,3}} %) {IN_KERNEL}")
 _BUSY = 0.9  # cores: of a machine that mostly sleeps, fewer cycles are not less time
 # Cycles that callgrind takes a line to cost that L1 lacks, and one more that the last level lacks; bytes of a line.
 _NEAR_CYCLES, FAR_CYCLES, LINE_B = 10.0, 100.0, 64.0

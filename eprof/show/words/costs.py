@@ -11,6 +11,7 @@ from eprof.base.clocks import label
 from eprof.base.gpus import capability_of_label
 from eprof.base.nouns import nouns_of
 from eprof.base.text import bracketed, phrase, when
+from eprof.counts.definition import ANY
 from eprof.profile import schema
 from eprof.profile.device import split_label
 from eprof.show.words.numbers import NARROW
@@ -122,7 +123,7 @@ def name_of(device: Device) -> str:
 
 def with_capability(device: Device) -> str:
     """The name of a device, with its compute capability or microarchitecture where that is known."""
-    if not device.capability or capability_of_label(device.name or ""):
+    if device.capability in (None, "", ANY) or capability_of_label(device.name or ""):
         return name_of(device)
     kind = nouns_of(device.processor).capability.removeprefix("compute ")
     return f"{name_of(device)} ({kind} {device.capability})"

@@ -151,7 +151,7 @@ def test_a_total_that_lacks_something_ends_at_what_the_board_can_draw(tmp_path):
     path.write_text(NCU_TEXT)
     interval_j = document(api.load(path).energy("estimated:RTX 5070")).interval_j
     assert interval_j.total[1] == pytest.approx(1.25 * 250 * 1e-4)  # as partners' boards may draw
-    assert interval_j.total[0] == pytest.approx(interval_j.constant[0])
+    assert interval_j.total[0] > interval_j.constant[0] + interval_j.computation[0]  # cycles were counted, some DRAM
 
 
 def test_a_name_that_is_no_gpu_is_estimated_by_its_capability_and_refused_by_name(tmp_path):
