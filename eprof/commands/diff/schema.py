@@ -367,7 +367,7 @@ class Document(Struct, frozen=True, kw_only=True):
 
     @property
     def nouns(self) -> Nouns:
-        """The words for what ran: those of a CPU where both sides are of one."""
+        """What this document calls what ran ("kernels"): as of a CPU ("functions") where OLD and NEW are of one."""
         processors = {device.processor for side in (self.old, self.new) for device in side.devices}
         nouns = nouns_of(only(processors))
         return nouns if self.by is UNSET else replace(nouns, kernel="group", kernels="groups")

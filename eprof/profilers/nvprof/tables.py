@@ -183,7 +183,7 @@ class Store(folding.Store, dict=True):
 
     @property
     def copies(self) -> tuple[Copies, ...]:
-        """The copies by kind: of a trace with their bytes, of a summary without; () for none."""
+        """The copies of nvprof's tables by kind: of a trace with their bytes, of a summary without; () for none."""
         kinds = [(kind_of_copy(name), calls, time_s) for name, (calls, time_s) in self.others.items()]
         return self.gaps.copies or tuple(Copies(*kind, int(calls), time_s) for kind, calls, time_s in kinds if kind)
 

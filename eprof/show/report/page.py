@@ -15,7 +15,7 @@ from eprof.show.page.frame import Figure, unmasked
 from eprof.show.report import components, first_screen, packed
 from eprof.show.report.headline import headline
 from eprof.show.report.levers import what_to_try
-from eprof.show.report.sections import Section, evidence, kernels, limits, table, whatif, where
+from eprof.show.report.sections import Section, evidence, kernels, rooflines, table, whatif, where
 from eprof.show.report.trust import lacks_some, trust
 from eprof.show.report.view import DRAM, View, counted_part, power_of, shared, without
 from eprof.show.words import badges
@@ -34,7 +34,7 @@ _ANSWERS: tuple[Callable[[View], Section | None], ...] = (
     table.section,
     kernels.of_one,
     components.section,
-    limits.section,
+    rooflines.section,
     whatif.clocks_section,
     whatif.section,
 )
