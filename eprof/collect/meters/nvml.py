@@ -99,7 +99,7 @@ class Nvml(Source):
         )
 
     def components(self) -> Iterator[Component]:
-        """Each GPU that NVML sees as a component of the meter: its counter of joules if all boards have one, else its power."""
+        """Each GPU that NVML sees, as a meter's component: its counter of joules if all have one, else its power."""
         asks = {"W": self._nvml.nvmlDeviceGetPowerUsage, "J": self._nvml.nvmlDeviceGetTotalEnergyConsumption}
         for place, handle in enumerate(self._handles):
             yield Component(f"gpu{place}", self._unit, partial(self._board, asks[self._unit], handle))

@@ -222,7 +222,7 @@ def _whole_lines(chunks: Iterable[bytes], source: Source, longest: int) -> Itera
 
 
 def _clean(block: bytes, source: Source) -> bytes:
-    r"""A block of a log with "\n" ends, as UTF-8 (else taken as Latin-1); lines with NUL bytes are left out, and noted."""
+    r"""A block of a log with "\n" ends, as UTF-8, else Latin-1; lines with NUL bytes are left out, and noted."""
     if b"\r" in block:
         block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if b"\0" in block:
