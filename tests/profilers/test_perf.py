@@ -671,7 +671,9 @@ def test_instructions_by_the_number_of_arms_event(tmp_path):
 @pytest.mark.parametrize(("sys_s", "said"), [("2.0", True), ("0.2", False)])
 def test_much_time_in_the_kernel_is_told(read, sys_s, said):
     log = read(
-        " Performance counter stats for './a':\n\n  3,000  cycles\n\n  2.5 seconds time elapsed\n\n"
+        " Performance counter stats for './a':\n\n  3,000  cycles:u\n\n  2.5 seconds time elapsed\n\n"
         f"  0.5 seconds user\n  {sys_s} seconds sys\n"
     )
     assert said == any("80 % of the processor time ran in the kernel" in note for note in log.notes)
+    # What is in no count then bears on all numbers, so the first screen says so.
+    assert said == any(note.startswith("Totals: only user space was counted") for note in log.notes)

@@ -661,7 +661,8 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
         yield f"{ON_TOTALS}{HARDLY_WORKED} ({mean_hz / 1e6:.0f} MHz each, idle time and all): most joules are idle"
     times = [tuple(map(run.number, run.cpu)) for run in runs if len(run.cpu) == 2]  # user, sys
     user_s, sys_s = np.sum(times or [(0.0, 0.0)], axis=0)
-    if sys_s > _MUCH_KERNEL * (user_s + sys_s):
+    is_much = sys_s > _MUCH_KERNEL * (user_s + sys_s)
+    if is_much:
         share = f"{100 * sys_s / (user_s + sys_s):.0f} %"
         yield f"{share} {IN_KERNEL}: system calls, page faults, input and output"
     scaled = [name for name, total, _ in events if 0 < total.running < _ALL]
@@ -698,4 +699,4 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
     if any(row.is_mean for row in cells):
         yield "values are means over the runs of `perf stat -r`, so a row is one run"
     if any(row.event.endswith((":u", "/u")) for row in cells):  # as for users without privileges
-        yield "only user space was counted (`:u`); what the kernel did for the program is not in the counts"
+        yield f"{when(is_much, ON_TOTALS)}only user space was counted (`:u`); what the kernel did for the program is not in the counts"

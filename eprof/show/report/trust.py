@@ -130,7 +130,7 @@ def _basis(view: View, costs: schema.Costs) -> str:
     if costs.basis == "estimated" and (device is None or capability_of_label(device)) and data_sheet(costs.device):
         basis = basis.replace("the data sheet", f"the data sheet of {costs.device}, the one board that it can be")
     if costs.gpu_match == "similar":
-        return f"of the similar {costs.device.partition(' (')[0]}, {basis}"
+        return f"of the similar {costs.device.partition(' (')[0].removeprefix('a ')}, {basis}"
     return basis
 
 
