@@ -699,4 +699,5 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
     if any(row.is_mean for row in cells):
         yield "values are means over the runs of `perf stat -r`, so a row is one run"
     if any(row.event.endswith((":u", "/u")) for row in cells):  # as for users without privileges
-        yield f"{when(is_much, ON_TOTALS)}only user space was counted (`:u`); what the kernel did for the program is not in the counts"
+        counted_of = f"{when(is_much, ON_TOTALS)}only user space was counted (`:u`)"
+        yield f"{counted_of}; what the kernel did for the program is not in the counts"
