@@ -72,3 +72,31 @@ def test_events_of_an_annotator(costs_of):
 
 def test_a_profile_of_which_only_the_head_is_there(costs_of):
     assert costs_of(f"{HEAD}summary: 1000 400\n") == {"./a 3": {"Ir": 1000, "Dr": 400}}
+
+
+def test_functions_with_their_callees_are_no_parts_of_the_whole(costs_of):
+    inclusive = CALLGRIND.replace("70,000 (77.78%)", "90,000 (100.0%)")
+    assert costs_of(inclusive) == {"whole program": {"Ir": 90000}}
+
+
+def test_a_row_that_is_cut_off_is_in_what_is_not_shown(costs_of):
+    totals = "80,000  920    7  PROGRAM TOTALS\n\n"
+    costs = costs_of(totals + CACHEGRIND.replace("70,000  900    .", "70,000  900"))
+    assert costs == {
+        "???": {"Ir": 200, "Dr": 10, "DLmr": 5},
+        "functions not shown": {"Ir": 79800, "Dr": 910, "DLmr": 2},
+    }
+
+
+def test_what_valgrind_printed_beside_a_table_is_its_whole(costs_of):
+    table = CALLGRIND.partition("\n\n")[2]
+    costs = costs_of("==7== I   refs:      91,000\n" + table)
+    assert costs["functions not shown"] == {"Ir": 6000}
+    assert "functions not shown" not in costs_of(table)
+
+
+def test_what_one_of_several_programs_lacks_is_no_zero(costs_of):
+    assert costs_of(SUMMARY + "==7== Command: ./b\n==7== I   refs:      2,000\n") == {
+        "./a 3": {"Ir": 1000},
+        "./b": {"Ir": 2000},
+    }

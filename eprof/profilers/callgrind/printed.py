@@ -1,9 +1,9 @@
 """What valgrind, callgrind_annotate and cg_annotate print of a profile, as a profile of callgrind again."""
 
 from collections.abc import Iterator, Mapping
-from itertools import zip_longest
 from typing import NamedTuple
 
+from eprof.base.known import only
 from eprof.base.text import pattern
 
 _REFS = {
@@ -35,10 +35,11 @@ def as_profile(text: str) -> str:
         return text
     lines = text.split("\n")
     costs = list(_functions(lines)) or list(_programs(lines)) or list(_heads(lines))
-    if not costs:
+    # What one of them lacks is not known, and no zero.
+    events = [event for event in (costs[0].numbers if costs else ()) if all(event in each.numbers for each in costs)]
+    if not events:
         return text
-    events = list(dict.fromkeys(event for each in costs for event in each.numbers))
-    rows = [[each.numbers.get(event, 0) for event in events] for each in costs]
+    rows = [[each.numbers[event] for event in events] for each in costs]
     return "\n".join(
         (
             *("# callgrind format", "version: 1", "creator: callgrind, as printed", f"events: {' '.join(events)}", ""),
@@ -52,8 +53,11 @@ def as_profile(text: str) -> str:
 
 
 def _functions(lines: list[str]) -> Iterator[_Costs]:
-    """The functions of the first table of an annotator, and what of its totals is in none of them."""
-    totals, events, found = [0], list[str](), list[list[int]]()
+    """The functions of the first table of an annotator, and what of its totals is in none of them.
+
+    Functions that add up to more than all there is hold their callees (`--inclusive=yes`): the totals alone are told.
+    """
+    totals, events, found = list[int](), list[str](), list[_Costs]()
     for line in lines:
         row, header = _ROW.fullmatch(line), _EVENTS.fullmatch(line)
         if found and not line.strip():
@@ -63,11 +67,21 @@ def _functions(lines: list[str]) -> Iterator[_Costs]:
         elif row is not None and row[2].strip() == _TOTALS:
             totals = _numbers(row[1])
         elif row is not None and events and (place := _PLACE.fullmatch(row[2])):
-            found.append(_numbers(row[1]))
-            yield _Costs(place[2], dict(zip(events, found[-1], strict=False)), place[1], place[3] or "???")
-    rest = [total - sum(column) for total, *column in zip_longest(totals, *found, fillvalue=0)]
-    if found and rest[0] > 0:
-        yield _Costs(_REST, dict(zip(events, (max(number, 0) for number in rest), strict=False)))
+            numbers = _numbers(row[1])
+            if len(numbers) == len(events):  # else the row is cut off, and in what is not shown
+                found.append(_Costs(place[2], dict(zip(events, numbers, strict=True)), place[1], place[3] or "???"))
+    printed = only(list(_programs(lines)))
+    whole = dict(zip(events, totals, strict=False)) if totals or printed is None else printed.numbers
+    if not all(event in whole for event in events):
+        yield from found
+        return
+    rest = {event: whole[event] - sum(each.numbers[event] for each in found) for event in events}
+    if found and min(rest.values()) < 0:
+        yield _Costs("whole program", whole)
+        return
+    yield from found
+    if found and any(rest.values()):
+        yield _Costs(_REST, rest)
 
 
 def _programs(lines: list[str]) -> Iterator[_Costs]:
