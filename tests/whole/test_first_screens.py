@@ -63,6 +63,8 @@ def screens():
 
 
 def screen(path):
+    if path.is_relative_to(SHARED) and not path.exists():
+        pytest.skip(f"no {path.name}")
     return View(document(api.load(path, cache=False).energy()))
 
 
