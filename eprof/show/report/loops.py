@@ -276,11 +276,14 @@ def fewer_misses(view: View) -> Iterator[Try]:
             name = _at(view, kernel, lines[kernel.name])
             changes.setdefault(how, []).append((name, Better(told, dram_j, dram_j + waits_j)))
     for how, alike in changes.items():
-        name, change = _together(sorted(alike, key=lambda each: -each[1].most_j))
-        ends = (TENTH * change.least_j, TENTH * change.most_j)
-        why = "if none waited (callgrind's 10 and 100 cycles a miss)"
-        act = how.format(name, change.act)
-        yield Try(act, sum(ends) / 2, ends, each="fewer misses", most=change.most_j, why=why)
+        yield _by_degrees(how, alike, "fewer misses", "if none waited (callgrind's 10 and 100 cycles a miss)")
+
+
+def _by_degrees(how: str, alike: list[tuple[str, Better]], each: str, why: str) -> Try:
+    """Like changes of several functions as one, of which each tenth saves, and all at most. how: "{name} ({told})"."""
+    name, change = _together(sorted(alike, key=lambda each: -each[1].most_j))
+    ends = TENTH * change.least_j, TENTH * change.most_j
+    return Try(how.format(name, change.act), sum(ends) / 2, ends, each=each, most=change.most_j, why=why)
 
 
 def _waits_most(view: View, kernel: schema.Kernel) -> schema.Kernel | schema.Line:
@@ -336,7 +339,7 @@ def _past_the_caches(
 
 def fewer_divisions(view: View) -> Iterator[Try]:
     """Fewer divisions and roots in functions whose cycles mostly go with them: in vectors each takes fewer."""
-    divided: dict[str, list[tuple[str, Better]]] = {}
+    alike: list[tuple[str, Better]] = []
     for kernel in view.kernels:
         of_cycles = _number(kernel.counts, "special") / (_number(kernel.counts, "core_active") or math.inf)
         least, most = (min(cycles * of_cycles, 1.0) * view.cycles_j(kernel) for cycles in _OF_A_DIVISION)
@@ -345,12 +348,9 @@ def fewer_divisions(view: View) -> Iterator[Try]:
         line = max(kernel.lines or (), key=lambda line: _number(line.counts, "special"), default=None)
         share = _number(kernel.counts, "special") / (_number(kernel.counts, "retired") or math.inf)
         name = view.label(kernel) + phrase(" at {}", line and line.place)
-        divided.setdefault(_DIVIDE, []).append((name, Better(percent(share), least, most)))
-    for how, alike in divided.items():
-        name, change = _together(sorted(alike, key=lambda each: -each[1].most_j))
-        ends = (TENTH * change.least_j, TENTH * change.most_j)
-        act = how.format(name, change.act)
-        yield Try(act, sum(ends) / 2, ends, each="fewer", most=change.most_j, why="if none is left")
+        alike.append((name, Better(percent(share), least, most)))
+    if alike:
+        yield _by_degrees(_DIVIDE, alike, "fewer", "if none is left")
 
 
 def fewer_calls(view: View) -> Iterator[Try]:
