@@ -134,7 +134,7 @@ def _of_copies(view: View, gaps: schema.Gaps, has_gaps: bool) -> str:
     copies_j = view.idle_j or gaps.lasting_s * (view.constant_w or 0.0)
     joules = when(copies_j and view.has_energy, _of_constant_power(view, copies_j, copies_j))
     if gaps.alone_s is None:
-        is_most = gaps.copies_s > view.time.or_zero
+        is_most = gaps.copies_s > view.time.or_zero and not has_gaps  # whose joules are told, with these in them
         return took + when(is_most, joules and f"{joules} where no {view.nouns.kernel} ran meanwhile")
     if has_gaps and gaps.alone_s >= _NEARLY_ALL * gaps.copies_s:
         return f"{took} of it"
