@@ -50,11 +50,6 @@ def _in_order(groups: Collection[str]) -> list[str]:
 Refits = tuple[Replicas | None, ...]  # of each of `Energy.each`
 
 
-def refits_of(energy: "Energy") -> Refits:
-    """The replicas of the prices of each of `Energy.each`: one for each GPU with prices of its own."""
-    return tuple(map(replicas, energy.each))
-
-
 def replicas(energy: "Energy") -> Replicas | None:
     """The replicas of one table's prices; None if it has too few, or the profiled GPU is not the one it was made for.
 

@@ -31,7 +31,7 @@ from eprof.collect import cpu, worker
 from eprof.collect.cuda import clocks as cuda_clocks
 from eprof.collect.cuda import compile as cuda_compile
 from eprof.collect.cuda.clocks import Setting
-from eprof.collect.tools import Compiled
+from eprof.collect.machine import Compiled
 from eprof.collect.worker import FAILED, LOST, MEASURED
 from eprof.commands.calibrate import meter_log, results
 from eprof.commands.calibrate.manifest import (
