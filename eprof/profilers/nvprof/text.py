@@ -70,7 +70,7 @@ class TextSection(ABC):
         """Take a line of nvprof's text if it is a row of this table; returns False, with nothing taken, if not."""
 
     def takes_blank(self, line: str) -> bool:
-        """Take a blank line if no row came before, as in files of two line ends a line; returns whether it was taken."""
+        """Take a blank line if no row came before: editors may leave some; returns whether it was taken."""
         return not self._table.rows
 
     def close(self) -> None:
