@@ -1,9 +1,9 @@
 """Names of GPUs: drivers and profilers write the name of one GPU in several ways."""
 
-import itertools
 import math
 from collections.abc import Sequence
 from functools import cache
+from itertools import compress, islice
 
 from eprof.base import resources
 from eprof.base.known import mapped, only
@@ -83,6 +83,14 @@ def capabilities_by_name() -> dict[str, tuple[str, ...]]:
     return by_name
 
 
+def that_hold(most_blocks: float, by_warps: float, threads: float) -> frozenset[str]:
+    """The compute capabilities whose multiprocessors hold so many blocks at most, and by warps of so many `threads`."""
+    held = Document.read(resources.folder("counters") / "devices.toml").data["holds"]
+    warps = math.ceil(threads / 32)
+    alike = ((most_blocks, by_warps) == (blocks, most // warps) for most, blocks in held.values())
+    return frozenset(compress(held, alike))
+
+
 def of_amd(units: int, memory_b: float) -> str:
     """The GPU of AMD with so many compute units and so much memory, of which some is reserved; "" if none is known."""
     known = Document.read(resources.folder("counters") / "devices.toml").data["amd"]
@@ -113,7 +121,7 @@ def told_in(output: bytes) -> str | None:
     for match in _TOLD.finditer(output):
         words = match[1].decode().split()
         names = (" ".join(words[:number]) for number in range(len(words), 0, -1))
-        found.update(itertools.islice((name for name in names if capabilities(name)), 1))
+        found.update(islice((name for name in names if capabilities(name)), 1))
     if found:
         return only(found)
     return mapped(_NUMBERED.format, only({match[1].decode() for match in _CAPABILITY.finditer(output)}))

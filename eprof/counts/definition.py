@@ -23,9 +23,11 @@ from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS, GPU
 
 SIMULATED = "simulated"  # the capability of a simulated device: its counts are marked so
 ANY = "any"  # the capability in a definition of counters that mean the same on all devices
-# What may tell a GPU that the log does not name: ncu's number of multiprocessors, and by names of a definition the
-# bytes of DRAM over the seconds that they take at its peak.
+# What may tell a GPU that the log does not name: ncu's number of multiprocessors; the most blocks that one holds, in
+# all and by their warps, of so many threads; and by names of a definition the bytes of DRAM over the seconds that they
+# take at its peak.
 SM_COUNT = "launch__sm_count"
+HELD = ("launch__occupancy_limit_blocks", "launch__occupancy_limit_warps", "launch__block_size")
 DRAM_PEAK = ("dram_byte_per_s", "dram_all", "dram_busy_s")
 _COMPUTATION = ("instruction", "flop", "cycle", "access")
 _OF_UNIT = {unit: tuple(name for name, count in COUNTS.items() if count.unit == unit) for unit in _COMPUTATION}

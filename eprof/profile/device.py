@@ -1,6 +1,6 @@
 """The devices of a profile: what a log's label names, and how its compute capability came to be known."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from msgspec import Struct
 
@@ -28,7 +28,12 @@ class Device(Struct, frozen=True):
 
 
 def device_of(
-    label: str | None, capability: str | None, counter_names: Sequence[str], profiler: str, kernels: Iterable[str] = ()
+    label: str | None,
+    capability: str | None,
+    counter_names: Sequence[str],
+    profiler: str,
+    kernels: Iterable[str] = (),
+    may_be: Container[str] = (),
 ) -> Device:
     """The device that a log's label names, as `identify`; a simulated one, or any, of a profiler with one for all."""
     everywhere = counters.everywhere(profiler)
@@ -36,7 +41,7 @@ def device_of(
         return Device(label, label, None, everywhere, "simulated device")
     alike = Device(label, *split_label(label), everywhere, f"what {profiler} counts alike on all devices")
     try:
-        device = identify(label, capability, counter_names, profiler, kernels)
+        device = identify(label, capability, counter_names, profiler, kernels, may_be)
     except DefinitionError:
         if everywhere is None:
             raise
@@ -49,9 +54,16 @@ def device_of(
 
 
 def identify(
-    label: str | None, capability: str | None, counter_names: Sequence[str], profiler: str, kernels: Iterable[str] = ()
+    label: str | None,
+    capability: str | None,
+    counter_names: Sequence[str],
+    profiler: str,
+    kernels: Iterable[str] = (),
+    may_be: Container[str] = (),
 ) -> Device:
     """The device of a log's label, with the capability that `capability`, its name or its counters and kernels tell.
+
+    may_be: those that what its launches were told of multiprocessors leaves open, if it is told.
 
     Where it stays open for a GPU that no log names, the candidates are in `may_be`.
     Raises DefinitionError, naming the candidates, if the name of a GPU leaves it open.
@@ -75,6 +87,7 @@ def identify(
     if name is None and len(both) > 1 and both[0][0].isdigit():
         least, below = made_for(kernels)
         both = [candidate for candidate in both if least <= float(candidate) < below] or both
+        both = [candidate for candidate in both if candidate in may_be] or both
     if both and (by_name or len({counters.find(profiler, candidate).name for candidate in both}) == 1):
         return Device(label, name, index, both[0], "counters present")
     if name is None:

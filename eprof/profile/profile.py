@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import compress
+from itertools import chain, compress
 from operator import attrgetter
 
 import numpy as np
@@ -12,11 +12,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Columns, Floats
-from eprof.base.boards import Traits, example
+from eprof.base.boards import Traits, example, sheets
 from eprof.base.brief import Brief, Result, brief
 from eprof.base.cpus import UNNAMED, nearest_costs
 from eprof.base.errors import CostError, LogError, MeterError, UsageError
-from eprof.base.gpus import capability_of_label
+from eprof.base.gpus import capabilities, capability_of_label, that_hold
 from eprof.base.known import gathered, mapped, only
 from eprof.base.marks import Mark
 from eprof.base.nouns import Nouns
@@ -26,7 +26,7 @@ from eprof.costs import ESTIMATED, NONE, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
 from eprof.counts import checks, counters, counts, times
 from eprof.counts.counts import Counts, Sheet
-from eprof.counts.definition import DRAM_PEAK, Definition, common, without_counters
+from eprof.counts.definition import DRAM_PEAK, HELD, SM_COUNT, Definition, common, without_counters
 from eprof.energy.clocks import Clocks, clocks_of, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
 from eprof.energy.metering import SAME
@@ -562,7 +562,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None) -> C
     names = list(compress(launches.counters.names, known))
     of_profilers = Counter(launches.profilers[name] for name in names)
     profiler = max(of_profilers, key=of_profilers.__getitem__, default="")
-    device = device_of(label, capability, names, profiler, launches.rows.kernel)
+    device = device_of(label, capability, names, profiler, launches.rows.kernel, _that_hold(launches))
     launches = replace(launches, marks=_marks(launches, profiler, device))
     definition = _definition(device, profiler, names)
     timed, time_from, warnings = times.recover(launches, definition)
@@ -581,6 +581,21 @@ def _counted(launches: Launches, label: str | None, capability: str | None) -> C
     ]
     device = replace(device, told=_traits(Sheet(timed, definition)))
     return Counted(device, timed, definition, time_from, tuple(messages))
+
+
+def _that_hold(launches: Launches) -> frozenset[str]:
+    """The compute capabilities whose multiprocessors hold what launches say that these do; empty: they do not say.
+
+    Of these those that have a board with as many multiprocessors as the launches tell, if there is one.
+    """
+    if any(name not in launches.counters for name in HELD):
+        return frozenset()
+    told = launches.counters.only(HELD) / launches.rows.launches[:, None]
+    alike = [that_hold(*row) for row in told.tolist() if all(number > 0 for number in row)]
+    may_be = frozenset.intersection(*alike) if alike else frozenset[str]()
+    sms = set(launches.counters[SM_COUNT] / launches.rows.launches) if SM_COUNT in launches.counters else set()
+    on_boards = (capabilities(sheet.name) for sheet in sheets() if sheet.sms in sms)
+    return may_be.intersection(chain.from_iterable(on_boards)) or may_be
 
 
 def _traits(sheet: Sheet) -> Traits:

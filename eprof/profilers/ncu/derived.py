@@ -16,6 +16,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 import numpy as np
 
 from eprof.base.arrays import Array
+from eprof.base.known import only
 from eprof.base.signs import A_SECOND, LEAST, TOTAL
 from eprof.base.text import pattern
 from eprof.logs.rows.log import Clock, Names
@@ -39,6 +40,11 @@ _ACTIVE, _MEAN_ACTIVE = "sm__cycles_active.sum", "sm__cycles_active.avg"
 SM_COUNT = "launch__sm_count"
 FFMA_PEAK = "sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained"  # a cycle: lanes of all multiprocessors
 _HIGHEST_KHZ = "device__attribute_clock_rate"
+_GRID, _WAVES = "launch__grid_size", "launch__waves_per_multiprocessor"
+_FITTING = tuple(f"launch__occupancy_limit_{what}" for what in ("blocks", "registers", "shared_mem", "warps"))
+_EXECUTED, _OF_A_SCHEDULER, _SCHEDULERS_OF_SM = "smsp__inst_executed.sum", "smsp__inst_executed.avg", 4
+_COUNTING_SMS = (_GRID, _WAVES, *_FITTING, _EXECUTED, _OF_A_SCHEDULER)
+_HALF_DIGIT = 0.005  # by which a number of two decimals may be off
 # Of the highest clock: ncu locks clocks to their base, in logs 0.54 (A100 PCIe) to 0.88 (RTX 4080 Super) of it.
 _LEAST_CLOCK = 0.5
 _SIZES = tuple(f"launch__{of}_dim_{axis}" for of in ("block", "grid") for axis in "xyz")
@@ -53,7 +59,7 @@ _BUSY = ("sm__throughput.", "l1tex__throughput.", "lts__throughput.", "sm__inst_
 _OF_ACTIVE, _OF_ELAPSED = ".avg.pct_of_peak_sustained_active", ".avg.pct_of_peak_sustained_elapsed"
 TIMES = frozenset(
     (*DURATIONS, *(name for pair in CLOCKS for name in pair), *_MEMORY, *_SCHEDULERS, *_MULTIPROCESSORS, *_SIZES)
-) | {_ACTIVE, _MEAN_ACTIVE, _DRAM_ALL, _DRAM_MEAN, FFMA_PEAK, _HIGHEST_KHZ}
+) | {_ACTIVE, _MEAN_ACTIVE, _DRAM_ALL, _DRAM_MEAN, FFMA_PEAK, _HIGHEST_KHZ, *_COUNTING_SMS}
 Shaped = tuple[str | None, tuple[int, ...], tuple[int, ...]]  # kernel, threads of a block and of a launch in x, y and z
 _A_SECOND = ".per_second"
 _PER_CYCLE, _PER_SECOND = ".sum.per_cycle_elapsed", ".sum" + _A_SECOND
@@ -160,6 +166,32 @@ def _cycles_of_all(
             cycles[name] = share / 100 * elapsed
     wanted = {name: total for name, total in cycles.items() if keep is None or name + TOTAL in keep}
     return {name: total for name, total in wanted.items() if not np.isnan(total).all()}
+
+
+def multiprocessors(metrics: Mapping[str, Array], launches: Array, lanes: Array) -> float:
+    """The multiprocessors of the one GPU of some launches; NaN: nothing tells them, or launches differ in it.
+
+    By the peak of FP32 over `lanes` of one, by its instructions and those of a scheduler, or by waves: blocks over
+    those that fit into all multiprocessors at a time.
+    """
+    unknown = np.full(len(launches), np.nan)
+    alone = np.where(launches == 1, 1.0, np.nan)
+    fitting = np.min([metrics.get(name, unknown) for name in _FITTING], axis=0)
+    schedulers = _whole(metrics.get(_EXECUTED, unknown) / _SCHEDULERS_OF_SM, metrics.get(_OF_A_SCHEDULER, unknown))
+    told = [
+        np.round(metrics.get(FFMA_PEAK, unknown) / lanes),
+        alone * schedulers,
+        alone * _whole(metrics.get(_GRID, unknown), metrics.get(_WAVES, unknown), fitting),
+    ]
+    numbers = _first_known(told, len(launches))
+    return only(set(numbers[~np.isnan(numbers)].tolist())) or np.nan
+
+
+def _whole(of_all: Array, rounded: Array, times: Array | float = 1.0) -> Array:
+    """The only whole number that `of_all` over `rounded`, of two decimals, and over `times` may be; NaN: several."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        least, most = (of_all / times / (rounded + way * _HALF_DIGIT) for way in (1, -1))
+        return np.asarray(np.where((np.ceil(least) == np.floor(most)) & (most > 0), np.floor(most), np.nan))
 
 
 def _dram_channels(metrics: Mapping[str, Array], time_s: Array) -> Array:

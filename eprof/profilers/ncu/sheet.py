@@ -216,11 +216,14 @@ class Collected(Store, dict=True):
         kinds = {name: kind_of(name, unit) for name, unit in sheet.units.items()}
         is_count = np.array([kind == COUNT for kind in kinds.values()], dtype=bool)
         counters = dict(zip(kinds, np.where(is_count[:, None], sheet.values * launches, sheet.values), strict=True))
-        if derived.FFMA_PEAK in counters and derived.SM_COUNT not in counters:
-            lanes = np.array([_lanes(capability) for capability in _names(sheet.capability).texts()])
-            counters[derived.SM_COUNT] = launches * np.round(counters[derived.FFMA_PEAK] / lanes)
-            kinds[derived.SM_COUNT] = COUNT
         devices = _labels(_names(sheet.device), _names(sheet.capability), _names(sheet.gpu))
+        if derived.SM_COUNT not in counters and len(set(devices.codes.tolist())) == 1:
+            lanes = np.full(len(launches), np.nan)
+            if derived.FFMA_PEAK in counters:
+                lanes = np.array([_lanes(capability) for capability in _names(sheet.capability).texts()])
+            number = derived.multiprocessors(counters, launches, lanes)
+            if not math.isnan(number):
+                counters[derived.SM_COUNT], kinds[derived.SM_COUNT] = launches * number, COUNT
         time_s = derived.seconds(counters, launches)
         self.clocks += derived.clocks(counters, devices.texts(), time_s, launches)
         for shape, seconds in derived.shapes(counters, _names(sheet.kernel), time_s, launches):
@@ -357,7 +360,7 @@ def log_of_launches(
 def _lanes(capability: str | None) -> float:
     """The FP32 lanes of a multiprocessor of an ncu sheet's GPU; NaN where no definition tells."""
     try:
-        return definitions.find("ncu", capability or "").parameters["fp32_lanes"]
+        return definitions.find("ncu", capability or "").parameters.get("fp32_lanes", math.nan)
     except DefinitionError:
         return math.nan
 

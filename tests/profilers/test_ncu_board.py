@@ -1,0 +1,68 @@
+"""What ncu's statistics of launches tell of a GPU that no log names: multiprocessors, compute capability, board."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_ncu_logs import log_of
+from test_ncu_page import page
+
+import eprof
+from eprof.base.gpus import that_hold
+from eprof.profilers.ncu import derived
+
+FITTING = dict(zip(derived._FITTING, (16, 12, 47, 12), strict=True))
+
+
+def told(**metrics):
+    """The multiprocessors that the metrics of one launch tell."""
+    arrays = {name: np.array([number], dtype=float) for name, number in metrics.items()}
+    return derived.multiprocessors(arrays, np.ones(1), np.full(1, np.nan))
+
+
+@given(sms=st.integers(1, 200), blocks=st.integers(1, 10**7))
+def test_waves_tell_the_multiprocessors_or_nothing(sms, blocks):
+    waves = {"launch__grid_size": blocks, "launch__waves_per_multiprocessor": round(blocks / (12 * sms), 2)}
+    number = told(**waves, **FITTING)
+    assert number == sms if blocks > 2 * 12 * sms * sms else np.isnan(number) or number == sms
+
+
+@given(sms=st.integers(1, 200), instructions=st.integers(0, 10**9))
+def test_instructions_of_all_and_of_a_scheduler_tell_the_multiprocessors_or_nothing(sms, instructions):
+    mean = round(instructions / (4 * sms), 2)
+    number = told(**{"smsp__inst_executed.sum": instructions, "smsp__inst_executed.avg": mean})
+    assert number == sms if instructions > 10 * sms**3 else np.isnan(number) or number == sms
+
+
+def test_launches_that_tell_different_numbers_tell_none():
+    metrics = {"launch__grid_size": [25640, 25640], "launch__waves_per_multiprocessor": [26.06, 35.61]}
+    arrays = {name: np.array(numbers, dtype=float) for name, numbers in metrics.items()}
+    arrays |= {name: np.full(2, number) for name, number in FITTING.items()}
+    assert np.isnan(derived.multiprocessors(arrays, np.ones(2), np.full(2, np.nan)))
+
+
+@pytest.mark.parametrize(
+    ("limits", "capabilities"),
+    [
+        ((16, 12, 128), {"8.6", "8.7"}),
+        ((16, 1, 1024), {"7.5", "8.6", "8.7"}),  # 32 of 48 warps: a second block does not fit
+        ((24, 6, 250), {"8.9", "12.0"}),
+        ((32, 2, 1024), {"7.0", "7.2", "8.0", "9.0", "10.0", "10.3"}),
+        ((16, 13, 128), set()),
+    ],
+)
+def test_limits_of_blocks_tell_the_capability(limits, capabilities):
+    assert that_hold(*limits) == capabilities
+
+
+def test_a_page_of_2022_that_names_no_gpu_tells_the_board(tmp_path):
+    """An RTX 3090, by its waves: blocks over the 12 that fit into each of 82 multiprocessors."""
+    limits = {"SM": 16, "Registers": 12, "Shared Mem": 47, "Warps": 12}
+    kernel = "spmm(int, float *), 2022-Feb-05 12:20:10, Context 1, Stream 7"
+    rows = [("Duration", "usecond", "441.57"), ("Executed Instructions", "inst", "122,515,110")]
+    rows += [(f"Block Limit {what}", "block", f"{number}") for what, number in limits.items()]
+    rows += [("Grid Size", "", "25,640"), ("Block Size", "", "128"), ("Waves Per SM", "", "26.06")]
+    energy = eprof.load(log_of(tmp_path, *page((kernel, *rows))).path).energy(estimate=True)
+    assert energy.profile.counted[0].device.capability == "8.6"
+    assert energy.table.device == "GeForce RTX 3090"
+    assert energy.split.constant_j.sum() == pytest.approx(441.57e-6 * energy.costs.constant_power_w)
