@@ -17,6 +17,8 @@ from eprof.base.toml import Document
 PEAKS = ("sp_gflops", "dp_gflops", "dram_gb_per_s")
 _WELL_KNOWN = ("GeForce RTX 4090", "Tesla V100", "GeForce GTX 1080 Ti")
 _SAME_DRAM = 0.05  # of the peak, which logs tell at the clock that DRAM had
+_BITS, _SAME_BITS = (64, 96, 128, 160, 192, 256, 320, 384, 512), 0.04  # of the buses of boards with GDDR6; of a bus
+_WITH_GDDR6 = (7.5, 8.9)  # the compute capabilities of the first and the last of these
 _FAMILY = re.compile(r"^(geforce|quadro|tesla) ")
 _MEMORY_SIZE = re.compile(r"[ -]\d+ ?gb$")
 
@@ -45,10 +47,11 @@ class DataSheet(Struct, frozen=True):
 
 
 class Traits(Struct, frozen=True):
-    """What a log without a GPU's name tells of it: multiprocessors, peak of DRAM in GB/s. None: not told."""
+    """What a log without a GPU's name tells of it: multiprocessors, peak of DRAM in GB/s, its clock. None: not told."""
 
     sms: int | None = None
     dram_gb_per_s: float | None = None
+    dram_ghz: float | None = None
 
     @property
     def text(self) -> str:
@@ -59,11 +62,20 @@ class Traits(Struct, frozen=True):
     def among(self, sheets: list[DataSheet]) -> list[DataSheet]:
         """The boards that have the traits; a trait that is not told, or that none of them has, rules out none."""
         with_sms = [sheet for sheet in sheets if self.sms is not None and sheet.sms == self.sms] or sheets
-        return [sheet for sheet in with_sms if self._has_dram(sheet)] or with_sms
+        with_dram = [sheet for sheet in with_sms if self._has_dram(sheet)] or with_sms
+        return [sheet for sheet in with_dram if self._has_bus(sheet)] or with_dram
 
     def _has_dram(self, sheet: DataSheet) -> bool:
         peak = sheet.peaks.get("dram_gb_per_s", 0.0)
         return self.dram_gb_per_s is not None and abs(self.dram_gb_per_s - peak) <= _SAME_DRAM * peak
+
+    def _has_bus(self, sheet: DataSheet) -> bool:
+        """Whether a board may have this clock: its peak over two bits a cycle is the width of a bus, or not known."""
+        peak, least = sheet.peaks.get("dram_gb_per_s"), min(map(float, capabilities(sheet.name)), default=0.0)
+        if sheet.memory != "gddr" or not peak or not self.dram_ghz or not _WITH_GDDR6[0] <= least <= _WITH_GDDR6[1]:
+            return True
+        bits = 8 * peak / (2 * self.dram_ghz)
+        return any(abs(bits - width) <= _SAME_BITS * width for width in _BITS)
 
     def tells(self, sheets: list[DataSheet]) -> "Traits":
         """The same traits, but None for one that not all of these boards have."""

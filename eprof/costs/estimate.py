@@ -61,7 +61,7 @@ def estimated(name: str, idle_w: float | None = None, tdp_w: float | None = None
 def of_capability(capability: str, device_name: str | None = None, told: Traits = NOTHING_TOLD) -> CostTable:
     """The estimated cost table for a GPU of which only the compute capability is known ("8.6"), or no data sheet.
 
-    told: what the log tells of its board: where only one is like that, the table is that one's. Constant
+    told: what the log tells of its board: where only one is like that, by all names, the table is that one's. Constant
     power is that of the boards that it may be: their geometric mean, and their spread on top of its own.
     Raises CostError: no board of this capability has a data sheet.
     """
@@ -73,7 +73,7 @@ def of_capability(capability: str, device_name: str | None = None, told: Traits 
     told = told.tells(boards)
     if told.text:
         name += f" with {told.text}"
-        if len(boards) == 1:
+        if all(replace(board, name=boards[0].name) == boards[0] for board in boards):
             return parsed(table_text(boards[0].name, called=device_name or f"CC {capability}"))
         shared = set.intersection(*(set(board.peaks) for board in boards))
         peaks = {peak: [board.peaks[peak] for board in boards] for peak in sorted(shared)}

@@ -21,7 +21,18 @@ from eprof.base.nouns import Nouns, nouns_of
 from eprof.base.signs import A_SECOND
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS, LEVEL_PARTS, PARTS, TENSOR_PARTS
-from eprof.counts.definition import COMPONENTS, SHARES, SIGNS, SM_COUNT, Counter, Definition, Entry, Told, bracketed
+from eprof.counts.definition import (
+    COMPONENTS,
+    DRAM_CLOCK,
+    SHARES,
+    SIGNS,
+    SM_COUNT,
+    Counter,
+    Definition,
+    Entry,
+    Told,
+    bracketed,
+)
 from eprof.counts.term import Term
 from eprof.logs.rows.log import COUNT, OTHER, KernelRows, Launches, Log
 
@@ -212,13 +223,17 @@ class Sheet(Struct, eq=False):
         """A peak of each kernel's GPU by its data sheet; NaN where it may be one of several whose peaks are apart."""
 
         @cache
-        def of_boards(device: str | None, sms: float) -> float:
-            may_be = sheets_of(device, Traits(None if np.isnan(sms) else round(sms)))
+        def of_boards(device: str | None, sms: float, dram_hz: float) -> float:
+            told = Traits(None if np.isnan(sms) else round(sms), dram_ghz=dram_hz / 1e9 if dram_hz > 0 else None)
+            may_be = sheets_of(device, told)
             peaks = [sheet.peaks.get(name, np.nan) for sheet in may_be]
             is_one = bool(peaks) and max(peaks) <= _ALIKE * min(peaks)
             return float(np.mean(peaks)) if is_one else np.nan
 
-        return np.array([*map(of_boards, self.launches.rows.device, self.multiprocessors().tolist())])
+        clock = self.look_up(DRAM_CLOCK)
+        clocks = np.full(self.length, np.nan) if clock is None else clock.values
+        columns = self.launches.rows.device, self.multiprocessors().tolist(), clocks.tolist()
+        return np.array([*map(of_boards, *columns)])
 
     def multiprocessors(self) -> Floats:
         """The multiprocessors of each kernel's GPU, (n_kernels,), as the log tells them; NaN where it does not."""

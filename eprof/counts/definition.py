@@ -25,9 +25,10 @@ SIMULATED = "simulated"  # the capability of a simulated device: its counts are 
 ANY = "any"  # the capability in a definition of counters that mean the same on all devices
 # What may tell a GPU that the log does not name: ncu's number of multiprocessors; the most blocks that one holds, in
 # all and by their warps, of so many threads; and by names of a definition the bytes of DRAM over the seconds that they
-# take at its peak.
+# take at its peak, and its clock.
 SM_COUNT = "launch__sm_count"
 HELD = ("launch__occupancy_limit_blocks", "launch__occupancy_limit_warps", "launch__block_size")
+DRAM_CLOCK = "dram_hz"
 DRAM_PEAK = ("dram_byte_per_s", "dram_all", "dram_busy_s")
 _COMPUTATION = ("instruction", "flop", "cycle", "access")
 _OF_UNIT = {unit: tuple(name for name, count in COUNTS.items() if count.unit == unit) for unit in _COMPUTATION}
@@ -52,7 +53,7 @@ SHARES = (
     *("retiring", "bad_speculation", "frontend_bound", "backend_bound"),  # of a CPU's cores
     *("dram_bound", "unoptimised", "missed_stores"),  # of these, at most; of code; of stores
 )
-SIGNS = (*SHARES, "multiprocessors", "a_cycle", "fp32_room", "fp64_most", "l1_room", "l2_room")
+SIGNS = (*SHARES, "multiprocessors", "a_cycle", "fp32_room", "fp64_most", "l1_room", "l2_room", "dram_room")
 _NAME = pattern(r"(?<![\w.])[A-Za-z_]\w*")
 
 

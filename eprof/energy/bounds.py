@@ -43,7 +43,6 @@ _ISSUED_A_CYCLE = 256.0  # 4 schedulers, two instructions at a time until Pascal
 _TENSOR_A_CYCLE = 65536.0  # flops, of the narrowest type: a B300's dense FP4 is about 49,000
 _BYTES_A_CYCLE = 128.0  # from the L1 and L2 caches, and from shared memory
 _SHARED_OF_KEPLER = 256.0  # 32 banks of 8 bytes
-_OFF_CHIP = ("dram", "system")  # a link to the host is never faster than the GPU's own DRAM
 # Of a product on tensor cores, the rest of its arithmetic is its epilogue, in FP32 or FP16: some instructions for each
 # element of the result, which took 2 K flops on tensor cores, K being some hundreds or thousands. Only plain products
 # are meant: attention, convolutions and products of quantised operands do more beside.
@@ -143,7 +142,8 @@ class _Rates:
             (peak or math.inf) / 2 * giga_s * self.beyond for peak in (costs.peaks.sp_gflops, costs.peaks.dp_gflops)
         )
         # Every unit worked in at most as many cycles as the busiest, the schedulers too.
-        room = {name: np.full(len(rows), np.inf) for name in ("fp32_room", "fp64_most", "l1_room", "l2_room")}
+        rooms = ("fp32_room", "fp64_most", "l1_room", "l2_room", "dram_room")
+        room = {name: np.full(len(rows), np.inf) for name in rooms}
         if counts.shape is not None:
             room = {name: _ROUNDED * counts.shape[name] for name in room}
         busiest = room["fp32_room"]
@@ -152,12 +152,17 @@ class _Rates:
         self.cycles = self._counted("sm_active_cycle", single / _FEWEST_LANES)
         self.narrow: Floats = np.fmin(double, single)
         self.tensor = np.fmin(self.cycles, busiest / _FEWEST_LANES) * _TENSOR_A_CYCLE
+        # A link to the host is never faster than the GPU's own DRAM.
+        of_table = costs.peaks.dram_gb_per_s
+        dram_gb_per_s = np.where(dram > 0, np.maximum(of_table or 0.0, dram), of_table or math.inf)
+        off_chip = np.fmin(dram_gb_per_s, path) * giga_s
         self.of_group = {
             "fp64": self.narrow,
             # No GPU has more integer lanes than FP32 ones; special functions have a quarter of them at most, and packed
             # FP16 twice as many (an A100).
             **{"fp32": single, "int": single, "sfu": single / 4, "fp16": 2 * single},
-            **dict.fromkeys(_OFF_CHIP, np.fmin(np.maximum(costs.peaks.dram_gb_per_s or math.inf, dram), path) * giga_s),
+            "system": off_chip,
+            "dram": np.fmin(off_chip, 1e9 * dram_gb_per_s * room["dram_room"]),
             "shared": np.fmin(self.cycles * shared, room["l1_room"]),
             "l1": np.fmin(self.cycles * _BYTES_A_CYCLE, room["l1_room"]),
             "l2": np.fmin(self.cycles * _BYTES_A_CYCLE, room["l2_room"]),

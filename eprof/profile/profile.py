@@ -26,7 +26,7 @@ from eprof.costs import ESTIMATED, NONE, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
 from eprof.counts import checks, counters, counts, times
 from eprof.counts.counts import Counts, Sheet
-from eprof.counts.definition import DRAM_PEAK, HELD, SM_COUNT, Definition, common, without_counters
+from eprof.counts.definition import DRAM_CLOCK, DRAM_PEAK, HELD, SM_COUNT, Definition, common, without_counters
 from eprof.energy.clocks import Clocks, clocks_of, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
 from eprof.energy.metering import SAME
@@ -599,7 +599,7 @@ def _that_hold(launches: Launches) -> frozenset[str]:
 
 
 def _traits(sheet: Sheet) -> Traits:
-    """Find what the counters of one device tell of its board: multiprocessors, and DRAM's peak.
+    """Find what the counters of one device tell of its board: multiprocessors, DRAM's peak and its clock.
 
     The peak is that of its clock, else it follows from its utilisation.
     """
@@ -611,11 +611,14 @@ def _traits(sheet: Sheet) -> Traits:
     elif moved is not None and at_peak_s is not None:
         with np.errstate(divide="ignore", invalid="ignore"):
             peaks = moved.values / at_peak_s.values / 1e9
-    peaks = peaks[np.isfinite(peaks)]
-    return Traits(
-        only({round(number) for number in sms[~np.isnan(sms)].tolist()}),
-        float(np.median(peaks)) if len(peaks) else None,
-    )
+    clock = sheet.look_up(DRAM_CLOCK)
+    clocks = np.empty(0) if clock is None else clock.values / 1e9
+    return Traits(only({round(number) for number in sms[~np.isnan(sms)].tolist()}), _middle(peaks), _middle(clocks))
+
+
+def _middle(numbers: Floats) -> float | None:
+    known = numbers[np.isfinite(numbers)]
+    return float(np.median(known)) if len(known) else None
 
 
 def _definition(device: Device, profiler: str, counter_names: Sequence[str]) -> Definition:

@@ -55,12 +55,14 @@ def price(prices, word):
 
 def test_the_busiest_unit_leaves_others_no_more_cycles():
     rooms = {"fp32_room": 64 * SM_CYCLES * 0.1, "fp64_most": 0.0, "l1_room": 128 * SM_CYCLES * 0.2, "l2_room": np.nan}
+    rooms["dram_room"] = 0.03 * TIME_S
     shape = Columns.of({name: np.array([room]) for name, room in rooms.items()}, 1)
     groups, _, prices = most({"sm_active_cycle": SM_CYCLES}, shape=shape)
     assert groups["fp32"] == pytest.approx(1.01 * 6.4 * SM_CYCLES * price(prices, "fp32_fma"))
     before = most({"sm_active_cycle": SM_CYCLES})[0]
     assert groups["fp64"] == 0 and groups["l2"] == before["l2"] and groups["other"] < before["other"]
     assert groups["l1"] == pytest.approx(1.01 * 0.2 * before["l1"])
+    assert groups["dram"] == pytest.approx(1.01 * 0.03 * before["dram"])
     assert groups["tensor"] == pytest.approx(1.01 * 0.1 * before["tensor"])
 
 

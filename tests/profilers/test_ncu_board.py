@@ -8,7 +8,11 @@ from test_ncu_logs import log_of
 from test_ncu_page import page
 
 import eprof
+from eprof.base.boards import Traits, sheets_with
 from eprof.base.gpus import that_hold
+from eprof.base.vocabulary import PRICED
+from eprof.energy.bounds import uncounted
+from eprof.energy.replicas import prices_of
 from eprof.profilers.ncu import derived
 
 FITTING = dict(zip(derived._FITTING, (16, 12, 47, 12), strict=True))
@@ -66,3 +70,35 @@ def test_a_page_of_2022_that_names_no_gpu_tells_the_board(tmp_path):
     assert energy.profile.counted[0].device.capability == "8.6"
     assert energy.table.device == "GeForce RTX 3090"
     assert energy.split.constant_j.sum() == pytest.approx(441.57e-6 * energy.costs.constant_power_w)
+
+
+@pytest.mark.parametrize(
+    ("capability", "told", "names"),
+    [
+        ("7.5", Traits(40, None, 5.0), ["Tesla T4", "T4"]),
+        ("7.5", Traits(40, None, 7.0), ["GeForce RTX 2070 SUPER"]),
+        ("7.5", Traits(40, None, 6.8), ["GeForce RTX 2070 SUPER", "Tesla T4", "T4"]),  # 263 bits, or 188
+        ("8.6", Traits(80, None, 6.25), ["A10G"]),
+        ("12.0", Traits(36, None, 1.0), ["GeForce RTX 5060 Ti", "GeForce RTX 5070 Laptop GPU"]),  # GDDR7: not told
+    ],
+)
+def test_the_clock_of_dram_tells_boards_apart_by_the_bus_that_they_would_have(capability, told, names):
+    assert [sheet.name for sheet in sheets_with(capability, told)] == names
+
+
+def test_shares_of_dram_and_of_l2_bound_their_bytes_on_the_board_that_the_statistics_tell(tmp_path):
+    """A Tesla T4: 320 GB/s for 0.47 % of 96.32 ms are 145 MB, and it may draw 70 W."""
+    limits = {"SM": 16, "Registers": 1, "Shared Mem": 16, "Warps": 1}
+    rows = [("DRAM Frequency", "Ghz", "5.00"), ("SM Frequency", "Mhz", "584.99")]
+    rows += [("Elapsed Cycles", "cycle", "56,344,784"), ("Duration", "msecond", "96.32")]
+    rows += [("DRAM Throughput", "%", "0.47"), ("L2 Cache Throughput", "%", "0.40")]
+    rows += [(f"Block Limit {what}", "block", f"{number}") for what, number in limits.items()]
+    rows += [("Block Size", "", "1,024"), ("Grid Size", "", "1,024"), ("Waves Per SM", "", "25.60")]
+    kernel = "sgemm(int, float *) (32, 32, 1)x(32, 32, 1), Context 1, Stream 7, Device 0, CC 7.5"
+    energy = eprof.load(log_of(tmp_path, *page((kernel, *rows))).path).energy(estimate=True)
+    assert energy.table.device == "Tesla T4"
+    assert energy.counts.amounts["dram"][0] == pytest.approx(320e9 * 0.0047 * 96.32e-3)
+    prices = prices_of(energy.costs)
+    of_byte_j = max(prices[PRICED.index(word)] for word in ("l2_read", "l2_write"))
+    l2_j = uncounted(energy.counts, energy.costs, energy.split, prices).groups["l2"][0]
+    assert l2_j == pytest.approx(1.01 * 0.004 * 128 * 40 * 56344784 * of_byte_j)
