@@ -208,10 +208,7 @@ class Answer(Brief, Struct, frozen=True):
 
 
 def ask(energy: "Energy", question: str) -> Answer:
-    """Answer one what-if question.
-
-    Raises UsageError: not a question, or not of this profile; CostError: no such setting.
-    """
+    """Answer one what-if question. Raises UsageError: not a question, or not of this profile; CostError: no setting."""
     parts = [part.strip() for part in question.split(",") if part.strip()]
     if not parts:
         raise UsageError(f"--what-if {question!r}: {_HELP}.")
@@ -258,10 +255,7 @@ def ask(energy: "Energy", question: str) -> Answer:
 
 
 def _of_each_gpu(energy: "Energy", question: str) -> Answer:
-    """The answer for several GPUs, each asked at its own prices; one that cannot be asked stays as it is.
-
-    Raises EprofError: none of them can.
-    """
+    """The answer for several GPUs, each at its own prices, else as it is. Raises EprofError: none can be asked."""
     answers: dict[str, Answer] = {}
     refused: dict[str, EprofError] = {}
     for gpu in energy.gpus:
@@ -294,10 +288,7 @@ def _of_each_gpu(energy: "Energy", question: str) -> Answer:
 
 
 def _parsed(part: str) -> tuple[str, str, str]:
-    """The step of `_ORDER`, the key and the value of a what-if change as it is written.
-
-    Raises UsageError: it is none.
-    """
+    """The step of `_ORDER`, the key and the value of a what-if change as it is written. Raises UsageError."""
     key, equals, value = (piece.strip() for piece in part.partition("="))
     if key == "race" and not equals:
         return key, key, value
@@ -419,11 +410,7 @@ def at_setting(now: Scenario, setting: str) -> Scenario:
 
 
 def _times_at(now: Scenario, moved: Scenario) -> Floats:
-    """Times in s at the other setting of a what-if question.
-
-    T' = T T_roof'/T_roof where T is the roofline's, of simulated kernels, and where DRAM bytes are not known; NaN
-    without a roofline.
-    """
+    """Times in s at another setting: T T_roof'/T_roof of simulated kernels, and where DRAM bytes are not known."""
     assert now.table is not None
     here = now.costs.setting
     there = moved.costs.setting
