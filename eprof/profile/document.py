@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from eprof.base.arrays import finite_all
-from eprof.base.known import mapped, ratio
+from eprof.base.known import gathered, mapped, ratio
 from eprof.base.marks import Mark, from_names, names
 from eprof.base.nouns import in_document
 from eprof.base.version import __version__
@@ -363,9 +363,8 @@ def _with_lines(kernels: list[schema.Kernel], energy: "Energy") -> list[schema.K
         _Cells(lines).by_kernel(),
         strict=True,
     )
-    of_kernel: dict[str, list[schema.Line]] = {}
-    for kernel, place_in_source, joules, counts in sorted(rows, key=lambda row: -(row[2] or 0.0)):
-        of_kernel.setdefault(kernel, []).append(schema.Line(place_in_source, joules, counts))
+    largest_first = sorted(rows, key=lambda row: -(row[2] or 0.0))
+    of_kernel = gathered((kernel, schema.Line(*line)) for kernel, *line in largest_first)
     for made in kernels:
         made.lines = of_kernel.get(made.name) or UNSET
     return kernels

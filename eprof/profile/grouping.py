@@ -25,7 +25,7 @@ from eprof.base.arrays import (
     numbers_of,
 )
 from eprof.base.errors import UsageError
-from eprof.base.known import added, growth
+from eprof.base.known import added, gathered, growth
 from eprof.base.marks import Mark, names
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split
@@ -340,9 +340,10 @@ def _traced(energy: "Energy") -> dict[tuple[str | None, str], list[tuple[str, fl
     number = numbers_of(keys)
     weight = np.nan_to_num(timeline.time_s)
     seconds, launches = np.bincount(number, weight), np.bincount(number)
-    of_kernel: dict[tuple[str | None, str], list[tuple[str, float, float]]] = {}
-    for (device, kernel, path), time_s, many in zip(dict.fromkeys(keys), seconds, launches, strict=True):
-        of_kernel.setdefault((device, kernel), []).append((path or _NOT_TOLD, float(time_s), float(many)))
+    parts = zip(dict.fromkeys(keys), seconds.tolist(), launches.tolist(), strict=True)
+    of_kernel = gathered(
+        ((device, kernel), (path or _NOT_TOLD, time_s, many)) for (device, kernel, path), time_s, many in parts
+    )
     return {key: _as_shares(parts) for key, parts in of_kernel.items()}
 
 

@@ -1,9 +1,11 @@
 """Planning: the smallest set of counters that prices everything, what each is for, and what will be missing."""
 
 from collections.abc import Collection
+from itertools import chain
 
 from msgspec import Struct, field
 
+from eprof.base.known import gathered
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import COUNTS, PARTS, TENSOR_PARTS
 from eprof.costs import Costs
@@ -30,16 +32,10 @@ def plan(definition: Definition, costs: Costs | None, offered: Collection[str] |
     """
     books = costs.books if costs is not None else "served"
     planner = _Planner(definition, books, offered)
-    counters: dict[str, tuple[str, ...]] = {}
-    missing: dict[str, str] = {}
-    for word in planner.words(costs):
-        names = planner.for_word(word)
-        if names is None:
-            missing[word] = planner.reason(word)
-            continue
-        for name in names:
-            counters[name] = (*counters.get(name, ()), word)
-    return Plan(counters, missing)
+    ways = {word: planner.for_word(word) for word in planner.words(costs)}
+    words_of = gathered((name, word) for word, names in ways.items() for name in names or ())
+    missing = {word: planner.reason(word) for word, names in ways.items() if names is None}
+    return Plan({name: tuple(words) for name, words in words_of.items()}, missing)
 
 
 class _Planner(Struct, frozen=True):
@@ -86,13 +82,11 @@ class _Planner(Struct, frozen=True):
     def _for_formula(self, formula: Formula) -> tuple[str, ...] | None:
         if formula.text.startswith("0 / "):  # that something is not there, and nothing where it is
             return None
-        together: list[str] = []
-        for short_name in sorted(formula.names):
-            names = self._for_name(short_name)
-            if names is None:
-                return None
-            together += names
-        return tuple(dict.fromkeys(together))
+        of_names = [self._for_name(short_name) for short_name in sorted(formula.names)]
+        known = [names for names in of_names if names is not None]
+        if len(known) < len(of_names):
+            return None
+        return tuple(dict.fromkeys(chain.from_iterable(known)))
 
     def _for_name(self, short_name: str) -> tuple[str, ...] | None:
         if short_name in self.definition.told and self.definition.told[short_name].kernel is not None:
