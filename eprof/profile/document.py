@@ -130,17 +130,7 @@ def _costs(energy: "Energy", whose: list[str | None] | UnsetType) -> schema.Cost
     if costs is None or energy.split is None:
         return None
     table, profile = energy.table, energy.profile
-    match = "own"
-    cores: schema.Cores | UnsetType = UNSET
-    fit: dict[str, Any] | UnsetType = UNSET
-    if table is not None:
-        if not profile.is_of(table):
-            match = "similar" if profile.is_served_by(table) else "other"
-        if table.constant.cores and profile.cores and energy.shares_socket:
-            cores = schema.Cores(profile.cores, table.constant.cores)
-        if table.fit.data:
-            fit = {key: value for key, value in table.fit.data.items() if key != "replicas"}
-    return schema.Costs(
+    made = schema.Costs(
         name=costs.name,
         device=costs.device,
         source=costs.source,
@@ -154,12 +144,17 @@ def _costs(energy: "Energy", whose: list[str | None] | UnsetType) -> schema.Cost
         charges=_charges(costs, energy.listed),
         marks=_WORDS[costs.marks],
         notes=list(costs.notes),
-        gpu_match=match,
         held=energy.split.held_together,
-        cores=cores,
-        fit=fit,
         of=whose,
     )
+    if table is not None:
+        if not profile.is_of(table):
+            made.gpu_match = "similar" if profile.is_served_by(table) else "other"
+        if table.constant.cores and profile.cores and energy.shares_socket:
+            made.cores = schema.Cores(profile.cores, table.constant.cores)
+        if table.fit.data:
+            made.fit = {key: value for key, value in table.fit.data.items() if key != "replicas"}
+    return made
 
 
 def _modelled_time(energy: "Energy") -> schema.ModelledTime | UnsetType:

@@ -27,6 +27,7 @@ from eprof.base.arrays import (
 from eprof.base.errors import UsageError
 from eprof.base.known import added, gathered, growth
 from eprof.base.marks import Mark, names
+from eprof.base.text import listed
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split
 from eprof.logs.join.ranks import MARK, NVTX, PARTS, RANGES, RANK, STREAM
@@ -47,7 +48,6 @@ _WORDS = {
     NVTX: "by the innermost NVTX push/pop range",
     MARK: "by the innermost mark",
 }
-_ALONE = ", ".join((DEVICE, RANK, STREAM, NVTX)) + f" or {MARK}"
 _SHOWN = 200
 
 
@@ -144,7 +144,7 @@ def part_of(texts: Sequence[str]) -> str | None:
 def _rule(text: str) -> Rule:
     pattern, sign, name = text.rpartition("=")
     if not sign or not pattern or not name.strip():
-        raise UsageError(f"--group {text}: write REGEX=NAME, such as 'u_.*=near field', or {_ALONE}.")
+        raise UsageError(f"--group {text}: write REGEX=NAME, such as 'u_.*=near field', or {listed([*_WORDS], 'or')}.")
     try:
         return Rule(re.compile(pattern), name.strip())
     except re.error as err:
