@@ -12,18 +12,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.arrays import (
-    Columns,
-    Floats,
-    Ints,
-    Texts,
-    finite,
-    group_marks,
-    group_sums,
-    known_or_zero,
-    numbered,
-    numbers_of,
-)
+from eprof.base.arrays import Columns, Floats, Ints, Texts, finite, group_marks, group_sums, numbered, numbers_of
 from eprof.base.errors import UsageError
 from eprof.base.known import added, gathered, growth
 from eprof.base.marks import Mark, names
@@ -378,7 +367,7 @@ def _joules(energy: "Energy", shares: _Shares) -> tuple[Floats, Ints]:
 
 
 def _kernels(energy: "Energy", shares: _Shares, place_of: Ints) -> list[list[tuple[int, float]]]:
-    weight = known_or_zero(energy.weights)
+    weight = np.nan_to_num(energy.weights)
     whole = np.bincount(place_of, weight)
     rows_of = np.bincount(place_of)
     own: list[dict[int, float]] = [{} for _ in shares.path]
