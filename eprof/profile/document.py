@@ -43,7 +43,8 @@ _WORDS = [names(marks) for marks in range(16)]
 
 def document(energy: "Energy") -> schema.Profile:
     """The document `eprof.profile/1` of a priced profile."""
-    profile, (whole, place_of) = energy.profile, energy.whole()
+    profile = energy.profile
+    whole, place_of = energy.whole()
     refits = tuple(map(intervals.replicas, energy.each))
     sums = _sums(whole)
     sums["energy_j"].measured = energy.measured_j
@@ -148,7 +149,7 @@ def _costs(energy: "Energy", whose: list[str | None] | UnsetType) -> schema.Cost
         of=whose,
     )
     if table is not None:
-        if not profile.is_of(table):
+        if not all(table.is_for(part.device.name or "") for part in profile.counted):
             made.gpu_match = "similar" if profile.is_served_by(table) else "other"
         if table.constant.cores and profile.cores and energy.shares_socket:
             made.cores = schema.Cores(profile.cores, table.constant.cores)

@@ -316,10 +316,6 @@ class Profile(Result, Struct, frozen=True, eq=False):
         total_s = None if self.total_s is None else factor * self.total_s
         return replace(self, counted=tuple(counted), total_s=total_s, _books={})
 
-    def is_of(self, table: CostTable) -> bool:
-        """Whether a table was made for the profiled GPU."""
-        return all(part.device.name is not None and table.is_for(part.device.name) for part in self.counted)
-
     def is_served_by(self, table: CostTable) -> bool:
         """Whether a table was made for the profiled GPU, or lists it among the boards that it serves too."""
         return all(map(table.serves, map(_gpu_of, self.counted)))
