@@ -355,8 +355,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
     @property
     def measured(self) -> Measured | None:
         """What a meter saw of the profiled run: in a run directory, or in the logs; None where none was read."""
-        seen = mapped(Run.measured, self.run)
-        return seen or metered_in([part.launches for part in self.counted])
+        return mapped(Run.measured, self.run) or metered_in([part.launches for part in self.counted])
 
     @property
     def limit_w(self) -> float | None:
