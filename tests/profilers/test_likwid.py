@@ -403,6 +403,14 @@ def test_a_table_that_lacks_rows_is_a_lower_bound(load):
         assert np.isnan(counted(profile, "l3_write")["whole program"][0])
 
 
+@pytest.mark.parametrize(("table", "mark"), [("Event", Mark.MISSING), ("Metric", Mark(0))])
+def test_a_row_that_lost_its_end_lacks_counts_unless_it_is_a_metrics(load, table, mark):
+    log = text("L3", [("L2_LINES_IN_ALL", "PMC0", [7])], region="sort", seconds=2.0)
+    header = next(line for line in log.split("\n") if table in line)
+    profile = load(log.replace(header, header[:-12] + "\n\n" + header[-12:]) + log.replace("sort", "merge"))
+    assert counted(profile, "l3_read")["merge"] == (64 * 7, mark)
+
+
 def test_counts_that_perf_event_scaled_are_estimated(load):
     warning = "WARN: Perf_event uses multiplexing. Raw event results are scaled to an estimated value.\n"
     profile = load(warning + text("L3", [("L2_LINES_IN_ALL", "PMC0", [7])]))

@@ -235,6 +235,8 @@ def _above_constant(view: View) -> Headline:
                 room = f"{span(low, min(high + most, limit_j), 'J')} in all"
             joules = f"{quantity(above.or_zero, 'J')} counted ({room})"
     text = f"{joules} above constant power{time}: {of_counted}{_parts(view)}."
+    if not view.energy(CONSTANT).value:
+        return Headline(text + _fewest_cycles(view), "", above.marks)
     if view.costs and view.costs.cores:
         return Headline(text + _of_busy_cores(view, view.costs.cores), "", above.marks)
     constant = constant_range(view)
@@ -257,10 +259,8 @@ def _left_out(view: View) -> str:
 
 
 def _of_busy_cores(view: View, cores: schema.Cores) -> str:
-    """A sentence on what constant power adds for the cores that a program kept busy; without it, on its core cycles."""
+    """A sentence on what constant power adds for the cores that a program kept busy."""
     constant = view.energy(CONSTANT)
-    if not constant.value:
-        return _fewest_cycles(view)
     number = plain(cores.busy)
     if cores.busy >= _FEW_CORES:
         number = f"{cores.busy:.1f}".removesuffix(".0")
