@@ -397,9 +397,11 @@ class Profile(Result, Struct, frozen=True, eq=False):
     @property
     def cores_mhz(self) -> float | None:
         """The mean clock of a CPU's busy cores, as their cycles and the time tell; None: not known."""
+        if not self.is_of_cpu or not self.cores:
+            return None
         counted = self.counts()
         cycles, time_s = counted.amounts.only(["core_active"]), counted.rows.time_s
-        if not self.is_of_cpu or not self.cores or not cycles.size or counted.amount_marks["core_active"].any():
+        if not cycles.size or counted.amount_marks["core_active"].any():
             return None
         mhz = float(cycles.sum() / (self.cores * time_s.sum() * 1e6))
         return mhz if _SLOWEST_MHZ <= mhz <= _FASTEST_MHZ else None
