@@ -260,7 +260,7 @@ def _left_out(view: View) -> str:
 
 def _of_busy_cores(view: View, cores: schema.Cores) -> str:
     """A sentence on what constant power adds for the cores that a program kept busy."""
-    constant = view.energy(CONSTANT)
+    constant_j = view.energy(CONSTANT).or_zero
     number = plain(cores.busy)
     if cores.busy >= _FEW_CORES:
         number = f"{cores.busy:.1f}".removesuffix(".0")
@@ -270,9 +270,9 @@ def _of_busy_cores(view: View, cores: schema.Cores) -> str:
     sockets = math.ceil(cores.busy / cores.of)
     room = when(sockets > 1, f", as many as {sockets} sockets of {cores.of} have") or ", if others fill its socket"
     bound = "about " if _is_another_cpus(view) else when(view.above.lower, "at most ")
-    share = bound + percent(constant.value / (constant.value + view.above.or_zero))
+    share = bound + percent(constant_j / (constant_j + view.above.or_zero))
     power = phrase("{} for ", view.constant_w and quantity(view.constant_w, "W"))
-    return f" Constant power ({power}{busy}{room}) adds {quantity(constant.value, 'J')}: {share} of the sum."
+    return f" Constant power ({power}{busy}{room}) adds {quantity(constant_j, 'J')}: {share} of the sum."
 
 
 def _fewest_cycles(view: View) -> str:
