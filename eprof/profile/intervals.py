@@ -26,6 +26,8 @@ from eprof.profile import schema
 from eprof.profile.totals import CONSTANT_ROW, TOTAL, joules_by_group, joules_of, time_of
 
 if TYPE_CHECKING:
+    from eprof.costs.table import CostTable
+    from eprof.profile.device import Device
     from eprof.profile.priced import Energy
 
 
@@ -48,11 +50,6 @@ def _in_order(groups: Collection[str]) -> list[str]:
 Refits = tuple[Replicas | None, ...]  # of each of `Energy.each`
 
 
-def refits_of(energy: "Energy") -> Refits:
-    """The replicas of the prices of each of `Energy.each`: one for each GPU with prices of its own."""
-    return tuple(map(replicas, energy.each))
-
-
 def replicas(energy: "Energy") -> Replicas | None:
     """The replicas of one table's prices; None if it has too few, or the profiled GPU is not the one it was made for.
 
@@ -63,9 +60,7 @@ def replicas(energy: "Energy") -> Replicas | None:
         return None
     # A meter's joules are known, whatever another CPU's cores would have taken.
     is_anothers = profile.is_of_cpu and energy.metered is None and not profile.is_served_by(table)
-    name = profile.counted[0].device.name
-    has_same_cores = name is not None and cpus.microarchitecture(name) == cpus.microarchitecture(table.device)
-    if profile.is_named_otherwise(table) and (not is_anothers or has_same_cores):
+    if profile.is_named_otherwise(table) and (not is_anothers or _has_same_cores(profile.counted[0].device, table)):
         return None
     refits = replicas_of(table, costs)
     if refits is None:
@@ -79,6 +74,11 @@ def replicas(energy: "Energy") -> Replicas | None:
     least_w, most_w = cpus.constant_span_w()
     most_w *= profile.beyond_sockets(table)
     return refits.for_another(cpus.apart(), [sockets * least_w, sockets * most_w])
+
+
+def _has_same_cores(cpu: "Device", table: "CostTable") -> bool:
+    """Whether a profiled CPU is known to have the cores of the CPU that a table was made for."""
+    return cpu.name is not None and cpus.microarchitecture(cpu.name) == cpus.microarchitecture(table.device)
 
 
 class _Draws:

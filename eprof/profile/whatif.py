@@ -8,7 +8,7 @@ priced again. How times change is written with each change.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +18,12 @@ from msgspec.structs import replace
 from eprof.base.arrays import Columns, Floats
 from eprof.base.brief import Brief
 from eprof.base.errors import CostError, EprofError, UsageError
-from eprof.base.known import mapped, ratio
+from eprof.base.known import growth, less, mapped, ratio
 from eprof.base.marks import Mark, names
 from eprof.base.nouns import Nouns
 from eprof.base.text import pattern
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
-from eprof.costs import Charge, Costs, CostTable, Peaks, Setting, load
+from eprof.costs import Costs, CostTable, Peaks, Setting, load
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute
 from eprof.energy.components import components, machine_of, seconds, work_of
@@ -193,10 +193,7 @@ class Answer(Brief, Struct, frozen=True):
     @property
     def change_j(self) -> float | None:
         """The joules that a what-if answer adds, below 0: saves; None: not known."""
-        after = self.energy_j["total"]
-        if after is None or self.before_j is None or not self.comparable:
-            return None
-        return after - self.before_j
+        return less(self.energy_j[TOTAL], self.before_j) if self.comparable else None
 
     @property
     def change_share(self) -> float | None:
@@ -206,24 +203,7 @@ class Answer(Brief, Struct, frozen=True):
     @property
     def time_share(self) -> float | None:
         """The change of time of a what-if answer over the time before, as a share; None: not known."""
-        if self.time_s is None or not self.before_s or not self.comparable:
-            return None
-        return self.time_s / self.before_s - 1
-
-    def data(self) -> dict[str, Any]:
-        """A what-if answer as plain data (docs/profile-json.md)."""
-        return {
-            "question": self.question,
-            "says": self.says,
-            "assumes": self.assumes,
-            "modelled": True,
-            "energy_j": dict(self.energy_j),
-            "time_s": self.time_s,
-            "change_j": self.change_j,
-            "change_share": self.change_share,
-            "time_share": self.time_share,
-            "marks": names(self.marks),
-        }
+        return growth(self.time_s, self.before_s) if self.comparable else None
 
 
 def ask(energy: "Energy", question: str) -> Answer:
@@ -430,15 +410,10 @@ def _with_tensor_work(now: Scenario, assumes: str) -> str:
 def at_setting(now: Scenario, setting: str) -> Scenario:
     """The scenario at another DVFS setting of the same table, with times by `time_model`, as `eprof tune` has them."""
     assert now.table is not None
-    priced = now.table.at(setting)
-    marks = now.costs.marks & Mark.ASSUMED
-    there = replace(
-        priced,
-        charges=_with(priced.charges, marks),
-        marks=priced.marks | marks,
-        constant_power_w=priced.constant_power_w * now.costs.constant_held,
-    )
-    moved = replace(now, costs=there)
+    # Prices of another GPU's table stay assumed.
+    priced = now.table.at(setting).marked(now.costs.marks & Mark.ASSUMED)
+    held_w = priced.constant_power_w * now.costs.constant_held
+    moved = replace(now, costs=replace(priced, constant_power_w=held_w))
     return replace(moved, time_s=_times_at(now, moved))
 
 
@@ -483,14 +458,6 @@ def _assumed(now: Scenario) -> str:
     if now.table is not None and now.table.voltages.are:
         times += f"; core voltages are {now.table.voltages.are}"
     return times
-
-
-def _with(charges: Mapping[str, Charge], marks: Mark) -> dict[str, Charge]:
-    """Add `marks` to all charges that have a price: prices of another GPU's table stay assumed."""
-    if not marks:
-        return dict(charges)
-    marked = {word: replace(charge, marks=charge.marks | marks) for word, charge in charges.items() if charge.pays}
-    return {**charges, **marked}
 
 
 def _setting(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
