@@ -27,6 +27,7 @@ from eprof.show.report.loops import (
 from eprof.show.report.products import cheaper_kernels
 from eprof.show.report.savings import MOSTLY, time_told
 from eprof.show.report.traffic import (
+    as_fast_as_others,
     asked_for,
     coalesced,
     fewer_bytes,
@@ -171,7 +172,7 @@ def _other_clocks(view: View) -> Iterator[Try]:
         yield Try(" and ".join(acts), ends[0], (ends[0], ends[-1]), f"{time}, modelled{voltages}")
 
 
-_OF_LAUNCHES = (longer_launches, spared_kernels, better_shapes, busier)
+_OF_LAUNCHES = (longer_launches, spared_kernels, better_shapes, busier, as_fast_as_others)
 _BY_TIME = (coalesced, less_waiting, fewer_uncounted_bytes)  # which save time, where joules are not known
 _OF_JOULES = (
     *(_other_clocks, cheaper_kernels, _of_loops, narrower_types, fused),

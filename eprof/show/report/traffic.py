@@ -11,7 +11,7 @@ from eprof.base.text import bracketed, pattern, when
 from eprof.base.vocabulary import DATA, RANDOM, TENSOR_FLOPS
 from eprof.profile import schema
 from eprof.show.report.change import TENTH, Try
-from eprof.show.report.first_screen import CACHED, WASTED, requested_of
+from eprof.show.report.first_screen import CACHED, SHORT_S, WASTED, requested_of
 from eprof.show.report.loops import OF_BLOCKS
 from eprof.show.report.products import least_bytes
 from eprof.show.report.savings import (
@@ -26,7 +26,7 @@ from eprof.show.report.savings import (
     time_told,
     words_of,
 )
-from eprof.show.report.view import DRAM, FAMILY_OF, View, time_of
+from eprof.show.report.view import DRAM, FAMILY_OF, FLOPS, View, time_of
 from eprof.show.report.waiting import EXCESS, NEAR, busy, excess, of_shared_memory, sooner
 from eprof.show.words.badges import Amount
 from eprof.show.words.numbers import percent, plain, quantity
@@ -36,6 +36,8 @@ _PASSED_AGAIN, _MOST_PASSES = 1.3, 4.0  # bytes read for each written: more tell
 _NARROWER_TYPES = "with types half as wide"
 _SECTOR_B = 32  # what DRAM of a GPU moves at least
 _MEMORY_B = 288e9  # of a B300, the most that a GPU holds
+_AS_MANY = 0.1  # bytes of two kernels, that differ by less
+_SLOWER = 1.5  # times as long, from which on another kernel's way to the same bytes is worth a look
 _STREAMED = 1.0  # flops a byte, below which a kernel hardly reuses what it reads
 _REUSED = 2.0  # bytes of L1 or shared memory for each of DRAM: below, each is used about once
 _REMEDIES = {
@@ -112,6 +114,48 @@ def coalesced(view: View) -> Iterator[Try]:
         most_j = sum(saved_j.values())
         change = Try(f"coalesce accesses: {told}", most_j, (surely_j, most_j), less_time(view, 0.0, saved_s))
         yield replace(change, is_open=not (levels["l1"][most] or levels["l2"][most]))
+
+
+def as_fast_as_others(view: View) -> Iterator[Try]:
+    """Move DRAM bytes as fast as another kernel that moves as many with its DRAM busy; of kernels that hardly compute.
+
+    At most: what else the slower one does was not counted whole.
+    """
+    if view.nouns.is_of_cpu or view.is_modelled or view.time.value is None or view.is_of_a_second:
+        return
+    for kernel in view.kernels:
+        moved_b, each_s = _each_b(view, kernel), view.each_s(kernel)
+        if each_s < SHORT_S or not moved_b or not _hardly_computes(view, kernel):
+            continue
+        alike = [other for other in view.kernels if other.device == kernel.device and _is_led_by_dram(other)]
+        alike = [other for other in alike if abs(_each_b(view, other) - moved_b) <= _AS_MANY * moved_b]
+        best = min(alike, key=view.each_s, default=kernel)
+        if each_s < _SLOWER * view.each_s(best) or excess(kernel)[0] >= EXCESS:
+            continue  # accesses that ask for too much have a lever of their own
+        gain = (1 - view.each_s(best) / each_s) * view.timed(kernel)
+        name, other = view.label(kernel), view.label(best)
+        told = f"as many DRAM bytes in {plain(each_s / view.each_s(best))} times the time"
+        act = f"access memory in {name} as {other} does ({told}: coalesce accesses, or keep more of them in flight)"
+        yield Try(act, gain, (0.0, gain))
+
+
+def _each_b(view: View, kernel: schema.Kernel) -> float:
+    """The DRAM bytes of a launch; 0 where not all are known."""
+    moved = view.summed(kernel, DRAM)
+    return moved.or_zero / kernel.launches * (not moved.lower)
+
+
+def _hardly_computes(view: View, kernel: schema.Kernel) -> bool:
+    """Whether no unit of a kernel is seen to be busy, and its flops, of which some kind was counted, are few."""
+    flops = [view.amount(kernel, word).value for word in (*FLOPS, *TENSOR_FLOPS)]
+    told = [(number or 0.0) * FLOPS.get(word, 1.0) for word, number in zip((*FLOPS, *TENSOR_FLOPS), flops, strict=True)]
+    is_told = "sm" in busy(kernel) or any(number is not None for number in flops)
+    is_little = sum(told) < _STREAMED * view.summed(kernel, DRAM).or_zero
+    return is_told and is_little and max(busy(kernel).values(), default=0.0) < NEAR
+
+
+def _is_led_by_dram(kernel: schema.Kernel) -> bool:
+    return busy(kernel).get("dram", 0.0) >= NEAR
 
 
 def read_again(view: View) -> Iterator[Try]:
