@@ -132,7 +132,7 @@ def _levers(view: View) -> Iterator[Try]:
     for change in closed(view, between):
         saved = change.saved_s * between.power
         ends = (saved * (not change.is_most), saved)
-        yield Try(change.act, saved, ends, change.beside)
+        yield Try(change.act, saved, ends, change.beside, is_vague=change.is_vague)
     is_told = view.above.value is not None and not counted_alone(view)
     rest = _BY_TIME * (view.above.value is None)
     for lever in (*_OF_LAUNCHES, *rest, *_OF_JOULES * is_told):
