@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from eprof.base.errors import UsageError
+from eprof.collect.machine import GIVE_GPU, NO_GPU, ask, executable, gpu, has_gpu
 from eprof.collect.process import Ended
-from eprof.collect.tools import GIVE_GPU, NO_GPU, ask, executable, gpu, has_gpu
 
 CPU, GPU, CLUSTER, PROGRAM = "cpu", "gpu", "cluster", "program"  # what a profiler profiles
 TIME, ENERGY, COUNTERS = "time", "energy", "counters"

@@ -16,7 +16,7 @@ from typing import Any
 
 from eprof.base.errors import CollectError
 from eprof.collect.benchmarked import Device
-from eprof.collect.tools import Compiled, ask, executable, text_of
+from eprof.collect.machine import Compiled, ask, executable, text_of
 
 _CORES = "sys/devices/system/cpu"
 _LOW, _HIGH = "scaling_min_freq", "scaling_max_freq"

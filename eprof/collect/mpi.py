@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from eprof.base.errors import CollectError
 from eprof.collect import process
-from eprof.collect.tools import ask, executable
+from eprof.collect.machine import ask, executable
 
 INSTALL = "apt install openmpi-bin libopenmpi-dev"
 _VERSIONS = {

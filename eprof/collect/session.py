@@ -14,7 +14,7 @@ from eprof.base.known import either
 from eprof.base.progress import Progress
 from eprof.base.text import counted
 from eprof.base.version import __version__
-from eprof.collect import process, tools
+from eprof.collect import machine, process
 from eprof.collect.collector import COUNTERS, ENERGY, TIME, Collector, Place, Request, Step, Then, Tool, Verdict
 from eprof.collect.directory import COMPLETE, PARTIAL, SCHEMA, RunDirectory
 from eprof.collect.process import Ended, Streams, held
@@ -84,7 +84,7 @@ class Session:
         self._is_long = False
         self.run_now = self.runs_planned = 1
         self.started = _now()
-        self.commit = tools.revision()
+        self.commit = machine.revision()
 
     def run(self) -> int:
         """Make all measurements; returns the program's exit status. Raises CollectError if nothing could be run."""

@@ -25,8 +25,8 @@ from eprof.collect import process
 from eprof.collect.benchmarked import Device, DriverError
 from eprof.collect.cpu import Cpu
 from eprof.collect.cuda.driver import CudaGpu
+from eprof.collect.machine import Compiled, answer
 from eprof.collect.opencl import OpenClGpu
-from eprof.collect.tools import Compiled, answer
 
 if TYPE_CHECKING:
     from eprof.collect.meters.meter import Meter

@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from eprof.collect.benchmarked import CHUNK, DriverError, Gpu, dram_bytes
-from eprof.collect.tools import Compiled
+from eprof.collect.machine import Compiled
 from eprof.collect.worker import work
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate.results import accessed, peaks, resource

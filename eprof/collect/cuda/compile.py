@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from eprof.base.errors import CollectError
-from eprof.collect.tools import Compiled, answer, executable
+from eprof.collect.machine import Compiled, answer, executable
 
 _PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin", "/usr/lib/nvidia-cuda-toolkit/bin")
 _PATIENCE_S = 120.0

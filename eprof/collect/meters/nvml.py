@@ -8,8 +8,8 @@ from typing import Any, Literal
 from eprof.base.known import ratio
 from eprof.base.resources import folder
 from eprof.base.text import when
+from eprof.collect.machine import has_gpu
 from eprof.collect.meters.meter import METHODS, Component, Sample, Source
-from eprof.collect.tools import has_gpu
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Which boards a CUDA program sees: CUDA_VISIBLE_DEVICES, by the rules of the CUDA C++ Programming Guide (environment

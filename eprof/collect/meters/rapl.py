@@ -6,8 +6,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from eprof.collect.machine import text_of
 from eprof.collect.meters.meter import Component, Sample, Source
-from eprof.collect.tools import text_of
 
 _FOLDER = "sys/class/powercap"
 PLATFORM = "psys"  # the whole board, with the packages that are counted already

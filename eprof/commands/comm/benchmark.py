@@ -17,8 +17,8 @@ from eprof.clusters import simulated
 from eprof.clusters.cluster import INTERRUPT, POLL, Clock, Cluster
 from eprof.clusters.simulated import hosts, platform, settings
 from eprof.collect import cpu, mpi
+from eprof.collect.machine import executable
 from eprof.collect.meters import rapl
-from eprof.collect.tools import executable
 from eprof.commands.comm.model import BLOCKING, POLLING, Sample, known
 
 _LINE = "eprof-comm"

@@ -8,11 +8,11 @@ from msgspec import Struct
 
 from eprof import costs
 from eprof.base.text import bracketed, listed
-from eprof.collect import mpi, tools
+from eprof.collect import machine, mpi
 from eprof.collect.collector import CLUSTER, CPU, GPU, PROGRAM, Collector, Tool
+from eprof.collect.machine import clocks, gpu
 from eprof.collect.messages import permission_remedy
 from eprof.collect.meters import jetson
-from eprof.collect.tools import clocks, gpu
 
 _SIGNS = {True: "ok   ", False: "NO   ", None: "-    "}
 _NO_GPU = "no NVIDIA GPU here"
@@ -32,11 +32,11 @@ class Check(Struct, frozen=True):
         return f"{_SIGNS[self.ok]} {self.name}: {self.detail}"
 
 
-def examine(known: Sequence[Collector], root: Path = tools.ROOT) -> list[Check]:
+def examine(known: Sequence[Collector], root: Path = machine.ROOT) -> list[Check]:
     """Every check of `eprof doctor`, in the order in which to mend things. root: where /proc, /sys and /dev stand."""
     known = [collector for collector in known if collector.processor != PROGRAM]
     looked = [collector.find() for collector in known]
-    has_gpu = tools.has_nvidia_device(root) or gpu()[0] is not None
+    has_gpu = machine.has_nvidia_device(root) or gpu()[0] is not None
     profilers = []
     for collector, tool in zip(known, looked, strict=True):
         profilers.append(_profiler(collector, tool, has_gpu))
@@ -93,7 +93,7 @@ def _described(tool: Tool) -> str:
 
 
 def _driver(root: Path, has_gpu: bool) -> Check:
-    version = tools.driver_version(root)
+    version = machine.driver_version(root)
     if version is not None:
         return Check("driver", True, version)
     detail = "no NVIDIA driver is loaded"
@@ -137,7 +137,7 @@ def _open_mpi() -> Check:
 
 def _permission(root: Path, has_gpu: bool) -> Check:
     name = "counter permission"
-    restricted = tools.counters_restricted(root)
+    restricted = machine.counters_restricted(root)
     if not has_gpu:
         return Check(name, None, _NO_GPU)
     if restricted is None:

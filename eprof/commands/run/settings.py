@@ -12,9 +12,9 @@ from eprof.base.progress import Progress
 from eprof.base.text import pattern, phrase
 from eprof.collect import directory, process
 from eprof.collect.collector import CPU, ENERGY, PLAIN, PROGRAM, TIME, Collector, Nodes, Place, Request, Step, Tool
+from eprof.collect.machine import ask
 from eprof.collect.meters.meter import Component
 from eprof.collect.session import Session
-from eprof.collect.tools import ask
 from eprof.collect.watch import Watch
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from eprof.base.text import few, when
 from eprof.base.vocabulary import COUNTS
 from eprof.collect import directory
 from eprof.costs import CostTable
-from eprof.lab.power import fuse
+from eprof.lab.power import by_function
 from eprof.lab.power.activity import Activity, Causes, causes, mean_idle_w
 from eprof.lab.power.bursts import Burst, Levels, levels
 from eprof.lab.power.marks import Mark, Marks
@@ -186,8 +186,8 @@ class Fused(NamedTuple):
     marks: Sequence[Mark]
     begin_s: float
     end_s: float
-    exclusive: fuse.Pieces
-    inclusive: fuse.Pieces
+    exclusive: by_function.Pieces
+    inclusive: by_function.Pieces
     idle_w: Mapping[str, float | None]
     wholes: Mapping[str, str]
     offsets_s: Mapping[str, float]
@@ -212,7 +212,7 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
             idle_w=fused.idle_w[series.component],
             unknown_s=_unknown_s(fused.end_s - fused.begin_s, known_s),
             offset_s=fused.offsets_s[series.component],
-            moved_j_per_ms=fuse.moved_j_per_ms(series, fused.exclusive),
+            moved_j_per_ms=by_function.moved_j_per_ms(series, fused.exclusive),
             part_of=fused.wholes.get(series.component),
             base_w=found.base_w if fused.idle_w[series.component] is None else None,
             bursts=found.bursts[:_CHART_SPANS],
@@ -292,8 +292,8 @@ def fused(
         marks=clipped,
         begin_s=begin_s,
         end_s=end_s,
-        exclusive=fuse.exclusive(clipped),
-        inclusive=fuse.inclusive(clipped),
+        exclusive=by_function.exclusive(clipped),
+        inclusive=by_function.inclusive(clipped),
         idle_w=idle_w,
         wholes=found.wholes,
         offsets_s={each.component: offset_s for each, offset_s in zip(moved, offsets_s, strict=True)},
@@ -304,7 +304,7 @@ def fused(
 
 def _chosen(marks: Marks, series: Sequence[Series], warnings: list[str]) -> list[Mark]:
     """The marks of one rank or thread, by begin, outer ones first; sentences on what is odd are added to `warnings`."""
-    chosen, others = fuse.one_rank(marks.marks)
+    chosen, others = by_function.one_rank(marks.marks)
     if others:
         warnings.append(
             f"Marks of {others} other ranks or threads are left out: they share the meters, and joules cannot be "
@@ -321,7 +321,7 @@ def _chosen(marks: Marks, series: Sequence[Series], warnings: list[str]) -> list
 def _moved(series: Series, marks: Marks, chosen: Sequence[Mark], asked: Asked, warnings: list[str]) -> Series:
     if series.absolute != marks.absolute:
         series = series.shifted(chosen[0].begin_s - float(series.edges[0]))
-    elif zone_s := fuse.zone_s(series, chosen):
+    elif zone_s := by_function.zone_s(series, chosen):
         warnings.append(
             f"The times of {series.component} have no zone; moved by {zone_s / 3600:+g} h they meet the marks."
         )
@@ -329,8 +329,8 @@ def _moved(series: Series, marks: Marks, chosen: Sequence[Mark], asked: Asked, w
     if asked.offset_s is not None:
         return series.shifted(asked.offset_s)
     if asked.sync_s is not None:
-        offset_s = fuse.offset_s(
-            series, fuse.exclusive([mark for mark in chosen if np.isfinite(mark.end_s)]), asked.sync_s
+        offset_s = by_function.offset_s(
+            series, by_function.exclusive([mark for mark in chosen if np.isfinite(mark.end_s)]), asked.sync_s
         )
         warnings.append(
             f"The power of {series.component} fits the marks best when it is moved by {1e3 * offset_s:+.3g} ms."
@@ -433,7 +433,7 @@ def _functions(fused: Fused) -> Iterator[Function]:
     period_s = max(each.new_every_s for each in fused.series)
     known_s = np.stack(list(own_known_s.values())).min(axis=0)
     unknown_s = np.where(own_s - known_s > 1e-9 * own_s, own_s - known_s, 0.0)
-    marks = fuse.by_name(fused.marks)
+    marks = by_function.by_name(fused.marks)
     for place, name in enumerate(own.names):
         spans = [(mark.begin_s - fused.begin_s, mark.end_s - fused.begin_s) for mark in marks[name]]
         energy_j = {component: joules[place] for component, joules in own_j.items()}
@@ -455,13 +455,13 @@ def _functions(fused: Fused) -> Iterator[Function]:
         )
 
 
-def _is_short(pieces: fuse.Pieces, place: int, period_s: float) -> bool:
+def _is_short(pieces: by_function.Pieces, place: int, period_s: float) -> bool:
     """Whether the typical stretch of a function holds fewer than three samples of the slowest meter."""
     stretches = (pieces.end_s - pieces.begin_s)[pieces.owner == place]
     return not len(stretches) or float(np.median(stretches)) < 3.0 * period_s
 
 
-def _by_function(fused: Fused, pieces: fuse.Pieces) -> tuple[dict[str, list[float | None]], dict[str, Floats]]:
+def _by_function(fused: Fused, pieces: by_function.Pieces) -> tuple[dict[str, list[float | None]], dict[str, Floats]]:
     """Component -> joules of each function, None: not known at any moment; and s in which they are, (n_functions,)."""
     known_s = {each.component: pieces.summed(each.known_s(pieces.begin_s, pieces.end_s)) for each in fused.series}
     joules = {each.component: pieces.summed(each.energy_j(pieces.begin_s, pieces.end_s)) for each in fused.series}

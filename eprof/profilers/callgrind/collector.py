@@ -27,8 +27,8 @@ from eprof.collect.collector import (
     Verdict,
 )
 from eprof.collect.directory import QUEUED
+from eprof.collect.machine import answer, ask, text_of
 from eprof.collect.process import Ended, loading_s
-from eprof.collect.tools import answer, ask, text_of
 
 _COMMAND = "valgrind"
 _INSTALL = "apt install valgrind, or the package of that name"

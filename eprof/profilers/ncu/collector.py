@@ -20,9 +20,9 @@ from eprof.collect.collector import (
     Verdict,
     option,
 )
+from eprof.collect.machine import ask
 from eprof.collect.messages import beginnings, no_log, understand
 from eprof.collect.process import Ended
-from eprof.collect.tools import ask
 from eprof.profilers.ncu import tensor_ops
 from eprof.profilers.nsys import timing as nsys
 

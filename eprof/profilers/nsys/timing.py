@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eprof.collect.collector import Place, Request, Step, Then, Tool, Verdict
+from eprof.collect.machine import ask, executable
 from eprof.collect.messages import beginnings
 from eprof.collect.process import Ended
-from eprof.collect.tools import ask, executable
 
 NAME = "nsys"
 _INSTALL = "sudo apt install nsight-systems (Debian, Ubuntu), or install the CUDA toolkit of the driver's version"

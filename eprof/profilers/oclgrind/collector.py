@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from eprof.collect.collector import COUNTERS, Collector, Place, Request, Step, Strip, Tool, Verdict
+from eprof.collect.machine import first_line, text_of
 from eprof.collect.process import Ended
-from eprof.collect.tools import first_line, text_of
 from eprof.profilers.oclgrind import native
 from eprof.profilers.oclgrind.signs import DEVICE, MARK, blocks_in
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from eprof.base.text import phrase
 from eprof.collect.collector import COUNTERS, CPU, ENERGY, TIME, Collector, Offer, Place, Request, Step, Tool, Verdict
+from eprof.collect.machine import ask, executable, first_line, text_of
 from eprof.collect.messages import beginnings, shortened
 from eprof.collect.process import Ended
-from eprof.collect.tools import ask, executable, first_line, text_of
 from eprof.profilers.perf.signs import BYTES_OF, DURATION, ROW, plain
 
 _INSTALL = "sudo apt install linux-perf (Debian), linux-tools-$(uname -r) (Ubuntu) or perf (Fedora, Arch)"

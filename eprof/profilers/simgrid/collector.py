@@ -11,8 +11,8 @@ from pathlib import Path
 from eprof.base.errors import UsageError
 from eprof.base.text import phrase
 from eprof.collect.collector import CLUSTER, Collector, Nodes, Place, Request, Speed, Step, Tool, Verdict
+from eprof.collect.machine import ask, executable
 from eprof.collect.process import Ended
-from eprof.collect.tools import ask, executable
 
 TRACE = "logs/trace.txt"
 _TRACE = "-trace-ti"

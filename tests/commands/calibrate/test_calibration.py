@@ -18,7 +18,7 @@ from eprof.base.errors import CollectError, DefinitionError, EprofError, LogErro
 from eprof.base.progress import Progress
 from eprof.base.toml import Document
 from eprof.collect.cuda import clocks as cuda_clocks
-from eprof.collect.tools import Compiled
+from eprof.collect.machine import Compiled
 from eprof.commands.calibrate import command as calibrate
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate import manifest as schedule

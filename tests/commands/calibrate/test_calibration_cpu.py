@@ -13,9 +13,9 @@ from eprof.base.errors import CollectError
 from eprof.cli.commands import main
 from eprof.collect import cpu
 from eprof.collect.cpu import Cpu
+from eprof.collect.machine import Compiled
 from eprof.collect.meters import rapl
 from eprof.collect.meters.meter import Meter
-from eprof.collect.tools import Compiled
 from eprof.collect.worker import open_meter, work
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate import manifest as schedule

@@ -14,10 +14,10 @@ from eprof import cli, costs
 from eprof.base.errors import CollectError, LogError
 from eprof.collect import opencl
 from eprof.collect.benchmarked import DriverError
+from eprof.collect.machine import Compiled
 from eprof.collect.meters import hwmon
 from eprof.collect.meters.meter import Meter, Nothing
 from eprof.collect.opencl import OpenClGpu, choose
-from eprof.collect.tools import Compiled
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate import meter_log, results, table
 from eprof.commands.calibrate.meter_log import MeterLog

@@ -8,7 +8,7 @@ import pytest
 import warm
 
 from eprof import profilers
-from eprof.collect import tools
+from eprof.collect import machine
 from eprof.commands.doctor import checks as examination
 
 
@@ -108,13 +108,13 @@ def test_a_device_file_without_a_driver_is_no_gpu(tmp_path, monkeypatch, number,
     """NVIDIA's libraries make /dev/nvidiactl when root runs them, where there is no driver too (nvidia-smi 535.261)."""
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev" / "nvidiactl").touch()
-    assert tools.has_nvidia_device(tmp_path)
+    assert machine.has_nvidia_device(tmp_path)
 
     def refused(path, flags, *_):
         raise OSError(number, os.strerror(number), str(path))
 
     monkeypatch.setattr("os.open", refused)
-    assert tools.has_nvidia_device(tmp_path) is there
+    assert machine.has_nvidia_device(tmp_path) is there
 
 
 def test_a_jetson_board(tmp_path):

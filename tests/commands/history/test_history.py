@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import eprof
 from eprof.base.errors import LogError
-from eprof.collect import tools
+from eprof.collect import machine
 from eprof.commands.history import document as history_document
 from eprof.commands.history.document import LEAST, SCHEMA, steps
 from eprof.show.words.numbers import quantity
@@ -414,13 +414,13 @@ def git(place, *words):
 
 def test_a_run_knows_its_commit_and_whether_files_differ(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert tools.revision() is None
+    assert machine.revision() is None
     git(tmp_path, "init", "-q")
-    assert tools.revision() is None
+    assert machine.revision() is None
     (tmp_path / "a.c").write_text("1")
     git(tmp_path, "add", "a.c")
     git(tmp_path, "commit", "-q", "-m", "one")
-    clean = tools.revision()
+    clean = machine.revision()
     assert re.fullmatch("[0-9a-f]{40}", clean)
     (tmp_path / "a.c").write_text("22")
-    assert tools.revision() == f"{clean}-dirty"
+    assert machine.revision() == f"{clean}-dirty"

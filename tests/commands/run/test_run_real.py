@@ -11,7 +11,7 @@ import pytest
 from run_support import STAND_INS
 
 from eprof.collect.collector import Tool
-from eprof.collect.tools import ask, gpu, has_gpu
+from eprof.collect.machine import ask, gpu, has_gpu
 from eprof.counts import counters
 from eprof.profile import api
 from eprof.profilers.ncu import collector as ncu
