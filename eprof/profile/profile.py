@@ -195,7 +195,10 @@ class Profile(Result, Struct, frozen=True, eq=False):
             counted = counts.with_accessed(self.counts(), self.counts("accessed"))
             return Energy(self, None, counted.chosen(in_order(counted.rows, None)), None, total_s=self.total_s)
         table = table.in_sockets(self.sockets or self.socket_share(table) or 1)
-        priced = replace(self.for_this_gpu(self._at(table, setting), table), cores_mhz=self.cores_mhz)
+        costs_there = table.at(setting)
+        if setting is None and self.clocks is not None and self.is_served_by(table):
+            costs_there = priced_at(table, self.clocks)
+        priced = replace(self.for_this_gpu(costs_there, table), cores_mhz=self.cores_mhz)
         counted, modelled, notes, total_s = self._timed(priced, efficiency, by_component)
         counts_alone = Energy(
             self, None, counted, None, modelled, tuple(notes), table, total_s=total_s, by_component=by_component
@@ -319,18 +322,9 @@ class Profile(Result, Struct, frozen=True, eq=False):
         total_s = None if self.total_s is None else factor * self.total_s
         return replace(self, counted=tuple(counted), total_s=total_s, _books={})
 
-    def is_of(self, table: CostTable) -> bool:
-        """Whether a table was made for the profiled GPU."""
-        return all(part.device.name is not None and table.is_for(part.device.name) for part in self.counted)
-
     def is_served_by(self, table: CostTable) -> bool:
         """Whether a table was made for the profiled GPU, or lists it among the boards that it serves too."""
         return all(map(table.serves, map(_gpu_of, self.counted)))
-
-    def _at(self, table: CostTable, setting: str | None) -> Costs:
-        if setting is not None or self.clocks is None or not self.is_served_by(table):
-            return table.at(setting)
-        return priced_at(table, self.clocks)
 
     def for_this_gpu(self, priced: Costs, table: CostTable) -> Costs:
         """The costs as on the GPU that `table` was made for; on another, all prices are ASSUMED, with a note."""
@@ -590,10 +584,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None) -> C
 
 
 def _traits(sheet: Sheet) -> Traits:
-    """Find what the counters of one device tell of its board: multiprocessors, and DRAM's peak.
-
-    The peak is that of its clock, else it follows from its utilisation.
-    """
+    """What counters tell of a device's board: multiprocessors, and DRAM's peak by its clock, else its utilisation."""
     sms = sheet.multiprocessors()
     at_clock, moved, at_peak_s = map(sheet.look_up, DRAM_PEAK)
     peaks = np.empty(0)
