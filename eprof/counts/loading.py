@@ -103,12 +103,26 @@ class _Stack(Struct, frozen=True, eq=False):
         tables: dict[str, dict[str, Node]] = {section: {} for section in _TABLES}
         for layer in documents:
             for section in _TABLES:
-                for key, entry in layer.root[section].items():
+                for key, entry in _one_by_one(layer.root[section], section):
                     for replaced in _REPLACED_BY.get(section, ()):
                         if key in tables[replaced] and tables[replaced][key].document is not layer:
                             del tables[replaced][key]
                     tables[section][key] = entry
         return cls(documents, tables)
+
+
+def _one_by_one(table: Node, section: str) -> Iterator[tuple[str, Node]]:
+    """The entries of a definition's table, those of several words with one reason word by word."""
+    seen = set()
+    for key, entry in table.items():
+        words = [key]
+        if section in _REASONS:
+            words = key.split() or [key]
+        for word in words:
+            if word in seen:
+                raise entry.error(f"`{word}` has another reason above.")
+            seen.add(word)
+            yield word, entry
 
 
 def _read_extended(

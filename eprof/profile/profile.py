@@ -32,7 +32,7 @@ from eprof.energy.clocks import priced as priced_at
 from eprof.energy.metering import SAME
 from eprof.energy.simulated import Modelled, model_time
 from eprof.logs.rows.gaps import outside
-from eprof.logs.rows.log import CORES, CPUS, SOCKETS, UNUSED, Copies, Idle, Launches, Log, TableRows
+from eprof.logs.rows.log import CORES, CPUS, SOCKETS, UNUSED, Copies, Idle, KernelRows, Launches, Log, TableRows
 from eprof.logs.runs import Measured, Run, metered_in
 from eprof.profile.components import time_by_component
 from eprof.profile.device import Device, device_of
@@ -89,6 +89,12 @@ class Profile(Result, Struct, frozen=True, eq=False):
             parts = [counts.count(part.launches, part.definition, books) for part in self.counted]
             self._books[books] = counts.with_traces(counts.concat(parts), self.logs)
         return self._books[books]
+
+    @property
+    def rows(self) -> KernelRows:
+        """The kernels in the order of the logs, of whichever books are counted already: it is the same in both."""
+        counted = [*self._books.values()] or [self.counts()]
+        return counted[0].rows
 
     def energy(
         self,
