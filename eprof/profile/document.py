@@ -95,10 +95,7 @@ def _in_places(energy: "Energy", of_gpus: Sequence[list[T]]) -> list[T]:
 
 
 def _sums(energy: "Energy", lost: int = 0) -> dict[str, Any]:
-    """The fields that the document has of the whole and of each group alike: sums over their kernels.
-
-    lost: MISSING makes all of it a lower bound.
-    """
+    """The document's fields of the whole and of each group: sums over kernels. lost: MISSING: lower bounds."""
     joules, time_s = totals.joules_of(energy), totals.time_of(energy)
     marks = {family: _WORDS[mark | lost] for family, mark in totals.joule_marks_of(energy).items()}
     is_whole = energy.is_timed and not lost
@@ -405,10 +402,7 @@ def _split_marks(words: list[str]) -> list[str]:
 
 
 def _groups(energy: "Energy", place_of: np.ndarray, refits: intervals.Refits) -> dict[str, Any]:
-    """The fields of the document on groups and on how they were made; {} without groups.
-
-    place_of: the place of each row in the document.
-    """
+    """The document's fields on groups and how they were made; {} without. place_of: each row's place there."""
     grouping = energy.grouping
     if grouping is None:
         return {}

@@ -25,7 +25,7 @@ from eprof.base.arrays import (
     numbers_of,
 )
 from eprof.base.errors import UsageError
-from eprof.base.known import growth
+from eprof.base.known import added, growth
 from eprof.base.marks import Mark, names
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split
@@ -384,7 +384,7 @@ def _kernels(energy: "Energy", shares: _Shares, place_of: Ints) -> list[list[tup
     for row, operator, share in zip(shares.row.tolist(), shares.operator.tolist(), shares.share.tolist(), strict=True):
         place = int(place_of[row])
         of_kernel = weight[row] / whole[place] if whole[place] > 0 else 1 / rows_of[place]
-        own[operator][place] = own[operator].get(place, 0.0) + share * float(of_kernel)
+        added(own[operator], place, share * float(of_kernel))
     return [sorted(places.items()) for places in own]
 
 

@@ -148,10 +148,7 @@ def _has_unpriced(energy: "Energy") -> bool:
 
 
 def _together(of_gpus: Sequence[schema.Interval], is_open: bool) -> schema.Interval | None:
-    """The intervals of several GPUs added up, end by end, as if all prices were off to the same side; None of none.
-
-    is_open: no interval has an end above.
-    """
+    """The intervals of several GPUs added up, as if all prices were off to one side. is_open: none has an end above."""
     if not of_gpus:
         return None
     uncounted = [interval.uncounted for interval in of_gpus]
@@ -286,10 +283,7 @@ def _uncounted(energy: "Energy", refits: Replicas) -> Uncounted:
 
 
 def _closed(low_j: float, high_j: float, more_j: float, most_j: float, value_j: float) -> schema.Range:
-    """[low, high] in J: widened by `more_j` above and to hold `value_j`, and cut off at `most_j`, the board's limit.
-
-    more_j: the most that was not counted, or has no price; infinite where nothing bounds it.
-    """
+    """[low, high] in J, widened by `more_j` above and to hold `value_j`, cut off at the board's `most_j`."""
     high_j += more_j
     if math.isfinite(most_j):
         high_j = max(min(high_j, most_j), value_j)
@@ -457,10 +451,7 @@ def _joined(partition: Partition, groups: frozenset[str]) -> Partition:
 
 
 def _certainty(joules: Floats, draws: Floats) -> float:
-    """The share of the draws in which the part that is largest in `joules`, (n_parts,), is the largest, too.
-
-    draws: (n_parts, n_draws).
-    """
+    """The share of the draws, (n_parts, n_draws), in which the part largest in `joules`, (n_parts,), is the largest."""
     if len(joules) == 1:
         return 1.0
     largest = int(joules.argmax())

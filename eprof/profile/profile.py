@@ -584,10 +584,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None) -> C
 
 
 def _traits(sheet: Sheet) -> Traits:
-    """Find what the counters of one device tell of its board: multiprocessors, and DRAM's peak.
-
-    The peak is that of its clock, else it follows from its utilisation.
-    """
+    """What counters tell of a device's board: multiprocessors, and DRAM's peak by its clock, else its utilisation."""
     sms = sheet.multiprocessors()
     at_clock, moved, at_peak_s = map(sheet.look_up, DRAM_PEAK)
     peaks = np.empty(0)
