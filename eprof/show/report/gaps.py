@@ -73,12 +73,17 @@ def gaps_sentence(view: View) -> str:
 
 
 def _before(view: View, gaps: schema.Gaps) -> str:
-    """The words on the time before the GPU's first work in each run."""
-    passed = f"{quantity(gaps.before_s, 's')} passed"
+    """The words on the time before the GPU's first work in each run, with its joules: no total has them.
+
+    At most, since a GPU that no program uses yet may sleep.
+    """
+    passed, joules = f"{quantity(gaps.before_s, 's')} passed", ""
+    if view.has_energy and view.constant_w:
+        joules = f", at most {quantity(gaps.before_s * view.constant_w, 'J')} more"
     if gaps.runs == 1:
-        return f"before the GPU's first work {passed}, once"
+        return f"before the GPU's first work {passed}, once{joules}"
     each = quantity(gaps.before_s / gaps.runs, "s")
-    return f"before the GPU's first work of {gaps.runs:,} runs {passed} ({each} a run)"
+    return f"before the GPU's first work of {gaps.runs:,} runs {passed} ({each} a run){joules}"
 
 
 def _how_long(view: View, gaps: schema.Gaps) -> str:
@@ -87,9 +92,10 @@ def _how_long(view: View, gaps: schema.Gaps) -> str:
     surely_s = (gaps.surely_s or 0.0) * ((gaps.surely_s or 0.0) >= WORTH_IT * still_s)
     least_j = most_j * ((surely_s or still_s) / still_s)
     joules = when(most_j, _of_constant_power(view, least_j, most_j))
+    passed = quantity(still_s, "s") + when(gaps.runs > 1, f" in {gaps.runs:,} runs")
     if gaps.surely_s is None:
-        return f"{quantity(still_s, 's')}{bracketed(', '.join(_of_gaps(gaps, still_s)))}{joules}"
-    most = f"{quantity(still_s, 's')} if no calls of CUDA overlap"
+        return f"{passed}{bracketed(', '.join(_of_gaps(gaps, still_s)))}{joules}"
+    most = f"{passed} if no calls of CUDA overlap"
     longest = max(gaps.calls, key=lambda calls: calls.longest_s)
     beside = when(longest.longest_s > surely_s / _NEARLY_ALL, f" of {quantity(longest.longest_s, 's')}, less kernels")
     least = f"at least {quantity(surely_s, 's')} (one {longest.name}{beside}), "
@@ -132,7 +138,7 @@ def _of_copies(view: View, gaps: schema.Gaps, has_gaps: bool) -> str:
     if gaps.copies and memsets_s >= WORTH_IT * gaps.copies_s:
         faults = f" and memsets ({quantity(memsets_s, 's')}){faults}"
     took = f"copies{faults} took {quantity(gaps.copies_s, 's')}{bracketed(told)}"
-    copies_j = view.idle_j or gaps.lasting_s * (view.constant_w or 0.0)
+    copies_j = gaps.lasting_s * (view.constant_w or 0.0)
     joules = when(copies_j and view.has_energy, _of_constant_power(view, copies_j, copies_j))
     if gaps.alone_s is None:
         is_most = gaps.copies_s > view.time.or_zero and not has_gaps  # whose joules are told, with these in them
