@@ -54,6 +54,7 @@ SHARES = (
     *("dram_bound", "unoptimised", "missed_stores"),  # of these, at most; of code; of stores
 )
 SIGNS = (*SHARES, "multiprocessors", "a_cycle", "fp32_room", "fp64_most", "l1_room", "l2_room", "dram_room")
+BESIDE = (*COMPONENTS, *SIGNS)  # what a definition tells beside the words of the vocabulary
 _NAME = pattern(r"(?<![\w.])[A-Za-z_]\w*")
 
 

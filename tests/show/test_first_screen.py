@@ -10,8 +10,9 @@ from report_support import CASES
 
 import eprof
 from eprof.counts.times import ONE_SECOND
+from eprof.show.report.execution import _at_work
 from eprof.show.report.first_screen import where
-from eprof.show.report.levers import _at_work, _levers, _told, what_to_try
+from eprof.show.report.levers import _levers, _told, what_to_try
 from eprof.show.report.terminal import _family_legend, text
 from eprof.show.report.trust import trust
 from eprof.show.report.view import View
