@@ -21,12 +21,12 @@ _FUNCTION = pattern(r"\b([A-Za-z_]\w*+)\s*+(?:[<(]|$)")
 
 
 def lacks_counts(view: View) -> bool:
-    """Whether an unpriced log has no counts; for AMD GPUs also whether it lacks times, instructions or some bytes."""
-    if not any(word.value.value for word in view.words.values()):
+    """Whether an unpriced log has no counts, or no times; for AMD GPUs also whether it lacks instructions or bytes."""
+    if view.time.value is None or not any(word.value.value for word in view.words.values()):
         return True
     dram = view.summed(view.document, DRAM)
-    is_told = view.time.value is not None and view.instructions(view.document).value and dram.value is not None
-    return view.is_of_amd and not (is_told and not dram.lower)
+    is_told = view.instructions(view.document).value and dram.value is not None and not dram.lower
+    return view.is_of_amd and not is_told
 
 
 def how_to_price(view: View) -> str:
@@ -75,8 +75,8 @@ def _is_idle(document: schema.Profile) -> bool:
 
 def how_to_count(view: View, has_advice: bool) -> str:
     """Advice: the command that counts what is not known yet; "" if none helps. has_advice: a change is told, too."""
-    is_counted = view.is_of_amd and any(word.value.value for word in view.words.values())
-    rest = when(view.above.value is not None or is_counted, " the rest")
+    is_counted = any(word.value.value for word in view.words.values())
+    rest = when(view.above.value is not None or is_counted and view.is_of_amd, " the rest")
     if view.nouns.is_of_cpu and "retired" in view.words:
         formats = {log.format.partition("-")[0] for log in view.document.inputs}
         more = "`eprof run PROGRAM` (all that this CPU counts, and its joules)"
@@ -104,6 +104,8 @@ def how_to_count(view: View, has_advice: bool) -> str:
     # that of the log may do it.
     commands = advice.commands(advice.COUNTS, capabilities).split(" or ")
     own = tuple(log.format.partition("-")[0] for log in view.document.inputs)
+    if view.time.value is None and is_counted and "nvprof" in own:  # whose counts come without times
+        return f"give times along with it: `{advice.trace('nvprof')} {program(view)}`"
     likely = (command for command in commands if None in capabilities and command.startswith(own))
     command, bracket, which = next(likely, commands[-1]).partition(" (")
     complete = [log for log in view.document.inputs if log.format in signs_of(log.format.partition("-")[0]).complete]

@@ -7,8 +7,10 @@ less of what the work needs (fewer multiplications of a product).
 import math
 from collections.abc import Iterator
 
-from eprof.base.known import growth
+from eprof.base.known import gathered, growth
+from eprof.base.labels import library_of
 from eprof.base.text import by_sign, phrase, when
+from eprof.profile import schema
 from eprof.show.report.change import LITTLE, TENTH, Try
 from eprof.show.report.collecting import how_to_count, how_to_price, lacks_counts, program
 from eprof.show.report.execution import fewer_instructions, fused, narrower_types
@@ -109,19 +111,31 @@ def what_to_try(view: View) -> Point:
 
 
 def _where_to_begin(view: View, saves_s: float) -> str:
-    """The kernel of several that takes most, "begin with NAME, 53 % of the time"; "" if it takes 30 % or less.
+    """What of several kernels takes most, "begin with NAME, 53 % of the time"; "" if it takes 30 % or less.
 
-    saves_s: what another change saves; "", too, where a tenth of this kernel is less than that.
+    Instances of one template count together, as one source is changed for all. saves_s: what another change saves; "",
+    too, where a tenth of these kernels is less than that.
     """
-    first = max(view.kernels, key=lambda kernel: view.ranked(kernel).or_zero, default=None)
-    taken = view.ranked(first).or_zero if first else 0.0
-    share = taken / (view.ranked(view.document).value or math.inf)
-    if first is None or len(view.kernels) == 1 or share <= MOSTLY or TENTH * taken < saves_s:
+    instances = gathered((_template(view, kernel), kernel) for kernel in view.kernels)
+    taken = {name: sum(view.ranked(kernel).or_zero for kernel in alike) for name, alike in instances.items()}
+    name = max(taken, key=taken.__getitem__, default="")
+    share = taken.get(name, 0.0) / (view.whole or math.inf)
+    if len(view.kernels) < 2 or share <= MOSTLY or TENTH * taken[name] < saves_s:
         return ""
     of = {"time": "time", "dram": "DRAM bytes"}.get(view.measure, view.measure)
+    first = max(instances[name], key=lambda kernel: view.ranked(kernel).or_zero)
     waits = (first.signs or {}).get("memory_bound", 0.0)
     why = when(waits >= NEAR, f" (its memory unit works or waits {percent(waits)} of it: fewer bytes, narrower types)")
+    if (number := len(instances[name])) > 1:
+        return f"begin with the {number} instances of {name}, {percent(share)} of the {of}{why}"
     return f"begin with {view.label(first)}, {percent(share)} of the {of}{why}"
+
+
+def _template(view: View, kernel: schema.Kernel) -> str:
+    """The name of the template of the program itself that a kernel is an instance of; else the kernel's own."""
+    label = view.label(kernel)
+    is_instance = label.endswith(">") and not library_of(kernel.name)
+    return label.partition("<")[0] if is_instance else kernel.name
 
 
 def _levers(view: View) -> Iterator[Try]:
