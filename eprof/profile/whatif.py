@@ -613,18 +613,17 @@ def _in_blocks(counts: Counts, key: str, value: str) -> tuple[Columns, str]:
         raise UsageError(f"--what-if {key}={value}: say the threads of a block, 1 to {_MOST_THREADS}.")
     shape = counts.shape
     larger = threads * counts.rows.launches / shape["threads"]
-    columns = {name: shape[name] for name in shape.names}
-    columns |= {name: shape[name] * larger for name in ("threads", "shared_byte")}
-    columns["blocks"] = shape["blocks"] / larger
-    return Columns.of(columns, len(shape)), f"in blocks of {threads} threads"
+    changed = {"blocks": shape["blocks"] / larger}
+    changed |= {name: shape[name] * larger for name in ("threads", "shared_byte")}
+    return shape.replaced(changed), f"in blocks of {threads} threads"
 
 
 def _conflicting(counts: Counts, key: str, value: str) -> tuple[Columns, str]:
     assert counts.shape is not None
     factor = _factor(key, value)
-    columns = {name: counts.shape[name] for name in counts.shape.names}
-    columns[key] = factor * columns[key]
-    return Columns.of(columns, len(counts.shape)), f"{_in_words(factor).replace('less', 'fewer')} bank conflicts"
+    return counts.shape.replaced(
+        {key: factor * counts.shape[key]}
+    ), f"{_in_words(factor).replace('less', 'fewer')} bank conflicts"
 
 
 # How a launch may change, and what is to be known of it.
@@ -650,8 +649,7 @@ def _count(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
         return replace(now, costs=costs), f"{label} for free", SAME_TIME
     factor = _factor(key, value)
     counts = now.work.counts
-    factors = np.where([name in words for name in counts.amounts.names], factor, 1.0)
-    amounts = Columns(counts.amounts.names, counts.amounts.values * factors)
+    amounts = counts.amounts.replaced({word: factor * counts.amounts[word] for word in words})
     work = replace(now.work, counts=replace(counts, amounts=amounts), idle_before=now.work.idle)
     changed = replace(now, work=work)
     assumes = _with_tensor_work(now, ROOF_TIME.format(now.noun))
