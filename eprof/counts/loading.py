@@ -82,9 +82,6 @@ def applies_to(document: Document) -> tuple[str, tuple[str, ...], str]:
     return applies["profiler"].text(), listed, applies["processor"].choice((CPU, GPU), GPU)
 
 
-# ---- a document, and those that it extends
-
-
 class _Stack(Struct, frozen=True, eq=False):
     """A document laid over those that it extends (deepest first, each once), their tables joined key by key."""
 
@@ -159,9 +156,6 @@ def _extended_file(base: Node, place: Traversable | None) -> Traversable:
     if not path.is_file():
         raise base.error(f"`{name}` is neither beside this file nor in the built-in counters folder.")
     return path
-
-
-# ---- what the tables say
 
 
 def definition_in(document: Document, place: Traversable | None) -> Definition:
@@ -351,9 +345,6 @@ class _Formulas(NamedTuple):
     def time_pair(self, entry: Node) -> TimePair:
         entry.table(TimePair.__struct_fields__)
         return TimePair(self._formula(entry["bytes"]), self._formula(entry["rate"]), entry["note"].text(""))
-
-
-# ---- rules on the whole
 
 
 def _check_names(stack: _Stack, counters: Mapping[str, Counter]) -> None:

@@ -148,9 +148,6 @@ def _by_number(name: str) -> tuple[bool, int, str]:
     return True, 0, name
 
 
-# ------------------------------------------------------------------------------------------------------------- parts
-
-
 def merged(
     counts: Counts, split: Split | None, groups: Sequence[str] | None = None
 ) -> tuple[Counts, Split | None, Ints]:
