@@ -14,6 +14,8 @@ from eprof.base.vocabulary import PRICED
 from eprof.energy.bounds import uncounted
 from eprof.energy.replicas import prices_of
 from eprof.profilers.ncu import derived
+from eprof.show.report.levers import what_to_try
+from eprof.show.report.view import View
 
 FITTING = dict(zip(derived._FITTING, (16, 12, 47, 12), strict=True))
 
@@ -102,3 +104,10 @@ def test_shares_of_dram_and_of_l2_bound_their_bytes_on_the_board_that_the_statis
     of_byte_j = max(prices[PRICED.index(word)] for word in ("l2_read", "l2_write"))
     l2_j = uncounted(energy.counts, energy.costs, energy.split, prices).groups["l2"][0]
     assert l2_j == pytest.approx(1.01 * 0.004 * 128 * 40 * 56344784 * of_byte_j)
+
+
+def test_a_log_without_times_gets_them_counted(tmp_path):
+    kernel = "conv(float *), 2023-May-07 14:53:47, Context 1, Stream 31"
+    log = log_of(tmp_path, *page((kernel, ("dram__bytes_read.sum", "Mbyte", "9.45"))))
+    tried = what_to_try(View(eprof.load(log.path).energy().document())).text
+    assert "count with `ncu --set full --csv --page raw --log-file counts.csv PROGRAM`" in tried

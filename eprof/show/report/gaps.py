@@ -32,9 +32,10 @@ _ALLOCATED = {False: "cudaMallocHost", True: "hipHostMalloc"}
 _WAITS = "Synchronize"  # a part of the names of calls that last as long as kernels do
 _CALL = pattern(r"cu(?:da)?[A-Z]|hip[A-Z]")
 _OLD_CALLS = frozenset({"cudaLaunch", "cudaConfigureCall", "cudaSetupArgument"})  # that CUDA 10.1 has no longer
+_RESET, _ALLOCATES = "DeviceReset", "alloc"
 _CALLS = {  # of CUDA and HIP, that take long between kernels: a part of the name, and what to do
     "Launch": "CUDA graphs, or more work in each",
-    "alloc": "allocate memory once",
+    _ALLOCATES: "allocate memory once",
     "Free": "free memory at the end",
     "Memcpy": "fewer, larger copies, or keep data on the GPU",
     "Synchronize": "synchronise less often",
@@ -257,6 +258,7 @@ def _waiting(view: View, gaps: schema.Gaps, waiting_s: float) -> Iterator[Closed
         each = quantity(gaps.short_s / gaps.short_gaps, "s")
         told = f"{counted(gaps.short_gaps, 'gap')} between {view.nouns.kernels}, {each} each; theirs, assumed, 1.5 µs"
         yield Closed(f"launch in {graphs} ({told})", min(reached_s, waiting_s))
+    yield from _resetting(gaps, waiting_s)
     doing = next((each for each in gaps.during if least_s <= each.time_s <= waiting_s), None)
     if doing is not None:
         how = _how_of(doing.doing.rpartition(BETWEEN)[2]).replace("CUDA graphs", graphs)
@@ -275,6 +277,20 @@ def _waiting(view: View, gaps: schema.Gaps, waiting_s: float) -> Iterator[Closed
             how = _how_of(longest.name)
             rest_s = min(rest_s, longest.time_s - longest.once_s)
         yield Closed(f"wait less for the host ({longer}: {how})", rest_s)
+
+
+def _resetting(gaps: schema.Gaps, waiting_s: float) -> Iterator[Closed]:
+    """To reset the device once a run: each reset frees all memory, and the next call starts CUDA on it anew."""
+    resets = next((calls for calls in gaps.calls if _RESET in calls.name and calls.number > gaps.runs), None)
+    if resets is None:
+        return
+    again_s, told = resets.time_s * (1 - gaps.runs / resets.number), [f"{resets.number:,} of {resets.name}"]
+    allocating = next((calls for calls in gaps.calls if _ALLOCATES in calls.name), None)
+    if allocating is not None:
+        again_s += max(allocating.time_s - gaps.runs * allocating.longest_s, 0.0)
+        told.append(f"{allocating.number:,} of {allocating.name}")
+    act = f"reset the device once, at the end, and allocate memory once ({quantity(again_s, 's')} in calls: {told[0]}"
+    yield Closed(f"{' and '.join([act, *told[1:]])})", min(again_s, waiting_s))
 
 
 def _how_of(call: str) -> str:
