@@ -51,7 +51,7 @@ _WAIT = FAR_CYCLES / LINE_B  # instructions that callgrind takes to last as long
 _PYTHON_LINE = pattern(r"\.pyw?:[0-9]+$")
 _CARGO = pattern(r"\btarget/(release|debug)/")  # where Rust's Cargo has programs; its releases are optimised
 _INTERPRETER = "Python"  # its name in `counters/callgrind/libraries.toml`
-_VECTOR_BITS = 256
+_VECTOR_BITS = 256  # what compilers take by themselves, also where AVX-512 is
 _NARROW_BITS = 128
 _MOSTLY_NARROW = 0.5  # of a line's arithmetic that is scalar, or in narrow vectors
 _LEAST_FLOPS = 1 / 30  # of a line's instructions that are arithmetic
@@ -592,7 +592,7 @@ def _of_function(counts: Counts, kind: str, passing_j: float) -> Iterator[tuple[
     if now == 1:
         stored = counts.get("global_write")
         is_sum = stored and stored.value is not None and stored.value * 8 < _NO_STORES * operations * int(kind[2:])
-        how, why = _VECTORISE, f"scalar, {lanes} fit a vector"
+        how, why = _VECTORISE, f"scalar, {lanes} fit a vector of {_VECTOR_BITS} bits"
         if is_sum:
             how = _SUM if _number(counts, "special") else _PRODUCT
     why = f"{percent(share)} of its {kind.upper()} arithmetic is {why}"
