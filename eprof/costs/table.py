@@ -403,10 +403,9 @@ def _level(curve: Mapping[float, float], mhz: float) -> tuple[float | None, str]
 
 def _between(values: list[float], share: float) -> parts.Range:
     """The range that holds `share` of the replicas' values, with as many below as above."""
-    import numpy as np
+    from eprof.base.arrays import middle_share
 
-    outside = 50 * (1 - share)
-    low, high = np.percentile(values, [outside, 100 - outside])
+    low, high = middle_share(values, share)
     return float(low), float(high)
 
 

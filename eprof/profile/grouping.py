@@ -5,7 +5,7 @@ ranges, every part of a kernel is.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -271,12 +271,6 @@ class _Shares(Struct):
     launches: Floats
     path: list[str]
 
-    @classmethod
-    def of(cls, parts: Iterable[tuple[int, str, float, float]]) -> "_Shares":
-        """The shares of `parts`: (row, path of an operator, its share of the row, its launches) each."""
-        row, path, share, launches = zip(*parts, strict=True)
-        return cls(np.array(row), numbers_of(path), np.array(share), np.array(launches), list(dict.fromkeys(path)))
-
 
 def operators(energy: "Energy", place_of: Ints) -> list[schema.Operator] | None:
     """The operators with their energy, time and launches, largest energy (else time) first; None: no log tells any.
@@ -303,12 +297,15 @@ def _shares(energy: "Energy") -> _Shares | None:
     by_launch = profile.parts is None and energy.counts.rows.part is not None
     if not has_operators and not by_launch:
         return None
-    return _Shares.of(_each_share(energy, _traced(energy) if has_operators else {}, by_launch))
+    shares = _each_share(energy, _traced(energy) if has_operators else {}, by_launch)
+    row, path, share, launches = zip(*shares, strict=True)
+    return _Shares(np.array(row), numbers_of(path), np.array(share), np.array(launches), list(dict.fromkeys(path)))
 
 
 def _each_share(
     energy: "Energy", traced: dict[tuple[str | None, str], list[tuple[str, float, float]]], by_launch: bool
 ) -> Iterator[tuple[int, str, float, float]]:
+    """Yields the number of a row, the path of an operator, its share of the row, and its launches."""
     rows = energy.counts.rows
     for row, key in enumerate(zip(rows.device, rows.kernel, strict=True)):
         part = rows.part[row] if by_launch and rows.part is not None else None

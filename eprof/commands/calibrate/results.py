@@ -177,8 +177,7 @@ def rows(
     made = {}
     for benchmark in benchmarks:
         if rounds := measured.get(benchmark.name):
-            against = contradictions.get(benchmark.name, ())
-            made[benchmark] = _row(manifest, device, benchmark, rounds, setting, against)
+            made[benchmark] = _row(manifest, device, benchmark, rounds, setting, contradictions.get(benchmark.name, ()))
     if device["processor"] in _LEVELS_BY_SIZE:
         return _of_their_levels(made)
     return list(made.values())

@@ -25,7 +25,8 @@ _LONGEST_NAME = 30  # of what the CPU did
 _GRAPH_S = 1.5e-6  # between kernels of a graph, our choice; 0.5 on a V100 (NVIDIA's "Getting Started with CUDA Graphs")
 _COPY_STARTS_S = 10e-6  # about what a copy takes before its first byte
 _LARGE_B = 1e6  # copies of so many bytes show how fast they can be
-_OF_HOST, _WITHIN = ("HtoD", "DtoH"), "DtoD"
+_BACK, _WITHIN = "DtoH", "DtoD"
+_OF_HOST = ("HtoD", _BACK)
 _NOT_PINNED = {"pageable": "pageable memory", "": "maybe pageable memory"}
 _ALLOCATED = {False: "cudaMallocHost", True: "hipHostMalloc"}
 _WAITS = "Synchronize"  # a part of the names of calls that last as long as kernels do
@@ -140,7 +141,7 @@ def _of_copies(view: View, gaps: schema.Gaps, has_gaps: bool) -> str:
     copies_j = gaps.lasting_s * (view.constant_w or 0.0)
     joules = when(copies_j and view.has_energy, _of_constant_power(view, copies_j, copies_j))
     if gaps.alone_s is None:
-        is_most = gaps.copies_s > view.time.or_zero
+        is_most = gaps.copies_s > view.time.or_zero and not has_gaps  # whose joules are told, with these in them
         return took + when(is_most, joules and f"{joules} where no {view.nouns.kernel} ran meanwhile")
     if has_gaps and gaps.alone_s >= _NEARLY_ALL * gaps.copies_s:
         return f"{took} of it"
@@ -303,11 +304,17 @@ def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Closed
     if repeated_s := sum(copies.time_s * _again(view, copies) for copies in unknown):
         number, took_s = (sum(getattr(copies, name) for copies in unknown) for name in ("number", "time_s"))
         told = f"{number:,} copies in {quantity(took_s, 's')}"
-        yield Closed(f"keep data on the GPU, where they stay the same ({told}{hedge})", repeated_s * alone)
-    once_s = sum(copies.time_s * (1 - _again(view, copies)) for copies in explicit) * alone
+        is_back = 2 * sum(copies.time_s for copies in unknown if copies.way == _BACK) > took_s
+        where = when(is_back, "until the host needs them") or "where they stay the same"
+        yield Closed(f"keep data on the GPU, {where} ({told}{hedge})", repeated_s * alone)
+    once = [(copies.time_s * (1 - _again(view, copies)) * alone, copies.way) for copies in explicit]
+    once_s, back_s = sum(time_s for time_s, _ in once), sum(time_s for time_s, way in once if way == _BACK)
     if once_s > _MUCH * (view.time.or_zero + copying_s):
         told = f"{quantity(once_s, 's')} of copies come once a run{hedge}"
-        yield Closed(f"do more with what is copied, or make it on the GPU ({told})", once_s, is_vague=True)
+        how = "do more with what is copied, or make it on the GPU"
+        if back_s > _MOSTLY * once_s:
+            how = "do on the GPU what the host does with results, and copy less of them back"
+        yield Closed(f"{how} ({told})", once_s, is_vague=True)
     # What runs beside kernels is pinned, even where the log does not tell.
     is_beside = gaps.alone_s is not None and alone < 1 - WORTH_IT
     memories = {"pageable": "pageable memory"} if is_beside else _NOT_PINNED
