@@ -44,7 +44,7 @@ STALLS = (
 # what bounds instructions.
 SHARES = (
     *STALLS,
-    *("excess", "request_sectors", "local_share", "bank_conflict", "older_tensor", "sm_active"),
+    *("excess", "request_sectors", "local_share", "bank_conflict", "older_tensor", "sm_active", "lanes"),
     *("occupancy_limit", "registers_limit", "shared_limit", "block_limit", "spills"),
     *("sm_busy", "l1_busy", "l2_busy", "dram_busy", "issue_busy", "memory_bound"),
     *("retiring", "bad_speculation", "frontend_bound", "backend_bound"),  # of a CPU's cores
@@ -52,6 +52,7 @@ SHARES = (
 )
 FP64_MOST = "fp64_most"
 SIGNS = (*SHARES, "multiprocessors", "a_cycle", "fp32_room", FP64_MOST, "l1_room", "l2_room")
+BESIDE = (*COMPONENTS, *SIGNS)  # what a definition tells beside the words of the vocabulary
 _NAME = pattern(r"(?<![\w.])[A-Za-z_]\w*")
 
 

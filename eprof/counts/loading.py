@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 
@@ -16,29 +16,8 @@ from eprof.base.marks import NONE, Mark
 from eprof.base.signs import A_SECOND, LEAST, TOTAL
 from eprof.base.text import when
 from eprof.base.toml import CHOOSING, Document, Formula, Node
-from eprof.base.vocabulary import (
-    COUNTS,
-    CPU,
-    FLOAT_PARTS,
-    GPU,
-    INSTRUCTIONS,
-    LEVEL_PARTS,
-    OF_CPUS,
-    OF_GPUS,
-    PAY_WHERE_PRICED,
-)
-from eprof.counts.definition import (
-    COMPONENTS,
-    SECTIONS,
-    SIGNS,
-    WORDS_OF,
-    Check,
-    Counter,
-    Definition,
-    Entry,
-    TimePair,
-    Told,
-)
+from eprof.base.vocabulary import COUNTS, CPU, FLOAT_PARTS, GPU, INSTRUCTIONS, LEVEL_PARTS, OF_OTHERS, PAY_WHERE_PRICED
+from eprof.counts.definition import BESIDE, SECTIONS, WORDS_OF, Check, Counter, Definition, Entry, TimePair, Told
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -60,7 +39,6 @@ _DEEPEST, _LONGEST = 50, 20_000  # quantities inside quantities; characters of a
 _MOST_NAMES = 2000
 # Words that a definition may leave out.
 _NEED_NOT_BE = {*LEVEL_PARTS, *PAY_WHERE_PRICED, *SECTIONS["flop"], *SECTIONS["cycle"]} - FLOAT_PARTS.keys()
-_OF_OTHERS = {CPU: OF_GPUS, GPU: OF_CPUS}
 _LARGEST = 1e30  # of a number in a definition
 _NAME = r"[A-Za-z_]\w*"
 # A compute capability ("8.0"), or a word: "simulated", a CPU's microarchitecture.
@@ -83,10 +61,7 @@ _READ: dict[str, Document] = {}
 
 
 def read(place: Traversable) -> Document:
-    """The TOML document in a counter definition's file.
-
-    Built-in files are wanted more than once, extended by many, and read once.
-    """
+    """The TOML document in a counter definition's file; a built-in one, which many others extend, is read once."""
     if isinstance(place, Path) and not str(place).startswith(str(resources.folder("counters"))):
         return Document.read(place)
     if str(place) not in _READ:
@@ -128,7 +103,7 @@ class _Stack(Struct, frozen=True, eq=False):
         tables: dict[str, dict[str, Node]] = {section: {} for section in _TABLES}
         for layer in documents:
             for section in _TABLES:
-                for key, entry in layer.root[section].items():
+                for key, entry in _one_by_one(layer.root[section], section):
                     for replaced in _REPLACED_BY.get(section, ()):
                         if key in tables[replaced] and tables[replaced][key].document is not layer:
                             del tables[replaced][key]
@@ -136,13 +111,24 @@ class _Stack(Struct, frozen=True, eq=False):
         return cls(documents, tables)
 
 
+def _one_by_one(table: Node, section: str) -> Iterator[tuple[str, Node]]:
+    """The entries of a definition's table, those of several words with one reason word by word."""
+    seen = set()
+    for key, entry in table.items():
+        words = [key]
+        if section in _REASONS:
+            words = key.split() or [key]
+        for word in words:
+            if word in seen:
+                raise entry.error(f"`{word}` has another reason above.")
+            seen.add(word)
+            yield word, entry
+
+
 def _read_extended(
     document: Document, place: Traversable | None, above: tuple[str, ...], layers: dict[str, Document]
 ) -> None:
-    """Read the files that a counter definition extends, and those that these extend; add them to `layers`, by path.
-
-    above: the paths of the documents that extend it.
-    """
+    """Add to `layers`, by path, the files that a document extends, and what these extend. above: the paths above it."""
     top = document.root.table(_TOP)
     top.schema(SCHEMA)
     for base in top["extends"].each():
@@ -211,7 +197,7 @@ def definition_in(document: Document, place: Traversable | None) -> Definition:
         label=document.label,
         time_share=formulas.ways(stack.top["time_share"]) if "time_share" in stack.top else (),
         processor=processor,
-        not_here=frozenset(_OF_OTHERS[processor]) - stated,
+        not_here=frozenset(OF_OTHERS[processor]) - stated,
         components=formulas.all_ways(stack.tables["component"]),
         told=told,
     )
@@ -321,12 +307,11 @@ def _listed(stack: _Stack, section: str) -> Iterator[Node]:
         yield from listed.entries()
 
 
-class _Formulas:
+class _Formulas(NamedTuple):
     """Reads formulas: their names must be known, and whatever is not exact must have a mark."""
 
-    def __init__(self, known: Collection[str], partial: Collection[str]) -> None:
-        self.known = known
-        self.partial = frozenset(partial)
+    known: Collection[str]
+    partial: set[str]
 
     def all_ways(self, table: Mapping[str, Node]) -> dict[str, tuple[Entry, ...]]:
         return {key: self.ways(entry) for key, entry in table.items()}
@@ -340,31 +325,32 @@ class _Formulas:
 
     def _way(self, way: Node) -> Entry:
         way.table(("formula", "mark", "mark_if", "note"))
-        formula = way["formula"].formula(self.known, CHOOSING)
-        node = way["mark"]
+        formula = self._formula(way["formula"])
         mark = NONE
-        for word in node.each():
+        for word in way["mark"].each():
             mark |= Mark[word.choice(_MARKS).upper()]
         note = way["note"].text(None if mark else "")
         if not mark and formula.names & self.partial:
             raise way.error("a sum over some of the slices is not exact; give it a mark and a note.")
         mark_if = None
         if "mark_if" in way:
-            mark_if = way["mark_if"].formula(self.known, CHOOSING)
+            mark_if = self._formula(way["mark_if"])
             if not mark or not mark_if.names:
                 raise way.error("`mark_if` names the counters on which a `mark` depends.")
         return Entry(formula, mark, note, mark_if)
 
+    def _formula(self, node: Node) -> Formula:
+        return node.formula(self.known, CHOOSING)
+
     def check(self, entry: Node) -> Check:
-        entry.table(("left", "right", "relation", "tolerance", "note"))
-        left, right = entry["left"].formula(self.known, CHOOSING), entry["right"].formula(self.known, CHOOSING)
+        entry.table(Check.__struct_fields__)
+        left, right = self._formula(entry["left"]), self._formula(entry["right"])
         relation = entry["relation"].choice(("==", "<="))
         return Check(left, right, relation, entry["tolerance"].number(0, 1), entry["note"].text())
 
     def time_pair(self, entry: Node) -> TimePair:
-        entry.table(("bytes", "rate", "note"))
-        moved, rate = entry["bytes"].formula(self.known, CHOOSING), entry["rate"].formula(self.known, CHOOSING)
-        return TimePair(moved, rate, entry["note"].text(""))
+        entry.table(TimePair.__struct_fields__)
+        return TimePair(self._formula(entry["bytes"]), self._formula(entry["rate"]), entry["note"].text(""))
 
 
 # ---- rules on the whole
@@ -380,7 +366,7 @@ def _check_names(stack: _Stack, counters: Mapping[str, Counter]) -> None:
             if name in section_of:
                 raise entry.error(f"`{name}` is already a {section_of[name]}.")
             section_of[name] = section
-    for section, words in {**SECTIONS, "component": (*COMPONENTS, *SIGNS)}.items():
+    for section, words in {**SECTIONS, "component": BESIDE}.items():
         for word, entry in stack.tables[section].items():
             if word not in words:
                 raise entry.error(f"`{word}` is not a word for {section}; use one of: {', '.join(words)}.")

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_PRICING = ("costs", "setting", "efficiency")  # as which runs are priced where all of them were priced alike
 _TELLING = {STREAM: ("streams", advice.STREAMS), NVTX: ("NVTX ranges", advice.NVTX), MARK: ("marks", advice.NVTX)}
 
 
@@ -121,14 +122,14 @@ def load(
                 *sources.empty,
                 *_cache_note(reading, sources.paths),
                 *left_out,
-                *_said_of(read),
+                *_notes_of(read),
                 *notes,
             ],
             command_line=command_line or ["eprof", "report", *map(str, sources.given)],
             run=_only_run(sources, whole),
             whole=whole,
             parts=parts,
-            priced_as=_common_pricing(sources.directories),
+            priced_as=only({tuple(map(run.pricing, _PRICING)): run for run in sources.directories}.values()),
             program_s=_program_s(sources),
             everything=everything,
         )
@@ -139,7 +140,7 @@ def load(
     return profile if named is None or _may_be(profile, named) else counted(None)
 
 
-def _said_of(read: Sequence[Log]) -> Iterator[str]:
+def _notes_of(read: Sequence[Log]) -> Iterator[str]:
     """Yields the notes of each log, with its name in front."""
     for log in read:
         if (number := added_runs(log)) > 1:
@@ -301,12 +302,6 @@ def _ranks(paths: Sequence[Path], homes: Mapping[Path, Path], parts: str | None,
     named = {path: homes.get(path, path) for path in paths}
     rank_of = ranks(list(dict.fromkeys(named.values())), rank, each=all(path in homes for path in paths))
     return {path: rank_of[name] for path, name in named.items()}
-
-
-def _common_pricing(directories: Sequence[Run]) -> Run | None:
-    """A run whose costs, setting and efficiency are those of all run directories; None if they differ."""
-    keys = ("costs", "setting", "efficiency")
-    return only({tuple(map(run.pricing, keys)): run for run in directories}.values())
 
 
 def _settle(directories: Sequence[Run], launches: Launches, read: runs.Reader) -> tuple[Launches, list[str]]:

@@ -26,6 +26,8 @@ from eprof.profile import schema
 from eprof.profile.totals import CONSTANT_ROW, TOTAL, joules_by_group, joules_of, time_of
 
 if TYPE_CHECKING:
+    from eprof.costs.table import CostTable
+    from eprof.profile.device import Device
     from eprof.profile.priced import Energy
 
 
@@ -58,9 +60,7 @@ def replicas(energy: "Energy") -> Replicas | None:
         return None
     # A meter's joules are known, whatever another CPU's cores would have taken.
     is_anothers = profile.is_of_cpu and energy.metered is None and not profile.is_served_by(table)
-    name = profile.counted[0].device.name
-    has_same_cores = name is not None and cpus.microarchitecture(name) == cpus.microarchitecture(table.device)
-    if profile.is_named_otherwise(table) and (not is_anothers or has_same_cores):
+    if profile.is_named_otherwise(table) and (not is_anothers or _has_same_cores(profile.counted[0].device, table)):
         return None
     refits = replicas_of(table, costs)
     if refits is None:
@@ -74,6 +74,11 @@ def replicas(energy: "Energy") -> Replicas | None:
     least_w, most_w = cpus.constant_span_w()
     most_w *= profile.beyond_sockets(table)
     return refits.for_another(cpus.apart(), [sockets * least_w, sockets * most_w])
+
+
+def _has_same_cores(cpu: "Device", table: "CostTable") -> bool:
+    """Whether a profiled CPU is known to have the cores of the CPU that a table was made for."""
+    return cpu.name is not None and cpus.microarchitecture(cpu.name) == cpus.microarchitecture(table.device)
 
 
 class _Draws:
@@ -143,10 +148,7 @@ def _has_unpriced(energy: "Energy") -> bool:
 
 
 def _together(of_gpus: Sequence[schema.Interval], is_open: bool) -> schema.Interval | None:
-    """The intervals of several GPUs added up, end by end, as if all prices were off to the same side; None of none.
-
-    is_open: no interval has an end above.
-    """
+    """The intervals of several GPUs added up, as if all prices were off to one side. is_open: none has an end above."""
     if not of_gpus:
         return None
     uncounted = [interval.uncounted for interval in of_gpus]
@@ -196,29 +198,25 @@ def _of_gpu(energy: "Energy", refits: Replicas) -> schema.Interval:
         return [min(low_j or 0.0, (total or [math.inf])[0] or 0.0), high_j]
 
     by_group = {group: ends([group]) for group in GROUPS}
-    limit_w: float | UnsetType = UNSET
-    sockets: int | UnsetType = UNSET
-    apart: float | UnsetType = UNSET
-    if refits.apart > 1:
-        apart = refits.apart
-    if total is not None and total[1] is not None and math.isclose(total[1], most_j):
-        limit_w = most_j / draws.whole_s
-        number = mapped(draws.energy.profile.most_sockets, draws.energy.table) or 1
-        sockets = number if number > 1 else UNSET
-    return schema.Interval(
+    made = schema.Interval(
         total=total,
         share=refits.share,
         replicas=refits.fits or refits.number,
-        apart=apart,
         within=refits.within if refits.within > 1 else None,
         groups={group: own for group, own in by_group.items() if own is not None},
         uncounted=_room(draws),
-        limit_w=limit_w,
-        sockets=sockets,
         computation=ends(_in_order(_OF_FAMILY[COMPUTATION])),
         data=ends(_in_order(_OF_FAMILY[DATA])),
         constant=by_group[CONSTANT],
     )
+    if refits.apart > 1:
+        made.apart = refits.apart
+    if total is not None and total[1] is not None and math.isclose(total[1], most_j):
+        made.limit_w = most_j / draws.whole_s
+        sockets = mapped(energy.profile.most_sockets, energy.table) or 1
+        if sockets > 1:
+            made.sockets = sockets
+    return made
 
 
 def _room(draws: _Draws) -> dict[str, float | None]:
@@ -266,8 +264,7 @@ def _uncounted(energy: "Energy", refits: Replicas) -> Uncounted:
     """The most J of uncounted work at the high end of the prices, by group and kernel; 0 of a metered total."""
     assert energy.costs is not None and energy.split is not None
     if energy.metered is not None:
-        nothing = np.zeros(len(energy.counts.rows))
-        return Uncounted({}, nothing)
+        return Uncounted({}, np.zeros(len(energy.counts.rows)))
     costs = energy.costs
     if energy.table is not None and costs.peaks.dram_gb_per_s:
         dram = costs.peaks.dram_gb_per_s * energy.profile.beyond_sockets(energy.table)
@@ -281,10 +278,7 @@ def _uncounted(energy: "Energy", refits: Replicas) -> Uncounted:
 
 
 def _closed(low_j: float, high_j: float, more_j: float, most_j: float, value_j: float) -> schema.Range:
-    """[low, high] in J: widened by `more_j` above and to hold `value_j`, and cut off at `most_j`, the board's limit.
-
-    more_j: the most that was not counted, or has no price; infinite where nothing bounds it.
-    """
+    """[low, high] in J, widened by `more_j` above and to hold `value_j`, cut off at the board's `most_j`."""
     high_j += more_j
     if math.isfinite(most_j):
         high_j = max(min(high_j, most_j), value_j)
@@ -452,10 +446,7 @@ def _joined(partition: Partition, groups: frozenset[str]) -> Partition:
 
 
 def _certainty(joules: Floats, draws: Floats) -> float:
-    """The share of the draws in which the part that is largest in `joules`, (n_parts,), is the largest, too.
-
-    draws: (n_parts, n_draws).
-    """
+    """The share of the draws, (n_parts, n_draws), in which the part largest in `joules`, (n_parts,), is the largest."""
     if len(joules) == 1:
         return 1.0
     largest = int(joules.argmax())

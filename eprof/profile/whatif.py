@@ -7,6 +7,7 @@ priced again. How times change is written with each change.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,11 @@ from msgspec.structs import replace
 from eprof.base.arrays import Columns, Floats
 from eprof.base.brief import Brief
 from eprof.base.errors import CostError, EprofError, UsageError
-from eprof.base.known import growth, less, mapped, ratio
+from eprof.base.known import growth, less, mapped, ratio, summed
 from eprof.base.marks import Mark, names
 from eprof.base.nouns import Nouns
 from eprof.base.text import pattern
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
+from eprof.base.vocabulary import COMPUTATION, COMPUTATION_WORDS, CONSTANT, COUNTS, DATA, GROUP_OF, GROUPS
 from eprof.costs import Costs, CostTable, Peaks, Setting, load
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute
@@ -207,10 +208,7 @@ class Answer(Brief, Struct, frozen=True):
 
 
 def ask(energy: "Energy", question: str) -> Answer:
-    """Answer one what-if question.
-
-    Raises UsageError: not a question, or not of this profile; CostError: no such setting.
-    """
+    """Answer one what-if question. Raises UsageError: not a question, or not of this profile; CostError: no setting."""
     parts = [part.strip() for part in question.split(",") if part.strip()]
     if not parts:
         raise UsageError(f"--what-if {question!r}: {_HELP}.")
@@ -257,10 +255,7 @@ def ask(energy: "Energy", question: str) -> Answer:
 
 
 def _of_each_gpu(energy: "Energy", question: str) -> Answer:
-    """The answer for several GPUs, each asked at its own prices; one that cannot be asked stays as it is.
-
-    Raises EprofError: none of them can.
-    """
+    """The answer for several GPUs, each at its own prices, else as it is. Raises EprofError: none can be asked."""
     answers: dict[str, Answer] = {}
     refused: dict[str, EprofError] = {}
     for gpu in energy.gpus:
@@ -293,10 +288,7 @@ def _of_each_gpu(energy: "Energy", question: str) -> Answer:
 
 
 def _parsed(part: str) -> tuple[str, str, str]:
-    """The step of `_ORDER`, the key and the value of a what-if change as it is written.
-
-    Raises UsageError: it is none.
-    """
+    """The step of `_ORDER`, the key and the value of a what-if change as it is written. Raises UsageError."""
     key, equals, value = (piece.strip() for piece in part.partition("="))
     if key == "race" and not equals:
         return key, key, value
@@ -351,18 +343,18 @@ def totals(scenario: Scenario) -> Totals:
         else:
             known[family].append(value * charge.pj * 1e-12)
             marks |= word_marks | int(charge.marks) * bool(value)
-    parts = {family: _known(known[family], lost[family]) for family in known}
-    time_s = _known(scenario.time_s[~np.isnan(scenario.time_s)].tolist(), False)
+    parts = {family: _sum_known(known[family], lost[family]) for family in known}
+    time_s = _sum_known(scenario.time_s[~np.isnan(scenario.time_s)].tolist(), False)
     constant = mapped(scenario.costs.constant_power_w.__mul__, time_s)
     marks |= scenario.time_marks | int(scenario.costs.constant_marks)
     everything = [*known[COMPUTATION], *known[DATA]]
     if constant is not None:
         everything.append(constant)
-    whole = {**parts, CONSTANT: constant, "total": _known(everything, False)}
+    whole = {**parts, CONSTANT: constant, "total": _sum_known(everything, False)}
     return Totals(whole, time_s, Mark(marks), frozenset(lacks))
 
 
-def _known(values: Sequence[float], lost: bool) -> float | None:
+def _sum_known(values: Sequence[float], lost: bool) -> float | None:
     """The sum of the values; None where there are none, or where some are lost and the known ones are 0."""
     whole = math.fsum(values)
     if not values or lost and not whole:
@@ -418,11 +410,7 @@ def at_setting(now: Scenario, setting: str) -> Scenario:
 
 
 def _times_at(now: Scenario, moved: Scenario) -> Floats:
-    """Times in s at the other setting of a what-if question.
-
-    T' = T T_roof'/T_roof where T is the roofline's, of simulated kernels, and where DRAM bytes are not known; NaN
-    without a roofline.
-    """
+    """Times in s at another setting: T T_roof'/T_roof of simulated kernels, and where DRAM bytes are not known."""
     assert now.table is not None
     here = now.costs.setting
     there = moved.costs.setting
@@ -537,7 +525,7 @@ def _factor(part: str, value: str) -> float:
     return factor
 
 
-def _by(factor: float) -> str:
+def _in_words(factor: float) -> str:
     if factor == 1:
         return "as much"
     return f"{abs(factor - 1) * 100:g} % {'less' if factor < 1 else 'more'}"
@@ -577,14 +565,14 @@ def _usable(now: Scenario, key: str, value: str) -> tuple[float, str]:
     if factor == 0:
         raise UsageError("--what-if cap=0: leaves nothing to compute with.")
     most = max(machine.peak_power_w - machine.constant_power_w for machine in known)
-    says = f"a power cap of {constant + factor * most:.3g} W, {_by(factor)} than the {most:.3g} W"
+    says = f"a power cap of {constant + factor * most:.3g} W, {_in_words(factor)} than the {most:.3g} W"
     return factor * most, f"{says} above constant power that the peaks take"
 
 
 def _time(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
     """What if all times were multiplied by a factor: `time=0.8`."""
     factor = _factor(key, value)
-    return replace(now, time_s=now.time_s * factor), f"{_by(factor)} time", "the counts stay as they are"
+    return replace(now, time_s=now.time_s * factor), f"{_in_words(factor)} time", "the counts stay as they are"
 
 
 def _launched(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
@@ -636,7 +624,7 @@ def _conflicting(counts: Counts, key: str, value: str) -> tuple[Columns, str]:
     factor = _factor(key, value)
     columns = {name: counts.shape[name] for name in counts.shape.names}
     columns[key] = factor * columns[key]
-    return Columns.of(columns, len(counts.shape)), f"{_by(factor).replace('less', 'fewer')} bank conflicts"
+    return Columns.of(columns, len(counts.shape)), f"{_in_words(factor).replace('less', 'fewer')} bank conflicts"
 
 
 # How a launch may change, and what is to be known of it.
@@ -667,12 +655,13 @@ def _count(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
     work = replace(now.work, counts=replace(counts, amounts=amounts), idle_before=now.work.idle)
     changed = replace(now, work=work)
     assumes = _with_tensor_work(now, ROOF_TIME.format(now.noun))
-    faster = _flattered(now)
+    timed = ~np.isnan(now.time_s)
+    faster = int((now.time_s[timed] < now.roof_s()[timed] * (1 - 1e-9)).sum())
     if faster:
-        assumes = f"{assumes}; {faster}"
+        assumes += f"; {FASTER.format(now.noun)} ({faster} of {timed.sum()})"
     if COUNTS[words[0]].unit == "instruction":
-        return changed, f"{_by(factor).replace('less', 'fewer')} instructions: {label}", assumes
-    says = f"{_by(factor).replace('less', 'fewer')} bytes: {label}"
+        return changed, f"{_in_words(factor).replace('less', 'fewer')} instructions: {label}", assumes
+    says = f"{_in_words(factor).replace('less', 'fewer')} bytes: {label}"
     return changed, says, f"{assumes}; the bytes are not moved at another level instead"
 
 
@@ -688,15 +677,6 @@ def _slower(now: Scenario, roof_s: Floats) -> Floats:
     left = roof_s / np.where(roof > 0, roof, np.nan)
     gone = np.minimum(now.time_s, roof) * (1 - left)
     return np.asarray(now.time_s - np.where(np.isnan(left), 0.0, gone))
-
-
-def _flattered(now: Scenario) -> str:
-    """A phrase on kernels that are faster than the roofline, for the assumptions of an answer; "" where none are."""
-    timed = ~np.isnan(now.time_s)
-    faster = int((now.time_s[timed] < now.roof_s()[timed] * (1 - 1e-9)).sum())
-    if not faster:
-        return ""
-    return f"{FASTER.format(now.noun)} ({faster} of {timed.sum()})"
 
 
 def _label(key: str, nouns: Nouns) -> str:
@@ -800,19 +780,16 @@ def _range(start: Scenario, clocks: schema.AtClocks) -> schema.Range:
 def usual(energy: "Energy") -> list[Answer]:
     """The answers to the what-if questions that a report asks by itself, without those that change no energy."""
     assert energy.split is not None
-    sums: dict[str, float] = {}
-    for name, count in COUNTS.items():
-        if count.family == COMPUTATION and name in energy.split.joules:
-            sums[count.group] = sums.get(count.group, 0.0) + float(np.nansum(energy.split.joules[name]))
-    largest = max(sums, key=lambda group: sums[group], default="int")
+    joules = energy.split.joules
+    words = [word for word in joules.names if word in COMPUTATION_WORDS]
+    sums = summed((GROUP_OF[word], float(np.nansum(joules[word]))) for word in words)
+    largest = max(sums, key=sums.__getitem__, default="int")
     questions = ["race", "pi0=-50%", "dram=-20%", f"{largest}=free", "cap=-50%"]
     if energy.modelled is not None:
         # What less constant power saves of modelled time is what the model put there.
         questions = questions[2:4]
     answers = []
     for question in questions:
-        try:
+        with suppress(EprofError):
             answers.append(ask(energy, question))
-        except EprofError:
-            continue
     return [answer for answer in answers if answer.change_j]

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.errors import LogError
-from eprof.base.known import gathered
+from eprof.base.known import gathered, summed
 from eprof.base.text import bracketed
 from eprof.base.vocabulary import RANDOM
 from eprof.collect.meters import meter
@@ -53,15 +53,10 @@ def fraction(counts: Mapping[str, float], time_s: float, known: Mapping[str, flo
 
     counts: those that the benchmark is about. None if the peak of one of them is not known: that may be the limit.
     """
-    used: dict[str, float] = {}
-    for word, count in counts.items():
-        name = resource(word)
-        if name not in known:
-            return None, None
-        used[name] = used.get(name, 0.0) + count / time_s / known[name]
-    if not used:
+    if not counts or not set(map(resource, counts)) <= known.keys():
         return None, None
-    busiest = max(used, key=lambda name: used[name])
+    used = summed((resource(word), count / time_s / known[resource(word)]) for word, count in counts.items())
+    busiest = max(used, key=used.__getitem__)
     return used[busiest], busiest
 
 
@@ -82,8 +77,6 @@ _JUDGED = (
     *("benchmark", "core_mhz", "memory_mhz", "seen_core_mhz", "time_s", "power_w", "power_spread", "temperature_c"),
     *("fraction", "bound", "rounds", "used"),
 )
-# More rounds than anybody asks for.
-_ALL_ROUNDS = sys.maxsize
 Event = Mapping[str, Any]
 
 
@@ -142,7 +135,7 @@ def of_setting(events: Sequence[Event], setting: str) -> list[Event]:
 def done(events: Sequence[Event]) -> dict[str, int]:
     """Benchmark -> rounds that need not be run again: how many have results; if it failed, more than any has."""
     rounds: Counter[str] = Counter(event["name"] for event in events if event["event"] == MEASURED)
-    return {**rounds, **dict.fromkeys(failures(events), _ALL_ROUNDS)}
+    return {**rounds, **dict.fromkeys(failures(events), sys.maxsize)}
 
 
 def failures(events: Sequence[Event]) -> dict[str, str]:
@@ -184,8 +177,7 @@ def rows(
     made = {}
     for benchmark in benchmarks:
         if rounds := measured.get(benchmark.name):
-            against = contradictions.get(benchmark.name, ())
-            made[benchmark] = _row(manifest, device, benchmark, rounds, setting, against)
+            made[benchmark] = _row(manifest, device, benchmark, rounds, setting, contradictions.get(benchmark.name, ()))
     if device["processor"] in _LEVELS_BY_SIZE:
         return _of_their_levels(made)
     return list(made.values())

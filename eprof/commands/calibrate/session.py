@@ -22,6 +22,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from eprof.base.errors import CollectError, EprofError, LogError
+from eprof.base.known import summed
 from eprof.base.progress import Progress
 from eprof.base.text import pattern
 from eprof.base.toml import Document
@@ -142,8 +143,6 @@ def contradictions(
 
 
 SCHEMA = "eprof.calibration/1"
-WARM_WITH = "fp32_fma"
-IN_FORCE = "in force"
 # The worker starts again after a crash, without the benchmark that crashed; not for ever.
 _MOST_STARTS = 6
 _SLACK_S = 120.0
@@ -392,7 +391,7 @@ class Session(Struct):
             "images": [str(compiled.image) for compiled in self.images],
             "results": str(self.events_file),
             "samples": str(place / "power.csv"),
-            "warm_with": WARM_WITH,
+            "warm_with": "fp32_fma",
             "budget_s": max(left_s, 0.0),
             "jobs": jobs(self.benchmarks, finished),
         }
@@ -420,12 +419,8 @@ class Session(Struct):
         capability = capability_of(str(self.device["capability"]))
         launch = event["blocks"] * event["block"], event["iterations"]
         benchmark = self.manifest.named(event["name"].removesuffix(ZEROS))
-        counts = self.manifest.counts(benchmark, capability, *launch)
-        rates: dict[str, float] = {}
-        for word, count in results.accessed(counts, capability).items():
-            kind = results.resource(word)
-            rates[kind] = rates.get(kind, 0.0) + count / event["time_s"]
-        return rates
+        counts = results.accessed(self.manifest.counts(benchmark, capability, *launch), capability)
+        return summed((results.resource(word), count / event["time_s"]) for word, count in counts.items())
 
     def missing(self) -> list[str]:
         """A sentence for each benchmark that failed, and on those that have no result yet."""
@@ -463,6 +458,4 @@ def kind_of(device: Mapping[str, Any]) -> str:
 
 def label(setting: Setting | None) -> str:
     """A setting of a calibration in words: "1500/2600", "1500" (memory clock left alone), or "in force"."""
-    if setting is None:
-        return IN_FORCE
-    return cuda_clocks.label(*setting)
+    return "in force" if setting is None else cuda_clocks.label(*setting)
