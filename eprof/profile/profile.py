@@ -498,6 +498,7 @@ def build(
     idle = only([log.idle for log in logs if log.idle is not None and whole])
     copied = [log for log in logs if log.copies_s and whole]
     copies_s = only([log.copies_s for log in copied]) or 0.0
+    copies = only([log.copies for log in copied or logs if log.copies and whole]) or ()
     calls = only([log.calls_of_host for log in logs if log.calls_of_host and whole])
     # Where kernels are missing, others may have run during the calls.
     lacks_kernels = (launches.rows.time_marks & int(Mark.MISSING)).any()
@@ -519,7 +520,7 @@ def build(
         parts=parts,
         idle=idle,
         copies_s=copies_s,
-        copies=only([log.copies for log in copied]) or (),
+        copies=copies,
     )
 
 

@@ -46,3 +46,36 @@ def test_a_kernel_can_gain_what_another_reaches_for_the_same_bytes(tmp_path):
     ):
         view = view_of(tmp_path / "other.csv", text + other)
         assert not any("as inorder does" in change.act for change in _levers(view))
+
+
+RUN = """            Type  Time(%)      Time     Calls       Avg       Min       Max  Name
+ GPU activities:  100.00%  {time}         1  {time}  {time}  {time}  {kernel}
+ ...
+ Device "{device} (0)"
+   Count  Avg Size  Min Size  Max Size  Total Size  Total Time  Name
+    1000  64.000KB  4.0000KB  0.9961MB  62.50000MB  20.00000ms  Host To Device
+     100         -         -         -           -  {faults}  Gpu page fault groups
+ Total CPU Page faults: 13739
+
+"""
+
+
+def test_kernels_of_a_summary_are_of_the_gpu_whose_pages_it_tells_and_wait_for_them(tmp_path):
+    """Of two runs with 1 s and 2 s of a kernel, 400 ms and 600 ms are page faults: 1 s may be saved of 3 s."""
+    first = RUN.format(time="1.00000s", kernel="f(int)", device="Quadro P4000", faults="400.0000ms")
+    again = RUN.format(time="2.00000s", kernel="g(int)", device="Tesla V100-PCIE-16GB", faults="600.0000ms")
+    view = view_of(tmp_path / "runs.txt", first + again)
+    assert {kernel.name: kernel.device for kernel in view.kernels} == {
+        "f(int)": "Quadro P4000 (0)",
+        "g(int)": "Tesla V100-PCIE-16GB (0)",
+    }
+    change = _sorted(view)[0]
+    assert (
+        "cudaMemPrefetchAsync (pages came 2,000 times" in change.act
+        and "after 1.00\u202fs of page faults" in change.act
+    )
+    assert change.likely == pytest.approx(view.energy("total").value / 3)
+    assert view.document.gaps.copies_s == 0, "kernels run meanwhile"
+    two = first.replace('Device "Quadro', 'Device "Tesla P100 (1)"\n Device "Quadro')
+    view = view_of(tmp_path / "two.txt", two + again)
+    assert {kernel.name: kernel.device for kernel in view.kernels}["f(int)"] is None, "one of two"
