@@ -79,3 +79,25 @@ def test_kernels_of_a_summary_are_of_the_gpu_whose_pages_it_tells_and_wait_for_t
     two = first.replace('Device "Quadro', 'Device "Tesla P100 (1)"\n Device "Quadro')
     view = view_of(tmp_path / "two.txt", two + again)
     assert {kernel.name: kernel.device for kernel in view.kernels}["f(int)"] is None, "one of two"
+
+
+CONFLICTS = """==PROF== Connected to process 1 (/a.out)
+  {kernel}(const float *, int) (32, 32, 1)x(32, 32, 1), Context 1, Stream 7, Device 0, CC 12.0
+    Section: Command line profiler metrics
+    ---------------------------------------------------- ----------- ------------
+    Metric Name                                          Metric Unit Metric Value
+    ---------------------------------------------------- ----------- ------------
+    l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum            {number}
+    l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum            {number}
+    ---------------------------------------------------- ----------- ------------
+
+"""
+
+
+def test_bank_conflicts_are_advice_where_they_are_all_that_was_counted(tmp_path):
+    """32 x 32 blocks of 32 warps, each of whose accesses takes 32 turns in place of one, loads and stores."""
+    plain, padded = (CONFLICTS.format(kernel=name, number=n) for name, n in (("plain", "1,015,808"), ("padded", "0")))
+    view = view_of(tmp_path / "both.txt", plain + padded)
+    assert "avoid bank conflicts of shared memory (2.03\u202fM in plain, none in padded)" in what_to_try(view).text
+    view = view_of(tmp_path / "none.txt", padded)
+    assert "bank conflicts" not in what_to_try(view).text

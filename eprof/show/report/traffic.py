@@ -354,6 +354,20 @@ def fewer_conflicts(view: View) -> Iterator[Try]:
         yield Try(f"{act}: pad its arrays", saved_j)
 
 
+def conflicts_alone(view: View) -> Iterator[Try]:
+    """Avoid bank conflicts that are all that a log tells: neither times nor the accesses that they are a share of."""
+    conflicts = {kernel.name: (kernel.signs or {}).get("bank_conflicts", 0.0) for kernel in view.kernels}
+    if view.saved_unit or not any(conflicts.values()):
+        return
+    most = max(view.kernels, key=lambda kernel: conflicts[kernel.name])
+    free = when(
+        0.0 in conflicts.values(),
+        f", none in {view.label(min(view.kernels, key=lambda kernel: conflicts[kernel.name]))}",
+    )
+    told = f"{quantity(conflicts[most.name], '')} in {view.label(most)}{free}"
+    yield Try(f"avoid bank conflicts of shared memory ({told}): pad its arrays, or swizzle them", view.everything)
+
+
 def fewer_spills(view: View) -> Iterator[Try]:
     """Spill no registers: this spares bytes of L1, and of L2 as many as are known to be of local memory.
 
