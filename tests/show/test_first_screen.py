@@ -10,8 +10,9 @@ from report_support import CASES
 
 import eprof
 from eprof.counts.times import ONE_SECOND
+from eprof.show.report.execution import _at_work
 from eprof.show.report.first_screen import where
-from eprof.show.report.levers import _at_work, _levers, _told, what_to_try
+from eprof.show.report.levers import _levers, _told, what_to_try
 from eprof.show.report.terminal import _family_legend, text
 from eprof.show.report.trust import trust
 from eprof.show.report.view import View
@@ -390,9 +391,9 @@ def without(document, lacks):
 @pytest.mark.parametrize(
     ("name", "share", "condition"),
     [
-        ("sums(const float *, unsigned long)", 0.875, ", if each thread loads 4\u202fB at a time"),
+        ("sums(const float *, unsigned long)", 0.875, ", if each thread moves 4\u202fB at a time"),
         ("sums(float4*)", 0.5, ""),
-        ("sums(float*, double *)", 0.75, ", if each thread loads 8\u202fB at a time"),
+        ("sums(float*, double *)", 0.75, ", if each thread moves 8\u202fB at a time"),
         ("sums<Array<char*, 2>>(Array<char*, 2>)", 0.5, ""),
         ("sums", 0.5, ""),
     ],

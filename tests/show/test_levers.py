@@ -101,3 +101,20 @@ def test_bank_conflicts_are_advice_where_they_are_all_that_was_counted(tmp_path)
     assert "avoid bank conflicts of shared memory (2.03\u202fM in plain, none in padded)" in what_to_try(view).text
     view = view_of(tmp_path / "none.txt", padded)
     assert "bank conflicts" not in what_to_try(view).text
+
+
+TRACE = """==1== Profiling result:
+   Start  Duration            Grid Size      Block Size  Size  Throughput  Device   Context    Stream  Name
+154.623s  5.5000ms                    -               -  68.665MB  12.117GB/s  GPU (0)         1         7  [CUDA memcpy HtoD]
+154.628s  900.00ms          (188 188 1)       (16 16 1)         -           -  GPU (0)         1         7  f(int) [120]
+155.529s  5.6000ms                    -               -  68.665MB  11.863GB/s  GPU (0)         1         {stream}  [CUDA memcpy DtoH]
+{more}"""
+
+
+def test_neither_gaps_nor_overlaps_are_made_of_starts_that_are_rounded(tmp_path):
+    """The copy ends 0.5 ms after the kernel's start, as printed, and the second one starts 1 ms after its end."""
+    gaps = view_of(tmp_path / "one.txt", TRACE.format(stream=7, more="")).document.gaps
+    assert gaps.time_s == 0 and gaps.alone_s == pytest.approx(11.1e-3)
+    beside = "154.800s  5.6000ms                    -               -  68.665MB  11.863GB/s  GPU (0)         1         8  [CUDA memcpy DtoH]\n"
+    gaps = view_of(tmp_path / "two.txt", TRACE.format(stream=7, more=beside)).document.gaps
+    assert gaps.alone_s == pytest.approx(11.1e-3) and gaps.copies_s == pytest.approx(16.7e-3), "one runs beside it"
