@@ -122,7 +122,7 @@ def load(
                 *sources.empty,
                 *_cache_note(reading, sources.paths),
                 *left_out,
-                *_said_of(read),
+                *_notes_of(read),
                 *notes,
             ],
             command_line=command_line or ["eprof", "report", *map(str, sources.given)],
@@ -140,7 +140,7 @@ def load(
     return profile if named is None or _may_be(profile, named) else counted(None)
 
 
-def _said_of(read: Sequence[Log]) -> Iterator[str]:
+def _notes_of(read: Sequence[Log]) -> Iterator[str]:
     """Yields the notes of each log, with its name in front."""
     for log in read:
         if (number := added_runs(log)) > 1:

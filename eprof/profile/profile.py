@@ -32,7 +32,7 @@ from eprof.energy.clocks import priced as priced_at
 from eprof.energy.metering import SAME
 from eprof.energy.simulated import Modelled, model_time
 from eprof.logs.rows.gaps import outside
-from eprof.logs.rows.log import CORES, CPUS, SOCKETS, UNUSED, Copies, Idle, Launches, Log, TableRows
+from eprof.logs.rows.log import CORES, CPUS, SOCKETS, UNUSED, Copies, Idle, KernelRows, Launches, Log, TableRows
 from eprof.logs.runs import Measured, Run, metered_in
 from eprof.profile.components import time_by_component
 from eprof.profile.device import Device, device_of
@@ -89,6 +89,12 @@ class Profile(Result, Struct, frozen=True, eq=False):
             parts = [counts.count(part.launches, part.definition, books) for part in self.counted]
             self._books[books] = counts.with_traces(counts.concat(parts), self.logs)
         return self._books[books]
+
+    @property
+    def rows(self) -> KernelRows:
+        """The kernels in the order of the logs, of whichever books are counted already: it is the same in both."""
+        counted = [*self._books.values()] or [self.counts()]
+        return counted[0].rows
 
     def energy(
         self,
@@ -189,7 +195,10 @@ class Profile(Result, Struct, frozen=True, eq=False):
             counted = counts.with_accessed(self.counts(), self.counts("accessed"))
             return Energy(self, None, counted.chosen(in_order(counted.rows, None)), None, total_s=self.total_s)
         table = table.in_sockets(self.sockets or self.socket_share(table) or 1)
-        priced = replace(self.for_this_gpu(self._at(table, setting), table), cores_mhz=self.cores_mhz)
+        costs_there = table.at(setting)
+        if setting is None and self.clocks is not None and self.is_served_by(table):
+            costs_there = priced_at(table, self.clocks)
+        priced = replace(self.for_this_gpu(costs_there, table), cores_mhz=self.cores_mhz)
         counted, modelled, notes, total_s = self._timed(priced, efficiency, by_component)
         counts_alone = Energy(
             self, None, counted, None, modelled, tuple(notes), table, total_s=total_s, by_component=by_component
@@ -270,9 +279,9 @@ class Profile(Result, Struct, frozen=True, eq=False):
         gpus = gathered(((part.device.name, part.device.capability), part) for part in self.counted)
         if len(gpus) < 2:
             return (self,)
-        return tuple(map(self._of, gpus.values()))
+        return tuple(map(self._of_one_gpu, gpus.values()))
 
-    def _of(self, counted: Sequence[Counted]) -> "Profile":
+    def _of_one_gpu(self, counted: Sequence[Counted]) -> "Profile":
         own = {part.device.label for part in counted}
         others = {part.device.label for part in self.counted} - own
         logs = []
@@ -313,18 +322,9 @@ class Profile(Result, Struct, frozen=True, eq=False):
         total_s = None if self.total_s is None else factor * self.total_s
         return replace(self, counted=tuple(counted), total_s=total_s, _books={})
 
-    def is_of(self, table: CostTable) -> bool:
-        """Whether a table was made for the profiled GPU."""
-        return all(part.device.name is not None and table.is_for(part.device.name) for part in self.counted)
-
     def is_served_by(self, table: CostTable) -> bool:
         """Whether a table was made for the profiled GPU, or lists it among the boards that it serves too."""
         return all(map(table.serves, map(_gpu_of, self.counted)))
-
-    def _at(self, table: CostTable, setting: str | None) -> Costs:
-        if setting is not None or self.clocks is None or not self.is_served_by(table):
-            return table.at(setting)
-        return priced_at(table, self.clocks)
 
     def for_this_gpu(self, priced: Costs, table: CostTable) -> Costs:
         """The costs as on the GPU that `table` was made for; on another, all prices are ASSUMED, with a note."""
@@ -361,8 +361,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
     @property
     def measured(self) -> Measured | None:
         """What a meter saw of the profiled run: in a run directory, or in the logs; None where none was read."""
-        seen = mapped(Run.measured, self.run)
-        return seen or metered_in([part.launches for part in self.counted])
+        return mapped(Run.measured, self.run) or metered_in([part.launches for part in self.counted])
 
     @property
     def limit_w(self) -> float | None:
@@ -494,7 +493,7 @@ def build(
     counted = [_counted(launches.chosen(launches.rows.device == label), label, capability) for label in labels]
     if len(counted) == 1 and (whole_s := times.total(time) or program_s):
         counted = [_by_share(counted[0], whole_s, launches if times.total(time) else everything or launches)]
-    shared, total_s = _share(counted, times.total(time), time)
+    shared, total_s = _with_total(counted, times.total(time), time)
     idle = only([log.idle for log in logs if log.idle is not None and whole])
     copied = [log for log in logs if log.copies_s and whole]
     copies_s = only([log.copies_s for log in copied]) or 0.0
@@ -533,7 +532,7 @@ def _by_share(counted: Counted, whole_s: float, everything: Launches) -> Counted
     return replace(counted, launches=launches, time_from=how)
 
 
-def _share(
+def _with_total(
     counted: Sequence[Counted], total_s: float | None, specs: Sequence[str]
 ) -> tuple[tuple[Counted, ...], float | None]:
     """The devices with `total_s` shared out over their kernels, and None; or unshared, and `total_s`.
@@ -578,7 +577,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None) -> C
         *checks.check(timed, definition),
         *_unread(launches, names, profiler),
         *_unused(definition, names, profiler),
-        *_open(device, definition.processor == CPU),
+        *_unnamed(device, definition.processor == CPU),
     ]
     device = replace(device, told=_traits(Sheet(timed, definition)))
     return Counted(device, timed, definition, time_from, tuple(messages))
@@ -637,7 +636,7 @@ def _unused(definition: Definition, counter_names: Sequence[str], profiler: str)
     yield f"{capital(UNUSED)} with {definition.name}: {names}.{remedy}"
 
 
-def _open(device: Device, of_cpu: bool) -> Iterator[str]:
+def _unnamed(device: Device, of_cpu: bool) -> Iterator[str]:
     """Yields a note if the device may be one of several, which says how to name it."""
     if not device.may_be:
         return

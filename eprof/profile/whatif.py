@@ -343,18 +343,18 @@ def totals(scenario: Scenario) -> Totals:
         else:
             known[family].append(value * charge.pj * 1e-12)
             marks |= word_marks | int(charge.marks) * bool(value)
-    parts = {family: _known(known[family], lost[family]) for family in known}
-    time_s = _known(scenario.time_s[~np.isnan(scenario.time_s)].tolist(), False)
+    parts = {family: _sum_known(known[family], lost[family]) for family in known}
+    time_s = _sum_known(scenario.time_s[~np.isnan(scenario.time_s)].tolist(), False)
     constant = mapped(scenario.costs.constant_power_w.__mul__, time_s)
     marks |= scenario.time_marks | int(scenario.costs.constant_marks)
     everything = [*known[COMPUTATION], *known[DATA]]
     if constant is not None:
         everything.append(constant)
-    whole = {**parts, CONSTANT: constant, "total": _known(everything, False)}
+    whole = {**parts, CONSTANT: constant, "total": _sum_known(everything, False)}
     return Totals(whole, time_s, Mark(marks), frozenset(lacks))
 
 
-def _known(values: Sequence[float], lost: bool) -> float | None:
+def _sum_known(values: Sequence[float], lost: bool) -> float | None:
     """The sum of the values; None where there are none, or where some are lost and the known ones are 0."""
     whole = math.fsum(values)
     if not values or lost and not whole:
@@ -525,7 +525,7 @@ def _factor(part: str, value: str) -> float:
     return factor
 
 
-def _by(factor: float) -> str:
+def _in_words(factor: float) -> str:
     if factor == 1:
         return "as much"
     return f"{abs(factor - 1) * 100:g} % {'less' if factor < 1 else 'more'}"
@@ -565,14 +565,14 @@ def _usable(now: Scenario, key: str, value: str) -> tuple[float, str]:
     if factor == 0:
         raise UsageError("--what-if cap=0: leaves nothing to compute with.")
     most = max(machine.peak_power_w - machine.constant_power_w for machine in known)
-    says = f"a power cap of {constant + factor * most:.3g} W, {_by(factor)} than the {most:.3g} W"
+    says = f"a power cap of {constant + factor * most:.3g} W, {_in_words(factor)} than the {most:.3g} W"
     return factor * most, f"{says} above constant power that the peaks take"
 
 
 def _time(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
     """What if all times were multiplied by a factor: `time=0.8`."""
     factor = _factor(key, value)
-    return replace(now, time_s=now.time_s * factor), f"{_by(factor)} time", "the counts stay as they are"
+    return replace(now, time_s=now.time_s * factor), f"{_in_words(factor)} time", "the counts stay as they are"
 
 
 def _launched(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
@@ -624,7 +624,7 @@ def _conflicting(counts: Counts, key: str, value: str) -> tuple[Columns, str]:
     factor = _factor(key, value)
     columns = {name: counts.shape[name] for name in counts.shape.names}
     columns[key] = factor * columns[key]
-    return Columns.of(columns, len(counts.shape)), f"{_by(factor).replace('less', 'fewer')} bank conflicts"
+    return Columns.of(columns, len(counts.shape)), f"{_in_words(factor).replace('less', 'fewer')} bank conflicts"
 
 
 # How a launch may change, and what is to be known of it.
@@ -660,8 +660,8 @@ def _count(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
     if faster:
         assumes += f"; {FASTER.format(now.noun)} ({faster} of {timed.sum()})"
     if COUNTS[words[0]].unit == "instruction":
-        return changed, f"{_by(factor).replace('less', 'fewer')} instructions: {label}", assumes
-    says = f"{_by(factor).replace('less', 'fewer')} bytes: {label}"
+        return changed, f"{_in_words(factor).replace('less', 'fewer')} instructions: {label}", assumes
+    says = f"{_in_words(factor).replace('less', 'fewer')} bytes: {label}"
     return changed, says, f"{assumes}; the bytes are not moved at another level instead"
 
 

@@ -203,8 +203,7 @@ def _show(session: "Session", rows: Sequence["Row"]) -> None:
         clocks = when(row.core_mhz > 0, f"{row.core_mhz:.0f}/{row.memory_mhz:.0f}") or "-"
         why = "; ".join(row.reasons) or (phrase("({})", "; ".join(row.notes)))
         print(printable(f"{row.benchmark:<22} {clocks:>10} {power:>9} {peak:>8} {row.bound or '-':>8}  {why}".rstrip()))
-    used = sum(row.used for row in rows)
-    print(f"{used} of {len(rows)} rows go into the fit.")
+    print(f"{sum(row.used for row in rows)} of {len(rows)} rows go into the fit.")
 
 
 def _dry_run(request: "Request", backend: "Backend") -> int:

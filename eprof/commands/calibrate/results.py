@@ -77,8 +77,6 @@ _JUDGED = (
     *("benchmark", "core_mhz", "memory_mhz", "seen_core_mhz", "time_s", "power_w", "power_spread", "temperature_c"),
     *("fraction", "bound", "rounds", "used"),
 )
-# More rounds than anybody asks for.
-_ALL_ROUNDS = sys.maxsize
 Event = Mapping[str, Any]
 
 
@@ -137,7 +135,7 @@ def of_setting(events: Sequence[Event], setting: str) -> list[Event]:
 def done(events: Sequence[Event]) -> dict[str, int]:
     """Benchmark -> rounds that need not be run again: how many have results; if it failed, more than any has."""
     rounds: Counter[str] = Counter(event["name"] for event in events if event["event"] == MEASURED)
-    return {**rounds, **dict.fromkeys(failures(events), _ALL_ROUNDS)}
+    return {**rounds, **dict.fromkeys(failures(events), sys.maxsize)}
 
 
 def failures(events: Sequence[Event]) -> dict[str, str]:
@@ -179,8 +177,7 @@ def rows(
     made = {}
     for benchmark in benchmarks:
         if rounds := measured.get(benchmark.name):
-            against = contradictions.get(benchmark.name, ())
-            made[benchmark] = _row(manifest, device, benchmark, rounds, setting, against)
+            made[benchmark] = _row(manifest, device, benchmark, rounds, setting, contradictions.get(benchmark.name, ()))
     if device["processor"] in _LEVELS_BY_SIZE:
         return _of_their_levels(made)
     return list(made.values())

@@ -11,10 +11,10 @@ from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline import words
 from eprof.commands.timeline.document import Component, Function, Split, Timeline
 from eprof.lab.power.activity import UNSEEN
-from eprof.show.page.frame import Figure, card, method, page, quiet
+from eprof.show.page.frame import Figure, card, method, page
 from eprof.show.page.svg import pct
 from eprof.show.words.badges import written
-from eprof.show.words.blocks import Section
+from eprof.show.words.blocks import Section, quiet
 from eprof.show.words.cells import Quantity, plain_text
 from eprof.show.words.numbers import quantity, quantity_or
 
@@ -192,8 +192,7 @@ def _lane(document: Timeline, function: Function, place: int) -> Markup:
         begin, end = max(begin_s, 0.0) * scale, min(end_s, document.duration_s) * scale
         spans.append(rect.format(groups[place % _COLOURS], pct(begin), pct(max(end - begin, 0.0)), _LANE - 4))
     drawing = Markup('<svg width="100%" height="{}" role="img" aria-label="when {} ran">{}</svg>')
-    energy_j = words.total_of(document, function.inclusive_j)
-    joules = mapped(quantity, energy_j, "J")
+    joules = mapped(quantity, words.total_of(document, function.inclusive_j), "J")
     return _row(
         function.name,
         written(joules, words.marks_inclusive(function)),

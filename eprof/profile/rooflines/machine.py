@@ -13,6 +13,7 @@ from eprof.base.arrays import Floats, finite
 from eprof.base.errors import CostError
 from eprof.base.known import less
 from eprof.base.marks import NONE, Mark
+from eprof.base.text import when
 from eprof.base.vocabulary import CPU, RANDOM
 from eprof.costs import Charge, Costs
 
@@ -235,7 +236,8 @@ def machine(costs: Costs, precision: str, cap_w: float | None = None) -> Machine
         basis=costs.basis,
     )
     limit = _limit_note(made, costs.peaks.power_limit_w)
-    notes = (flop_note, _byte_note(costs), _random_note(costs, byte[0], flop_j), limit)
+    on_its_way = "a DRAM byte carries its way through L2 and L1, which this table prices one by one"
+    notes = (flop_note, when(costs.books == "accessed", on_its_way), _random_note(costs, byte[0], flop_j), limit)
     return replace(made, notes=tuple(filter(None, notes)))
 
 
@@ -244,8 +246,8 @@ def at_random(streaming: Machine, costs: Costs) -> Machine | None:
 
     eps_rand = access_b eps_mem + the price beside the bytes, and tau_rand: what a byte then costs, and how many come.
     """
-    charge, giga = costs.charges.get(RANDOM), costs.peaks.random_gaccess_per_s
-    if charge is None or not charge.pj or giga is None:
+    charge, giga = _charge_of(costs, RANDOM), costs.peaks.random_gaccess_per_s
+    if charge is None or giga is None:
         return None
     access_b = _LINE_B if costs.processor == CPU else _SECTOR_B
     return replace(
@@ -259,8 +261,8 @@ def at_random(streaming: Machine, costs: Costs) -> Machine | None:
 
 def _random_note(costs: Costs, byte_j: float, flop_j: float) -> str:
     """A note on what a DRAM access at random costs beside its bytes ([T] 4.4.2, eps_rand); "" where it has no price."""
-    charge = costs.charges.get(RANDOM)
-    if charge is None or not charge.pj:
+    charge = _charge_of(costs, RANDOM)
+    if charge is None:
         return ""
     surcharge_j = charge.pj * 1e-12
     return (
@@ -281,7 +283,7 @@ def _limit_note(machine: Machine, limit_w: float | None) -> str:
 _Priced = tuple[float, Mark]
 
 
-def _pays(costs: Costs, word: str) -> Charge | None:
+def _charge_of(costs: Costs, word: str) -> Charge | None:
     charge = costs.charges.get(word)
     if charge is None or not charge.pays or charge.pj <= 0:
         return None
@@ -294,7 +296,7 @@ def _flop(costs: Costs, precision: str, price_name: str) -> tuple[_Priced, str] 
     An instruction's issue is in it, where the table prices that.
     """
     price = costs.prices.get(price_name)
-    issue = _pays(costs, "warp_issue")
+    issue = _charge_of(costs, "warp_issue")
     shared, marks, note = 0.0, NONE, ""
     if issue is not None:
         shared, marks = issue.pj / _WARP, issue.marks
@@ -302,7 +304,7 @@ def _flop(costs: Costs, precision: str, price_name: str) -> tuple[_Priced, str] 
     if price is not None and price.pj > 0:
         return ((price.pj + shared / 2) * 1e-12, price.marks | marks), note
     for word, each in ((f"{precision}_fma", 2), (f"{precision}_add", 1), (precision, 2)):
-        charge = _pays(costs, word)
+        charge = _charge_of(costs, word)
         if charge is not None:
             return ((charge.pj + shared) / each * 1e-12, charge.marks | marks), note
     return None, ""
@@ -317,7 +319,7 @@ def _byte(costs: Costs, level: str) -> _Priced | None:
     total = 0.0
     marks = NONE
     for step in path:
-        known = [charge for way in ("read", "write") if (charge := _pays(costs, f"{step}_{way}")) is not None]
+        known = [charge for way in ("read", "write") if (charge := _charge_of(costs, f"{step}_{way}")) is not None]
         if not known:
             if step == level:
                 return None
@@ -326,12 +328,6 @@ def _byte(costs: Costs, level: str) -> _Priced | None:
         for charge in known:
             marks |= charge.marks
     return total * 1e-12, marks
-
-
-def _byte_note(costs: Costs) -> str:
-    if costs.books != "accessed":
-        return ""
-    return "a DRAM byte carries its way through L2 and L1, which this table prices one by one"
 
 
 def described(machine: Machine) -> dict[str, Any]:
