@@ -112,9 +112,6 @@ def _sums(energy: "Energy", lost: int = 0) -> dict[str, Any]:
     }
 
 
-# ------------------------------------------------------------------------------------------------------- provenance
-
-
 def _device(counted: "Counted") -> schema.Device:
     device = counted.device
     processor = in_document(counted.definition.processor)
@@ -208,9 +205,6 @@ def _charges(costs: "Costs", listed: Collection[str]) -> dict[str, schema.Charge
         for name, charge in costs.charges.items()
         if name not in _IMPLIED or name in listed
     }
-
-
-# ----------------------------------------------------------------------------------------------- counts and kernels
 
 
 class _Cells:
@@ -391,9 +385,6 @@ def _split_marks(words: list[str]) -> list[str]:
     if mark & Mark.MISSING:
         mark = mark & ~Mark.MISSING | Mark.ESTIMATED
     return _WORDS[mark]
-
-
-# ------------------------------------------------------------------------------------------------ groups and models
 
 
 def _groups(energy: "Energy", place_of: np.ndarray, refits: intervals.Refits) -> dict[str, Any]:
