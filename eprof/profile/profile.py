@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from itertools import compress
 from operator import attrgetter
 
@@ -497,6 +498,7 @@ def build(
     idle = only([log.idle for log in logs if log.idle is not None and whole])
     copied = [log for log in logs if log.copies_s and whole]
     copies_s = only([log.copies_s for log in copied]) or 0.0
+    copies = only([log.copies for log in copied or logs if log.copies and whole]) or ()
     calls = only([log.calls_of_host for log in logs if log.calls_of_host and whole])
     # Where kernels are missing, others may have run during the calls.
     lacks_kernels = (launches.rows.time_marks & int(Mark.MISSING)).any()
@@ -518,7 +520,7 @@ def build(
         parts=parts,
         idle=idle,
         copies_s=copies_s,
-        copies=only([log.copies for log in copied]) or (),
+        copies=copies,
     )
 
 
@@ -602,10 +604,15 @@ def _traits(sheet: Sheet) -> Traits:
 def _definition(device: Device, profiler: str, counter_names: Sequence[str]) -> Definition:
     """What a profiler's counters mean on a device; what is common to those that it may be, where it is not known."""
     if counter_names and device.may_be:
-        return common([counters.find(profiler, capability) for capability in device.may_be])
+        return _common(profiler, device.may_be)
     if counter_names and device.capability:
         return counters.find(profiler, device.capability)
     return without_counters()
+
+
+@lru_cache(maxsize=8)
+def _common(profiler: str, capabilities: tuple[str, ...]) -> Definition:
+    return common([counters.find(profiler, capability) for capability in capabilities])
 
 
 def _unread(launches: Launches, counter_names: Sequence[str], profiler: str) -> Iterator[str]:
