@@ -594,10 +594,35 @@ _HYBRID = """ Performance counter stats for {}:
         ("'system wide'", ("20.00", "80.00"), 50e9),
         ("'CPU(s) 0-15'", ("20.00", "80.00"), 50e9),
         ("'./a'", ("100.00", "63.00"), 50e9),
+        ("'./a'", ("0.00", "100.00"), 40e9),
+        ("'./a'", ("60.00", "80.00"), 38e9),  # of several threads, as perf has them: 6e9 and 32e9
     ],
 )
 def test_kinds_of_cores_that_a_program_runs_on_in_turn_are_not_added_up(command, shares, expected, read):
     assert only(read(_HYBRID.format(command, *shares)))[2]["instructions"] == pytest.approx(expected)
+
+
+def test_modifiers_inside_of_the_unit_of_a_hybrid_cpu_are_no_part_of_the_name(read):
+    inside = _HYBRID.replace("instructions/u ", "instructions:u/")
+    log = read(inside.format("'./a'", "20.00", "80.00"))
+    assert only(log)[2]["instructions"] == pytest.approx(34e9)
+    assert any("only user space" in note for note in log.notes)
+    assert "instructions" not in only(read(inside.replace(":u/", ":k/").format("'./a'", "20.00", "80.00")))[2]
+
+
+def test_what_cores_did_in_turn_is_of_the_time_there_of_the_event_that_ran_longest(read):
+    """Cycles of the one kind were counted in 40 % of the time, of 80 % that the program spent there."""
+    cycles = (
+        "  30,000,000,000      cpu_core/cycles:u/  (40.00%)\n  10,000,000,000      cpu_atom/cycles:u/  (20.00%)\n\n"
+    )
+    text = _HYBRID.format("'./a'", "20.00", "80.00").replace("\n\n       1.0", f"\n{cycles}       1.0")
+    assert only(read(text))[2]["cycles"] == pytest.approx(26e9)
+
+
+def test_channels_that_were_counted_in_turn_are_added_up(read):
+    channels = "".join(f"  1,000,000      uncore_imc_{number}/x/  (50.00%)\n" for number in range(2))
+    text = f" Performance counter stats for './a':\n\n  5,000 instructions\n{channels}\n  1.0 seconds time elapsed\n"
+    assert only(read(text))[2]["uncore_imc/x/"] == 2e6
 
 
 # ------------------------------------------------------------------------------------------------ as others paste them

@@ -242,7 +242,8 @@ def fewer_cycles(view: View) -> Iterator[Try]:
         elif holds == _NOT_TOLD and view.in_kernel:
             continue
         elif holds in (_RESULTS, _NOT_TOLD):
-            told = f"{plain(_a_cycle(first))} instructions a cycle{_in(view, kernels, first)}"
+            rate = when(_a_cycle(first) > 0, f"{plain(_a_cycle(first))} instructions a cycle")
+            told = f"{rate or 'instructions were not counted'}{_in(view, kernels, first)}"
             is_told = all(map(_predicts, kernels))
             little = when(view.summed(first, PAST_L2).value, "leaves L2") or "comes from DRAM"
             branches = [when(not is_told, words) for words in _OF_BRANCHES]
