@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TOTAL = "total"
 ENERGIES = (COMPUTATION, DATA, CONSTANT, TOTAL)
 _PLAUSIBLE = 0.7  # a factor on prices that a table may be off by
-CONSTANT_ROW = list(GROUPS).index(CONSTANT)
+ROW_OF = {group: row for row, group in enumerate(GROUPS)}
 
 
 def joules_of(energy: "Energy") -> dict[str, float | None]:
@@ -50,12 +50,10 @@ def joules_by_group(energy: "Energy", places: Ints) -> Floats:
     """
     assert energy.split is not None
     joules = np.zeros(len(GROUPS))
-    rows = {group: row for row, group in enumerate(GROUPS)}
-    words = energy.split.joules.names
-    of_words = [rows[GROUP_OF[word]] for word in words]
+    of_words = [ROW_OF[GROUP_OF[word]] for word in energy.split.joules.names]
     np.add.at(joules, of_words, known_or_zero(energy.split.joules.values[places]).sum(axis=0))
     if energy.total_s is not None and energy.costs is not None and len(places) == len(energy.counts.rows):
-        joules[CONSTANT_ROW] = energy.total_s * energy.costs.constant_power_w
+        joules[ROW_OF[CONSTANT]] = energy.total_s * energy.costs.constant_power_w
     return joules
 
 
