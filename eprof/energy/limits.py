@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Columns, Floats, Ints, known_or_zero, numbers_of
-from eprof.base.marks import Mark
+from eprof.base.marks import ESTIMATED, Mark
 from eprof.base.vocabulary import CONSTANT
 from eprof.costs import Costs
 from eprof.counts.counts import Counts
@@ -135,7 +135,7 @@ def priced(counts: Counts, costs: Costs, limits: Limits) -> tuple[Split, Costs]:
 
 def given_way(split: Split, factors: Floats) -> Split:
     """Multiply all but constant energy with `factors`, (n_kernels,), at most 1; what goes is added to `over_j`."""
-    gives = np.where(factors < 1, int(Mark.ESTIMATED), 0)
+    gives = np.where(factors < 1, ESTIMATED, 0)
     is_work = np.array([name != CONSTANT for name in split.joules.names])
     joules = split.joules.values * np.where(is_work, factors[:, np.newaxis], 1.0)
     marks = split.joule_marks.values | is_work * gives[:, np.newaxis]

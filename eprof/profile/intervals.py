@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from eprof.base import cpus
 from eprof.base.arrays import Floats, Ints, finite, known_or_zero
 from eprof.base.known import mapped, only
-from eprof.base.marks import Mark
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUP_OF, GROUPS, PRICED
 from eprof.energy.bounds import Uncounted, uncounted
 from eprof.energy.replicas import Replicas, amounts_of, independent, middle, replicas_of
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from eprof.profile.priced import Energy
 
 
-_MISSING = int(Mark.MISSING)
 _WORDS_OF = {group: tuple(word for word in PRICED if GROUP_OF[word] == group) for group in GROUPS}
 _IN_GROUP = np.array([[float(GROUP_OF[word] == group) for word in PRICED] for group in GROUPS])
 _FAMILIES = {count.group: count.family for count in COUNTS.values()}

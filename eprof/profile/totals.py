@@ -11,7 +11,7 @@ from eprof.base.arrays import Floats, Ints, known_or_zero
 from eprof.base.boards import data_sheet, most_w, sheets_with
 from eprof.base.gpus import capabilities, capability_of_label
 from eprof.base.known import mapped, ratio
-from eprof.base.marks import Mark
+from eprof.base.marks import MISSING, Mark
 from eprof.base.text import printable, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUP_OF, GROUPS
 from eprof.costs import ESTIMATED, CostTable
@@ -59,7 +59,7 @@ def joules_by_group(energy: "Energy", places: Ints) -> Floats:
 
 def joule_marks_of(energy: "Energy") -> dict[str, int]:
     """The marks on each energy of `joules_of`, by family."""
-    marks = dict.fromkeys(ENERGIES, int(Mark.MISSING))
+    marks = dict.fromkeys(ENERGIES, MISSING)
     if energy.split is not None:
         joined = np.bitwise_or.reduce(energy.split.family_marks.values, axis=0)
         marks = dict(zip(ENERGIES, joined.tolist(), strict=True))
@@ -89,7 +89,7 @@ def time_marks_of(energy: "Energy") -> int:
 def kernel_time_marks(energy: "Energy") -> Ints:
     """The marks of each kernel's time; MISSING where it is not known."""
     rows = energy.counts.rows
-    return rows.time_marks | np.where(np.isnan(rows.time_s), int(Mark.MISSING), 0)
+    return rows.time_marks | np.where(np.isnan(rows.time_s), MISSING, 0)
 
 
 def board_limit_w(energy: "Energy", device: "Device") -> float:
