@@ -33,7 +33,6 @@ KNOWN, LOWER, LOST, NONE = 0, 1, 2, 3
 FOLLOWS_TIME = np.array([*(count.unit == "cycle" for count in COUNTS.values()), True])
 COUNTED = [np.array([count.unit == unit for count in COUNTS.values()]) for unit in ("instruction", "byte", "flop")]
 _Key = tuple[str | None, str]
-_Rows = slice | Sequence[int]
 
 
 class Grid(Brief, Struct, frozen=True, eq=False, dict=True):
