@@ -200,7 +200,7 @@ class Definition(Brief, Struct, frozen=True, eq=False):
 
     def unfolded(self, way: Entry, steps: Collection[str]) -> Iterator[Entry]:
         """The ways that a way stands for: with each way of a quantity in its place, but for those in `steps`."""
-        others = sorted(way.formula.names & self.quantities.keys() - set(steps))
+        others = sorted(name for name in way.formula.names if name in self.quantities and name not in steps)
         if not others:
             yield way
             return
@@ -213,11 +213,14 @@ class Definition(Brief, Struct, frozen=True, eq=False):
             condition = (way.mark_if, step.mark_if)[way.mark == 0] if 0 in (way.mark, step.mark) else None
             yield from self.unfolded(replace(way, formula=formula, mark=way.mark | step.mark, mark_if=condition), steps)
 
-    def alike_by(self, way: Entry, steps: Mapping[str, Any]) -> str | None:
-        """A text that is equal for ways of definitions that count alike, if `steps` do; None: it needs other steps."""
+    def alike_by(self, way: Entry, steps: Mapping[str, str]) -> str | None:
+        """A text that is equal for ways of definitions that count alike, if `steps` do; None: it needs other steps.
+
+        steps: names, each for itself.
+        """
         if not way.formula.names & self.quantities.keys() <= steps.keys():
             return None
-        return self.expand(way.formula, {name: name for name in steps})
+        return self.expand(way.formula, steps)
 
     def _text(self, name: str, known: Mapping[str, str]) -> str:
         if name in known:
@@ -365,9 +368,10 @@ def _alike(
 ) -> dict[str, tuple[Entry, ...]]:
     """By name, the ways that all definitions have, each in its own table, of counters and of these steps."""
     alike = {}
+    own = {step: step for step in steps}
     for name in tables[0][1]:
         of_each = [
-            {each.alike_by(way, steps): way for whole in table.get(name, ()) for way in each.unfolded(whole, steps)}
+            {each.alike_by(way, own): way for whole in table.get(name, ()) for way in each.unfolded(whole, own)}
             for each, table in tables
         ]
         keys = [key for key in of_each[0] if key and all(key in ways for ways in of_each)]

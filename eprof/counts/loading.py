@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -173,7 +174,7 @@ def definition_in(document: Document, place: Traversable | None) -> Definition:
     told = {name: _told(entry) for name, entry in stack.tables["told"].items()}
     _check_names(stack, counters)
     partial = {name for name, counter in counters.items() if counter.partial}
-    formulas = _Formulas((*counters, *parameters, *told, *stack.tables["quantity"]), partial)
+    formulas = _Formulas({*counters, *parameters, *told, *stack.tables["quantity"]}, partial)
     stated = {word for section in (*SECTIONS, *_REASONS) for word in stack.tables[section]}
     definition = Definition(
         name=stack.top["name"].text(f"{profiler}/{Path(document.label).stem}"),
@@ -393,16 +394,18 @@ def _check_size(stack: _Stack, definition: Definition) -> None:
 
 def _check_unused(stack: _Stack) -> None:
     """Check a definition: every declared name stands in a formula of its file or of one laid over or under it."""
-    used: set[str] = set()
-    for document in stack.documents:
-        for key in ("quantity", "time_share", "component", *SECTIONS, *_LISTS):
-            for text in _formula_texts(document.data.get(key)):
-                used.update(re.findall(_NAME, text))
+    used = frozenset().union(*map(_names_used, stack.documents))
     for section in _DECLARED:
         for name, entry in stack.tables[section].items():
             # What a name tells rules out the others of its group, whether a formula has it or not.
             if name not in used and section != "told":
                 raise entry.error(f"`{name}` is declared but no formula uses it.")
+
+
+@lru_cache(maxsize=256)  # many extend the same files
+def _names_used(document: Document) -> frozenset[str]:
+    tables = (document.data.get(key) for key in ("quantity", "time_share", "component", *SECTIONS, *_LISTS))
+    return frozenset(name for table in tables for text in _formula_texts(table) for name in re.findall(_NAME, text))
 
 
 def _formula_texts(value: Any) -> Iterator[str]:

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from itertools import compress
 from operator import attrgetter
 
@@ -602,10 +603,15 @@ def _traits(sheet: Sheet) -> Traits:
 def _definition(device: Device, profiler: str, counter_names: Sequence[str]) -> Definition:
     """What a profiler's counters mean on a device; what is common to those that it may be, where it is not known."""
     if counter_names and device.may_be:
-        return common([counters.find(profiler, capability) for capability in device.may_be])
+        return _common(profiler, device.may_be)
     if counter_names and device.capability:
         return counters.find(profiler, device.capability)
     return without_counters()
+
+
+@lru_cache(maxsize=8)
+def _common(profiler: str, capabilities: tuple[str, ...]) -> Definition:
+    return common([counters.find(profiler, capability) for capability in capabilities])
 
 
 def _unread(launches: Launches, counter_names: Sequence[str], profiler: str) -> Iterator[str]:
