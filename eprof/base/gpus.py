@@ -110,9 +110,11 @@ def beginning(start: str) -> list[str]:
 
 
 def alike(names: Sequence[str]) -> str | None:
-    """The only GPU of `names`, or the label of ncu for their one compute capability; None: they have several."""
+    """The only GPU of `names`, or what forms of one share; else ncu's label for their one capability; None: several."""
+    shared = only({_VARIANT.sub("", normal_name(name)) for name in names})
+    form = next((name for name in names if normal_name(name) == shared), None)
     capability = only({capability for name in names for capability in capabilities(name)})
-    return only(names) or mapped(_NUMBERED.format, capability)
+    return only(names) or form or mapped(_NUMBERED.format, capability)
 
 
 def told_in(output: bytes) -> str | None:

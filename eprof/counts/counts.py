@@ -222,8 +222,8 @@ class Sheet(Struct, eq=False):
 
         @cache
         def of_boards(device: str | None, sms: float, dram_hz: float) -> float:
-            told = Traits(None if np.isnan(sms) else round(sms), dram_ghz=dram_hz / 1e9 if dram_hz > 0 else None)
-            may_be = sheets_of(device, told)
+            number = None if np.isnan(sms) else round(sms)
+            may_be = sheets_of(device, Traits(number, dram_ghz=dram_hz / 1e9 if dram_hz > 0 else None))
             peaks = [sheet.peaks.get(name, np.nan) for sheet in may_be]
             is_one = bool(peaks) and max(peaks) <= _ALIKE * min(peaks)
             return float(np.mean(peaks)) if is_one else np.nan

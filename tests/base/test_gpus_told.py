@@ -5,7 +5,7 @@ import re
 import pytest
 
 from eprof.base.boards import Traits, example, sheets_with
-from eprof.base.gpus import beginning, limit_told_in, told_in
+from eprof.base.gpus import alike, beginning, limit_told_in, told_in
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,19 @@ def test_a_log_of_ncu_has_the_name_that_the_program_printed(tmp_path):
 )
 def test_a_name_that_was_cut_off_is_of_those_that_begin_so(start, gpus):
     assert beginning(start) == gpus
+
+
+@pytest.mark.parametrize(
+    ("start", "gpu"),
+    [
+        ("GeForce GTX 106", "GeForce GTX 1060"),  # of 3, 5 or 6 GB: one board but for that
+        ("GeForce GTX 108", "ncu device 0 (CC 6.1)"),  # with Ti, or without
+        ("Quadro RTX 500", "Quadro RTX 5000"),
+        ("GeForce GT 64", None),
+    ],
+)
+def test_forms_of_one_gpu_are_that_gpu(start, gpu):
+    assert alike(beginning(start)) == gpu
 
 
 def test_a_trace_as_text_is_of_the_gpu_whose_name_it_cuts_off(tmp_path):

@@ -597,3 +597,27 @@ def test_instances_of_one_template_are_begun_with_together_as_large_as_their_row
     )
     tried = what_to_try(view_of(log)).text.replace("\u202f", " ")
     assert "begin with the 2 instances of update, 51 % of the time" in tried
+
+
+@pytest.mark.parametrize("last", ["inner", "outer"])
+@pytest.mark.parametrize("range_ms", [0, 50, 900])
+def test_ranges_that_the_program_names_bound_how_long_no_kernel_ran(tmp_path, range_ms, last):
+    """Calls of 100 ms, 10 of them kernels'; ranges (NVTX) that take longer tell how long, and the inner one where."""
+    log = tmp_path / "log.csv"
+
+    def table(number, names, *rows):
+        head = f"Time (%),Total Time (ns),{number},Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),{names}\n"
+        told = ((f"{ms * 10**6}", "1", *[f"{ms * 10**6}"] * 4, "0.0", name) for ms, name in rows)
+        return head + "".join(f"50.0,{','.join(row)}\n" for row in told) + "\n"
+
+    names = {"inner": range_ms * 0.9, "outer": range_ms}
+    ranges = [(int(names[name]), f"PushPop,:{name}") for name in sorted(names, key=lambda name: name == last)]
+    log.write_text(
+        table("Instances", "Style,Range", *ranges[: 2 * bool(range_ms)])
+        + table("Num Calls", "Name", (100, "cudaMalloc"))
+        + table("Instances", "Name", (10, "k(float *)"))
+    )
+    idle = eprof.load(log, cache=False).idle
+    assert idle.time_s == pytest.approx(max(range_ms, 100) / 1e3 - 0.01) == idle.surely_s
+    assert [doing.doing for doing in idle.during if "range" in doing.doing] == ["range inner"] * (range_ms > 100)
+    assert ("one range outer" in headline(view_of(log)).text) == (range_ms > 100)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from itertools import accumulate
+from itertools import accumulate, chain
 
 import numpy as np
 from msgspec import Struct, field
@@ -272,18 +272,27 @@ def outside(calls: Iterable[HostCalls], kernels_s: float, copies_s: float) -> Id
     """How long no kernel ran in a program whose calls of CUDA are told in sums, beside kernels and copies, in s.
 
     In a thread calls follow each other, and kernels may run meanwhile: all that is left of the calls passed without.
-    Calls of several threads may run beside each other: the longest call alone took as long as it did.
+    Calls of several threads may run beside each other: the longest call alone took as long as it did, and so did the
+    longest range that the program names.
     """
-    longest_first = sorted(calls, key=lambda call: -call.time_s)
-    time_s = sum(call.time_s for call in longest_first) - kernels_s
-    if not time_s > 0:
+    longest_first = sorted((call for call in calls if not call.is_range), key=lambda call: -call.time_s)
+    ranges = sorted((call for call in calls if call.is_range), key=lambda call: -call.longest_s)
+    of_calls_s = sum(call.time_s for call in longest_first) - kernels_s
+    time_s = max([of_calls_s, *(each.longest_s - kernels_s for each in ranges)])
+    if not time_s > 0 or not longest_first:
         return None
     copied_s = min(copies_s, time_s)
     once_s = min(sum(call.once_s for call in longest_first), time_s - copied_s)
-    again = (During(call.name, call.number, call.time_s - call.once_s) for call in longest_first)
+    again: Iterable[During] = (During(call.name, call.number, call.time_s - call.once_s) for call in longest_first)
+    beside = ranges[:1] * (of_calls_s < time_s)
+    if beside:
+        # The shortest range that has most of what calls leave open tells best where it passed.
+        open_s = min(time_s - max(of_calls_s, 0.0), time_s - once_s - copied_s)
+        inner = next(each for each in reversed(ranges) if each.longest_s >= _MOST * ranges[0].longest_s)
+        again = chain(again, [During(inner.name, 1, open_s)])
     during = tuple(sorted(again, key=lambda each: -each.time_s)[:_MOST_TOLD])
-    surely_s = max(max(call.longest_s for call in longest_first) - kernels_s, 0.0)
-    told = tuple(longest_first)
+    told = *longest_first, *beside
+    surely_s = max(max(call.longest_s for call in told) - kernels_s, 0.0)
     runs = max(call.runs for call in told)
     return Idle(time_s, 0.0, copied_s, copies_s, None, once_s, during, surely_s=surely_s, calls=told, runs=runs)
 

@@ -308,7 +308,8 @@ class HostCalls(Struct, frozen=True):
     """Calls of a function of CUDA by the program: how many, how long together, and the longest of them, in s.
 
     longest_s: 0 where the log does not tell. once_s: what a run pays once: the longest call, where it takes at least
-    half of what all calls of the function take; of all `runs` of the log that call it.
+    half of what all calls of the function take; of all `runs` of the log that call it. is_range: the program named what
+    it did then, with calls among it.
     """
 
     name: str
@@ -317,6 +318,7 @@ class HostCalls(Struct, frozen=True):
     longest_s: float = 0.0
     once_s: float = 0.0
     runs: int = 1
+    is_range: bool = False
 
     @classmethod
     def of_run(cls, name: str, number: int, time_s: float, longest_s: float | None) -> Self:
@@ -329,7 +331,7 @@ class HostCalls(Struct, frozen=True):
         """The calls of two runs together."""
         number, time_s = self.number + other.number, self.time_s + other.time_s
         longest_s, once_s = max(self.longest_s, other.longest_s), self.once_s + other.once_s
-        return type(self)(self.name, number, time_s, longest_s, once_s, self.runs + other.runs)
+        return type(self)(self.name, number, time_s, longest_s, once_s, self.runs + other.runs, self.is_range)
 
 
 class Idle(Struct, frozen=True):

@@ -75,6 +75,7 @@ _DECODER = json.JSONDecoder()
 _CALL = pattern(r"cu(?:da)?[A-Z]\w*")
 VERSION = pattern(r"_v\d{1,9}(?:_pt[sd][sz])?$")  # "cudaLaunchKernel_v7000"
 _COPY = "["  # as in "[CUDA memcpy HtoD]": no kernel begins so, and a last line may be cut off
+_RANGE = "Range"  # the column of NVTX ranges
 _ALL_CALLS = 98.0  # percent of the time of all calls
 _OF_CALLS = {6: 5, 8: 6}  # numbers in a row of calls: which is that of the longest call
 _MEMORIES = ("SrcMemKd", "DstMemKd")
@@ -352,6 +353,10 @@ class Nsys(Struct):
             self.ends.setdefault(name, set()).update(numbers.value(row.get(end, ""), False) for end in shape.ends)
             return True
         least, most = (numbers.value(row.get(end, ""), is_text and shape.is_whole) for end in shape.ends)
+        if shape.report.name == _RANGE:
+            name, time_s, longest_s = f"range {name.removeprefix(':')}", time * shape.scale, (most or 0.0) * shape.scale
+            added(self.calls, name, HostCalls(name, int(launches), time_s, longest_s, is_range=True))
+            return True
         if shape.report.is_of_host:
             self._add_calls(name, int(launches), time * shape.scale, (most or 0.0) * shape.scale)
             return True

@@ -105,10 +105,10 @@ def how_to_count(view: View, has_advice: bool) -> str:
     # that of the log may do it.
     commands = advice.commands(advice.COUNTS, capabilities).split(" or ")
     own = tuple(log.format.partition("-")[0] for log in view.document.inputs)
-    if view.time.value is None and is_counted and "nvprof" in own:  # whose counts come without times
-        return f"give times along with it: `{advice.trace('nvprof')} {program(view)}`"
     likely = (command for command in commands if None in capabilities and command.startswith(own))
     command, bracket, which = next(likely, commands[-1]).partition(" (")
+    if view.time.value is None and view.costs is None and is_counted and command.startswith("nvprof"):
+        return f"give times along with it: `{advice.trace('nvprof')} {program(view)}`"  # its counts come without
     complete = [log for log in view.document.inputs if log.format in signs_of(log.format.partition("-")[0]).complete]
     launches = sum(kernel.launches for kernel in view.kernels)
     of_which = ""

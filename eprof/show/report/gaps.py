@@ -100,6 +100,8 @@ def _how_long(view: View, gaps: schema.Gaps) -> str:
     longest = max(gaps.calls, key=lambda calls: calls.longest_s)
     beside = when(longest.longest_s > surely_s / _NEARLY_ALL, f" of {quantity(longest.longest_s, 's')}, less kernels")
     least = f"at least {quantity(surely_s, 's')} (one {longest.name}{beside}), "
+    if surely_s >= _ALL * still_s:
+        return f"{least.removesuffix(', ')}{joules}"
     return f"{when(surely_s, least)}{most}{joules}"
 
 
@@ -277,7 +279,8 @@ def _waiting(view: View, gaps: schema.Gaps, waiting_s: float) -> Iterator[Closed
         rest_s = waiting_s - gaps.short_s
         longer = f"{quantity(rest_s, 's')} in gaps{when(gaps.short_gaps, f' of more than 100{NARROW}µs')}"
         how = "fewer synchronisations, input that is ready, no allocations"
-        longest = max(gaps.calls, key=lambda calls: calls.time_s - calls.once_s, default=None)
+        own = (calls for calls in gaps.calls if not calls.is_range)
+        longest = max(own, key=lambda calls: calls.time_s - calls.once_s, default=None)
         if longest is not None and longest.time_s - longest.once_s > _MUCH * rest_s:
             longer = f"{quantity(longest.time_s, 's')} in {counted(longest.number, 'call')} of {longest.name}"
             how = _how_of(longest.name)
@@ -301,6 +304,8 @@ def _resetting(gaps: schema.Gaps, waiting_s: float) -> Iterator[Closed]:
 
 def _how_of(call: str) -> str:
     """How a call of CUDA or HIP, or another thing that the CPU does between kernels, is to be had less."""
+    if call.startswith("range "):
+        return "see what the host does in it, or how CUDA starts, beside its calls"
     known = (how for part, how in _CALLS.items() if _CALL.match(call) and part in call)
     return next(known, "do it less often, or beside kernels")
 
