@@ -101,7 +101,7 @@ def beginning(start: str) -> list[str]:
 
 @cache
 def _normal_names() -> dict[str, str]:
-    """The GPUs of `counters/devices.toml` and their names for matching: each log with a GPU's name looks through them."""
+    """The GPUs of `counters/devices.toml` and their names for matching, made once: each log looks through them."""
     document = Document.read(resources.folder("counters") / "devices.toml")
     return {device: normal_name(device) for devices in document.data["device"].values() for device in devices}
 
