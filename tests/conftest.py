@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import importlib
+import itertools
 import os
 import re
 import signal
@@ -172,6 +173,18 @@ def _reason(report):
     """Why a test was skipped; tests that need real logs have one reason, whichever log it is."""
     said = report.longrepr[2] if isinstance(report.longrepr, tuple | list) else str(report.longrepr)
     return re.sub(r"(real log) \S+?(,| )", r"\1\2", said.removeprefix("Skipped: ")).strip() or "no reason given"
+
+
+NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def tmp_path(request, tmp_path_factory):
+    """An empty folder, as pytest makes it, which looks through those of all other tests for a number that is free."""
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    folder = tmp_path_factory.getbasetemp() / f"{name}-{next(NUMBERS)}"
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ SHARED = ["profilers/nsys"]  # see test_architecture.py
 
 # Imports all that eprof needs of others, then forks for each folder that is to go: pandas is imported once.
 TRY = """
-import contextlib, gc, importlib, io, os, pkgutil, shutil, sys, traceback
-from pathlib import Path
+import contextlib, functools, gc, importlib, io, os, pkgutil, sys, traceback
+from importlib.machinery import SourceFileLoader
 
 copy, log, *folders = sys.argv[1:]
 sys.dont_write_bytecode = True
@@ -30,6 +30,11 @@ def import_all():
     for module in pkgutil.walk_packages(eprof.__path__, "eprof."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+
+def import_all_anew():
+    for name in [name for name in sys.modules if name.partition(".")[0] == "eprof"]:
+        del sys.modules[name]
+    import_all()
 
 def output(*words):
     from eprof.cli import main
@@ -43,9 +48,7 @@ def output(*words):
     return code, text.read()
 
 def try_without(folder):
-    for name in [name for name in sys.modules if name.partition(".")[0] == "eprof"]:
-        del sys.modules[name]
-    import_all()
+    import_all_anew()
     import eprof
     assert eprof.__file__.startswith(copy), eprof.__file__
     from eprof import profilers
@@ -69,9 +72,11 @@ def try_without(folder):
 
 import_all()
 output("report", log, "--costs", "gtx680", "--time", "0.5")  # what pandas makes for the first report, each finds made
+SourceFileLoader.get_code = functools.cache(SourceFileLoader.get_code)  # of the same files, for all children
+sys.path.insert(0, copy)
+import_all_anew()
 gc.disable()  # a process that is gone in a moment leaves no garbage
 gc.freeze()
-sys.path.insert(0, copy)
 for folder in folders:
     os.rename(f"{copy}/eprof/{folder}", f"{copy}/away")
     if not os.fork():
