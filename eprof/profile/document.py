@@ -183,7 +183,7 @@ def _to_meter(energy: "Energy") -> schema.ToMeter | UnsetType:
 def gaps_of(energy: "Energy") -> schema.Gaps | UnsetType:
     """How long no kernel ran and copies took, for the document; UNSET where the logs do not tell."""
     idle, copies_s = energy.profile.idle, energy.profile.copies_s
-    if not copies_s and not (idle and (idle.time_s or idle.before_s)):
+    if not (copies_s or energy.profile.copies or idle and (idle.time_s or idle.before_s)):
         return UNSET
     runs = max((log.runs for log in energy.profile.logs if log.copies_s), default=1)
     gaps = schema.Gaps(None, None, copies_s, runs=runs)

@@ -187,7 +187,7 @@ def _prepare(session: "Session", options: argparse.Namespace) -> None:
     seconds = timing.expected_s(count) * number
     duration = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
     say(
-        f"{count} benchmarks at {counted(number, 'setting')}, about {duration}; "
+        f"{counted(count, 'benchmark')} at {counted(number, 'setting')}, about {duration}; "
         f"raw results go to {typed(session.request.directory)}."
     )
     if timing.benchmarks() < count:
@@ -231,7 +231,7 @@ def _dry_run(request: "Request", backend: "Backend") -> int:
         print(printable(f"{'':<22}   {threads}; {counts or 'nothing is counted'}"))
     number = max(len(request.settings), 1)
     print(
-        f"# {len(chosen)} benchmarks of {timing.benchmark_s:.1f} s, {counted(number, 'setting')}: about "
+        f"# {counted(len(chosen), 'benchmark')} of {timing.benchmark_s:.1f} s, {counted(number, 'setting')}: about "
         f"{timing.expected_s(len(chosen)) * number:.0f} s; {min(timing.benchmarks(), len(chosen) * timing.rounds)} "
         "measurements a setting"
     )
