@@ -44,13 +44,15 @@ STALLS = (
 # what bounds instructions.
 SHARES = (
     *STALLS,
-    *("excess", "request_sectors", "local_share", "bank_conflict", "older_tensor", "sm_active", "lanes"),
+    *("excess", "request_sectors", "local_share", "bank_conflict", "bank_conflicts", "older_tensor"),
+    *("sm_active", "lanes"),
     *("occupancy_limit", "registers_limit", "shared_limit", "block_limit", "spills"),
     *("sm_busy", "l1_busy", "l2_busy", "dram_busy", "issue_busy", "memory_bound"),
     *("retiring", "bad_speculation", "frontend_bound", "backend_bound"),  # of a CPU's cores
     *("dram_bound", "unoptimised", "missed_stores"),  # of these, at most; of code; of stores
 )
-SIGNS = (*SHARES, "multiprocessors", "a_cycle", "fp32_room", "fp64_most", "l1_room", "l2_room")
+FP64_MOST = "fp64_most"
+SIGNS = (*SHARES, "multiprocessors", "a_cycle", "fp32_room", FP64_MOST, "l1_room", "l2_room")
 BESIDE = (*COMPONENTS, *SIGNS)  # what a definition tells beside the words of the vocabulary
 _NAME = pattern(r"(?<![\w.])[A-Za-z_]\w*")
 
@@ -170,8 +172,9 @@ class Definition(Brief, Struct, frozen=True, eq=False):
 
     @property
     def counted(self) -> frozenset[str]:
-        """The profiler names of counters that count, mark, share time out or tell of waits, not only serve checks."""
-        entries = [*self._counting(), *chain.from_iterable((*self.quantities.values(), *self.components.values()))]
+        """The profiler names of counters that count, mark, share time out or tell of waits, not only bound or check."""
+        told = [entries for word, entries in self.components.items() if word != FP64_MOST]
+        entries = [*self._counting(), *chain.from_iterable((*self.quantities.values(), *told))]
         formulas = (formula for entry in entries for formula in (entry.formula, entry.mark_if) if formula)
         return frozenset(chain.from_iterable(map(self.counters_of, formulas)))
 

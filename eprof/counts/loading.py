@@ -83,9 +83,6 @@ def applies_to(document: Document) -> tuple[str, tuple[str, ...], str]:
     return applies["profiler"].text(), listed, applies["processor"].choice((CPU, GPU), GPU)
 
 
-# ---- a document, and those that it extends
-
-
 class _Stack(Struct, frozen=True, eq=False):
     """A document laid over those that it extends (deepest first, each once), their tables joined key by key."""
 
@@ -133,7 +130,7 @@ def _read_extended(
     top = document.root.table(_TOP)
     top.schema(SCHEMA)
     for base in top["extends"].each():
-        path = _base(base, place)
+        path = _extended_file(base, place)
         if str(path) in above:
             raise base.error(f"`{base.value}` extends itself.")
         if len(above) >= _MOST_ABOVE or len(layers) >= _MOST_FILES:
@@ -144,7 +141,7 @@ def _read_extended(
             layers[str(path)] = below
 
 
-def _base(base: Node, place: Traversable | None) -> Traversable:
+def _extended_file(base: Node, place: Traversable | None) -> Traversable:
     name = base.value
     if not isinstance(name, str):
         raise base.error(f"`extends` names files, not {name!r}.")
@@ -160,9 +157,6 @@ def _base(base: Node, place: Traversable | None) -> Traversable:
     if not path.is_file():
         raise base.error(f"`{name}` is neither beside this file nor in the built-in counters folder.")
     return path
-
-
-# ---- what the tables say
 
 
 def definition_in(document: Document, place: Traversable | None) -> Definition:
@@ -213,13 +207,13 @@ def definition_in(document: Document, place: Traversable | None) -> Definition:
 
 def _counter(name: str, entry: Node) -> Counter:
     if isinstance(entry.value, str | list):
-        return _named(name, entry, "count")
+        return _counter_of_names(name, entry, "count")
     if not isinstance(entry.value, dict) or ("name" in entry) == ("slices" in entry):
         raise entry.error("a counter is a name, a list of names, or { slices = ..., expect = ... }.")
     entry.table(("name", "slices", "expect", "partial", "unit"))
     unit = entry["unit"].choice(UNITS, "count")
     if "name" in entry:
-        return _named(name, entry["name"], unit)
+        return _counter_of_names(name, entry["name"], unit)
     slices, expect = entry["slices"].value, entry["expect"].value
     is_partial = entry["partial"].truth(False)
     is_pattern = isinstance(slices, str) and slices.count("{}") == 1
@@ -241,7 +235,7 @@ def _counter(name: str, entry: Node) -> Counter:
     return Counter(name, slices=names, expect=expect, partial=is_partial, unit=unit, text=text)
 
 
-def _named(name: str, entry: Node, unit: str) -> Counter:
+def _counter_of_names(name: str, entry: Node, unit: str) -> Counter:
     names = [each.text() for each in entry.each()]
     if not names:
         raise entry.error("a counter needs a name.")
@@ -352,9 +346,6 @@ class _Formulas(NamedTuple):
     def time_pair(self, entry: Node) -> TimePair:
         entry.table(TimePair.__struct_fields__)
         return TimePair(self._formula(entry["bytes"]), self._formula(entry["rate"]), entry["note"].text(""))
-
-
-# ---- rules on the whole
 
 
 def _check_names(stack: _Stack, counters: Mapping[str, Counter]) -> None:

@@ -265,7 +265,7 @@ def _check(launches: Launches, parts: str | None, timeline: bool) -> None:
         )
     if parts is not None and of_rows is None:
         noun, ways = _TELLING[parts]
-        raise LogError(f"--group {parts}: none of these logs tells {noun}; logs of {_commands(ways, launches)} do.")
+        raise LogError(f"--group {parts}: none of these logs tells {noun}; logs of {_commands_for(ways, launches)} do.")
     if timeline and launches.timeline is None:
         raise LogError(_without_starts(launches))
 
@@ -275,7 +275,7 @@ def _without_starts(launches: Launches) -> str:
         return (
             "A trace shows when a GPU's kernels ran; these logs are of a CPU, and do not tell when its functions ran."
         )
-    ways = _commands(advice.LAUNCHES, launches)
+    ways = _commands_for(advice.LAUNCHES, launches)
     return (
         f"A trace needs to know when each launch ran, and none of these logs tells; {ways}, or PyTorch's profiler do."
     )
@@ -286,7 +286,7 @@ def _is_of_cpu(launches: Launches) -> bool:
     return {each.processor for each in counters.definitions() if each.profiler in known} == {CPU}
 
 
-def _commands(purpose: str, launches: Launches) -> str:
+def _commands_for(purpose: str, launches: Launches) -> str:
     labels = [label for label in dict.fromkeys(launches.rows.device) if label is not None]
     return advice.commands(purpose, [capability for label in labels for capability in capabilities_of(label)])
 

@@ -20,7 +20,7 @@ from eprof.base.cpus import UNNAMED, nearest_costs
 from eprof.base.errors import CostError, LogError, MeterError, UsageError
 from eprof.base.gpus import capability_of_label
 from eprof.base.known import gathered, mapped, only
-from eprof.base.marks import Mark
+from eprof.base.marks import MISSING, Mark
 from eprof.base.nouns import Nouns
 from eprof.base.text import capital, few, listed, phrase, when
 from eprof.base.vocabulary import CPU
@@ -499,9 +499,10 @@ def build(
     idle = only([log.idle for log in logs if log.idle is not None and whole])
     copied = [log for log in logs if log.copies_s and whole]
     copies_s = only([log.copies_s for log in copied]) or 0.0
+    copies = only([log.copies for log in copied or logs if log.copies and whole]) or ()
     calls = only([log.calls_of_host for log in logs if log.calls_of_host and whole])
     # Where kernels are missing, others may have run during the calls.
-    lacks_kernels = (launches.rows.time_marks & int(Mark.MISSING)).any()
+    lacks_kernels = (launches.rows.time_marks & MISSING).any()
     if idle is None and calls and not lacks_kernels:
         idle = outside(calls, float(launches.rows.time_s.sum()), copies_s)
     return Profile(
@@ -520,7 +521,7 @@ def build(
         parts=parts,
         idle=idle,
         copies_s=copies_s,
-        copies=only([log.copies for log in copied]) or (),
+        copies=copies,
     )
 
 
@@ -633,24 +634,25 @@ def _unused(definition: Definition, counter_names: Sequence[str], profiler: str)
     of_profiler = [each for each in counters.definitions() if each.profiler == profiler]
     uses = {each.capabilities[0]: len(unused & each.counted) for each in of_profiler}
     most = max(uses.values())
-    best = [capability for capability, number in uses.items() if number == most > 0]
-    # Of many those far apart come first, as of x86 and Arm.
-    step = -(-len(best) // _NAMED)
-    best = [each for start in range(step) for each in best[start::step]]
+    if not most:
+        return
+    best = [capability for capability, number in uses.items() if number == most]
     names = few([f"`{name}`" for name in sorted(unused)], 3, "events")
-    remedy = phrase(" If this CPU is such a one, --capability uses most of it: {}.", few(best, _NAMED))
-    yield f"{capital(UNUSED)} with {definition.name}: {names}.{remedy}"
+    remedy = "Say which CPU it is (--capability)."
+    if len(best) <= _NAMED:
+        remedy = f"If this CPU is such a one, --capability uses most of it: {few(best, _NAMED)}."
+    yield f"{capital(UNUSED)} with {definition.name}: {names}. {remedy}"
 
 
 def _unnamed(device: Device, of_cpu: bool) -> Iterator[str]:
     """Yields a note if the device may be one of several, which says how to name it."""
     if not device.may_be:
         return
-    alike = f"{listed(device.may_be, 'or')}: what these count alike is counted. Say which it"
     told = f"--capability {device.may_be[0]}"
     if of_cpu:
-        yield f"The logs do not name the CPU, which may be one of {alike} is ({told})."
+        yield "The logs do not name the CPU: what all count alike is counted. Say which it is (--capability)."
         return
+    alike = f"{listed(device.may_be, 'or')}: what these count alike is counted. Say which it"
     numbers = [float(capability) for capability in device.may_be]
     yield (
         f"The logs do not name the GPU, which may have compute capability {alike} has ({told}), and for joules what it "
