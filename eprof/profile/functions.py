@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, Ints
 from eprof.base.known import added
-from eprof.base.marks import Mark
+from eprof.base.marks import ESTIMATED
 from eprof.counts.counts import count
 from eprof.counts.times import by_share
 from eprof.energy.attribution import attribute
@@ -54,11 +54,11 @@ def inclusive(energy: "Energy") -> Inclusive | None:
     row_of = {key: row for row, key in enumerate(_keys(rows.device, rows.kernel, rows.part))}
     beneath: dict[int, dict[int, float]] = {}
     for log in energy.profile.logs:
-        places = _places(log, row_of)
+        places = _rows_by_name(log, row_of)
         for caller, callee, number, _ in log.calls.each() if log.calls else ():
             if caller in places and callee in places and caller != callee:
                 added(beneath.setdefault(places[caller], {}), places[callee], number)
-    own_marks = energy.split.family_marks["total"] | int(Mark.ESTIMATED)
+    own_marks = energy.split.family_marks["total"] | ESTIMATED
     return _summed(np.nan_to_num(energy.split.total_j), own_marks, beneath)
 
 
@@ -67,7 +67,7 @@ def _keys(devices: Iterable[object], names: Iterable[object], parts: Iterable[ob
     return map(Key, devices, names, parts if parts is not None else repeat(None))
 
 
-def _places(log: Log, row_of: Mapping[Key, int]) -> dict[str, int]:
+def _rows_by_name(log: Log, row_of: Mapping[Key, int]) -> dict[str, int]:
     keys = chain.from_iterable(
         _keys(rows.device.texts(), rows.kernel.texts(), None if rows.part is None else rows.part.texts())
         for rows in (table.rows for table in log.tables)

@@ -4,8 +4,10 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from itertools import compress
 from operator import attrgetter
+from statistics import median
 
 import numpy as np
 from msgspec import Struct, field
@@ -18,7 +20,7 @@ from eprof.base.cpus import UNNAMED, nearest_costs
 from eprof.base.errors import CostError, LogError, MeterError, UsageError
 from eprof.base.gpus import capability_of_label
 from eprof.base.known import gathered, mapped, only
-from eprof.base.marks import Mark
+from eprof.base.marks import MISSING, Mark
 from eprof.base.nouns import Nouns
 from eprof.base.text import capital, few, listed, phrase, when
 from eprof.base.vocabulary import CPU
@@ -32,7 +34,7 @@ from eprof.energy.clocks import priced as priced_at
 from eprof.energy.metering import SAME
 from eprof.energy.simulated import Modelled, model_time
 from eprof.logs.rows.gaps import outside
-from eprof.logs.rows.log import CORES, CPUS, SOCKETS, UNUSED, Copies, Idle, Launches, Log, TableRows
+from eprof.logs.rows.log import CORES, CPUS, SOCKETS, UNUSED, Copies, Idle, KernelRows, Launches, Log, TableRows
 from eprof.logs.runs import Measured, Run, metered_in
 from eprof.profile.components import time_by_component
 from eprof.profile.device import Device, device_of
@@ -89,6 +91,12 @@ class Profile(Result, Struct, frozen=True, eq=False):
             parts = [counts.count(part.launches, part.definition, books) for part in self.counted]
             self._books[books] = counts.with_traces(counts.concat(parts), self.logs)
         return self._books[books]
+
+    @property
+    def rows(self) -> KernelRows:
+        """The kernels in the order of the logs, of whichever books are counted already: it is the same in both."""
+        counted = [*self._books.values()] or [self.counts()]
+        return counted[0].rows
 
     def energy(
         self,
@@ -273,9 +281,9 @@ class Profile(Result, Struct, frozen=True, eq=False):
         gpus = gathered(((part.device.name, part.device.capability), part) for part in self.counted)
         if len(gpus) < 2:
             return (self,)
-        return tuple(map(self._of, gpus.values()))
+        return tuple(map(self._of_one_gpu, gpus.values()))
 
-    def _of(self, counted: Sequence[Counted]) -> "Profile":
+    def _of_one_gpu(self, counted: Sequence[Counted]) -> "Profile":
         own = {part.device.label for part in counted}
         others = {part.device.label for part in self.counted} - own
         logs = []
@@ -355,8 +363,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
     @property
     def measured(self) -> Measured | None:
         """What a meter saw of the profiled run: in a run directory, or in the logs; None where none was read."""
-        seen = mapped(Run.measured, self.run)
-        return seen or metered_in([part.launches for part in self.counted])
+        return mapped(Run.measured, self.run) or metered_in([part.launches for part in self.counted])
 
     @property
     def limit_w(self) -> float | None:
@@ -488,13 +495,14 @@ def build(
     counted = [_counted(launches.chosen(launches.rows.device == label), label, capability) for label in labels]
     if len(counted) == 1 and (whole_s := times.total(time) or program_s):
         counted = [_by_share(counted[0], whole_s, launches if times.total(time) else everything or launches)]
-    shared, total_s = _share(counted, times.total(time), time)
+    shared, total_s = _with_total(counted, times.total(time), time)
     idle = only([log.idle for log in logs if log.idle is not None and whole])
     copied = [log for log in logs if log.copies_s and whole]
     copies_s = only([log.copies_s for log in copied]) or 0.0
+    copies = only([log.copies for log in copied or logs if log.copies and whole]) or ()
     calls = only([log.calls_of_host for log in logs if log.calls_of_host and whole])
     # Where kernels are missing, others may have run during the calls.
-    lacks_kernels = (launches.rows.time_marks & int(Mark.MISSING)).any()
+    lacks_kernels = (launches.rows.time_marks & MISSING).any()
     if idle is None and calls and not lacks_kernels:
         idle = outside(calls, float(launches.rows.time_s.sum()), copies_s)
     return Profile(
@@ -513,7 +521,7 @@ def build(
         parts=parts,
         idle=idle,
         copies_s=copies_s,
-        copies=only([log.copies for log in copied]) or (),
+        copies=copies,
     )
 
 
@@ -526,7 +534,7 @@ def _by_share(counted: Counted, whole_s: float, everything: Launches) -> Counted
     return replace(counted, launches=launches, time_from=how)
 
 
-def _share(
+def _with_total(
     counted: Sequence[Counted], total_s: float | None, specs: Sequence[str]
 ) -> tuple[tuple[Counted, ...], float | None]:
     """The devices with `total_s` shared out over their kernels, and None; or unshared, and `total_s`.
@@ -571,7 +579,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None) -> C
         *checks.check(timed, definition),
         *_unread(launches, names, profiler),
         *_unused(definition, names, profiler),
-        *_open(device, definition.processor == CPU),
+        *_unnamed(device, definition.processor == CPU),
     ]
     device = replace(device, told=_traits(Sheet(timed, definition)))
     return Counted(device, timed, definition, time_from, tuple(messages))
@@ -590,17 +598,22 @@ def _traits(sheet: Sheet) -> Traits:
     peaks = peaks[np.isfinite(peaks)]
     return Traits(
         only({round(number) for number in sms[~np.isnan(sms)].tolist()}),
-        float(np.median(peaks)) if len(peaks) else None,
+        median(peaks.tolist()) if len(peaks) else None,  # that of numpy imports numpy.ma
     )
 
 
 def _definition(device: Device, profiler: str, counter_names: Sequence[str]) -> Definition:
     """What a profiler's counters mean on a device; what is common to those that it may be, where it is not known."""
     if counter_names and device.may_be:
-        return common([counters.find(profiler, capability) for capability in device.may_be])
+        return _common(profiler, device.may_be)
     if counter_names and device.capability:
         return counters.find(profiler, device.capability)
     return without_counters()
+
+
+@lru_cache(maxsize=8)
+def _common(profiler: str, capabilities: tuple[str, ...]) -> Definition:
+    return common([counters.find(profiler, capability) for capability in capabilities])
 
 
 def _unread(launches: Launches, counter_names: Sequence[str], profiler: str) -> Iterator[str]:
@@ -621,24 +634,25 @@ def _unused(definition: Definition, counter_names: Sequence[str], profiler: str)
     of_profiler = [each for each in counters.definitions() if each.profiler == profiler]
     uses = {each.capabilities[0]: len(unused & each.counted) for each in of_profiler}
     most = max(uses.values())
-    best = [capability for capability, number in uses.items() if number == most > 0]
-    # Of many those far apart come first, as of x86 and Arm.
-    step = -(-len(best) // _NAMED)
-    best = [each for start in range(step) for each in best[start::step]]
+    if not most:
+        return
+    best = [capability for capability, number in uses.items() if number == most]
     names = few([f"`{name}`" for name in sorted(unused)], 3, "events")
-    remedy = phrase(" If this CPU is such a one, --capability uses most of it: {}.", few(best, _NAMED))
-    yield f"{capital(UNUSED)} with {definition.name}: {names}.{remedy}"
+    remedy = "Say which CPU it is (--capability)."
+    if len(best) <= _NAMED:
+        remedy = f"If this CPU is such a one, --capability uses most of it: {few(best, _NAMED)}."
+    yield f"{capital(UNUSED)} with {definition.name}: {names}. {remedy}"
 
 
-def _open(device: Device, of_cpu: bool) -> Iterator[str]:
+def _unnamed(device: Device, of_cpu: bool) -> Iterator[str]:
     """Yields a note if the device may be one of several, which says how to name it."""
     if not device.may_be:
         return
-    alike = f"{listed(device.may_be, 'or')}: what these count alike is counted. Say which it"
     told = f"--capability {device.may_be[0]}"
     if of_cpu:
-        yield f"The logs do not name the CPU, which may be one of {alike} is ({told})."
+        yield "The logs do not name the CPU: what all count alike is counted. Say which it is (--capability)."
         return
+    alike = f"{listed(device.may_be, 'or')}: what these count alike is counted. Say which it"
     numbers = [float(capability) for capability in device.may_be]
     yield (
         f"The logs do not name the GPU, which may have compute capability {alike} has ({told}), and for joules what it "

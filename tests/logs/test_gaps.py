@@ -375,6 +375,25 @@ def test_what_each_run_copies_once_is_no_saving(tmp_path, copies, again_ms):
     assert (f"saves up to {again_ms}.00\u202fms" in told) == bool(again_ms)
 
 
+@pytest.mark.parametrize(
+    ("way", "copies", "act"),
+    [
+        ("HtoD", 1, "do more with what is copied, or make it on the GPU ("),
+        ("DtoH", 1, "do on the GPU what the host does with results, and copy less of them back ("),
+        ("HtoD", 9, "keep data on the GPU, where they stay the same ("),
+        ("DtoH", 9, "keep data on the GPU, until the host needs them ("),
+    ],
+)
+def test_less_is_copied_in_another_way_to_the_host_than_from_it(tmp_path, way, copies, act):
+    log = tmp_path / "log.txt"
+    log.write_text(
+        "==1== Profiling result:\n            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n"
+        f" GPU activities:   80.00%  4.0000ms         {copies}  1.0000ms  1.0000ms  1.0000ms  [CUDA memcpy {way}]\n"
+        "                   20.00%  1.0000ms         9  111.11us  111.11us  111.11us  axpy(int)\n"
+    )
+    assert what_to_try(view_of(log)).text.startswith(act)
+
+
 @pytest.mark.parametrize("memset_ms", [0, 3])
 def test_memsets_are_no_copies(tmp_path, memset_ms):
     (tmp_path / "log.txt").write_text(

@@ -272,6 +272,7 @@ class Outcome(Struct):
     unquoted: tuple[int, int] | None = None  # how many fields a row has that lost its quotes, and its header
     collapsed: bool = False  # whether the blanks between the columns of a table in text were put together
     devices: dict[str, int] = field(default_factory=dict)  # named beside tables, with the line
+    of_run: dict[int, set[str]] = field(default_factory=dict)  # devices that totals of Unified Memory name, by run
     cut_off: bool = False
     ends_in_row: bool = False
 
@@ -350,6 +351,9 @@ class Walk:
     def log(self, has_columns: bool) -> Log:
         """The log that was read. has_columns: the user named the columns. Raises LogError if it holds no kernels."""
         source, store, seen = self.source, self.store, self.seen
+        if len(seen.devices) > 1:
+            of_run = {run: name for run, names in seen.of_run.items() if (name := only(names))}
+            store.name_devices(of_run)
         tables = store.tables()
         if not tables:
             damaged = when(not seen.lines, phrase(" ({})", next(iter(source.notes), "")))
@@ -471,7 +475,7 @@ class Walk:
                 self._section = _SECTIONS[header.kind](header, self._run(header), self.store)
         elif self._row(line):
             return
-        elif text.is_bare_row(line):
+        elif text.is_bare_row(line, self.seen.tables > 0):
             self._open_text(line)
             self._row(line)
         elif self._section is None and text.is_kernel_alone(line):
@@ -501,6 +505,8 @@ class Walk:
         if match:
             name = match["whole"] or f"{match['name'].strip()} ({match['number']})"
             self.seen.devices.setdefault(name.strip(), self.seen.lines)
+            if match["whole"] and not isinstance(self._section, text.TextCounters):
+                self.seen.of_run.setdefault(self._runs.get(self._pid, 0), set()).add(name.strip())
 
     def _name_device_in(self, header: Header, fields: Sequence[str]) -> None:
         """Note the device in a row of Unified Memory's totals, as the summary above them does not name it."""

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.arrays import Array, Floats, Ints, alike, numbered
+from eprof.base.arrays import Array, Floats, Ints, alike, codes_in, middle_share, numbered
 from eprof.base.text import pattern
 from eprof.logs.rows.cells import (
     ABSENT,
@@ -382,6 +382,7 @@ class TraceSection(ColumnSection):
         self._shared_units = [0.0, 0.0]
         self._moved_units: list[str] = []
         self._sums = Sums()
+        self._end_ns: dict[int, int] = {}
 
     def takes_units(self, fields: list[str]) -> bool:
         """Take a line's fields if they are a trace's row of units, of time below Start; returns whether they are."""
@@ -425,7 +426,7 @@ class TraceSection(ColumnSection):
         if self.grid is not None:  # kernels have one, copies have not; without these columns the name decides
             is_launch = is_launch & rows.is_filled(self.grid)
         name = rows.each(self.name, self.store.each(self.store.kernels.of, np.int32))
-        others = np.unique(name[~is_launch]).tolist()
+        others = codes_in(name[~is_launch])
         texts = self.store.kernels.names() if others else []
         for number in others:
             same_name = (name == number) & ~is_launch
@@ -437,7 +438,8 @@ class TraceSection(ColumnSection):
         piece = Piece.of_run(self.run, device, kernel, np.ones(len(kernel), np.int64), time_s[is_launch])
         start_ns = np.nan_to_num(rows.numbers(self.start) * (self._start_unit * 1e9)).round().astype(np.int64)
         time_ns = (1e9 * np.nan_to_num(time_s, nan=-1e-9)).round().astype(np.int64)
-        time_ns += is_launch * (self.rounded * start_ns).astype(np.int64)  # no gap is made of rounded starts
+        if self.rounded:
+            self._settle(devices, start_ns, time_ns)
         self.store.gaps.began_ns = 0
         shown = name.copy()
         if self.memory and not is_launch.all():
@@ -457,6 +459,17 @@ class TraceSection(ColumnSection):
             shared = self._shared_units[0] * sizes[7] + self._shared_units[1] * sizes[8]
             self.store.shaped(kernel, np.array([sizes[:3].prod(axis=0), sizes[3:6].prod(axis=0), sizes[6], shared]))
 
+    def _settle(self, devices: Array, start_ns: Ints, time_ns: Ints) -> None:
+        """Move starts, by no more than they were rounded, to where earlier work on the device ended.
+
+        So neither gaps nor work at the same time are made of rounding.
+        """
+        for place in np.argsort(start_ns, kind="stable").tolist():
+            end_ns = self._end_ns.get(int(devices[place]), 0)
+            if abs(int(start_ns[place]) - end_ns) <= self.rounded * start_ns[place]:
+                start_ns[place] = end_ns
+            self._end_ns[int(devices[place])] = max(end_ns, int(start_ns[place]) + max(int(time_ns[place]), 0))
+
     def _size_b(self, rows: Rows, time_s: Floats) -> Floats | None:
         """The bytes of copies, (n_rows,), NaN for others; None: not told.
 
@@ -469,7 +482,7 @@ class TraceSection(ColumnSection):
             scales = [rates.get(f"{unit.removesuffix('/s')}/s", np.nan) for unit in self._moved_units]
             ratios = size * scales[0] / (rate * scales[1] * time_s)
             known = ratios[np.isfinite(ratios)]
-            if not len(known) or abs(np.median(known) - 1) < _SAME_SIZE:
+            if not len(known) or abs(middle_share(known, 0.0)[0] - 1) < _SAME_SIZE:
                 pages = (pages * scales[2] for pages in unified)  # of Unified Memory that migrated
                 return np.where(np.isnan(size), next(pages, np.nan), size * scales[0])
         return None

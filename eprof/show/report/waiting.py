@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from eprof.base import resources
 from eprof.base.labels import library_of
-from eprof.base.text import counted, pattern, when
+from eprof.base.text import counted, pattern, phrase, when
 from eprof.base.toml import Document
 from eprof.base.vocabulary import TENSOR_PARTS
 from eprof.energy.bounds import is_plain_product
@@ -26,11 +26,12 @@ _ONE_UNIT = 0.02  # of the peak: what is counted of multiprocessors holds the pi
 _SAME = 256.0  # bytes of L1 for each of DRAM, from which on they are a thread's own, which no tile shares
 _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
 _STALLED = 0.2  # of stalls: of one reason fewer are not what holds a kernel back
+_LANES = 32  # of a warp, each for a thread
 _EMPTY = 0.5  # of the most warps, below which more of them would hide what it waits for
 EXCESS = 1 / 3  # of sectors, from which on a kernel should ask for fewer, not sooner
 _POINTED = pattern(r"(\w{0,40}?)([1-4]?) ?\*")
 _BYTES = {"short": 2, "half": 2, "int": 4, "unsigned": 4, "float": 4, "long": 8, "double": 8}
-_WIDEST_B = 16  # that a thread loads at once; behind a pointer to chars may be anything
+_WIDEST_B = 16  # that a thread moves at once; behind a pointer to chars may be anything
 _ON_TENSOR_CORES = pattern(r"(?i)tensor_?op|wmma|(?<![a-z])[hdiq]?mma(?![a-z])")  # as names of kernels tell it
 _OF_VOLTA = pattern(r"(?i)volta|(?<!\d)884(?!\d)|sm_?70(?!\d)")  # whose matrix instructions later GPUs emulate
 # Of tcgen05, over the older pipe, in flops a cycle: tc_rate and fp16_rate of counters/ncu/parts/tensor-fifth.toml.
@@ -97,11 +98,11 @@ def sooner(kernel: schema.Kernel, left: Mapping[str, float]) -> float:
 
 
 def busier(view: View) -> Iterator[Try]:
-    """Give kernels that leave multiprocessors idle more work at once: more blocks, or products in batches."""
+    """Give kernels that leave multiprocessors idle, or lanes of warps, more work at once: threads, blocks, batches."""
     for kernel in view.kernels:
         signs = kernel.signs or {}
-        active, blocks = signs.get("sm_active", 1.0), signs.get("blocks", 0.0)
-        if active >= NEAR or 0 < view.each_s(kernel) < SHORT_S:
+        active, blocks, filled = signs.get("sm_active", 1.0), signs.get("blocks", 0.0), _filled_lanes(kernel)
+        if min(active, filled) >= NEAR or 0 < view.each_s(kernel) < SHORT_S:
             continue
         how, sms = "launch more blocks of {}, or other kernels beside it", signs.get("multiprocessors", math.inf)
         if is_plain_product(kernel.name):
@@ -109,10 +110,22 @@ def busier(view: View) -> Iterator[Try]:
         elif blocks > sms:  # some work on while others have ended
             how = "share the work of {} evenly among its blocks"
         few = when(0 < blocks < sms < math.inf, f", as it has {blocks:,.0f} blocks for {sms:.0f} of them")
-        act = f"{how.format(view.label(kernel))} (multiprocessors have work {percent(active)} of the time{few})"
+        told = when(active < NEAR, f"multiprocessors have work {percent(active)} of the time{few}")
+        if filled < NEAR:
+            how = f"launch {{}} in blocks of {_LANES} threads or more{when(told, ', then in more blocks')}"
+            told = f"its blocks fill {percent(filled)} of the lanes of their warps{phrase(', {}', told)}"
         why = "with all of them at work"
         drawn = kernel.energy_j.constant or 0.0 if view.has_energy else view.timed(kernel)
-        yield Try(act, TENTH * drawn, each="less time", most=(1 - active) * drawn, why=why)
+        most = (1 - active * filled) * drawn
+        yield Try(f"{how.format(view.label(kernel))} ({told})", TENTH * drawn, each="less time", most=most, why=why)
+
+
+def _filled_lanes(kernel: schema.Kernel) -> float:
+    """The share of their warps' lanes that blocks fill; 1 where a unit is busy, which holds the kernel back."""
+    signs = kernel.signs or {}
+    if max(busy(kernel).values(), default=0.0) >= NEAR:
+        return 1.0
+    return signs.get("lanes", min(signs.get("threads", _LANES) / _LANES, 1.0))
 
 
 def less_waiting(view: View) -> Iterator[Try]:
@@ -251,7 +264,7 @@ def excess(kernel: schema.Kernel) -> tuple[float, str]:
     """The share of its sectors that a kernel asks for in vain, and the condition of that, or "".
 
     Where the sectors of a warp's access alone were counted, those are in vain that 32 threads do not need: one for each
-    byte that a thread loads at once, which is what the kernel's pointers tell, or the most.
+    byte that a thread moves at once, which is what the kernel's pointers tell, or the most.
     """
     signs = kernel.signs or {}
     sectors = signs.get("request_sectors", 0.0)
@@ -259,7 +272,7 @@ def excess(kernel: schema.Kernel) -> tuple[float, str]:
         return signs.get("excess", 0.0), ""
     pointed = [_BYTES.get(name, _WIDEST_B) * int(number or 1) for name, number in _POINTED.findall(kernel.name)]
     width = min(max(pointed, default=_WIDEST_B), _WIDEST_B)
-    return max(1 - width / sectors, 0.0), when(width < _WIDEST_B, f", if each thread loads {width}{NARROW}B at a time")
+    return max(1 - width / sectors, 0.0), when(width < _WIDEST_B, f", if each thread moves {width}{NARROW}B at a time")
 
 
 def _asks_too_much(view: View, kernel: schema.Kernel) -> bool:
