@@ -86,7 +86,7 @@ def read(
     rows = csv.DictReader(StringIO(text[start.start() if start else 0 :].decode("utf-8-sig", "replace").lstrip()))
     launches: dict[tuple[str, ...], _Launch] = {}
     try:
-        lost = _take(rows, launches)
+        lost, is_inside = _take(rows, launches)
     except csv.Error as err:
         raise LogError(
             f"{source.path}: line {rows.line_num} is damaged ({err}); give the table as it was written"
@@ -110,17 +110,24 @@ def read(
     is_whole = not _lacks_launches(launches)
     if not is_whole:
         notes.append("launches between those of the table are not in it, so nothing tells when no kernel ran")
-    is_cut = lost > 0 or not _has_end(text)
+    is_cut = lost > 0 or not (is_inside or _has_end(text))
     table, gaps = _table(list(launches.values()), names, gpu, is_cut, is_whole)
     return source.log([table], notes, lines=rows.line_num, idle=gaps.idle, copies=gaps.copies)
 
 
-def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch]) -> int:
-    """Put the launches in rows of a table into `launches`, by run, process and number; how many rows are damaged."""
-    lost, run = 0, 0
+def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch]) -> tuple[int, bool]:
+    """Put the launches in rows of a table into `launches`, by run, process and number.
+
+    Returned: how many rows are damaged, and whether lines of text that the table stands in follow it.
+    """
+    lost, run, lines_of_text = 0, 0, 0
     for number, read_row in enumerate(rows):
+        lines_of_text += 1
+        if not _has_numbers(read_row):
+            continue
         row = _with_whole_name(read_row)
         kernel = _first(row, _KERNEL)
+        lines_of_text = 0
         if kernel in _KERNEL:  # the header again: tables of several runs below each other
             run += 1
         elif None in row.values() or None in row or not _has_calls(row):
@@ -130,7 +137,14 @@ def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch])
             launch = launches.get(key) or launches.setdefault(key, _launch(kernel, row))
             for name, value in _counters(row):
                 launch.add(name, value, _first(row, _BEGIN))
-    return lost
+    return lost, lines_of_text > 1
+
+
+def _has_numbers(row: Mapping[str | Any, str | Any]) -> bool:
+    """Whether a line is a row, whole or not, or the header again, and no text or Markdown around the table."""
+    cells = [*row.values(), *(row.get(None) or ())]
+    is_header = any(row.get(column) == column for column in _KERNEL)
+    return is_header or any(isinstance(cell, str) and not math.isnan(_number(cell)) for cell in cells)
 
 
 def _with_whole_name(row: dict[str | Any, str | Any]) -> dict[str | Any, str | Any]:
