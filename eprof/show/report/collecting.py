@@ -42,6 +42,8 @@ def how_to_price(view: View) -> str:
             return _how_to_tell_work(view.document)
         return "make this processor's prices: eprof calibrate --cpu (another's, --costs, may be several times off)"
     device = view.document.device
+    if device.name is None and view.is_of_radeon:
+        return 'price it: `eprof costs --estimate "AMD Radeon NAME" --tdp-w WATTS -o mine.toml`, then --costs mine.toml'
     if device.name is None and view.is_of_amd:
         return 'name the GPU, as in --costs "MI250X" (tables of `rocprof-compute profile` tell it)'
     if device.name is None or capability_of_label(device.name) is not None:
@@ -96,7 +98,8 @@ def how_to_count(view: View, has_advice: bool) -> str:
     if view.is_of_amd:
         if view.time.value is None:
             return f"give times along with it: `{advice.TIMES_ON_AMD}`"
-        return f"count{rest} with `{advice.COUNTS_ON_AMD}`"
+        command = when(view.is_of_radeon, advice.COUNTS_ON_RADEON) or advice.COUNTS_ON_AMD
+        return f"count{rest} with `{command}`"
     capabilities = capabilities_of(device.name)
     if device.capability:
         capabilities = (device.capability,)
