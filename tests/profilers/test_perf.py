@@ -658,6 +658,21 @@ def test_listings_whose_lines_are_numbered_are_read_as_far_as_the_numbers_go_on(
         read("\n".join(numbered) + "\n")
 
 
+@pytest.mark.parametrize("sockets", [1, 2])
+def test_joules_without_a_time_tell_watts_by_how_long_they_were_counted(read, sockets):
+    """On each package the counter runs for the time of the run, however many there are: 88.4 J in 10 s of one."""
+    row = '{{"counter-value" : "{}", "unit" : "Joules", "event" : "power/energy-{}/", "event-runtime" : {}}}\n'
+    joules = "".join(row.format(88.4 * sockets, name, 10_000_000_000 * sockets) for name in ("pkg", "cores"))
+    notes = read(joules).notes
+    assert any(
+        f"each package drew 8.84 W, as its joules were counted for {10 * sockets} s in all" in note for note in notes
+    )
+    timed = read(
+        f"# started on Mon\n{joules}" + '{"counter-value" : "9", "event" : "duration_time", "event-runtime" : 9}\n'
+    )
+    assert not any("each package drew" in note for note in timed.notes)
+
+
 @pytest.mark.parametrize(("unit", "joules"), [("      ", 2.0), ("Joules", 2.0**33)])
 def test_energy_without_a_unit_is_what_rapl_counted(read, unit, joules):
     text = f" Performance counter stats for 'system wide':\n\n  {2**33:,} {unit} power/energy-pkg/\n\n  1.000000000 seconds time elapsed\n"

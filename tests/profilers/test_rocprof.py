@@ -541,3 +541,10 @@ def test_radeons_are_counted_by_a_profiler_that_knows_them(eprof_command, tmp_pa
     assert ("count with `rocprofv3 --kernel-trace --pmc" in said) == is_radeon
     assert ("rocprof-compute" in said) != is_radeon
     assert ("MI250X" in said) != is_radeon
+
+
+@pytest.mark.parametrize("line", ["Analysis mode = cli", "0. Top Stat"])
+def test_tables_that_an_analysis_printed_are_refused_with_the_way_out(eprof_command, tmp_path, line):
+    (tmp_path / "printed.txt").write_text(f"{line}\n\u2552\u2550\n| 0 | yax(double*) | 1.00 | 12364156.00 |\n")
+    ended = eprof_command("report", "printed.txt")
+    assert ended.returncode == 1 and "the counts are in pmc_perf.csv, in the workload's folder" in ended.stderr

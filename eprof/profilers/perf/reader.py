@@ -667,18 +667,30 @@ def _constant(time_s: float, sockets: int = 1) -> str:
     return f", in which constant power takes {most_j:,g} J at most ({each})"
 
 
+def _by_running_times(cells: Sequence[Row], rows: Sequence[_Counted]) -> Iterator[str]:
+    """A sentence on power, or on the longest time of the run, by how long counters ran where no time is told."""
+    whole = [row for row in cells if row.runtime_ns and row.running == _WHOLE]
+    # On each package the counter of its joules ran as long as the run took.
+    packages_s = sum(float(row.runtime_ns) for row in whole if domain(plain(row.event)[0]) == "pkg") / 1e9
+    packages = [(row, row.joules["pkg"]) for row in rows if "pkg" in row.joules]
+    if packages_s and not any(row.is_unknown(joules) or joules.running < _ALL for row, joules in packages):
+        watts = sum(joules.value for _, joules in packages) / packages_s
+        yield f"{ON_TOTALS}each package drew {watts:.3g} W, as its joules were counted for {packages_s:.3g} s in all"
+    elif whole and all(row.kernel == SYSTEM for row in rows):
+        # What counted on all CPUs, or of none, counted as long as the run took, each unit of it.
+        most_s = min(float(row.runtime_ns) for row in whole) / 1e9
+        constant = _constant(most_s, max(row.packages or 1 for row in rows))
+        yield f"{ON_TOTALS}the run took at most {most_s:.3g} s, as long as its counters counted{constant}"
+
+
 def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] | None) -> Iterator[str]:
     events = [(name, total, row) for row in rows for name, total in row.events.items()]
     if keep is not None:
         known = dict.fromkeys(name for name, total, _ in events if not math.isnan(total.value))
         yield from filter(None, [unused_note(known, keep)])
     cells = [row for run in runs for row in run.rows]
-    # What counted on all CPUs, or of none, counted as long as the run took, each unit of it.
-    ran_ns = [float(row.runtime_ns) for row in cells if row.runtime_ns and row.running == _WHOLE]
-    if ran_ns and all(row.kernel == SYSTEM and math.isnan(row.time_s) for row in rows):
-        most_s = min(ran_ns) / 1e9
-        constant = _constant(most_s, max(row.packages or 1 for row in rows))
-        yield f"{ON_TOTALS}the run took at most {most_s:.3g} s, as long as its counters counted{constant}"
+    if all(math.isnan(row.time_s) for row in rows):
+        yield from _by_running_times(cells, rows)
     clock_s = sum(run.clock_s(row) for run in runs for row in run.of(CPU_CLOCK))
     mean_hz = sum(total.value for name, total, _ in events if name in _CYCLES) / (clock_s or math.nan)
     if 0 < mean_hz < _IDLE_HZ and all(row.kernel == SYSTEM for row in rows):
