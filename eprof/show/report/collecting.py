@@ -86,7 +86,7 @@ def how_to_count(view: View, has_advice: bool) -> str:
         if formats == {"likwid"} and (groups := _groups_of_likwid(view)):
             more = " and ".join(f"`likwid-perfctr -g {group}`" for group in groups)
         if 0 < view.time.or_zero <= SHORT_S:
-            short = f"the {quantity(view.time.value, 's')} that were counted are too short to tell"
+            short = f"the {quantity(view.time.or_zero, 's')} that were counted are too short to tell"
             return f"repeat the work between start and stop of the counters, or take more of it: {short}"
         is_priced = view.instructions(view.document).value and view.above.value is not None
         is_little = is_priced and view.above.or_zero < LITTLE * view.everything
