@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import lru_cache
 from itertools import chain, compress
 from operator import attrgetter
+from statistics import median
 
 import numpy as np
 from msgspec import Struct, field
@@ -616,7 +617,7 @@ def _traits(sheet: Sheet) -> Traits:
 
 def _middle(numbers: Floats) -> float | None:
     known = numbers[np.isfinite(numbers)]
-    return float(np.median(known)) if len(known) else None
+    return median(known.tolist()) if len(known) else None  # that of numpy imports numpy.ma
 
 
 def _definition(device: Device, profiler: str, counter_names: Sequence[str]) -> Definition:
