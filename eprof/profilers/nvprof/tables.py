@@ -194,12 +194,10 @@ class Store(folding.Store, dict=True):
 
     def name_devices(self, of_run: Mapping[int, str]) -> None:
         """Give kernels of the store's summaries the only device that lines beside each summary name: all, or none."""
-        for piece in self.pieces.get(SUMMARY, []) * (self.runs_of(SUMMARY) <= of_run.keys()):
-            piece.device[:] = [self.devices.of(of_run[run]) for run in piece.run.tolist()]
-
-    def runs_of(self, kind: str) -> set[int]:
-        """The runs of which the store has rows of a kind."""
-        return {run for piece in self.pieces.get(kind, []) for run in piece.run.tolist()}
+        pieces = self.pieces.get(SUMMARY, [])
+        if {run for piece in pieces for run in piece.run.tolist()} <= of_run.keys():
+            for piece in pieces:
+                piece.device[:] = [self.devices.of(of_run[run]) for run in piece.run.tolist()]
 
     def count_pages(self, name: str, count: int, time_s: float, size_b: float) -> None:
         """Count in the store pages of Unified Memory that moved, or groups of faults on them."""
