@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Columns, finite, known_or_zero
 from eprof.base.errors import CostError
 from eprof.base.known import less, mapped, ratio
-from eprof.base.marks import Mark, names
+from eprof.base.marks import MISSING, SIMULATED, names
 from eprof.base.nouns import in_document
 from eprof.base.text import few
 from eprof.base.version import __version__
@@ -48,9 +48,6 @@ _OF_COSTS = ("name", "device", "source", "books", "setting_from", "constant_powe
 _NAMES = ("kernel_old", "kernel_new", "status", "match", "score")
 _PART = ("what", "kind", "because", "unit", "old", "new", "old_j", "new_j", "change_j")
 _NUMBERS = ("score", "old", "new", "old_j", "new_j", "change_j")
-
-
-# ------------------------------------------------------------------------------------------------------- the model
 
 
 def reading(old: Variant, new: Variant) -> schema.Model:
@@ -105,9 +102,6 @@ def assess(old: tuple[float, float], new: tuple[float, float], machine: Machine)
         greenup=before / after,
         break_even_work_factor=break_even,
     )
-
-
-# ---------------------------------------------------------------------------------------------------- the document
 
 
 def document(
@@ -206,7 +200,7 @@ def _answer(changes: Changes, parts: list[schema.Part], spread: Spread) -> dict[
 def _constant_range_j(side: Variant) -> schema.Range:
     """[low, high] J of a variant's constant energy: modelled times at the roofline's speed, and at the one assumed."""
     joules = known_or_zero(side.mean.joules[:, TIME])
-    is_model = (side.mean.counted[:, TIME] & int(Mark.SIMULATED)) != 0
+    is_model = (side.mean.counted[:, TIME] & SIMULATED) != 0
     fastest = np.where(is_model, joules * (side.efficiency or 1.0), joules)
     return [math.fsum(fastest.tolist()), math.fsum(joules.tolist())]
 
@@ -297,7 +291,7 @@ def counts(changes: Changes) -> dict[str, schema.Count]:
         if (old, new) in ((0, 0), (None, None)):
             continue
         # A lower bound of one side keeps a word from being compared: part of it was not counted, perhaps all.
-        is_lower = ((changes.old.counted | changes.new.counted)[:, column] & int(Mark.MISSING)) != 0
+        is_lower = ((changes.old.counted | changes.new.counted)[:, column] & MISSING) != 0
         is_bound = (is_lower & ~changes.compared[:, column]).any()
         totals[word] = schema.Count(
             old=old,
@@ -307,9 +301,6 @@ def counts(changes: Changes) -> dict[str, schema.Count]:
             marks=names(combined(changes.old.counted[:, column] | changes.new.counted[:, column])),
         )
     return totals
-
-
-# ---------------------------------------------------------------------------------------------------------- kernels
 
 
 def kernels(changes: Changes, spread: Spread, causes_of: Sequence[list[schema.Cause]]) -> list[schema.Kernel]:
