@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -123,9 +123,7 @@ class Locale:
 
 def ungrouped(cell: str) -> str:
     """A cell without blanks or apostrophes between groups of three digits; `23 982 976` is `23982976`."""
-    if not _IN_GROUPS.fullmatch(cell):
-        return cell
-    return re.sub(_BLANKS, "", cell)
+    return re.sub(_BLANKS, "", cell) if _IN_GROUPS.fullmatch(cell) else cell
 
 
 def value(cell: str, style: Style) -> float:
@@ -154,11 +152,6 @@ def values(cells: Cells, style: Style) -> Array:
             numbers[place] = value(cells[int(place)], style)
     numbers[~(np.abs(numbers) < LARGEST) | is_wrong(numbers)] = np.nan
     return numbers
-
-
-def words_as_values(words: Sequence[str | None], style: Style) -> Array:
-    """As `values`; NaN where there is no text."""
-    return values([word or "" for word in words], style)
 
 
 class Unit(Struct, frozen=True):
@@ -208,11 +201,6 @@ def kind_of(metric: str, unit: Unit) -> str:
 def is_whole(metric: str, unit: str) -> bool:
     """Whether a value of an ncu metric can have no decimals: a sum of counted things, in a unit without prefix."""
     return unit in _WHOLE_UNITS and "__" in metric and metric.endswith((".sum", ".max", ".min"))
-
-
-def known_counts(numbers: Array, is_count: Array) -> Array:
-    """The numbers, with NaN for counts below zero."""
-    return np.where((numbers < 0) & is_count, np.nan, numbers)
 
 
 def differ(values: Array, taken: Array) -> Array:

@@ -19,19 +19,7 @@ from eprof.base.errors import LogError
 from eprof.base.text import pattern, phrase, when
 from eprof.logs.rows import sections
 from eprof.logs.rows.log import COUNT, Names
-from eprof.logs.rows.numbers import (
-    NO_UNIT,
-    Locale,
-    Style,
-    Unit,
-    differ,
-    is_whole,
-    kind_of,
-    known_counts,
-    unit_of,
-    values,
-    words_as_values,
-)
+from eprof.logs.rows.numbers import NO_UNIT, Locale, Style, Unit, differ, is_whole, kind_of, unit_of, values
 from eprof.logs.rows.sections import Cells, Piece, Section, names_of, texts_of
 from eprof.profilers.ncu import derived, headers, opcodes
 from eprof.profilers.ncu.headers import LONG, RAW, SUMMARY, VALUE
@@ -122,6 +110,18 @@ class Long(Struct, dict=True):
             texts = sections.chosen(texts, good)
         return cls(section, columns, texts, opcodes.totals(texts), int((~has_numbers).sum()))
 
+    @staticmethod
+    def split_last(section: Section, pieces: Sequence[Piece]) -> tuple[Piece, Piece]:
+        """The rows of whole launches, and the rows of the last launch, which may go on in the lines to come."""
+        table = sections.together(pieces)
+        last = np.ones(sections.size(table), dtype=bool)
+        for place in section.places(_KEYS[LONG]):
+            last &= sections.are_last(table[place])
+        cut = int((np.flatnonzero(~last) + 1).max(initial=0))
+        # As lists, for a slice would keep the whole column in memory.
+        rest: Piece = {place: texts_of(cells[cut:]) for place, cells in table.items()}
+        return {place: cells[:cut] for place, cells in table.items()}, rest
+
     @property
     def is_empty(self) -> bool:
         """Whether no row has a metric of ncu: there may be rows of rules."""
@@ -168,7 +168,7 @@ class Long(Struct, dict=True):
         units, matrix, remarks = self._numbers(style, keep)
         launches = np.ones(len(self.launches[0]), dtype=np.int64)
         if self.section.kind == SUMMARY:
-            launches = words_as_values(self.words("Invocations"), style).astype(np.int64)
+            launches = values([word or "" for word in self.words("Invocations")], style).astype(np.int64)
         gpu: list[str | None] = [None] * len(self.launches[0])
         for row in self._rows_of(GPU_NAME).tolist():
             gpu[self.launches[1][row]] = self.cells[row]
@@ -213,7 +213,8 @@ class Long(Struct, dict=True):
         is_count = np.array([kind_of(name, unit) == COUNT for name, unit in units.items()], dtype=bool)[metric]
         printed = self.columns["Metric Unit"]
         factors = np.array([unit_of(text).factor for text in printed.names])[printed.codes[rows]]
-        numbers = known_counts(values(sections.chosen(self.cells, rows), style) * factors, is_count)
+        numbers = values(sections.chosen(self.cells, rows), style) * factors
+        numbers[is_count & (numbers < 0)] = np.nan
 
         # A metric that two sections show: the first counts.
         matrix = np.full((len(units), len(self.launches[0])), np.nan)
@@ -263,18 +264,6 @@ class Long(Struct, dict=True):
 
 def _where(column: Names, is_good: Sequence[bool]) -> Array:
     return np.array([*is_good, False], dtype=bool)[column.codes]
-
-
-def whole_launches(section: Section, pieces: Sequence[Piece]) -> tuple[Piece, Piece]:
-    """The rows of whole launches, and the rows of the last launch, which may go on in the lines to come."""
-    table = sections.together(pieces)
-    last = np.ones(sections.size(table), dtype=bool)
-    for place in section.places(_KEYS[LONG]):
-        last &= sections.are_last(table[place])
-    cut = int((np.flatnonzero(~last) + 1).max(initial=0))
-    # As lists, for a slice would keep the whole column in memory.
-    rest: Piece = {place: texts_of(cells[cut:]) for place, cells in table.items()}
-    return {place: cells[:cut] for place, cells in table.items()}, rest
 
 
 class LaunchNumbers:

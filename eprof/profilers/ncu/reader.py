@@ -19,26 +19,9 @@ from eprof.logs.rows.log import Log, Table
 from eprof.logs.rows.numbers import Locale, Unit
 from eprof.logs.rows.sections import Piece, Section, many_rows, rows, size
 from eprof.logs.rows.stream import Source
-from eprof.profilers.ncu import derived, headers
+from eprof.profilers.ncu import derived, headers, sheet
 from eprof.profilers.ncu.headers import LINES, LONG, RAW, SUMMARY, TRACE, UNKNOWN
-from eprof.profilers.ncu.launches import (
-    LaunchNumbers,
-    Long,
-    Wide,
-    columns_of,
-    places_of_names,
-    units_of,
-    whole_launches,
-)
-from eprof.profilers.ncu.sheet import (
-    CSV,
-    IMPORTED,
-    Collected,
-    Messages,
-    names_of_nvprof,
-    notes_of_counters,
-    notes_of_lines,
-)
+from eprof.profilers.ncu.launches import LaunchNumbers, Long, Wide, columns_of, places_of_names, units_of
 from eprof.profilers.ncu.text import COLUMNS, Page, block_with_advice, lines_with_advice, uncommented
 from eprof.profilers.nsys import tables as nsys_tables
 from eprof.profilers.nsys.tables import Nsys
@@ -117,13 +100,13 @@ class _Reader(Struct):
     keep: Container[str] | None
     parts_by: str | None
     fold_rows: int
-    messages: Messages = field(default_factory=Messages)
+    messages: sheet.Messages = field(default_factory=sheet.Messages)
     nsys: Nsys = field(default_factory=Nsys)
     locale: Locale = field(default_factory=Locale)
     page: Page = field(default_factory=Page)
     pages: dict[str, _Table] = field(default_factory=dict)
     tables: list[_Table] = field(default_factory=list)
-    collected: Collected = field(default_factory=Collected)
+    collected: sheet.Collected = field(default_factory=sheet.Collected)
     closed: list[tuple[_Table, Long | Wide]] = field(default_factory=list)
     unknown: list[int] = field(default_factory=list)
     program: str | None = None
@@ -258,7 +241,7 @@ class _Reader(Struct):
         held = table.pieces
         rest: list[Piece] = []
         if table.section.kind == LONG:
-            whole, last = whole_launches(table.section, held)
+            whole, last = Long.split_last(table.section, held)
             table.pieces = [whole]
             rest = [last]
         launches = table.rows()
@@ -314,7 +297,7 @@ class _Reader(Struct):
             raise LogError(f"{self.source.path}: {self._why_nothing()}")
         if self.messages.has_errors and all(map(_is_without_values, tables)):
             raise LogError(f"{self.source.path}: {self.messages.why_no_table()}")
-        if names := names_of_nvprof(self.collected.remarks):
+        if names := sheet.names_of_nvprof(self.collected.remarks):
             told = f"the table is in ncu's form, but its metrics are nvprof's ({few(names, _SHOWN)})"
             raise LogError(f"{self.source.path}: {told}; give the log as nvprof wrote it")
         self.source.lacks_bytes |= self.is_cut
@@ -336,12 +319,12 @@ class _Reader(Struct):
         )
 
     def _piece(self, table: _Table, launches: Long | Wide) -> folding.Piece:
-        sheet = launches.sheet(self.locale.style(self.source.path), self.keep)
-        return self.collected.piece(sheet, self.keep, table.number)
+        own = launches.sheet(self.locale.style(self.source.path), self.keep)
+        return self.collected.piece(own, self.keep, table.number)
 
     def _notes(self, tables: Sequence[Table]) -> Iterable[str]:
-        yield from notes_of_counters(tables, self.collected.remarks, self.keep)
-        yield from notes_of_lines(tables, self.collected.remarks, self.page.is_scaled)
+        yield from sheet.notes_of_counters(tables, self.collected.remarks, self.keep)
+        yield from sheet.notes_of_lines(tables, self.collected.remarks, self.page.is_scaled)
         if self.is_mended:
             yield headers.BROKEN
         yield from self.page.notes()
@@ -364,12 +347,12 @@ class _Reader(Struct):
             if self.unknown:
                 return (
                     f"the table of ncu (line {self.unknown[0]}) has no kernels or no values of metrics; "
-                    f"make one with `{CSV}`"
+                    f"make one with `{sheet.CSV}`"
                 )
         if any(table.pieces for table in self.tables):
             return (
                 "the log holds no values of metrics, only advice (rules), which is nothing to count with; "
-                f"collect metrics with `{CSV}`"
+                f"collect metrics with `{sheet.CSV}`"
             )
         if self.closed:
             begins = f"a table begins (line {self.closed[0][0].section.first_line}) but has no rows"
@@ -381,7 +364,7 @@ class _Reader(Struct):
             )
         if self.page.launches and not self.page.orphans:
             launches = counted(self.page.launches, "launch", "launches")
-            return f"ncu's page names {launches} but no metric, which is nothing to count with; print {IMPORTED}"
+            return f"ncu's page names {launches} but no metric, which is nothing to count with; print {sheet.IMPORTED}"
         self.messages.page = self.page.first_line or None
         return self.messages.why_no_table()
 

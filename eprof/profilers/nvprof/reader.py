@@ -28,25 +28,9 @@ from eprof.logs.rows.log import Log, Shape, Table, of_several_programs
 from eprof.logs.rows.sections import split
 from eprof.logs.rows.stream import Source, Tuning
 from eprof.profilers import signs
-from eprof.profilers.nvprof import text
+from eprof.profilers.nvprof import tables, text
 from eprof.profilers.nvprof.sections import SummarySection, TraceSection, UsageSection, WideSection
-from eprof.profilers.nvprof.tables import (
-    DEVICE,
-    EVENTS,
-    FOREIGN_NCU,
-    FOREIGN_NSYS,
-    IGNORED,
-    METRICS,
-    SUMMARY,
-    TRACE,
-    WIDE,
-    ColumnSection,
-    Header,
-    Section,
-    Store,
-    header_of,
-    header_of_fields,
-)
+from eprof.profilers.nvprof.tables import ColumnSection, Header, Section, Store, header_of, header_of_fields
 from eprof.profilers.nvprof.text import TextSection
 
 if TYPE_CHECKING:
@@ -104,11 +88,11 @@ class Messages:
 
 _STRETCH_BYTES = 1 << 16  # of rows that are read sooner together than line by line
 _SECTIONS: dict[str, type[Section]] = {
-    METRICS: SummarySection,
-    EVENTS: SummarySection,
-    WIDE: WideSection,
-    TRACE: TraceSection,
-    SUMMARY: UsageSection,
+    tables.METRICS: SummarySection,
+    tables.EVENTS: SummarySection,
+    tables.WIDE: WideSection,
+    tables.TRACE: TraceSection,
+    tables.SUMMARY: UsageSection,
 }
 _NEWLINE, _COMMA, _QUOTE, _ZERO, _NINE = b'\n,"09'
 _STEP = 1 << 18  # bytes that stay in the processor's cache
@@ -143,7 +127,7 @@ def walk(
     given: list[Header] = []
     if columns is not None:
         header = header_of_fields(list(columns))
-        if header is None or header.kind in (FOREIGN_NCU, FOREIGN_NSYS, IGNORED):
+        if header is None or header.kind in (tables.FOREIGN_NCU, tables.FOREIGN_NSYS, tables.IGNORED):
             raise LogError(
                 "the list of columns does not name those of an nvprof table; it needs at least Device, Context, "
                 "Stream, Kernel and the counters in the order of the log"
@@ -437,7 +421,7 @@ class Walk:
             self._end_table()
             pid, words = message["pid"] or "", message["text"]
             if pid in ("PROF", "WARNING", "ERROR"):
-                self.seen.foreign = self.seen.foreign or (FOREIGN_NCU, self.seen.lines)
+                self.seen.foreign = self.seen.foreign or (tables.FOREIGN_NCU, self.seen.lines)
             elif pid:
                 self._pid = pid
             if words.strip().endswith(("result:", "calls:")):
@@ -459,13 +443,13 @@ class Walk:
         """Take a line that may be a header of nvprof's CSV, or a row."""
         if header := header_of(line):
             self._end_table()
-            if header.kind in (FOREIGN_NCU, FOREIGN_NSYS):
+            if header.kind in (tables.FOREIGN_NCU, tables.FOREIGN_NSYS):
                 self.seen.foreign = header.kind, self.seen.lines
                 return
             self.seen.tables += 1
-            if header.kind == IGNORED:
+            if header.kind == tables.IGNORED:
                 self._section = Section(header, 0, self.store)
-            elif header.kind == SUMMARY and self._of_api():
+            elif header.kind == tables.SUMMARY and self._of_api():
                 self._section = UsageSection(header, 0, self.store, of_api=True)
             else:
                 self._section = _SECTIONS[header.kind](header, self._run(header), self.store)
@@ -489,9 +473,9 @@ class Walk:
             taken = False  # a name may have commas, so an open quote leaves unknown where fields end
         else:
             fields = split(line)
-            tables = self._given if section is None else [section]
-            taken = any(table.takes_row(fields) for table in tables)
-            if taken and section is not None and section.header.kind == IGNORED:
+            takers = self._given if section is None else [section]
+            taken = any(taker.takes_row(fields) for taker in takers)
+            if taken and section is not None and section.header.kind == tables.IGNORED:
                 self._name_device_in(section.header, fields)
         self.seen.rows += taken
         return taken
@@ -505,7 +489,7 @@ class Walk:
     def _name_device_in(self, header: Header, fields: Sequence[str]) -> None:
         """Note the device in a row of Unified Memory's totals, as the summary above them does not name it."""
         place = header.position("Device")
-        if place is not None and DEVICE.search(fields[place]):
+        if place is not None and tables.DEVICE.search(fields[place]):
             self.seen.devices.setdefault(fields[place].strip(), self.seen.lines)
 
     def _skip(self, line: str) -> None:
@@ -521,7 +505,7 @@ class Walk:
         if is_better or not any(map(str.isalnum, example)):
             self.seen.example_skipped = self._whole[:_EXAMPLE]
         like_a_row = _LIKE_A_ROW.match(line) is not None
-        if isinstance(self._section, Section) and self._section.header.kind != IGNORED:
+        if isinstance(self._section, Section) and self._section.header.kind != tables.IGNORED:
             # Of an open table, no row, but maybe one before something happened to it.
             header = self._section.header
             number = len(split(line))

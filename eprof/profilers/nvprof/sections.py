@@ -15,36 +15,14 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Floats, Ints, alike, numbered
 from eprof.base.text import pattern
-from eprof.logs.rows.cells import (
-    ABSENT,
-    MISFIT,
-    OLD_RATES,
-    RATES,
-    SECONDS,
-    as_cell,
-    is_number,
-    seconds,
-    shows_wrong,
-    unit_of,
-)
+from eprof.logs.rows.cells import ABSENT, MISFIT, OLD_RATES, RATES, SECONDS, as_cell, is_number, seconds, shows_wrong
 from eprof.logs.rows.columns import LAUNCH_ID, Answers, Form, Rows
 from eprof.logs.rows.folding import Cells, Numbers, Piece, Sums
-from eprof.logs.rows.log import COUNT, LAUNCH, OTHER, HostCalls, part_of
-from eprof.profilers.nvprof.tables import (
-    DEVICE,
-    EVENTS,
-    METRICS,
-    NO_DEVICE,
-    SUMMARY,
-    WHOLE,
-    WIDE_FIXED,
-    ColumnSection,
-    Header,
-    Section,
-    Store,
-)
+from eprof.logs.rows.log import BYTES_PER_S, COUNT, LAUNCH, OTHER, PERCENT, HostCalls, part_of
+from eprof.profilers.nvprof import tables
+from eprof.profilers.nvprof.tables import DEVICE, WHOLE, ColumnSection, Header, Section, Store
 
-_NAME = {EVENTS: "Event Name", METRICS: "Metric Name"}  # the column of a counter's name
+_NAME = {tables.EVENTS: "Event Name", tables.METRICS: "Metric Name"}  # the column of a counter's name
 _INSTANCES = " instances)"  # "inst_integer (80 instances)", with --aggregate-mode off: its value is a list
 _LIST = pattern(r"\d+(?:,\s*\d+)+")
 _ADDED_UP = "counts told by hardware instance (--aggregate-mode off) were added up"
@@ -57,6 +35,7 @@ _RATE = pattern(
     re.IGNORECASE,
 )
 _UNIT = pattern(r"%|[A-Za-z/]*")
+_KINDS = {"%": PERCENT, **dict.fromkeys(RATES, BYTES_PER_S)}
 _INSTANCE = pattern(r"(.+) \((\d+)\)")  # with --aggregate-mode off: a column a counter and unit of the GPU
 
 
@@ -221,7 +200,7 @@ class WideSection(ColumnSection):
         unused = []
         headings = set(header.columns)
         for place, heading in enumerate(header.columns, header.prefix):
-            if heading in WIDE_FIXED:
+            if heading in tables.WIDE_FIXED:
                 continue
             # By hardware instance there is a column for each, from "NAME (0)" on.
             instance = _INSTANCE.fullmatch(heading)
@@ -285,10 +264,10 @@ class WideSection(ColumnSection):
     def _in_unit(self, column: _Column, values: Floats, kinds: Array) -> Cells:
         """A column's values in base units, by the row of units, and their kinds; a rate without a unit is no count."""
         count = as_cell(COUNT)
-        if self._units and (unit := unit_of(self._units[column.place], self.rates)):
-            scale, name = unit
+        if self._units and (unit := self._units[column.place].strip()):
+            own = as_cell(_KINDS.get(unit, OTHER))
             kinds = np.where(kinds > count, np.int8(MISFIT), kinds)
-            return values * scale, np.where(kinds == count, np.int8(as_cell(name)), kinds)
+            return values * self.rates.get(unit, 1.0), np.where(kinds == count, np.int8(own), kinds)
         if self._units is None and _RATE.search(column.heading) and (kinds == count).any():
             self.store.note("a table of launches has no row of units: its rates and ratios are kept without a unit")
             kinds = np.where(kinds == count, np.int8(as_cell(OTHER)), kinds)
@@ -568,8 +547,8 @@ class UsageSection(Section):
                 )
         if kernels:
             kernel, launches, times_s, ends = zip(*kernels, strict=True)
-            device = np.full(len(kernels), NO_DEVICE, dtype=np.int32)
+            device = np.full(len(kernels), tables.NO_DEVICE, dtype=np.int32)
             kernel_numbers, launch_numbers = np.array(kernel, dtype=np.int32), np.array(launches, dtype=np.int64)
             piece = Piece.of_run(self.run, device, kernel_numbers, launch_numbers, np.array(times_s, dtype=np.float64))
             piece.least_s, piece.most_s = np.array(ends).T
-            self.store.add(SUMMARY, piece)
+            self.store.add(tables.SUMMARY, piece)
