@@ -130,7 +130,7 @@ def _late_reader(path: str | Path, tuning: Tuning, seen: Any) -> ModuleType | No
     """The reader of a log whose table stands behind much other text, or None. seen: what was met besides tables."""
     if seen.foreign:
         return profilers.module_of(lambda signs: signs.strays)
-    if seen.messages.profiled:
+    if seen.messages.commands:
         return None
     with (source := open_source(path)).handle:
         return next(filter(None, map(_reader_of, blocks(source, tuning))), None)

@@ -20,10 +20,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
-from msgspec import Struct
-
 from eprof.base.text import pattern
 from eprof.logs.join.ranks import NO_RANGE, RANGES
+from eprof.logs.rows.log import Names
 from eprof.logs.rows.sections import Rows, Section, looks_like_row, rows, split
 from eprof.profilers.nsys import tables as nsys
 
@@ -117,15 +116,15 @@ def part_column(section: Section, parts: str | None) -> str | None:
     return next((name for name in section.columns if sign in name), None)
 
 
-def part_labels(section: Section, words: Callable[[str], Sequence[str | None]]) -> list[str | None] | None:
-    """The part of each launch (None: not told), or None if no parts are wanted. words: gives the cells of a column."""
+def part_labels(section: Section, names: Callable[[str], Names]) -> Names | None:
+    """The part of each launch, or None if no parts are wanted. names: gives the cells of a column."""
     if section.part is None:
         return None
-    cells = [cell or "" for cell in words(section.part)]
+    cells = [cell or "" for cell in names(section.part).texts()]
     if section.part == "Stream":
-        return [cell.strip() or None for cell in cells]
+        return Names.of(cell.strip() or None for cell in cells)
     ranges = {cell: innermost(cell) for cell in set(cells)}
-    return [ranges[cell] for cell in cells]
+    return Names.of(ranges[cell] for cell in cells)
 
 
 def innermost(cell: str) -> str:
@@ -137,19 +136,13 @@ def innermost(cell: str) -> str:
     return fields[0].strip() or str(ranges[-1])
 
 
-class Mended(Struct):
-    """The rows of an ncu summary, broken ones put together again; and the cells of the row that the next lines end."""
-
-    rows: Rows
-    rest: list[str]
-
-
 def mended(
     section: Section, lines: Sequence[str], parsed: Rows, rest: list[str], wanted: Sequence[int]
-) -> Mended | None:
-    """The rows of an ncu summary, broken ones put together; None if none are broken, or they cannot be mended.
+) -> tuple[Rows, list[str]] | None:
+    """The rows of an ncu summary, broken ones put together, and the cells of the row that the next lines end.
 
-    parsed: the rows among the lines as they stand; rest: cells that were left of the lines before.
+    parsed: the rows among the lines as they stand; rest: cells that were left of the lines before. None: no row is
+    broken, or they cannot be mended.
     """
     if not (rest or parsed.misfits or any(_MARK in lines[place] for place in parsed.others)):
         return None
@@ -171,7 +164,7 @@ def mended(
     )
     again = rows(section, text.getvalue().split("\n"), wanted)
     others = [place for place, line in enumerate(lines) if line and _MARK not in line]
-    return Mended(Rows(again.pieces, others, again.misfits), cells[starts[-1] + width :] if starts else cells)
+    return Rows(again.pieces, others, again.misfits), cells[starts[-1] + width :] if starts else cells
 
 
 def _starts(cells: Sequence[str], width: int, shapes: dict[int, re.Pattern[str]]) -> list[int]:

@@ -21,7 +21,7 @@ from eprof.logs.rows.sections import Piece, Section, many_rows, rows, size
 from eprof.logs.rows.stream import Source
 from eprof.profilers.ncu import derived, headers, sheet
 from eprof.profilers.ncu.headers import LINES, LONG, RAW, SUMMARY, TRACE, UNKNOWN
-from eprof.profilers.ncu.launches import LaunchNumbers, Long, Wide, columns_of, places_of_names, units_of
+from eprof.profilers.ncu.launches import Long, Wide, check_order, columns_of, places_of_names, units_of
 from eprof.profilers.ncu.text import COLUMNS, Page, block_with_advice, lines_with_advice, uncommented
 from eprof.profilers.nsys import tables as nsys_tables
 from eprof.profilers.nsys.tables import Nsys
@@ -72,7 +72,7 @@ class _Table(Struct):
     sample: list[list[str]] = field(default_factory=list)
     sums: folding.Sums = field(default_factory=folding.Sums)
     fold_from: int = 0
-    numbers: LaunchNumbers = field(default_factory=LaunchNumbers)
+    highest: dict[str, int] = field(default_factory=dict)
     rest: list[str] = field(default_factory=list)
 
     def rows(self) -> Long | Wide:
@@ -208,7 +208,7 @@ class _Reader(Struct):
             mended = headers.mended(section, lines, parsed, table.rest, table.wanted)
             if mended is not None:
                 self.is_mended = True
-                parsed, table.rest = mended.rows, mended.rest
+                parsed, table.rest = mended
             elif table.rest:
                 self._skip(",".join(table.rest))
                 table.rest = []
@@ -250,7 +250,7 @@ class _Reader(Struct):
             table.pieces = held
             table.fold_from = 2 * table.held
             return
-        table.numbers.add(launches, self.source.path)
+        check_order(table.highest, launches, self.source.path)
         self._stray(launches.stray)
         table.sums.add(self._piece(table, launches))
         table.pieces = rest
@@ -272,7 +272,7 @@ class _Reader(Struct):
             launches = table.rows()
             self._stray(launches.stray)
             if table.sums:
-                table.numbers.add(launches, self.source.path)
+                check_order(table.highest, launches, self.source.path)
             self.closed.append((table, launches))
         # Only now all are there to show how the log writes numbers.
         for _, launches in self.closed:

@@ -165,14 +165,9 @@ class Shape(Struct, frozen=True):
         return _SCALE.get(_unit_of(self.rate).removesuffix("ps").removesuffix("/s"), 0.0)
 
     @property
-    def unit(self) -> str:
-        """The unit of the time in an nsys summary: "ns", "us", "ms" or "s"."""
-        return _unit_of(self.time)
-
-    @property
     def scale(self) -> float:
         """Seconds in one unit of the time."""
-        return _SCALE[self.unit]
+        return _SCALE[_unit_of(self.time)]
 
     @property
     def start_scale(self) -> float:
@@ -182,7 +177,7 @@ class Shape(Struct, frozen=True):
     @property
     def is_whole(self) -> bool:
         """Whether the time can have no decimals: it is in ns, and no mean."""
-        return self.unit == "ns" and not self.report.is_mean
+        return self.scale == _SCALE["ns"] and not self.report.is_mean
 
 
 def _indented(line: str, spans: Sequence[tuple[int, int]]) -> str:

@@ -59,31 +59,24 @@ class Messages:
     """The messages of a log, and the commands that it names."""
 
     def __init__(self) -> None:
-        self._findings = Findings("nvprof")
+        self.findings = Findings("nvprof")
         self.commands: dict[str, str] = {}  # by the number of the process
-        self.profiled = False
 
     def hear(self, number: int, text: str) -> None:
         """Look at the text of line `number` for a message of nvprof."""
-        command = _COMMAND.match(text)
-        if command:
-            self.profiled = True
+        if command := _COMMAND.match(text):
             self.commands.setdefault(command[1], command[2].strip()[:_LONGEST])
         elif not text.startswith(_ROUTINE):
-            self._findings.look(number, text[:_LONGEST])
+            self.findings.look(number, text[:_LONGEST])
 
     def notes(self) -> Iterator[str]:
         """Sentences for a log that has nvprof's tables, by its messages."""
         several = of_several_programs(self.commands.values())
         if several is not None:
             yield f"the log is of {several}"
-        for message, quote in self._findings.quotes.items():
+        for message, quote in self.findings.quotes.items():
             if message.note:
                 yield f"{message.note.format(detail=quote.detail)} (line {quote.number})"
-
-    def why_no_table(self) -> str | None:
-        """One sentence on why nvprof's log has no table, or None if its messages do not say."""
-        return self._findings.explanation()
 
 
 _STRETCH_BYTES = 1 << 16  # of rows that are read sooner together than line by line
@@ -186,8 +179,7 @@ def _lost_quotes(unquoted: tuple[int, int]) -> str:
 
 
 def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str | None:
-    reason = seen.messages.why_no_table()
-    if reason:
+    if reason := seen.messages.findings.explanation():
         return reason
     if seen.headerless and not has_columns:
         return (
@@ -232,7 +224,7 @@ def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str | None:
         return (
             f"a table begins but has no rows (the log has {seen.lines} lines); the log looks cut off, so profile again"
         )
-    if seen.messages.profiled:
+    if seen.messages.commands:
         return (
             f"nvprof started but wrote no result (the log ends at line {seen.lines}); see that the program ends by "
             "itself, and profile again"
@@ -254,7 +246,7 @@ class Outcome(Struct):
     lost_rows: list[int] = field(default_factory=list)
     broken_rows: int = 0
     unquoted: tuple[int, int] | None = None  # how many fields a row has that lost its quotes, and its header
-    collapsed: bool = False  # whether the blanks between the columns of a table in text were put together
+    collapsed: bool = False  # the blanks between a header's columns, which alone tell the fields of rows, were lost
     devices: dict[str, int] = field(default_factory=dict)  # named beside tables, with the line
     cut_off: bool = False
     ends_in_row: bool = False
@@ -351,9 +343,8 @@ class Walk:
                 f"{counted(seen.lines, 'line')}{example}; {instead}{damaged}"
             )
         names = store.kernels.names()
-        shapes = (
-            Shape(names[kernel], int(sums[0]), *sums[1:].tolist()) for kernel, sums in sorted(store.shapes.items())
-        )
+        sums_of = sorted(store.shapes.items())
+        shapes = tuple(Shape(names[kernel], int(sums[0]), *sums[1:].tolist()) for kernel, sums in sums_of)
         device = only(seen.devices)
         if not seen.devices:  # two that lines beside the tables name are none
             cut_off = only(store.cut_off) or ""
@@ -376,7 +367,7 @@ class Walk:
             runs=max([len(of_kernels), *(of_function.runs for of_function in calls)]),
             device=device,
             several_devices=len(seen.devices) > 1,
-            shapes=tuple(shapes),
+            shapes=shapes,
             idle=store.gaps.idle,
             copies_s=store.copies_s,
             copies=store.copies,
@@ -476,7 +467,10 @@ class Walk:
             takers = self._given if section is None else [section]
             taken = any(taker.takes_row(fields) for taker in takers)
             if taken and section is not None and section.header.kind == tables.IGNORED:
-                self._name_device_in(section.header, fields)
+                # Totals of Unified Memory name the device, which the summary above them does not.
+                place = section.header.position("Device")
+                if place is not None and tables.DEVICE.search(fields[place]):
+                    self.seen.devices.setdefault(fields[place].strip(), self.seen.lines)
         self.seen.rows += taken
         return taken
 
@@ -485,12 +479,6 @@ class Walk:
         if match:
             name = match["whole"] or f"{match['name'].strip()} ({match['number']})"
             self.seen.devices.setdefault(name.strip(), self.seen.lines)
-
-    def _name_device_in(self, header: Header, fields: Sequence[str]) -> None:
-        """Note the device in a row of Unified Memory's totals, as the summary above them does not name it."""
-        place = header.position("Device")
-        if place is not None and tables.DEVICE.search(fields[place]):
-            self.seen.devices.setdefault(fields[place].strip(), self.seen.lines)
 
     def _skip(self, line: str) -> None:
         """Program output in nvprof's log: counted, one example kept. Rows that lost their header are counted too."""
@@ -528,7 +516,7 @@ class Walk:
         if text.is_of_counters(line):
             self._counters = line
         run = 0 if self._of_api() else self._run(tuple(line.split()))
-        self.seen.collapsed |= text.is_collapsed(line)
+        self.seen.collapsed |= "  " not in line.strip()
         self._section = text.open_table(line, run, self.store, self._of_api())
 
     def _of_api(self) -> bool:

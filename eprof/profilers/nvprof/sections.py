@@ -55,7 +55,6 @@ class SummarySection(ColumnSection):
         self.needed = (
             (self.device, DEVICE.search), (self.calls, WHOLE.fullmatch), (self.kernel, is_named), (self.name, is_named)
         )  # fmt: skip
-        self.device_of = store.each(store.devices.of, np.int32)
         self.rates = store.rates or RATES
         self._counters = Numbers()
         self._counter_of = Answers(lambda name: self._counters.of(store.canonical(name.strip())), np.int32)
@@ -104,7 +103,7 @@ class SummarySection(ColumnSection):
 
     def _keys(self, rows: Rows) -> tuple[Array, ...]:
         return (
-            rows.each(self.device, self.device_of),
+            rows.each(self.device, self.store.each(self.store.device_of, np.int32)),
             rows.each(self.kernel, self.store.each(self.store.kernels.of, np.int32)),
             rows.each(self.calls, self.store.each(int, np.int64)),
             rows.each(self.name, self._counter_of),
@@ -189,7 +188,6 @@ class WideSection(ColumnSection):
         self.device, self.kernel = header.at("Device"), header.at("Kernel")
         self.needed = ((self.device, DEVICE.search), (self.kernel, str.strip))
         self.stream = header.at("Stream") if store.by == "stream" else None
-        self._device_of = store.each(store.devices.of, np.int32)
         self.rates = store.rates or RATES
         self._units: list[str] | None = None
         self._sums = Sums()
@@ -234,7 +232,7 @@ class WideSection(ColumnSection):
 
     def add(self, rows: Rows) -> None:
         """Keep the cells of launches in nvprof's wide trace."""
-        device = rows.each(self.device, self._device_of)
+        device = rows.each(self.device, self.store.each(self.store.device_of, np.int32))
         kernel = rows.each(self.kernel, self.store.each(self.store.kernels.of, np.int32))
         piece = Piece.of_run(self.run, device, kernel, np.ones(len(rows), np.int64))
         if self.stream is not None:
@@ -300,10 +298,6 @@ class WideSection(ColumnSection):
 
 class CutOffSection(WideSection):
     """A table whose devices' names are cut off: the device is known only where its index is there still."""
-
-    def __init__(self, header: Header, run: int, store: Store) -> None:
-        super().__init__(header, run, store)
-        self._device_of = store.each(store.device_of, np.int32)
 
     def fits(self, fields: list[str]) -> bool:
         """Whether fields are a row of the trace: a device, numbers of a context and a stream, and a kernel."""

@@ -72,22 +72,18 @@ class _OfAnyDevice(SummarySection):
     def __init__(self, header: Header, run: int, store: Store) -> None:
         super().__init__(header, run, store)
         _, *self.needed = self.needed
-        self.device_of = store.each(store.device_of, np.int32)
 
 
 class TextCounters(TextSection):
     """Metrics or events: `Device "..."`, `Kernel: ...`, then a row a counter."""
 
     def __init__(self, run: int, store: Store, header: re.Match[str]) -> None:
-        columns = ["Device", "Kernel", "Invocations", f"{header[1]} Name", "Avg"]
-        self._values = 3
-        if header[2]:
-            columns.append("Total")
-            self._values += 1
+        columns = ["Device", "Kernel", "Invocations", f"{header[1]} Name", "Avg", *["Total"] * bool(header[2])]
+        self._values = len(columns) - 2  # these are Min, Max, Avg and maybe Total
         kind = {"Event": EVENTS, "Metric": METRICS}[header[1]]
+        self._described = kind == METRICS
         self._counters = _OfAnyDevice(Header(kind, tuple(columns)), run, store)
         super().__init__(self._counters)
-        self._described = kind == METRICS
         self._device = self._kernel = ""
         if header[3]:
             self.takes_row(header[3])
@@ -262,11 +258,6 @@ class TextIgnored(TextSection):
 def is_header(line: str) -> bool:
     """Whether a line opens a table of nvprof's text."""
     return line.lstrip().startswith(_FIRST) and any(pattern.fullmatch(line) for pattern in _HEADERS)
-
-
-def is_collapsed(line: str) -> bool:
-    """Whether a header lost the blanks between its columns, by which alone the fields of a trace's rows are told."""
-    return "  " not in line.strip()
 
 
 def is_of_counters(line: str) -> bool:
