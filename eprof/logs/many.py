@@ -198,10 +198,7 @@ def attempt(path: Path, reading: Reading, tell: Tell | None = None) -> Read:
 
 
 def _processes(paths: Sequence[Path], reading: Reading, tell: Tell, workers: int) -> Iterator[Read]:
-    """Read many logs in worker processes; yields the `Log` or LogError of each, in the order of `paths`.
-
-    Where a process is killed or cannot be had, the rest is read here, one by one.
-    """
+    """Yields the `Log` or LogError of each path in order, by worker processes; one by one here where these fail."""
     from eprof.logs.workers import in_order
 
     workers = min(workers, len(paths))

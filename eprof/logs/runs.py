@@ -140,10 +140,7 @@ class Run(Brief, Struct, frozen=True):
 
     @property
     def io(self) -> Mapping[str, float]:
-        """What the program read from files and wrote when it ran alone, or first; empty where Linux does not tell.
-
-        Keys are those of `io` in `run.json`, and `seconds`.
-        """
+        """What the program read and wrote, as `io` in `run.json`, with `seconds`, alone or first; empty: not told."""
         for each in [*self._alone, *self.manifest.get("measurements", [])]:
             if each.get("io") and each.get("seconds"):
                 return {**each["io"], "seconds": each["seconds"]}

@@ -234,10 +234,7 @@ class _Kernels(Struct):
     has_parts: bool = False
 
     def device(self, name: str) -> str:
-        """The name that a device of a log goes by in the joined rows.
-
-        Newer drivers write "NVIDIA GeForce ..." where older ones wrote "GeForce ...".
-        """
+        """A device's name in the joined rows; some drivers write "GeForce ..." for "NVIDIA GeForce ..."."""
         return self.devices.setdefault(normal_label(name), name.strip())
 
     def numbers(self, table: Table, alone: str | None) -> Array:

@@ -78,10 +78,7 @@ class Locale:
         return len(self.proof) > 1 or (not self.proof and self.open is not None)
 
     def look(self, cells: Iterable[str], wholes: Iterable[bool]) -> None:
-        """Look at cells for the style of their numbers.
-
-        wholes: which are counts in an unscaled unit, so that they can have no decimals.
-        """
+        """Look at cells for the style of their numbers. wholes: whether each is a count, which has no decimals."""
         for cell, is_whole in zip(cells, wholes, strict=True):
             if not ("," in cell or "." in cell) or not _WITH_SIGNS.fullmatch(cell):
                 continue
@@ -102,10 +99,7 @@ class Locale:
         self.open = self.open or locale.open
 
     def style(self, path: str) -> Style:
-        """The style of the file's numbers.
-
-        Raises LogError if the numbers contradict each other or can be read both ways.
-        """
+        """The style of the file's numbers. Raises LogError if they contradict each other or can be read both ways."""
         if len(self.proof) > 1:
             raise LogError(
                 f"{path}: numbers are written in two ways (`{self.proof[ENGLISH]}` and `{self.proof[CONTINENTAL]}`), "

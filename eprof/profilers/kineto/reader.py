@@ -168,11 +168,9 @@ def _kernel_names(kernels: Sequence[Event]) -> Names:
 
 
 def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:
-    """A label for each link's device, "NVIDIA A100 (0)".
-
-    AMD's device numbers are not those of the list, whose GPUs mostly are alike.
-    """
+    """A label for each link's device, "NVIDIA A100 (0)"."""
     name_of: dict[Id, str] = {gpu.id: gpu.name or of_amd(gpu.units or 0, gpu.memory_b or 0.0) for gpu in gpus}
+    # AMD's device numbers are not those of the list, whose GPUs mostly are alike.
     alike = only(set(name_of.values()))
     return Names.of(f"{name_of.get(each.device, alike) or UNNAMED} ({each.device})" for each in links)
 

@@ -130,10 +130,7 @@ def totals(
 def _cycles_of_all(
     metrics: Mapping[str, Array], elapsed: Array, launches: Array, keep: Container[str] | None
 ) -> dict[str, Array]:
-    """By metric, totals over all multiprocessors, (n_launches,): active cycles, busy cycles of units, instructions.
-
-    elapsed: the cycles of one multiprocessor.
-    """
+    """By metric, totals over all multiprocessors: active cycles, busy cycles, instructions. elapsed: cycles of one."""
     number = len(launches)
     multiprocessors = _first_known([metrics[name] / launches for name in _MULTIPROCESSORS if name in metrics], number)
     unknown = np.full(number, np.nan)

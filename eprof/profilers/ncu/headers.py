@@ -6,7 +6,6 @@ With `--nvtx`, tables of launches have a column "thread Domain:Push/Pop_Range:PL
 Msg". A cell holds the thread, then each open range in quotes, the outermost first:
 `1  "<default domain>:step:none:none:none:none:none:none"  "<default domain>:solve:none:none:..." `.
 
-
 Summaries of Nsight Compute whose rows ncu itself broke in the wrong places (seen in 2022.3 and 2024.1).
 
 `--csv --page raw --print-summary per-gpu` writes the attributes of the device in front of the rows of a kernel, and
@@ -168,10 +167,7 @@ def mended(
 
 
 def _starts(cells: Sequence[str], width: int, shapes: dict[int, re.Pattern[str]]) -> list[int]:
-    """The places of cells at which whole rows of a broken ncu summary begin.
-
-    A whole row reaches to the next row, to the end, or to a device's attributes.
-    """
+    """Where in a broken ncu summary's cells whole rows begin: behind each is a row, the end, or a device's data."""
     starts = [place for place in range(len(cells) - width + 1) if _begins(cells, place, shapes)]
     ends = {*starts, len(cells)}
     return [

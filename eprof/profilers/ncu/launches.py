@@ -232,10 +232,7 @@ class Long(Struct, dict=True):
         return units, matrix, remarks
 
     def _metrics(self) -> tuple[Array, dict[str, Unit]]:
-        """The number of each row's metric, and the metrics with their units in this order.
-
-        One label in two units ("Memory Throughput") is two metrics.
-        """
+        """Each row's metric by number, and the metrics with their units; one label in two units is two metrics."""
         labels, texts = self.columns["Metric Name"], self.columns["Metric Unit"]
         printed = [unit_of(text) for text in texts.names]
         units = list({unit.base: unit for unit in reversed(printed)}.values())

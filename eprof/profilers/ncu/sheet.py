@@ -362,10 +362,7 @@ def _lanes(capability: str | None) -> float:
 
 
 def _labels(*columns: Names) -> Names:
-    """A label for each row's device: its name and number, else "ncu device 0 (CC 8.0)"; None: nothing is told.
-
-    columns: device, capability and name of the GPU, (n_rows,) each.
-    """
+    """Each row's device by device, capability and GPU: "GPU (0)", "ncu device 0 (CC 8.0)", or None: not told."""
     kind, first = alike(*(column.codes for column in columns))
     labels: list[str | None] = []
     for device, capability, gpu in zip(*(column.chosen(first).texts() for column in columns), strict=True):

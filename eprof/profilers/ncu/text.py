@@ -13,7 +13,6 @@ Up to 2021 the tables had no line of names, and the kernel's line the date inste
 `kernel, Block Size 64, Grid Size 2, Device 0, 3 invocations`, once for each section. A cell that is longer than its
 column goes on in the lines below, whose other cells are empty.
 
-
 What ncu's rules say in sentences becomes rows of metrics, as `counters/ncu/labels.toml` has it; in tables, too.
 """
 

@@ -194,10 +194,7 @@ def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
 
 
 def _range_of_launches(database: _Database) -> dict[tuple[int, int], str]:
-    """By (process, correlation number), the innermost NVTX push/pop range around the call that launched a kernel.
-
-    Empty: the database tells no ranges, or no calls.
-    """
+    """By (process, correlation number), the innermost NVTX push/pop range around a kernel's launch; {}: not told."""
     has_id = database.has(_RANGES, "textId")
     if not (
         database.has(_RANGES, "start", "end", "eventType", "globalTid")

@@ -431,13 +431,11 @@ class TraceSection(ColumnSection):
             self.store.shaped(kernel, np.array([sizes[:3].prod(axis=0), sizes[3:6].prod(axis=0), sizes[6], shared]))
 
     def _size_b(self, rows: Rows, time_s: Floats) -> Floats | None:
-        """The bytes of copies, (n_rows,), NaN for others; None: not told.
-
-        Whether a KB has 1000 or 1024 bytes shows where a size and its rate are in different units.
-        """
+        """The bytes of copies, (n_rows,), NaN for others; None: not told."""
         if len(self.moved) < 2:
             return None
         size, rate, *unified = map(rows.numbers, self.moved)
+        # Whether a KB has 1000 or 1024 bytes shows where a size and its rate are in different units.
         for rates in (self.store.rates or RATES, OLD_RATES):
             scales = [rates.get(f"{unit.removesuffix('/s')}/s", np.nan) for unit in self._moved_units]
             ratios = size * scales[0] / (rate * scales[1] * time_s)

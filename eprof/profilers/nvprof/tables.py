@@ -199,10 +199,7 @@ class Store(folding.Store, dict=True):
             self.shapes[number] = self.shapes.get(number, 0.0) + sums[number]
 
     def groups(self, pieces: Sequence[Piece]) -> Iterable[tuple[frozenset[str] | None, Sequence[Piece]]]:
-        """The pieces in groups that become tables, with the counters of their run: one for each set of counters.
-
-        A counter that a table has no column for is not missing in its launches.
-        """
+        """The pieces by table, with the counters of their run, as one without a column is not missing there."""
         by_run = gathered((int(piece.run[0]), piece.counters) for piece in pieces)
         collected = {run: frozenset[str]().union(*counters) for run, counters in by_run.items()}
         groups = gathered(((collected[int(piece.run[0])], frozenset(piece.counters)), piece) for piece in pieces)
