@@ -12,7 +12,7 @@ import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -228,14 +228,10 @@ def _clean(block: bytes, source: Source) -> bytes:
     if b"\0" in block:
         block = b"\n".join(_undamaged(block.split(b"\n"), source))
         _note_once(source, "the file holds NUL bytes; lines with them were left out")
-    if block.isascii():
-        return block
-    try:
+    with suppress(UnicodeDecodeError):
         block.decode()
-    except UnicodeDecodeError:
-        _note_once(source, "some lines are not UTF-8; they were read as Latin-1, so names may look odd")
-    else:
         return block
+    _note_once(source, "some lines are not UTF-8; they were read as Latin-1, so names may look odd")
     lines = block.split(b"\n")
     for place, line in enumerate(lines):
         try:

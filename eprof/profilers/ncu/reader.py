@@ -264,6 +264,7 @@ class _Reader(Struct):
         """End the log: collect the launches of all ncu tables, with numbers as the whole log writes them."""
         self.page.finish()
         self._take_page()
+        self.nsys.finish()
         for table in (*self.tables, *self.pages.values()):
             if table.section.kind in (*_NO_COLUMNS, TRACE):
                 continue
@@ -314,7 +315,7 @@ class _Reader(Struct):
             runs=max(1, len(processes), self.nsys.captures),
             clocks=derived.joined(self.collected.clocks),
             by_shape=self.collected.by_shape(),
-            idle=self.nsys.idle,
+            idle=self.nsys.gaps.idle,
             **self.nsys.beside,
         )
 
