@@ -49,3 +49,8 @@ def gathered(pairs: Iterable[tuple[T, U]]) -> dict[T, list[U]]:
     for key, value in pairs:
         values.setdefault(key, []).append(value)
     return values
+
+
+def summed(pairs: Iterable[tuple[T, float]]) -> dict[T, float]:
+    """The sum of the values of (key, value) pairs for each key; keys in the order in which they first come."""
+    return {key: sum(values) for key, values in gathered(pairs).items()}

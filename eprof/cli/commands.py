@@ -110,6 +110,9 @@ def _run(words: list[str]) -> int:
     if options.no_color:
         os.environ["NO_COLOR"] = "1"
     options.program = program
+    if not options.parser.runs_program:
+        # Its threads wait for work by spinning, and a report has no products of matrices that are worth them.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     code: int = getattr(module(options.command), options.command)(options)
     return code
 

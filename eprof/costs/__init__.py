@@ -24,32 +24,18 @@ from eprof.base.text import brief, did_you_mean
 from eprof.base.toml import Document
 from eprof.base.vocabulary import CPU
 from eprof.costs.file import checked, read
-from eprof.costs.parts import BASES, Charge, Costs, Peaks, Price, Scale, Setting
-from eprof.costs.table import CostTable, name_in_tables
+from eprof.costs.parts import BASES as BASES
+from eprof.costs.parts import Charge as Charge
+from eprof.costs.parts import Costs as Costs
+from eprof.costs.parts import Peaks as Peaks
+from eprof.costs.parts import Price as Price
+from eprof.costs.parts import Scale as Scale
+from eprof.costs.parts import Setting as Setting
+from eprof.costs.table import CostTable as CostTable
+from eprof.costs.table import name_in_tables
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
-
-__all__ = [
-    "BASES",
-    "ESTIMATED",
-    "NONE",
-    "Charge",
-    "CostTable",
-    "Costs",
-    "Peaks",
-    "Price",
-    "Scale",
-    "Setting",
-    "check",
-    "examine",
-    "for_device",
-    "gpu_meant",
-    "is_file",
-    "load",
-    "tables",
-]
-
 
 ESTIMATED = "estimated"  # the table that `estimated` of estimate.py makes for the GPU of a log
 NONE = "none"  # what a user names instead of a table to have counts alone

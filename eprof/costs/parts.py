@@ -173,20 +173,21 @@ class Costs(Described, frozen=True, kw_only=True):
     cores: float | None = None
     cores_mhz: float | None = None
 
+    def marked(self, marks: Mark) -> "Costs":
+        """The costs with more marks on constant power and on every charge that pays."""
+        paying = {word: charge for word, charge in self.charges.items() if charge.pays}
+        charges = {word: replace(charge, marks=charge.marks | marks) for word, charge in paying.items()}
+        constant_marks, marks = self.constant_marks | marks, self.marks | marks
+        return replace(self, charges={**self.charges, **charges}, constant_marks=constant_marks, marks=marks)
+
     def scaled(self, factor: float) -> "Costs":
         """The costs with all prices and constant power times a factor that a meter gave; all become ESTIMATED."""
-        scaled = {
-            word: replace(charge, pj=charge.pj * factor, marks=charge.marks | Mark.ESTIMATED)
-            for word, charge in self.charges.items()
-            if charge.pays
-        }
+        marked = self.marked(Mark.ESTIMATED)
         return replace(
-            self,
-            charges={**self.charges, **scaled},
+            marked,
+            charges={word: replace(charge, pj=charge.pj * factor) for word, charge in marked.charges.items()},
             prices={name: replace(price, pj=price.pj * factor) for name, price in self.prices.items()},
             constant_power_w=self.constant_power_w * factor,
-            constant_marks=self.constant_marks | Mark.ESTIMATED,
-            marks=self.marks | Mark.ESTIMATED,
             factor=self.factor * factor,
         )
 

@@ -239,7 +239,7 @@ class Sheet(Struct, eq=False):
         found_unit = self.launches.units.get(name, unit)
         if (unit, found_unit) == (OTHER, COUNT):
             # nvprof prints ratios without a unit, and what has none is added up over launches.
-            values, found_unit = values / self.launches.rows.launches, unit
+            values, found_unit = values / rows.launches, unit
         if found_unit != unit:
             if not np.isnan(values).all():
                 self.wrong_units[name] = f"{name} ({found_unit} instead of {unit})"

@@ -48,7 +48,7 @@ SHARES = (
     *("occupancy_limit", "registers_limit", "shared_limit", "block_limit", "spills"),
     *("sm_busy", "l1_busy", "l2_busy", "dram_busy", "issue_busy", "memory_bound"),
     *("retiring", "bad_speculation", "frontend_bound", "backend_bound"),  # of a CPU's cores
-    *("dram_bound", "unoptimised"),  # of these, at most, and of code
+    *("dram_bound", "unoptimised", "missed_stores"),  # of these, at most; of code; of stores
 )
 SIGNS = (*SHARES, "multiprocessors", "a_cycle", "fp32_room", "fp64_most", "l1_room", "l2_room")
 _NAME = pattern(r"(?<![\w.])[A-Za-z_]\w*")

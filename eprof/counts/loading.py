@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 
@@ -83,10 +83,7 @@ _READ: dict[str, Document] = {}
 
 
 def read(place: Traversable) -> Document:
-    """The TOML document in a counter definition's file.
-
-    Built-in files are wanted more than once, extended by many, and read once.
-    """
+    """The TOML document in a counter definition's file; a built-in one, which many others extend, is read once."""
     if isinstance(place, Path) and not str(place).startswith(str(resources.folder("counters"))):
         return Document.read(place)
     if str(place) not in _READ:
@@ -139,10 +136,7 @@ class _Stack(Struct, frozen=True, eq=False):
 def _read_extended(
     document: Document, place: Traversable | None, above: tuple[str, ...], layers: dict[str, Document]
 ) -> None:
-    """Read the files that a counter definition extends, and those that these extend; add them to `layers`, by path.
-
-    above: the paths of the documents that extend it.
-    """
+    """Add to `layers`, by path, the files that a document extends, and what these extend. above: the paths above it."""
     top = document.root.table(_TOP)
     top.schema(SCHEMA)
     for base in top["extends"].each():
@@ -321,12 +315,11 @@ def _listed(stack: _Stack, section: str) -> Iterator[Node]:
         yield from listed.entries()
 
 
-class _Formulas:
+class _Formulas(NamedTuple):
     """Reads formulas: their names must be known, and whatever is not exact must have a mark."""
 
-    def __init__(self, known: Collection[str], partial: Collection[str]) -> None:
-        self.known = known
-        self.partial = frozenset(partial)
+    known: Collection[str]
+    partial: set[str]
 
     def all_ways(self, table: Mapping[str, Node]) -> dict[str, tuple[Entry, ...]]:
         return {key: self.ways(entry) for key, entry in table.items()}
@@ -340,31 +333,32 @@ class _Formulas:
 
     def _way(self, way: Node) -> Entry:
         way.table(("formula", "mark", "mark_if", "note"))
-        formula = way["formula"].formula(self.known, CHOOSING)
-        node = way["mark"]
+        formula = self._formula(way["formula"])
         mark = NONE
-        for word in node.each():
+        for word in way["mark"].each():
             mark |= Mark[word.choice(_MARKS).upper()]
         note = way["note"].text(None if mark else "")
         if not mark and formula.names & self.partial:
             raise way.error("a sum over some of the slices is not exact; give it a mark and a note.")
         mark_if = None
         if "mark_if" in way:
-            mark_if = way["mark_if"].formula(self.known, CHOOSING)
+            mark_if = self._formula(way["mark_if"])
             if not mark or not mark_if.names:
                 raise way.error("`mark_if` names the counters on which a `mark` depends.")
         return Entry(formula, mark, note, mark_if)
 
+    def _formula(self, node: Node) -> Formula:
+        return node.formula(self.known, CHOOSING)
+
     def check(self, entry: Node) -> Check:
-        entry.table(("left", "right", "relation", "tolerance", "note"))
-        left, right = entry["left"].formula(self.known, CHOOSING), entry["right"].formula(self.known, CHOOSING)
+        entry.table(Check.__struct_fields__)
+        left, right = self._formula(entry["left"]), self._formula(entry["right"])
         relation = entry["relation"].choice(("==", "<="))
         return Check(left, right, relation, entry["tolerance"].number(0, 1), entry["note"].text())
 
     def time_pair(self, entry: Node) -> TimePair:
-        entry.table(("bytes", "rate", "note"))
-        moved, rate = entry["bytes"].formula(self.known, CHOOSING), entry["rate"].formula(self.known, CHOOSING)
-        return TimePair(moved, rate, entry["note"].text(""))
+        entry.table(TimePair.__struct_fields__)
+        return TimePair(self._formula(entry["bytes"]), self._formula(entry["rate"]), entry["note"].text(""))
 
 
 # ---- rules on the whole

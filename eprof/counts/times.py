@@ -104,10 +104,8 @@ def of_a_second(launches: Launches, definition: Definition) -> tuple[Launches, s
 def _pairs(sheet: Sheet, pairs: Sequence[TimePair]) -> tuple[Floats, Floats, Bools]:
     """Times in s and weights by pairs of counters, each (n_pairs, n_kernels); NaN and 0 where a pair says nothing.
 
-    And the kernels (n_kernels,) of which all pairs are lower bounds.
-
-    A pair's weight grows with its sectors a launch up to `_GOOD`, and with its rate up to `_FAST`: below, they are
-    rounded too much.
+    And the kernels, (n_kernels,), of which all pairs are lower bounds. A pair's weight grows with its sectors a launch
+    up to `_GOOD`, and with its rate up to `_FAST`: below, they are rounded too much.
     """
     times = np.full((len(pairs), sheet.length), np.nan)
     weights = np.zeros_like(times)

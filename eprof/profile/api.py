@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_PRICING = ("costs", "setting", "efficiency")  # as which runs are priced where all of them were priced alike
 _TELLING = {STREAM: ("streams", advice.STREAMS), NVTX: ("NVTX ranges", advice.NVTX), MARK: ("marks", advice.NVTX)}
 
 
@@ -128,7 +129,7 @@ def load(
             run=_only_run(sources, whole),
             whole=whole,
             parts=parts,
-            priced_as=_common_pricing(sources.directories),
+            priced_as=only({tuple(map(run.pricing, _PRICING)): run for run in sources.directories}.values()),
             program_s=_program_s(sources),
             everything=everything,
         )
@@ -301,12 +302,6 @@ def _ranks(paths: Sequence[Path], homes: Mapping[Path, Path], parts: str | None,
     named = {path: homes.get(path, path) for path in paths}
     rank_of = ranks(list(dict.fromkeys(named.values())), rank, each=all(path in homes for path in paths))
     return {path: rank_of[name] for path, name in named.items()}
-
-
-def _common_pricing(directories: Sequence[Run]) -> Run | None:
-    """A run whose costs, setting and efficiency are those of all run directories; None if they differ."""
-    keys = ("costs", "setting", "efficiency")
-    return only({tuple(map(run.pricing, keys)): run for run in directories}.values())
 
 
 def _settle(directories: Sequence[Run], launches: Launches, read: runs.Reader) -> tuple[Launches, list[str]]:

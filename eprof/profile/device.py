@@ -57,12 +57,15 @@ def identify(
     Raises DefinitionError, naming the candidates, if the name of a GPU leaves it open.
     """
     name, index = split_label(label)
+    by_name = counters.capability_of(name or "")
     if capability is not None:
-        return Device(label, name, index, capability, _capability_by_user(name, capability))
+        how = "--capability"
+        if by_name and capability not in by_name:
+            how += f", against {listed(by_name, 'or')} by its name"
+        return Device(label, name, index, capability, how)
     in_column = capability_of_label(label or "")
     if in_column is not None:
         return Device(label, name, index, in_column, "the log's CC column")
-    by_name = _by_name(name)
     if len(by_name) == 1:
         return Device(label, name, index, by_name[0], "device name")
     by_counters = counters.guess_capability(counter_names, profiler)
@@ -90,19 +93,7 @@ def capabilities_of(label: str | None) -> tuple[str | None, ...]:
     """The compute capabilities that the device with this label may have; (None,) where the label does not tell."""
     if (in_column := capability_of_label(label or "")) is not None:
         return (in_column,)
-    return _by_name(split_label(label)[0]) or (None,)
-
-
-def _by_name(name: str | None) -> tuple[str, ...]:
-    return tuple(counters.capability_of(name or ""))
-
-
-def _capability_by_user(name: str | None, capability: str) -> str:
-    """Where the capability is from, in words: the option, with what the device's name says instead if they differ."""
-    by_name = _by_name(name)
-    if not by_name or capability in by_name:
-        return "--capability"
-    return f"--capability, against {listed(by_name, 'or')} by its name"
+    return counters.capability_of(split_label(label)[0] or "") or (None,)
 
 
 def split_label(label: str | None) -> tuple[str | None, int | None]:

@@ -43,19 +43,19 @@ _WORDS = [names(marks) for marks in range(16)]
 
 def document(energy: "Energy") -> schema.Profile:
     """The document `eprof.profile/1` of a priced profile."""
-    whole, place_of = energy.whole()
-    refits = intervals.refits_of(energy)
+    profile, (whole, place_of) = energy.profile, energy.whole()
+    refits = tuple(map(intervals.replicas, energy.each))
     sums = _sums(whole)
     sums["energy_j"].measured = energy.measured_j
     prices = [costs for gpu in whole.each if (costs := _costs(gpu, _whose(whole, gpu))) is not None]
-    devices = [_device(counted) for counted in energy.profile.counted]
-    used = list(dict.fromkeys(counted.definition for counted in energy.profile.counted))
+    devices = [_device(counted) for counted in profile.counted]
+    used = list(dict.fromkeys(counted.definition for counted in profile.counted))
     made = schema.Profile(
         eprof=__version__,
-        title=energy.profile.title,
+        title=profile.title,
         created_utc=schema.now(),
-        command_line=list(energy.profile.command_line),
-        inputs=[msgspec.convert(log, schema.Input, from_attributes=True) for log in energy.profile.logs],
+        command_line=list(profile.command_line),
+        inputs=[msgspec.convert(log, schema.Input, from_attributes=True) for log in profile.logs],
         device=devices[0],
         devices=devices,
         definition=schema.Definition(
@@ -64,13 +64,13 @@ def document(energy: "Energy") -> schema.Profile:
         costs=next(iter(prices), None),
         costs_of_others=prices[1:] or UNSET,
         time_from=energy.time_from,
-        left_out_s=(energy.profile.run and energy.profile.run.left_out_s) or UNSET,
-        busy_cores=_busy_cores(energy),
+        left_out_s=(profile.run and profile.run.left_out_s) or UNSET,
+        busy_cores=(profile.is_of_cpu and not energy.shares_socket and profile.cores) or UNSET,
         modelled_time=_modelled_time(energy),
         counts=_total_counts(whole, _Cells(whole)),
         warnings=energy.warnings,
         kernels=_with_lines(_in_places(whole, list(map(_kernels, whole.each, refits))), energy),
-        commit=mapped(attrgetter("commit"), energy.profile.run) or UNSET,
+        commit=mapped(attrgetter("commit"), profile.run) or UNSET,
         causes=intervals.causes_of_energy(whole, refits),
         to_meter=_to_meter(whole),
         gaps=gaps_of(whole),
@@ -95,10 +95,7 @@ def _in_places(energy: "Energy", of_gpus: Sequence[list[T]]) -> list[T]:
 
 
 def _sums(energy: "Energy", lost: int = 0) -> dict[str, Any]:
-    """The fields that the document has of the whole and of each group alike: sums over their kernels.
-
-    lost: MISSING makes all of it a lower bound.
-    """
+    """The document's fields of the whole and of each group: sums over kernels. lost: MISSING: lower bounds."""
     joules, time_s = totals.joules_of(energy), totals.time_of(energy)
     marks = {family: _WORDS[mark | lost] for family, mark in totals.joule_marks_of(energy).items()}
     is_whole = energy.is_timed and not lost
@@ -189,11 +186,6 @@ def _to_meter(energy: "Energy") -> schema.ToMeter | UnsetType:
         idle_j=scaling.idle_j,
         within=scaling.within,
     )
-
-
-def _busy_cores(energy: "Energy") -> float | UnsetType:
-    profile = energy.profile
-    return (profile.is_of_cpu and not energy.shares_socket and profile.cores) or UNSET
 
 
 def gaps_of(energy: "Energy") -> schema.Gaps | UnsetType:
@@ -410,43 +402,29 @@ def _split_marks(words: list[str]) -> list[str]:
 
 
 def _groups(energy: "Energy", place_of: np.ndarray, refits: intervals.Refits) -> dict[str, Any]:
-    """The fields of the document on groups and on how they were made; {} without groups.
-
-    place_of: the place of each row in the document.
-    """
+    """The document's fields on groups and how they were made; {} without. place_of: each row's place there."""
     grouping = energy.grouping
     if grouping is None:
         return {}
     members = grouping.members(energy.counts.rows)
-    if grouping.by in PARTS:
-        groups = []
-        for part in shown(members, energy.weights):
-            # Some of what no log tells the part of may belong to any of the others.
-            is_bound = grouping.untold in members and part.name != grouping.untold
-            kernels = np.unique(place_of[part.places])
-            group = _group(part.name, energy.only(part.places), kernels, refits, MISSING * is_bound)
-            if part.stands_for > 1:
-                group.stands_for = part.stands_for
-            groups.append(group)
-
-        made: dict[str, Any] = {"grouped": grouping.how, "groups": groups}
-        if grouping.by == RANK:
-            made["ranks"] = msgspec.convert(spread_of_ranks(members, energy.counts, energy.split), schema.Ranks)
-        return made
-    groups = [_group(name, energy.only(places), places, refits) for name, places in members.items() if len(places)]
-    return {"grouped": grouping.how, "groups": groups}
-
-
-def _group(name: str, energy: "Energy", kernels: np.ndarray, refits: intervals.Refits, lost: int = 0) -> schema.Group:
-    """The totals of some kernels, like those of the whole; `kernels` are their places in the document."""
-    return schema.Group(
-        name=name,
-        kernels=kernels.tolist(),
-        counts=_Cells(energy, lost).totals(),
-        interval_j=intervals.of_total(energy, refits, lost),
-        causes=intervals.causes_of_energy(energy, refits),
-        **_sums(energy, lost),
-    )
+    made: dict[str, Any] = {"grouped": grouping.how, "groups": []}
+    for part in shown(members, energy.weights):
+        # Some of what no log tells the part of may belong to any of the others.
+        is_bound = grouping.by in PARTS and grouping.untold in members and part.name != grouping.untold
+        lost, of_part = MISSING * is_bound, energy.only(part.places)
+        group = schema.Group(
+            name=part.name,
+            kernels=np.unique(place_of[part.places]).tolist(),
+            counts=_Cells(of_part, lost).totals(),
+            interval_j=intervals.of_total(of_part, refits, lost),
+            stands_for=part.stands_for if part.stands_for > 1 else UNSET,
+            causes=intervals.causes_of_energy(of_part, refits),
+            **_sums(of_part, lost),
+        )
+        made["groups"].append(group)
+    if grouping.by == RANK:
+        made["ranks"] = spread_of_ranks(members, energy.counts, energy.split)
+    return made
 
 
 def _modelled(energy: "Energy", refits: intervals.Refits) -> dict[str, Any]:
@@ -459,7 +437,7 @@ def _modelled(energy: "Energy", refits: intervals.Refits) -> dict[str, Any]:
         "time_components": of_energy(energy),
         "interval_j": intervals.of_whole(energy, refits),
         "clocks": whatif.clocks(energy),
-        "what_if": [_answer(answer, True) for answer in answers] + [_answer(answer, False) for answer in usual],
+        "what_if": [_answer(answer, is_asked=True) for answer in answers] + [_answer(answer) for answer in usual],
     }
     return {name: model for name, model in models.items() if model}
 
@@ -482,5 +460,17 @@ def _limits(energy: "Energy") -> schema.Limits | None:
     return schema.Limits(known, msgspec.convert(_in_places(energy, rows), list[schema.Limit]))
 
 
-def _answer(answer: whatif.Answer, is_asked: bool) -> schema.Answer:
-    return msgspec.convert({**answer.data(), "asked": is_asked}, schema.Answer)
+def _answer(answer: whatif.Answer, is_asked: bool = False) -> schema.Answer:
+    return schema.Answer(
+        question=answer.question,
+        says=answer.says,
+        assumes=answer.assumes,
+        modelled=True,
+        energy_j=schema.Joules(**answer.energy_j),
+        time_s=answer.time_s,
+        change_j=answer.change_j,
+        change_share=answer.change_share,
+        time_share=answer.time_share,
+        marks=_WORDS[answer.marks],
+        asked=is_asked,
+    )

@@ -15,6 +15,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, Ints
+from eprof.base.known import added
 from eprof.base.marks import Mark
 from eprof.counts.counts import count
 from eprof.counts.times import by_share
@@ -56,18 +57,14 @@ def inclusive(energy: "Energy") -> Inclusive | None:
         places = _places(log, row_of)
         for caller, callee, number, _ in log.calls.each() if log.calls else ():
             if caller in places and callee in places and caller != callee:
-                of_caller = beneath.setdefault(places[caller], {})
-                of_caller[places[callee]] = of_caller.get(places[callee], 0.0) + number
+                added(beneath.setdefault(places[caller], {}), places[callee], number)
     own_marks = energy.split.family_marks["total"] | int(Mark.ESTIMATED)
     return _summed(np.nan_to_num(energy.split.total_j), own_marks, beneath)
 
 
 def _keys(devices: Iterable[object], names: Iterable[object], parts: Iterable[object] | None) -> Iterator[Key]:
     """A key for each row, of device, name and part: one function may have a row on each machine and in each rank."""
-    yield from (
-        Key(device, name, part)
-        for device, name, part in zip(devices, names, parts if parts is not None else repeat(None), strict=False)
-    )
+    return map(Key, devices, names, parts if parts is not None else repeat(None))
 
 
 def _places(log: Log, row_of: Mapping[Key, int]) -> dict[str, int]:
@@ -88,7 +85,7 @@ def _summed(own_j: Floats, own_marks: Ints, beneath: _Edges) -> Inclusive:
         for callee, number in callees.items():
             above, below = circle_of[caller], circle_of[callee]
             if above != below:
-                calls[above][below] = calls[above].get(below, 0.0) + number
+                added(calls[above], below, number)
                 called[below] += number
 
     joules = np.zeros(len(circles))
@@ -153,8 +150,7 @@ def callers(energy: "Energy") -> dict[str, list[schema.Caller]]:
             libraries.update(log.calls.libraries)
             for caller, callee, number, place in log.calls.each():
                 if caller != callee and callee in log.calls.libraries:
-                    sites = called_by.setdefault(callee, {})
-                    sites[caller, place] = sites.get((caller, place), 0.0) + number
+                    added(called_by.setdefault(callee, {}), (caller, place), number)
     largest = sorted(called_by, key=lambda name: -sum(called_by[name].values()))[:_MOST_CALLED]
     return {name: told for name in largest if (told := _own_callers(name, called_by, libraries))}
 
@@ -172,7 +168,7 @@ def _own_callers(
                 if caller in libraries:
                     above[caller] += of_site
                 else:
-                    own[caller][place] = own[caller].get(place, 0.0) + of_site
+                    added(own[caller], place, of_site)
         below = above
     told = [schema.Caller(name, max(of, key=of.__getitem__) or None, sum(of.values())) for name, of in own.items()]
     told.sort(key=lambda caller: -caller.share)

@@ -6,7 +6,7 @@ ranges, every part of a kernel is.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
@@ -25,7 +25,7 @@ from eprof.base.arrays import (
     numbers_of,
 )
 from eprof.base.errors import UsageError
-from eprof.base.known import growth
+from eprof.base.known import added, growth
 from eprof.base.marks import Mark, names
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split
@@ -222,7 +222,7 @@ def shown(members: dict[str, np.ndarray], weight: Floats) -> list[Group]:
     return [*kept, Group(f"{len(rest):,} others", np.concatenate(rest), len(rest))]
 
 
-def spread_of_ranks(members: dict[str, np.ndarray], counts: Counts, split: Split | None) -> dict[str, Any]:
+def spread_of_ranks(members: dict[str, np.ndarray], counts: Counts, split: Split | None) -> schema.Ranks:
     """Smallest, median and largest rank in time, energy and launches, and how uneven their times are.
 
     Imbalance: the largest time over the mean, less 1; that is L = W_max - W_tot/p of Sakellariou and Gurd (Compile-Time
@@ -243,40 +243,30 @@ def spread_of_ranks(members: dict[str, np.ndarray], counts: Counts, split: Split
         joules = group_sums(split.total_j[:, None], rank)[:, 0]
         lacks_energy = bool(np.bitwise_or.reduce(split.row_marks) & int(Mark.MISSING))
 
-    launches = _spread(np.bincount(rank, rows.launches, size).astype(np.float64))
     slowest = None
     if not np.isnan(times).all():
         slowest = names[int(np.nanargmax(times))]
-    return {
-        "number": size,
-        "time_s": _spread(times),
-        "energy_j": _spread(joules),
-        "launches": {key: _whole(value) for key, value in launches.items()},
-        "imbalance": None if lacks_time else _imbalance(times),
-        "slowest": slowest,
-        "time_marks": _missing_if(lacks_time),
-        "energy_marks": _missing_if(lacks_energy),
-    }
-
-
-def _imbalance(times: Floats) -> float | None:
-    """How much longer the slowest rank takes than the mean, as a fraction of the mean; None: not known."""
-    return growth(float(times.max()), float(times.mean()))
+    return schema.Ranks(
+        number=size,
+        time_s=_spread(times),
+        energy_j=_spread(joules),
+        launches=_spread(np.bincount(rank, rows.launches, size).astype(np.float64)),
+        imbalance=None if lacks_time else growth(float(times.max()), float(times.mean())),
+        slowest=slowest,
+        time_marks=_missing_if(lacks_time),
+        energy_marks=_missing_if(lacks_energy),
+    )
 
 
 def _missing_if(lacks: bool) -> list[str]:
     return names(int(Mark.MISSING) * lacks)
 
 
-def _spread(values: Floats) -> dict[str, float | None]:
+def _spread(values: Floats) -> schema.Spread:
     known = values[~np.isnan(values)]
     if not known.size:
-        return dict.fromkeys(("min", "median", "max"))
-    return {"min": float(known.min()), "median": float(np.median(known)), "max": float(known.max())}
-
-
-def _whole(value: float | None) -> float | int | None:
-    return value if value is None or not value.is_integer() else int(value)
+        return schema.Spread(None, None, None)
+    return schema.Spread(float(known.min()), float(np.median(known)), float(known.max()))
 
 
 NOT_TRACED = "(not in the trace)"
@@ -312,13 +302,8 @@ def operators(energy: "Energy", place_of: Ints) -> list[schema.Operator] | None:
     time_s = _sums(rows.time_s[:, None], shares)[:, 0]
     time_marks = group_marks(kernel_time_marks(energy)[shares.row][:, None], shares.operator)[:, 0]
     launches = np.bincount(shares.operator, shares.launches)
-    kernels = _kernels(energy, shares, place_of)
-    made = [
-        _operator(path, joules[number], joule_marks[number], time_s[number], time_marks[number], launches[number])
-        for number, path in enumerate(shares.path)
-    ]
-    for operator, own in zip(made, kernels, strict=True):
-        operator.kernels = own
+    columns = (joules, joule_marks, time_s, time_marks, launches, _kernels(energy, shares, place_of))
+    made = [_operator(*row) for row in zip(shares.path, *columns, strict=True)]
     return sorted(made, key=lambda each: (-(each.energy_j.total or 0.0), -(each.time_s or 0.0), each.name))
 
 
@@ -399,12 +384,18 @@ def _kernels(energy: "Energy", shares: _Shares, place_of: Ints) -> list[list[tup
     for row, operator, share in zip(shares.row.tolist(), shares.operator.tolist(), shares.share.tolist(), strict=True):
         place = int(place_of[row])
         of_kernel = weight[row] / whole[place] if whole[place] > 0 else 1 / rows_of[place]
-        own[operator][place] = own[operator].get(place, 0.0) + share * float(of_kernel)
+        added(own[operator], place, share * float(of_kernel))
     return [sorted(places.items()) for places in own]
 
 
 def _operator(
-    path: str, joules: Floats, joule_marks: Ints, time_s: float, time_marks: int, launches: float
+    path: str,
+    joules: Floats,
+    joule_marks: Ints,
+    time_s: float,
+    time_marks: int,
+    launches: float,
+    kernels: list[tuple[int, float]],
 ) -> schema.Operator:
     module, _, name = path.rpartition(BETWEEN)
     marks = [names(mark) for mark in joule_marks.tolist()]
@@ -416,6 +407,6 @@ def _operator(
         time_marks=names(int(time_marks)),
         energy_j=schema.Joules(*map(finite, joules.tolist())),
         energy_marks=schema.JouleMarks(*marks),
-        kernels=[],
+        kernels=kernels,
         marks=marks[-1],
     )

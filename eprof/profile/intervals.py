@@ -26,6 +26,8 @@ from eprof.profile import schema
 from eprof.profile.totals import CONSTANT_ROW, TOTAL, joules_by_group, joules_of, time_of
 
 if TYPE_CHECKING:
+    from eprof.costs.table import CostTable
+    from eprof.profile.device import Device
     from eprof.profile.priced import Energy
 
 
@@ -48,11 +50,6 @@ def _in_order(groups: Collection[str]) -> list[str]:
 Refits = tuple[Replicas | None, ...]  # of each of `Energy.each`
 
 
-def refits_of(energy: "Energy") -> Refits:
-    """The replicas of the prices of each of `Energy.each`: one for each GPU with prices of its own."""
-    return tuple(map(replicas, energy.each))
-
-
 def replicas(energy: "Energy") -> Replicas | None:
     """The replicas of one table's prices; None if it has too few, or the profiled GPU is not the one it was made for.
 
@@ -63,9 +60,7 @@ def replicas(energy: "Energy") -> Replicas | None:
         return None
     # A meter's joules are known, whatever another CPU's cores would have taken.
     is_anothers = profile.is_of_cpu and energy.metered is None and not profile.is_served_by(table)
-    name = profile.counted[0].device.name
-    has_same_cores = name is not None and cpus.microarchitecture(name) == cpus.microarchitecture(table.device)
-    if profile.is_named_otherwise(table) and (not is_anothers or has_same_cores):
+    if profile.is_named_otherwise(table) and (not is_anothers or _has_same_cores(profile.counted[0].device, table)):
         return None
     refits = replicas_of(table, costs)
     if refits is None:
@@ -79,6 +74,11 @@ def replicas(energy: "Energy") -> Replicas | None:
     least_w, most_w = cpus.constant_span_w()
     most_w *= profile.beyond_sockets(table)
     return refits.for_another(cpus.apart(), [sockets * least_w, sockets * most_w])
+
+
+def _has_same_cores(cpu: "Device", table: "CostTable") -> bool:
+    """Whether a profiled CPU is known to have the cores of the CPU that a table was made for."""
+    return cpu.name is not None and cpus.microarchitecture(cpu.name) == cpus.microarchitecture(table.device)
 
 
 class _Draws:
@@ -148,10 +148,7 @@ def _has_unpriced(energy: "Energy") -> bool:
 
 
 def _together(of_gpus: Sequence[schema.Interval], is_open: bool) -> schema.Interval | None:
-    """The intervals of several GPUs added up, end by end, as if all prices were off to the same side; None of none.
-
-    is_open: no interval has an end above.
-    """
+    """The intervals of several GPUs added up, as if all prices were off to one side. is_open: none has an end above."""
     if not of_gpus:
         return None
     uncounted = [interval.uncounted for interval in of_gpus]
@@ -286,10 +283,7 @@ def _uncounted(energy: "Energy", refits: Replicas) -> Uncounted:
 
 
 def _closed(low_j: float, high_j: float, more_j: float, most_j: float, value_j: float) -> schema.Range:
-    """[low, high] in J: widened by `more_j` above and to hold `value_j`, and cut off at `most_j`, the board's limit.
-
-    more_j: the most that was not counted, or has no price; infinite where nothing bounds it.
-    """
+    """[low, high] in J, widened by `more_j` above and to hold `value_j`, cut off at the board's `most_j`."""
     high_j += more_j
     if math.isfinite(most_j):
         high_j = max(min(high_j, most_j), value_j)
@@ -457,10 +451,7 @@ def _joined(partition: Partition, groups: frozenset[str]) -> Partition:
 
 
 def _certainty(joules: Floats, draws: Floats) -> float:
-    """The share of the draws in which the part that is largest in `joules`, (n_parts,), is the largest, too.
-
-    draws: (n_parts, n_draws).
-    """
+    """The share of the draws, (n_parts, n_draws), in which the part largest in `joules`, (n_parts,), is the largest."""
     if len(joules) == 1:
         return 1.0
     largest = int(joules.argmax())

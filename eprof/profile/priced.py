@@ -87,8 +87,8 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
 
     def places_of(self, gpu: "Energy") -> Ints:
         """The places in this profile of the rows of `gpu`, one of `each`, in their order there."""
-        own = set(gpu.counts.rows.device.tolist())
-        return np.flatnonzero([label in own for label in self.counts.rows.device.tolist()])
+        own = set(gpu.counts.rows.device)
+        return np.flatnonzero([label in own for label in self.counts.rows.device])
 
     @property
     def paying(self) -> frozenset[str]:
@@ -202,9 +202,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     @property
     def is_timed(self) -> bool:
         """Whether the profile's time of all kernels is known in full: of each of them, or of all together."""
-        rows = self.counts.rows
-        lacks = ~rows.is_timed
-        return self.total_s is not None or not lacks.any()
+        return self.total_s is not None or bool(self.counts.rows.is_timed.all())
 
     @property
     def lacks_some(self) -> bool:
@@ -236,7 +234,8 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
 
         sentences = []
         if self.measured is not None and self.metered is None:
-            sentences.append(self._against(self.measured))
+            differs = f" It may differ from the prediction: {self.measured.reasons()}."
+            sentences.append(f"Measured: {self.measured.words}.{when(self.split is not None, differs)}")
         for gpu in self.each:
             sentences += gpu._of_prices(self.gpus)
         if np.isnan(self.counts.rows.time_s).any():
@@ -249,11 +248,6 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
             sentences += part.warnings
         sentences += held_notes(self)
         return list(dict.fromkeys([*sentences, *self.notes, *self.counts.warnings, *self.profile.warnings]))
-
-    def _against(self, measured: Measured) -> str:
-        if self.split is None:
-            return f"Measured: {measured.words}."
-        return f"Measured: {measured.words}. It may differ from the prediction: {measured.reasons()}."
 
     def _of_prices(self, gpus: Sequence["Energy"]) -> list[str]:
         """Warnings on what the profile's prices rest on and lack. gpus: all GPUs of a profile of several, else ()."""
@@ -368,7 +362,12 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         if self.split is not None:
             marks = self.split.row_marks
         words = [" ".join(names(mark)) for mark in marks.tolist()]
-        return pd.DataFrame({**self.sums(), "marks": words, **self._cells()})
+        columns: dict[str, Any] = {**self.sums(), "marks": words}
+        for word in self.listed:
+            columns[word] = self.counts.amounts[word]
+            if self.split is not None and word in self.split.joules:
+                columns[f"{word}_j"] = self.split.joules[word]
+        return pd.DataFrame(columns)
 
     def sums(self) -> dict[str, Array]:
         """The first columns of `to_frame`: each kernel, its launches, time, energies, power and intensity."""
@@ -390,14 +389,6 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
             "power_w": joules["total"] / np.where(is_whole & (rows.time_s > 0), rows.time_s, np.nan),
             "intensity_flop_per_byte": intensity_of(self.counts.whole),
         }
-
-    def _cells(self) -> dict[str, Array]:
-        columns: dict[str, Array] = {}
-        for word in self.listed:
-            columns[word] = self.counts.amounts[word]
-            if self.split is not None and word in self.split.joules:
-                columns[f"{word}_j"] = self.split.joules[word]
-        return columns
 
     @cached_property
     def listed(self) -> tuple[str, ...]:
@@ -443,8 +434,7 @@ def beside(profile: "Profile", gpus: Sequence[Energy]) -> Energy:
 
 def _among(places: Ints, own: Ints) -> Ints:
     """Turn row numbers of the profile of all GPUs into those of one GPU, whose rows are `own`; drop those of others."""
-    place_of = {place: number for number, place in enumerate(own.tolist())}
-    return np.array([place_of[place] for place in places.tolist() if place in place_of], dtype=np.int64)
+    return np.searchsorted(own, places[np.isin(places, own)])
 
 
 def in_order(rows: KernelRows, split: Split | None) -> Ints:

@@ -17,7 +17,7 @@ from eprof.base.brief import Brief, Result, brief
 from eprof.base.cpus import UNNAMED, nearest_costs
 from eprof.base.errors import CostError, LogError, MeterError, UsageError
 from eprof.base.gpus import capability_of_label
-from eprof.base.known import mapped, only
+from eprof.base.known import gathered, mapped, only
 from eprof.base.marks import Mark
 from eprof.base.nouns import Nouns
 from eprof.base.text import capital, few, listed, phrase, when
@@ -267,9 +267,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
 
     def by_gpu(self) -> tuple["Profile", ...]:
         """The profile of each GPU, with what its own logs tell; the profile itself where it is of one, or all alike."""
-        gpus: dict[tuple[str | None, str | None], list[Counted]] = {}
-        for part in self.counted:
-            gpus.setdefault((part.device.name, part.device.capability), []).append(part)
+        gpus = gathered(((part.device.name, part.device.capability), part) for part in self.counted)
         if len(gpus) < 2:
             return (self,)
         return tuple(map(self._of, gpus.values()))
@@ -286,8 +284,8 @@ class Profile(Result, Struct, frozen=True, eq=False):
         if not any(part.launches.counters.names for part in self.counted):
             # Those of a report that was read back have no counters behind them.
             for name, counted_there in self._books.items():
-                is_own = np.array([label in own for label in counted_there.rows.device], dtype=bool)
-                books[name] = counted_there.chosen(np.flatnonzero(is_own))
+                places = np.flatnonzero([label in own for label in counted_there.rows.device])
+                books[name] = counted_there.chosen(places)
         priced_as = self.priced_as
         if priced_as is not None and (of_gpus := priced_as.manifest.get("pricing_of")):
             # A report that was read back tells how it priced each GPU.
@@ -331,25 +329,25 @@ class Profile(Result, Struct, frozen=True, eq=False):
     def for_this_gpu(self, priced: Costs, table: CostTable) -> Costs:
         """The costs as on the GPU that `table` was made for; on another, all prices are ASSUMED, with a note."""
         profiled = self.counted[0].device.name or f"a {self.nouns.processor} that the logs do not name"
+        said = ""
         if self.sockets is None and (share := self.socket_share(table)):
             whole_w = priced.constant_power_w / share
-            shared = (
+            said = (
                 f"Constant power is {priced.constant_power_w:.3g} W, the share of {self.cores:.3g} of "
                 f"{table.constant.cores} cores in the {whole_w:.3g} W of the socket: assumed, as if others kept "
                 "the rest busy."
             )
             if share > 1:
-                shared = (
+                said = (
                     f"Constant power is {priced.constant_power_w:.3g} W, {share:.3g} times that of a socket of "
                     f"{table.constant.cores} cores, as {self.cores:.3g} CPUs were busy: assumed, for the log does not "
                     "tell its sockets."
                 )
-            marks = priced.constant_marks | Mark.ASSUMED
-            priced = replace(priced, constant_marks=marks, notes=(*priced.notes, shared))
         elif table.constant.is_per_socket and self.sockets is None:
-            whole = "Nothing tells how many sockets were in use: constant energy is that of one, with all of its cores."
+            said = "Nothing tells how many sockets were in use: constant energy is that of one, with all of its cores."
+        if said:
             marks = priced.constant_marks | Mark.ASSUMED
-            priced = replace(priced, constant_marks=marks, notes=(*priced.notes, whole))
+            priced = replace(priced, constant_marks=marks, notes=(*priced.notes, said))
         if table.is_for(profiled):
             return priced
         note = table.assumption or (
@@ -358,15 +356,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         )
         if self.is_of_cpu:
             note += f" Constant energy is the {priced.constant_power_w:g} W of the one times the time of the other."
-        paying = {name: charge for name, charge in priced.charges.items() if charge.pays}
-        charges = {name: replace(charge, marks=charge.marks | Mark.ASSUMED) for name, charge in paying.items()}
-        return replace(
-            priced,
-            marks=priced.marks | Mark.ASSUMED,
-            constant_marks=priced.constant_marks | Mark.ASSUMED,
-            charges={**priced.charges, **charges},
-            notes=(*priced.notes, note),
-        )
+        return replace(priced.marked(Mark.ASSUMED), notes=(*priced.notes, note))
 
     @property
     def measured(self) -> Measured | None:
@@ -407,9 +397,11 @@ class Profile(Result, Struct, frozen=True, eq=False):
     @property
     def cores_mhz(self) -> float | None:
         """The mean clock of a CPU's busy cores, as their cycles and the time tell; None: not known."""
+        if not self.is_of_cpu or not self.cores:
+            return None
         counted = self.counts()
         cycles, time_s = counted.amounts.only(["core_active"]), counted.rows.time_s
-        if not self.is_of_cpu or not self.cores or not cycles.size or counted.amount_marks["core_active"].any():
+        if not cycles.size or counted.amount_marks["core_active"].any():
             return None
         mhz = float(cycles.sum() / (self.cores * time_s.sum() * 1e6))
         return mhz if _SLOWEST_MHZ <= mhz <= _FASTEST_MHZ else None
@@ -479,7 +471,6 @@ def build(
     *,
     capability: str | None = None,
     time: Sequence[str] = (),
-    profiler: str | None = None,
     warnings: Sequence[str] = (),
     command_line: Sequence[str] = (),
     run: Run | None = None,
@@ -491,18 +482,16 @@ def build(
 ) -> Profile:
     """Make a profile: count what the launches did, device by device.
 
-    capability: overrides what the device names say ("3.5"). profiler: whose counters they are; None: as their names
-    tell, device by device. time: `--time` values, "TIME" or "KERNEL=TIME". whole: whether these are all kernels.
-    program_s: the time of the program without a profiler, which did `everything`: of these launches, if it is None.
+    capability: overrides what the device names say ("3.5"). time: `--time` values, "TIME" or "KERNEL=TIME". whole:
+    whether these are all kernels. program_s: the time of the program without a profiler, which did `everything`: of
+    these launches, if it is None.
     Raises DefinitionError if a device's capability is not known or has no definition, LogError if there is no kernel.
     """
     if not len(launches.rows):
         raise LogError("No kernel is left to report on: the logs hold none, or -k/--kernel-name matches none.")
     launches = times.given(launches, time)
     labels = list(dict.fromkeys(launches.rows.device))
-    counted = [
-        _counted(launches.chosen(launches.rows.device == label), label, capability, profiler) for label in labels
-    ]
+    counted = [_counted(launches.chosen(launches.rows.device == label), label, capability) for label in labels]
     if len(counted) == 1 and (whole_s := times.total(time) or program_s):
         counted = [_by_share(counted[0], whole_s, launches if times.total(time) else everything or launches)]
     shared, total_s = _share(counted, times.total(time), time)
@@ -563,18 +552,16 @@ def _share(
 
 
 def _profile_title(logs: Sequence[Log]) -> str:
-    commands = list(dict.fromkeys(log.command for log in logs if log.command))
-    if len(commands) == 1:
-        return commands[0]
-    if commands:
+    if commands := list(dict.fromkeys(log.command for log in logs if log.command)):
         return few(commands, 1)
     return ", ".join(log.path.rpartition("/")[2] for log in logs[:3]) + when(len(logs) > 3, " ...")
 
 
-def _counted(launches: Launches, label: str | None, capability: str | None, profiler: str | None) -> Counted:
+def _counted(launches: Launches, label: str | None, capability: str | None) -> Counted:
     known = np.asarray(~np.isnan(launches.counters.values).all(axis=0))
     names = list(compress(launches.counters.names, known))
-    profiler = profiler or _profiler_of(launches, names)
+    of_profilers = Counter(launches.profilers[name] for name in names)
+    profiler = max(of_profilers, key=of_profilers.__getitem__, default="")
     device = device_of(label, capability, names, profiler, launches.rows.kernel)
     launches = replace(launches, marks=_marks(launches, profiler, device))
     definition = _definition(device, profiler, names)
@@ -597,10 +584,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
 
 
 def _traits(sheet: Sheet) -> Traits:
-    """Find what the counters of one device tell of its board: multiprocessors, and DRAM's peak.
-
-    The peak is that of its clock, else it follows from its utilisation.
-    """
+    """What counters tell of a device's board: multiprocessors, and DRAM's peak by its clock, else its utilisation."""
     sms = sheet.multiprocessors()
     at_clock, moved, at_peak_s = map(sheet.look_up, DRAM_PEAK)
     peaks = np.empty(0)
@@ -666,12 +650,6 @@ def _open(device: Device, of_cpu: bool) -> Iterator[str]:
         f"The logs do not name the GPU, which may have compute capability {alike} has ({told}), and for joules what it "
         f'is (--costs "{example(min(numbers), max(numbers))}").'
     )
-
-
-def _profiler_of(launches: Launches, counter_names: Sequence[str]) -> str:
-    """The profiler that counted most of these counters; "" if there are none."""
-    profilers = Counter(launches.profilers[name] for name in counter_names)
-    return max(profilers, key=profilers.__getitem__, default="")
 
 
 def _marks(launches: Launches, profiler: str, device: Device) -> Columns:

@@ -61,7 +61,10 @@ def joules_by_group(energy: "Energy", places: Ints) -> Floats:
 
 def joule_marks_of(energy: "Energy") -> dict[str, int]:
     """The marks on each energy of `joules_of`, by family."""
-    marks = kernel_marks_of(energy)
+    marks = dict.fromkeys(ENERGIES, int(Mark.MISSING))
+    if energy.split is not None:
+        joined = np.bitwise_or.reduce(energy.split.family_marks.values, axis=0)
+        marks = dict(zip(ENERGIES, joined.tolist(), strict=True))
     if energy.total_s is not None and energy.costs is not None:
         marks[CONSTANT] = int(energy.costs.constant_marks)
         marks[TOTAL] = marks[COMPUTATION] | marks[DATA] | marks[CONSTANT]
@@ -69,14 +72,6 @@ def joule_marks_of(energy: "Energy") -> dict[str, int]:
         # What was not counted is in what the meter saw; only the idle time is modelled.
         marks[TOTAL] = int(Mark.ESTIMATED) * bool(energy.metered.idle_j)
     return marks
-
-
-def kernel_marks_of(energy: "Energy") -> dict[str, int]:
-    """The marks of all kernels' energies joined, by family (`ENERGIES`)."""
-    if energy.split is None:
-        return dict.fromkeys(ENERGIES, int(Mark.MISSING))
-    joined = np.bitwise_or.reduce(energy.split.family_marks.values, axis=0).tolist()
-    return dict(zip(ENERGIES, joined, strict=True))
 
 
 def time_of(energy: "Energy") -> float | None:

@@ -7,8 +7,9 @@ priced again. How times change is written with each change.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +19,12 @@ from msgspec.structs import replace
 from eprof.base.arrays import Columns, Floats
 from eprof.base.brief import Brief
 from eprof.base.errors import CostError, EprofError, UsageError
-from eprof.base.known import mapped, ratio
+from eprof.base.known import growth, less, mapped, ratio, summed
 from eprof.base.marks import Mark, names
 from eprof.base.nouns import Nouns
 from eprof.base.text import pattern
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
-from eprof.costs import Charge, Costs, CostTable, Peaks, Setting, load
+from eprof.base.vocabulary import COMPUTATION, COMPUTATION_WORDS, CONSTANT, COUNTS, DATA, GROUP_OF, GROUPS
+from eprof.costs import Costs, CostTable, Peaks, Setting, load
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute
 from eprof.energy.components import components, machine_of, seconds, work_of
@@ -193,10 +194,7 @@ class Answer(Brief, Struct, frozen=True):
     @property
     def change_j(self) -> float | None:
         """The joules that a what-if answer adds, below 0: saves; None: not known."""
-        after = self.energy_j["total"]
-        if after is None or self.before_j is None or not self.comparable:
-            return None
-        return after - self.before_j
+        return less(self.energy_j[TOTAL], self.before_j) if self.comparable else None
 
     @property
     def change_share(self) -> float | None:
@@ -206,31 +204,11 @@ class Answer(Brief, Struct, frozen=True):
     @property
     def time_share(self) -> float | None:
         """The change of time of a what-if answer over the time before, as a share; None: not known."""
-        if self.time_s is None or not self.before_s or not self.comparable:
-            return None
-        return self.time_s / self.before_s - 1
-
-    def data(self) -> dict[str, Any]:
-        """A what-if answer as plain data (docs/profile-json.md)."""
-        return {
-            "question": self.question,
-            "says": self.says,
-            "assumes": self.assumes,
-            "modelled": True,
-            "energy_j": dict(self.energy_j),
-            "time_s": self.time_s,
-            "change_j": self.change_j,
-            "change_share": self.change_share,
-            "time_share": self.time_share,
-            "marks": names(self.marks),
-        }
+        return growth(self.time_s, self.before_s) if self.comparable else None
 
 
 def ask(energy: "Energy", question: str) -> Answer:
-    """Answer one what-if question.
-
-    Raises UsageError: not a question, or not of this profile; CostError: no such setting.
-    """
+    """Answer one what-if question. Raises UsageError: not a question, or not of this profile; CostError: no setting."""
     parts = [part.strip() for part in question.split(",") if part.strip()]
     if not parts:
         raise UsageError(f"--what-if {question!r}: {_HELP}.")
@@ -277,10 +255,7 @@ def ask(energy: "Energy", question: str) -> Answer:
 
 
 def _of_each_gpu(energy: "Energy", question: str) -> Answer:
-    """The answer for several GPUs, each asked at its own prices; one that cannot be asked stays as it is.
-
-    Raises EprofError: none of them can.
-    """
+    """The answer for several GPUs, each at its own prices, else as it is. Raises EprofError: none can be asked."""
     answers: dict[str, Answer] = {}
     refused: dict[str, EprofError] = {}
     for gpu in energy.gpus:
@@ -313,10 +288,7 @@ def _of_each_gpu(energy: "Energy", question: str) -> Answer:
 
 
 def _parsed(part: str) -> tuple[str, str, str]:
-    """The step of `_ORDER`, the key and the value of a what-if change as it is written.
-
-    Raises UsageError: it is none.
-    """
+    """The step of `_ORDER`, the key and the value of a what-if change as it is written. Raises UsageError."""
     key, equals, value = (piece.strip() for piece in part.partition("="))
     if key == "race" and not equals:
         return key, key, value
@@ -430,24 +402,15 @@ def _with_tensor_work(now: Scenario, assumes: str) -> str:
 def at_setting(now: Scenario, setting: str) -> Scenario:
     """The scenario at another DVFS setting of the same table, with times by `time_model`, as `eprof tune` has them."""
     assert now.table is not None
-    priced = now.table.at(setting)
-    marks = now.costs.marks & Mark.ASSUMED
-    there = replace(
-        priced,
-        charges=_with(priced.charges, marks),
-        marks=priced.marks | marks,
-        constant_power_w=priced.constant_power_w * now.costs.constant_held,
-    )
-    moved = replace(now, costs=there)
+    # Prices of another GPU's table stay assumed.
+    priced = now.table.at(setting).marked(now.costs.marks & Mark.ASSUMED)
+    held_w = priced.constant_power_w * now.costs.constant_held
+    moved = replace(now, costs=replace(priced, constant_power_w=held_w))
     return replace(moved, time_s=_times_at(now, moved))
 
 
 def _times_at(now: Scenario, moved: Scenario) -> Floats:
-    """Times in s at the other setting of a what-if question.
-
-    T' = T T_roof'/T_roof where T is the roofline's, of simulated kernels, and where DRAM bytes are not known; NaN
-    without a roofline.
-    """
+    """Times in s at another setting: T T_roof'/T_roof of simulated kernels, and where DRAM bytes are not known."""
     assert now.table is not None
     here = now.costs.setting
     there = moved.costs.setting
@@ -483,14 +446,6 @@ def _assumed(now: Scenario) -> str:
     if now.table is not None and now.table.voltages.are:
         times += f"; core voltages are {now.table.voltages.are}"
     return times
-
-
-def _with(charges: Mapping[str, Charge], marks: Mark) -> dict[str, Charge]:
-    """Add `marks` to all charges that have a price: prices of another GPU's table stay assumed."""
-    if not marks:
-        return dict(charges)
-    marked = {word: replace(charge, marks=charge.marks | marks) for word, charge in charges.items() if charge.pays}
-    return {**charges, **marked}
 
 
 def _setting(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
@@ -700,9 +655,10 @@ def _count(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
     work = replace(now.work, counts=replace(counts, amounts=amounts), idle_before=now.work.idle)
     changed = replace(now, work=work)
     assumes = _with_tensor_work(now, ROOF_TIME.format(now.noun))
-    faster = _flattered(now)
+    timed = ~np.isnan(now.time_s)
+    faster = int((now.time_s[timed] < now.roof_s()[timed] * (1 - 1e-9)).sum())
     if faster:
-        assumes = f"{assumes}; {faster}"
+        assumes += f"; {FASTER.format(now.noun)} ({faster} of {timed.sum()})"
     if COUNTS[words[0]].unit == "instruction":
         return changed, f"{_by(factor).replace('less', 'fewer')} instructions: {label}", assumes
     says = f"{_by(factor).replace('less', 'fewer')} bytes: {label}"
@@ -721,15 +677,6 @@ def _slower(now: Scenario, roof_s: Floats) -> Floats:
     left = roof_s / np.where(roof > 0, roof, np.nan)
     gone = np.minimum(now.time_s, roof) * (1 - left)
     return np.asarray(now.time_s - np.where(np.isnan(left), 0.0, gone))
-
-
-def _flattered(now: Scenario) -> str:
-    """A phrase on kernels that are faster than the roofline, for the assumptions of an answer; "" where none are."""
-    timed = ~np.isnan(now.time_s)
-    faster = int((now.time_s[timed] < now.roof_s()[timed] * (1 - 1e-9)).sum())
-    if not faster:
-        return ""
-    return f"{FASTER.format(now.noun)} ({faster} of {timed.sum()})"
 
 
 def _label(key: str, nouns: Nouns) -> str:
@@ -833,19 +780,16 @@ def _range(start: Scenario, clocks: schema.AtClocks) -> schema.Range:
 def usual(energy: "Energy") -> list[Answer]:
     """The answers to the what-if questions that a report asks by itself, without those that change no energy."""
     assert energy.split is not None
-    sums: dict[str, float] = {}
-    for name, count in COUNTS.items():
-        if count.family == COMPUTATION and name in energy.split.joules:
-            sums[count.group] = sums.get(count.group, 0.0) + float(np.nansum(energy.split.joules[name]))
-    largest = max(sums, key=lambda group: sums[group], default="int")
+    joules = energy.split.joules
+    words = [word for word in joules.names if word in COMPUTATION_WORDS]
+    sums = summed((GROUP_OF[word], float(np.nansum(joules[word]))) for word in words)
+    largest = max(sums, key=sums.__getitem__, default="int")
     questions = ["race", "pi0=-50%", "dram=-20%", f"{largest}=free", "cap=-50%"]
     if energy.modelled is not None:
         # What less constant power saves of modelled time is what the model put there.
         questions = questions[2:4]
     answers = []
     for question in questions:
-        try:
+        with suppress(EprofError):
             answers.append(ask(energy, question))
-        except EprofError:
-            continue
     return [answer for answer in answers if answer.change_j]

@@ -56,7 +56,7 @@ def complete(energy):
 
 
 def whole(energy):
-    return intervals.of_whole(energy, intervals.refits_of(energy))
+    return intervals.of_whole(energy, tuple(map(intervals.replicas, energy.each)))
 
 
 def test_the_interval_of_the_total_is_that_of_the_replicas(energy):
@@ -158,7 +158,7 @@ def test_prices_give_way_where_the_power_limit_binds(energy):
     assert joules_of(held)["data"] == pytest.approx(0.6 * joules["data"])
     assert held.split.held == pytest.approx(0.6) and held.document()["costs"]["held"] == pytest.approx(0.6)
     assert any("its power limit binds" in note and "probably not those of this run" in note for note in held.warnings)
-    shares = intervals.causes_of_energy(held, intervals.refits_of(held)).parts
+    shares = intervals.causes_of_energy(held, tuple(map(intervals.replicas, held.each))).parts
     assert sum(part.share for part in shares) == pytest.approx(1)
     assert not limited_to(energy, 1e9).split.over_j.any()
 

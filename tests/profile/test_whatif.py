@@ -81,7 +81,7 @@ def test_changing_nothing_changes_nothing(profile, table):
 def test_a_real_log_whose_time_is_recovered():
     energy = eprof.load(K20C, capability="3.5").energy("jetson-tk1")
     assert energy.what_if("pi0=1").energy_j["total"] == pytest.approx(energy.document()["energy_j"]["total"])
-    assert "estimated" in energy.what_if("race").data()["marks"]
+    assert Mark.ESTIMATED in energy.what_if("race").marks
 
 
 def test_less_constant_power(energy):
@@ -349,11 +349,9 @@ def test_a_change_of_prices_outlives_the_setting_written_after_it(energy):
 
 @pytest.mark.parametrize("what", ["dram", "fp64", "data"])
 def test_none_of_it_is_one_question_however_it_is_written(energy, what):
-    answers = [energy.what_if(f"{what}={none}").data() for none in ("0", "0.0", "-100%", "0%")]
-    for answer in answers:
-        del answer["question"]
-    assert all(answer == answers[0] for answer in answers)
-    assert "100 % fewer" in answers[0]["says"] and answers[0]["time_share"] < 0
+    answers = [energy.what_if(f"{what}={none}") for none in ("0", "0.0", "-100%", "0%")]
+    assert all(replace(answer, question="") == replace(answers[0], question="") for answer in answers)
+    assert "100 % fewer" in answers[0].says and answers[0].time_share < 0
     assert energy.what_if(f"{what}=free").time_share == 0
 
 
@@ -455,7 +453,7 @@ def test_what_an_answer_lacks_is_no_saving(energy):
     """The other table has no price for integers: what they took is not saved, it is not known."""
     answer = energy.what_if("costs=gtx680")
     assert answer.energy_j["total"] is not None and answer.marks & Mark.MISSING
-    assert answer.change_j is None and answer.data()["change_share"] is None
+    assert answer.change_j is None and answer.change_share is None
 
 
 def test_another_table_of_this_gpu_is_asked_for_these_clocks(profile):

@@ -279,7 +279,7 @@ def test_advice_names_the_scalar_line_and_saves_less_than_the_function_takes(pro
 
     flops = 2 * N**3
     assert advice(global_write=8 * flops).startswith("vectorise product at mm.c:8 (-O3")
-    assert function.signs == {"unoptimised": 0.0}, "gcc notes -O1 beside -g"
+    assert function.signs["unoptimised"] == 0.0, "gcc notes -O1 beside -g"
     assert not advice(retired=10 * flops, load_store=6 * flops).startswith("build")
     function.signs = {"unoptimised": 1.0}
     assert advice() == "build product with -O2: compiled without optimisation now"

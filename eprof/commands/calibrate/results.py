@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.errors import LogError
-from eprof.base.known import gathered
+from eprof.base.known import gathered, summed
 from eprof.base.text import bracketed
 from eprof.base.vocabulary import RANDOM
 from eprof.collect.meters import meter
@@ -53,15 +53,10 @@ def fraction(counts: Mapping[str, float], time_s: float, known: Mapping[str, flo
 
     counts: those that the benchmark is about. None if the peak of one of them is not known: that may be the limit.
     """
-    used: dict[str, float] = {}
-    for word, count in counts.items():
-        name = resource(word)
-        if name not in known:
-            return None, None
-        used[name] = used.get(name, 0.0) + count / time_s / known[name]
-    if not used:
+    if not counts or not set(map(resource, counts)) <= known.keys():
         return None, None
-    busiest = max(used, key=lambda name: used[name])
+    used = summed((resource(word), count / time_s / known[resource(word)]) for word, count in counts.items())
+    busiest = max(used, key=used.__getitem__)
     return used[busiest], busiest
 
 

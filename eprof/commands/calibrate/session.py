@@ -22,6 +22,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from eprof.base.errors import CollectError, EprofError, LogError
+from eprof.base.known import summed
 from eprof.base.progress import Progress
 from eprof.base.text import pattern
 from eprof.base.toml import Document
@@ -420,12 +421,8 @@ class Session(Struct):
         capability = capability_of(str(self.device["capability"]))
         launch = event["blocks"] * event["block"], event["iterations"]
         benchmark = self.manifest.named(event["name"].removesuffix(ZEROS))
-        counts = self.manifest.counts(benchmark, capability, *launch)
-        rates: dict[str, float] = {}
-        for word, count in results.accessed(counts, capability).items():
-            kind = results.resource(word)
-            rates[kind] = rates.get(kind, 0.0) + count / event["time_s"]
-        return rates
+        counts = results.accessed(self.manifest.counts(benchmark, capability, *launch), capability)
+        return summed((results.resource(word), count / event["time_s"]) for word, count in counts.items())
 
     def missing(self) -> list[str]:
         """A sentence for each benchmark that failed, and on those that have no result yet."""

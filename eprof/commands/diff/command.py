@@ -1,6 +1,7 @@
 """`eprof diff`: two variants of a program, what changed and why; exit code 3 if a gate failed."""
 
 import argparse
+import gc
 from functools import partial
 
 from eprof.base.errors import EprofError, UnknownLogError
@@ -70,6 +71,7 @@ def diff(options: argparse.Namespace) -> int:
 def _diff(options: argparse.Namespace) -> int:
     options.inputs = [options.old, options.new, *options.more_old, *options.more_new]
     outputs = planned(options)
+    gc.disable()  # as a report does
     from eprof.commands.diff.compare import compare
     from eprof.commands.diff.words import gate_words
     from eprof.profile.api import energies, load

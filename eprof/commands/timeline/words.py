@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import mul, or_
 
-from eprof.base.known import gathered, mapped, ratio
+from eprof.base.known import gathered, mapped, ratio, summed
 from eprof.base.text import counted, few, listed, phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline.document import Cause, Component, Function, Timeline
@@ -325,8 +325,7 @@ def _function(document: Timeline, function: Function, names: Sequence[str]) -> R
 def _most(document: Timeline, function: str) -> str:
     """The cause that takes most of a function's joules, and its share: "DRAM 35 %"; "" where no joules are split."""
     own = (cause for split in document.splits for cause in split.causes if cause.function == function)
-    by_word = gathered((cause.word, cause.energy_j) for cause in own)
-    joules = {word: sum(energies_j) for word, energies_j in by_word.items()}
+    joules = summed((cause.word, cause.energy_j) for cause in own)
     total_j = sum(joules.values())
     if not total_j:
         return ""

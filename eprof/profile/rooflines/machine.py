@@ -1,5 +1,6 @@
 """A machine at one setting: its balances, and its roofline, arch line and power line ([R] II-III, [T] 3.1-3.2, 4.2)."""
 
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -77,19 +78,9 @@ class Machine(Struct, frozen=True, dict=True):
         return self.energy_balance / self.time_balance
 
     @property
-    def constant_energy_per_flop(self) -> float:
-        """eps0 = pi0 tau_flop, J/flop."""
-        return self.constant_power_w / self.peak_flop_per_s
-
-    @property
-    def flop_energy_total(self) -> float:
-        """eps_hat = eps_flop + eps0, J/flop."""
-        return self.flop_j + self.constant_energy_per_flop
-
-    @property
     def flop_efficiency(self) -> float:
-        """The part of a flop's energy that is no constant power: eta = eps_flop / eps_hat."""
-        return self.flop_j / self.flop_energy_total
+        """The part of a flop's energy that is no constant power: eta = eps_flop / (eps_flop + pi0 tau_flop)."""
+        return self.flop_j / (self.flop_j + self.constant_power_w / self.peak_flop_per_s)
 
     @property
     def flop_power_w(self) -> float:
@@ -115,11 +106,6 @@ class Machine(Struct, frozen=True, dict=True):
             upper = max(self.mem_power_w / (cap - self.flop_power_w), 1.0)
         lower = max(cap - self.mem_power_w, 0.0) / self.flop_power_w
         return self.time_balance * min(1.0, lower), self.time_balance * upper
-
-    def effective_energy_balance(self, intensity: float | Floats) -> Floats:
-        """Bhat(I) = eta B_eps + (1 - eta) max(0, B_tau - I), flop/B ([R] II-III); without a power cap."""
-        below = np.maximum(0.0, self.time_balance - np.asarray(intensity, dtype=np.float64))
-        return self.flop_efficiency * self.energy_balance + (1 - self.flop_efficiency) * below
 
     def time_per_flop_s(self, intensity: float | Floats) -> Floats:
         """T/W = max(tau_flop, tau_mem/I, (eps_flop + eps_mem/I)/Delta_pi), s/flop, of one machine ([T] 4.2)."""
@@ -196,10 +182,8 @@ def machines(costs: Costs) -> list[Machine]:
     """The machine of every precision whose peak and price the costs know."""
     drawable = []
     for precision in PRECISIONS:
-        try:
+        with suppress(CostError):
             drawable.append(machine(costs, precision))
-        except CostError:
-            continue
     return drawable
 
 

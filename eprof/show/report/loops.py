@@ -94,10 +94,14 @@ _SPARSE = (
     "look-ups in batches that prefetch, huge pages)"
 )
 # Where nobody decoded what accesses ask for.
-_FEWER = f"let {{}} fetch fewer lines (loops in the order of memory, {OF_BLOCKS.removeprefix('work on ')})"
+_IN_BLOCKS = OF_BLOCKS.removeprefix("work on ")
+_FEWER = f"let {{}} fetch fewer lines (loops in the order of memory, smaller elements, {_IN_BLOCKS})"
 # Where stores are what fetches them: to be written whole they need not be read.
 _STREAM_STORES = "store what nobody reads soon past the caches in {} (stores fetch {} of lines, streaming ones none)"
 _WHOLE = 0.9  # of its bytes: what asks for so many uses a line whole
+# Bytes of a store, of which as many as fit a line fetch one together: then they write it whole. Vectors of 32 B are not
+# here: without optimisation every second store, that of the loop's own variable, hits, also where the others jump.
+_STORES_B, _EXACTLY = (1, 2, 4, 8, 16), 0.03
 # Counts of a loop that runs once for all lanes of a vector. Bytes stay, and so does what is counted once a lane.
 _ONCE = ("retired", "core_active", "integer", "control", "load_store", "misc")
 
@@ -258,23 +262,28 @@ def fewer_misses(view: View) -> Iterator[Try]:
     kernels = [kernel for kernel in view.kernels if not kernel.name.startswith(NO_LINE)]
     lines = {kernel.name: _waits_most(view, kernel) for kernel in kernels if view.waits(kernel.counts) >= _HELD}
     waiting = [kernel for kernel in kernels if kernel.name in lines and view.cycles_j(kernel)]
-    streamed, kept_b = _streamed([kernel for kernel in waiting if _fetches_to_store(lines[kernel.name].counts)], view)
+    storing = [kernel for kernel in waiting if _stores_whole_lines(kernel, lines[kernel.name].counts)]
+    streamed, kept_b = _streamed(storing, view)
     if streamed:
         yield _past_the_caches(view, streamed, lines, kept_b)
     changes: dict[str, list[tuple[str, Better]]] = {}
     for kernel in waiting:
         if kernel not in streamed:
-            dram_j = kernel.counts.get("dram_read", _UNKNOWN).energy_j or 0.0
+            # A line that a store brings in is written back, too.
+            dram_j = sum(kernel.counts.get(word, _UNKNOWN).energy_j or 0.0 for word in ("dram_read", "dram_write"))
             waits_j = view.waits(kernel.counts) * view.cycles_j(kernel)
             how, told = _use_of_lines(lines[kernel.name].counts)
             name = _at(view, kernel, lines[kernel.name])
             changes.setdefault(how, []).append((name, Better(told, dram_j, dram_j + waits_j)))
     for how, alike in changes.items():
-        name, change = _together(sorted(alike, key=lambda each: -each[1].most_j))
-        ends = (TENTH * change.least_j, TENTH * change.most_j)
-        why = "if none waited (callgrind's 10 and 100 cycles a miss)"
-        act = how.format(name, change.act)
-        yield Try(act, sum(ends) / 2, ends, each="fewer misses", most=change.most_j, why=why)
+        yield _by_degrees(how, alike, "fewer misses", "if none waited (callgrind's 10 and 100 cycles a miss)")
+
+
+def _by_degrees(how: str, alike: list[tuple[str, Better]], each: str, why: str) -> Try:
+    """Like changes of several functions as one, of which each tenth saves, and all at most. how: "{name} ({told})"."""
+    name, change = _together(sorted(alike, key=lambda each: -each[1].most_j))
+    ends = TENTH * change.least_j, TENTH * change.most_j
+    return Try(how.format(name, change.act), sum(ends) / 2, ends, each=each, most=change.most_j, why=why)
 
 
 def _waits_most(view: View, kernel: schema.Kernel) -> schema.Kernel | schema.Line:
@@ -330,7 +339,7 @@ def _past_the_caches(
 
 def fewer_divisions(view: View) -> Iterator[Try]:
     """Fewer divisions and roots in functions whose cycles mostly go with them: in vectors each takes fewer."""
-    divided: dict[str, list[tuple[str, Better]]] = {}
+    alike: list[tuple[str, Better]] = []
     for kernel in view.kernels:
         of_cycles = _number(kernel.counts, "special") / (_number(kernel.counts, "core_active") or math.inf)
         least, most = (min(cycles * of_cycles, 1.0) * view.cycles_j(kernel) for cycles in _OF_A_DIVISION)
@@ -339,12 +348,9 @@ def fewer_divisions(view: View) -> Iterator[Try]:
         line = max(kernel.lines or (), key=lambda line: _number(line.counts, "special"), default=None)
         share = _number(kernel.counts, "special") / (_number(kernel.counts, "retired") or math.inf)
         name = view.label(kernel) + phrase(" at {}", line and line.place)
-        divided.setdefault(_DIVIDE, []).append((name, Better(percent(share), least, most)))
-    for how, alike in divided.items():
-        name, change = _together(sorted(alike, key=lambda each: -each[1].most_j))
-        ends = (TENTH * change.least_j, TENTH * change.most_j)
-        act = how.format(name, change.act)
-        yield Try(act, sum(ends) / 2, ends, each="fewer", most=change.most_j, why="if none is left")
+        alike.append((name, Better(percent(share), least, most)))
+    if alike:
+        yield _by_degrees(_DIVIDE, alike, "fewer", "if none is left")
 
 
 def fewer_calls(view: View) -> Iterator[Try]:
@@ -381,10 +387,18 @@ def _use_of_lines(counts: Counts) -> tuple[str, str]:
     return how, f"{LINE_B * asked / (fetched or math.inf):.0f} of {LINE_B:.0f}"
 
 
-def _fetches_to_store(counts: Counts) -> bool:
-    """Whether stores, which use lines whole as far as is known, fetch most lines that these counts have from DRAM."""
-    of_dram = _number(counts, "dram_read")
-    return _use_of_lines(counts)[0] in (_STREAM, _FEWER) and _number(counts, "dram_write") >= _WHOLE * of_dram > 0
+def _stores_whole_lines(kernel: schema.Kernel, counts: Counts) -> bool:
+    """Whether stores fetch most of the lines that a function's line has from DRAM, and seem to write them whole.
+
+    counts: of that line. Where nobody decoded how wide stores are, the share of them that misses tells it.
+    """
+    stored_b = _number(counts, "dram_write")
+    if not stored_b or stored_b < _WHOLE * _number(counts, "dram_read"):
+        return False
+    if "global_write" in counts:
+        return _number(counts, "global_write") >= _WHOLE * stored_b
+    each_b = LINE_B * (kernel.signs or {}).get("missed_stores", 1.0)
+    return any(abs(each_b / width_b - 1) < _EXACTLY for width_b in _STORES_B)
 
 
 def _at_the_peak(view: View, kernels: Sequence[schema.Kernel], first: schema.Kernel) -> Try:

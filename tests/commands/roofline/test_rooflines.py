@@ -68,9 +68,8 @@ def test_lines_are_those_of_the_closed_forms(name, precision):
         bhat = eta * b_eps + (1 - eta) * max(0.0, b_tau - at)
         power = pi_flop / eta * (min(at, b_tau) / b_tau + bhat / max(at, b_tau))
         assert found.roofline(at) * tau == pytest.approx(min(1.0, at / b_tau), rel=1e-9)
-        assert found.arch_line(at) * found.flop_energy_total == pytest.approx(1 / (1 + bhat / at), rel=1e-9)
+        assert found.arch_line(at) * found.flop_j / eta == pytest.approx(1 / (1 + bhat / at), rel=1e-9)
         assert found.power_line(at) == pytest.approx(power, rel=1e-9)
-        assert found.effective_energy_balance(at) == pytest.approx(bhat, rel=1e-9)
 
 
 # Where the arch line reaches one half, as [R] figure 4 prints it beside its panels: two figures.
