@@ -431,3 +431,18 @@ def test_a_summary_in_text_that_lost_its_dashes_is_read_alike(tmp_path):
         told.append((table.kernel.texts().tolist(), table.launches.tolist(), table.time_s.tolist()))
     assert told[0] == told[1]
     assert told[0][:2] == (["void f<int>(int, a)", "g(float *)"], [3, 1]) and sum(told[0][2]) == pytest.approx(4e-6)
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+@pytest.mark.parametrize("start", ["3000", ""])
+def test_a_start_that_is_not_told_leaves_the_gaps_open(tmp_path, form, start):
+    columns = ["Start (ns)", "Duration (ns)", "CorrId", "Device", "Strm", "Name"]
+    rows = [["1000", "500", "1", "A100 (0)", "7", "f"], [start, "500", "2", "A100 (0)", "7", "f"]]
+    path = tmp_path / "trace"
+    if form == "csv":
+        path.write_text("\n".join(",".join(row) for row in [columns, *rows]) + "\n")
+    else:
+        path.write_text(json.dumps([dict(zip(columns, row, strict=True)) for row in rows]))
+    log = read(path)
+    assert times(log) == {("A100 (0)", "f"): (2, 1e-6)}
+    assert (log.idle and log.idle.time_s) == (pytest.approx(1.5e-6) if start else None)
