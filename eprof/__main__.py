@@ -7,6 +7,7 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """The command line. Whoever presses Ctrl-C before it is there has seen nothing, and sees nothing: 130."""
+    gc.set_threshold(100_000)  # a small report makes fewer objects that last
     try:
         from eprof.cli import main as run
 

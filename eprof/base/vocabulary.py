@@ -127,6 +127,7 @@ OF_GPUS = (
     *("communication", "warp_issue", "sm_active_cycle"),
     *(f"{memory}_{way}" for memory in ("shared", "system", "local") for way in ("read", "write")),
 )
+OF_OTHERS = {CPU: OF_GPUS, GPU: OF_CPUS}  # processor -> the words of the other
 
 # What a cost table need not speak of: it pays where a price says so, and else is in the prices of what goes with it.
 PAY_WHERE_PRICED = ("sm_active_cycle", "fp64_narrow", "fp64_scalar", "fp32_scalar", "retired", "core_active", RANDOM)

@@ -33,7 +33,6 @@ REPORT_SUFFIXES = {
 TIMELINE_SUFFIXES = {**SUFFIXES, "trace.json": "trace"}
 
 TABLE = "NAME|FILE"
-JOULES = "JOULES"
 SETTING = "CORE/MEMORY"
 # Names of what an option takes, in its help; `eprof completion` knows values by them.
 GPU = "GPU"

@@ -177,8 +177,8 @@ class Costs(Described, frozen=True, kw_only=True):
         """The costs with more marks on constant power and on every charge that pays."""
         paying = {word: charge for word, charge in self.charges.items() if charge.pays}
         charges = {word: replace(charge, marks=charge.marks | marks) for word, charge in paying.items()}
-        constant_marks, marks = self.constant_marks | marks, self.marks | marks
-        return replace(self, charges={**self.charges, **charges}, constant_marks=constant_marks, marks=marks)
+        charges = {**self.charges, **charges}
+        return replace(self, charges=charges, constant_marks=self.constant_marks | marks, marks=self.marks | marks)
 
     def scaled(self, factor: float) -> "Costs":
         """The costs with all prices and constant power times a factor that a meter gave; all become ESTIMATED."""

@@ -22,10 +22,8 @@ from eprof.base.vocabulary import COUNTS
 from eprof.costs import parts
 from eprof.costs.parts import CORE, DOMAINS, MEMORY, Constant, Costs, Described, Intervals, Point, Price, Setting, Term
 
-_DEFAULT_FROM = "the table's default"
 _SAME_CLOCK = 0.01
 _UNNAMED = pattern(r"ncu device \d+ \((CC \d+\.\d+)\)")  # a text of ncu has no name of the GPU
-_UNSTATED = "the table says nothing about it"
 
 
 class CostTable(Described, frozen=True, eq=False, kw_only=True):
@@ -321,7 +319,8 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
 
     def _charge_data(self, word: str, costs: Costs) -> dict[str, Any]:
         """A row of the cost table's `explain`: what `word` pays; `numbers` is the formula with prices put in."""
-        statement = self.statements.get(word) or parts.Statement("unpriced", None, _UNSTATED, NONE)
+        unstated = parts.Statement("unpriced", None, "the table says nothing about it", NONE)
+        statement = self.statements.get(word, unstated)
         charge = costs.charges.get(word)
         pj, formula, numbers, marks = None, None, None, Mark.MISSING
         if charge is not None:
@@ -342,7 +341,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
 
     def _point(self, setting: str | None) -> Point:
         if setting is None:
-            return Point(self.default, _DEFAULT_FROM)
+            return Point(self.default, "the table's default")
         pair = clocks.parse(setting)
         if pair is None:
             raise CostError(clocks.refusal(setting))
@@ -404,10 +403,9 @@ def _level(curve: Mapping[float, float], mhz: float) -> tuple[float | None, str]
 
 def _between(values: list[float], share: float) -> parts.Range:
     """The range that holds `share` of the replicas' values, with as many below as above."""
-    import numpy as np
+    from eprof.base.arrays import middle_share
 
-    outside = 50 * (1 - share)
-    low, high = np.percentile(values, [outside, 100 - outside])
+    low, high = middle_share(values, share)
     return float(low), float(high)
 
 

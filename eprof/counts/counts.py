@@ -21,7 +21,7 @@ from eprof.base.nouns import Nouns, nouns_of
 from eprof.base.signs import A_SECOND
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS, LEVEL_PARTS, PARTS, TENSOR_PARTS
-from eprof.counts.definition import COMPONENTS, SHARES, SIGNS, SM_COUNT, Counter, Definition, Entry, Told, bracketed
+from eprof.counts.definition import BESIDE, SHARES, SM_COUNT, Counter, Definition, Entry, Told, bracketed
 from eprof.counts.term import Term
 from eprof.logs.rows.log import COUNT, OTHER, KernelRows, Launches, Log
 
@@ -482,8 +482,8 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
 
 
 def _shape(sheet: Sheet) -> Columns:
-    """The launch shapes, `COMPONENTS` and `SIGNS` as far as counters tell: totals over launches, (n_kernels, n)."""
-    columns = dict.fromkeys((*COMPONENTS, *SIGNS), np.full(sheet.length, np.nan))
+    """The launch shapes and signs (`BESIDE`), as far as counters tell: totals over launches, (n_kernels, n)."""
+    columns = dict.fromkeys(BESIDE, np.full(sheet.length, np.nan))
     for name, entries in sheet.definition.components.items():
         cells = sheet.first_known(name, entries)
         if cells is not None:

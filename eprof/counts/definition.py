@@ -44,13 +44,14 @@ STALLS = (
 # what bounds instructions.
 SHARES = (
     *STALLS,
-    *("excess", "request_sectors", "local_share", "bank_conflict", "older_tensor", "sm_active"),
+    *("excess", "request_sectors", "local_share", "bank_conflict", "older_tensor", "sm_active", "lanes"),
     *("occupancy_limit", "registers_limit", "shared_limit", "block_limit", "spills"),
     *("sm_busy", "l1_busy", "l2_busy", "dram_busy", "issue_busy", "memory_bound"),
     *("retiring", "bad_speculation", "frontend_bound", "backend_bound"),  # of a CPU's cores
     *("dram_bound", "unoptimised", "missed_stores"),  # of these, at most; of code; of stores
 )
 SIGNS = (*SHARES, "multiprocessors", "a_cycle", "fp32_room", "fp64_most", "l1_room", "l2_room")
+BESIDE = (*COMPONENTS, *SIGNS)  # what a definition tells beside the words of the vocabulary
 _NAME = pattern(r"(?<![\w.])[A-Za-z_]\w*")
 
 

@@ -16,29 +16,8 @@ from eprof.base.marks import NONE, Mark
 from eprof.base.signs import A_SECOND, LEAST, TOTAL
 from eprof.base.text import when
 from eprof.base.toml import CHOOSING, Document, Formula, Node
-from eprof.base.vocabulary import (
-    COUNTS,
-    CPU,
-    FLOAT_PARTS,
-    GPU,
-    INSTRUCTIONS,
-    LEVEL_PARTS,
-    OF_CPUS,
-    OF_GPUS,
-    PAY_WHERE_PRICED,
-)
-from eprof.counts.definition import (
-    COMPONENTS,
-    SECTIONS,
-    SIGNS,
-    WORDS_OF,
-    Check,
-    Counter,
-    Definition,
-    Entry,
-    TimePair,
-    Told,
-)
+from eprof.base.vocabulary import COUNTS, CPU, FLOAT_PARTS, GPU, INSTRUCTIONS, LEVEL_PARTS, OF_OTHERS, PAY_WHERE_PRICED
+from eprof.counts.definition import BESIDE, SECTIONS, WORDS_OF, Check, Counter, Definition, Entry, TimePair, Told
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -60,7 +39,6 @@ _DEEPEST, _LONGEST = 50, 20_000  # quantities inside quantities; characters of a
 _MOST_NAMES = 2000
 # Words that a definition may leave out.
 _NEED_NOT_BE = {*LEVEL_PARTS, *PAY_WHERE_PRICED, *SECTIONS["flop"], *SECTIONS["cycle"]} - FLOAT_PARTS.keys()
-_OF_OTHERS = {CPU: OF_GPUS, GPU: OF_CPUS}
 _LARGEST = 1e30  # of a number in a definition
 _NAME = r"[A-Za-z_]\w*"
 # A compute capability ("8.0"), or a word: "simulated", a CPU's microarchitecture.
@@ -125,12 +103,26 @@ class _Stack(Struct, frozen=True, eq=False):
         tables: dict[str, dict[str, Node]] = {section: {} for section in _TABLES}
         for layer in documents:
             for section in _TABLES:
-                for key, entry in layer.root[section].items():
+                for key, entry in _one_by_one(layer.root[section], section):
                     for replaced in _REPLACED_BY.get(section, ()):
                         if key in tables[replaced] and tables[replaced][key].document is not layer:
                             del tables[replaced][key]
                     tables[section][key] = entry
         return cls(documents, tables)
+
+
+def _one_by_one(table: Node, section: str) -> Iterator[tuple[str, Node]]:
+    """The entries of a definition's table, those of several words with one reason word by word."""
+    seen = set()
+    for key, entry in table.items():
+        words = [key]
+        if section in _REASONS:
+            words = key.split() or [key]
+        for word in words:
+            if word in seen:
+                raise entry.error(f"`{word}` has another reason above.")
+            seen.add(word)
+            yield word, entry
 
 
 def _read_extended(
@@ -205,7 +197,7 @@ def definition_in(document: Document, place: Traversable | None) -> Definition:
         label=document.label,
         time_share=formulas.ways(stack.top["time_share"]) if "time_share" in stack.top else (),
         processor=processor,
-        not_here=frozenset(_OF_OTHERS[processor]) - stated,
+        not_here=frozenset(OF_OTHERS[processor]) - stated,
         components=formulas.all_ways(stack.tables["component"]),
         told=told,
     )
@@ -374,7 +366,7 @@ def _check_names(stack: _Stack, counters: Mapping[str, Counter]) -> None:
             if name in section_of:
                 raise entry.error(f"`{name}` is already a {section_of[name]}.")
             section_of[name] = section
-    for section, words in {**SECTIONS, "component": (*COMPONENTS, *SIGNS)}.items():
+    for section, words in {**SECTIONS, "component": BESIDE}.items():
         for word, entry in stack.tables[section].items():
             if word not in words:
                 raise entry.error(f"`{word}` is not a word for {section}; use one of: {', '.join(words)}.")

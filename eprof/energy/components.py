@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Bools, Columns, Floats, known_or_zero, known_sum
+from eprof.base.known import gathered
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COUNTS, INSTRUCTIONS, ISSUED
 from eprof.costs import Costs
@@ -215,10 +216,8 @@ def work_of(counts: Counts, machine: Machine) -> Work:
     transaction_byte = machine.units.transaction_byte
     sizes = {"loads": transaction_byte, "stores": transaction_byte, "shared": _WARP * _WORD_BYTE}
     told = {name: np.where(np.isnan(shape[name]), moved[name] / byte, shape[name]) for name, byte in sizes.items()}
-    words: dict[str, list[str]] = {}
-    for word in INSTRUCTIONS:
-        if word not in _NOT_COMPUTED:
-            words.setdefault(_LANES.get(COUNTS[word].group, word), []).append(word)
+    computed = (word for word in INSTRUCTIONS if word not in _NOT_COMPUTED)
+    words = gathered((_LANES.get(COUNTS[word].group, word), word) for word in computed)
     return Work(
         **{**shape, **told},
         instructions={kind: known_sum(amounts.only(of_kind)) for kind, of_kind in words.items()},

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.arrays import Floats, known_or_zero
+from eprof.base.arrays import Floats, known_or_zero, middle_share
 from eprof.base.vocabulary import CONSTANT, COUNTS, PRICED
 from eprof.costs import Costs, CostTable
 from eprof.counts.counts import Counts
@@ -61,7 +61,7 @@ class Replicas(Struct, frozen=True, eq=False, dict=True):
     def price_intervals(self) -> Floats:
         """The interval of each price over the table's own replicas, (n_priced, 2)."""
         own = self.prices[:, : self.fits or None]
-        return np.asarray(np.quantile(own, _replica_ends(self.share), axis=-1).T)
+        return middle_share(own, self.share).T
 
     def for_another(self, apart: float, constant_w: Sequence[float]) -> "Replicas":
         """More replicas, as for another CPU: prices of all, and divided and multiplied by `apart`, at each constant W.
@@ -117,9 +117,5 @@ def middle(numbers: Floats, value: Floats | float, share: float) -> Floats:
 
     The value of a fit to all data may lie outside of what replicas make of it; an interval leaves it no room to.
     """
-    low, high = np.quantile(numbers, _replica_ends(share), axis=-1)
+    low, high = middle_share(numbers, share)
     return np.stack([np.minimum(low, value), np.maximum(high, value)], axis=-1)
-
-
-def _replica_ends(share: float) -> list[float]:
-    return [(1 - share) / 2, (1 + share) / 2]

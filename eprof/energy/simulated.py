@@ -18,7 +18,6 @@ from eprof.counts.counts import Counts
 # [FMM] IV-C: given its mix of instructions, the best that a tuned irregular kernel (the FMM's U list) can reach on a
 # Jetson TK1 is slightly above a quarter of the peak; regular microbenchmarks come close to 1.
 DEFAULT_EFFICIENCY = 0.25
-_DEFAULT_IS = "the default, what a tuned irregular kernel reaches on a Jetson TK1 ([FMM] IV-C)"
 _SIMULATED, _ESTIMATED, _MISSING = int(Mark.SIMULATED), int(Mark.ESTIMATED), int(Mark.MISSING)
 _FLOPS = [name for name, count in COUNTS.items() if count.flops and count.group in ("fp32", "fp64")]
 _DRAM = ("dram_read", "dram_write", "dram")  # the last where reads and writes are not told apart
@@ -79,7 +78,7 @@ def model_time(
     lost = (counts.amount_marks.only(UNDER_THE_ROOF) & _MISSING).max(axis=1)
     marks = (counts.rows.time_marks & ~_MISSING) | lost | _ESTIMATED | _SIMULATED
     given = efficiency is not None
-    whose = when(given, "given") or _DEFAULT_IS
+    whose = when(given, "given") or "the default, what a tuned irregular kernel reaches on a Jetson TK1 ([FMM] IV-C)"
     roof = f"the roofline of {costs.name} at {costs.setting.label} MHz"
     how = f"modelled by {roof} and an efficiency of {share:g} ({whose})"
     rows = counts.rows.with_times(modelled, seconds, marks)

@@ -31,16 +31,8 @@ def of_energy(energy: "Energy") -> schema.TimeComponents | None:
     launches = energy.counts.rows.launches
     time_s = seconds(of_launch, machine, launches)
     cycles = of_launch.cycles.values * launches[:, None]
-    kernels = [
-        schema.KernelCycles(
-            time_s=None,
-            cycles={},
-            active_warps=float(of_launch.active_warps[row]),
-            rounds=float(of_launch.rounds[row]),
-            missing=list(of_launch.missing[row]),
-        )
-        for row in range(len(launches))
-    ]
+    columns = (of_launch.active_warps.tolist(), of_launch.rounds.tolist(), map(list, of_launch.missing))
+    kernels = [schema.KernelCycles(None, {}, *row) for row in zip(*columns, strict=True)]
     for row in np.flatnonzero(time_s > 0):
         kernels[row].time_s = finite(time_s[row])
         kernels[row].cycles = dict(zip(of_launch.cycles.names, cycles[row].tolist(), strict=True))

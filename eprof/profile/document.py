@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from eprof.base.arrays import finite_all
-from eprof.base.known import mapped, ratio
+from eprof.base.known import gathered, mapped, ratio
 from eprof.base.marks import Mark, from_names, names
 from eprof.base.nouns import in_document
 from eprof.base.version import __version__
@@ -43,7 +43,8 @@ _WORDS = [names(marks) for marks in range(16)]
 
 def document(energy: "Energy") -> schema.Profile:
     """The document `eprof.profile/1` of a priced profile."""
-    profile, (whole, place_of) = energy.profile, energy.whole()
+    profile = energy.profile
+    whole, place_of = energy.whole()
     refits = tuple(map(intervals.replicas, energy.each))
     sums = _sums(whole)
     sums["energy_j"].measured = energy.measured_j
@@ -130,17 +131,7 @@ def _costs(energy: "Energy", whose: list[str | None] | UnsetType) -> schema.Cost
     if costs is None or energy.split is None:
         return None
     table, profile = energy.table, energy.profile
-    match = "own"
-    cores: schema.Cores | UnsetType = UNSET
-    fit: dict[str, Any] | UnsetType = UNSET
-    if table is not None:
-        if not profile.is_of(table):
-            match = "similar" if profile.is_served_by(table) else "other"
-        if table.constant.cores and profile.cores and energy.shares_socket:
-            cores = schema.Cores(profile.cores, table.constant.cores)
-        if table.fit.data:
-            fit = {key: value for key, value in table.fit.data.items() if key != "replicas"}
-    return schema.Costs(
+    made = schema.Costs(
         name=costs.name,
         device=costs.device,
         source=costs.source,
@@ -154,12 +145,17 @@ def _costs(energy: "Energy", whose: list[str | None] | UnsetType) -> schema.Cost
         charges=_charges(costs, energy.listed),
         marks=_WORDS[costs.marks],
         notes=list(costs.notes),
-        gpu_match=match,
         held=energy.split.held_together,
-        cores=cores,
-        fit=fit,
         of=whose,
     )
+    if table is not None:
+        if not all(table.is_for(part.device.name or "") for part in profile.counted):
+            made.gpu_match = "similar" if profile.is_served_by(table) else "other"
+        if table.constant.cores and profile.cores and energy.shares_socket:
+            made.cores = schema.Cores(profile.cores, table.constant.cores)
+        if table.fit.data:
+            made.fit = {key: value for key, value in table.fit.data.items() if key != "replicas"}
+    return made
 
 
 def _modelled_time(energy: "Energy") -> schema.ModelledTime | UnsetType:
@@ -191,7 +187,7 @@ def _to_meter(energy: "Energy") -> schema.ToMeter | UnsetType:
 def gaps_of(energy: "Energy") -> schema.Gaps | UnsetType:
     """How long no kernel ran and copies took, for the document; UNSET where the logs do not tell."""
     idle, copies_s = energy.profile.idle, energy.profile.copies_s
-    if not copies_s and not (idle and idle.time_s):
+    if not copies_s and not (idle and (idle.time_s or idle.before_s)):
         return UNSET
     runs = max((log.runs for log in energy.profile.logs if log.copies_s), default=1)
     gaps = schema.Gaps(None, None, copies_s, runs=runs)
@@ -363,9 +359,8 @@ def _with_lines(kernels: list[schema.Kernel], energy: "Energy") -> list[schema.K
         _Cells(lines).by_kernel(),
         strict=True,
     )
-    of_kernel: dict[str, list[schema.Line]] = {}
-    for kernel, place_in_source, joules, counts in sorted(rows, key=lambda row: -(row[2] or 0.0)):
-        of_kernel.setdefault(kernel, []).append(schema.Line(place_in_source, joules, counts))
+    largest_first = sorted(rows, key=lambda row: -(row[2] or 0.0))
+    of_kernel = gathered((kernel, schema.Line(*line)) for kernel, *line in largest_first)
     for made in kernels:
         made.lines = of_kernel.get(made.name) or UNSET
     return kernels

@@ -12,21 +12,11 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.arrays import (
-    Columns,
-    Floats,
-    Ints,
-    Texts,
-    finite,
-    group_marks,
-    group_sums,
-    known_or_zero,
-    numbered,
-    numbers_of,
-)
+from eprof.base.arrays import Columns, Floats, Ints, Texts, finite, group_marks, group_sums, numbered, numbers_of
 from eprof.base.errors import UsageError
-from eprof.base.known import added, growth
+from eprof.base.known import added, gathered, growth
 from eprof.base.marks import Mark, names
+from eprof.base.text import listed
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split
 from eprof.logs.join.ranks import MARK, NVTX, PARTS, RANGES, RANK, STREAM
@@ -47,7 +37,6 @@ _WORDS = {
     NVTX: "by the innermost NVTX push/pop range",
     MARK: "by the innermost mark",
 }
-_ALONE = ", ".join((DEVICE, RANK, STREAM, NVTX)) + f" or {MARK}"
 _SHOWN = 200
 
 
@@ -144,7 +133,7 @@ def part_of(texts: Sequence[str]) -> str | None:
 def _rule(text: str) -> Rule:
     pattern, sign, name = text.rpartition("=")
     if not sign or not pattern or not name.strip():
-        raise UsageError(f"--group {text}: write REGEX=NAME, such as 'u_.*=near field', or {_ALONE}.")
+        raise UsageError(f"--group {text}: write REGEX=NAME, such as 'u_.*=near field', or {listed([*_WORDS], 'or')}.")
     try:
         return Rule(re.compile(pattern), name.strip())
     except re.error as err:
@@ -340,9 +329,10 @@ def _traced(energy: "Energy") -> dict[tuple[str | None, str], list[tuple[str, fl
     number = numbers_of(keys)
     weight = np.nan_to_num(timeline.time_s)
     seconds, launches = np.bincount(number, weight), np.bincount(number)
-    of_kernel: dict[tuple[str | None, str], list[tuple[str, float, float]]] = {}
-    for (device, kernel, path), time_s, many in zip(dict.fromkeys(keys), seconds, launches, strict=True):
-        of_kernel.setdefault((device, kernel), []).append((path or _NOT_TOLD, float(time_s), float(many)))
+    parts = zip(dict.fromkeys(keys), seconds.tolist(), launches.tolist(), strict=True)
+    of_kernel = gathered(
+        ((device, kernel), (path or _NOT_TOLD, time_s, many)) for (device, kernel, path), time_s, many in parts
+    )
     return {key: _as_shares(parts) for key, parts in of_kernel.items()}
 
 
@@ -377,7 +367,7 @@ def _joules(energy: "Energy", shares: _Shares) -> tuple[Floats, Ints]:
 
 
 def _kernels(energy: "Energy", shares: _Shares, place_of: Ints) -> list[list[tuple[int, float]]]:
-    weight = known_or_zero(energy.weights)
+    weight = np.nan_to_num(energy.weights)
     whole = np.bincount(place_of, weight)
     rows_of = np.bincount(place_of)
     own: list[dict[int, float]] = [{} for _ in shares.path]

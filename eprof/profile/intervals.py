@@ -198,29 +198,25 @@ def _of_gpu(energy: "Energy", refits: Replicas) -> schema.Interval:
         return [min(low_j or 0.0, (total or [math.inf])[0] or 0.0), high_j]
 
     by_group = {group: ends([group]) for group in GROUPS}
-    limit_w: float | UnsetType = UNSET
-    sockets: int | UnsetType = UNSET
-    apart: float | UnsetType = UNSET
-    if refits.apart > 1:
-        apart = refits.apart
-    if total is not None and total[1] is not None and math.isclose(total[1], most_j):
-        limit_w = most_j / draws.whole_s
-        number = mapped(draws.energy.profile.most_sockets, draws.energy.table) or 1
-        sockets = number if number > 1 else UNSET
-    return schema.Interval(
+    made = schema.Interval(
         total=total,
         share=refits.share,
         replicas=refits.fits or refits.number,
-        apart=apart,
         within=refits.within if refits.within > 1 else None,
         groups={group: own for group, own in by_group.items() if own is not None},
         uncounted=_room(draws),
-        limit_w=limit_w,
-        sockets=sockets,
         computation=ends(_in_order(_OF_FAMILY[COMPUTATION])),
         data=ends(_in_order(_OF_FAMILY[DATA])),
         constant=by_group[CONSTANT],
     )
+    if refits.apart > 1:
+        made.apart = refits.apart
+    if total is not None and total[1] is not None and math.isclose(total[1], most_j):
+        made.limit_w = most_j / draws.whole_s
+        sockets = mapped(energy.profile.most_sockets, energy.table) or 1
+        if sockets > 1:
+            made.sockets = sockets
+    return made
 
 
 def _room(draws: _Draws) -> dict[str, float | None]:

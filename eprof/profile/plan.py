@@ -1,9 +1,11 @@
 """Planning: the smallest set of counters that prices everything, what each is for, and what will be missing."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from itertools import chain
 
 from msgspec import Struct, field
 
+from eprof.base.known import gathered
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import COUNTS, PARTS, TENSOR_PARTS
 from eprof.costs import Costs
@@ -30,16 +32,10 @@ def plan(definition: Definition, costs: Costs | None, offered: Collection[str] |
     """
     books = costs.books if costs is not None else "served"
     planner = _Planner(definition, books, offered)
-    counters: dict[str, tuple[str, ...]] = {}
-    missing: dict[str, str] = {}
-    for word in planner.words(costs):
-        names = planner.for_word(word)
-        if names is None:
-            missing[word] = planner.reason(word)
-            continue
-        for name in names:
-            counters[name] = (*counters.get(name, ()), word)
-    return Plan(counters, missing)
+    ways = {word: planner.first_offered(planner.entries(word)) for word in planner.words(costs)}
+    words_of = gathered((name, word) for word, names in ways.items() for name in names or ())
+    missing = {word: planner.reason(word) for word, names in ways.items() if names is None}
+    return Plan({name: tuple(words) for name, words in words_of.items()}, missing)
 
 
 class _Planner(Struct, frozen=True):
@@ -54,45 +50,41 @@ class _Planner(Struct, frozen=True):
 
         Where tensor work of some type pays, all types are counted: what has no price must not go unseen.
         """
-        has_parts = {total for total, parts in PARTS.items() if any(self._entries(part) for part in parts)}
+        has_parts = {total for total, parts in PARTS.items() if any(self.entries(part) for part in parts)}
         words = [word for word in COUNTS if word not in {*self.definition.absent, *self.definition.not_here}]
         if costs is None:
-            words = [word for word in words if self._entries(word) or word in self.definition.uncountable]
+            words = [word for word in words if self.entries(word) or word in self.definition.uncountable]
         else:
             paying = {word for word in words if word in costs.charges and costs.charges[word].pays}
             if paying & set(_TENSOR):
-                paying |= {word for word in _TENSOR if self._entries(word)}
+                paying |= {word for word in _TENSOR if self.entries(word)}
             words = [word for word in words if word in paying]
         return [word for word in words if word not in has_parts]
-
-    def for_word(self, word: str) -> tuple[str, ...] | None:
-        """The counters of the first way to count `word` that the profiler offers whole; None: no such way."""
-        return self._first_offered([entry.formula for entry in self._entries(word)])
 
     def reason(self, word: str) -> str:
         """Why no counter can be planned for `word`."""
         if word in self.definition.uncountable:
             return self.definition.uncountable[word]
-        needed = {name for entry in self._entries(word) for name in self.definition.counters_of(entry.formula)}
+        needed = {name for entry in self.entries(word) for name in self.definition.counters_of(entry.formula)}
         return f"the profiler of this machine does not offer {', '.join(sorted(needed)) or 'a counter for it'}"
 
-    def _entries(self, word: str) -> tuple[Entry, ...]:
+    def entries(self, word: str) -> tuple[Entry, ...]:
+        """The ways to count `word` in the books of the costs, best first."""
         return self.definition.entries(word, self.books)
 
-    def _first_offered(self, formulas: list[Formula]) -> tuple[str, ...] | None:
-        ways = (self._for_formula(formula) for formula in formulas)
+    def first_offered(self, entries: Iterable[Entry]) -> tuple[str, ...] | None:
+        """The counters of the first of these ways that the profiler offers whole; None: no such way."""
+        ways = (self._for_formula(entry.formula) for entry in entries)
         return next((names for names in ways if names is not None), None)
 
     def _for_formula(self, formula: Formula) -> tuple[str, ...] | None:
         if formula.text.startswith("0 / "):  # that something is not there, and nothing where it is
             return None
-        together: list[str] = []
-        for short_name in sorted(formula.names):
-            names = self._for_name(short_name)
-            if names is None:
-                return None
-            together += names
-        return tuple(dict.fromkeys(together))
+        of_names = [self._for_name(short_name) for short_name in sorted(formula.names)]
+        known = [names for names in of_names if names is not None]
+        if len(known) < len(of_names):
+            return None
+        return tuple(dict.fromkeys(chain.from_iterable(known)))
 
     def _for_name(self, short_name: str) -> tuple[str, ...] | None:
         if short_name in self.definition.told and self.definition.told[short_name].kernel is not None:
@@ -108,5 +100,5 @@ class _Planner(Struct, frozen=True):
             needed = 1 if counter.partial else counter.expect
             return known if len(known) >= needed else None
         if short_name in self.definition.quantities:
-            return self._first_offered([entry.formula for entry in self.definition.quantities[short_name]])
+            return self.first_offered(self.definition.quantities[short_name])
         return ()

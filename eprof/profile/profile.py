@@ -32,7 +32,7 @@ from eprof.energy.clocks import priced as priced_at
 from eprof.energy.metering import SAME
 from eprof.energy.simulated import Modelled, model_time
 from eprof.logs.rows.gaps import outside
-from eprof.logs.rows.log import CORES, CPUS, SOCKETS, UNUSED, Copies, Idle, Launches, Log, TableRows
+from eprof.logs.rows.log import CORES, CPUS, SOCKETS, UNUSED, Copies, Idle, KernelRows, Launches, Log, TableRows
 from eprof.logs.runs import Measured, Run, metered_in
 from eprof.profile.components import time_by_component
 from eprof.profile.device import Device, device_of
@@ -89,6 +89,12 @@ class Profile(Result, Struct, frozen=True, eq=False):
             parts = [counts.count(part.launches, part.definition, books) for part in self.counted]
             self._books[books] = counts.with_traces(counts.concat(parts), self.logs)
         return self._books[books]
+
+    @property
+    def rows(self) -> KernelRows:
+        """The kernels in the order of the logs, of whichever books are counted already: it is the same in both."""
+        counted = [*self._books.values()] or [self.counts()]
+        return counted[0].rows
 
     def energy(
         self,
@@ -189,7 +195,10 @@ class Profile(Result, Struct, frozen=True, eq=False):
             counted = counts.with_accessed(self.counts(), self.counts("accessed"))
             return Energy(self, None, counted.chosen(in_order(counted.rows, None)), None, total_s=self.total_s)
         table = table.in_sockets(self.sockets or self.socket_share(table) or 1)
-        priced = replace(self.for_this_gpu(self._at(table, setting), table), cores_mhz=self.cores_mhz)
+        costs_there = table.at(setting)
+        if setting is None and self.clocks is not None and self.is_served_by(table):
+            costs_there = priced_at(table, self.clocks)
+        priced = replace(self.for_this_gpu(costs_there, table), cores_mhz=self.cores_mhz)
         counted, modelled, notes, total_s = self._timed(priced, efficiency, by_component)
         counts_alone = Energy(
             self, None, counted, None, modelled, tuple(notes), table, total_s=total_s, by_component=by_component
@@ -313,18 +322,9 @@ class Profile(Result, Struct, frozen=True, eq=False):
         total_s = None if self.total_s is None else factor * self.total_s
         return replace(self, counted=tuple(counted), total_s=total_s, _books={})
 
-    def is_of(self, table: CostTable) -> bool:
-        """Whether a table was made for the profiled GPU."""
-        return all(part.device.name is not None and table.is_for(part.device.name) for part in self.counted)
-
     def is_served_by(self, table: CostTable) -> bool:
         """Whether a table was made for the profiled GPU, or lists it among the boards that it serves too."""
         return all(map(table.serves, map(_gpu_of, self.counted)))
-
-    def _at(self, table: CostTable, setting: str | None) -> Costs:
-        if setting is not None or self.clocks is None or not self.is_served_by(table):
-            return table.at(setting)
-        return priced_at(table, self.clocks)
 
     def for_this_gpu(self, priced: Costs, table: CostTable) -> Costs:
         """The costs as on the GPU that `table` was made for; on another, all prices are ASSUMED, with a note."""

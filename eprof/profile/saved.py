@@ -96,9 +96,12 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
         raise LogError(f"{path}: is a document {kind}; only a report's JSON, {schema.PROFILE}, can be read back.")
     saved = _counts(document, kernels)
     rows = saved.rows
+    known = {(device.name, device.index): device for device in document.devices}
     counted = []
-    for device in _devices(document, list(dict.fromkeys(rows.device))):
-        of_device = rows.chosen(np.array([label == device.label for label in rows.device], dtype=bool))
+    for label in dict.fromkeys(rows.device):
+        told = known.get(split_label(label), document.device)
+        device = Device(label, told.name, told.index, told.capability, told.capability_from)
+        of_device = rows.chosen(rows.device == label)
         none = np.zeros((len(of_device), 0))
         launches = Launches(of_device, Columns((), none), Columns((), none.astype(np.int8)))
         counted.append(Counted(device, launches, _definition(document), document.time_from, ()))
@@ -210,17 +213,6 @@ def _definition(document: schema.Profile) -> Definition:
     except DefinitionError:
         none = without_counters()
         return replace(none, processor=document.device.processor or none.processor)
-
-
-def _devices(document: schema.Profile, labels: Sequence[str | None]) -> list[Device]:
-    """The devices of the kernels, by their labels."""
-    known = {(device.name, device.index): device for device in document.devices}
-    devices = []
-    for label in labels:
-        name, index = split_label(label)
-        device = known.get((name, index), document.device)
-        devices.append(Device(label, device.name, device.index, device.capability, device.capability_from))
-    return devices
 
 
 def _priced_as(document: schema.Profile, path: Path) -> tuple[Run, str]:

@@ -98,3 +98,18 @@ def test_that_little_memory_makes_long_logs_slow_is_said_once(limited, capsys):
     limited(1 << 30)
     progress.Progress(quiet=False).reading(1, 100 << 20)
     assert capsys.readouterr().err == ""
+
+
+# ---- threads of BLAS
+
+
+@pytest.mark.parametrize("given", [None, "3"])
+def test_a_program_that_eprof_runs_has_the_threads_that_it_was_given(given, tmp_path):
+    told = {} if given is None else {"OPENBLAS_NUM_THREADS": given}
+    around = {name: text for name, text in environment(**told).items() if told or name != "OPENBLAS_NUM_THREADS"}
+    program = "import os; print(os.environ.get('OPENBLAS_NUM_THREADS'))"
+    command = ["run", "--profiler", "none", "-o", "run.eprof", "--", sys.executable, "-c", program]
+    ran = subprocess.run(
+        [sys.executable, "-m", "eprof", *command], env=around, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert ran.stdout.strip() == str(given), ran.stderr

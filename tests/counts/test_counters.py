@@ -134,6 +134,13 @@ def test_the_toy_loads():
     assert definition.absent["fp64_fma"] == "none"
 
 
+def test_several_words_may_have_one_reason():
+    together = ALONE.replace('conversion = "none"\n', "").replace('l2_read = "none"', '"l2_read conversion" = "none"')
+    assert together != ALONE
+    alone, joined = (counters.load(text) for text in (ALONE, together))
+    assert alone.absent == joined.absent and alone.explain() == joined.explain()
+
+
 # What is changed in the good file (old text, new text), then where the message must point and what it must say.
 BROKEN = [
     ("schema = 1", "schema = 2", "schema = 2", "`schema` must be 1"),
@@ -237,6 +244,8 @@ BROKEN = [
     ("[absent]", "[[check]]\nwrong = 1\n[absent]", "wrong = 1", "unknown key `wrong`"),
     ("[absent]", '[[time_pair]]\nbytes = "fma"\nrate = "effy"\n[absent]', 'rate = "effy"', "uses `effy`"),
     ("[absent]", "[absent", "[absent", "not valid TOML"),
+    ("[absent]", '[absent]\n"conversion l2_read" = "x"', "conversion = ", "`conversion` has another reason above"),
+    ("[absent]", '[absent]\n" " = "x"', '" " = ', "is not a word of the vocabulary"),
 ]
 
 

@@ -388,19 +388,24 @@ _LOG = """==1== NVPROF is profiling process 1, command: ./made_up
 """
 
 
+_SLOW = ["pandas", "pyarrow", "polars", "scipy", "asyncio", "importlib.resources", "multiprocessing", "numpy.ma"]
+
+
+@pytest.mark.parametrize(
+    "page, slow", [(["-o", "page.html"], _SLOW), ([], [*_SLOW, "jinja2"])], ids=["page", "terminal"]
+)
 @pytest.mark.parametrize(
     "command", [["report", "old.csv", "--time", "0.5"], ["diff", "old.csv", "new.csv"]], ids=" ".join
 )
-def test_a_small_log_needs_no_library_that_is_slow_to_import(command, tmp_path):
+def test_a_small_log_needs_no_library_that_is_slow_to_import(command, page, slow, tmp_path):
     for name in ("old.csv", "new.csv"):
         (tmp_path / name).write_text(_LOG)
     code = (
         "import atexit, sys; from eprof.cli import main\n"
-        "slow = ('pandas', 'pyarrow', 'polars', 'scipy', 'asyncio', 'importlib.resources', 'multiprocessing')\n"
-        "atexit.register(lambda: print([m for m in slow if m in sys.modules], file=open('loaded', 'w')))\n"
-        f"main({[*command, '--costs', 'gtx680', '-o', 'page.html']})"
+        f"atexit.register(lambda: print([m for m in {slow} if m in sys.modules], file=open('loaded', 'w')))\n"
+        f"main({[*command, '--costs', 'gtx680', *page]})"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "EPROF_CACHE": "off"}
     subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, cwd=tmp_path, env=environment)
     assert (tmp_path / "loaded").read_text().strip() == "[]"
-    assert (tmp_path / "page.html").is_file()
+    assert (tmp_path / "page.html").is_file() == bool(page)

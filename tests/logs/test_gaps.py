@@ -15,7 +15,7 @@ from eprof.base.marks import Mark
 from eprof.logs.rows.gaps import Gaps, outside
 from eprof.logs.rows.log import HostCalls, Names
 from eprof.show.report.first_screen import where
-from eprof.show.report.gaps import Between
+from eprof.show.report.gaps import Between, gaps_sentence
 from eprof.show.report.headline import headline
 from eprof.show.report.levers import _levers as levers
 from eprof.show.report.levers import what_to_try, worth_trying
@@ -174,7 +174,7 @@ def test_gaps_take_constant_power_and_closing_them_is_advised():
 def test_what_is_copied_once_pays_for_no_pinned_memory_and_what_comes_again_is_kept():
     view = view_of("nvprof", "k40c-gpu-trace-ns-gb-units.csv")
     assert headline(view).text.startswith(
-        "Copies took 767\u202fms: 53.7\u202fJ (39.2 to 73.7\u202fJ) of constant power; before the GPU's first work 8.32"
+        "Copies took 767\u202fms: 53.7\u202fJ (39.2 to 73.6\u202fJ) of constant power; before the GPU's first work 8.32"
     )
     tried = what_to_try(view).text
     assert tried.startswith(
@@ -302,13 +302,34 @@ def test_a_rate_is_no_time():
 @needs_data
 def test_what_is_paid_once_is_told_of_each_run():
     lead = headline(view_of("nvprof", "k40c-gpu-trace-many-runs-repeated-headers-prefixed.csv")).text
-    assert "before the GPU's first work of 69 runs 284\u202fs passed (4.12\u202fs a run)" in lead
+    assert (
+        "before the GPU's first work of 69 runs 284\u202fs passed (4.12\u202fs a run), at most 19.9\u202fkJ more"
+        in lead
+    )
     view = view_of("nvprof", "text-v100-nbody-several-runs.txt")  # three of them without a kernel
     paid = "(163\u202fms is paid once in each of 7 runs, 161\u202fms of it in cudaMallocManaged; "
     assert paid in what_to_try(view).text
     assert view.document.gaps.time_s == pytest.approx(7 * 0.163, rel=0.005), "calls less kernels, both of all runs"
     assert "counts.csv ./nbody 15`" in what_to_try(view).text
+    assert headline(view).text.startswith(
+        "No kernel ran for 1.14\u202fs in 7 runs if no calls of CUDA overlap: 57.0"
+    ), "the title names one of them"
     assert "7 runs or processes are added up; " in trust(view).text
+
+
+@needs_data
+def test_joules_of_copies_are_those_of_their_own_time():
+    view = view_of("nvprof", "text-p100-gpu-trace.txt")
+    assert headline(view).text.startswith("Copies took 50.2\u202fms: 2.28\u202fJ"), "45.4 W for 29.494 + 20.734 ms"
+    assert view.idle_j == pytest.approx(2.34, abs=0.005), "gaps between kernels, too"
+
+
+@needs_data
+def test_a_trace_of_one_launch_tells_what_passed_before():
+    view = View(eprof.load(SHARED / "traces" / "kineto" / "hta-triton-2kernels.json.gz").energy().document())
+    assert gaps_sentence(view).endswith(
+        "before the GPU's first work 1.35\u202fms passed, once, at most 90.0\u202fmJ more."
+    )
     view = view_of("nvprof", "titan-xp-gpu-summary-type-column-api-unified-memory.csv")
     assert "(1.09\u202fs is paid once a run, 1.06\u202fs of it in cudaMemcpyToSymbol; " in what_to_try(view).text
 
@@ -352,6 +373,25 @@ def test_what_each_run_copies_once_is_no_saving(tmp_path, copies, again_ms):
     (tmp_path / "log.txt").write_text(f"==1== Profiling result:\n{run}==2== Profiling result:\n{run}")
     told = what_to_try(view_of(tmp_path / "log.txt")).text
     assert (f"saves up to {again_ms}.00\u202fms" in told) == bool(again_ms)
+
+
+@pytest.mark.parametrize(
+    ("way", "copies", "act"),
+    [
+        ("HtoD", 1, "do more with what is copied, or make it on the GPU ("),
+        ("DtoH", 1, "do on the GPU what the host does with results, and copy less of them back ("),
+        ("HtoD", 9, "keep data on the GPU, where they stay the same ("),
+        ("DtoH", 9, "keep data on the GPU, until the host needs them ("),
+    ],
+)
+def test_less_is_copied_in_another_way_to_the_host_than_from_it(tmp_path, way, copies, act):
+    log = tmp_path / "log.txt"
+    log.write_text(
+        "==1== Profiling result:\n            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n"
+        f" GPU activities:   80.00%  4.0000ms         {copies}  1.0000ms  1.0000ms  1.0000ms  [CUDA memcpy {way}]\n"
+        "                   20.00%  1.0000ms         9  111.11us  111.11us  111.11us  axpy(int)\n"
+    )
+    assert what_to_try(view_of(log)).text.startswith(act)
 
 
 @pytest.mark.parametrize("memset_ms", [0, 3])

@@ -18,6 +18,8 @@ from eprof.base.marks import Mark
 from eprof.counts.counters import find
 from eprof.logs.rows.cells import is_wrapped
 from eprof.logs.rows.log import JOULE
+from eprof.show.report.loops import fewer_cycles
+from eprof.show.report.view import View
 
 CPU = SHARED / "cpu"
 READABLE = sorted(CPU.glob("likwid-[ct]*"))
@@ -403,6 +405,14 @@ def test_a_table_that_lacks_rows_is_a_lower_bound(load):
         assert np.isnan(counted(profile, "l3_write")["whole program"][0])
 
 
+@pytest.mark.parametrize(("table", "mark"), [("Event", Mark.MISSING), ("Metric", Mark(0))])
+def test_a_row_that_lost_its_end_lacks_counts_unless_it_is_a_metrics(load, table, mark):
+    log = text("L3", [("L2_LINES_IN_ALL", "PMC0", [7])], region="sort", seconds=2.0)
+    header = next(line for line in log.split("\n") if table in line)
+    profile = load(log.replace(header, header[:-12] + "\n\n" + header[-12:]) + log.replace("sort", "merge"))
+    assert counted(profile, "l3_read")["merge"] == (64 * 7, mark)
+
+
 def test_counts_that_perf_event_scaled_are_estimated(load):
     warning = "WARN: Perf_event uses multiplexing. Raw event results are scaled to an estimated value.\n"
     profile = load(warning + text("L3", [("L2_LINES_IN_ALL", "PMC0", [7])]))
@@ -600,3 +610,20 @@ def test_a_cpu_that_no_definition_is_for_has_instructions_and_cycles(load):
     counts = profile.energy().document()["counts"]
     assert (counts["retired"]["value"], counts["core_active"]["value"]) == (3000, 1000)
     assert counts["dram_read"]["value"] is None
+
+
+def test_the_memory_on_the_package_of_a_xeon_phi_counts_beside_ddr(load):
+    """Lines by LIKWID's HBM_CACHE: what MCDRAM gave without what it missed, and what was written but not by DDR."""
+    lines = {"EDC_RPQ_INSERTS": 9_000_000, "EDC_WPQ_INSERTS": 800_000, "EDC_MISS_CLEAN": 900, "EDC_MISS_DIRTY": 500}
+    lines |= {"MC_CAS_READS": 100_000, "MC_CAS_WRITES": 700}
+    events = [(event, f"BOX{unit}", [number // 2]) for event, number in lines.items() for unit in range(2)]
+    events += [("INSTR_RETIRED_ANY", "FIXC0", [136_000_000]), ("CPU_CLK_UNHALTED_CORE", "FIXC1", [94_000_000])]
+    name = "Intel(R) Xeon Phi(TM) CPU 7250 @ 1.40GHz"
+    log = text("HBM_CACHE", events, region="gemm", seconds=0.07, cpu=name)
+    profile = load(log.replace("Intel Skylake SP processor", "Intel Xeon Phi (Knights Landing) (Co)Processor"))
+    assert counted(profile, "dram_read")["gemm"] == (64 * (9_000_000 - 900 - 500 + 100_000), Mark(0))
+    assert counted(profile, "dram_write")["gemm"] == (64 * (800_000 - 100_000 + 700), Mark(0))
+    moved = 64 * 9_799_300
+    (change,) = (each for each in fewer_cycles(View(profile.energy("icelake-sp").document())) if each.adds is False)
+    assert "move fewer bytes past L2 (627 MB," in change.act.replace("\u202f", " ")
+    assert change.saves == pytest.approx((94e6 * 972.3e-12 + moved * 199.9e-12) / 10, rel=1e-3)

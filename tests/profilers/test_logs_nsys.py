@@ -414,6 +414,13 @@ def test_what_is_no_number_in_any_locale_is_no_time(tmp_path, total):
 # --------------------------------------------------------------------------------------------------- what is refused
 
 
+def test_a_chrome_trace_of_a_converter_names_the_database(tmp_path):
+    path = tmp_path / "trace.json"
+    path.write_text('[{"name": "axpy", "ph": "X", "cat": "cuda", "ts": 1.5, "dur": 1.3, "pid": "Device 0"}]')
+    with pytest.raises(LogError, match=r"converter .* `nsys export --type sqlite REPORT.nsys-rep`"):
+        read(path)
+
+
 @pytest.mark.parametrize("name", ["a b.nsys-rep", "a b.qdrep"])
 @pytest.mark.parametrize("head", [b"NVIDIA Tegra Profiler Report 1.\n\x0b\0", b"\x08\x01\0another container"])
 def test_a_report_of_nsys_says_which_command_reads_it(tmp_path, name, head):

@@ -273,6 +273,31 @@ def test_a_summary_whose_columns_were_cut(tmp_path, kept):
     assert times(log) == {"void axpy<int, 2>(int, float*)": (3, pytest.approx(6e-6))}
 
 
+@pytest.mark.parametrize("blank", ["", "\r"])
+@pytest.mark.parametrize("begun", [1, 0])
+def test_a_summary_whose_types_stand_on_lines_of_their_own(tmp_path, blank, begun):
+    """As in editors that broke its long lines, with blank lines beside: nothing of it is lost."""
+    lines = [TEXT_USAGE, blank, " GPU activities:", blank]
+    lines += [" 60.00%  6.0000us         3  2.0000us  2.0000us  2.0000us  axpy(int)", blank]
+    lines += ["      API calls:   ", blank, " 99.00%  9.0000us     3  3.0000us  3.0000us  3.0000us  cudaFree"]
+    log = in_text(tmp_path, *lines[:1], *lines[2 - begun :])
+    assert times(log) == {"axpy(int)": (3, pytest.approx(6e-6))} and not log.skipped_lines
+    assert [(calls.name, calls.number) for calls in log.calls_of_host] == [("cudaFree", 3)]
+
+
+def test_types_that_a_program_prints_are_no_table(tmp_path):
+    with pytest.raises(LogError, match="no log of a profiler"):
+        read(write(tmp_path, "API calls:\n  5 of them\n"))
+
+
+@pytest.mark.parametrize("header", [TRACE_TEXT, TEXT_USAGE])
+def test_a_table_in_text_with_a_blank_line_below_its_header(tmp_path, header):
+    row = "250.00ms  2.0000us   (1 1 1)   (32 1 1)   8   0B   0B   GPU (0)   1   7   axpy(int) [1]"
+    if header == TEXT_USAGE:
+        row = "                   40.00%  2.0000us         1  2.0000us  2.0000us  2.0000us  axpy(int)"
+    assert times(in_text(tmp_path, header, "", row)) == {"axpy(int)": (1, pytest.approx(2e-6))}
+
+
 def test_a_summary_without_header(tmp_path):
     log = read(write(tmp_path, "\n".join(["it is slow:", *RANGED_TEXT[1:3], "who knows why?", ""])))
     assert times(log) == {"axpy(int)": (3, pytest.approx(6e-6))}

@@ -6,6 +6,7 @@ from frames_support import combine
 from logs_support import read_tuned
 from test_ncu_logs import FFMA, NEW, TIME, log_of, row
 
+import eprof
 from eprof.base.errors import LogError
 from eprof.base.marks import Mark
 from eprof.logs.rows.stream import Tuning
@@ -51,6 +52,16 @@ def test_launches_of_the_page_are_added_up(tmp_path, front, indent, heading):
     assert joined.kernels["device"].tolist() == ["ncu device 0 (CC 8.0)"]
     assert (log.format, log.skipped_lines) == ("ncu-long", 0) and log.command == "/home/me/prog"
     assert any("rounds scaled numbers" in note for note in log.notes)
+
+
+def test_the_lanes_that_blocks_fill_weigh_as_long_as_launches_take(tmp_path):
+    """The shape stands in the kernel's line: one thread a block for 9 us, 48 (of 64 lanes) for 3 us."""
+    launches = [(9, "(1, 1, 1)x(1, 1, 1)"), (3, "(7, 1, 1)x(8, 6, 1)")]
+    own = [(LINE.replace("(2, 1, 1)x(64, 1, 1)", shape), (TIME, "us", f"{us}.00")) for us, shape in launches]
+    lines = page(*((*launch, (FFMA, "inst", "1")) for launch in own))
+    signs = eprof.load(log_of(tmp_path, *lines).path).energy("a100").document()["kernels"][0]["signs"]
+    assert signs["lanes"] == pytest.approx((9 / 32 + 3 * 48 / 64) / 12)
+    assert (signs["blocks"], signs["threads"]) == (4, 24.5)
 
 
 @pytest.mark.parametrize(("second", "launches"), [("dram__bytes_write.sum", 1), ("dram__bytes_read.sum", 2)])

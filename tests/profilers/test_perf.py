@@ -618,7 +618,19 @@ def test_a_command_may_stand_on_several_lines(read):
 
 def test_a_header_without_counts_below_it_is_told(read):
     with pytest.raises(LogError, match="no line below its header is a count"):
-        read("12  Performance counter stats for './a':\n13\n14  1,000  cycles\n")
+        read(" Performance counter stats for './a':\n\n$ exit\n")
+
+
+@pytest.mark.parametrize("ahead", ["{}", "  {:3}", "> {:02}"])
+def test_listings_whose_lines_are_numbered_are_read_as_far_as_the_numbers_go_on(read, ahead):
+    lines = ["", "Performance counter stats for './a':", "", " 1,666,805  cycles:u  (96.40%)", "  30  instructions", ""]
+    lines += ["  7.5 seconds time elapsed", ""]
+    numbered = [f"{ahead.format(number)} {line}" for number, line in enumerate(lines, start=97)]
+    kernel, time_s, counters = only(read("\n".join(numbered) + "\n"))
+    assert (kernel, time_s, counters["cycles"], counters["instructions"]) == ("./a", 7.5, 1666805, 30)
+    del numbered[2]
+    with pytest.raises(LogError, match="no line below its header is a count"):
+        read("\n".join(numbered) + "\n")
 
 
 @pytest.mark.parametrize(("unit", "joules"), [("      ", 2.0), ("Joules", 2.0**33)])

@@ -23,6 +23,7 @@ from eprof.profile import schema
 from eprof.show.report import page as report
 from eprof.show.report import terminal as report_lines
 from eprof.show.report.loops import fewer_misses
+from eprof.show.report.trust import trust
 from eprof.show.report.view import View
 from eprof.show.terminal import drawing
 from eprof.show.words import blocks
@@ -357,6 +358,25 @@ def test_cycles_of_instructions_without_a_time_are_the_fewest_that_these_need(ep
     assert "972 µJ of it are the least (8 instructions a cycle), at one a cycle they take 7.78 mJ." in said
     timed = " ".join(eprof_command("report", "callgrind.out.7", "--time", "0.01").stdout.split())
     assert "instructions and assumed core cycles" in timed and "the least" not in timed
+    (tmp_path / "stat.txt").write_text(" Performance counter stats for './a':\n\n    8,000,000      instructions\n\n")
+    of_perf = " ".join(eprof_command("report", "stat.txt").stdout.split())
+    headline = said[said.index("1.96 mJ counted") : said.index("take 7.78 mJ.")]
+    assert headline in of_perf, "of perf it is said in the same words"
+
+
+def test_what_was_counted_in_part_is_not_called_uncounted(tmp_path):
+    rows = [
+        ("INSTR_RETIRED_ANY", "FIXC0", 8e6),
+        ("CPU_CLK_UNHALTED_CORE", "FIXC1", 4e6),
+        ("L1D_REPLACEMENT", "PMC0", ""),
+    ]
+    counts = "".join(f"{event},{counter},{number}\n" for event, counter, number in rows)
+    head = "TABLE,Group 1 Raw,L2,4\nEvent,Counter,HWThread 0\n"
+    (tmp_path / "cut.csv").write_text(
+        f"{head}{counts}TABLE,Group 1 Metric,L2,1\nMetric,HWThread 0\nRuntime (RDTSC) [s],0.01\n"
+    )
+    said = trust(View(eprof.load(tmp_path / "cut.csv").energy("icelake-sp").document())).text
+    assert "Not counted: the rest of constant power, FP64, the rest of instructions and core cycles, DRAM." in said
 
 
 @pytest.mark.parametrize(

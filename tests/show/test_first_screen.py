@@ -10,12 +10,13 @@ from report_support import CASES
 
 import eprof
 from eprof.counts.times import ONE_SECOND
+from eprof.show.report.execution import _at_work
 from eprof.show.report.first_screen import where
-from eprof.show.report.levers import _at_work, _levers, _told, what_to_try
+from eprof.show.report.levers import _levers, _told, what_to_try
 from eprof.show.report.terminal import _family_legend, text
 from eprof.show.report.trust import trust
 from eprof.show.report.view import View
-from eprof.show.report.waiting import excess
+from eprof.show.report.waiting import busier, excess
 from eprof.show.words.numbers import percent, quantity
 
 LINES, COLUMNS = 15, 80
@@ -371,6 +372,23 @@ def test_what_saves_time_is_tried_whether_a_log_tells_joules_times_or_neither(la
     view = View(document)
     tried = "".join(_told(view, change) for change in _levers(view)).replace("\u202f", " ")
     assert re.search(rf"launch more blocks of .*have work 13 % of the time, as it has 16 blocks for 80.* {told}", tried)
+
+
+@pytest.mark.parametrize(
+    ("signs", "told"),
+    [
+        ({"sm_active": 0.03, "lanes": 1 / 32}, "in blocks of 32 threads or more, then in more blocks .*99.9 %"),
+        ({"sm_active": 0.9, "threads": 8.0}, r"in blocks of 32 threads or more \(its blocks fill 25 % of .*\(78 %"),
+        ({"sm_active": 0.9, "threads": 8.0, "dram_busy": 0.7}, ""),
+        ({"sm_active": 0.9, "lanes": 1.0}, ""),
+    ],
+)
+def test_blocks_of_less_than_a_warp_get_more_threads_before_there_are_more_of_them(signs, told):
+    document = without(CASES["data_bound"](), ["energy"])
+    kernel = document["kernels"][0] | {"signs": signs}
+    view = View(document | {"kernels": [kernel], "time_s": kernel["time_s"]})
+    acts = [_told(view, change) for change in busier(view)]
+    assert len(acts) == bool(told) and all(re.search(told, act.replace("\u202f", " ")) for act in acts), acts
 
 
 def without(document, lacks):

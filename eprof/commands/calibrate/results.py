@@ -77,8 +77,6 @@ _JUDGED = (
     *("benchmark", "core_mhz", "memory_mhz", "seen_core_mhz", "time_s", "power_w", "power_spread", "temperature_c"),
     *("fraction", "bound", "rounds", "used"),
 )
-# More rounds than anybody asks for.
-_ALL_ROUNDS = sys.maxsize
 Event = Mapping[str, Any]
 
 
@@ -137,7 +135,7 @@ def of_setting(events: Sequence[Event], setting: str) -> list[Event]:
 def done(events: Sequence[Event]) -> dict[str, int]:
     """Benchmark -> rounds that need not be run again: how many have results; if it failed, more than any has."""
     rounds: Counter[str] = Counter(event["name"] for event in events if event["event"] == MEASURED)
-    return {**rounds, **dict.fromkeys(failures(events), _ALL_ROUNDS)}
+    return {**rounds, **dict.fromkeys(failures(events), sys.maxsize)}
 
 
 def failures(events: Sequence[Event]) -> dict[str, str]:

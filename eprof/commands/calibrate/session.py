@@ -143,8 +143,6 @@ def contradictions(
 
 
 SCHEMA = "eprof.calibration/1"
-WARM_WITH = "fp32_fma"
-IN_FORCE = "in force"
 # The worker starts again after a crash, without the benchmark that crashed; not for ever.
 _MOST_STARTS = 6
 _SLACK_S = 120.0
@@ -393,7 +391,7 @@ class Session(Struct):
             "images": [str(compiled.image) for compiled in self.images],
             "results": str(self.events_file),
             "samples": str(place / "power.csv"),
-            "warm_with": WARM_WITH,
+            "warm_with": "fp32_fma",
             "budget_s": max(left_s, 0.0),
             "jobs": jobs(self.benchmarks, finished),
         }
@@ -460,6 +458,4 @@ def kind_of(device: Mapping[str, Any]) -> str:
 
 def label(setting: Setting | None) -> str:
     """A setting of a calibration in words: "1500/2600", "1500" (memory clock left alone), or "in force"."""
-    if setting is None:
-        return IN_FORCE
-    return cuda_clocks.label(*setting)
+    return "in force" if setting is None else cuda_clocks.label(*setting)

@@ -9,10 +9,10 @@ from eprof.base.known import gathered
 from eprof.base.text import when
 from eprof.commands.comm import words
 from eprof.commands.comm.document import Comm, Row
-from eprof.show.page.frame import Figure, card, method, page, quiet
+from eprof.show.page.frame import Figure, card, method, page
 from eprof.show.page.plot import STROKES, Dot, Line, Panel, axis, drawn, keys
 from eprof.show.words.badges import bits
-from eprof.show.words.blocks import Section
+from eprof.show.words.blocks import Section, quiet
 from eprof.show.words.numbers import percent, quantity, signed_percent
 
 _CHARTS = {"j_per_mb": "Joules per MB", "latency": "Latency"}

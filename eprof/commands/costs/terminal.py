@@ -8,7 +8,7 @@ from rich.text import Text
 
 from eprof.base.nouns import nouns_of
 from eprof.base.text import phrase, printable, when
-from eprof.base.vocabulary import CPU, OF_CPUS, OF_GPUS
+from eprof.base.vocabulary import OF_OTHERS
 from eprof.show.terminal.drawing import Row, listing_table, marks_of, show_list
 
 
@@ -76,7 +76,7 @@ def _charges(explained: Row) -> Table:
 
     Counts that its kind of processor does not have, as L3 on a GPU or warps on a CPU, are left out unless they pay.
     """
-    foreign = OF_GPUS if explained["processor"] == CPU else OF_CPUS
+    foreign = OF_OTHERS[explained["processor"]]
     nouns = nouns_of(explained["processor"])
     labels: dict[tuple[str, str, str], list[str]] = {}
     for charge in explained["charges"]:

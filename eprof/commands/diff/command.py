@@ -1,11 +1,10 @@
 """`eprof diff`: two variants of a program, what changed and why; exit code 3 if a gate failed."""
 
 import argparse
-import gc
 from functools import partial
 
 from eprof.base.errors import EprofError, UnknownLogError
-from eprof.cli.options import JOULES, SETTING, TABLE, Commands, Parser, command, joules
+from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, joules
 from eprof.cli.output import deliver, drawn, planned, say
 from eprof.cli.progress import Progress
 
@@ -35,7 +34,9 @@ def add(commands: Commands) -> Parser:
         parser.repeatable(f"--{side}", "INPUT", f"one more repeat of {name}", dest=f"more_{side}")
         parser.value(f"--{side}-costs", TABLE, f"cost table of {name} alone")
         parser.value(f"--{side}-setting", SETTING, f"DVFS setting of {name} alone")
-        parser.value(f"--{side}-energy", JOULES, f"what a meter saw of {name}'s run, such as 812J: --to-meter with it")
+        parser.value(
+            f"--{side}-energy", "JOULES", f"what a meter saw of {name}'s run, such as 812J: --to-meter with it"
+        )
         parser.repeatable(f"--{side}-time", _TIME, f"time for logs without, of {name} alone")
     parser.repeatable("--match", "OLD=NEW", "these two are the same kernel (repeatable)")
     parser.flag("--no-similar", "match kernels by their full names only")
@@ -71,7 +72,6 @@ def diff(options: argparse.Namespace) -> int:
 def _diff(options: argparse.Namespace) -> int:
     options.inputs = [options.old, options.new, *options.more_old, *options.more_new]
     outputs = planned(options)
-    gc.disable()  # as a report does
     from eprof.commands.diff.compare import compare
     from eprof.commands.diff.words import gate_words
     from eprof.profile.api import energies, load

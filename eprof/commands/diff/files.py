@@ -12,7 +12,7 @@ from eprof.commands.diff.schema import Document
 from eprof.show.files import export
 from eprof.show.files.export import markdown
 from eprof.show.page import notebook
-from eprof.show.words.blocks import Block, Notes, Sentence, Tone
+from eprof.show.words.blocks import Block, Notes, Sentence, quiet
 
 if TYPE_CHECKING:
     from eprof.commands.diff.compare import Difference
@@ -36,7 +36,7 @@ def to_markdown(document: Document) -> bytes:
     blocks: list[Block] = [
         Sentence(diff_words.unlike(document)),
         diff_words.headline(document),
-        Sentence(diff_words.trust(document), Tone.QUIET),
+        quiet(diff_words.trust(document)),
     ]
     # What did not pass first.
     verdicts = sorted(diff_words.verdicts(document), key=lambda verdict: verdict.passed is True)

@@ -17,7 +17,7 @@ from eprof.show.page.svg import pct, whisker
 from eprof.show.words import badges
 from eprof.show.words import costs as costs_words
 from eprof.show.words.badges import MISSING, bits
-from eprof.show.words.blocks import Notes, Section, Sentence, Tone
+from eprof.show.words.blocks import Notes, Section, Sentence, quiet
 from eprof.show.words.cells import Change, signed_quantity
 from eprof.show.words.costs import clocks_and_volts, devices_named
 from eprof.show.words.intervals import cell, known, label
@@ -91,7 +91,7 @@ def _sections(document: Document) -> Iterator[Section]:
         ]
         read = Sentence(" ".join(filter(None, how_to_read)))
         rows = templates().get_template("changed.html").render(bars=drawn, intervals=document.intervals)
-        beside = [Sentence(text, Tone.QUIET) for text in diff_words.beside(document)]
+        beside = [quiet(text) for text in diff_words.beside(document)]
         chart = Markup(rows)  # noqa: S704  escaped there
         yield Section("changed", "What changed", "What changed", [read, chart, *beside])
 

@@ -23,7 +23,6 @@ from eprof.commands.diff.schema import Intervals, Part, Range, Step
 from eprof.commands.diff.sides import IS_TIME, TIME, WORDS, Side
 from eprof.energy.attribution import FAMILIES
 from eprof.energy.replicas import Replicas, independent, middle, places
-from eprof.profile import intervals
 
 COUNTED, TIMED, CPU_TIMED, COST, SETTING, METER = "counts", "time", "cpu_time", "cost", "setting", "meter"
 PROCESSOR = "processor"  # each side's own, at its own prices
@@ -163,7 +162,7 @@ class Refits(Struct, frozen=True, eq=False):
 def spread_of(changes: Changes) -> "Spread":
     """The intervals of a change by replicas of both sides' prices; without replicas, each interval is None."""
     old, new = changes.old_side, changes.new_side
-    before, after = (intervals.replicas(side.first) for side in (old, new))
+    before, after = old.replicas, new.replicas
     if not changes.has_energy or before is None or after is None:
         return Spread(changes, None)
     old_table, new_table = old.first.table, new.first.table
@@ -183,7 +182,7 @@ def spread_of(changes: Changes) -> "Spread":
 
 def energy_intervals(side: Side) -> dict[str, Range | None] | None:
     """Family, or "total" -> [low, high] in J of OLD's, or NEW's, energy; None: a lower bound. All None: no replicas."""
-    replicas = intervals.replicas(side.first)
+    replicas = side.replicas
     if replicas is None:
         return None
     # Counts as they are paid for: where a board's limit binds, a kernel pays a part of the prices.

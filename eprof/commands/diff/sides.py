@@ -18,7 +18,9 @@ from eprof.base.nouns import Nouns
 from eprof.base.vocabulary import COUNTS, PRICED
 from eprof.commands.diff.matching import Kernel
 from eprof.costs import Costs
+from eprof.energy.replicas import Replicas
 from eprof.logs.rows.log import Log
+from eprof.profile.intervals import replicas
 from eprof.profile.priced import Energy
 
 # The columns of a grid: every word of the vocabulary, and constant power, whose "count" is seconds.
@@ -100,6 +102,11 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
     def first(self) -> Energy:
         """The first repeat of OLD, or NEW, whose title, cost tables and definitions stand for all."""
         return self.energies[0]
+
+    @cached_property
+    def replicas(self) -> Replicas | None:
+        """The replicas of the prices of OLD, or NEW; None: there are too few, or they are another GPU's."""
+        return replicas(self.first)
 
     @property
     def tables(self) -> list[Costs]:
@@ -196,7 +203,7 @@ def side(label: str, energies: Sequence[Energy]) -> Side:
         number_of = dict(zip(_keys(energy), energy.counts.rows.launches.astype(float), strict=True))
         launches += np.array([number_of.get(key, 0.0) for key in keys]) / len(energies)
         # `energy` itself is sorted by energy.
-        rows = energy.profile.counts().rows
+        rows = energy.profile.rows
         last = max(1, len(rows) - 1)
         for place, key in enumerate(zip(rows.device, rows.kernel, strict=True)):
             place_of.setdefault(key, place / last)

@@ -17,7 +17,7 @@ from eprof.commands.diff import tables as diff_tables
 from eprof.commands.diff import words as diff_words
 from eprof.commands.diff.schema import Document
 from eprof.show.terminal import drawing
-from eprof.show.words.blocks import Block, Headline, Notes, Sentence, Tone, Verdict
+from eprof.show.words.blocks import Block, Headline, Notes, Sentence, Verdict, quiet
 from eprof.show.words.cells import signed_quantity
 from eprof.show.words.numbers import quantity
 
@@ -54,7 +54,7 @@ def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableTyp
         yield diff_tables.kernels(document)
         if (counts := diff_tables.counts(document)).rows:
             yield counts
-        yield from (Sentence(sentence, Tone.QUIET) for sentence in diff_words.beside(document))
+        yield from (quiet(sentence) for sentence in diff_words.beside(document))
         yield diff_words.legend(document)
         yield from diff_words.verdicts(document)
         yield Notes(document.warnings)
@@ -66,7 +66,7 @@ def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableTyp
         passed = sum(verdict.passed is True for verdict in diff_words.verdicts(document))
         last = [Verdict(passed == len(last), f"{passed} of {len(last)} gates passed.")]
     more = when(document.warnings, counted(len(document.warnings), "note")) or "every number"
-    last.append(Sentence(f"{diff_words.trust(document)} -v: {more}.", Tone.QUIET))
+    last.append(quiet(f"{diff_words.trust(document)} -v: {more}."))
     is_same = document.is_zero or diff_words.is_one_run(document)
     if not is_same and len(document.kernels) > 1:
         texts = [text for block in (*answer, *last) for text in (block.text, getattr(block, "lead", ""))]

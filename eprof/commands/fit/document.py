@@ -11,7 +11,7 @@ from eprof.lab.fitting.quality import FIRST, Quality
 from eprof.lab.fitting.search import CONSTANTS
 from eprof.lab.fitting.solve import Fit
 from eprof.lab.measurements.values import DOMAINS, Measurements
-from eprof.show.words.blocks import Block, Headline, Notes, Row, Sentence, Table, Tone, numbers, texts
+from eprof.show.words.blocks import Block, Headline, Notes, Row, Sentence, Table, numbers, quiet, texts
 
 Document = Mapping[str, Any]  # `eprof.fit/1`
 _PROTOCOLS = {
@@ -101,7 +101,7 @@ def _price_interval(quality: Quality, name: str) -> dict[str, float | None]:
 def blocks(document: Document) -> Iterator[Block]:
     """Yields what a terminal shows of a fit's document, block by block."""
     size = f"{document['rows']} rows, {document['benchmarks']} kernels, {document['settings']} settings"
-    yield Sentence(f"{size} (columns read as {document['mapping']}); {document['form']}", Tone.QUIET)
+    yield quiet(f"{size} (columns read as {document['mapping']}); {document['form']}")
     errors = document["mean_absolute_error_percent"]
     # The error that matters to somebody with a kernel of their own.
     answer = f"Power is {errors['fit']:.1f} % off on average, on the rows it was fitted to; unseen kernels not tried."

@@ -9,10 +9,10 @@ from eprof.base.known import either, ratio
 from eprof.base.text import by_sign, when
 from eprof.commands.history import words
 from eprof.commands.history.document import LEAST, History
-from eprof.show.page.frame import Figure, card, method, page, quiet
+from eprof.show.page.frame import Figure, card, method, page
 from eprof.show.page.svg import pct
 from eprof.show.words.badges import bits
-from eprof.show.words.blocks import Section
+from eprof.show.words.blocks import Section, quiet
 from eprof.show.words.numbers import NARROW, percent, quantity, whole
 
 _HEIGHT, _TOP, _BOTTOM = 240, 16, 30

@@ -18,8 +18,8 @@ from eprof.show.words.blocks import (
     Point,
     Sentence,
     Table,
-    Tone,
     at_most,
+    quiet,
     table_of,
 )
 from eprof.show.words.cells import Cell, Name, Quantity, Share, signed_quantity
@@ -107,7 +107,7 @@ def _outlier(document: History) -> str:
 
 def blocks(document: History, verbose: bool) -> Iterator[Block]:
     """A history, for a terminal and for Markdown; all changes, kernels and runs if `verbose`."""
-    yield Sentence(f"{document.title} · {subject(document)}", Tone.QUIET)
+    yield quiet(f"{document.title} · {subject(document)}")
     yield headline(document)
     if len(document.runs) > 2:
         yield Sentence(f"{sparks(joules(document))} energy, run by run")

@@ -7,17 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import UnknownLogError
-from eprof.cli.options import (
-    ALSO_WRITTEN,
-    JOULES,
-    REPORT_SUFFIXES,
-    WRITTEN,
-    Commands,
-    Parser,
-    command,
-    has_trace,
-    joules,
-)
+from eprof.cli.options import ALSO_WRITTEN, REPORT_SUFFIXES, WRITTEN, Commands, Parser, command, has_trace, joules
 from eprof.cli.output import Output, deliver, drawn, planned, say
 from eprof.cli.progress import Progress
 
@@ -51,7 +41,7 @@ def add(commands: Commands) -> Parser:
     parser.add_to_meter()
     parser.value(
         "--energy",
-        JOULES,
+        "JOULES",
         "what a meter saw of the whole run, in J, mJ, kJ or Wh, such as 812J: --to-meter with this energy",
     )
     parser.repeatable(

@@ -13,7 +13,7 @@ from eprof.commands.roofline import words
 from eprof.profile import schema
 from eprof.show.terminal import drawing
 from eprof.show.words import costs as costs_words
-from eprof.show.words.blocks import Block, Headline, Notes, Sentence, Tone, at_most
+from eprof.show.words.blocks import Block, Headline, Notes, Sentence, at_most, quiet
 from eprof.show.words.numbers import plain, quantity
 
 _ROWS, _KERNELS, _LETTERS = 14, 12, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -38,13 +38,13 @@ def text(document: Document, verbose: bool = False, width: int = 110) -> str:
 
 def _summary(document: Document, verbose: bool) -> Iterator[Block | RenderableType]:
     document = schema.typed(document, schema.Roofline)
-    yield Sentence(phrase("{} · ", document.title) + costs_words.all_named(document.machines), Tone.QUIET)
+    yield quiet(phrase("{} · ", document.title) + costs_words.all_named(document.machines))
     first = words.headline(document)
     yield Headline(first)
     yield from (Sentence(line) for line in words.leads(document) if line != first)
     for key, title, unit in _PLOTS if verbose or document.cap_sweep else _PLOTS[:2]:
         yield ""
-        yield Sentence(f"{title}, {unit}, against flop per DRAM byte", Tone.QUIET)
+        yield quiet(f"{title}, {unit}, against flop per DRAM byte")
         yield _Plot(document, key)
     legend = Text()
     for kind, machine in enumerate(document.machines):
@@ -53,7 +53,7 @@ def _summary(document: Document, verbose: bool) -> Iterator[Block | RenderableTy
         legend.append(printable(words.label(machine)).replace(" ", "\u00a0") + "   ")
     yield legend
     yield words.sweep_table(document) or _Machines(document.machines)
-    yield from (Sentence(note, Tone.QUIET) for note in words.notes(document.machines))
+    yield from (quiet(note) for note in words.notes(document.machines))
     if words.has_places(document):
         yield words.dot_table(document, at_most(_KERNELS, verbose), _LETTERS)
     yield Notes(document.warnings, "warning")

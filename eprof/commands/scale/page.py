@@ -12,9 +12,9 @@ from eprof.base.text import phrase, when
 from eprof.commands.scale import words
 from eprof.commands.scale.schema import MODELLED, Best, Row, Scale
 from eprof.show.page import svg
-from eprof.show.page.frame import Figure, card, method, page, quiet
+from eprof.show.page.frame import Figure, card, method, page
 from eprof.show.page.plot import STROKES, Dot, Line, Panel, axis, drawn, keys
-from eprof.show.words.blocks import Section
+from eprof.show.words.blocks import Section, quiet
 from eprof.show.words.cells import legend, plain_text
 from eprof.show.words.numbers import quantity
 

@@ -12,19 +12,7 @@ from eprof.base.known import gathered, mapped
 from eprof.base.text import by_sign, capital, counted, few, listed, phrase, when
 from eprof.commands.scale.schema import MODELLED, Best, Fit, Keep, Row, Scale
 from eprof.show.words.badges import MISSING, bits
-from eprof.show.words.blocks import (
-    Block,
-    Column,
-    Headline,
-    Medium,
-    Notes,
-    Point,
-    Sentence,
-    Table,
-    Tone,
-    numbers,
-    table_of,
-)
+from eprof.show.words.blocks import Block, Column, Headline, Medium, Notes, Point, Table, numbers, quiet, table_of
 from eprof.show.words.blocks import Row as Cells
 from eprof.show.words.cells import Cell, Factor, Quantity, Share, Written
 from eprof.show.words.numbers import percent, plain, quantity, signed_percent, whole
@@ -205,7 +193,7 @@ def _largest_cause(row: Row) -> str:
 
 def blocks(document: Scale, verbose: bool) -> Iterator[Block]:
     """The blocks on scaling for a terminal and for Markdown; every row, and the energy with polling, if `verbose`."""
-    yield Sentence(f"{document.title} · {subject(document)}", Tone.QUIET)
+    yield quiet(f"{document.title} · {subject(document)}")
     yield headline(document)
     if not document.rows[0].parts:
         # Of one run there is nothing to choose.

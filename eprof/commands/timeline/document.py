@@ -197,6 +197,7 @@ class Fused(NamedTuple):
 
 def document(fused: Fused, asked: Asked, title: str) -> Timeline:
     """The document of a timeline: the joules of every component by function."""
+    whole_s = fused.end_s - fused.begin_s
     components = []
     for series in fused.series:
         energy_j, known_s = series.seen(fused.begin_s, fused.end_s)
@@ -210,7 +211,7 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
             energy_j=energy_j,
             mean_w=ratio(energy_j, known_s),
             idle_w=fused.idle_w[series.component],
-            unknown_s=_unknown_s(fused.end_s - fused.begin_s, known_s),
+            unknown_s=max(whole_s - known_s, 0.0) * (known_s < (1 - 1e-9) * whole_s),  # else it is rounding
             offset_s=fused.offsets_s[series.component],
             moved_j_per_ms=by_function.moved_j_per_ms(series, fused.exclusive),
             part_of=fused.wholes.get(series.component),
@@ -228,11 +229,11 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
         title=title,
         command_line=list(asked.command_line),
         start_utc=datetime.fromtimestamp(fused.begin_s, UTC).isoformat() if fused.series[0].absolute else None,
-        duration_s=fused.end_s - fused.begin_s,
+        duration_s=whole_s,
         total_j=sum(component.energy_j for component in components if component.part_of is None),
         components=components,
         functions=functions,
-        outside_s=fused.end_s - fused.begin_s - inside_s,
+        outside_s=whole_s - inside_s,
         outside_j={
             component.name: component.energy_j - sum(function.energy_j[component.name] or 0.0 for function in functions)
             for component in components
@@ -402,11 +403,6 @@ def _causes(function: str | None, found: Causes, place: int) -> Iterator[Cause]:
         joules, low, high = (float(table[place, column]) for table in (found.joules, found.low, found.high))
         marks = names(found.marks[word])
         yield Cause(function=function, word=word, energy_j=joules, low_j=low, high_j=high, marks=marks)
-
-
-def _unknown_s(duration_s: float, known_s: float) -> float:
-    """For how many s power is not known; 0 where the difference is rounding."""
-    return max(duration_s - known_s, 0.0) * (known_s < (1 - 1e-9) * duration_s)
 
 
 def _busy_s(activity: Activity) -> float | None:

@@ -18,11 +18,10 @@ from eprof.show.words.blocks import (
     Notes,
     Point,
     Row,
-    Sentence,
     Table,
-    Tone,
     at_most,
     everywhere_if,
+    quiet,
     table_of,
 )
 from eprof.show.words.cells import Cell, Name, Quantity, Share
@@ -237,7 +236,7 @@ def marks_outside(document: Timeline, *components: Component) -> int:
 
 def blocks(document: Timeline, verbose: bool) -> Iterator[Block]:
     """A timeline, for a terminal and for Markdown; every function if `verbose`."""
-    yield Sentence(f"{document.title} · {subject(document)}", Tone.QUIET)
+    yield quiet(f"{document.title} · {subject(document)}")
     yield headline(document)
     if document.splits:
         yield causes(document)

@@ -10,8 +10,8 @@ from eprof.base.text import by_sign, capital, when
 from eprof.commands.tune import words
 from eprof.commands.tune.schema import At, LostBy, Tune, label, same
 from eprof.show.page import plot
-from eprof.show.page.frame import Figure, card, energy_map, method, page, quiet, templates
-from eprof.show.words.blocks import Column, Row, Section, Sentence, Table
+from eprof.show.page.frame import Figure, card, energy_map, method, page, templates
+from eprof.show.words.blocks import Column, Row, Section, Sentence, Table, quiet
 from eprof.show.words.cells import Cell
 from eprof.show.words.cells import decimals as number
 from eprof.show.words.numbers import MINUS, NARROW, quantity, quantity_or

@@ -9,7 +9,7 @@ from rich.text import Text
 from eprof.base.text import phrase, printable, when
 from eprof.commands.tune import words
 from eprof.commands.tune.schema import Tune
-from eprof.show.words.blocks import Block, Headline, Sentence, Tone
+from eprof.show.words.blocks import Block, Headline, quiet
 from eprof.show.words.cells import HeatCell
 
 # From less to more, as the page has them; light text on the dark ones.
@@ -29,7 +29,7 @@ def blocks(document: Tune, verbose: bool) -> Iterator[Block | RenderableType]:
             cells = words.thinned(heat.cells, room)
             cores = sorted({core for core, _ in cells})
             some = when(len(cells) < len(heat.cells), " some of the clocks")
-            yield Sentence(f"{heat.caption} Core MHz across{some}, memory MHz down.", Tone.QUIET)
+            yield quiet(f"{heat.caption} Core MHz across{some}, memory MHz down.")
             table = Table("", *(f"{core:g}" for core in cores), box=None, pad_edge=False)
             for column in table.columns:
                 column.justify = "right"
@@ -37,7 +37,7 @@ def blocks(document: Tune, verbose: bool) -> Iterator[Block | RenderableType]:
                 table.add_row(f"{memory:g}", *(_drawn(cells.get((core, memory))) for core in cores))
             yield table
             now = phrase(", now at {}", getattr(document.now, "label", None))
-            yield Sentence(f"{heat.legend}{now}", Tone.QUIET)
+            yield quiet(f"{heat.legend}{now}")
 
 
 def _drawn(cell: HeatCell | None) -> Text:

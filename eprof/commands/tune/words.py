@@ -21,10 +21,10 @@ from eprof.show.words.blocks import (
     Row,
     Sentence,
     Table,
-    Tone,
     at_most,
     everywhere_if,
     numbers,
+    quiet,
     texts,
 )
 from eprof.show.words.cells import Cell, HeatCell, Name, Quantity, colour
@@ -146,7 +146,7 @@ def change(noun: str, value: float | None, before: float | None) -> str:
 
 def blocks(document: Tune, verbose: bool) -> Iterator[Block]:
     """Which clocks to choose, for a terminal and for Markdown; every kernel if `verbose`."""
-    yield Sentence(" · ".join([document.title, *costs(document)]), Tone.QUIET)
+    yield quiet(" · ".join([document.title, *costs(document)]))
     yield headline(document)
     table = kernels(document, at_most(10, verbose))
     whole = Row([Name(document.program, document.program), *_picked_cells(document, document)], total=True)

@@ -22,10 +22,10 @@ from eprof.show.words.blocks import (
     Row,
     Sentence,
     Table,
-    Tone,
     Verdict,
     at_most,
     numbers,
+    quiet,
     table_of,
     texts,
 )
@@ -133,7 +133,7 @@ def verdicts(document: Validation) -> list[Verdict]:
 
 def blocks(document: Validation, verbose: bool) -> Iterator[Block]:
     """A validation, for a terminal and for Markdown; every kernel if `verbose`."""
-    yield Sentence(" · ".join([document.title, *costs(document)]), Tone.QUIET)
+    yield quiet(" · ".join([document.title, *costs(document)]))
     yield headline(document)
     yield by_protocol(document)
     if document.to_meter:
@@ -204,7 +204,7 @@ def times(modelled: Times) -> Iterator[Block]:
         title="Error in % of the measured time; nothing is fitted to these times",
     )
     without = phrase("The time by component is modelled without: {}. ", ", ".join(modelled.missing))
-    yield Sentence(f"{without}{phrase('Assumed: {}.', modelled.why)}".strip(), Tone.QUIET)
+    yield quiet(f"{without}{phrase('Assumed: {}.', modelled.why)}".strip())
 
 
 def _within(factor: float) -> Written:

@@ -13,6 +13,7 @@ from eprof.base.arrays import Floats, finite
 from eprof.base.errors import CostError
 from eprof.base.known import less
 from eprof.base.marks import NONE, Mark
+from eprof.base.text import when
 from eprof.base.vocabulary import CPU, RANDOM
 from eprof.costs import Charge, Costs
 
@@ -235,7 +236,8 @@ def machine(costs: Costs, precision: str, cap_w: float | None = None) -> Machine
         basis=costs.basis,
     )
     limit = _limit_note(made, costs.peaks.power_limit_w)
-    notes = (flop_note, _byte_note(costs), _random_note(costs, byte[0], flop_j), limit)
+    on_its_way = "a DRAM byte carries its way through L2 and L1, which this table prices one by one"
+    notes = (flop_note, when(costs.books == "accessed", on_its_way), _random_note(costs, byte[0], flop_j), limit)
     return replace(made, notes=tuple(filter(None, notes)))
 
 
@@ -244,8 +246,8 @@ def at_random(streaming: Machine, costs: Costs) -> Machine | None:
 
     eps_rand = access_b eps_mem + the price beside the bytes, and tau_rand: what a byte then costs, and how many come.
     """
-    charge, giga = costs.charges.get(RANDOM), costs.peaks.random_gaccess_per_s
-    if charge is None or not charge.pj or giga is None:
+    charge, giga = _pays(costs, RANDOM), costs.peaks.random_gaccess_per_s
+    if charge is None or giga is None:
         return None
     access_b = _LINE_B if costs.processor == CPU else _SECTOR_B
     return replace(
@@ -259,8 +261,8 @@ def at_random(streaming: Machine, costs: Costs) -> Machine | None:
 
 def _random_note(costs: Costs, byte_j: float, flop_j: float) -> str:
     """A note on what a DRAM access at random costs beside its bytes ([T] 4.4.2, eps_rand); "" where it has no price."""
-    charge = costs.charges.get(RANDOM)
-    if charge is None or not charge.pj:
+    charge = _pays(costs, RANDOM)
+    if charge is None:
         return ""
     surcharge_j = charge.pj * 1e-12
     return (
@@ -326,12 +328,6 @@ def _byte(costs: Costs, level: str) -> _Priced | None:
         for charge in known:
             marks |= charge.marks
     return total * 1e-12, marks
-
-
-def _byte_note(costs: Costs) -> str:
-    if costs.books != "accessed":
-        return ""
-    return "a DRAM byte carries its way through L2 and L1, which this table prices one by one"
 
 
 def described(machine: Machine) -> dict[str, Any]:

@@ -219,7 +219,9 @@ class _Walk(Struct):
     def feed(self, line: str) -> None:
         """Take one line of LIKWID's output, without its end."""
         self.lines += 1
-        self.is_damaged |= line.startswith("|") and not line.rstrip().endswith("|")
+        is_cut = line.startswith("|") and not line.rstrip().endswith("|")
+        # What is lost of a metric is no count.
+        self.is_damaged |= is_cut and "Metric" not in (self.table, _cells(line)[0])
         if about := _ABOUT.fullmatch(line):
             self.cpu[about[1]] = about[2]
             return

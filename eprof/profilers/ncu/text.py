@@ -31,15 +31,15 @@ from eprof.profilers.ncu.headers import LONG, SUMMARY, VALUE
 from eprof.profilers.ncu.sheet import GPU_NAME, labels_of_page
 
 COLUMNS = {
-    LONG: ["ID", "Process ID", "Process Name", "Kernel Name", "Stream", "Device", "CC"],
+    LONG: ["ID", "Process ID", "Process Name", "Kernel Name", "Grid Size", "Block Size", "Stream", "Device", "CC"],
     SUMMARY: ["Block Size", "Process ID", "Process Name", "Kernel Name", "Stream", "Device", "CC", "Invocations"],
 }
 _METRIC = ("Metric Name", "Metric Unit")
 _PROCESS = pattern(r"\s*\[(\d{1,10})\] (\S.*)@\S+\s*")
 _DEVICE = pattern(r"\s*Device (\d{1,4})(?:, CC (\d{1,3}\.\d))?\s*")
 _TAIL = pattern(
-    r"(?: \(\d+, \d+, \d+\)x\(\d+, \d+, \d+\))?(?:, \d{4}-\w{3}-\d\d \d\d:\d\d:\d\d)?"
-    r"((?:, [A-Za-z][A-Za-z ]* [\d.]+)+)\s*$"
+    r"(?: (?P<grid>\(\d+, \d+, \d+\))x(?P<block>\(\d+, \d+, \d+\)))?(?:, \d{4}-\w{3}-\d\d \d\d:\d\d:\d\d)?"
+    r"(?P<about>(?:, [A-Za-z][A-Za-z ]* [\d.]+)+)\s*$"
 )
 _OLD_SUMMARY = pattern(
     r", Block Size (\d{1,9}), Grid Size (\d{1,12})(?:, Device (\d{1,4}))?, (\d{1,12}) invocations\s*$"
@@ -223,18 +223,18 @@ class Page(Struct):
         if tail is None:
             return False
         name = text[: tail.start()].strip()
-        about = dict(_ABOUT.findall(tail[1]))
+        about = dict(_ABOUT.findall(tail["about"]))
         is_summary = "Invocations" in about
         if not name or not (is_summary or {"Context", "Stream"} <= set(about)):
             return False
         device = (about.get("Device", ""), about.get("CC", ""))
         if is_summary and "Device" not in about:
             device = self.device
-        launch = (str(self.launches), *self.process, name, about.get("Stream", ""), *device)
+        launch, where = (str(self.launches), *self.process, name), (about.get("Stream", ""), *device)
         if is_summary:
-            self._launch(SUMMARY, (*launch, about["Invocations"]))
+            self._launch(SUMMARY, (*launch, *where, about["Invocations"]))
         else:
-            self._launch(LONG, launch)
+            self._launch(LONG, (*launch, tail["grid"] or "", tail["block"] or "", *where))
         return True
 
     def _old_summary(self, text: str) -> bool:

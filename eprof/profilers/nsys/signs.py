@@ -9,9 +9,15 @@ KIND = "nsys-summary"
 _SIGN = pattern(rb'[{,]\s*"(?:Time ?\(%\)|Total Time ?\(\w+\)|Duration ?\(\w+\)|QCount|KAvg ?\(\w+\))"\s*:')
 _REPORT = b"NVIDIA Tegra Profiler Report"
 _REPORT_NAMES = (".nsys-rep", ".qdrep")
+_CONVERTED = pattern(rb'\s*\[\s*\{[^{}]{0,400}"cat"\s*:\s*"(?:cuda|cuda_api|nvtx|nvtx-kernel)"')
 
 
 def _refusal(path: str, head: bytes) -> str | None:
+    if _CONVERTED.match(head):
+        return (
+            "this is a Chrome trace that a converter (nsys2json, nsightful) made of a report of Nsight Systems; give "
+            "the database that it was made of (.sqlite), or make one with `nsys export --type sqlite REPORT.nsys-rep`"
+        )
     if not (head.startswith(_REPORT) or (path.endswith(_REPORT_NAMES) and b"\0" in head)):
         return None
     file = quote(path)

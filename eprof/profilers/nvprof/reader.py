@@ -446,7 +446,7 @@ class Walk:
                 self._section = _SECTIONS[header.kind](header, self._run(header), self.store)
         elif self._row(line):
             return
-        elif text.is_bare_row(line):
+        elif text.is_bare_row(line, self.seen.tables > 0):
             self._open_text(line)
             self._row(line)
         elif self._section is None and text.is_kernel_alone(line):

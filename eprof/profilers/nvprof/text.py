@@ -32,7 +32,8 @@ _USAGE_ROW = (
     r"(?P<values>(?:\s++\S++){{{values}}})\s++(?P<name>\S.*)"
 )
 METRICS_FOLLOW = "Invocations Metric Name Metric Description Min Max Avg"  # where the header was left out
-_BARE_ROW = pattern(r"\s*+GPU activities:\s++[\d.]++%\s.*")
+_TYPE = pattern(r"\s*+(GPU activities|API calls):\s*+")
+_BARE_ROW = pattern(r"\s*+(?:GPU activities|API calls):\s++[\d.]++%\s.*")
 _NO_NAME = (
     "a trace made without --csv cuts off the names of devices; the device is that of other logs, else the only one "
     "whose name begins so"
@@ -58,8 +59,8 @@ class TextSection(ABC):
         """Take a line of nvprof's text if it is a row of this table; returns False, with nothing taken, if not."""
 
     def takes_blank(self, line: str) -> bool:
-        """Take a blank line if it is the row of units of a table without units; returns whether it is."""
-        return False
+        """Take a blank line if no row came before: editors may leave some; returns whether it was taken."""
+        return not self._table.rows
 
     def close(self) -> None:
         """The table of nvprof's text ends here: hand over what was taken."""
@@ -144,10 +145,13 @@ class TextUsage(TextSection):
         self._units: tuple[float | None, float | None] = None, None
 
     def takes_row(self, line: str) -> bool:
-        """Take a line if it is a row of the GPU summary, of the type seen last, or of units; returns whether it is."""
+        """Take a line if it is a row of the GPU summary, its type, which some break off, or units; whether it is."""
         units = _UNITS_ROW.fullmatch(line)
         if units:
             self._units = SECONDS[units[1]], SECONDS[units[2]]
+            return True
+        if not self._usage.rows and (alone := _TYPE.fullmatch(line)):
+            self._type = alone[1]
             return True
         row = self._row.fullmatch(line)
         if row is None or np.isnan(time_s := seconds(row["time"], self._units[0])):
@@ -223,8 +227,8 @@ class TextWide(TextSection):
         super().__init__(self._launches)
 
     def takes_blank(self, line: str) -> bool:
-        """Take a blank line as the row of units, if no row came before; returns whether it was taken."""
-        return not self._launches.rows and self.takes_row(line)
+        """Take a blank line, if no row came before, as the row of units; returns whether it was taken."""
+        return super().takes_blank(line) and self.takes_row(line)
 
     def takes_row(self, line: str) -> bool:
         """Take a line if it is a row of the trace with counters, or of units (maybe blank); returns whether it is."""
@@ -265,9 +269,9 @@ def is_of_counters(line: str) -> bool:
     return _COUNTERS.fullmatch(line) is not None
 
 
-def is_bare_row(line: str) -> bool:
-    """Whether a line of nvprof's text is the first row of a GPU summary, which shows by itself what it is."""
-    return _BARE_ROW.fullmatch(line) is not None
+def is_bare_row(line: str, in_log: bool) -> bool:
+    """Whether a line begins a part of nvprof's summary without its header: a first row; of a known log, its type."""
+    return _BARE_ROW.fullmatch(line) is not None or in_log and _TYPE.fullmatch(line) is not None
 
 
 def is_kernel_alone(line: str) -> bool:
@@ -281,7 +285,7 @@ def open_table(line: str, run: int, store: Store, of_api: bool) -> TextSection:
     if counters:
         return TextCounters(run, store, counters)
     usage = _USAGE.fullmatch(line)
-    if usage or is_bare_row(line):
+    if usage or is_bare_row(line, True):
         columns = usage[1].split() if usage else ["Avg", "Min", "Max"]
         return TextUsage(run, store, of_api, columns)
     if _TRACE.fullmatch(line):

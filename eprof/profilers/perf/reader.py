@@ -75,6 +75,7 @@ _TEXT = pattern(
     r"(?P<rest>\s*(?:[#(\[].*)?)"
 )
 _HEADER = pattern(r"Performance counter stats for (?:'(.*)'|(.*?))(?: \([0-9]+ runs\))?:\s*$")
+_LISTED = pattern(r"[>\s]*([0-9]{1,6})(?:\s|$)")  # a line in a listing whose lines have numbers
 _OPEN_HEADER = pattern(r".*Performance counter stats for '[^']*$")  # of a command with ends of lines in it
 _ELAPSED = pattern(r"[>\s]*([0-9]+[.,][0-9]+)\s+(?:\+-\s+\S+\s+)?seconds time elapsed\b")
 _CPU_TIME = pattern(r"[>\s]*([0-9]+[.,][0-9]+) seconds (?:user|sys)\s*$")
@@ -183,6 +184,7 @@ class Lines:
         self._locale = Locale()
         self._may_go_on = False
         self._header = ""
+        self._listed = math.nan
 
     def feed(self, line: str) -> None:
         """Take one line of perf's output, without its end."""
@@ -210,6 +212,12 @@ class Lines:
             run.style = next(iter(self._locale.proof), ENGLISH)
 
     def _take(self, line: str) -> bool:
+        # Lines that are numbered from the header on, without a gap.
+        listed = _LISTED.match(line)
+        if listed and (HEADER in line or int(listed[1]) == self._listed + 1):
+            self._listed, line = int(listed[1]), line[listed.end() :]
+        else:
+            self._listed = math.nan
         if self._header:
             line, self._header = f"{self._header} {line.strip()}", ""
         if HEADER in line and (header := _HEADER.search(line)):

@@ -26,7 +26,7 @@ from eprof.base.text import phrase, visible, when
 from eprof.show.page import svg
 from eprof.show.page.svg import piece
 from eprof.show.words.badges import MISSING
-from eprof.show.words.blocks import Block, Headline, Section, Sentence, Table, Tone, Verdict
+from eprof.show.words.blocks import Block, Headline, Section, Sentence, Table, Verdict
 from eprof.show.words.cells import HeatCell
 from eprof.show.words.numbers import NARROW, utc
 
@@ -308,11 +308,6 @@ def card(anchor: str, link: str, heading: str, *blocks: Block | str) -> Section:
         elif not isinstance(block, Sentence) or block.text:
             filled.append(block)
     return Section(anchor, link, heading, filled)
-
-
-def quiet(text: str) -> Sentence:
-    """A sentence in quiet letters, which explains a chart or table above it."""
-    return Sentence(text, Tone.QUIET)
 
 
 # ------------------------------------------------------------------------------------------------------ maps by clocks

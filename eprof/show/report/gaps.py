@@ -25,7 +25,8 @@ _LONGEST_NAME = 30  # of what the CPU did
 _GRAPH_S = 1.5e-6  # between kernels of a graph, our choice; 0.5 on a V100 (NVIDIA's "Getting Started with CUDA Graphs")
 _COPY_STARTS_S = 10e-6  # about what a copy takes before its first byte
 _LARGE_B = 1e6  # copies of so many bytes show how fast they can be
-_OF_HOST, _WITHIN = ("HtoD", "DtoH"), "DtoD"
+_BACK, _WITHIN = "DtoH", "DtoD"
+_OF_HOST = ("HtoD", _BACK)
 _NOT_PINNED = {"pageable": "pageable memory", "": "maybe pageable memory"}
 _ALLOCATED = {False: "cudaMallocHost", True: "hipHostMalloc"}
 _WAITS = "Synchronize"  # a part of the names of calls that last as long as kernels do
@@ -72,12 +73,17 @@ def gaps_sentence(view: View) -> str:
 
 
 def _before(view: View, gaps: schema.Gaps) -> str:
-    """The words on the time before the GPU's first work in each run."""
-    passed = f"{quantity(gaps.before_s, 's')} passed"
+    """The words on the time before the GPU's first work in each run, with its joules: no total has them.
+
+    At most, since a GPU that no program uses yet may sleep.
+    """
+    passed, joules = f"{quantity(gaps.before_s, 's')} passed", ""
+    if view.has_energy and view.constant_w:
+        joules = f", at most {quantity(gaps.before_s * view.constant_w, 'J')} more"
     if gaps.runs == 1:
-        return f"before the GPU's first work {passed}, once"
+        return f"before the GPU's first work {passed}, once{joules}"
     each = quantity(gaps.before_s / gaps.runs, "s")
-    return f"before the GPU's first work of {gaps.runs:,} runs {passed} ({each} a run)"
+    return f"before the GPU's first work of {gaps.runs:,} runs {passed} ({each} a run){joules}"
 
 
 def _how_long(view: View, gaps: schema.Gaps) -> str:
@@ -86,9 +92,10 @@ def _how_long(view: View, gaps: schema.Gaps) -> str:
     surely_s = (gaps.surely_s or 0.0) * ((gaps.surely_s or 0.0) >= WORTH_IT * still_s)
     least_j = most_j * ((surely_s or still_s) / still_s)
     joules = when(most_j, _of_constant_power(view, least_j, most_j))
+    passed = quantity(still_s, "s") + when(gaps.runs > 1, f" in {gaps.runs:,} runs")
     if gaps.surely_s is None:
-        return f"{quantity(still_s, 's')}{bracketed(', '.join(_of_gaps(gaps, still_s)))}{joules}"
-    most = f"{quantity(still_s, 's')} if no calls of CUDA overlap"
+        return f"{passed}{bracketed(', '.join(_of_gaps(gaps, still_s)))}{joules}"
+    most = f"{passed} if no calls of CUDA overlap"
     longest = max(gaps.calls, key=lambda calls: calls.longest_s)
     beside = when(longest.longest_s > surely_s / _NEARLY_ALL, f" of {quantity(longest.longest_s, 's')}, less kernels")
     least = f"at least {quantity(surely_s, 's')} (one {longest.name}{beside}), "
@@ -131,10 +138,10 @@ def _of_copies(view: View, gaps: schema.Gaps, has_gaps: bool) -> str:
     if gaps.copies and memsets_s >= WORTH_IT * gaps.copies_s:
         faults = f" and memsets ({quantity(memsets_s, 's')}){faults}"
     took = f"copies{faults} took {quantity(gaps.copies_s, 's')}{bracketed(told)}"
-    copies_j = view.idle_j or gaps.lasting_s * (view.constant_w or 0.0)
+    copies_j = gaps.lasting_s * (view.constant_w or 0.0)
     joules = when(copies_j and view.has_energy, _of_constant_power(view, copies_j, copies_j))
     if gaps.alone_s is None:
-        is_most = gaps.copies_s > view.time.or_zero
+        is_most = gaps.copies_s > view.time.or_zero and not has_gaps  # whose joules are told, with these in them
         return took + when(is_most, joules and f"{joules} where no {view.nouns.kernel} ran meanwhile")
     if has_gaps and gaps.alone_s >= _NEARLY_ALL * gaps.copies_s:
         return f"{took} of it"
@@ -297,11 +304,17 @@ def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Closed
     if repeated_s := sum(copies.time_s * _again(view, copies) for copies in unknown):
         number, took_s = (sum(getattr(copies, name) for copies in unknown) for name in ("number", "time_s"))
         told = f"{number:,} copies in {quantity(took_s, 's')}"
-        yield Closed(f"keep data on the GPU, where they stay the same ({told}{hedge})", repeated_s * alone)
-    once_s = sum(copies.time_s * (1 - _again(view, copies)) for copies in explicit) * alone
+        is_back = 2 * sum(copies.time_s for copies in unknown if copies.way == _BACK) > took_s
+        where = when(is_back, "until the host needs them") or "where they stay the same"
+        yield Closed(f"keep data on the GPU, {where} ({told}{hedge})", repeated_s * alone)
+    once = [(copies.time_s * (1 - _again(view, copies)) * alone, copies.way) for copies in explicit]
+    once_s, back_s = sum(time_s for time_s, _ in once), sum(time_s for time_s, way in once if way == _BACK)
     if once_s > _MUCH * (view.time.or_zero + copying_s):
         told = f"{quantity(once_s, 's')} of copies come once a run{hedge}"
-        yield Closed(f"do more with what is copied, or make it on the GPU ({told})", once_s, is_vague=True)
+        how = "do more with what is copied, or make it on the GPU"
+        if back_s > _MOSTLY * once_s:
+            how = "do on the GPU what the host does with results, and copy less of them back"
+        yield Closed(f"{how} ({told})", once_s, is_vague=True)
     # What runs beside kernels is pinned, even where the log does not tell.
     is_beside = gaps.alone_s is not None and alone < 1 - WORTH_IT
     memories = {"pageable": "pageable memory"} if is_beside else _NOT_PINNED

@@ -235,6 +235,8 @@ def _above_constant(view: View) -> Headline:
                 room = f"{span(low, min(high + most, limit_j), 'J')} in all"
             joules = f"{quantity(above.or_zero, 'J')} counted ({room})"
     text = f"{joules} above constant power{time}: {of_counted}{_parts(view)}."
+    if not view.energy(CONSTANT).value:
+        return Headline(text + _fewest_cycles(view), "", above.marks)
     if view.costs and view.costs.cores:
         return Headline(text + _of_busy_cores(view, view.costs.cores), "", above.marks)
     constant = constant_range(view)
@@ -257,10 +259,8 @@ def _left_out(view: View) -> str:
 
 
 def _of_busy_cores(view: View, cores: schema.Cores) -> str:
-    """A sentence on what constant power adds for the cores that a program kept busy; without it, on its core cycles."""
-    constant = view.energy(CONSTANT)
-    if not constant.value:
-        return _fewest_cycles(view)
+    """A sentence on what constant power adds for the cores that a program kept busy."""
+    constant_j = view.energy(CONSTANT).or_zero
     number = plain(cores.busy)
     if cores.busy >= _FEW_CORES:
         number = f"{cores.busy:.1f}".removesuffix(".0")
@@ -270,9 +270,9 @@ def _of_busy_cores(view: View, cores: schema.Cores) -> str:
     sockets = math.ceil(cores.busy / cores.of)
     room = when(sockets > 1, f", as many as {sockets} sockets of {cores.of} have") or ", if others fill its socket"
     bound = "about " if _is_another_cpus(view) else when(view.above.lower, "at most ")
-    share = bound + percent(constant.value / (constant.value + view.above.or_zero))
+    share = bound + percent(constant_j / (constant_j + view.above.or_zero))
     power = phrase("{} for ", view.constant_w and quantity(view.constant_w, "W"))
-    return f" Constant power ({power}{busy}{room}) adds {quantity(constant.value, 'J')}: {share} of the sum."
+    return f" Constant power ({power}{busy}{room}) adds {quantity(constant_j, 'J')}: {share} of the sum."
 
 
 def _fewest_cycles(view: View) -> str:

@@ -10,7 +10,7 @@ from eprof.base.text import bracketed, pattern, phrase, when
 from eprof.base.vocabulary import CPU
 from eprof.profile import schema
 from eprof.show.report.change import TENTH, Try
-from eprof.show.report.view import FAR_CYCLES, LINE_B, PAST_L2, View
+from eprof.show.report.view import DRAM, FAR_CYCLES, LINE_B, PAST_L2, View
 from eprof.show.report.waiting import NEAR
 from eprof.show.words.badges import ASSUMED
 from eprof.show.words.numbers import percent, plain, quantity
@@ -424,12 +424,17 @@ def more_cores(view: View) -> Iterator[Try]:
 
 def _waits_for(view: View, kernel: schema.Kernel) -> str:
     """What a function with few instructions a cycle mostly waits for, by the bytes that leave L2."""
-    passed = view.summed(kernel, PAST_L2).or_zero
+    passed = _past_l2(view, kernel)
     if _WAIT * passed >= _HELD * _number(kernel.counts, "core_active"):
         return _BYTES
     if (kernel.signs or {}).get("dram_bound", 1.0) < TENTH:
         return _RESULTS
     return _RESULTS if passed else _NOT_TOLD
+
+
+def _past_l2(view: View, kernel: schema.Kernel) -> float:
+    """The bytes that are known to leave L2; without those of L3, what DRAM moved."""
+    return view.summed(kernel, PAST_L2).or_zero or view.summed(kernel, DRAM).or_zero
 
 
 def _in(view: View, kernels: Sequence[schema.Kernel], first: schema.Kernel) -> str:
@@ -442,11 +447,13 @@ def _in(view: View, kernels: Sequence[schema.Kernel], first: schema.Kernel) -> s
 def _fewer_bytes(view: View, kernels: Sequence[schema.Kernel], first: schema.Kernel) -> Try:
     """The change for functions that wait for bytes that leave L2; the numbers in its words are those of `first`."""
     joules = sum(map(view.cycles_j, kernels))
-    passed_b = [view.summed(kernel, PAST_L2).or_zero for kernel in (first, *kernels)]
+    passed_b = [_past_l2(view, kernel) for kernel in (first, *kernels)]
     told = f"{quantity(passed_b[0], 'B')}, {plain(_a_cycle(first))} instructions a cycle{_in(view, kernels, first)}"
     act = f"move fewer bytes past L2 ({told}): {_OF_STREAMS}"
     if view.joules_of("dram") or not (price := view.charges.get("dram_read")):
-        return Try(act, TENTH * joules, each="fewer, in as many fewer cycles")
+        if not view.summed(view.document, PAST_L2).value:  # the bytes are DRAM's
+            joules += sum(view.groups_of(kernel)["dram"].or_zero for kernel in kernels)
+        return Try(act, TENTH * joules, each="fewer, in as many fewer cycles,")
     ends = TENTH * joules, TENTH * (joules + sum(passed_b[1:]) * price.pj * 1e-12)
     return Try(act, sum(ends) / 2, ends, ", the more of them DRAM moves", each="fewer, in as many fewer cycles,")
 

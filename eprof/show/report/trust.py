@@ -246,7 +246,7 @@ def _lacking(view: View) -> str:
             continue
         is_open = most is None or capped is not None and most >= capped
         name = _lost_name(view, group)
-        is_rest = name == view.in_prose(group) and view.joules_of(group)
+        is_rest = _is_rest(view, group)
         joules = [
             when(not is_open, quantity(most or 0.0, "J")),
             when(group == "dram" and not is_rest, _if_past_l2(view)),
@@ -337,6 +337,16 @@ def _lacks(view: View, word: Word) -> bool:
     if view.to_meter is not None and word.energy.value:
         marks = word.value.marks
     return bool(marks & MISSING)
+
+
+def _is_rest(view: View, group: str) -> bool:
+    """Whether some of all that lacks of a group was counted: more than the least that other counts tell of it."""
+    if group == CONSTANT:
+        return view.energy(CONSTANT).value is not None
+    lacking = [word for word in view.words.values() if word.count.group == group and _lacks(view, word)]
+    notes = [each.note or "" for word in lacking for each in word.how]
+    are_counted = all(word.energy.value for word in lacking) and not any(note.startswith("at least") for note in notes)
+    return bool(view.joules_of(group)) and (are_counted or _lost_name(view, group) == view.in_prose(group))
 
 
 def _lost_name(view: View, group: str) -> str:

@@ -225,8 +225,13 @@ class View:
 
     @property
     def is_above(self) -> bool:
-        """Whether the report leaves constant power out, as how much that adds is modelled or assumed."""
-        return self.is_modelled or any(costs.cores is not UNSET for costs in self.document.prices)
+        """Whether the report leaves constant power out: how much that adds is modelled, assumed, or not known.
+
+        Not known: of a CPU whose instructions were counted, without a time.
+        """
+        executed = self.document.counts.get("retired")
+        is_open = self.nouns.is_of_cpu and executed and executed.energy_j and self.document.energy_j.constant is None
+        return bool(self.is_modelled or is_open or any(costs.cores is not UNSET for costs in self.document.prices))
 
     @cached_property
     def time(self) -> Amount:

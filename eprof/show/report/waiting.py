@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from eprof.base import resources
 from eprof.base.labels import library_of
-from eprof.base.text import counted, pattern, when
+from eprof.base.text import counted, pattern, phrase, when
 from eprof.base.toml import Document
 from eprof.base.vocabulary import TENSOR_PARTS
 from eprof.energy.bounds import is_plain_product
@@ -26,6 +26,7 @@ _ONE_UNIT = 0.02  # of the peak: what is counted of multiprocessors holds the pi
 _SAME = 256.0  # bytes of L1 for each of DRAM, from which on they are a thread's own, which no tile shares
 _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
 _STALLED = 0.2  # of stalls: of one reason fewer are not what holds a kernel back
+_LANES = 32  # of a warp, each for a thread
 _EMPTY = 0.5  # of the most warps, below which more of them would hide what it waits for
 EXCESS = 1 / 3  # of sectors, from which on a kernel should ask for fewer, not sooner
 _POINTED = pattern(r"(\w{0,40}?)([1-4]?) ?\*")
@@ -97,11 +98,11 @@ def sooner(kernel: schema.Kernel, left: Mapping[str, float]) -> float:
 
 
 def busier(view: View) -> Iterator[Try]:
-    """Give kernels that leave multiprocessors idle more work at once: more blocks, or products in batches."""
+    """Give kernels that leave multiprocessors idle, or lanes of warps, more work at once: threads, blocks, batches."""
     for kernel in view.kernels:
         signs = kernel.signs or {}
-        active, blocks = signs.get("sm_active", 1.0), signs.get("blocks", 0.0)
-        if active >= NEAR or 0 < view.each_s(kernel) < SHORT_S:
+        active, blocks, filled = signs.get("sm_active", 1.0), signs.get("blocks", 0.0), _filled_lanes(kernel)
+        if min(active, filled) >= NEAR or 0 < view.each_s(kernel) < SHORT_S:
             continue
         how, sms = "launch more blocks of {}, or other kernels beside it", signs.get("multiprocessors", math.inf)
         if is_plain_product(kernel.name):
@@ -109,10 +110,22 @@ def busier(view: View) -> Iterator[Try]:
         elif blocks > sms:  # some work on while others have ended
             how = "share the work of {} evenly among its blocks"
         few = when(0 < blocks < sms < math.inf, f", as it has {blocks:,.0f} blocks for {sms:.0f} of them")
-        act = f"{how.format(view.label(kernel))} (multiprocessors have work {percent(active)} of the time{few})"
+        told = when(active < NEAR, f"multiprocessors have work {percent(active)} of the time{few}")
+        if filled < NEAR:
+            how = f"launch {{}} in blocks of {_LANES} threads or more{when(told, ', then in more blocks')}"
+            told = f"its blocks fill {percent(filled)} of the lanes of their warps{phrase(', {}', told)}"
         why = "with all of them at work"
         drawn = kernel.energy_j.constant or 0.0 if view.has_energy else view.timed(kernel)
-        yield Try(act, TENTH * drawn, each="less time", most=(1 - active) * drawn, why=why)
+        most = (1 - active * filled) * drawn
+        yield Try(f"{how.format(view.label(kernel))} ({told})", TENTH * drawn, each="less time", most=most, why=why)
+
+
+def _filled_lanes(kernel: schema.Kernel) -> float:
+    """The share of their warps' lanes that blocks fill; 1 where a unit is busy, which holds the kernel back."""
+    signs = kernel.signs or {}
+    if max(busy(kernel).values(), default=0.0) >= NEAR:
+        return 1.0
+    return signs.get("lanes", min(signs.get("threads", _LANES) / _LANES, 1.0))
 
 
 def less_waiting(view: View) -> Iterator[Try]:

@@ -54,6 +54,11 @@ class Sentence(Struct, frozen=True):
     tone: Tone = Tone.PLAIN
 
 
+def quiet(text: str) -> Sentence:
+    """A sentence in quiet letters: about the whole document, or what explains a chart or table above it."""
+    return Sentence(text, Tone.QUIET)
+
+
 class Point(Struct, frozen=True):
     """A sentence or two under a word that says what they are about: "Try", "Trust"."""
 
