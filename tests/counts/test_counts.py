@@ -323,6 +323,20 @@ def test_each_kernel_takes_the_best_way_it_has():
     ]
 
 
+WITH_RATES = [one for one in counters.definitions() if "dram_read_rate" in one.counters]
+
+
+@pytest.mark.parametrize("definition", WITH_RATES, ids=lambda one: one.name)
+def test_bytes_a_second_are_bytes_where_a_kernel_has_no_better_count_of_them(definition):
+    """Of ten launches in 0.5 s: the first kernel was counted in another run, of the second the rate alone is known."""
+    values = {f"dram_{way}_throughput": [3e9, 4e9] for way in ("read", "write")}
+    values |= {f"dram_{way}_transactions": [10.0, np.nan] for way in ("read", "write")}
+    counted = counts.count(make(values, launches=10, time_s=0.5), definition, "served")
+    for way in ("dram_read", "dram_write"):
+        assert counted.table[way].tolist() == [320, 2e9]
+        assert counted.marks[way].tolist() == [0, E]
+
+
 def test_old_and_new_names_are_the_same_counter():
     counted = count(make({"flops_dp_fma": [1.0, np.nan], "flop_count_dp_fma": [np.nan, 2.0]}), "3.5")
     assert counted.table["fp64_fma"].tolist() == [1, 2]

@@ -333,6 +333,32 @@ CUDA Memory Operation Statistics (KiB)
     assert times(log) == {(None, "f(int)"): (2, pytest.approx(3360e-9))}
     (copies,) = log.copies
     assert (copies.number, copies.time_s, copies.size_b) == (2, pytest.approx(0.089602913), 538906 * 1024)
+    assert copies.again_s == 0, "of unlike sizes, so neither is the other again"
+    (alike,) = log_of(tmp_path, text.replace("250000.000  288906.0", "269453.000  269453.0")).copies
+    assert alike.again_s is None
+
+
+CALLS = """   {share}   294859478      2  147429739.0    675112  294184366  cudaMalloc
+   22.8    92865680      2   46432840.0  44841150   48024530  cudaMemcpy
+    4.5    18405301      2    {mean}     25789   18379512  cudaLaunchKernel
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("share", "mean", "number"),
+    [
+        ("72.3", "9202650.5", 3),
+        ("72.3", "9302650.5", 0),  # which is not the total over the number, so this row is none of calls
+        ("52.3", "9202650.5", 0),  # the rest of the table is not there
+    ],
+)
+def test_calls_below_a_header_that_was_cut_off_are_known_by_their_numbers(tmp_path, share, mean, number):
+    calls = log_of(tmp_path, CALLS.format(share=share, mean=mean) + table()).calls_of_host
+    assert len(calls) == number
+    if number:
+        assert (calls[0].name, calls[0].number) == ("cudaMalloc", 2)
+        assert (calls[0].time_s, calls[0].longest_s) == pytest.approx((0.294859478, 0.294184366))
 
 
 GROUPED = ["3,481,709", "3.481.709", "34,81,709", "3'481'709", "3\u2019481\u2019709", "3\u202f481\u202f709"]

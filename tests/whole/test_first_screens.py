@@ -20,8 +20,9 @@ from eprof.show.report import terminal
 from eprof.show.report.first_screen import where
 from eprof.show.report.gaps import Between, closed, gaps_lead
 from eprof.show.report.headline import headline, least_constant, name_of
-from eprof.show.report.levers import _least_left, _levers, what_to_try, worth_trying
+from eprof.show.report.levers import _levers, what_to_try, worth_trying
 from eprof.show.report.products import cycles_on_tensor_cores, least_bytes
+from eprof.show.report.traffic import _least_left
 from eprof.show.report.trust import notes, trust
 from eprof.show.report.view import View
 from eprof.show.report.waiting import _stalls, busy, issuing, sooner

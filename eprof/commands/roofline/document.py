@@ -19,7 +19,7 @@ from eprof.profile import schema
 from eprof.profile.components import mix_peaks
 from eprof.profile.document import document as profile_document
 from eprof.profile.rooflines.machine import Machine, described
-from eprof.show.report.levers import how_to_count
+from eprof.show.report.collecting import how_to_count
 from eprof.show.report.view import View
 
 if TYPE_CHECKING:

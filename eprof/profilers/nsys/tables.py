@@ -75,6 +75,8 @@ _DECODER = json.JSONDecoder()
 _CALL = pattern(r"cu(?:da)?[A-Z]\w*")
 VERSION = pattern(r"_v\d{1,9}(?:_pt[sd][sz])?$")  # "cudaLaunchKernel_v7000"
 _COPY = "["  # as in "[CUDA memcpy HtoD]": no kernel begins so, and a last line may be cut off
+_ALL_CALLS = 98.0  # percent of the time of all calls
+_OF_CALLS = {6: 5, 8: 6}  # numbers in a row of calls: which is that of the longest call
 _MEMORIES = ("SrcMemKd", "DstMemKd")
 _HELD = 1 << 13  # rows of a trace
 
@@ -233,19 +235,22 @@ class Nsys(Struct):
     """A parser of tables of `nsys stats`, line by line. sums: kind of table -> (kernel, device, part) -> launches.
 
     parts: "stream" or LAUNCH, by which the launches of a trace are split; None: by nothing. begun: how many tables of
-    each kind there were: as many as captures. calls: of CUDA's functions. held: columns -> rows of a trace.
+    each kind there were: as many as captures. calls: of CUDA's functions. held: columns -> rows of a trace. ends: of
+    the sizes of copies, by name.
     """
 
     parts: str | None = None
     sums: dict[str, dict[tuple[str, str | None, str | None], Timed]] = field(default_factory=dict)
     begun: Counter[str] = field(default_factory=Counter)
     calls: dict[str, HostCalls] = field(default_factory=dict)
+    bare: list[tuple[float, str, int, float, float]] = field(default_factory=list)
     shape: Shape | None = None
     heading: str | None = None
     unit: str = ""
     numbers: Numbers = field(default_factory=Numbers)
     copied: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     sizes: dict[str, float] = field(default_factory=dict)
+    ends: dict[str, set[float | None]] = field(default_factory=dict)
     gaps: Gaps = field(default_factory=lambda: Gaps(began_ns=0))
     held: dict[tuple[str, ...], list[list[str]]] = field(default_factory=dict)
     text: int | None = None
@@ -285,7 +290,7 @@ class Nsys(Struct):
             if shape is not None and not shape.is_trace:
                 self.begin(number, shape)
         if self.shape is None:
-            return self.heading is not None or _ASIDE.match(line) is not None
+            return self._bare_call(line) or self.heading is not None or _ASIDE.match(line) is not None
         if self.shape.spans is None:
             return self.row(self.shape, split(line))
         fields = None
@@ -294,6 +299,25 @@ class Nsys(Struct):
         if fields is None and self.numbers.has_blanks:
             return False  # where numbers hold blanks, words do not tell the columns
         return self.row(self.shape, fields or _WORDS.split(line.strip(" \t"), len(self.shape.columns) - 1))
+
+    def _bare_call(self, line: str) -> bool:
+        """Take a row of calls below a header that was cut off, in ns: share, total, number, mean, ..., and the name.
+
+        Its numbers show that they are these: the mean is the total over the number. Other units have decimals. They
+        are used if their shares are those of nearly all calls.
+        """
+        *cells, name = line.split()
+        if len(cells) not in _OF_CALLS or not _CALL.fullmatch(name):
+            return False
+        self.numbers.look(cells)
+        share, total, number, mean, *_, longest = (
+            self.numbers.value(cell, False) or 0.0 for cell in cells[: _OF_CALLS[len(cells)] + 1]
+        )
+        is_one = total.is_integer() and number.is_integer() and abs(total - number * mean) <= number <= total
+        is_one = is_one and 0 < mean <= longest <= total
+        if is_one:
+            self.bare.append((share, name, int(number), 1e-9 * total, 1e-9 * longest))
+        return is_one
 
     def begin(self, number: int, shape: Shape | None) -> None:
         """Begin a table at line `number`. shape: None if the table tells nothing of kernels."""
@@ -321,6 +345,7 @@ class Nsys(Struct):
             name = _REMARK.sub("", name)
         if shape.report.is_size:
             self.sizes[name] = self.sizes.get(name, 0.0) + time * shape.scale
+            self.ends.setdefault(name, set()).update(numbers.value(row.get(end, ""), False) for end in shape.ends)
             return True
         least, most = (numbers.value(row.get(end, ""), is_text and shape.is_whole) for end in shape.ends)
         if shape.report.is_of_host:
@@ -366,12 +391,23 @@ class Nsys(Struct):
         before[0] += number
         before[1] += seconds
 
+    def _again_s(self, name: str, number: int) -> float | None:
+        """For how long what came before was copied again: of two copies of unlike sizes not at all. None: not told."""
+        return 0.0 if number == len(self.ends.get(name, set()) - {None}) == 2 else None
+
     @property
     def beside(self) -> dict[str, Any]:
         """The arguments of `Source.log` beside kernels: copies, by the best kind of table, and calls of CUDA."""
+        if sum(share for share, *_ in self.bare) > _ALL_CALLS:
+            for _, name, number, time_s, longest_s in self.bare:
+                self._add_calls(name, number, time_s, longest_s)
+        self.bare = []
         best = next((self.copied[kind] for kind in reports() if kind in self.copied), {})
-        kinds = [(kind, sums, self.sizes.get(name, 0.0)) for name, sums in best.items() if (kind := kind_of_copy(name))]
-        told = tuple(Copies(*kind, int(number), time_s, size_b) for kind, (number, time_s), size_b in kinds)
+        told = tuple(
+            Copies(*kind, int(number), time_s, self.sizes.get(name, 0.0), self._again_s(name, int(number)))
+            for name, (number, time_s) in best.items()
+            if (kind := kind_of_copy(name))
+        )
         return {
             "copies_s": sum(time_s for _, time_s in best.values()),
             "copies": self.gaps.copies or told,

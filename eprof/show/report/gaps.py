@@ -18,7 +18,7 @@ from eprof.show.words.intervals import known, wide
 from eprof.show.words.numbers import NARROW, plain, quantity, span
 
 NOTHING_TOLD = schema.Gaps(None, None, 0.0)
-_MUCH = 0.2  # of all gaps: the longest, or the time before, where it is worth a word
+_MUCH = 0.2  # of all gaps: the longest, or the time before, where it is worth a word; of all time: copies
 _MOSTLY = 0.5  # of the gaps: what explains so much of them
 _NEARLY_ALL, _ALL = 0.95, 0.99  # of a time: what is so much of it needs no number of its own; of what is saved
 _LONGEST_NAME = 30  # of what the CPU did
@@ -164,12 +164,16 @@ def after_the_start(view: View, little: float) -> str:
 
 
 class Closed(NamedTuple):
-    """A way to wait less between kernels: the s that it saves, at most if `is_most`. beside: what is left out."""
+    """A way to wait less between kernels: the s that it saves, at most if `is_most`. beside: what is left out.
+
+    is_vague: it does not tell how.
+    """
 
     act: str
     saved_s: float
     is_most: bool = True
     beside: str = ""
+    is_vague: bool = False
 
 
 class Between(NamedTuple):
@@ -295,9 +299,9 @@ def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Closed
         told = f"{number:,} copies in {quantity(took_s, 's')}"
         yield Closed(f"keep data on the GPU, where they stay the same ({told}{hedge})", repeated_s * alone)
     once_s = sum(copies.time_s * (1 - _again(view, copies)) for copies in explicit) * alone
-    if once_s > _MOSTLY * (view.time.or_zero + copying_s):
+    if once_s > _MUCH * (view.time.or_zero + copying_s):
         told = f"{quantity(once_s, 's')} of copies come once a run{hedge}"
-        yield Closed(f"do more with what is copied, or make it on the GPU ({told})", once_s)
+        yield Closed(f"do more with what is copied, or make it on the GPU ({told})", once_s, is_vague=True)
     # What runs beside kernels is pinned, even where the log does not tell.
     is_beside = gaps.alone_s is not None and alone < 1 - WORTH_IT
     memories = {"pageable": "pageable memory"} if is_beside else _NOT_PINNED

@@ -12,6 +12,7 @@ from eprof.base.vocabulary import TENSOR_FLOPS
 from eprof.counts.counters import find
 from eprof.energy.bounds import is_plain_product
 from eprof.profile import schema
+from eprof.show.report.change import Try
 from eprof.show.report.view import FLOPS, View
 from eprof.show.words.numbers import percent_span
 
@@ -24,8 +25,8 @@ _MATRIX_FLOPS = 512  # of the smallest instruction of tensor cores, m8n8k4
 _LITTLE = 0.03  # of a launch's energy: what takes less more is no dearer
 
 
-def cheaper_kernels(view: View) -> Iterator[tuple[str, float]]:
-    """(advice, J saved): use the cheapest of kernels that do the same product of matrices in place of the others.
+def cheaper_kernels(view: View) -> Iterator[Try]:
+    """Use the cheapest of kernels that do the same product of matrices in place of the others.
 
     The same: as many flops and writes, and a grid for the same result.
     """
@@ -42,7 +43,7 @@ def cheaper_kernels(view: View) -> Iterator[tuple[str, float]]:
         more = when(len(dearer) > 1, f" and {len(dearer) - 1} more")
         less = [1 - best.each_j / product.each_j for product in dearer]
         told = f"the same product, {percent_span(min(less), max(less))} less a launch"
-        yield f"use {view.label(best.kernel)} for {view.label(worst.kernel)}{more} ({told})", sum(saved_j)
+        yield Try(f"use {view.label(best.kernel)} for {view.label(worst.kernel)}{more} ({told})", sum(saved_j))
 
 
 def least_bytes(view: View, kernel: schema.Kernel) -> float:
