@@ -69,14 +69,14 @@ class Piece(Struct):
     counters: dict[str, Cells] = field(default_factory=dict)
     part: Array | None = None
     rows: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    least_s: Floats | None = None
-    most_s: Floats | None = None
+    least_s: Floats = field(default_factory=lambda: np.zeros(0))
+    most_s: Floats = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         if not len(self.rows):
             self.rows = np.ones(len(self.kernel), np.int64)
-        if self.time_s is not None and self.least_s is None:
-            self.least_s = self.most_s = self.time_s / np.maximum(self.launches, 1)
+        if not len(self.least_s):
+            self.least_s = self.most_s = self.times() / np.maximum(self.launches, 1)
 
     @classmethod
     def of_run(cls, run: int, device: Array, kernel: Array, launches: Ints, time_s: Floats | None = None) -> Piece:
@@ -169,18 +169,15 @@ def _added_up(piece: Piece) -> Piece:
             weighted = total(np.where(is_count, values, values * piece.launches))
             sums = weighted / np.where(is_count[first], 1, np.maximum(launches, 1))  # all cells of a sum are of a kind
         counters[label] = sums, kinds[first]
-    of_times = {
-        "time_s": mapped(total, piece.time_s),
-        "least_s": mapped(lambda least_s: extreme(np.fmin, least_s), piece.least_s),
-        "most_s": mapped(lambda most_s: extreme(np.fmax, most_s), piece.most_s),
-    }
-    return replace(piece.chosen(first), launches=launches, rows=rows, counters=counters, **of_times)
-
-
-def _told(ends_s: Sequence[Floats | None]) -> Floats | None:
-    """Join the pieces' columns of shortest, or of longest, launches in s, (n_rows,); None if a piece has none."""
-    told = [of_piece for of_piece in ends_s if of_piece is not None]
-    return np.concatenate(told) if len(told) == len(ends_s) else None
+    return replace(
+        piece.chosen(first),
+        launches=launches,
+        rows=rows,
+        counters=counters,
+        time_s=mapped(total, piece.time_s),
+        least_s=extreme(np.fmin, piece.least_s),
+        most_s=extreme(np.fmax, piece.most_s),
+    )
 
 
 class Store(Struct, dict=True):
@@ -230,8 +227,8 @@ class Store(Struct, dict=True):
                     time_s=np.concatenate([piece.times() for piece in pieces]),
                     process=np.array(process_of, dtype=np.int64)[runs],
                     part=part,
-                    least_s=_told([piece.least_s for piece in pieces]),
-                    most_s=_told([piece.most_s for piece in pieces]),
+                    least_s=np.concatenate([piece.least_s for piece in pieces]),
+                    most_s=np.concatenate([piece.most_s for piece in pieces]),
                 )
                 units = dict.fromkeys((label for piece in pieces for label in piece.counters), "")
                 values = np.empty((len(units), len(rows)))
