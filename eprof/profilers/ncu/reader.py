@@ -311,7 +311,6 @@ class _Reader(Struct):
             skipped_lines=self.skipped,
             # The program that the first rows are of, with its path if ncu gives it.
             command=next(programs, None),
-            example_skipped=self.example or None,
             runs=max(1, len(processes), self.nsys.captures),
             clocks=derived.joined(self.collected.clocks),
             by_shape=self.collected.by_shape(),
