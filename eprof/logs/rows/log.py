@@ -370,7 +370,6 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     tables: tuple[Table, ...]
     notes: tuple[str, ...] = ()
     command: str | None = None
-    example_skipped: str | None = None
     runs: int = 1
     clocks: tuple[Clock, ...] = ()
     device: str | None = None

@@ -16,7 +16,7 @@ as the header has, and all rows up to the next kernel begin in the midst of a li
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 
 from eprof.base.text import pattern
@@ -60,16 +60,9 @@ def headers(lines: Sequence[str], block: bytes) -> list[tuple[int, Section]]:
     if not any(mark in block for mark in _MARK_BYTES):
         return []
     places = [place for place, line in enumerate(lines) if any(mark in line for mark in _MARKS)]
-    plain = list(_sections(lines, [place for place in places if not looks_like_row(lines[place])]))
-    # Else a header may stand on the same line as output that starts with a number.
-    return plain or list(_sections(lines, places))
-
-
-def _sections(lines: Sequence[str], places: Sequence[int]) -> Iterator[tuple[int, Section]]:
-    for place in places:
-        section = section_of(lines[place])
-        if section is not None:
-            yield place, section
+    found = [(place, section) for place in places if (section := section_of(lines[place])) is not None]
+    # A header may stand on the same line as output that starts with a number, where no other line is a header.
+    return [(place, section) for place, section in found if not looks_like_row(lines[place])] or found
 
 
 def section_of(line: str) -> Section | None:

@@ -166,9 +166,7 @@ class Long(Struct, dict=True):
         launches = np.ones(len(self.launches[0]), dtype=np.int64)
         if self.section.kind == SUMMARY:
             launches = values([word or "" for word in self.names("Invocations").texts()], style).astype(np.int64)
-        gpu: list[str | None] = [None] * len(self.launches[0])
-        for row in self._rows_of(GPU_NAME).tolist():
-            gpu[self.launches[1][row]] = self.cells[row]
+        named = {self.launches[1][row]: self.cells[row] for row in self._rows_of(GPU_NAME).tolist()}
         by_opcode: dict[str, Array] = {}
         if self.section.kind == LONG:  # a summary has averages
             for name in filter(opcodes.PER_OPCODE.fullmatch, self.columns["Metric Name"].names):
@@ -188,7 +186,7 @@ class Long(Struct, dict=True):
             kind=self.section.kind,
             device=self.names("Device"),
             capability=self.names("CC"),
-            gpu=Names.of(gpu),
+            gpu=Names.of(map(named.get, range(len(launches)))),
             kernel=self.names("Kernel Name"),
             process=self.names("Process ID"),
             part=headers.part_labels(self.section, self.names),
@@ -334,8 +332,7 @@ class Wide:
     def look(self, locale: Locale) -> None:
         """Let `locale` see how ncu's raw page writes numbers: its first rows, or all if these do not settle it."""
         own = Locale()
-        units = {place: self.units.get(place) for place, _ in self.metrics}
-        unscaled = {place: unit.base for place, unit in units.items() if unit is not None and unit.factor == 1}
+        unscaled = {place: unit.base for place, unit in self.units.items() if unit.factor == 1}
         whole = {place: place in unscaled and is_whole(name, unscaled[place]) for place, name in self.metrics}
         for row in self.sample:
             own.look(texts_of(opcodes.totals([row[place] for place in whole])), whole.values())

@@ -35,11 +35,7 @@ _SHORT = 1 << 18  # bytes
 
 
 def read(
-    source: Source,
-    blocks: Iterator[bytes],
-    keep: Container[str] | None,
-    parts: str | None = None,
-    fold_rows: int = 1 << 20,
+    source: Source, blocks: Iterator[bytes], keep: Container[str] | None, parts: str | None, fold_rows: int
 ) -> Log:
     """Read a log of ncu, or of nsys where it stands in one of ncu's forms.
 
@@ -59,8 +55,8 @@ class _Table(Struct):
     """A table while its rows come, block by block. wanted: the places of the columns to read.
 
     names: of these the places of columns in which texts come again and again. sample: the first rows of a raw page, in
-    full, which show how the file writes numbers.
-    pieces: rows that are held. sums: the launches that were added up. rest: cells of a broken row.
+    full, which show how the file writes numbers. pieces: rows that are held. sums: the launches that were added up.
+    highest: the highest number of these, by process. rest: cells of a broken row.
     """
 
     section: Section
@@ -311,7 +307,6 @@ class _Reader(Struct):
             skipped_lines=self.skipped,
             # The program that the first rows are of, with its path if ncu gives it.
             command=next(programs, None),
-            example_skipped=self.example or None,
             runs=max(1, len(processes), self.nsys.captures),
             clocks=derived.joined(self.collected.clocks),
             by_shape=self.collected.by_shape(),
@@ -372,8 +367,8 @@ class _Reader(Struct):
 
 def _is_without_values(table: Table) -> bool:
     """Whether a table has counters and knows not one of their values, nor a time: "nan", as of a launch that failed."""
-    values = [table.counters[name] for name in table.counters.names]
-    return bool(values) and all(np.isnan(column).all() for column in (*values, table.rows.time_s))
+    values = table.counters.values
+    return values.shape[1] > 0 and bool(np.isnan(values).all() and np.isnan(table.rows.time_s).all())
 
 
 def _all_rows(table: _Table, block: bytes) -> Piece | None:

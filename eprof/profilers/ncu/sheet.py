@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns, alike, numbered
 from eprof.base.errors import DefinitionError
-from eprof.base.known import added, mapped
+from eprof.base.known import added, either, mapped
 from eprof.base.resources import folder
 from eprof.base.signs import TOTAL
 from eprof.base.text import counted, few, pattern, phrase, when
@@ -240,7 +240,7 @@ class Collected(Store, dict=True):
             launches,
             time_s,
             cells,
-            mapped(self.parts.codes, sheet.part),
+            either(mapped(self.parts.codes, sheet.part), np.zeros(0, np.int32)),
         )
 
     def _runs(self, processes: Names, table: int) -> Array:

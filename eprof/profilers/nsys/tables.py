@@ -507,8 +507,8 @@ def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str |
     if skipped:
         rows_have = counted(skipped, "row has", "rows have")
         notes.append(f"{rows_have} no readable time or number of launches and is skipped, for example: {example}")
-    about = {"lines": lines, "skipped_lines": skipped, "example_skipped": example or None}
-    return source.log([nsys.table()], notes, format_=KIND, idle=nsys.gaps.idle, **nsys.beside, **about)
+    about = {"lines": lines, "skipped_lines": skipped, "idle": nsys.gaps.idle, **nsys.beside}
+    return source.log([nsys.table()], notes, format_=KIND, **about)
 
 
 def _rows(text: str) -> tuple[list[dict[str, Any]], str]:

@@ -363,7 +363,6 @@ class Walk:
             lines=seen.lines,
             skipped_lines=seen.skipped_lines,
             command=command,
-            example_skipped=seen.example_skipped,
             runs=max([len(of_kernels), *(of_function.runs for of_function in calls)]),
             device=device,
             several_devices=len(seen.devices) > 1,

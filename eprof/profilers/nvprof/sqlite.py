@@ -51,7 +51,7 @@ def _read(source: Source, path: Path, keep: Container[str] | None, parts: str | 
         with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)) as base:
             base.text_factory = lambda text: text.decode("utf-8", "replace")
             tables = {name for (name,) in base.execute("select name from sqlite_master where type = 'table'")}
-            if nsys_sqlite.is_export(tables):
+            if nsys_sqlite.STRINGS in tables:
                 return nsys_sqlite.read(source, base, tables, parts)
             if "StringTable" not in tables or not tables & set(_KERNEL_TABLES):
                 raise LogError(

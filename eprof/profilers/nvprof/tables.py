@@ -214,7 +214,7 @@ class Store(folding.Store, dict=True):
         notes += [
             f"{number} kernel rows of {kind} have no readable time; it is taken as missing"
             for kind, number in self.untimed.items()
-            if number
+            if number and kind not in (METRICS, EVENTS, WIDE)
         ]
         if self.unused:
             names = ", ".join(f"`{name}`" for name in list(self.unused)[:_EXAMPLES])
