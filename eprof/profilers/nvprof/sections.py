@@ -296,15 +296,6 @@ class WideSection(ColumnSection):
         self.store.add(self.header.kind, piece)
 
 
-class CutOffSection(WideSection):
-    """A table whose devices' names are cut off: the device is known only where its index is there still."""
-
-    def fits(self, fields: list[str]) -> bool:
-        """Whether fields are a row of the trace: a device, numbers of a context and a stream, and a kernel."""
-        device, context, stream, kernel = fields[:4]
-        return bool(device and kernel and context.isdecimal() and stream.isdecimal())
-
-
 _ON_GPU, _OF_API = "GPU activities", "API calls"
 _LIKE_A_CALL = pattern(r"cu(?:da)?[A-Z]\w*")
 _NOT_A_KERNEL = ("[CUDA ", "[Unified Memory")
@@ -332,7 +323,7 @@ class TraceSection(ColumnSection):
 
     def __init__(self, header: Header, run: int, store: Store) -> None:
         super().__init__(header, run, store)
-        self._device_of = store.each(store.devices.of, np.int32)
+        self.device_of = store.devices.of
         self.start, self.duration, self.device, self.name = map(header.at, ("Start", "Duration", "Device", "Name"))
         self.grid = header.position("Grid X")
         self.stream = header.position("Stream") if store.by in ("stream", LAUNCH) else None
@@ -404,7 +395,7 @@ class TraceSection(ColumnSection):
             same_name = (name == number) & ~is_launch
             self.store.count_other(texts[number], int(same_name.sum()), float(np.nansum(time_s[same_name])))
 
-        devices = rows.each(self.device, self._device_of)
+        devices = rows.each(self.device, self.store.each(self.device_of, np.int32))
         device = devices[is_launch]
         kernel = name[is_launch]
         piece = Piece.of_run(self.run, device, kernel, np.ones(len(kernel), np.int64), time_s[is_launch])
