@@ -12,7 +12,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +56,8 @@ class Formula(Struct, frozen=True, dict=True):
     names: frozenset[str]
 
     @classmethod
-    def parse(cls, text: str, besides: Collection[str] = ()) -> Formula:
+    @lru_cache(maxsize=4096)  # definitions of GPUs share most of theirs
+    def parse(cls, text: str, besides: tuple[str, ...] = ()) -> Formula:
         """Parse the formula in `text`, of a TOML file. Raises ValueError with the reason if it is none.
 
         besides: what it may have besides sums and products: GROWING, for numbers and no arrays, or CHOOSING.
@@ -308,7 +309,7 @@ class Node(Struct, frozen=True, eq=False):
             raise self.wrong(f"a number from {least:g} to {most:g}")
         return number
 
-    def formula(self, known: Collection[str], besides: Collection[str] = ()) -> Formula:
+    def formula(self, known: Collection[str], besides: tuple[str, ...] = ()) -> Formula:
         """A formula in a TOML file whose names are all `known`. besides: as `Formula.parse`."""
         if not isinstance(self.value, str):
             raise self.wrong("a formula, written as a text")

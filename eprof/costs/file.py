@@ -168,9 +168,6 @@ def _check_keys(root: Node) -> None:
     root.table(_KEYS)
 
 
-# ---- values
-
-
 def _text(node: Node) -> str:
     return " ".join(node.text().split())
 
@@ -230,9 +227,6 @@ def _mark(entry: Node) -> Mark:
 
 def _why(entry: Node) -> str:
     return _optional(_text, entry, "why") or ""
-
-
-# ---- sections
 
 
 def _settings(node: Node) -> tuple[tuple[Setting, ...], Setting]:
@@ -439,9 +433,6 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, list):
         return all(map(_is_plain, value))
     return isinstance(value, str | bool) or (isinstance(value, int | float) and abs(value) < 1e300)
-
-
-# ---- what each count pays
 
 
 def _charges(node: Node) -> dict[str, Node]:

@@ -27,7 +27,7 @@ PEAK_TERMS: Mapping[str, tuple[str, str | None]] = {
 }
 
 
-def _voltage(volts: float | None, entry: Node, domain: str) -> str:
+def _voltage_text(volts: float | None, entry: Node, domain: str) -> str:
     if volts is None:
         return "no voltage"
     return f"{volts:g}" if f"{domain}_v_rel" in entry else f"{1e3 * volts:g} mV"
@@ -49,7 +49,7 @@ def _clocks_once(root: Node, table: CostTable) -> None:
                 mhz, volts = setting.mhz(domain), setting.volts(domain)
                 first = volts_at.setdefault((domain, mhz), volts)
                 if first != volts:
-                    was, now = _voltage(first, entry, domain), _voltage(volts, entry, domain)
+                    was, now = _voltage_text(first, entry, domain), _voltage_text(volts, entry, domain)
                     raise entry.error(f"{domain} {mhz:g} MHz has {now} here but {was} above; a clock has one voltage.")
 
 

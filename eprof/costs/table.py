@@ -58,7 +58,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
         listed core clock goes with any listed memory clock; between listed clocks the voltage is interpolated linearly
         in MHz, and all that rests on it is marked ESTIMATED. Raises CostError: no such setting.
         """
-        point = self._point(setting)
+        point = self._point_at(setting)
         notes = self.notes
         if self._carried(point.setting.core_v).are:
             least, most = self.intervals.core_v_fall
@@ -95,7 +95,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
 
     def peaks(self, setting: str | None = None) -> parts.Peaks:
         """The highest throughputs at `setting`, as `at` has them. Raises CostError: no such setting."""
-        return self.peak.at(self._point(setting))
+        return self.peak.at(self._point_at(setting))
 
     def nearest(self, core_mhz: float | None, memory_mhz: float | None) -> str | None:
         """The table's setting nearest to these clocks in MHz (None: not known), "1290/877".
@@ -222,7 +222,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
 
     def _up_to(self, core_mhz: float) -> "CostTable":
         """The table of a board whose core runs at `core_mhz` at most: the default, to which intervals are scaled."""
-        top = self._point(f"{core_mhz:g}/{self.default.memory_mhz:g}").setting
+        top = self._point_at(f"{core_mhz:g}/{self.default.memory_mhz:g}").setting
         measured, there = self.at().prices, self.at(top.label).prices
         prices_pj = {}
         for name, (low, high) in self.intervals.prices_pj.items():
@@ -255,7 +255,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
     def explain(self, setting: str | None = None) -> dict[str, Any]:
         """All that the table knows at `setting`, as plain data for JSON (docs/costs.md). Raises CostError."""
         costs, spread = self.at(setting), self.spread(setting)
-        watts, formula, _ = self.constant.at(self._point(setting))
+        watts, formula, _ = self.constant.at(self._point_at(setting))
 
         def plain(part: parts.Peaks | parts.Multiprocessors) -> dict[str, Any]:
             return {**asdict(part), "marks": mark_words.names(part.marks)}
@@ -339,7 +339,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
             "marks": mark_words.names(marks),
         }
 
-    def _point(self, setting: str | None) -> Point:
+    def _point_at(self, setting: str | None) -> Point:
         if setting is None:
             return Point(self.default, "the table's default")
         pair = clocks.parse(setting)

@@ -437,14 +437,14 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
     if books not in BOOKS:
         raise UsageError(f"`{books}` are not books; use one of: {', '.join(BOOKS)}.")
     sheet = Sheet(launches, definition)
-    cells = {word: _word(sheet, word, books) for word in COUNTS}
+    cells = {word: _counted_word(sheet, word, books) for word in COUNTS}
     # A total stands only where its parts are not known, and the parts only where it does not stand.
     for total, parts in PARTS.items():
         if total in TENSOR_PARTS:
             kinds = np.stack([~np.isnan(cells[part].values) for part in parts if part not in definition.absent])
             told_apart = kinds.any(axis=0) & (cells[total].values != 0)
             for part in set(parts) & set(definition.absent):
-                cells[part] = _silence(cells[part], ~told_apart)
+                cells[part] = _emptied(cells[part], ~told_apart)
         else:
             kinds = np.stack([~np.isnan(cells[part].values) for part in parts if not part.endswith("_other")])
             told_apart = kinds.all(axis=0)
@@ -455,9 +455,9 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
             told_apart &= ~np.logical_and.reduce(fewer_marks)
         use_total = ~told_apart & ~np.isnan(cells[total].values)
         open_ = ~kinds.any(axis=0) & ~use_total & (total not in LEVEL_PARTS)
-        cells[total] = _silence(cells[total], ~use_total & ~open_)
+        cells[total] = _emptied(cells[total], ~use_total & ~open_)
         for part in parts:
-            cells[part] = _silence(cells[part], use_total)
+            cells[part] = _emptied(cells[part], use_total)
     if launches.lacks_rows:
         # Launches are missing, of all counters alike, so what is known is a lower bound.
         for word in cells.keys() - definition.absent.keys():
@@ -492,7 +492,7 @@ def _shape(sheet: Sheet) -> Columns:
     return Columns.of(columns, sheet.length)
 
 
-def _word(sheet: Sheet, word: str, books: str) -> Cells:
+def _counted_word(sheet: Sheet, word: str, books: str) -> Cells:
     entries = sheet.definition.entries(word, books)
     known = sheet.first_known(word, entries, 32 if word in BYTES else 1)
     if known is not None:
@@ -510,7 +510,7 @@ def _word(sheet: Sheet, word: str, books: str) -> Cells:
     return replace(sheet.made_one_way(unknown), marks=missing)
 
 
-def _silence(cells: Cells, where: Bools) -> Cells:
+def _emptied(cells: Cells, where: Bools) -> Cells:
     return replace(
         cells,
         values=np.where(where, np.nan, cells.values),

@@ -44,13 +44,15 @@ STALLS = (
 # what bounds instructions.
 SHARES = (
     *STALLS,
-    *("excess", "request_sectors", "local_share", "bank_conflict", "older_tensor", "sm_active", "lanes"),
+    *("excess", "request_sectors", "local_share", "bank_conflict", "bank_conflicts", "older_tensor"),
+    *("sm_active", "lanes"),
     *("occupancy_limit", "registers_limit", "shared_limit", "block_limit", "spills"),
     *("sm_busy", "l1_busy", "l2_busy", "dram_busy", "issue_busy", "memory_bound"),
     *("retiring", "bad_speculation", "frontend_bound", "backend_bound"),  # of a CPU's cores
     *("dram_bound", "unoptimised", "missed_stores"),  # of these, at most; of code; of stores
 )
-SIGNS = (*SHARES, "multiprocessors", "a_cycle", "fp32_room", "fp64_most", "l1_room", "l2_room")
+FP64_MOST = "fp64_most"
+SIGNS = (*SHARES, "multiprocessors", "a_cycle", "fp32_room", FP64_MOST, "l1_room", "l2_room")
 BESIDE = (*COMPONENTS, *SIGNS)  # what a definition tells beside the words of the vocabulary
 _NAME = pattern(r"(?<![\w.])[A-Za-z_]\w*")
 
@@ -170,8 +172,9 @@ class Definition(Brief, Struct, frozen=True, eq=False):
 
     @property
     def counted(self) -> frozenset[str]:
-        """The profiler names of counters that count, mark, share time out or tell of waits, not only serve checks."""
-        entries = [*self._counting(), *chain.from_iterable((*self.quantities.values(), *self.components.values()))]
+        """The profiler names of counters that count, mark, share time out or tell of waits, not only bound or check."""
+        told = [entries for word, entries in self.components.items() if word != FP64_MOST]
+        entries = [*self._counting(), *chain.from_iterable((*self.quantities.values(), *told))]
         formulas = (formula for entry in entries for formula in (entry.formula, entry.mark_if) if formula)
         return frozenset(chain.from_iterable(map(self.counters_of, formulas)))
 
@@ -200,7 +203,7 @@ class Definition(Brief, Struct, frozen=True, eq=False):
 
     def unfolded(self, way: Entry, steps: Collection[str]) -> Iterator[Entry]:
         """The ways that a way stands for: with each way of a quantity in its place, but for those in `steps`."""
-        others = sorted(way.formula.names & self.quantities.keys() - set(steps))
+        others = sorted(name for name in way.formula.names if name in self.quantities and name not in steps)
         if not others:
             yield way
             return
@@ -213,11 +216,14 @@ class Definition(Brief, Struct, frozen=True, eq=False):
             condition = (way.mark_if, step.mark_if)[way.mark == 0] if 0 in (way.mark, step.mark) else None
             yield from self.unfolded(replace(way, formula=formula, mark=way.mark | step.mark, mark_if=condition), steps)
 
-    def alike_by(self, way: Entry, steps: Mapping[str, Any]) -> str | None:
-        """A text that is equal for ways of definitions that count alike, if `steps` do; None: it needs other steps."""
+    def alike_by(self, way: Entry, steps: Mapping[str, str]) -> str | None:
+        """A text that is equal for ways of definitions that count alike, if `steps` do; None: it needs other steps.
+
+        steps: names, each for itself.
+        """
         if not way.formula.names & self.quantities.keys() <= steps.keys():
             return None
-        return self.expand(way.formula, {name: name for name in steps})
+        return self.expand(way.formula, steps)
 
     def _text(self, name: str, known: Mapping[str, str]) -> str:
         if name in known:
@@ -365,9 +371,10 @@ def _alike(
 ) -> dict[str, tuple[Entry, ...]]:
     """By name, the ways that all definitions have, each in its own table, of counters and of these steps."""
     alike = {}
+    own = {step: step for step in steps}
     for name in tables[0][1]:
         of_each = [
-            {each.alike_by(way, steps): way for whole in table.get(name, ()) for way in each.unfolded(whole, steps)}
+            {each.alike_by(way, own): way for whole in table.get(name, ()) for way in each.unfolded(whole, own)}
             for each, table in tables
         ]
         keys = [key for key in of_each[0] if key and all(key in ways for ways in of_each)]

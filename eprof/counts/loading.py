@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -82,9 +83,6 @@ def applies_to(document: Document) -> tuple[str, tuple[str, ...], str]:
     return applies["profiler"].text(), listed, applies["processor"].choice((CPU, GPU), GPU)
 
 
-# ---- a document, and those that it extends
-
-
 class _Stack(Struct, frozen=True, eq=False):
     """A document laid over those that it extends (deepest first, each once), their tables joined key by key."""
 
@@ -132,7 +130,7 @@ def _read_extended(
     top = document.root.table(_TOP)
     top.schema(SCHEMA)
     for base in top["extends"].each():
-        path = _base(base, place)
+        path = _extended_file(base, place)
         if str(path) in above:
             raise base.error(f"`{base.value}` extends itself.")
         if len(above) >= _MOST_ABOVE or len(layers) >= _MOST_FILES:
@@ -143,7 +141,7 @@ def _read_extended(
             layers[str(path)] = below
 
 
-def _base(base: Node, place: Traversable | None) -> Traversable:
+def _extended_file(base: Node, place: Traversable | None) -> Traversable:
     name = base.value
     if not isinstance(name, str):
         raise base.error(f"`extends` names files, not {name!r}.")
@@ -161,9 +159,6 @@ def _base(base: Node, place: Traversable | None) -> Traversable:
     return path
 
 
-# ---- what the tables say
-
-
 def definition_in(document: Document, place: Traversable | None) -> Definition:
     """Make, and check, the counter definition of a TOML document in the file `place`, with those that it extends."""
     stack = _Stack.of(document, place)
@@ -179,7 +174,7 @@ def definition_in(document: Document, place: Traversable | None) -> Definition:
     told = {name: _told(entry) for name, entry in stack.tables["told"].items()}
     _check_names(stack, counters)
     partial = {name for name, counter in counters.items() if counter.partial}
-    formulas = _Formulas((*counters, *parameters, *told, *stack.tables["quantity"]), partial)
+    formulas = _Formulas({*counters, *parameters, *told, *stack.tables["quantity"]}, partial)
     stated = {word for section in (*SECTIONS, *_REASONS) for word in stack.tables[section]}
     definition = Definition(
         name=stack.top["name"].text(f"{profiler}/{Path(document.label).stem}"),
@@ -212,13 +207,13 @@ def definition_in(document: Document, place: Traversable | None) -> Definition:
 
 def _counter(name: str, entry: Node) -> Counter:
     if isinstance(entry.value, str | list):
-        return _named(name, entry, "count")
+        return _counter_of_names(name, entry, "count")
     if not isinstance(entry.value, dict) or ("name" in entry) == ("slices" in entry):
         raise entry.error("a counter is a name, a list of names, or { slices = ..., expect = ... }.")
     entry.table(("name", "slices", "expect", "partial", "unit"))
     unit = entry["unit"].choice(UNITS, "count")
     if "name" in entry:
-        return _named(name, entry["name"], unit)
+        return _counter_of_names(name, entry["name"], unit)
     slices, expect = entry["slices"].value, entry["expect"].value
     is_partial = entry["partial"].truth(False)
     is_pattern = isinstance(slices, str) and slices.count("{}") == 1
@@ -240,7 +235,7 @@ def _counter(name: str, entry: Node) -> Counter:
     return Counter(name, slices=names, expect=expect, partial=is_partial, unit=unit, text=text)
 
 
-def _named(name: str, entry: Node, unit: str) -> Counter:
+def _counter_of_names(name: str, entry: Node, unit: str) -> Counter:
     names = [each.text() for each in entry.each()]
     if not names:
         raise entry.error("a counter needs a name.")
@@ -353,9 +348,6 @@ class _Formulas(NamedTuple):
         return TimePair(self._formula(entry["bytes"]), self._formula(entry["rate"]), entry["note"].text(""))
 
 
-# ---- rules on the whole
-
-
 def _check_names(stack: _Stack, counters: Mapping[str, Counter]) -> None:
     """Check a definition: a short name means one thing, can stand in a formula, and has a counter behind it."""
     section_of: dict[str, str] = {}
@@ -402,16 +394,18 @@ def _check_size(stack: _Stack, definition: Definition) -> None:
 
 def _check_unused(stack: _Stack) -> None:
     """Check a definition: every declared name stands in a formula of its file or of one laid over or under it."""
-    used: set[str] = set()
-    for document in stack.documents:
-        for key in ("quantity", "time_share", "component", *SECTIONS, *_LISTS):
-            for text in _formula_texts(document.data.get(key)):
-                used.update(re.findall(_NAME, text))
+    used = frozenset().union(*map(_names_used, stack.documents))
     for section in _DECLARED:
         for name, entry in stack.tables[section].items():
             # What a name tells rules out the others of its group, whether a formula has it or not.
             if name not in used and section != "told":
                 raise entry.error(f"`{name}` is declared but no formula uses it.")
+
+
+@lru_cache(maxsize=256)  # many extend the same files
+def _names_used(document: Document) -> frozenset[str]:
+    tables = (document.data.get(key) for key in ("quantity", "time_share", "component", *SECTIONS, *_LISTS))
+    return frozenset(name for table in tables for text in _formula_texts(table) for name in re.findall(_NAME, text))
 
 
 def _formula_texts(value: Any) -> Iterator[str]:

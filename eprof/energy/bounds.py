@@ -104,20 +104,16 @@ def uncounted(counts: Counts, costs: Costs, split: Split, prices: Floats) -> Unc
     return Uncounted(groups, np.asarray(together + rest))
 
 
-class _Board(Struct, frozen=True):
-    """How a board differs from others with the same prices. dram_gb_per_s: of the largest that it may be, else 0."""
-
-    beyond_clock: float
-    dram_gb_per_s: float
-    shared_a_cycle: float
-
-
 @lru_cache(maxsize=64)
-def _board(device_label: str | None) -> _Board:
+def _board(device_label: str | None) -> tuple[float, float, float]:
+    """How many times its clock a board may reach, GB/s of DRAM of the largest that it may be, bytes shared a cycle.
+
+    0 GB/s: it can be one board alone, whose bandwidth the prices tell.
+    """
     may_be = sheets_of(device_label)
     known = mapped(capabilities_of_label, device_label) or ()
     is_kepler = any(capability.startswith("3.") for capability in known)
-    return _Board(
+    return (
         max((sheet.beyond_clock for sheet in may_be), default=1.0),
         max((sheet.peaks.get("dram_gb_per_s", 0.0) for sheet in may_be if len(may_be) > 1), default=0.0),
         _SHARED_OF_KEPLER if is_kepler else _BYTES_A_CYCLE,
@@ -134,10 +130,7 @@ class _Rates:
         # Where the log names no GPU, its multiprocessors or the user may have told the board that the prices are of.
         of_costs = costs.device if data_sheet(costs.device) is not None else None
         labels = [of_costs if of_costs and capability_of_label(label or "") else label for label in rows.device]
-        boards = [_board(label) for label in labels]
-        self.beyond = np.array([board.beyond_clock for board in boards])
-        dram = np.array([board.dram_gb_per_s for board in boards])
-        shared = np.array([board.shared_a_cycle for board in boards])
+        self.beyond, dram, shared = np.array([_board(label) for label in labels]).reshape(-1, 3).T
         path = costs.peaks.dram_path_gb_per_s or math.inf
         single, double = (
             (peak or math.inf) / 2 * giga_s * self.beyond for peak in (costs.peaks.sp_gflops, costs.peaks.dp_gflops)

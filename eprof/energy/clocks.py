@@ -65,7 +65,7 @@ def priced(table: CostTable, clocks: Clocks) -> Costs:
     costs = table.at(setting)
     if costs.busy_mhz and clocks.core_mhz:
         costs = replace(costs, busy_mhz=clocks.core_mhz)
-    far = _far(costs, clocks)
+    far = _far_off(costs, clocks)
     if setting is not None:
         voltages = costs.setting_from.partition("; ")[2]
         origin = f"nearest to the clocks of the run, as {clocks.seen_by} saw them"
@@ -153,10 +153,10 @@ def at_clock(counts: Counts, time_s: Floats, clock_ratio: float) -> Counts:
 def setting_of(table: CostTable, clocks: Clocks) -> str | None:
     """The setting that a run was at, "1290/877": the table's nearest, or the run's own clocks where that is far off."""
     costs = priced(table, clocks)
-    return clocks.label if _far(costs, clocks) else costs.setting.label
+    return clocks.label if _far_off(costs, clocks) else costs.setting.label
 
 
-def _far(costs: Costs, clocks: Clocks) -> list[str]:
+def _far_off(costs: Costs, clocks: Clocks) -> list[str]:
     seen_and_known = {
         "core": (clocks.core_mhz, costs.setting.core_mhz),
         "memory": (clocks.memory_mhz, costs.setting.memory_mhz),

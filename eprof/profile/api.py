@@ -122,7 +122,7 @@ def load(
                 *sources.empty,
                 *_cache_note(reading, sources.paths),
                 *left_out,
-                *_said_of(read),
+                *_notes_of(read),
                 *notes,
             ],
             command_line=command_line or ["eprof", "report", *map(str, sources.given)],
@@ -140,7 +140,7 @@ def load(
     return profile if named is None or _may_be(profile, named) else counted(None)
 
 
-def _said_of(read: Sequence[Log]) -> Iterator[str]:
+def _notes_of(read: Sequence[Log]) -> Iterator[str]:
     """Yields the notes of each log, with its name in front."""
     for log in read:
         if (number := added_runs(log)) > 1:
@@ -265,7 +265,7 @@ def _check(launches: Launches, parts: str | None, timeline: bool) -> None:
         )
     if parts is not None and of_rows is None:
         noun, ways = _TELLING[parts]
-        raise LogError(f"--group {parts}: none of these logs tells {noun}; logs of {_commands(ways, launches)} do.")
+        raise LogError(f"--group {parts}: none of these logs tells {noun}; logs of {_commands_for(ways, launches)} do.")
     if timeline and launches.timeline is None:
         raise LogError(_without_starts(launches))
 
@@ -275,7 +275,7 @@ def _without_starts(launches: Launches) -> str:
         return (
             "A trace shows when a GPU's kernels ran; these logs are of a CPU, and do not tell when its functions ran."
         )
-    ways = _commands(advice.LAUNCHES, launches)
+    ways = _commands_for(advice.LAUNCHES, launches)
     return (
         f"A trace needs to know when each launch ran, and none of these logs tells; {ways}, or PyTorch's profiler do."
     )
@@ -286,7 +286,7 @@ def _is_of_cpu(launches: Launches) -> bool:
     return {each.processor for each in counters.definitions() if each.profiler in known} == {CPU}
 
 
-def _commands(purpose: str, launches: Launches) -> str:
+def _commands_for(purpose: str, launches: Launches) -> str:
     labels = [label for label in dict.fromkeys(launches.rows.device) if label is not None]
     return advice.commands(purpose, [capability for label in labels for capability in capabilities_of(label)])
 

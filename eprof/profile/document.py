@@ -112,9 +112,6 @@ def _sums(energy: "Energy", lost: int = 0) -> dict[str, Any]:
     }
 
 
-# ------------------------------------------------------------------------------------------------------- provenance
-
-
 def _device(counted: "Counted") -> schema.Device:
     device = counted.device
     processor = in_document(counted.definition.processor)
@@ -187,7 +184,7 @@ def _to_meter(energy: "Energy") -> schema.ToMeter | UnsetType:
 def gaps_of(energy: "Energy") -> schema.Gaps | UnsetType:
     """How long no kernel ran and copies took, for the document; UNSET where the logs do not tell."""
     idle, copies_s = energy.profile.idle, energy.profile.copies_s
-    if not copies_s and not (idle and (idle.time_s or idle.before_s)):
+    if not (copies_s or energy.profile.copies or idle and (idle.time_s or idle.before_s)):
         return UNSET
     runs = max((log.runs for log in energy.profile.logs if log.copies_s), default=1)
     gaps = schema.Gaps(None, None, copies_s, runs=runs)
@@ -208,9 +205,6 @@ def _charges(costs: "Costs", listed: Collection[str]) -> dict[str, schema.Charge
         for name, charge in costs.charges.items()
         if name not in _IMPLIED or name in listed
     }
-
-
-# ----------------------------------------------------------------------------------------------- counts and kernels
 
 
 class _Cells:
@@ -391,9 +385,6 @@ def _split_marks(words: list[str]) -> list[str]:
     if mark & Mark.MISSING:
         mark = mark & ~Mark.MISSING | Mark.ESTIMATED
     return _WORDS[mark]
-
-
-# ------------------------------------------------------------------------------------------------ groups and models
 
 
 def _groups(energy: "Energy", place_of: np.ndarray, refits: intervals.Refits) -> dict[str, Any]:

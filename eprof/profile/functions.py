@@ -54,7 +54,7 @@ def inclusive(energy: "Energy") -> Inclusive | None:
     row_of = {key: row for row, key in enumerate(_keys(rows.device, rows.kernel, rows.part))}
     beneath: dict[int, dict[int, float]] = {}
     for log in energy.profile.logs:
-        places = _places(log, row_of)
+        places = _rows_by_name(log, row_of)
         for caller, callee, number, _ in log.calls.each() if log.calls else ():
             if caller in places and callee in places and caller != callee:
                 added(beneath.setdefault(places[caller], {}), places[callee], number)
@@ -67,7 +67,7 @@ def _keys(devices: Iterable[object], names: Iterable[object], parts: Iterable[ob
     return map(Key, devices, names, parts if parts is not None else repeat(None))
 
 
-def _places(log: Log, row_of: Mapping[Key, int]) -> dict[str, int]:
+def _rows_by_name(log: Log, row_of: Mapping[Key, int]) -> dict[str, int]:
     keys = chain.from_iterable(
         _keys(rows.device.texts(), rows.kernel.texts(), None if rows.part is None else rows.part.texts())
         for rows in (table.rows for table in log.tables)

@@ -5,7 +5,7 @@ ranges, every part of a kernel is.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -122,7 +122,7 @@ def parse(texts: Sequence[str]) -> Grouping | None:
         if len(texts) > 1:
             raise UsageError(f"--group {by}: groups {_WORDS[by]} and goes with no other --group.")
         return Grouping(by=by)
-    return Grouping(tuple(_rule(text) for text in texts))
+    return Grouping(tuple(_parsed_rule(text) for text in texts))
 
 
 def part_of(texts: Sequence[str]) -> str | None:
@@ -130,7 +130,7 @@ def part_of(texts: Sequence[str]) -> str | None:
     return next((text for text in texts if text in PARTS), None)
 
 
-def _rule(text: str) -> Rule:
+def _parsed_rule(text: str) -> Rule:
     pattern, sign, name = text.rpartition("=")
     if not sign or not pattern or not name.strip():
         raise UsageError(f"--group {text}: write REGEX=NAME, such as 'u_.*=near field', or {listed([*_WORDS], 'or')}.")
@@ -146,9 +146,6 @@ def _by_number(name: str) -> tuple[bool, int, str]:
     if last.isascii() and last.isdigit():
         return False, int(last), name
     return True, 0, name
-
-
-# ------------------------------------------------------------------------------------------------------------- parts
 
 
 def merged(
@@ -237,21 +234,21 @@ def spread_of_ranks(members: dict[str, np.ndarray], counts: Counts, split: Split
         slowest = names[int(np.nanargmax(times))]
     return schema.Ranks(
         number=size,
-        time_s=_spread(times),
-        energy_j=_spread(joules),
-        launches=_spread(np.bincount(rank, rows.launches, size).astype(np.float64)),
+        time_s=_min_median_max(times),
+        energy_j=_min_median_max(joules),
+        launches=_min_median_max(np.bincount(rank, rows.launches, size).astype(np.float64)),
         imbalance=None if lacks_time else growth(float(times.max()), float(times.mean())),
         slowest=slowest,
-        time_marks=_missing_if(lacks_time),
-        energy_marks=_missing_if(lacks_energy),
+        time_marks=_missing_mark(lacks_time),
+        energy_marks=_missing_mark(lacks_energy),
     )
 
 
-def _missing_if(lacks: bool) -> list[str]:
+def _missing_mark(lacks: bool) -> list[str]:
     return names(int(Mark.MISSING) * lacks)
 
 
-def _spread(values: Floats) -> schema.Spread:
+def _min_median_max(values: Floats) -> schema.Spread:
     known = values[~np.isnan(values)]
     if not known.size:
         return schema.Spread(None, None, None)
@@ -271,12 +268,6 @@ class _Shares(Struct):
     launches: Floats
     path: list[str]
 
-    @classmethod
-    def of(cls, parts: Iterable[tuple[int, str, float, float]]) -> "_Shares":
-        """The shares of `parts`: (row, path of an operator, its share of the row, its launches) each."""
-        row, path, share, launches = zip(*parts, strict=True)
-        return cls(np.array(row), numbers_of(path), np.array(share), np.array(launches), list(dict.fromkeys(path)))
-
 
 def operators(energy: "Energy", place_of: Ints) -> list[schema.Operator] | None:
     """The operators with their energy, time and launches, largest energy (else time) first; None: no log tells any.
@@ -291,7 +282,7 @@ def operators(energy: "Energy", place_of: Ints) -> list[schema.Operator] | None:
     time_s = _sums(rows.time_s[:, None], shares)[:, 0]
     time_marks = group_marks(kernel_time_marks(energy)[shares.row][:, None], shares.operator)[:, 0]
     launches = np.bincount(shares.operator, shares.launches)
-    columns = (joules, joule_marks, time_s, time_marks, launches, _kernels(energy, shares, place_of))
+    columns = (joules, joule_marks, time_s, time_marks, launches, _kernels_of_operators(energy, shares, place_of))
     made = [_operator(*row) for row in zip(shares.path, *columns, strict=True)]
     return sorted(made, key=lambda each: (-(each.energy_j.total or 0.0), -(each.time_s or 0.0), each.name))
 
@@ -303,12 +294,15 @@ def _shares(energy: "Energy") -> _Shares | None:
     by_launch = profile.parts is None and energy.counts.rows.part is not None
     if not has_operators and not by_launch:
         return None
-    return _Shares.of(_each_share(energy, _traced(energy) if has_operators else {}, by_launch))
+    shares = _each_share(energy, _traced(energy) if has_operators else {}, by_launch)
+    row, path, share, launches = zip(*shares, strict=True)
+    return _Shares(np.array(row), numbers_of(path), np.array(share), np.array(launches), list(dict.fromkeys(path)))
 
 
 def _each_share(
     energy: "Energy", traced: dict[tuple[str | None, str], list[tuple[str, float, float]]], by_launch: bool
 ) -> Iterator[tuple[int, str, float, float]]:
+    """Yields the number of a row, the path of an operator, its share of the row, and its launches."""
     rows = energy.counts.rows
     for row, key in enumerate(zip(rows.device, rows.kernel, strict=True)):
         part = rows.part[row] if by_launch and rows.part is not None else None
@@ -366,7 +360,7 @@ def _joules(energy: "Energy", shares: _Shares) -> tuple[Floats, Ints]:
     return _sums(values, shares), group_marks(marks, shares.operator)
 
 
-def _kernels(energy: "Energy", shares: _Shares, place_of: Ints) -> list[list[tuple[int, float]]]:
+def _kernels_of_operators(energy: "Energy", shares: _Shares, place_of: Ints) -> list[list[tuple[int, float]]]:
     weight = np.nan_to_num(energy.weights)
     whole = np.bincount(place_of, weight)
     rows_of = np.bincount(place_of)

@@ -264,8 +264,7 @@ def _uncounted(energy: "Energy", refits: Replicas) -> Uncounted:
     """The most J of uncounted work at the high end of the prices, by group and kernel; 0 of a metered total."""
     assert energy.costs is not None and energy.split is not None
     if energy.metered is not None:
-        nothing = np.zeros(len(energy.counts.rows))
-        return Uncounted({}, nothing)
+        return Uncounted({}, np.zeros(len(energy.counts.rows)))
     costs = energy.costs
     if energy.table is not None and costs.peaks.dram_gb_per_s:
         dram = costs.peaks.dram_gb_per_s * energy.profile.beyond_sockets(energy.table)

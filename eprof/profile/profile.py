@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from itertools import compress
 from operator import attrgetter
 
@@ -279,9 +280,9 @@ class Profile(Result, Struct, frozen=True, eq=False):
         gpus = gathered(((part.device.name, part.device.capability), part) for part in self.counted)
         if len(gpus) < 2:
             return (self,)
-        return tuple(map(self._of, gpus.values()))
+        return tuple(map(self._of_one_gpu, gpus.values()))
 
-    def _of(self, counted: Sequence[Counted]) -> "Profile":
+    def _of_one_gpu(self, counted: Sequence[Counted]) -> "Profile":
         own = {part.device.label for part in counted}
         others = {part.device.label for part in self.counted} - own
         logs = []
@@ -361,8 +362,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
     @property
     def measured(self) -> Measured | None:
         """What a meter saw of the profiled run: in a run directory, or in the logs; None where none was read."""
-        seen = mapped(Run.measured, self.run)
-        return seen or metered_in([part.launches for part in self.counted])
+        return mapped(Run.measured, self.run) or metered_in([part.launches for part in self.counted])
 
     @property
     def limit_w(self) -> float | None:
@@ -494,10 +494,11 @@ def build(
     counted = [_counted(launches.chosen(launches.rows.device == label), label, capability) for label in labels]
     if len(counted) == 1 and (whole_s := times.total(time) or program_s):
         counted = [_by_share(counted[0], whole_s, launches if times.total(time) else everything or launches)]
-    shared, total_s = _share(counted, times.total(time), time)
+    shared, total_s = _with_total(counted, times.total(time), time)
     idle = only([log.idle for log in logs if log.idle is not None and whole])
     copied = [log for log in logs if log.copies_s and whole]
     copies_s = only([log.copies_s for log in copied]) or 0.0
+    copies = only([log.copies for log in copied or logs if log.copies and whole]) or ()
     calls = only([log.calls_of_host for log in logs if log.calls_of_host and whole])
     # Where kernels are missing, others may have run during the calls.
     lacks_kernels = (launches.rows.time_marks & int(Mark.MISSING)).any()
@@ -519,7 +520,7 @@ def build(
         parts=parts,
         idle=idle,
         copies_s=copies_s,
-        copies=only([log.copies for log in copied]) or (),
+        copies=copies,
     )
 
 
@@ -532,7 +533,7 @@ def _by_share(counted: Counted, whole_s: float, everything: Launches) -> Counted
     return replace(counted, launches=launches, time_from=how)
 
 
-def _share(
+def _with_total(
     counted: Sequence[Counted], total_s: float | None, specs: Sequence[str]
 ) -> tuple[tuple[Counted, ...], float | None]:
     """The devices with `total_s` shared out over their kernels, and None; or unshared, and `total_s`.
@@ -577,7 +578,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None) -> C
         *checks.check(timed, definition),
         *_unread(launches, names, profiler),
         *_unused(definition, names, profiler),
-        *_open(device, definition.processor == CPU),
+        *_unnamed(device, definition.processor == CPU),
     ]
     device = replace(device, told=_traits(Sheet(timed, definition)))
     return Counted(device, timed, definition, time_from, tuple(messages))
@@ -603,10 +604,15 @@ def _traits(sheet: Sheet) -> Traits:
 def _definition(device: Device, profiler: str, counter_names: Sequence[str]) -> Definition:
     """What a profiler's counters mean on a device; what is common to those that it may be, where it is not known."""
     if counter_names and device.may_be:
-        return common([counters.find(profiler, capability) for capability in device.may_be])
+        return _common(profiler, device.may_be)
     if counter_names and device.capability:
         return counters.find(profiler, device.capability)
     return without_counters()
+
+
+@lru_cache(maxsize=8)
+def _common(profiler: str, capabilities: tuple[str, ...]) -> Definition:
+    return common([counters.find(profiler, capability) for capability in capabilities])
 
 
 def _unread(launches: Launches, counter_names: Sequence[str], profiler: str) -> Iterator[str]:
@@ -627,24 +633,25 @@ def _unused(definition: Definition, counter_names: Sequence[str], profiler: str)
     of_profiler = [each for each in counters.definitions() if each.profiler == profiler]
     uses = {each.capabilities[0]: len(unused & each.counted) for each in of_profiler}
     most = max(uses.values())
-    best = [capability for capability, number in uses.items() if number == most > 0]
-    # Of many those far apart come first, as of x86 and Arm.
-    step = -(-len(best) // _NAMED)
-    best = [each for start in range(step) for each in best[start::step]]
+    if not most:
+        return
+    best = [capability for capability, number in uses.items() if number == most]
     names = few([f"`{name}`" for name in sorted(unused)], 3, "events")
-    remedy = phrase(" If this CPU is such a one, --capability uses most of it: {}.", few(best, _NAMED))
-    yield f"{capital(UNUSED)} with {definition.name}: {names}.{remedy}"
+    remedy = "Say which CPU it is (--capability)."
+    if len(best) <= _NAMED:
+        remedy = f"If this CPU is such a one, --capability uses most of it: {few(best, _NAMED)}."
+    yield f"{capital(UNUSED)} with {definition.name}: {names}. {remedy}"
 
 
-def _open(device: Device, of_cpu: bool) -> Iterator[str]:
+def _unnamed(device: Device, of_cpu: bool) -> Iterator[str]:
     """Yields a note if the device may be one of several, which says how to name it."""
     if not device.may_be:
         return
-    alike = f"{listed(device.may_be, 'or')}: what these count alike is counted. Say which it"
     told = f"--capability {device.may_be[0]}"
     if of_cpu:
-        yield f"The logs do not name the CPU, which may be one of {alike} is ({told})."
+        yield "The logs do not name the CPU: what all count alike is counted. Say which it is (--capability)."
         return
+    alike = f"{listed(device.may_be, 'or')}: what these count alike is counted. Say which it"
     numbers = [float(capability) for capability in device.may_be]
     yield (
         f"The logs do not name the GPU, which may have compute capability {alike} has ({told}), and for joules what it "

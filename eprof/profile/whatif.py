@@ -343,18 +343,18 @@ def totals(scenario: Scenario) -> Totals:
         else:
             known[family].append(value * charge.pj * 1e-12)
             marks |= word_marks | int(charge.marks) * bool(value)
-    parts = {family: _known(known[family], lost[family]) for family in known}
-    time_s = _known(scenario.time_s[~np.isnan(scenario.time_s)].tolist(), False)
+    parts = {family: _sum_known(known[family], lost[family]) for family in known}
+    time_s = _sum_known(scenario.time_s[~np.isnan(scenario.time_s)].tolist(), False)
     constant = mapped(scenario.costs.constant_power_w.__mul__, time_s)
     marks |= scenario.time_marks | int(scenario.costs.constant_marks)
     everything = [*known[COMPUTATION], *known[DATA]]
     if constant is not None:
         everything.append(constant)
-    whole = {**parts, CONSTANT: constant, "total": _known(everything, False)}
+    whole = {**parts, CONSTANT: constant, "total": _sum_known(everything, False)}
     return Totals(whole, time_s, Mark(marks), frozenset(lacks))
 
 
-def _known(values: Sequence[float], lost: bool) -> float | None:
+def _sum_known(values: Sequence[float], lost: bool) -> float | None:
     """The sum of the values; None where there are none, or where some are lost and the known ones are 0."""
     whole = math.fsum(values)
     if not values or lost and not whole:
@@ -525,7 +525,7 @@ def _factor(part: str, value: str) -> float:
     return factor
 
 
-def _by(factor: float) -> str:
+def _in_words(factor: float) -> str:
     if factor == 1:
         return "as much"
     return f"{abs(factor - 1) * 100:g} % {'less' if factor < 1 else 'more'}"
@@ -565,14 +565,14 @@ def _usable(now: Scenario, key: str, value: str) -> tuple[float, str]:
     if factor == 0:
         raise UsageError("--what-if cap=0: leaves nothing to compute with.")
     most = max(machine.peak_power_w - machine.constant_power_w for machine in known)
-    says = f"a power cap of {constant + factor * most:.3g} W, {_by(factor)} than the {most:.3g} W"
+    says = f"a power cap of {constant + factor * most:.3g} W, {_in_words(factor)} than the {most:.3g} W"
     return factor * most, f"{says} above constant power that the peaks take"
 
 
 def _time(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
     """What if all times were multiplied by a factor: `time=0.8`."""
     factor = _factor(key, value)
-    return replace(now, time_s=now.time_s * factor), f"{_by(factor)} time", "the counts stay as they are"
+    return replace(now, time_s=now.time_s * factor), f"{_in_words(factor)} time", "the counts stay as they are"
 
 
 def _launched(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
@@ -613,18 +613,17 @@ def _in_blocks(counts: Counts, key: str, value: str) -> tuple[Columns, str]:
         raise UsageError(f"--what-if {key}={value}: say the threads of a block, 1 to {_MOST_THREADS}.")
     shape = counts.shape
     larger = threads * counts.rows.launches / shape["threads"]
-    columns = {name: shape[name] for name in shape.names}
-    columns |= {name: shape[name] * larger for name in ("threads", "shared_byte")}
-    columns["blocks"] = shape["blocks"] / larger
-    return Columns.of(columns, len(shape)), f"in blocks of {threads} threads"
+    changed = {"blocks": shape["blocks"] / larger}
+    changed |= {name: shape[name] * larger for name in ("threads", "shared_byte")}
+    return shape.replaced(changed), f"in blocks of {threads} threads"
 
 
 def _conflicting(counts: Counts, key: str, value: str) -> tuple[Columns, str]:
     assert counts.shape is not None
     factor = _factor(key, value)
-    columns = {name: counts.shape[name] for name in counts.shape.names}
-    columns[key] = factor * columns[key]
-    return Columns.of(columns, len(counts.shape)), f"{_by(factor).replace('less', 'fewer')} bank conflicts"
+    return counts.shape.replaced(
+        {key: factor * counts.shape[key]}
+    ), f"{_in_words(factor).replace('less', 'fewer')} bank conflicts"
 
 
 # How a launch may change, and what is to be known of it.
@@ -643,15 +642,14 @@ def _words(key: str) -> list[str]:
 def _count(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
     """What if a class were free, at the same time; or more or less of it: `_slower` then says what time that takes."""
     words = [name for name in _words(key) if name in now.work.sums]
-    label = _label(key, now.work.counts.nouns)
+    label = _label_of_key(key, now.work.counts.nouns)
     if value.lower() == _FREE:
         free = {name: replace(charge, pj=0.0) for name, charge in now.costs.charges.items() if name in words}
         costs = replace(now.costs, charges={**now.costs.charges, **free})
         return replace(now, costs=costs), f"{label} for free", SAME_TIME
     factor = _factor(key, value)
     counts = now.work.counts
-    factors = np.where([name in words for name in counts.amounts.names], factor, 1.0)
-    amounts = Columns(counts.amounts.names, counts.amounts.values * factors)
+    amounts = counts.amounts.replaced({word: factor * counts.amounts[word] for word in words})
     work = replace(now.work, counts=replace(counts, amounts=amounts), idle_before=now.work.idle)
     changed = replace(now, work=work)
     assumes = _with_tensor_work(now, ROOF_TIME.format(now.noun))
@@ -660,8 +658,8 @@ def _count(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
     if faster:
         assumes += f"; {FASTER.format(now.noun)} ({faster} of {timed.sum()})"
     if COUNTS[words[0]].unit == "instruction":
-        return changed, f"{_by(factor).replace('less', 'fewer')} instructions: {label}", assumes
-    says = f"{_by(factor).replace('less', 'fewer')} bytes: {label}"
+        return changed, f"{_in_words(factor).replace('less', 'fewer')} instructions: {label}", assumes
+    says = f"{_in_words(factor).replace('less', 'fewer')} bytes: {label}"
     return changed, says, f"{assumes}; the bytes are not moved at another level instead"
 
 
@@ -679,7 +677,7 @@ def _slower(now: Scenario, roof_s: Floats) -> Floats:
     return np.asarray(now.time_s - np.where(np.isnan(left), 0.0, gone))
 
 
-def _label(key: str, nouns: Nouns) -> str:
+def _label_of_key(key: str, nouns: Nouns) -> str:
     name = _ALIASES.get(key.lower(), key.lower())
     if name in GROUPS:
         return nouns.group(name)
@@ -730,7 +728,7 @@ def clocks(energy: "Energy") -> schema.Clocks | None:
     return schema.Clocks(
         modelled=True,
         assumes=_assumed(start),
-        marks=names(totals(_at(start, lowest)).marks | Mark.ESTIMATED),
+        marks=names(totals(_scenario_at(start, lowest)).marks | Mark.ESTIMATED),
         voltages=table.voltages.are or None,
         settings=settings,
         lowest=structs.replace(lowest, energy_range_j=_range(start, lowest)),
@@ -755,7 +753,7 @@ def _at_clocks(start: Scenario, core_mhz: float, memory_mhz: float) -> schema.At
     )
 
 
-def _at(start: Scenario, clocks: schema.AtClocks) -> Scenario:
+def _scenario_at(start: Scenario, clocks: schema.AtClocks) -> Scenario:
     return at_setting(start, f"{clocks.core_mhz:g}/{clocks.memory_mhz:g}")
 
 
@@ -765,7 +763,7 @@ def _range(start: Scenario, clocks: schema.AtClocks) -> schema.Range:
     now, energies = start.costs.setting, [clocks.energy_j]
     for fall in {1.0, *start.table.intervals.core_v_fall}:
         by_fall = replace(start, table=start.table.with_fall(fall))
-        there = _at(by_fall, clocks)
+        there = _scenario_at(by_fall, clocks)
         ratios = [
             before / after
             for before, after in ((now.core_mhz, clocks.core_mhz), (now.memory_mhz, clocks.memory_mhz))

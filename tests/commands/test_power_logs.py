@@ -5,6 +5,7 @@ import json
 import pytest
 
 POWER = "timestamp, power.draw [W]\n2024/10/30 18:42:33.189, 22.89 W\n2024/10/30 18:42:33.239, 22.73 W\n"
+FALLING = (2.16, 1.96, 2.09, 2.1, 2.0, 3.58, 1.66)  # J in each interval
 JOBS = "JOB-STEP USER NODES ENERGY(J)\n2884239-0 me 1 7281\n"
 
 
@@ -14,8 +15,14 @@ JOBS = "JOB-STEP USER NODES ENERGY(J)\n2884239-0 me 1 7281\n"
         (POWER, "this is power over time, as nvidia-smi writes it, which tells no kernels: `eprof timeline "),
         (
             "# Samples: 2K of event 'cycles'\n# Overhead  Command  Symbol\n    99.00%  a        [.] f\n",
-            "this is what perf report printed: the shares of samples in each function, and no counts of what these did; "
-            "count with perf stat -e cycles,instructions PROGRAM, or each function with `eprof run --profiler callgrind",
+            "this is what perf report printed: each function's share of the samples of an event, of which eprof makes "
+            "no counts; count with perf stat -e cycles,instructions PROGRAM, or each function with `eprof run --profiler callgrind",
+        ),
+        (
+            "".join(
+                f"{number}.000100200 {joules} Joules power/energy-pkg/\n" for number, joules in enumerate(FALLING, 1)
+            ),
+            "this is power over time, as perf stat -I writes it, which tells no kernels: `eprof timeline log.txt`",
         ),
         (JOBS, "this is the energy of jobs, by EAR; it tells no kernels; give its joules with --energy"),
         ("=== OTF2-PRINT ===\n", "this is what otf2-print printed of a trace; `eprof comm --messages log.txt` prices"),

@@ -137,11 +137,12 @@ def test_of_a_gpu_that_is_not_known_is_counted_what_all_that_it_may_be_count_ali
     alike = common(each)
     counted = {word for ways in alike.words.values() for word in ways}
     assert "warp_issue" in counted and counted < {word for ways in each[0].words.values() for word in ways}
+    steps = {name: name for name in alike.quantities}
     for section, ways in alike.words.items():
         for word in ways:
             for other in each:
-                own = {other.alike_by(way, alike.quantities): way.mark for way in other.words[section][word]}
-                assert all(own[alike.alike_by(way, alike.quantities)] & ~way.mark == 0 for way in ways[word])
+                own = {other.alike_by(way, steps): way.mark for way in other.words[section][word]}
+                assert all(own[alike.alike_by(way, steps)] & ~way.mark == 0 for way in ways[word])
     assert {"fp32_fma", "l2"} <= counted, "pairs of multiply-adds, of GB100 alone, make a lower bound"
     assert common(each[:1]).words == each[0].words
     assert not counted & alike.uncountable.keys()

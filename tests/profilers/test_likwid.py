@@ -18,6 +18,7 @@ from eprof.base.marks import Mark
 from eprof.counts.counters import find
 from eprof.logs.rows.cells import is_wrapped
 from eprof.logs.rows.log import JOULE
+from eprof.show.report.collecting import how_to_count
 from eprof.show.report.loops import fewer_cycles
 from eprof.show.report.view import View
 
@@ -240,6 +241,8 @@ ABOUT = "CPU name:\tIntel(R) Core(TM) i3-2120 CPU @ 3.30GHz\nCPU type:\tIntel Co
             "may not read what group MEM counts",
             "run as root",
         ),
+        ("|  Metric  |  Core 0 |\n|  CPI  |  4.82 |\n", "metrics, without the table of events", "whole output"),
+        ("Metric,HWThread 0\nCPI,4.82\n", "metrics, without the table of events", "whole output"),
     ],
 )
 def test_why_likwid_counted_nothing_is_said_with_what_to_do(tmp_path, said, cause, remedy):
@@ -625,5 +628,10 @@ def test_the_memory_on_the_package_of_a_xeon_phi_counts_beside_ddr(load):
     assert counted(profile, "dram_write")["gemm"] == (64 * (800_000 - 100_000 + 700), Mark(0))
     moved = 64 * 9_799_300
     (change,) = (each for each in fewer_cycles(View(profile.energy("icelake-sp").document())) if each.adds is False)
+    of_ddr = load(log.replace("EDC_", "X_").replace("Intel Skylake SP processor", "Intel Xeon Phi"))
+    assert counted(of_ddr, "dram_read")["gemm"] == (64 * 100_000, Mark.MISSING)
+    bare = csv("L2", [("INST_RETIRED", "FIXC0", [9e9]), ("CPU_CYCLES", "PMC0", [9e9])], seconds=1, cpu="Elbrus 8C")
+    unknown = load(bare.replace("Intel Skylake SP processor", "")).energy("icelake-sp")
+    assert "`eprof run PROGRAM`" in how_to_count(View(unknown.document()), True), "whose groups nobody knows"
     assert "move fewer bytes past L2 (627 MB," in change.act.replace("\u202f", " ")
     assert change.saves == pytest.approx((94e6 * 972.3e-12 + moved * 199.9e-12) / 10, rel=1e-3)

@@ -594,10 +594,35 @@ _HYBRID = """ Performance counter stats for {}:
         ("'system wide'", ("20.00", "80.00"), 50e9),
         ("'CPU(s) 0-15'", ("20.00", "80.00"), 50e9),
         ("'./a'", ("100.00", "63.00"), 50e9),
+        ("'./a'", ("0.00", "100.00"), 40e9),
+        ("'./a'", ("60.00", "80.00"), 38e9),  # of several threads, as perf has them: 6e9 and 32e9
     ],
 )
 def test_kinds_of_cores_that_a_program_runs_on_in_turn_are_not_added_up(command, shares, expected, read):
     assert only(read(_HYBRID.format(command, *shares)))[2]["instructions"] == pytest.approx(expected)
+
+
+def test_modifiers_inside_of_the_unit_of_a_hybrid_cpu_are_no_part_of_the_name(read):
+    inside = _HYBRID.replace("instructions/u ", "instructions:u/")
+    log = read(inside.format("'./a'", "20.00", "80.00"))
+    assert only(log)[2]["instructions"] == pytest.approx(34e9)
+    assert any("only user space" in note for note in log.notes)
+    assert "instructions" not in only(read(inside.replace(":u/", ":k/").format("'./a'", "20.00", "80.00")))[2]
+
+
+def test_what_cores_did_in_turn_is_of_the_time_there_of_the_event_that_ran_longest(read):
+    """Cycles of the one kind were counted in 40 % of the time, of 80 % that the program spent there."""
+    cycles = (
+        "  30,000,000,000      cpu_core/cycles:u/  (40.00%)\n  10,000,000,000      cpu_atom/cycles:u/  (20.00%)\n\n"
+    )
+    text = _HYBRID.format("'./a'", "20.00", "80.00").replace("\n\n       1.0", f"\n{cycles}       1.0")
+    assert only(read(text))[2]["cycles"] == pytest.approx(26e9)
+
+
+def test_channels_that_were_counted_in_turn_are_added_up(read):
+    channels = "".join(f"  1,000,000      uncore_imc_{number}/x/  (50.00%)\n" for number in range(2))
+    text = f" Performance counter stats for './a':\n\n  5,000 instructions\n{channels}\n  1.0 seconds time elapsed\n"
+    assert only(read(text))[2]["uncore_imc/x/"] == 2e6
 
 
 # ------------------------------------------------------------------------------------------------ as others paste them
@@ -631,6 +656,21 @@ def test_listings_whose_lines_are_numbered_are_read_as_far_as_the_numbers_go_on(
     del numbered[2]
     with pytest.raises(LogError, match="no line below its header is a count"):
         read("\n".join(numbered) + "\n")
+
+
+@pytest.mark.parametrize("sockets", [1, 2])
+def test_joules_without_a_time_tell_watts_by_how_long_they_were_counted(read, sockets):
+    """On each package the counter runs for the time of the run, however many there are: 88.4 J in 10 s of one."""
+    row = '{{"counter-value" : "{}", "unit" : "Joules", "event" : "power/energy-{}/", "event-runtime" : {}}}\n'
+    joules = "".join(row.format(88.4 * sockets, name, 10_000_000_000 * sockets) for name in ("pkg", "cores"))
+    notes = read(joules).notes
+    assert any(
+        f"each package drew 8.84 W, as its joules were counted for {10 * sockets} s in all" in note for note in notes
+    )
+    timed = read(
+        f"# started on Mon\n{joules}" + '{"counter-value" : "9", "event" : "duration_time", "event-runtime" : 9}\n'
+    )
+    assert not any("each package drew" in note for note in timed.notes)
 
 
 @pytest.mark.parametrize(("unit", "joules"), [("      ", 2.0), ("Joules", 2.0**33)])

@@ -492,7 +492,8 @@ def test_products_of_tensile_take_batches(eprof_command, tmp_path):
     table(tmp_path, STATS, f'"{gemm}",10000,60000000,6000,90', '"scale(int)",1000,4000000,4000,10')
     said = " ".join(eprof_command("report", "results.csv").stdout.split())
     assert (
-        "batch the products of tensile gemm I8II 64x64x256 (now 6.00 µs) and of 1 more kernel: saves up to 44.0" in said
+        "batch the products of tensile gemm I8II 64x64x256 (now 6.00 µs), and do more in each launch of 1 more kernel: saves up to 44.0"
+        in said
     )
 
 

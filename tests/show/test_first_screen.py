@@ -408,9 +408,9 @@ def without(document, lacks):
 @pytest.mark.parametrize(
     ("name", "share", "condition"),
     [
-        ("sums(const float *, unsigned long)", 0.875, ", if each thread loads 4\u202fB at a time"),
+        ("sums(const float *, unsigned long)", 0.875, ", if each thread moves 4\u202fB at a time"),
         ("sums(float4*)", 0.5, ""),
-        ("sums(float*, double *)", 0.75, ", if each thread loads 8\u202fB at a time"),
+        ("sums(float*, double *)", 0.75, ", if each thread moves 8\u202fB at a time"),
         ("sums<Array<char*, 2>>(Array<char*, 2>)", 0.5, ""),
         ("sums", 0.5, ""),
     ],

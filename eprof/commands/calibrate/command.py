@@ -187,7 +187,7 @@ def _prepare(session: "Session", options: argparse.Namespace) -> None:
     seconds = timing.expected_s(count) * number
     duration = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
     say(
-        f"{count} benchmarks at {counted(number, 'setting')}, about {duration}; "
+        f"{counted(count, 'benchmark')} at {counted(number, 'setting')}, about {duration}; "
         f"raw results go to {typed(session.request.directory)}."
     )
     if timing.benchmarks() < count:
@@ -203,8 +203,7 @@ def _show(session: "Session", rows: Sequence["Row"]) -> None:
         clocks = when(row.core_mhz > 0, f"{row.core_mhz:.0f}/{row.memory_mhz:.0f}") or "-"
         why = "; ".join(row.reasons) or (phrase("({})", "; ".join(row.notes)))
         print(printable(f"{row.benchmark:<22} {clocks:>10} {power:>9} {peak:>8} {row.bound or '-':>8}  {why}".rstrip()))
-    used = sum(row.used for row in rows)
-    print(f"{used} of {len(rows)} rows go into the fit.")
+    print(f"{sum(row.used for row in rows)} of {len(rows)} rows go into the fit.")
 
 
 def _dry_run(request: "Request", backend: "Backend") -> int:
@@ -232,7 +231,7 @@ def _dry_run(request: "Request", backend: "Backend") -> int:
         print(printable(f"{'':<22}   {threads}; {counts or 'nothing is counted'}"))
     number = max(len(request.settings), 1)
     print(
-        f"# {len(chosen)} benchmarks of {timing.benchmark_s:.1f} s, {counted(number, 'setting')}: about "
+        f"# {counted(len(chosen), 'benchmark')} of {timing.benchmark_s:.1f} s, {counted(number, 'setting')}: about "
         f"{timing.expected_s(len(chosen)) * number:.0f} s; {min(timing.benchmarks(), len(chosen) * timing.rounds)} "
         "measurements a setting"
     )

@@ -49,7 +49,7 @@ def with_power(
     if not measured:
         return list(events)
     notes: list[str] = []
-    series = _component(logs.read(str(log.path), notes), log)
+    series = _series_of_device(logs.read(str(log.path), notes), log)
     windows = np.array([event["utc_s"] for event in measured])
     counted_s = pd.DataFrame([rates(event) for event in measured]).fillna(0.0).assign(constant=1.0)
     if not series.absolute:
@@ -82,7 +82,7 @@ def _has_window(event: Event) -> bool:
     return event["event"] == MEASURED and "utc_s" in event
 
 
-def _component(known: Sequence[Series], log: MeterLog) -> Series:
+def _series_of_device(known: Sequence[Series], log: MeterLog) -> Series:
     names = [series.component for series in known]
     if log.component and log.component not in names:
         raise LogError(f"{log.path}: has no component `{log.component}`; it has {listed(names)}.")

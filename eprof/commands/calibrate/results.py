@@ -177,8 +177,7 @@ def rows(
     made = {}
     for benchmark in benchmarks:
         if rounds := measured.get(benchmark.name):
-            against = contradictions.get(benchmark.name, ())
-            made[benchmark] = _row(manifest, device, benchmark, rounds, setting, against)
+            made[benchmark] = _row(manifest, device, benchmark, rounds, setting, contradictions.get(benchmark.name, ()))
     if device["processor"] in _LEVELS_BY_SIZE:
         return _of_their_levels(made)
     return list(made.values())
@@ -251,10 +250,10 @@ def _clocks(
 def _commonest(clocks: Sequence[float | None]) -> float | None:
     """The clock that most results are near to, if several the one seen most often; None: no clock is known."""
     known = sorted(mhz for mhz in clocks if mhz)
-    return max(known, key=lambda mhz: (sum(_near(mhz, clock) for clock in known), known.count(mhz)), default=None)
+    return max(known, key=lambda mhz: (sum(_is_near(mhz, clock) for clock in known), known.count(mhz)), default=None)
 
 
-def _near(mhz: float, setting: float) -> bool:
+def _is_near(mhz: float, setting: float) -> bool:
     return abs(mhz - setting) <= _OTHER_CLOCK * setting
 
 
@@ -287,7 +286,7 @@ def _row(
             reasons.append(f"{ran}, less than {benchmark.least:.0%}")
         if reached > SUSPICIOUS or (is_ceiling and reached > IMPOSSIBLE):
             reasons.append(f"{ran}: it cannot have done what it claims")
-    if core is not None and setting[0] > 0 and not _near(core, setting[0]):
+    if core is not None and setting[0] > 0 and not _is_near(core, setting[0]):
         slowed_by = ", ".join(sorted({reason for clocks in seen for reason in clocks.get("slowed_by", ())}))
         reasons.append(f"it ran at {core:.0f} MHz{bracketed(slowed_by)}, the setting is {setting[0]:.0f} MHz")
     if power is None or power <= 0:

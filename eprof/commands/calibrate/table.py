@@ -213,8 +213,7 @@ def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
     notes = [f"{row.benchmark} was left out: {'; '.join(row.reasons)}." for row in rows if not row.used]
     if device.get("simulated"):
         notes.insert(0, f"{gpu} is a simulated device: the times of these measurements are no hardware's.")
-    span = min(warm, default=None), max(warm, default=None)
-    heat = phrase(", at {:.0f} to {:.0f} degrees C", *span)
+    heat = phrase(", at {:.0f} to {:.0f} degrees C", min(warm, default=None), max(warm, default=None))
     log = phrase(", power by the log {}", session.request.log and session.request.log.path.name)
     return table_text.Head(
         name=_table_name(name),

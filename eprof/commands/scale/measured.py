@@ -49,6 +49,7 @@ _FORMS = {
 _GOVERNOR = pattern(r"[A-Za-z]+\+?|HighM1")  # sacct cuts long words: "Conservat+"
 _POWERS = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}
 _LEAST_MHZ = 100  # of a processor's clock
+_FLAGS = 1 << 31  # from here on a number is Slurm's flag for a governor (slurm.h: CPU_FREQ_RANGE_FLAG)
 
 
 class Row(Struct, frozen=True):
@@ -88,7 +89,8 @@ class Row(Struct, frozen=True):
 def _meaning() -> dict[str, dict[str, Any]]:
     data = Document.read(folder("counters") / "runs.toml").data
     columns = {quantity: {name.lower(): how for name, how in each.items()} for quantity, each in data["column"].items()}
-    unknown = data["unknown"] | {"numbers": [float(number) for number in data["unknown"]["numbers"]]}
+    words, numbers = data["unknown"]["texts"], data["unknown"]["numbers"]
+    unknown = {"texts": [*words, *numbers], "numbers": [float(number) for number in numbers]}
     return data | {"column": columns, "unknown": unknown}
 
 
@@ -103,6 +105,8 @@ def _as_number(text: str, how: str) -> float:
     number = float(match[1]) * _POWERS[(match[2] or "").lower()]
     if how != _CLOCK:
         return number
+    if not match[2] and number >= _FLAGS:
+        return 0.0
     # Bare kHz; "2.40G" counts Hz, "2.40M" of older versions kHz.
     return number / (1e6 if match[2] and number >= 1e6 * _LEAST_MHZ else 1e3)
 

@@ -192,8 +192,7 @@ def _lane(document: Timeline, function: Function, place: int) -> Markup:
         begin, end = max(begin_s, 0.0) * scale, min(end_s, document.duration_s) * scale
         spans.append(rect.format(groups[place % _COLOURS], pct(begin), pct(max(end - begin, 0.0)), _LANE - 4))
     drawing = Markup('<svg width="100%" height="{}" role="img" aria-label="when {} ran">{}</svg>')
-    energy_j = words.total_of(document, function.inclusive_j)
-    joules = mapped(quantity, energy_j, "J")
+    joules = mapped(quantity, words.total_of(document, function.inclusive_j), "J")
     return _row(
         function.name,
         written(joules, words.marks_inclusive(function)),

@@ -31,7 +31,7 @@ def _rows(fused: Fused) -> Iterator[dict[str, Any]]:
         times_s = (series.edges - fused.begin_s).tolist()
         for time_s, watts in zip(times_s, [*np.nan_to_num(series.watts).tolist(), 0.0], strict=True):
             # Perfetto adds the unit, which is the name of the argument.
-            yield {"ph": "C", "name": name, "pid": _POWER, "ts": _us(time_s), "args": {"W": brief(watts)}}
+            yield {"ph": "C", "name": name, "pid": _POWER, "ts": _microseconds(time_s), "args": {"W": brief(watts)}}
     if not fused.marks:
         return
     yield named("process_name", _FUNCTIONS, 0, "functions")
@@ -45,7 +45,7 @@ def _rows(fused: Fused) -> Iterator[dict[str, Any]]:
         yield from (_slice(fused, mark, number) for mark in lane.marks)
 
 
-def _us(time_s: float) -> float:
+def _microseconds(time_s: float) -> float:
     return round(time_s * 1e9) / 1e3
 
 
@@ -76,7 +76,7 @@ def _slice(fused: Fused, mark: Mark, lane: int) -> dict[str, Any]:
         arguments |= {f"{visible(component)}_j": brief(energy_j) for component, energy_j in joules.items()}
     if unknown_s > 1e-6:
         arguments["power_not_known_s"] = brief(unknown_s)
-    start_us = _us(mark.begin_s - fused.begin_s)
+    start_us = _microseconds(mark.begin_s - fused.begin_s)
     return {
         "ph": "X",
         "name": visible(mark.name),
@@ -84,6 +84,6 @@ def _slice(fused: Fused, mark: Mark, lane: int) -> dict[str, Any]:
         "pid": _FUNCTIONS,
         "tid": lane,
         "ts": start_us,
-        "dur": round(_us(mark.end_s - fused.begin_s) - start_us, 3),
+        "dur": round(_microseconds(mark.end_s - fused.begin_s) - start_us, 3),
         "args": arguments,
     }

@@ -175,7 +175,7 @@ def what_it_is(path: str) -> str | None:
         meter, rows = next(((meter, rows) for meter, rows in told if _is_by(meter, rows, lines)), (None, []))
     except (LogError, csv.Error):
         return None
-    if meter is None or _are_runs(rows):
+    if meter is None or (meter.generic and _are_runs(rows)):
         return None
     return (
         f"power over time, as {meter.meter} writes it, which tells no kernels: `eprof timeline {quote(path)}` reads "

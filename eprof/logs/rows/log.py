@@ -280,11 +280,15 @@ class During(Struct, frozen=True):
     time_s: float
 
 
+PAGES = "pages"
+
+
 class Copies(Struct, frozen=True):
     """Copies of one kind in a log: the way ("HtoD"), the host's memory ("pageable", "pinned", "unified"; "": not told).
 
-    size_b: of all of them together; 0: not told. again_s: what those took that copied as many bytes as an earlier one,
-    with a kernel between them; None: not told.
+    Of memory `PAGES` are totals of what kernels waited for: no part of how long copies took. size_b: of all of them
+    together; 0: not told. again_s: what those took that copied as many bytes as an earlier one, with a kernel between
+    them; None: not told.
     """
 
     way: str

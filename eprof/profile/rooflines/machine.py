@@ -246,7 +246,7 @@ def at_random(streaming: Machine, costs: Costs) -> Machine | None:
 
     eps_rand = access_b eps_mem + the price beside the bytes, and tau_rand: what a byte then costs, and how many come.
     """
-    charge, giga = _pays(costs, RANDOM), costs.peaks.random_gaccess_per_s
+    charge, giga = _charge_of(costs, RANDOM), costs.peaks.random_gaccess_per_s
     if charge is None or giga is None:
         return None
     access_b = _LINE_B if costs.processor == CPU else _SECTOR_B
@@ -261,7 +261,7 @@ def at_random(streaming: Machine, costs: Costs) -> Machine | None:
 
 def _random_note(costs: Costs, byte_j: float, flop_j: float) -> str:
     """A note on what a DRAM access at random costs beside its bytes ([T] 4.4.2, eps_rand); "" where it has no price."""
-    charge = _pays(costs, RANDOM)
+    charge = _charge_of(costs, RANDOM)
     if charge is None:
         return ""
     surcharge_j = charge.pj * 1e-12
@@ -283,7 +283,7 @@ def _limit_note(machine: Machine, limit_w: float | None) -> str:
 _Priced = tuple[float, Mark]
 
 
-def _pays(costs: Costs, word: str) -> Charge | None:
+def _charge_of(costs: Costs, word: str) -> Charge | None:
     charge = costs.charges.get(word)
     if charge is None or not charge.pays or charge.pj <= 0:
         return None
@@ -296,7 +296,7 @@ def _flop(costs: Costs, precision: str, price_name: str) -> tuple[_Priced, str] 
     An instruction's issue is in it, where the table prices that.
     """
     price = costs.prices.get(price_name)
-    issue = _pays(costs, "warp_issue")
+    issue = _charge_of(costs, "warp_issue")
     shared, marks, note = 0.0, NONE, ""
     if issue is not None:
         shared, marks = issue.pj / _WARP, issue.marks
@@ -304,7 +304,7 @@ def _flop(costs: Costs, precision: str, price_name: str) -> tuple[_Priced, str] 
     if price is not None and price.pj > 0:
         return ((price.pj + shared / 2) * 1e-12, price.marks | marks), note
     for word, each in ((f"{precision}_fma", 2), (f"{precision}_add", 1), (precision, 2)):
-        charge = _pays(costs, word)
+        charge = _charge_of(costs, word)
         if charge is not None:
             return ((charge.pj + shared) / each * 1e-12, charge.marks | marks), note
     return None, ""
@@ -319,7 +319,7 @@ def _byte(costs: Costs, level: str) -> _Priced | None:
     total = 0.0
     marks = NONE
     for step in path:
-        known = [charge for way in ("read", "write") if (charge := _pays(costs, f"{step}_{way}")) is not None]
+        known = [charge for way in ("read", "write") if (charge := _charge_of(costs, f"{step}_{way}")) is not None]
         if not known:
             if step == level:
                 return None

@@ -248,6 +248,7 @@ class Outcome(Struct):
     unquoted: tuple[int, int] | None = None  # how many fields a row has that lost its quotes, and its header
     collapsed: bool = False  # the blanks between a header's columns, which alone tell the fields of rows, were lost
     devices: dict[str, int] = field(default_factory=dict)  # named beside tables, with the line
+    of_run: dict[int, set[str]] = field(default_factory=dict)  # devices that totals of Unified Memory name, by run
     cut_off: bool = False
     ends_in_row: bool = False
 
@@ -326,6 +327,9 @@ class Walk:
     def log(self, has_columns: bool) -> Log:
         """The log that was read. has_columns: the user named the columns. Raises LogError if it holds no kernels."""
         source, store, seen = self.source, self.store, self.seen
+        if len(seen.devices) > 1:
+            of_run = {run: name for run, names in seen.of_run.items() if (name := only(names))}
+            store.name_devices(of_run)
         tables = store.tables()
         if not tables:
             damaged = when(not seen.lines, phrase(" ({})", next(iter(source.notes), "")))
@@ -478,6 +482,8 @@ class Walk:
         if match:
             name = match["whole"] or f"{match['name'].strip()} ({match['number']})"
             self.seen.devices.setdefault(name.strip(), self.seen.lines)
+            if match["whole"] and not isinstance(self._section, text.TextCounters):
+                self.seen.of_run.setdefault(self._runs.get(self._pid, 0), set()).add(name.strip())
 
     def _skip(self, line: str) -> None:
         """Program output in nvprof's log: counted, one example kept. Rows that lost their header are counted too."""

@@ -346,6 +346,7 @@ class TraceSection(ColumnSection):
         self._shared_units = [0.0, 0.0]
         self._moved_units: list[str] = []
         self._sums = Sums()
+        self._end_ns: dict[int, int] = {}
 
     def takes_units(self, fields: list[str]) -> bool:
         """Take a line's fields if they are a trace's row of units, of time below Start; returns whether they are."""
@@ -401,7 +402,8 @@ class TraceSection(ColumnSection):
         piece = Piece.of_run(self.run, device, kernel, np.ones(len(kernel), np.int64), time_s[is_launch])
         start_ns = np.nan_to_num(rows.numbers(self.start) * (self._start_unit * 1e9)).round().astype(np.int64)
         time_ns = (1e9 * np.nan_to_num(time_s, nan=-1e-9)).round().astype(np.int64)
-        time_ns += is_launch * (self.rounded * start_ns).astype(np.int64)  # no gap is made of rounded starts
+        if self.rounded:
+            self._settle(devices, start_ns, time_ns)
         self.store.gaps.began_ns = 0
         shown = name.copy()
         if self.memory and not is_launch.all():
@@ -420,6 +422,17 @@ class TraceSection(ColumnSection):
             sizes = np.array([rows.numbers(place)[is_launch] for place in self.shape if place is not None])
             shared = self._shared_units[0] * sizes[7] + self._shared_units[1] * sizes[8]
             self.store.shaped(kernel, np.array([sizes[:3].prod(axis=0), sizes[3:6].prod(axis=0), sizes[6], shared]))
+
+    def _settle(self, devices: Array, start_ns: Ints, time_ns: Ints) -> None:
+        """Move starts, by no more than they were rounded, to where earlier work on the device ended.
+
+        So neither gaps nor work at the same time are made of rounding.
+        """
+        for place in np.argsort(start_ns, kind="stable").tolist():
+            end_ns = self._end_ns.get(int(devices[place]), 0)
+            if abs(int(start_ns[place]) - end_ns) <= self.rounded * start_ns[place]:
+                start_ns[place] = end_ns
+            self._end_ns[int(devices[place])] = max(end_ns, int(start_ns[place]) + max(int(time_ns[place]), 0))
 
     def _size_b(self, rows: Rows, time_s: Floats) -> Floats | None:
         """The bytes of copies, (n_rows,), NaN for others; None: not told."""

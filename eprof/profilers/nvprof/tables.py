@@ -19,7 +19,7 @@ from eprof.logs.rows.cells import REASONS, Rates, no_kernels
 from eprof.logs.rows.columns import Answers, Form, LineRows, ParsedRows, Rows, codes_that_stay
 from eprof.logs.rows.folding import Piece
 from eprof.logs.rows.gaps import FAULTS, kind_of_copy
-from eprof.logs.rows.log import Copies, HostCalls
+from eprof.logs.rows.log import PAGES, Copies, HostCalls
 from eprof.logs.rows.sections import split
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ _KINDS = (
 )
 NO_DEVICE = -1
 _EXAMPLES = 3
+_OF_PAGES = {"Host To Device": "HtoD", "Device To Host": "DtoH", "Gpu page fault groups": FAULTS}
 
 
 class Header(Struct, frozen=True):
@@ -100,7 +101,8 @@ class Store(folding.Store, dict=True):
 
     rates: how many B/s the units of rates are from here on; None: the log did not tell. ranges: how many tables of NVTX
     ranges were left out. unused: names of counters of tables that have none that is wanted. others: what ran and is no
-    kernel -> calls and seconds. calls: of functions of CUDA, by name.
+    kernel -> calls and seconds. pages: what moved of Unified Memory, and faults -> number, s, bytes. calls: of
+    functions of CUDA, by name.
     shapes: number of a kernel -> launches, and the numbers of a `Shape` added up. cut_off: what tables left of names of
     GPUs, where they cut the number off. lacks_units: a trace has no row of them.
     """
@@ -112,6 +114,7 @@ class Store(folding.Store, dict=True):
     ranges: int = 0
     unused: dict[str, None] = field(default_factory=dict)
     others: dict[str, list[float]] = field(default_factory=dict)
+    pages: dict[str, Floats] = field(default_factory=dict)
     calls: dict[str, HostCalls] = field(default_factory=dict)
     shapes: dict[int, Floats] = field(default_factory=dict)
     cut_off: dict[str, None] = field(default_factory=dict)
@@ -178,7 +181,23 @@ class Store(folding.Store, dict=True):
     def copies(self) -> tuple[Copies, ...]:
         """The copies of nvprof's tables by kind: of a trace with their bytes, of a summary without; () for none."""
         kinds = [(kind_of_copy(name), calls, time_s) for name, (calls, time_s) in self.others.items()]
-        return self.gaps.copies or tuple(Copies(*kind, int(calls), time_s) for kind, calls, time_s in kinds if kind)
+        copied = (Copies(*kind, int(calls), time_s) for kind, calls, time_s in kinds if kind)
+        pages = (Copies(way, PAGES, int(sums[0]), *sums[1:].tolist()) for way, sums in self.pages.items())
+        return self.gaps.copies or (*copied, *pages)
+
+    def name_devices(self, of_run: Mapping[int, str]) -> None:
+        """Give kernels of the store's summaries the only device that lines beside each summary name: all, or none."""
+        for piece in self.pieces.get(SUMMARY, []) * (self.runs_of(SUMMARY) <= of_run.keys()):
+            piece.device[:] = [self.devices.of(of_run[run]) for run in piece.run.tolist()]
+
+    def runs_of(self, kind: str) -> set[int]:
+        """The runs of which the store has rows of a kind."""
+        return {run for piece in self.pieces.get(kind, []) for run in piece.run.tolist()}
+
+    def count_pages(self, name: str, count: int, time_s: float, size_b: float) -> None:
+        """Count in the store pages of Unified Memory that moved, or groups of faults on them."""
+        if way := _OF_PAGES.get(name):
+            self.pages[way] = self.pages.get(way, 0.0) + np.array([count, time_s, size_b])
 
     def call(self, calls: HostCalls) -> None:
         """Count in the store calls of a function of CUDA by the program."""

@@ -23,6 +23,9 @@ _API_TRACE = pattern(r"\s*Start\s+Duration\s+(?:Unified Memory\s+)?Name\s*")
 _WIDE = pattern(r"\s*Device\s+Context\s+Stream\s+Kernel\s+\S.*")
 _COLUMN = pattern(r"\S+(?: \S+)*")
 _UNIFIED = pattern(r"\s*Count\s+Avg Size\s+Min Size\s.*\sName\s*")
+_PAGES = pattern(
+    r"\s+(?P<count>\d{1,12})(?:\s+(?:-|[\d.]+[A-Za-z]+)){3}\s+(?P<size>\S+)\s+(?P<time>\S+)\s+(?P<name>\S.*)"
+)
 _HEADERS = (_COUNTERS, _USAGE, _TRACE, _API_TRACE, _WIDE, _UNIFIED)
 _FIRST = ("Invocations", "Type", "Time", "Start", "Count", "Device ")  # words of these
 _LEVEL = (pattern(r"[A-Z][a-z]+"), pattern(r"\(\d+\)"))
@@ -235,15 +238,19 @@ class TextWide(TextSection):
         return True
 
 
-class TextIgnored(TextSection):
+class TextOthers(TextSection):
     """Unified Memory totals, API calls."""
 
     def takes_row(self, line: str) -> bool:
-        """Whether a line is a row of a table that is not read: indented numbers and a name, or a call."""
-        return (
-            re.fullmatch(r"\s+\d+(?:\s+(?:-|[\d.]+[A-Za-z]+)){5}\s+\S.*", line) is not None
-            or re.fullmatch(r"\s*[\d.]+(?:ns|us|ms|s)\s+(?:-|[\d.]+(?:ns|us|ms|s))\s+\S.*", line) is not None
-        )
+        """Whether a line is a row of totals, whose pages and faults are kept, or a call."""
+        if row := _PAGES.fullmatch(line):
+            time_s = seconds(row["time"])
+            if not np.isnan(time_s):
+                self.store.count_pages(
+                    row["name"].strip(), int(row["count"]), time_s, float(_in_bytes(row["size"]) or 0)
+                )
+            return True
+        return re.fullmatch(r"\s*[\d.]+(?:ns|us|ms|s)\s+(?:-|[\d.]+(?:ns|us|ms|s))\s+\S.*", line) is not None
 
 
 def is_header(line: str) -> bool:
@@ -279,4 +286,4 @@ def open_table(line: str, run: int, store: Store, of_api: bool) -> TextSection:
         return TextTrace(run, store, line)
     if _WIDE.fullmatch(line):
         return TextWide(run, store, line)
-    return TextIgnored(Section(Header(IGNORED, ()), run, store))
+    return TextOthers(Section(Header(IGNORED, ()), run, store))

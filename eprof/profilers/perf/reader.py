@@ -59,8 +59,10 @@ from eprof.profilers.perf.signs import (
     RUNNING,
     STARTED,
     UNITS,
+    is_core,
     is_without_header,
     plain,
+    spelled,
 )
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -245,6 +247,7 @@ class Lines:
 
     def _add(self, row: Row) -> bool:
         """Add a row to the open run; where its interval is earlier than the last, to a new one. True: it is taken."""
+        row = row._replace(event=spelled(row.event))
         run = self.runs[-1]
         last = (run.rows or [row])[-1]
         if row.time and (not last.time or seconds(row.time) < seconds(last.time)):
@@ -346,7 +349,7 @@ class Lines:
         Such rows are another run's, pasted without its header: perf prints all rows of a run in one piece.
         """
         first = next(iter(self.runs[-1].rows), None)
-        written = (row["time"] or "", row["event"], row["id"] or "", row["cgroup"] or "")
+        written = (row["time"] or "", spelled(row["event"]), row["id"] or "", row["cgroup"] or "")
         return first is not None and written == ("", first.event, first.place, first.cgroup)
 
     def whole_runs(self) -> Iterator[Run]:
@@ -390,31 +393,38 @@ def domain(event: str) -> str | None:
     return match and match[1]
 
 
-class _Sum(Struct):
-    """An event of one run, part by part (interval, place, unit of the processor): its value, and its running time in %.
+def _of_kinds(cells: Sequence[tuple[float, float]]) -> float:
+    """What was executed on all kinds of cores, by the value of each and the time in % that a program spent there.
 
-    A part that was never counted has no value, and 0 %. in_turn: a program ran on the kinds of cores in turn.
+    perf scales what a program did on each kind up to the whole time (lore.kernel.org: "inflated per-PMU counts"). Of a
+    kind that had all of it beside others, or of unknown time, the value is what was counted.
+    """
+    whole = sum(share for _, share in cells)
+    are_at_once = whole > _ALL + 1 and max(share for _, share in cells) >= _ALL
+    if are_at_once or not whole:
+        return sum(value for value, _ in cells)
+    return sum(value * share for value, share in cells) / min(whole, _ALL)
+
+
+_Part = tuple[str, str, str]  # the interval, the place and the unit of the processor
+
+
+class _Sum(Struct):
+    """An event of one run, part by part: its value, and its running time in %.
+
+    A part that was never counted has no value, and 0 %. spent: of a program, which runs on the kinds of cores in turn,
+    its time on each in %, which is that of the event that was counted for the longest there.
     """
 
-    parts: dict[tuple[str, str, str], tuple[float, float]] = field(default_factory=dict)
-    in_turn: bool = False
+    parts: dict[_Part, tuple[float, float]] = field(default_factory=dict)
+    spent: dict[_Part, float] = field(default_factory=dict)
 
     @property
     def value(self) -> float:
         """The sum of what perf knows of a counter; NaN if nothing is."""
-        known = {part: cell for part, cell in self.parts.items() if not math.isnan(cell[0])}
-        kinds = gathered(((time, place), cell) for (time, place, _), cell in known.items())
-        return sum(map(self._of_kinds, kinds.values())) if known else math.nan
-
-    def _of_kinds(self, cells: Sequence[tuple[float, float]]) -> float:
-        """What was executed on all kinds of cores, by the value of each and its share of the time in %.
-
-        perf scales what a program did on each kind up to the whole time, which the program spends on them in turn.
-        """
-        whole = sum(share for _, share in cells)
-        if self.in_turn and len(cells) > 1 and 0 < whole <= _ALL + 1:
-            return sum(value * share for value, share in cells) / whole
-        return sum(value for value, _ in cells)
+        known = {part: value for part, (value, _) in self.parts.items() if not math.isnan(value)}
+        kinds = gathered((part[:2], (value, self.spent.get(part, _ALL))) for part, value in known.items())
+        return sum(map(_of_kinds, kinds.values())) if known else math.nan
 
     @property
     def running(self) -> float:
@@ -440,6 +450,7 @@ class _Counted(Struct):
     cores: float | None = None
     watched: float = 0.0
     intervals: int = 1
+    spent: dict[_Part, float] = field(default_factory=dict)
     places: set[tuple[str, str]] = field(default_factory=set)
 
     def amounts(self) -> dict[str, tuple[float, str]]:
@@ -581,7 +592,10 @@ def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> list[_
 
 
 def _count(counts: _Counted, row: Row, run: Run, in_turn: bool) -> None:
-    """Add one value that perf printed to the counts, or the joules, of its row of the table; in_turn: see `_Sum`."""
+    """Add one value that perf printed to the counts, or the joules, of its row of the table.
+
+    in_turn: a program ran on the kinds of cores in turn.
+    """
     event, pmu = plain(row.event)
     if event in SOFTWARE:
         return
@@ -600,9 +614,11 @@ def _count(counts: _Counted, row: Row, run: Run, in_turn: bool) -> None:
     socket = _SOCKET.fullmatch(row.place)
     place = socket[1] if socket else row.place
     counts.places.add((place, unit))
-    known = sums.setdefault(event, _Sum(in_turn=in_turn)).parts
+    known = sums.setdefault(event, _Sum(spent=counts.spent)).parts
     part = (row.time, place, unit)
     share = 0.0 if math.isnan(value) else run.number(row.running)
+    if in_turn and is_core(unit):
+        counts.spent[part] = max(share, counts.spent.get(part, 0.0))
     if part not in known or share > known[part][1]:  # of several groups, the one that ran longest
         known[part] = (value, share)
 
@@ -651,18 +667,30 @@ def _constant(time_s: float, sockets: int = 1) -> str:
     return f", in which constant power takes {most_j:,g} J at most ({each})"
 
 
+def _by_running_times(cells: Sequence[Row], rows: Sequence[_Counted]) -> Iterator[str]:
+    """A sentence on power, or on the longest time of the run, by how long counters ran where no time is told."""
+    whole = [row for row in cells if row.runtime_ns and row.running == _WHOLE]
+    # On each package the counter of its joules ran as long as the run took.
+    packages_s = sum(float(row.runtime_ns) for row in whole if domain(plain(row.event)[0]) == "pkg") / 1e9
+    packages = [(row, row.joules["pkg"]) for row in rows if "pkg" in row.joules]
+    if packages_s and not any(row.is_unknown(joules) or joules.running < _ALL for row, joules in packages):
+        watts = sum(joules.value for _, joules in packages) / packages_s
+        yield f"{ON_TOTALS}each package drew {watts:.3g} W, as its joules were counted for {packages_s:.3g} s in all"
+    elif whole and all(row.kernel == SYSTEM for row in rows):
+        # What counted on all CPUs, or of none, counted as long as the run took, each unit of it.
+        most_s = min(float(row.runtime_ns) for row in whole) / 1e9
+        constant = _constant(most_s, max(row.packages or 1 for row in rows))
+        yield f"{ON_TOTALS}the run took at most {most_s:.3g} s, as long as its counters counted{constant}"
+
+
 def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] | None) -> Iterator[str]:
     events = [(name, total, row) for row in rows for name, total in row.events.items()]
     if keep is not None:
         known = dict.fromkeys(name for name, total, _ in events if not math.isnan(total.value))
         yield from filter(None, [unused_note(known, keep)])
     cells = [row for run in runs for row in run.rows]
-    # What counted on all CPUs, or of none, counted as long as the run took, each unit of it.
-    ran_ns = [float(row.runtime_ns) for row in cells if row.runtime_ns and row.running == _WHOLE]
-    if ran_ns and all(row.kernel == SYSTEM and math.isnan(row.time_s) for row in rows):
-        most_s = min(ran_ns) / 1e9
-        constant = _constant(most_s, max(row.packages or 1 for row in rows))
-        yield f"{ON_TOTALS}the run took at most {most_s:.3g} s, as long as its counters counted{constant}"
+    if all(math.isnan(row.time_s) for row in rows):
+        yield from _by_running_times(cells, rows)
     clock_s = sum(run.clock_s(row) for run in runs for row in run.of(CPU_CLOCK))
     mean_hz = sum(total.value for name, total, _ in events if name in _CYCLES) / (clock_s or math.nan)
     if 0 < mean_hz < _IDLE_HZ and all(row.kernel == SYSTEM for row in rows):

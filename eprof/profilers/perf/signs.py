@@ -87,7 +87,18 @@ BYTES_OF = " bytes"  # behind the name of an event that perf prints in such unit
 _PMU = pattern(r"([\w-]+)/(.*)/\w*|(?P<event>\S+) \[(?P<unit>\w+)\]")
 _CORES = pattern(r"cpu|cpu_core|cpu_atom|cpu_lowpower|armv[0-9]+\w*|apple_\w+")
 _MODIFIERS = pattern(r":[ukhpPGHSDeIW]+$")
+_INSIDE = pattern(r":([ukhpPGHSDeIW]+)/$")
 _KERNEL_ONLY = pattern(r".*[:/](?=[pPGHSDeIW]*[kh])[khpPGHSDeIW]+$")
+
+
+def spelled(event: str) -> str:
+    """An event with its modifiers behind the unit, where perf has them inside: `cpu_core/cycles/u` of `:u/`."""
+    return _INSIDE.sub(r"/\1", event)
+
+
+def is_core(unit: str) -> bool:
+    """Whether a unit of the processor is a kind of cores, of which a program runs on one at a time."""
+    return _CORES.fullmatch(unit) is not None
 
 
 @cache

@@ -76,7 +76,7 @@ class Try(Struct, frozen=True):
         if is_open:
             saved = f"up to {quantity(high, unit)}"
             if self.saves < high:
-                saved = f"{quantity(self.saves, unit)}, or next to nothing, {saved}"
+                saved = f"some {quantity(self.saves, unit)}, from next to nothing {saved}"
             share = percent(self.saves / whole)
         saves = f"{phrase('{} ', tenth)}saves {saved} ({share} {of}){self.beside}"
         return f"{self.act}: {saves}{when(most_j, f'; {most} ({most_share}) {self.why}')}"

@@ -4,6 +4,7 @@ from eprof.base.boards import data_sheet, example
 from eprof.base.gpus import capability_of_label
 from eprof.base.known import only
 from eprof.base.text import pattern, phrase, when
+from eprof.counts.definition import ANY
 from eprof.logs.rows.log import HARDLY_WORKED
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
@@ -140,7 +141,9 @@ def program(view: View) -> str:
 
 
 def _groups_of_likwid(view: View) -> list[str]:
-    """The groups of LIKWID that count what a log lacks and the CPU has an event for."""
+    """The groups of LIKWID that count what a log lacks and the CPU has an event for, as far as eprof knows the CPU."""
+    if view.document.device.capability == ANY:
+        return []
     lacks = {
         group: any(way.formula for way in word.how) or not word.how
         for group, name in (("MEM", "dram_read"), ("FLOPS_DP", "fp64"))

@@ -11,7 +11,7 @@ from eprof.base.known import mapped
 from eprof.base.text import bracketed, capital, counted, cut, pattern, phrase, when
 from eprof.base.vocabulary import CONSTANT
 from eprof.logs.rows.gaps import FAULTS
-from eprof.logs.rows.log import BETWEEN, Copies, During
+from eprof.logs.rows.log import BETWEEN, PAGES, Copies, During
 from eprof.profile import schema
 from eprof.show.report.view import WORTH_IT, View
 from eprof.show.words.intervals import known, wide
@@ -130,12 +130,13 @@ def _briefly(doing: During) -> str:
 
 def _of_copies(view: View, gaps: schema.Gaps, has_gaps: bool) -> str:
     """The words on how long copies took; where no gap was told, also on their constant power."""
-    within_s, faults_s = (sum(each.time_s for each in gaps.copies if each.way == way) for way in (_WITHIN, FAULTS))
+    taken = [each for each in gaps.copies if each.memory != PAGES]
+    within_s, faults_s = (sum(each.time_s for each in taken if each.way == way) for way in (_WITHIN, FAULTS))
     some = when(within_s < _NEARLY_ALL * gaps.copies_s, f"{quantity(within_s, 's')} ")
     told = when(within_s >= _MOSTLY * gaps.copies_s, f"{some}within the GPU: DRAM is read and written")
     faults = when(faults_s, f" and GPU page faults ({quantity(faults_s, 's')})")
-    memsets_s = gaps.copies_s - sum(each.time_s for each in gaps.copies)
-    if gaps.copies and memsets_s >= WORTH_IT * gaps.copies_s:
+    memsets_s = gaps.copies_s - sum(each.time_s for each in taken)
+    if taken and memsets_s >= WORTH_IT * gaps.copies_s:
         faults = f" and memsets ({quantity(memsets_s, 's')}){faults}"
     took = f"copies{faults} took {quantity(gaps.copies_s, 's')}{bracketed(told)}"
     copies_j = gaps.lasting_s * (view.constant_w or 0.0)
@@ -200,7 +201,9 @@ class Between(NamedTuple):
         """The time between kernels of a report; by the meter's idle time where a meter tells it."""
         gaps = view.document.gaps or NOTHING_TOLD
         idle_s, idle_j = gaps.time_s or 0.0, gaps.energy_j or 0.0
-        power = view.constant_w or 0.0
+        power = view.constant_w
+        if power is None:  # of several GPUs: their mean, by the time of their kernels
+            power = view.energy(CONSTANT).or_zero / (view.time.value or math.inf)
         if view.to_meter is not None and view.to_meter.idle_s:
             idle_s, idle_j = view.to_meter.idle_s, view.to_meter.idle_j
             power = idle_j / idle_s
@@ -224,6 +227,9 @@ def closed(view: View, between: Between) -> Iterator[Closed]:
         yield _starting(gaps, between.starting_s)
     if gaps.copies_s:
         yield from _copying(view, gaps, between.copying_s)
+    if faults_s := sum(copies.time_s for copies in gaps.copies if (copies.way, copies.memory) == (FAULTS, PAGES)):
+        came = [copies for copies in gaps.copies if copies.memory == PAGES and copies.way in _OF_HOST]
+        yield _prefetching(came, faults_s, min(faults_s, view.time.or_zero))
 
 
 def _starting(gaps: schema.Gaps, starting_s: float) -> Closed:
@@ -287,10 +293,11 @@ def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Closed
     """Ways to save time of copies: bytes that are copied again, slow copies, managed memory, copies beside kernels."""
     alone = copying_s / gaps.copies_s
     # Several streams that copy at a time share the way to the host.
-    together = min(gaps.copies_s / (sum(copies.time_s for copies in gaps.copies) or math.inf), 1.0)
+    taken = [copies for copies in gaps.copies if copies.memory != PAGES]
+    together = min(gaps.copies_s / (sum(copies.time_s for copies in taken) or math.inf), 1.0)
     copied = [
         replace(copies, time_s=copies.time_s * together, again_s=mapped(together.__mul__, copies.again_s))
-        for copies in gaps.copies
+        for copies in taken
         if copies.way in _OF_HOST
     ]
     explicit = [copies for copies in copied if copies.memory != "unified"]
@@ -321,13 +328,10 @@ def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Closed
     faster = _faster(view, [copies for copies in explicit if copies.size_b >= _LARGE_B * copies.number], memories)
     yield from (each._replace(saved_s=each.saved_s * alone) for each in faster)
     if pages:
-        pages_s, pages_b = (sum(getattr(copies, name) for copies in pages) for name in ("time_s", "size_b"))
-        faults_s = sum(copies.time_s for copies in gaps.copies if copies.way == FAULTS)
-        faulted = when(faults_s, f", after {quantity(faults_s, 's')} of page faults")
-        told = f"pages came {sum(copies.number for copies in pages):,} times, at {_rate(pages_b / pages_s)}{faulted}"
+        pages_s = sum(copies.time_s for copies in pages)
+        faults_s = sum(copies.time_s for copies in taken if copies.way == FAULTS)
         # Kernels wait for pages that they fault on; those that come beside them without a fault delay none.
-        waited_s = faults_s * together + pages_s * max(alone, bool(faults_s))
-        yield Closed(f"prefetch managed memory, cudaMemPrefetchAsync ({told})", waited_s)
+        yield _prefetching(pages, faults_s, faults_s * together + pages_s * max(alone, bool(faults_s)))
     if within := [copies for copies in gaps.copies if copies.way == _WITHIN]:
         within_s = sum(copies.time_s for copies in within) * together
         told = f"{counted(sum(copies.number for copies in within), 'copy', 'copies')} in {quantity(within_s, 's')}"
@@ -335,6 +339,14 @@ def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Closed
     if gaps.alone_s is not None:
         hidden_s = min(sum(copies.time_s for copies in explicit) * alone, view.time.or_zero)
         yield Closed(f"copy while {view.nouns.kernels} run, in pieces on streams", hidden_s)
+
+
+def _prefetching(pages: list[Copies], faults_s: float, waited_s: float) -> Closed:
+    pages_s, pages_b = (sum(getattr(copies, name) for copies in pages) for name in ("time_s", "size_b"))
+    rate = when(pages_s, f", at {_rate(pages_b / (pages_s or math.inf))}")
+    faulted = when(faults_s, f", after {quantity(faults_s, 's')} of page faults")
+    told = f"pages came {sum(copies.number for copies in pages):,} times{rate}{faulted}"
+    return Closed(f"prefetch managed memory, cudaMemPrefetchAsync ({told})", waited_s)
 
 
 def _again(view: View, copies: Copies) -> float:

@@ -415,7 +415,8 @@ def _profiled(view: View, counted: list[str]) -> str:
         return f"{kernels} profiled: {' and '.join(counted)} counted{phrase(' in {}', _time(view)) or ', but no time'}."
     if _time(view):
         return f"{kernels} {takes} {_time(view)}{when(not gaps_sentence(view), '; no work was counted')}."
-    return f"{kernels} {was} profiled, but nothing that eprof knows was counted."
+    what = when(any(kernel.signs for kernel in view.kernels), "neither work nor time") or "nothing that eprof knows"
+    return f"{kernels} {was} profiled, but {what} was counted."
 
 
 def _instructions(view: View, instructions: Amount) -> str:

@@ -41,12 +41,15 @@ def longer_launches(view: View) -> Iterator[Try]:
     largest, quickest = max(short, key=taken.__getitem__), min(short, key=times_s.__getitem__)
     start_s, name = times_s[quickest], view.label(view.kernels[quickest])
     most = sum(joules * start_s / times_s[place] for place, joules in taken.items())
-    more = when(len(taken) > 1, f" and of {counted(len(taken) - 1, f'more {view.nouns.kernel}')}")
+    more = counted(len(taken) - 1, f"more {view.nouns.kernel}")
+    others = f" and of {more}"
     now = quantity(times_s[largest], "s")
     how = f"do more in each {view.nouns.launch} of"
     if _takes_batches(view.kernels[largest]):
         how = "batch the products of"  # those of a library take batches (cublasGemmStridedBatchedEx), and so does torch
-    act = f"{how} {view.label(view.kernels[largest])} (now {now}){more}"
+        if not all(_takes_batches(view.kernels[place]) for place in taken):
+            others = f", and do more in each {view.nouns.launch} of {more}"
+    act = f"{how} {view.label(view.kernels[largest])} (now {now}){when(len(taken) > 1, others)}"
     change = Try(act, TENTH * sum(taken.values()), each="less time")
     if most < _NEARLY_ALL * sum(taken.values()):
         why = f"if each start takes {quantity(start_s, 's')}, as a whole {view.nouns.launch} of {name} does"

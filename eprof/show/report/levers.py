@@ -30,6 +30,7 @@ from eprof.show.report.traffic import (
     as_fast_as_others,
     asked_for,
     coalesced,
+    conflicts_alone,
     fewer_bytes,
     fewer_conflicts,
     fewer_spills,
@@ -173,7 +174,12 @@ def _other_clocks(view: View) -> Iterator[Try]:
 
 
 _OF_LAUNCHES = (longer_launches, spared_kernels, better_shapes, busier, as_fast_as_others)
-_BY_TIME = (coalesced, less_waiting, fewer_uncounted_bytes)  # which save time, where joules are not known
+_BY_TIME = (
+    coalesced,
+    conflicts_alone,
+    less_waiting,
+    fewer_uncounted_bytes,
+)  # which save time, where joules are not known
 _OF_JOULES = (
     *(_other_clocks, cheaper_kernels, _of_loops, narrower_types, fused),
     *(asked_for, read_again, fewer_bytes, fewer_uncounted_bytes, fewer_instructions, fewer_conflicts, fewer_spills),

@@ -1,7 +1,7 @@
 """What to try of a CPU's functions: optimisation, vectors, tiles, blocks that stay in caches; less work for Python."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from eprof.base import cpus
@@ -51,7 +51,7 @@ _WAIT = FAR_CYCLES / LINE_B  # instructions that callgrind takes to last as long
 _PYTHON_LINE = pattern(r"\.pyw?:[0-9]+$")
 _CARGO = pattern(r"\btarget/(release|debug)/")  # where Rust's Cargo has programs; its releases are optimised
 _INTERPRETER = "Python"  # its name in `counters/callgrind/libraries.toml`
-_VECTOR_BITS = 256
+_VECTOR_BITS = 256  # what compilers take by themselves, also where AVX-512 is
 _NARROW_BITS = 128
 _MOSTLY_NARROW = 0.5  # of a line's arithmetic that is scalar, or in narrow vectors
 _LEAST_FLOPS = 1 / 30  # of a line's instructions that are arithmetic
@@ -242,7 +242,8 @@ def fewer_cycles(view: View) -> Iterator[Try]:
         elif holds == _NOT_TOLD and view.in_kernel:
             continue
         elif holds in (_RESULTS, _NOT_TOLD):
-            told = f"{plain(_a_cycle(first))} instructions a cycle{_in(view, kernels, first)}"
+            rate = when(_a_cycle(first) > 0, f"{plain(_a_cycle(first))} instructions a cycle")
+            told = f"{rate or 'instructions were not counted'}{_in(view, kernels, first)}"
             is_told = all(map(_predicts, kernels))
             little = when(view.summed(first, PAST_L2).value, "leaves L2") or "comes from DRAM"
             branches = [when(not is_told, words) for words in _OF_BRANCHES]
@@ -263,12 +264,11 @@ def fewer_misses(view: View) -> Iterator[Try]:
     lines = {kernel.name: _waits_most(view, kernel) for kernel in kernels if view.waits(kernel.counts) >= _HELD}
     waiting = [kernel for kernel in kernels if kernel.name in lines and view.cycles_j(kernel)]
     storing = [kernel for kernel in waiting if _stores_whole_lines(kernel, lines[kernel.name].counts)]
-    streamed, kept_b = _streamed(storing, view)
-    if streamed:
-        yield _past_the_caches(view, streamed, lines, kept_b)
+    streamed, changes_of_stores = _past_the_caches(view, storing, lines)
+    yield from changes_of_stores
     changes: dict[str, list[tuple[str, Better]]] = {}
     for kernel in waiting:
-        if kernel not in streamed:
+        if kernel.name not in streamed:
             # A line that a store brings in is written back, too.
             dram_j = sum(kernel.counts.get(word, _UNKNOWN).energy_j or 0.0 for word in ("dram_read", "dram_write"))
             waits_j = view.waits(kernel.counts) * view.cycles_j(kernel)
@@ -298,43 +298,34 @@ def _at(view: View, kernel: schema.Kernel, line: schema.Kernel | schema.Line) ->
     return view.label(kernel) + (phrase(", {}", view.called_by(kernel)) or place)
 
 
-def _streamed(storing: Sequence[schema.Kernel], view: View) -> tuple[list[schema.Kernel], float]:
-    """The functions that may store past the caches, of those that fetch lines only to store; and bytes that may not.
+def _past_the_caches(
+    view: View, storing: Sequence[schema.Kernel], lines: Mapping[str, schema.Kernel | schema.Line]
+) -> tuple[Collection[str], list[Try]]:
+    """(names of functions that may store past the caches, the change that does so), of those that fetch lines to store.
 
-    All that the last cache served may have been stored: as many lines had to stay in it, and callgrind does not tell
-    whose. Those of the functions that stored most, so that what is told of the others holds.
+    It saves their reads, and waits for these. All that the last cache served may have been stored: as many lines had to
+    stay in it, and callgrind does not tell whose. Those of the functions that stored most, so that what is told of the
+    others holds.
     """
     kept_b = view.summed(view.document, PAST_L2).or_zero
-    streamed = []
+    streamed: dict[str, tuple[str, Better]] = {}
     for kernel in sorted(storing, key=lambda kernel: -_number(kernel.counts, "dram_write")):
-        stored_b = _number(kernel.counts, "dram_write")
-        if kept_b < _WHOLE * stored_b:
-            streamed.append(kernel)
-        else:
+        stored_b, read = _number(kernel.counts, "dram_write"), kernel.counts.get("dram_read", _UNKNOWN)
+        if kept_b >= _WHOLE * stored_b:
             kept_b = max(kept_b - stored_b, 0.0)
-    return streamed, kept_b
-
-
-def _past_the_caches(
-    view: View,
-    kernels: Sequence[schema.Kernel],
-    lines: Mapping[str, schema.Kernel | schema.Line],
-    kept_b: float,
-) -> Try:
-    """The change that streams stores: it saves their reads, and waits for these. kept_b: of them, what had to stay."""
-    alike = []
-    for kernel in kernels:
-        line, read = lines[kernel.name], kernel.counts.get("dram_read", _UNKNOWN)
-        of_stores = min(_number(kernel.counts, "dram_write") / (read.value or math.inf), 1.0)
+            continue
+        of_stores = min(stored_b / (read.value or math.inf), 1.0)
         of_waits = view.waited_cycles({"dram_read": read}) / view.waited_cycles(kernel.counts)
         read_j, waits_j = read.energy_j or 0.0, of_waits * view.waits(kernel.counts) * view.cycles_j(kernel)
-        share = percent(min(_number(line.counts, "dram_write") / _number(line.counts, "dram_read"), 1.0))
-        alike.append((_at(view, kernel, line), Better(share, of_stores * read_j, of_stores * (read_j + waits_j))))
-    name, change = _together(sorted(alike, key=lambda each: -each[1].most_j))
+        change = Better(percent(of_stores), of_stores * read_j, of_stores * (read_j + waits_j))
+        streamed[kernel.name] = _at(view, kernel, lines[kernel.name]), change
+    if not streamed:
+        return (), []
+    name, change = _together(sorted(streamed.values(), key=lambda each: -each[1].most_j))
     price = view.charges.get("dram_read")
     least_j = max(change.least_j - kept_b * (price.pj if price else 0.0) * 1e-12, 0.0)
     act = _STREAM_STORES.format(name, change.act)
-    return Try(act, (least_j + change.most_j) / 2, (least_j, change.most_j))
+    return streamed, [Try(act, (least_j + change.most_j) / 2, (least_j, change.most_j))]
 
 
 def fewer_divisions(view: View) -> Iterator[Try]:
@@ -592,7 +583,7 @@ def _of_function(counts: Counts, kind: str, passing_j: float) -> Iterator[tuple[
     if now == 1:
         stored = counts.get("global_write")
         is_sum = stored and stored.value is not None and stored.value * 8 < _NO_STORES * operations * int(kind[2:])
-        how, why = _VECTORISE, f"scalar, {lanes} fit a vector"
+        how, why = _VECTORISE, f"scalar, {lanes} fit a vector of {_VECTOR_BITS} bits"
         if is_sum:
             how = _SUM if _number(counts, "special") else _PRODUCT
     why = f"{percent(share)} of its {kind.upper()} arithmetic is {why}"

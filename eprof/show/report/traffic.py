@@ -123,19 +123,27 @@ def as_fast_as_others(view: View) -> Iterator[Try]:
     """
     if view.nouns.is_of_cpu or view.is_modelled or view.time.value is None or view.is_of_a_second:
         return
-    for kernel in view.kernels:
+    fastest: dict[tuple[str | None, int], schema.Kernel] = {}
+    for other in filter(_is_led_by_dram, view.kernels):
+        if moved_b := _each_b(view, other):
+            place = other.device, round(math.log(moved_b, 1 + _AS_MANY))
+            fastest[place] = min(fastest.get(place, other), other, key=view.each_s)
+    for kernel in view.kernels * bool(fastest):
         moved_b, each_s = _each_b(view, kernel), view.each_s(kernel)
         if each_s < SHORT_S or not moved_b or not _hardly_computes(view, kernel):
             continue
-        alike = [other for other in view.kernels if other.device == kernel.device and _is_led_by_dram(other)]
+        size = round(math.log(moved_b, 1 + _AS_MANY))
+        alike = [
+            fastest[kernel.device, near] for near in (size - 1, size, size + 1) if (kernel.device, near) in fastest
+        ]
         alike = [other for other in alike if abs(_each_b(view, other) - moved_b) <= _AS_MANY * moved_b]
         best = min(alike, key=view.each_s, default=kernel)
         if each_s < _SLOWER * view.each_s(best) or excess(kernel)[0] >= EXCESS:
             continue  # accesses that ask for too much have a lever of their own
         gain = (1 - view.each_s(best) / each_s) * view.timed(kernel)
-        name, other = view.label(kernel), view.label(best)
+        name, faster = view.label(kernel), view.label(best)
         told = f"as many DRAM bytes in {plain(each_s / view.each_s(best))} times the time"
-        act = f"access memory in {name} as {other} does ({told}: coalesce accesses, or keep more of them in flight)"
+        act = f"access memory in {name} as {faster} does ({told}: coalesce accesses, or keep more of them in flight)"
         yield Try(act, gain, (0.0, gain))
 
 
@@ -352,6 +360,20 @@ def fewer_conflicts(view: View) -> Iterator[Try]:
     if saved_j:
         act = f"avoid bank conflicts (up to {percent(max(shares))} of the accesses of shared memory)"
         yield Try(f"{act}: pad its arrays", saved_j)
+
+
+def conflicts_alone(view: View) -> Iterator[Try]:
+    """Avoid bank conflicts that are all that a log tells: neither times nor the accesses that they are a share of."""
+    conflicts = {kernel.name: (kernel.signs or {}).get("bank_conflicts", 0.0) for kernel in view.kernels}
+    if view.saved_unit or not any(conflicts.values()):
+        return
+    most = max(view.kernels, key=lambda kernel: conflicts[kernel.name])
+    free = when(
+        0.0 in conflicts.values(),
+        f", none in {view.label(min(view.kernels, key=lambda kernel: conflicts[kernel.name]))}",
+    )
+    told = f"{quantity(conflicts[most.name], '')} in {view.label(most)}{free}"
+    yield Try(f"avoid bank conflicts of shared memory ({told}): pad its arrays, or swizzle them", view.everything)
 
 
 def fewer_spills(view: View) -> Iterator[Try]:

@@ -31,7 +31,7 @@ _EMPTY = 0.5  # of the most warps, below which more of them would hide what it w
 EXCESS = 1 / 3  # of sectors, from which on a kernel should ask for fewer, not sooner
 _POINTED = pattern(r"(\w{0,40}?)([1-4]?) ?\*")
 _BYTES = {"short": 2, "half": 2, "int": 4, "unsigned": 4, "float": 4, "long": 8, "double": 8}
-_WIDEST_B = 16  # that a thread loads at once; behind a pointer to chars may be anything
+_WIDEST_B = 16  # that a thread moves at once; behind a pointer to chars may be anything
 _ON_TENSOR_CORES = pattern(r"(?i)tensor_?op|wmma|(?<![a-z])[hdiq]?mma(?![a-z])")  # as names of kernels tell it
 _OF_VOLTA = pattern(r"(?i)volta|(?<!\d)884(?!\d)|sm_?70(?!\d)")  # whose matrix instructions later GPUs emulate
 # Of tcgen05, over the older pipe, in flops a cycle: tc_rate and fp16_rate of counters/ncu/parts/tensor-fifth.toml.
@@ -264,7 +264,7 @@ def excess(kernel: schema.Kernel) -> tuple[float, str]:
     """The share of its sectors that a kernel asks for in vain, and the condition of that, or "".
 
     Where the sectors of a warp's access alone were counted, those are in vain that 32 threads do not need: one for each
-    byte that a thread loads at once, which is what the kernel's pointers tell, or the most.
+    byte that a thread moves at once, which is what the kernel's pointers tell, or the most.
     """
     signs = kernel.signs or {}
     sectors = signs.get("request_sectors", 0.0)
@@ -272,7 +272,7 @@ def excess(kernel: schema.Kernel) -> tuple[float, str]:
         return signs.get("excess", 0.0), ""
     pointed = [_BYTES.get(name, _WIDEST_B) * int(number or 1) for name, number in _POINTED.findall(kernel.name)]
     width = min(max(pointed, default=_WIDEST_B), _WIDEST_B)
-    return max(1 - width / sectors, 0.0), when(width < _WIDEST_B, f", if each thread loads {width}{NARROW}B at a time")
+    return max(1 - width / sectors, 0.0), when(width < _WIDEST_B, f", if each thread moves {width}{NARROW}B at a time")
 
 
 def _asks_too_much(view: View, kernel: schema.Kernel) -> bool:

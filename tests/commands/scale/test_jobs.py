@@ -283,7 +283,7 @@ def test_a_time_that_is_cut_off_or_another_s_is_refused(tmp_path, text):
         (["2400000", "Unknown"], 2400), (["2.40G", "0"], 2400), (["2.40M", "Unknown"], 2400), (["800.50M", ""], 800.5),
         (["Unknown", "1.80G"], 1800), (["Unknown", "Performance"], None), (["Unknown", "1.80G", "2.40G"], None),
         (["Unknown", "1.80G", "1800000"], 1800), (["2.40G", "1.80G"], 2400), (["OnDemand", "Low"], None),
-        (["HighM1", "Conservat+"], None),
+        (["HighM1", "Conservat+"], None), (["2181038080", "2400000"], 2400), (["2147483651", "4294967294"], None),
     ],
 )  # fmt: skip
 def test_the_clock_is_the_job_s_own_or_that_of_all_its_steps(tmp_path, clocks, mhz):
