@@ -246,6 +246,8 @@ class Run(Brief, Struct, frozen=True):
         windows = [(energy.get("window_s"), max(int(energy.get("runs", 1)), 1)) for energy in results]
         seconds = [float(window) / runs for window, runs in windows if window]
         first, meter = results[0], self.section("meter")
+        boards = 0 if meter.get("name") == _HOST_METER else len(meter.get("devices") or ()) or None
+        duration_s = median(seconds) if len(seconds) == len(results) else None
         return Measured(
             median(joules),
             str(first.get("method")),
@@ -255,8 +257,8 @@ class Run(Brief, Struct, frozen=True):
             core_mhz=first.get("core_mhz"),
             memory_mhz=first.get("memory_mhz"),
             slowed_by=tuple(sorted({str(why) for energy in results for why in energy.get("slowed_by", [])})),
-            seconds=median(seconds) if len(seconds) == len(results) else None,
-            boards=0 if meter.get("name") == _HOST_METER else len(meter.get("devices") or ()) or None,
+            seconds=duration_s,
+            boards=boards,
         )
 
 
