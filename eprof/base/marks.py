@@ -26,6 +26,7 @@ class Mark(IntFlag):
 
 
 NONE = Mark(0)
+MISSING, ESTIMATED, SIMULATED, ASSUMED = (int(mark) for mark in Mark)  # for arrays of marks
 _JOINED = tuple(Mark(joined) for joined in range(16))
 _NAMES = tuple([str(flag.name).lower() for flag in Mark if joined & flag.value] for joined in range(16))
 

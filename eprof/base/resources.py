@@ -100,8 +100,11 @@ def _readable(path: str) -> Iterator[None]:
 
 
 def lines(data: bytes) -> list[str]:
-    """The lines of `data` as text; what is no UTF-8 is replaced, and zero bytes are left out."""
-    return data.decode("utf-8-sig", "replace").replace("\0", "").splitlines()
+    """The lines of `data` as text; what is no UTF-8 is replaced, and so are NUL bytes, but for those at the end.
+
+    Without a NUL byte the digits beside it would make another number.
+    """
+    return data.rstrip(b"\0").decode("utf-8-sig", "replace").replace("\0", "\ufffd").splitlines()
 
 
 STAMPS = "stamps"  # the folder in it that says which files were read

@@ -16,7 +16,7 @@ from eprof.base.errors import UsageError
 from eprof.base.gpus import capabilities, normal_name
 from eprof.base.kernels import short
 from eprof.base.known import mapped
-from eprof.base.marks import Mark
+from eprof.base.marks import ESTIMATED, MISSING
 from eprof.base.nouns import Nouns, nouns_of
 from eprof.base.signs import A_SECOND
 from eprof.base.toml import Formula
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SECONDS = "seconds"  # as a counter: the time of a row
-_MISSING, _ESTIMATED = int(Mark.MISSING), int(Mark.ESTIMATED)
 _AVERAGED = "an average over several launches, not weighted by their size"
 # A difference of nearly equal counters may come out negative by this share of them: they are of different passes, and
 # ECC lets DRAM read up to a quarter more than the program read. Further below 0, the formula does not hold.
@@ -87,7 +86,7 @@ class Counts(Brief, Struct, frozen=True, eq=False, dict=True):
 
         What is known in flops only stands there as additions, which are one flop each.
         """
-        lacks = (self.amount_marks.values & _MISSING) != 0
+        lacks = (self.amount_marks.values & MISSING) != 0
         columns = Columns(self.amounts.names, np.where(lacks, np.nan, self.amounts.values))
         for total in self.in_flops:
             flops = columns[total]
@@ -125,7 +124,7 @@ class Cells(Struct, frozen=True, eq=False):
     @property
     def low(self) -> Bools:
         """True where the value is a lower bound, (n_kernels,)."""
-        return np.asarray(((self.marks & _MISSING) != 0) & ~np.isnan(self.values))
+        return np.asarray(((self.marks & MISSING) != 0) & ~np.isnan(self.values))
 
     def term(self) -> Term:
         """A counter's cells as a part of a formula."""
@@ -349,7 +348,7 @@ class Sheet(Struct, eq=False):
                 self._warn_negative(word, result, below, "set to 0 and marked estimated")
             values[use] = np.maximum(result.term.values, 0.0)[use]
             marks[use] = (result.marks | np.where(quiet, 0, int(entry.mark)))[use]
-            marks[use & (result.term.values < 0)] |= _ESTIMATED
+            marks[use & (result.term.values < 0)] |= ESTIMATED
             averaged[use] = (result.averaged & ~(quiet & (result.term.values == 0)))[use]
             high[use] = result.term.high[use]
             codes, used_ways = self._ways(entry, result.parts)
@@ -375,7 +374,7 @@ class Sheet(Struct, eq=False):
         term = replace(term, values=np.where(says, term.values, np.nan))
         marks = np.bitwise_or.reduce([self.never.astype(np.int64), *(part.marks for part in parts.values())])
         # MISSING only where the result is a lower bound, too.
-        marks = np.where(term.low, marks | _MISSING, marks & ~_MISSING)
+        marks = np.where(term.low, marks | MISSING, marks & ~MISSING)
         averaged = np.logical_or.reduce([self.never, *(part.averaged for part in parts.values())])
         return _Result(formula, term, marks, averaged, parts)
 
@@ -462,7 +461,7 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
         # Launches are missing, of all counters alike, so what is known is a lower bound.
         for word in cells.keys() - definition.absent.keys():
             values, marks = cells[word].values, cells[word].marks
-            cells[word] = replace(cells[word], marks=np.where(np.isnan(values), marks, marks | _MISSING))
+            cells[word] = replace(cells[word], marks=np.where(np.isnan(values), marks, marks | MISSING))
     if sheet.wrong_units:
         listed = ", ".join(sorted(sheet.wrong_units.values()))
         sheet.warnings.append(
@@ -496,16 +495,16 @@ def _counted_word(sheet: Sheet, word: str, books: str) -> Cells:
     entries = sheet.definition.entries(word, books)
     known = sheet.first_known(word, entries, 32 if word in BYTES else 1)
     if known is not None:
-        marks = known.marks | np.where(known.averaged, _ESTIMATED, 0)
-        return replace(known, marks=np.where(known.choice < 0, _MISSING, marks))
+        marks = known.marks | np.where(known.averaged, ESTIMATED, 0)
+        return replace(known, marks=np.where(known.choice < 0, MISSING, marks))
     unknown = np.full(sheet.length, np.nan)
     if not entries and word in sheet.definition.absent:
         return sheet.made_one_way(np.zeros(sheet.length), Way("0", sheet.definition.absent[word], 0))
     if word in sheet.definition.not_here:
         return sheet.made_one_way(unknown)
-    missing = np.full(sheet.length, _MISSING, dtype=np.int64)
+    missing = np.full(sheet.length, MISSING, dtype=np.int64)
     if not entries and (reason := sheet.definition.uncountable.get(word)):
-        way = Way("", reason, _MISSING)
+        way = Way("", reason, MISSING)
         return replace(sheet.made_one_way(unknown, way), marks=missing, choice=np.zeros_like(missing))
     return replace(sheet.made_one_way(unknown), marks=missing)
 

@@ -9,7 +9,7 @@ from eprof.base import units
 from eprof.base.arrays import Bools, Floats, Ints, Texts
 from eprof.base.errors import UsageError
 from eprof.base.kernels import selector, short
-from eprof.base.marks import Mark
+from eprof.base.marks import ASSUMED, ESTIMATED, MISSING
 from eprof.base.signs import A_SECOND
 from eprof.base.text import counted, few, when
 from eprof.counts.counts import Sheet
@@ -17,7 +17,6 @@ from eprof.counts.definition import Definition, TimePair
 from eprof.logs.rows.log import BYTES_PER_S, COUNT, PERCENT, KernelRows, Launches
 from eprof.profilers import advice
 
-_MISSING, _ESTIMATED = int(Mark.MISSING), int(Mark.ESTIMATED)
 SECTOR_BYTES = 32
 _ELAPSED = "elapsed_cycles"
 ONE_SECOND = "not told, so one second of equally long launches: J are W"
@@ -45,7 +44,7 @@ def recover(launches: Launches, definition: Definition) -> tuple[Launches, str |
     recovered = ~np.isnan(medians)
     if not recovered.any():
         return launches, None, ()
-    marks = (rows.time_marks & ~_MISSING) | _ESTIMATED | np.where(low, _MISSING, 0)
+    marks = (rows.time_marks & ~MISSING) | ESTIMATED | np.where(low, MISSING, 0)
     apart = np.where(recovered, spread, 0.0)
     warnings = []
     if (apart > _SPREAD).any():
@@ -80,7 +79,7 @@ def by_cycles(launches: Launches, definition: Definition, per_s: float | None) -
     need = np.isnan(launches.rows.time_s) & (cycles.values > 0)
     if not need.any():
         return launches, None
-    marks = (_ESTIMATED | int(Mark.ASSUMED)) | np.where(cycles.low, _MISSING, 0)
+    marks = (ESTIMATED | ASSUMED) | np.where(cycles.low, MISSING, 0)
     rows = launches.rows.with_times(need, cycles.values / per_s, marks)
     how = f"elapsed cycles over the {per_s / 1e9:.4g} billion a second of all multiprocessors by the data sheet"
     return replace(launches, rows=rows), how
@@ -98,7 +97,7 @@ def of_a_second(launches: Launches, definition: Definition) -> tuple[Launches, s
     if not any(is_rate) or not np.isnan(rows.time_s).all() or any(not name.endswith(A_SECOND) for name in counted):
         return launches, None
     spread = rows.launches / rows.launches.sum()
-    return replace(launches, rows=rows.with_times(np.isnan(rows.time_s), spread, int(Mark.ASSUMED))), ONE_SECOND
+    return replace(launches, rows=rows.with_times(np.isnan(rows.time_s), spread, ASSUMED)), ONE_SECOND
 
 
 def _pairs(sheet: Sheet, pairs: Sequence[TimePair]) -> tuple[Floats, Floats, Bools]:
@@ -156,7 +155,7 @@ def by_share(
     )
     if not need.any() or weights is None or whole is None or np.isnan(whole.values).any() or not whole.values.any():
         return launches, None
-    marks = _ESTIMATED * (len(everything.rows) > 1)
+    marks = ESTIMATED * (len(everything.rows) > 1)
     seconds = total_s * weights.values / whole.values.sum()
     return replace(launches, rows=rows.with_times(need, seconds, marks)), weights.ways[0].note
 
@@ -234,7 +233,7 @@ def scaled_to(rows: KernelRows, chosen: Bools, seconds: float) -> KernelRows:
     if chosen.sum() == 1:
         return rows.with_times(chosen, seconds, 0)
     factor = seconds / np.nansum(rows.time_s[chosen])
-    return rows.with_times(chosen, rows.time_s * factor, (rows.time_marks & ~_MISSING) | _ESTIMATED)
+    return rows.with_times(chosen, rows.time_s * factor, (rows.time_marks & ~MISSING) | ESTIMATED)
 
 
 def _parsed(names: Texts, specs: Sequence[str]) -> list[tuple[Bools, float]]:
@@ -281,4 +280,4 @@ def _spread(rows: KernelRows, chosen: Bools, seconds: float) -> KernelRows:
     shares = rows.time_s
     if np.isnan(shares[chosen]).any() or not shares[chosen].sum() > 0:
         shares = rows.launches.astype(np.float64)
-    return rows.with_times(chosen, seconds * shares / shares[chosen].sum(), _ESTIMATED * (chosen.sum() > 1))
+    return rows.with_times(chosen, seconds * shares / shares[chosen].sum(), ESTIMATED * (chosen.sum() > 1))

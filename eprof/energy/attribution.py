@@ -10,7 +10,7 @@ from msgspec import Struct
 from eprof.base.arrays import Columns, Floats, Ints, known_or_zero, known_sum
 from eprof.base.brief import Brief
 from eprof.base.errors import CostError
-from eprof.base.marks import Mark
+from eprof.base.marks import ESTIMATED, MISSING, Mark
 from eprof.base.vocabulary import COMPUTATION, COMPUTATION_WORDS, CONSTANT, DATA, DATA_WORDS, PRICED, RANDOM
 from eprof.costs import Charge, Costs
 from eprof.counts.counts import Counts
@@ -61,7 +61,7 @@ class Split(Brief, Struct, frozen=True, eq=False, dict=True):
     def adding_up_to(self, total_j: Floats) -> "Split":
         """Scale each kernel's parts so that they add up to `total_j`, (n_kernels,); all are marked ESTIMATED."""
         joules = self.joules.values * (total_j / self.total_j)[:, np.newaxis]
-        marks = self.joule_marks.values | int(Mark.ESTIMATED)
+        marks = self.joule_marks.values | ESTIMATED
         return Split(Columns(self.joules.names, joules), Columns(self.joule_marks.names, marks), self.over_j)
 
     @cached_property
@@ -108,7 +108,7 @@ class Split(Brief, Struct, frozen=True, eq=False, dict=True):
     def _sum(self, names: tuple[str, ...]) -> Floats:
         """Known J of these words for each kernel; NaN where nothing is known, or only that some take 0 J."""
         known = known_sum(self.joules.only(names))
-        lost = (np.bitwise_or.reduce(self.joule_marks.only(names), axis=1) & int(Mark.MISSING)) != 0
+        lost = (np.bitwise_or.reduce(self.joule_marks.only(names), axis=1) & MISSING) != 0
         return np.where((known != 0) | ~lost, known, np.nan)
 
     @cached_property
@@ -144,7 +144,7 @@ def attribute(counts: Counts, costs: Costs) -> Split:
 def unpriced(counts: Counts) -> Split:
     """The split of counts without any prices: NaN and MISSING but for counts of 0, which take 0 J."""
     rows = len(counts.rows)
-    return _split(counts, {}, np.full(rows, np.nan), np.full(rows, int(Mark.MISSING)))
+    return _split(counts, {}, np.full(rows, np.nan), np.full(rows, MISSING))
 
 
 def _split(counts: Counts, charges: Mapping[str, Charge], constant_j: Floats, constant_marks: Ints) -> Split:

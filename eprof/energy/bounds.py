@@ -15,7 +15,7 @@ from eprof.base.arrays import Floats, known_or_zero
 from eprof.base.boards import data_sheet, sheets_of
 from eprof.base.gpus import capabilities_of_label, capability_of_label
 from eprof.base.known import mapped
-from eprof.base.marks import Mark
+from eprof.base.marks import ASSUMED, MISSING
 from eprof.base.text import pattern
 from eprof.base.vocabulary import (
     CONSTANT,
@@ -56,7 +56,6 @@ _VECTORS = 2.0  # multiply-adds in a cycle of a CPU's core, of vectors as wide a
 _NARROW_FLOPS = 4.0  # of a vector of 128 bits: two numbers, multiplied and added
 _CLASSED = [name for name in INSTRUCTIONS if name not in ISSUED and COUNTS[name].group != "tensor"]
 _NARROW = "fp64_narrow"
-_MISSING = int(Mark.MISSING)
 
 
 class Uncounted(Struct, frozen=True, eq=False):
@@ -79,7 +78,7 @@ def uncounted(counts: Counts, costs: Costs, split: Split, prices: Floats) -> Unc
     for place, word in enumerate(PRICED):
         if word not in split.joules:
             continue
-        is_lost = (split.joule_marks[word] & _MISSING) != 0
+        is_lost = (split.joule_marks[word] & MISSING) != 0
         if not is_lost.any():
             continue
         known, price = known_or_zero(amounts[:, place]), prices[place]
@@ -179,9 +178,9 @@ class _Rates:
         if word not in self.counts.amounts:
             return allowed
         number, marks = self.counts.amounts[word], self.counts.amount_marks[word]
-        is_whole = ~np.isnan(number) & ((marks & _MISSING) == 0)
+        is_whole = ~np.isnan(number) & ((marks & MISSING) == 0)
         # Of cycles at a clock that is assumed, the board may have had more.
-        return np.where(is_whole, number * np.where(marks & int(Mark.ASSUMED), self.beyond, 1.0), allowed)
+        return np.where(is_whole, number * np.where(marks & ASSUMED, self.beyond, 1.0), allowed)
 
     def most_of(self, word: str) -> Floats:
         """The most of `word` that each kernel can have done, (n_kernels,); infinite where nothing bounds it."""

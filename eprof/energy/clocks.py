@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Floats, Ints
 from eprof.base.clocks import label
 from eprof.base.known import mapped
-from eprof.base.marks import Mark
+from eprof.base.marks import MISSING, Mark
 from eprof.base.text import when
 from eprof.costs import Costs, CostTable
 from eprof.counts.counts import Counts, Way
@@ -93,7 +93,7 @@ def with_active_cycles(counts: Counts, costs: Costs, cores: float = 1.0) -> Coun
     if costs.sm_count is None:
         fewest = counts.amounts["retired"] / RETIRED_A_CYCLE
         note = f"at least: no core retires more than {RETIRED_A_CYCLE:g} instructions a cycle"
-        marks = counts.amount_marks["retired"] | int(Mark.MISSING)
+        marks = counts.amount_marks["retired"] | MISSING
         return _filled(counts, costs, _OF_CORES, fewest, marks, f"retired / {RETIRED_A_CYCLE:g}", note)
     busy = np.full_like(counts.rows.time_s, costs.sm_count)
     if counts.shape is not None:

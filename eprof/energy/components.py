@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Bools, Columns, Floats, known_or_zero, known_sum
 from eprof.base.known import gathered
-from eprof.base.marks import Mark
+from eprof.base.marks import MISSING, Mark
 from eprof.base.vocabulary import COUNTS, INSTRUCTIONS, ISSUED
 from eprof.costs import Costs
 from eprof.costs.parts import Multiprocessors
@@ -234,7 +234,7 @@ def with_times(counts: Counts, machine: Machine) -> tuple[Counts, int]:
     """Give kernels without a time the model's, marked ESTIMATED; and the number of these kernels."""
     modelled = seconds(components(work_of(counts, machine), machine), machine, counts.rows.launches)
     need = np.isnan(counts.rows.time_s) & (modelled > 0)
-    marks = (counts.rows.time_marks & ~int(Mark.MISSING)) | int(Mark.ESTIMATED | machine.units.marks)
+    marks = (counts.rows.time_marks & ~MISSING) | int(Mark.ESTIMATED | machine.units.marks)
     return replace(counts, rows=counts.rows.with_times(need, modelled, marks)), int(need.sum())
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.arrays import Bools, Columns, Floats, Ints, known_or_zero
-from eprof.base.marks import Mark
+from eprof.base.arrays import Bools, Columns, Floats, Ints, known_or_zero, numbers_of
+from eprof.base.marks import ESTIMATED, Mark
 from eprof.base.vocabulary import CONSTANT
 from eprof.costs import Costs
 from eprof.counts.counts import Counts
@@ -18,9 +18,8 @@ from eprof.energy.attribution import Split, attribute
 from eprof.logs.rows.log import KernelRows
 
 _ACTS_IN_S = 0.01  # a power limit acts on launches of this length
-_FOR_A_MOMENT = (
-    3.0  # times its limit that a board may draw for 100 us (PCI Express CEM 5.0; Intel, ATX 3.0 design guide)
-)
+# Times its limit that a board may draw for 100 us (PCI Express CEM 5.0; Intel, ATX 3.0 design guide).
+_FOR_A_MOMENT = 3.0
 _ROUNDING = 1e-9
 _SCALED = 1e-7  # by how much a factor to a meter may be off where idle time takes next to nothing
 
@@ -100,9 +99,9 @@ def limits(rows: KernelRows, board_w: Floats, total_s: float | None = None) -> L
     """
     is_whole = rows.is_timed
     time_s = np.where(is_whole & (rows.time_s > 0), rows.time_s, np.nan)
-    labels = {label: number for number, label in enumerate(dict.fromkeys(rows.device.tolist()))}
-    device = np.array([labels[label] for label in rows.device.tolist()], dtype=np.int64)
-    device_w, device_s = np.full(len(labels), np.inf), np.zeros(len(labels))
+    device = numbers_of(rows.device)
+    number = int(device.max(initial=-1)) + 1
+    device_w, device_s = np.full(number, np.inf), np.zeros(number)
     np.minimum.at(device_w, device, board_w)
     np.add.at(device_s, device, known_or_zero(time_s))
     if total_s is not None:
@@ -124,10 +123,8 @@ def priced(counts: Counts, costs: Costs, limits: Limits) -> tuple[Split, Costs]:
     if costs.constant_power_w > limit_w * (1 + _SCALED):
         constant_j, work_j = (float(known_or_zero(joules).sum()) for joules in (split.constant_j, split.work_j))
         watts = limit_w * constant_j / (constant_j + work_j or 1.0)
-        what = (
-            f"Constant power of {costs.constant_power_w:.4g} W is more than the {limit_w:.4g} W that the board may draw"
-        )
-        notes = (*costs.notes, f"{what}: the costs are of another board.")
+        what = f"Constant power of {costs.constant_power_w:.4g} W is more than the {limit_w:.4g} W"
+        notes = (*costs.notes, f"{what} that the board may draw: the costs are of another board.")
         marks = costs.constant_marks | Mark.ESTIMATED
         held = watts / costs.constant_power_w
         costs = replace(costs, constant_power_w=watts, constant_marks=marks, notes=notes, constant_held=held)
@@ -138,7 +135,7 @@ def priced(counts: Counts, costs: Costs, limits: Limits) -> tuple[Split, Costs]:
 
 def given_way(split: Split, factors: Floats) -> Split:
     """Multiply all but constant energy with `factors`, (n_kernels,), at most 1; what goes is added to `over_j`."""
-    gives = np.where(factors < 1, int(Mark.ESTIMATED), 0)
+    gives = np.where(factors < 1, ESTIMATED, 0)
     is_work = np.array([name != CONSTANT for name in split.joules.names])
     joules = split.joules.values * np.where(is_work, factors[:, np.newaxis], 1.0)
     marks = split.joule_marks.values | is_work * gives[:, np.newaxis]

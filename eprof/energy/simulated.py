@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Bools, Columns, Floats, known_or_zero
 from eprof.base.errors import UsageError
 from eprof.base.known import either, mapped
-from eprof.base.marks import Mark
+from eprof.base.marks import ESTIMATED, MISSING, SIMULATED
 from eprof.base.text import when
 from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS
 from eprof.costs import Costs, Peaks
@@ -18,7 +18,6 @@ from eprof.counts.counts import Counts
 # [FMM] IV-C: given its mix of instructions, the best that a tuned irregular kernel (the FMM's U list) can reach on a
 # Jetson TK1 is slightly above a quarter of the peak; regular microbenchmarks come close to 1.
 DEFAULT_EFFICIENCY = 0.25
-_SIMULATED, _ESTIMATED, _MISSING = int(Mark.SIMULATED), int(Mark.ESTIMATED), int(Mark.MISSING)
 _FLOPS = [name for name, count in COUNTS.items() if count.flops and count.group in ("fp32", "fp64")]
 _DRAM = ("dram_read", "dram_write", "dram")  # the last where reads and writes are not told apart
 UNDER_THE_ROOF = [*_FLOPS, *_DRAM]
@@ -45,7 +44,7 @@ def checked_efficiency(share: float) -> float:
 
 def has_modelled_time(counts: Counts) -> Bools:
     """Which kernels, (n_kernels,), have the time of `model_time`: they were simulated, and nobody gave a time."""
-    return np.asarray((counts.rows.time_marks & _SIMULATED) != 0)
+    return np.asarray((counts.rows.time_marks & SIMULATED) != 0)
 
 
 def model_time(
@@ -59,7 +58,7 @@ def model_time(
     efficiency is not above 0 and at most 1.
     """
     share = either(mapped(checked_efficiency, efficiency), DEFAULT_EFFICIENCY)
-    is_simulated = np.asarray((counts.amount_marks.only(COMPUTATION_WORDS) & _SIMULATED).any(axis=1))
+    is_simulated = np.asarray((counts.amount_marks.only(COMPUTATION_WORDS) & SIMULATED).any(axis=1))
     need = is_simulated & np.isnan(counts.rows.time_s)
     if not need.any():
         return counts, None, []
@@ -75,8 +74,8 @@ def model_time(
     if not modelled.any():
         return counts, None, warnings
     # A roof over counts that are not whole is a roof too low: the time is a lower bound then.
-    lost = (counts.amount_marks.only(UNDER_THE_ROOF) & _MISSING).max(axis=1)
-    marks = (counts.rows.time_marks & ~_MISSING) | lost | _ESTIMATED | _SIMULATED
+    lost = (counts.amount_marks.only(UNDER_THE_ROOF) & MISSING).max(axis=1)
+    marks = (counts.rows.time_marks & ~MISSING) | lost | ESTIMATED | SIMULATED
     given = efficiency is not None
     whose = when(given, "given") or "the default, what a tuned irregular kernel reaches on a Jetson TK1 ([FMM] IV-C)"
     roof = f"the roofline of {costs.name} at {costs.setting.label} MHz"

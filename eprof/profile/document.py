@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from eprof.base.arrays import finite_all
 from eprof.base.known import gathered, mapped, ratio
-from eprof.base.marks import Mark, from_names, names
+from eprof.base.marks import MISSING, Mark, from_names, names
 from eprof.base.nouns import in_document
 from eprof.base.version import __version__
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, PAY_WHERE_PRICED
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from eprof.profile.profile import Counted
 
 T = TypeVar("T")
-MISSING = int(Mark.MISSING)
 _MUCH = 2.0  # times the shortest launches of a kernel: runs that differ so much are told apart
 _IMPLIED = {*LEVEL_PARTS, *PAY_WHERE_PRICED}
 _WORDS = [names(marks) for marks in range(16)]

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, Ints
 from eprof.base.known import added
-from eprof.base.marks import Mark
+from eprof.base.marks import ESTIMATED
 from eprof.counts.counts import count
 from eprof.counts.times import by_share
 from eprof.energy.attribution import attribute
@@ -58,7 +58,7 @@ def inclusive(energy: "Energy") -> Inclusive | None:
         for caller, callee, number, _ in log.calls.each() if log.calls else ():
             if caller in places and callee in places and caller != callee:
                 added(beneath.setdefault(places[caller], {}), places[callee], number)
-    own_marks = energy.split.family_marks["total"] | int(Mark.ESTIMATED)
+    own_marks = energy.split.family_marks["total"] | ESTIMATED
     return _summed(np.nan_to_num(energy.split.total_j), own_marks, beneath)
 
 

@@ -6,6 +6,7 @@ ranges, every part of a kernel is.
 
 import re
 from collections.abc import Iterator, Sequence
+from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Columns, Floats, Ints, Texts, finite, group_marks, group_sums, numbered, numbers_of
 from eprof.base.errors import UsageError
 from eprof.base.known import added, gathered, growth
-from eprof.base.marks import Mark, names
+from eprof.base.marks import MISSING, Mark, names
 from eprof.base.text import listed
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split
@@ -163,7 +164,7 @@ def merged(
     names = rows.kernel if groups is None else np.array(groups, dtype=object)
     codes = numbers_of(zip(rows.device, names, strict=True))
     first = np.unique(codes, return_index=True)[1]
-    time_marks = rows.time_marks | int(Mark.MISSING) * np.isnan(rows.time_s)
+    time_marks = rows.time_marks | MISSING * np.isnan(rows.time_s)
     joined = KernelRows(
         device=rows.device[first],
         kernel=names[first],
@@ -227,7 +228,7 @@ def spread_of_ranks(members: dict[str, np.ndarray], counts: Counts, split: Split
     lacks_energy = split is None
     if split is not None:
         joules = group_sums(split.total_j[:, None], rank)[:, 0]
-        lacks_energy = bool(np.bitwise_or.reduce(split.row_marks) & int(Mark.MISSING))
+        lacks_energy = bool(np.bitwise_or.reduce(split.row_marks) & MISSING)
 
     slowest = None
     if not np.isnan(times).all():
@@ -245,14 +246,14 @@ def spread_of_ranks(members: dict[str, np.ndarray], counts: Counts, split: Split
 
 
 def _missing_mark(lacks: bool) -> list[str]:
-    return names(int(Mark.MISSING) * lacks)
+    return names(MISSING * lacks)
 
 
 def _min_median_max(values: Floats) -> schema.Spread:
     known = values[~np.isnan(values)]
     if not known.size:
         return schema.Spread(None, None, None)
-    return schema.Spread(float(known.min()), float(np.median(known)), float(known.max()))
+    return schema.Spread(float(known.min()), median(known.tolist()), float(known.max()))
 
 
 NOT_TRACED = "(not in the trace)"
@@ -349,7 +350,7 @@ def _joules(energy: "Energy", shares: _Shares) -> tuple[Floats, Ints]:
     split = energy.split
     size = len(shares.path)
     if split is None:
-        return np.full((size, len(ENERGIES)), np.nan), np.full((size, len(ENERGIES)), int(Mark.MISSING))
+        return np.full((size, len(ENERGIES)), np.nan), np.full((size, len(ENERGIES)), MISSING)
     values = np.stack([split.computation_j, split.data_j, split.constant_j, split.total_j], axis=1)
     marks = split.family_marks.values[shares.row]
     # Constant energy goes with time: only what was counted is shared by a guess.

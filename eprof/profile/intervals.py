@@ -18,12 +18,11 @@ from msgspec.structs import replace
 from eprof.base import cpus
 from eprof.base.arrays import Floats, Ints, finite, known_or_zero
 from eprof.base.known import mapped, only
-from eprof.base.marks import Mark
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUP_OF, GROUPS, PRICED
 from eprof.energy.bounds import Uncounted, uncounted
 from eprof.energy.replicas import Replicas, amounts_of, independent, middle, replicas_of
 from eprof.profile import schema
-from eprof.profile.totals import CONSTANT_ROW, TOTAL, joules_by_group, joules_of, time_of
+from eprof.profile.totals import ROW_OF, TOTAL, joules_by_group, joules_of, time_of
 
 if TYPE_CHECKING:
     from eprof.costs.table import CostTable
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from eprof.profile.priced import Energy
 
 
-_MISSING = int(Mark.MISSING)
-_PLACES = {group: place for place, group in enumerate(GROUPS)}
 _WORDS_OF = {group: tuple(word for word in PRICED if GROUP_OF[word] == group) for group in GROUPS}
 _IN_GROUP = np.array([[float(GROUP_OF[word] == group) for word in PRICED] for group in GROUPS])
 _FAMILIES = {count.group: count.family for count in COUNTS.values()}
@@ -44,7 +41,7 @@ _IN_BAR = (*_OF_FAMILY.values(), frozenset([CONSTANT]))  # what the bar of a rep
 
 def _in_order(groups: Collection[str]) -> list[str]:
     """The groups in the vocabulary's order: sums over a set would differ in their last digit from run to run."""
-    return sorted(groups, key=_PLACES.__getitem__)
+    return sorted(groups, key=ROW_OF.__getitem__)
 
 
 Refits = tuple[Replicas | None, ...]  # of each of `Energy.each`
@@ -120,7 +117,7 @@ class _Draws:
         more_j: the most that was not counted.
         """
         spread_j = _spread(self.energy, tuple(chain.from_iterable(_WORDS_OF[group] for group in groups)))
-        joules = self.of_all[[_PLACES[group] for group in groups]].sum(axis=0)
+        joules = self.of_all[[ROW_OF[group] for group in groups]].sum(axis=0)
         low, high = self.refits.interval(joules, value_j, spread_j).tolist()
         return _closed(low, high, more_j, self.limits.total_j, value_j)
 
@@ -356,7 +353,7 @@ def _by_group(energy: "Energy", made: _Draws | None, places: np.ndarray) -> _ByG
     is_modelled = energy.modelled is not None and not energy.modelled.shares_only and not energy.by_component
     if is_modelled or energy.shares_socket:
         # How much constant power adds to a modelled time, or to some cores, is a choice, which would be shown as found.
-        joules[CONSTANT_ROW] = 0.0
+        joules[ROW_OF[CONSTANT]] = 0.0
     if made is None:
         return _ByGroup(joules, joules[:, np.newaxis], 1.0)
     return _ByGroup(joules, _with_error(energy, made, places, joules), made.refits.share)
@@ -367,16 +364,16 @@ def _of_groups(of_gpus: Sequence[_ByGroup]) -> schema.Causes | UnsetType:
     if not of_gpus:
         return UNSET
     joules = sum((own.joules for own in of_gpus), np.zeros(len(GROUPS)))
-    if not joules.sum() > 0 or not np.delete(joules, CONSTANT_ROW).any():
+    if not joules.sum() > 0 or not np.delete(joules, ROW_OF[CONSTANT]).any():
         return UNSET
-    groups = [group for group, place in _PLACES.items() if joules[place] > 0]
+    groups = [group for group, place in ROW_OF.items() if joules[place] > 0]
     # The replicas of one GPU's prices know nothing of another's: any of the one go with any of the other. Beside prices
     # without replicas they say nothing of the sum.
     numbers = [own.draws.shape[1] for own in of_gpus]
     number = np.arange(max(numbers) if min(numbers) > 1 else 1)
     draws = sum((own.draws[:, number % own.draws.shape[1]] for own in of_gpus), np.zeros((len(GROUPS), len(number))))
     share = max(own.share for own in of_gpus)
-    return _chosen(groups, joules[joules > 0], draws[[_PLACES[group] for group in groups]], share)
+    return _chosen(groups, joules[joules > 0], draws[[ROW_OF[group] for group in groups]], share)
 
 
 def _with_error(energy: "Energy", draws: _Draws, places: np.ndarray, joules: Floats) -> Floats:
@@ -392,7 +389,7 @@ def _with_error(energy: "Energy", draws: _Draws, places: np.ndarray, joules: Flo
     # The error of the model is that of what the counts cost; constant power has none. Nine of ten lie in x/÷(1 + off):
     # three points of a normal distribution, at its middle (four times of six) and 1.05 times that far on each side.
     is_work = np.ones((len(made), 1))
-    is_work[CONSTANT_ROW] = 0.0
+    is_work[ROW_OF[CONSTANT]] = 0.0
     return np.concatenate([made * (1 + off) ** (step * is_work) for step in (-1.05, 0, 0, 0, 0, 1.05)], axis=1)
 
 

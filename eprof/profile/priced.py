@@ -15,7 +15,7 @@ from eprof.base.brief import Result, brief
 from eprof.base.errors import UsageError
 from eprof.base.gpus import capability_of_label
 from eprof.base.known import mapped
-from eprof.base.marks import Mark, names
+from eprof.base.marks import MISSING, names
 from eprof.base.nouns import Nouns
 from eprof.base.text import few, listed, phrase, printable, when
 from eprof.base.vocabulary import COUNTS, PARTS, RANDOM
@@ -207,7 +207,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     @property
     def lacks_some(self) -> bool:
         """Whether some work of the priced profile was not counted, or has no price."""
-        return self.split is not None and bool((self.split.row_marks & int(Mark.MISSING)).any())
+        return self.split is not None and bool((self.split.row_marks & MISSING).any())
 
     @property
     def measured(self) -> Measured | None:
@@ -306,7 +306,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     def _time_in_part(self) -> list[str]:
         """A warning if a log has no time of some launches of a kernel, as intervals then have no end; else []."""
         rows = self.counts.rows
-        lacks = ~np.isnan(rows.time_s) & ((rows.time_marks & int(Mark.MISSING)) != 0)
+        lacks = ~np.isnan(rows.time_s) & ((rows.time_marks & MISSING) != 0)
         lacks &= ~has_modelled_time(self.counts)
         if self.split is None or self.metered is not None or not lacks.any():
             return []
@@ -331,7 +331,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
             sentences.append(
                 f"{costs.name} has no price for {_labels(unpriced, nouns)}: that energy is missing, {self._bounded}."
             )
-        marked = (self.counts.amount_marks.values & int(Mark.MISSING)) != 0
+        marked = (self.counts.amount_marks.values & MISSING) != 0
         lost = dict(zip(words, (np.isnan(number) & marked).any(axis=0).tolist(), strict=True))
         paying = [word for word, charge in costs.charges.items() if charge.pays]
         if RANDOM in paying and lost.get(RANDOM, False):
@@ -378,7 +378,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
             parts = (split.computation_j, split.data_j, split.constant_j, split.total_j)
             joules = dict(zip(joules, parts, strict=True))
         # Energy over a time that is a lower bound would bound the power on neither side.
-        is_whole = (rows.time_marks & int(Mark.MISSING)) == 0
+        is_whole = (rows.time_marks & MISSING) == 0
         return {
             "device": rows.device,
             "kernel": rows.kernel,
@@ -395,7 +395,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         """The words in the profile's document: counted in some kernel, or priced but missing."""
         counts = self.counts
         is_counted = ~np.isnan(counts.amounts.values).all(axis=0)
-        is_lost = (np.bitwise_or.reduce(counts.amount_marks.values, axis=0) & int(Mark.MISSING)) != 0
+        is_lost = (np.bitwise_or.reduce(counts.amount_marks.values, axis=0) & MISSING) != 0
         paying = self.paying - {RANDOM}
         is_paying = np.array([word in paying for word in counts.amounts.names], dtype=np.bool_)
         return tuple(compress(counts.amounts.names, is_counted | (is_lost & is_paying)))

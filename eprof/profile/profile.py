@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import lru_cache
 from itertools import compress
 from operator import attrgetter
+from statistics import median
 
 import numpy as np
 from msgspec import Struct, field
@@ -19,7 +20,7 @@ from eprof.base.cpus import UNNAMED, nearest_costs
 from eprof.base.errors import CostError, LogError, MeterError, UsageError
 from eprof.base.gpus import capability_of_label
 from eprof.base.known import gathered, mapped, only
-from eprof.base.marks import Mark
+from eprof.base.marks import MISSING, Mark
 from eprof.base.nouns import Nouns
 from eprof.base.text import capital, few, listed, phrase, when
 from eprof.base.vocabulary import CPU
@@ -501,7 +502,7 @@ def build(
     copies = only([log.copies for log in copied or logs if log.copies and whole]) or ()
     calls = only([log.calls_of_host for log in logs if log.calls_of_host and whole])
     # Where kernels are missing, others may have run during the calls.
-    lacks_kernels = (launches.rows.time_marks & int(Mark.MISSING)).any()
+    lacks_kernels = (launches.rows.time_marks & MISSING).any()
     if idle is None and calls and not lacks_kernels:
         idle = outside(calls, float(launches.rows.time_s.sum()), copies_s)
     return Profile(
@@ -597,7 +598,7 @@ def _traits(sheet: Sheet) -> Traits:
     peaks = peaks[np.isfinite(peaks)]
     return Traits(
         only({round(number) for number in sms[~np.isnan(sms)].tolist()}),
-        float(np.median(peaks)) if len(peaks) else None,
+        median(peaks.tolist()) if len(peaks) else None,  # that of numpy imports numpy.ma
     )
 
 

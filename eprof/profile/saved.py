@@ -17,7 +17,7 @@ from msgspec.structs import astuple, replace
 from eprof.base.arrays import Columns
 from eprof.base.errors import CostError, DefinitionError, LogError
 from eprof.base.labels import no_such_kernel, selection
-from eprof.base.marks import Mark, from_names
+from eprof.base.marks import MISSING, SIMULATED, from_names
 from eprof.base.resources import log_content
 from eprof.base.text import phrase
 from eprof.base.version import __version__
@@ -35,7 +35,6 @@ from eprof.profile.profile import Counted, Profile
 _MOST = 1e15
 _MOST_BYTES = 256 << 20
 _CACHES = [word for word in COUNTS if word.startswith(("l1_", "l2_", "l3_"))]
-_MISSING, _SIMULATED = int(Mark.MISSING), int(Mark.SIMULATED)
 
 
 class _Kind(msgspec.Struct):
@@ -170,13 +169,13 @@ def _counts(document: schema.Profile, kernels: Sequence[str]) -> Counts:
     time_marks = np.array([int(from_names(kernel.time_marks)) for kernel in chosen])
     time_s = np.array([kernel.time_s for kernel in chosen], dtype=np.float64)
     # The time of a simulated kernel is a model's, which is asked again.
-    is_model = (time_marks & _SIMULATED) != 0
+    is_model = (time_marks & SIMULATED) != 0
     rows = KernelRows(
         device=np.array([kernel.device for kernel in chosen], dtype=object),
         kernel=np.array([kernel.name for kernel in chosen], dtype=object),
         launches=np.array([kernel.launches for kernel in chosen]),
         time_s=np.where(is_model, np.nan, time_s),
-        time_marks=np.where(is_model | np.isnan(time_s), _MISSING, time_marks),
+        time_marks=np.where(is_model | np.isnan(time_s), MISSING, time_marks),
     )
     words = tuple(COUNTS)
     return Counts(
@@ -199,7 +198,7 @@ def _books(saved: Counts, document: schema.Profile) -> dict[str, Counts]:
     for books in ("served", "accessed"):
         values, marks = saved.amounts.values.copy(), saved.amount_marks.values.copy()
         lost = np.ix_(own != books, columns)
-        marks[lost] = np.where(~np.isnan(values[lost]) | (marks[lost] != 0), _MISSING, 0)
+        marks[lost] = np.where(~np.isnan(values[lost]) | (marks[lost] != 0), MISSING, 0)
         values[lost] = np.nan
         amounts, amount_marks = Columns(saved.amounts.names, values), Columns(saved.amounts.names, marks)
         made[books] = replace(saved, amounts=amounts, amount_marks=amount_marks, books=books)

@@ -11,7 +11,7 @@ from eprof.base.arrays import Floats, Ints, known_or_zero
 from eprof.base.boards import data_sheet, most_w, sheets_with
 from eprof.base.gpus import capabilities, capability_of_label
 from eprof.base.known import mapped, ratio
-from eprof.base.marks import Mark
+from eprof.base.marks import MISSING, Mark
 from eprof.base.text import printable, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUP_OF, GROUPS
 from eprof.costs import ESTIMATED, CostTable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TOTAL = "total"
 ENERGIES = (COMPUTATION, DATA, CONSTANT, TOTAL)
 _PLAUSIBLE = 0.7  # a factor on prices that a table may be off by
-CONSTANT_ROW = list(GROUPS).index(CONSTANT)
+ROW_OF = {group: row for row, group in enumerate(GROUPS)}
 
 
 def joules_of(energy: "Energy") -> dict[str, float | None]:
@@ -50,18 +50,16 @@ def joules_by_group(energy: "Energy", places: Ints) -> Floats:
     """
     assert energy.split is not None
     joules = np.zeros(len(GROUPS))
-    rows = {group: row for row, group in enumerate(GROUPS)}
-    words = energy.split.joules.names
-    of_words = [rows[GROUP_OF[word]] for word in words]
+    of_words = [ROW_OF[GROUP_OF[word]] for word in energy.split.joules.names]
     np.add.at(joules, of_words, known_or_zero(energy.split.joules.values[places]).sum(axis=0))
     if energy.total_s is not None and energy.costs is not None and len(places) == len(energy.counts.rows):
-        joules[CONSTANT_ROW] = energy.total_s * energy.costs.constant_power_w
+        joules[ROW_OF[CONSTANT]] = energy.total_s * energy.costs.constant_power_w
     return joules
 
 
 def joule_marks_of(energy: "Energy") -> dict[str, int]:
     """The marks on each energy of `joules_of`, by family."""
-    marks = dict.fromkeys(ENERGIES, int(Mark.MISSING))
+    marks = dict.fromkeys(ENERGIES, MISSING)
     if energy.split is not None:
         joined = np.bitwise_or.reduce(energy.split.family_marks.values, axis=0)
         marks = dict(zip(ENERGIES, joined.tolist(), strict=True))
@@ -91,7 +89,7 @@ def time_marks_of(energy: "Energy") -> int:
 def kernel_time_marks(energy: "Energy") -> Ints:
     """The marks of each kernel's time; MISSING where it is not known."""
     rows = energy.counts.rows
-    return rows.time_marks | np.where(np.isnan(rows.time_s), int(Mark.MISSING), 0)
+    return rows.time_marks | np.where(np.isnan(rows.time_s), MISSING, 0)
 
 
 def board_limit_w(energy: "Energy", device: "Device") -> float:

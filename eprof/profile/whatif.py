@@ -20,7 +20,7 @@ from eprof.base.arrays import Columns, Floats
 from eprof.base.brief import Brief
 from eprof.base.errors import CostError, EprofError, UsageError
 from eprof.base.known import growth, less, mapped, ratio, summed
-from eprof.base.marks import Mark, names
+from eprof.base.marks import MISSING, Mark, names
 from eprof.base.nouns import Nouns
 from eprof.base.text import pattern
 from eprof.base.vocabulary import COMPUTATION, COMPUTATION_WORDS, CONSTANT, COUNTS, DATA, GROUP_OF, GROUPS
@@ -135,7 +135,7 @@ class Work(Struct, frozen=True, eq=False, dict=True):
     def uncounted(self) -> npt.NDArray[np.bool_]:
         """True for kernels some of whose flops or DRAM bytes were not counted, (n_kernels,)."""
         marks = self.counts.amount_marks.only(UNDER_THE_ROOF)
-        return np.asarray((marks & int(Mark.MISSING)).any(axis=1))
+        return np.asarray((marks & MISSING).any(axis=1))
 
 
 class Scenario(Struct, frozen=True, eq=False):
@@ -329,13 +329,13 @@ def totals(scenario: Scenario) -> Totals:
     known: dict[str, list[float]] = {COMPUTATION: [], DATA: []}
     lost, marks = dict.fromkeys(known, False), 0
     lacks: set[str | int] = set(np.flatnonzero(~scenario.known_s).tolist())
-    marks |= int(Mark.MISSING) * bool(lacks)
+    marks |= MISSING * bool(lacks)
     for word, (value, word_marks) in scenario.work.sums.items():
         family, charge = COUNTS[word].family, scenario.costs.charges.get(word)
         pays = charge is not None and charge.pays
         if (pays and word_marks & Mark.MISSING) or (charge is None and value > 0):
             lacks.add(word)
-            marks |= int(Mark.MISSING)
+            marks |= MISSING
         if np.isnan(value) or charge is None:
             lost[family] |= word in lacks
         elif not pays:
@@ -372,7 +372,7 @@ def _scenario(energy: "Energy") -> Scenario:
     together = np.isnan(time_s)
     time_s = np.append(time_s, energy.total_s - time_s[~together].sum())
     work = Work(energy.counts, energy.split.held, together)
-    return Scenario(work, time_s, marks & ~int(Mark.MISSING), energy.costs, energy.table)
+    return Scenario(work, time_s, marks & ~MISSING, energy.costs, energy.table)
 
 
 _Changed = tuple[Scenario, str, str]

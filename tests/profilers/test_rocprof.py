@@ -506,3 +506,10 @@ def test_a_table_of_another_kind_below_the_first_is_told_to_be_left_out(tmp_path
     assert not any("other tables" in note for note in logs.read(path).notes), "runs of one kind are read"
     path.write_text(counted + '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n"t",1,9,9,100\n')
     assert any("other tables below the first are not read" in note for note in logs.read(path).notes)
+
+
+@pytest.mark.parametrize("line", ["Analysis mode = cli", "0. Top Stat"])
+def test_tables_that_an_analysis_printed_are_refused_with_the_way_out(eprof_command, tmp_path, line):
+    (tmp_path / "printed.txt").write_text(f"{line}\n\u2552\u2550\n| 0 | yax(double*) | 1.00 | 12364156.00 |\n")
+    ended = eprof_command("report", "printed.txt")
+    assert ended.returncode == 1 and "the counts are in pmc_perf.csv, in the workload's folder" in ended.stderr

@@ -109,7 +109,7 @@ def calibrate(options: argparse.Namespace) -> int:
     rows = session.rows()
     path = session.save(rows)
     if not options.quiet:
-        _show(session, rows)
+        _show(rows)
     for sentence in session.missing():
         say(sentence)
     if options.no_fit:
@@ -194,7 +194,7 @@ def _prepare(session: "Session", options: argparse.Namespace) -> None:
         say(f"The budget of {timing.budget_s:.0f} s holds {timing.benchmarks()} of them: the last ones are left out.")
 
 
-def _show(session: "Session", rows: Sequence["Row"]) -> None:
+def _show(rows: Sequence["Row"]) -> None:
     """Print one line a benchmark of `eprof calibrate`: time, power, fraction of peak, or why it is left out."""
     print(f"{'benchmark':<22} {'MHz':>10} {'power':>9} {'of peak':>8} {'bound':>8}  left out of the fit because")
     for row in rows:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Columns, Floats, Ints, known_or_zero
 from eprof.base.known import mapped, ratio
-from eprof.base.marks import Mark
+from eprof.base.marks import ASSUMED, SIMULATED
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.diff.changes import APPEARED, VANISHED, Changes
 from eprof.commands.diff.parts import CPU_TIMED, FAMILY_OF, GROUP_OF, TIMED, Spread, price_because
@@ -40,7 +40,6 @@ _MOVED = {
     "served": [*_DRAM, *(WORDS.index(word) for word in ("l1_read", "l1_write", "l2_read", "l2_write"))],
     "accessed": [WORDS.index(word) for word in ("l1_read", "l2_write")],
 }
-_SIMULATED, _ASSUMED = int(Mark.SIMULATED), int(Mark.ASSUMED)
 _PER_LAUNCH = 0.01
 _EXACT = 1e-6
 # What the time model with its default exponent is off on average, on the worst of four data sets (docs/tune.md).
@@ -133,7 +132,7 @@ def _added(keys: Ints, cells: Floats) -> Floats:
 
 def _of_time(changes: Changes) -> Bools:
     """True for cells that follow from time: constant power, and cycles not counted but assumed to pass throughout."""
-    is_made = (changes.old.counted & changes.new.counted & _ASSUMED) != 0
+    is_made = (changes.old.counted & changes.new.counted & ASSUMED) != 0
     return np.asarray(IS_TIME | FOLLOWS_TIME & is_made)
 
 
@@ -182,7 +181,7 @@ def _causes_of_time(changes: Changes) -> Ints:
     if old is None or new is None or len(changes.old_side.tables) > 1 or len(changes.new_side.tables) > 1:
         return causes
     times_s = changes.old.number[:, TIME], changes.new.number[:, TIME]
-    is_modelled = (changes.old.counted & changes.new.counted)[:, TIME] & _SIMULATED != 0
+    is_modelled = (changes.old.counted & changes.new.counted)[:, TIME] & SIMULATED != 0
     lasting, bounds = [], []
     for _, grid in changes.sides:
         roofs = roofs_s(Columns(tuple(WORDS), grid.number), old)

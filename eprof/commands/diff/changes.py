@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Bools, Floats, Ints, finite, known_or_zero
 from eprof.base.brief import Brief
 from eprof.base.known import gathered, mapped
-from eprof.base.marks import Mark
+from eprof.base.marks import ESTIMATED, MISSING, SIMULATED
 from eprof.base.vocabulary import BYTES, FLOAT_PARTS, LEVEL_PARTS
 from eprof.commands.diff.matching import Kernel, Match
 from eprof.commands.diff.sides import COUNTED, IS_TIME, KNOWN, LOST, LOWER, NONE, TIME, WORDS, Grid, Side, combined
@@ -22,7 +22,6 @@ from eprof.lab.welch import Test, welch
 MATCHED, APPEARED, VANISHED = "matched", "appeared", "vanished"
 # By how much counts of a deterministic program differ from run to run.
 REPEATS = 1e-3
-_MISSING, _ESTIMATED, _SIMULATED = int(Mark.MISSING), int(Mark.ESTIMATED), int(Mark.SIMULATED)
 _Rows = slice | Sequence[int]
 
 
@@ -179,7 +178,7 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
         """The marks of the change of some matches: those of all that is paid, MISSING if something is left out."""
         marks = combined(self.marks[rows][self.paid[rows]])
         if self.uncompared[rows].any() or self.unknown[rows].any() or not self.has_energy:
-            marks |= _MISSING
+            marks |= MISSING
         return marks
 
     def compared_j(self, grid: Grid, rows: _Rows = slice(None), columns: _Rows = slice(None)) -> float:
@@ -260,7 +259,7 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
     same_books = are_apart or len({costs.books for costs in (*old.tables, *new.tables)}) < 2
     # Two lower bounds are compared where both lack the same thing: what a simulator leaves out. A counter that
     # overflowed, on the other hand, may lack half of a kernel on one side and little on the other.
-    is_simulated = (before.marks & after.marks & _SIMULATED) != 0
+    is_simulated = (before.marks & after.marks & SIMULATED) != 0
     both_lower = (before.state == LOWER) & (after.state == LOWER) & is_simulated
     compared: Bools = (before.state == KNOWN) & (after.state == KNOWN) | both_lower
     if are_apart:  # as far as each report knows its own
@@ -278,7 +277,7 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
         quantity, price = after.joules - before.joules, np.zeros_like(price)
     # A class that only simulated bounds are known of keeps its mark; what is compared exactly misses nothing.
     is_lower = (before.state == LOWER) | (after.state == LOWER)
-    marks = (before.marks | after.marks) & np.where(is_lower, -1, ~_MISSING)
+    marks = (before.marks | after.marks) & np.where(is_lower, -1, ~MISSING)
 
     return Changes(
         old_side=old,
@@ -311,7 +310,7 @@ def _absent(grids: Grid, partner: Grid, places: Sequence[int | None]) -> Grid:
         known,
         number=np.where(is_counted, known.number * 0.0, np.nan),  # NaN stays
         joules=np.where(is_lost, np.nan, known.joules * 0.0),
-        marks=known.marks | is_lost * _MISSING,
+        marks=known.marks | is_lost * MISSING,
     )
     rows = is_absent[:, None]
     return Grid(*(np.where(rows, getattr(none, name), getattr(grids, name)) for name in Grid.__struct_fields__))
@@ -341,7 +340,7 @@ def _folded(grids: Grid, partner: Grid) -> Grid:
         grids.number[:, rows, column] = number
         grids.joules[:, rows, column] = np.where(is_lost, np.nan, joules)
         for marks, of_kinds in ((grids.marks, chosen.marks), (grids.counted, chosen.counted)):
-            marks[:, rows, column] = np.bitwise_or.reduce(of_kinds[..., kinds], axis=-1) | _ESTIMATED
+            marks[:, rows, column] = np.bitwise_or.reduce(of_kinds[..., kinds], axis=-1) | ESTIMATED
         for kind in kinds:
             grids.number[:, rows, kind] = grids.joules[:, rows, kind] = np.nan
             grids.marks[:, rows, kind] = grids.counted[:, rows, kind] = 0

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Columns, finite, known_or_zero
 from eprof.base.errors import CostError
 from eprof.base.known import less, mapped, ratio
-from eprof.base.marks import Mark, names
+from eprof.base.marks import MISSING, SIMULATED, names
 from eprof.base.nouns import in_document
 from eprof.base.text import few
 from eprof.base.version import __version__
@@ -206,7 +206,7 @@ def _answer(changes: Changes, parts: list[schema.Part], spread: Spread) -> dict[
 def _constant_range_j(side: Variant) -> schema.Range:
     """[low, high] J of a variant's constant energy: modelled times at the roofline's speed, and at the one assumed."""
     joules = known_or_zero(side.mean.joules[:, TIME])
-    is_model = (side.mean.counted[:, TIME] & int(Mark.SIMULATED)) != 0
+    is_model = (side.mean.counted[:, TIME] & SIMULATED) != 0
     fastest = np.where(is_model, joules * (side.efficiency or 1.0), joules)
     return [math.fsum(fastest.tolist()), math.fsum(joules.tolist())]
 
@@ -297,7 +297,7 @@ def counts(changes: Changes) -> dict[str, schema.Count]:
         if (old, new) in ((0, 0), (None, None)):
             continue
         # A lower bound of one side keeps a word from being compared: part of it was not counted, perhaps all.
-        is_lower = ((changes.old.counted | changes.new.counted)[:, column] & int(Mark.MISSING)) != 0
+        is_lower = ((changes.old.counted | changes.new.counted)[:, column] & MISSING) != 0
         is_bound = (is_lower & ~changes.compared[:, column]).any()
         totals[word] = schema.Count(
             old=old,

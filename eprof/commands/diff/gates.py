@@ -11,7 +11,7 @@ from eprof.base.errors import UsageError
 from eprof.base.kernels import bare, own_name
 from eprof.base.known import ratio
 from eprof.base.labels import labels
-from eprof.base.marks import Mark
+from eprof.base.marks import MISSING
 from eprof.base.text import few, listed, pattern, printable, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
 from eprof.commands.diff.changes import REPEATS, Changes
@@ -132,6 +132,6 @@ def _why_not(gate: Gate, rows: list[int], columns: list[int], changes: Changes, 
     is_unknown = np.isnan(np.stack([grid.number[rows][:, columns] for _, grid in changes.sides]))
     # A class that neither side tells apart (a total beside its parts) is no loss; one that one side knows is.
     is_unknown = is_unknown[:, :, ~is_unknown.all(axis=(0, 1))]
-    bounds = {combined(grid.counted[rows][:, columns]) & int(Mark.MISSING) for _, grid in changes.sides}
+    bounds = {combined(grid.counted[rows][:, columns]) & MISSING for _, grid in changes.sides}
     is_lost = not is_unknown.size or is_unknown.any() or len(bounds) > 1
     return when(is_lost, f"it is not known for every {changes.old_side.nouns.kernel} of both sides")

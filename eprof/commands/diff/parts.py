@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Floats, Ints, finite, known_or_zero
 from eprof.base.brief import Brief
-from eprof.base.marks import Mark, names
+from eprof.base.marks import MISSING, names
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.diff.changes import MATCHED, Changes
 from eprof.commands.diff.schema import Intervals, Part, Range, Step
@@ -34,7 +34,6 @@ UNITS = {word: count.unit for word, count in COUNTS.items()} | {CONSTANT: "s"}
 # What a part of the change is of: a group, or one of the other instructions.
 _OTHERS = {word: count.name for word, count in COUNTS.items() if count.group == "other"}
 GROUP_OF = {word: count.group for word, count in COUNTS.items()} | _OTHERS | {CONSTANT: CONSTANT}
-_MISSING = int(Mark.MISSING)
 _MOST_PAIRS = 1000
 _SEED = 20261122
 _ROUNDING = 1e-9
@@ -192,7 +191,7 @@ def energy_intervals(side: Side) -> dict[str, Range | None] | None:
     families["total"] = list(range(len(amounts)))
     ends: dict[str, Range | None] = dict.fromkeys(families)
     for family, columns in families.items():
-        if (side.mean.marks[:, columns] & _MISSING).any():
+        if (side.mean.marks[:, columns] & MISSING).any():
             continue
         chosen = np.zeros_like(amounts)
         chosen[columns] = amounts[columns]
@@ -230,7 +229,7 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def is_open(self) -> Bools:
         """True for cells that no interval can be made of: lower bounds, and energies that are not count times price."""
-        is_open = (self.changes.marks & _MISSING) != 0
+        is_open = (self.changes.marks & MISSING) != 0
         for side, grid in self.changes.sides:
             # Where kinds of several prices were added up, the energy is not count times price.
             expected_j = grid.number * known_or_zero(side.price)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Floats, Ints
 from eprof.base.brief import Brief
 from eprof.base.errors import UsageError
-from eprof.base.marks import Mark
+from eprof.base.marks import ESTIMATED, MISSING
 from eprof.base.nouns import Nouns
 from eprof.base.vocabulary import COUNTS, PRICED
 from eprof.commands.diff.matching import Kernel
@@ -32,9 +32,7 @@ KNOWN, LOWER, LOST, NONE = 0, 1, 2, 3
 # Cycles are times too. The columns of the other counts, by their unit.
 FOLLOWS_TIME = np.array([*(count.unit == "cycle" for count in COUNTS.values()), True])
 COUNTED = [np.array([count.unit == unit for count in COUNTS.values()]) for unit in ("instruction", "byte", "flop")]
-_MISSING, _ESTIMATED, _SIMULATED = int(Mark.MISSING), int(Mark.ESTIMATED), int(Mark.SIMULATED)
 _Key = tuple[str | None, str]
-_Rows = slice | Sequence[int]
 
 
 class Grid(Brief, Struct, frozen=True, eq=False, dict=True):
@@ -53,7 +51,7 @@ class Grid(Brief, Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def state(self) -> Ints:
         """How far each energy of a grid is known: KNOWN, LOWER (a bound), LOST, or NONE (there is none to know)."""
-        known, lost = ~np.isnan(self.joules), (self.marks & _MISSING) != 0
+        known, lost = ~np.isnan(self.joules), (self.marks & MISSING) != 0
         return np.select([known & ~lost, known, lost], [KNOWN, LOWER, LOST], NONE).astype(np.int64)
 
     def __getitem__(self, place: int) -> "Grid":
@@ -257,7 +255,7 @@ def _tables(energy: Energy, keys: Sequence[_Key]) -> tuple[Floats, Ints, Floats,
     number[launched, :TIME] = counts.amounts.only(COUNTS)[here]
     counted[launched, :TIME] = counts.amount_marks.only(COUNTS)[here]
     time_s, time_marks = counts.rows.time_s[here], counts.rows.time_marks[here]
-    number[launched, TIME], counted[launched, TIME] = time_s, time_marks | np.isnan(time_s) * _MISSING
+    number[launched, TIME], counted[launched, TIME] = time_s, time_marks | np.isnan(time_s) * MISSING
     joules[launched] = np.nan
     if split is not None:
         joules[launched] = split.joules.spread(WORDS)[here]
@@ -278,7 +276,7 @@ def _with_mean(stack: Floats, marks: Ints) -> tuple[Floats, Ints]:
     lowest, highest = np.fmin.reduce(stack), np.fmax.reduce(stack)
     mean = np.where(lowest == highest, lowest, mean)
     is_partly = (n_known > 0) & (n_known < len(stack))
-    of_known = np.bitwise_or.reduce(np.where(is_known, marks, 0)) | _ESTIMATED
+    of_known = np.bitwise_or.reduce(np.where(is_known, marks, 0)) | ESTIMATED
     of_mean = np.where(is_partly, of_known, np.bitwise_or.reduce(marks))
     return np.concatenate([stack, mean[None]]), np.concatenate([marks, of_mean[None]])
 

@@ -7,7 +7,7 @@ import numpy as np
 from msgspec import Struct
 
 from eprof.base.arrays import Columns, Floats, finite_all, known_sum
-from eprof.base.marks import Mark
+from eprof.base.marks import MISSING
 from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, COUNTS, FLOAT_PARTS, RANDOM
 from eprof.costs import Costs
 from eprof.counts.counts import Counts
@@ -76,7 +76,7 @@ def place(counts: Counts, costs: Costs, split: Split) -> Dots:
     """
     table = counts.whole
     roof = highest_s(at_peaks(under_the_roof(counts.amounts, counts.in_flops), costs.peaks))
-    lacks = (counts.amount_marks.only(UNDER_THE_ROOF) & int(Mark.MISSING)).any(axis=1)
+    lacks = (counts.amount_marks.only(UNDER_THE_ROOF) & MISSING).any(axis=1)
     lacks |= has_tensor_work(counts.amounts)
     roof = np.where((roof > 0) & ~lacks, roof, np.nan)
     work = flops_of(table)
@@ -105,8 +105,8 @@ def place(counts: Counts, costs: Costs, split: Split) -> Dots:
             "speed_share": np.where(is_modelled, np.nan, _over(roof, time)),
             "energy_share": np.where(is_modelled | np.isnan(time), np.nan, _over(best, energy)),
             **{f"{name}_j": values for name, values in parts.items()},
-            "energy_is_bound": (split.row_marks & int(Mark.MISSING)) != 0,
-            "time_is_bound": (counts.rows.time_marks & int(Mark.MISSING)) != 0,
+            "energy_is_bound": (split.row_marks & MISSING) != 0,
+            "time_is_bound": (counts.rows.time_marks & MISSING) != 0,
         }
     return Dots(Columns.of(columns, len(table)), _levers(parts, time))
 

@@ -10,9 +10,15 @@ HEADER = pattern(
     rb'|Kernel_Name"?,"?Count"?,"?Sum\((?:|m|u|n)s\)"?,)'
 )
 _BESIDE = pattern(rb"workload_name,command,|device,HBMBw\b")
+_ANALYZED = pattern(rb"\bAnalysis mode = cli\b|(?:^|\n)0\. Top (?:Stats?|Kernels?)\s")
 
 
 def _refusal(path: str, head: bytes) -> str | None:
+    if _ANALYZED.search(head) and b"==" not in head:  # no log of nvprof or ncu, whose lines begin so, stands beside it
+        return (
+            "these are tables that `rocprof-compute analyze` printed, which eprof does not read; the counts are in "
+            "pmc_perf.csv, in the workload's folder (its -p), so give that"
+        )
     if _BESIDE.match(head):
         return "this stands beside a table of Omniperf or rocprof-compute, whose counts are in pmc_perf.csv; give that"
     return None
