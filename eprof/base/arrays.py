@@ -168,6 +168,12 @@ def known_sum(values: Floats) -> Floats:
     return np.where(known.any(axis=1), total, np.nan)
 
 
+def codes_in(codes: Ints) -> list[int]:
+    """The codes that occur, -1 and what follows, in order; as `np.unique`, but without numpy.ma: see `middle_share`."""
+    occurring: list[int] = (np.flatnonzero(np.bincount(codes + 1)) - 1).tolist()
+    return occurring
+
+
 def middle_share(numbers: Floats | Sequence[float], share: float) -> Floats:
     """The ends of what holds the middle `share` of numbers: (..., n) -> (2, ...); NaN where one of the numbers is.
 

@@ -302,7 +302,7 @@ def _columns_that_tell(rows: Sequence[Sequence[str]]) -> list[int]:
     while alike.max() + 1 < all_different:
         # A number below the number of names beside a multiple of it is a pair of two numbers.
         pairs = {place: len(rows) * alike + columns[place] for place in differ}
-        best = max(differ, key=lambda place: len(np.unique(pairs[place])))  # noqa: B023
+        best = max(differ, key=lambda place: len(set(pairs[place].tolist())))  # noqa: B023
         kept.append(best)
         alike, _ = numbered(pairs[best])
     return sorted(kept)

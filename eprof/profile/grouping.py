@@ -6,6 +6,7 @@ ranges, every part of a kernel is.
 
 import re
 from collections.abc import Iterator, Sequence
+from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -252,7 +253,7 @@ def _min_median_max(values: Floats) -> schema.Spread:
     known = values[~np.isnan(values)]
     if not known.size:
         return schema.Spread(None, None, None)
-    return schema.Spread(float(known.min()), float(np.median(known)), float(known.max()))
+    return schema.Spread(float(known.min()), median(known.tolist()), float(known.max()))
 
 
 NOT_TRACED = "(not in the trace)"

@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import lru_cache
 from itertools import compress
 from operator import attrgetter
+from statistics import median
 
 import numpy as np
 from msgspec import Struct, field
@@ -597,7 +598,7 @@ def _traits(sheet: Sheet) -> Traits:
     peaks = peaks[np.isfinite(peaks)]
     return Traits(
         only({round(number) for number in sms[~np.isnan(sms)].tolist()}),
-        float(np.median(peaks)) if len(peaks) else None,
+        median(peaks.tolist()) if len(peaks) else None,  # that of numpy imports numpy.ma
     )
 
 

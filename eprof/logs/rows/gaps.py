@@ -13,7 +13,7 @@ from itertools import accumulate
 import numpy as np
 from msgspec import Struct, field
 
-from eprof.base.arrays import Array, Bools, Floats, Ints, alike
+from eprof.base.arrays import Array, Bools, Floats, Ints, alike, codes_in
 from eprof.base.known import either
 from eprof.base.text import pattern
 from eprof.logs.rows.log import BETWEEN, Copies, During, HostCalls, Idle, Names
@@ -148,7 +148,7 @@ class Gaps(Struct):
         if (time_ns < 0)[is_kernel].any():
             self.is_known = False
             return
-        for code in np.unique(devices.codes).tolist():
+        for code in codes_in(devices.codes):
             own = np.flatnonzero(devices.codes == code)
             own = own[np.argsort(start_ns[own], kind="stable")]
             name = (*devices.names, None)[code]  # the last is for -1
@@ -167,7 +167,7 @@ class Gaps(Struct):
         texts = names[first].texts()
         firsts = zip(texts.tolist(), size_b[first].tolist(), before[first].tolist(), strict=True)
         seen = np.array([device.copied.setdefault((name, size), launches) for name, size, launches in firsts])
-        for code in np.unique(names.codes).tolist():
+        for code in codes_in(names.codes):
             way = kind_of_copy((*names.names, "")[code])  # the last is for -1
             if way is not None:
                 own = names.codes == code
@@ -198,7 +198,7 @@ class Gaps(Struct):
         waits = np.diff(still, prepend=device.still[1])
         kernels = names[is_kernel]
         numbers = device.launches - len(starts) + np.arange(len(starts))
-        for code in np.unique(kernels.codes).tolist():
+        for code in codes_in(kernels.codes):
             own = np.flatnonzero(kernels.codes == code)
             first = _Kernel(int(numbers[own[0]]), int(still[own[0]]), int(waits[own[0]]))
             kernel = device.seen.setdefault(kernels.names[code], first)

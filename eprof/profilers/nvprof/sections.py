@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.arrays import Array, Floats, Ints, alike, numbered
+from eprof.base.arrays import Array, Floats, Ints, alike, codes_in, middle_share, numbered
 from eprof.base.text import pattern
 from eprof.logs.rows.cells import ABSENT, MISFIT, OLD_RATES, RATES, SECONDS, as_cell, is_number, seconds, shows_wrong
 from eprof.logs.rows.columns import LAUNCH_ID, Answers, Form, Rows
@@ -390,7 +390,7 @@ class TraceSection(ColumnSection):
         if self.grid is not None:  # kernels have one, copies have not; without these columns the name decides
             is_launch = is_launch & rows.is_filled(self.grid)
         name = rows.each(self.name, self.store.each(self.store.kernels.of, np.int32))
-        others = np.unique(name[~is_launch]).tolist()
+        others = codes_in(name[~is_launch])
         texts = self.store.kernels.names() if others else []
         for number in others:
             same_name = (name == number) & ~is_launch
@@ -444,7 +444,7 @@ class TraceSection(ColumnSection):
             scales = [rates.get(f"{unit.removesuffix('/s')}/s", np.nan) for unit in self._moved_units]
             ratios = size * scales[0] / (rate * scales[1] * time_s)
             known = ratios[np.isfinite(ratios)]
-            if not len(known) or abs(np.median(known) - 1) < _SAME_SIZE:
+            if not len(known) or abs(middle_share(known, 0.0)[0] - 1) < _SAME_SIZE:
                 pages = (pages * scales[2] for pages in unified)  # of Unified Memory that migrated
                 return np.where(np.isnan(size), next(pages, np.nan), size * scales[0])
         return None

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
-from eprof.base.arrays import Array, Floats
+from eprof.base.arrays import Array, Floats, codes_in
 from eprof.base.known import added, gathered
 from eprof.base.text import pattern, when
 from eprof.logs.rows import folding
@@ -214,7 +214,7 @@ class Store(folding.Store, dict=True):
         """Store launches of some kernels, (n,), and the four numbers of their shapes, (4, n), added up."""
         rows = np.vstack([np.ones(len(kernel)), shape])
         sums = np.array([np.bincount(kernel, row) for row in rows]).T
-        for number in np.unique(kernel).tolist():
+        for number in codes_in(kernel):
             self.shapes[number] = self.shapes.get(number, 0.0) + sums[number]
 
     def groups(self, pieces: Sequence[Piece]) -> Iterable[tuple[frozenset[str] | None, Sequence[Piece]]]:

@@ -85,8 +85,9 @@ def _parts(document: Document, verbose: bool, width: int) -> list[Part]:
         return list(_everything(view))
     # 15 lines, and more only for what-if questions of the user.
     parts: list[Part] = []
+    above, below = list(_above(view, width)), list(_below(view))
     for kernels in (5, 4, 3):
-        parts = list(_answer(view, kernels, width))
+        parts = [*above, answer.where(view, kernels), *below]
         if _number_of_lines(parts, width) <= _LINES:
             break
     notes = trust_notes(view)
@@ -101,7 +102,8 @@ def _number_of_lines(parts: list[Part], width: int) -> int:
     return len(drawing.text(parts, width=width).splitlines())
 
 
-def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
+def _above(view: View, width: int) -> Iterator[Part]:
+    """What a first screen says above its rows: what was profiled, the headline, the bar."""
     devices = "".join(f" · {device}" for device in devices_named(view.document.devices))
     behind = cut(devices, width - _SHORTEST_TITLE)
     yield Sentence(cut(_without_folders(view.document.title), width - len(behind)) + behind, Tone.QUIET)
@@ -117,7 +119,10 @@ def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
     if is_told and sum(parts.values()) > 0 and not least_constant(view)[0]:  # beside it, much more was not counted
         families = _family_legend(view, parts)
         yield _filled(parts, min(_SHORT_BAR, _LINE - len(families))).append(families, style="dim")
-    yield answer.where(view, kernels)
+
+
+def _below(view: View) -> Iterator[Part]:
+    """What a first screen says below its rows: what to try, answers to what-ifs, how far it is to be trusted."""
     if view.document.ranks:
         yield Sentence(slowest_words(view.document.ranks))
     yield what_to_try(view)
