@@ -130,9 +130,6 @@ def _path(stem: Path, pid: int) -> Path:
     return stem.with_name(f"{stem.name}-{pid}.txt")
 
 
-# ------------------------------------------------------------------------------------------------------ the helper
-
-
 def _serve(helper_end: _socket.socket, orders: int, journal: int, stem: Path) -> None:
     """Run as the process that splits output, after the fork, and exit; it holds the run directory's lock alone."""
     code = 1

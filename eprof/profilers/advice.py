@@ -9,6 +9,7 @@ TIMES, STREAMS, NVTX, LAUNCHES, COUNTS = "times", "streams", "nvtx", "launches",
 # GPUs of AMD have no compute capability to choose by.
 TIMES_ON_AMD = "rocprofv3 --kernel-trace --output-format csv -- PROGRAM"
 COUNTS_ON_AMD = "rocprof-compute profile -n NAME -- PROGRAM"
+COUNTS_ON_RADEON = "rocprofv3 --kernel-trace --pmc FETCH_SIZE WRITE_SIZE --output-format csv -- PROGRAM"
 
 
 def commands(purpose: str, capabilities: Iterable[str | None]) -> str:

@@ -508,6 +508,41 @@ def test_a_table_of_another_kind_below_the_first_is_told_to_be_left_out(tmp_path
     assert any("other tables below the first are not read" in note for note in logs.read(path).notes)
 
 
+_TRACE = "Kind,Agent_Id,Dispatch_Id,Kernel_Name,SGPR_Count,Start_Timestamp,End_Timestamp\n"
+
+
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_text_around_a_table_is_no_lost_row(eprof_command, tmp_path, end):
+    """Markdown, with commas and a table of its own: nothing of the launches is lost."""
+    rows = "KERNEL_DISPATCH,1,1,k,16,1000,2000\nKERNEL_DISPATCH,1,2,k,16,3000,5000\n"
+    prose = f"```\n\n| a | b |\n|---|---|\nMore text, with commas, follows.\n\nThe end, at last{end}"
+    (tmp_path / "a.md").write_text(f"# Text, first\n\n```\n{_TRACE}{rows}{prose}")
+    said = " ".join(eprof_command("report", "a.md").stdout.split())
+    assert "takes 3.00 µs" in said and "at least" not in said and "left out" not in said
+    (tmp_path / "a.md").write_text(f"```\n{_TRACE}{rows}KERNEL_DISPATCH,1,3,k\n{prose}")
+    said = " ".join(eprof_command("report", "a.md").stdout.split())
+    assert "1 row whose cells do not fit" in said and "at least 3.00 µs" in said
+
+
+@pytest.mark.parametrize(
+    ("kernel", "registers", "is_radeon"),
+    [
+        ("k", 128, True),
+        ("k", 112, False),
+        ("Cijk_Alik_Bljk_ISA1201_WS32_WG16", 16, True),
+        ("Cijk_Alik_Bljk_ISA90a_WS64_WG16", 16, False),
+        ("flash_gfx1100", 16, True),
+        ("flash_gfx942", 16, False),
+    ],
+)
+def test_radeons_are_counted_by_a_profiler_that_knows_them(eprof_command, tmp_path, kernel, registers, is_radeon):
+    (tmp_path / "t.csv").write_text(f"{_TRACE}KERNEL_DISPATCH,1,1,{kernel},{registers},1000,2000\n")
+    said = " ".join(eprof_command("report", "t.csv").stdout.split())
+    assert ("count with `rocprofv3 --kernel-trace --pmc" in said) == is_radeon
+    assert ("rocprof-compute" in said) != is_radeon
+    assert ("MI250X" in said) != is_radeon
+
+
 @pytest.mark.parametrize("line", ["Analysis mode = cli", "0. Top Stat"])
 def test_tables_that_an_analysis_printed_are_refused_with_the_way_out(eprof_command, tmp_path, line):
     (tmp_path / "printed.txt").write_text(f"{line}\n\u2552\u2550\n| 0 | yax(double*) | 1.00 | 12364156.00 |\n")

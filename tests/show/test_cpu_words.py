@@ -711,6 +711,24 @@ def test_a_table_of_another_cpu_is_called_so(eprof_command):
     assert "no table of its own" not in eprof_command("costs", "sapphirerapids").stderr
 
 
+@pytest.mark.parametrize(("seconds", "is_short"), [("0.000035", True), ("0.000999", True), ("1.300000", False)])
+def test_what_is_shorter_than_a_threads_start_gets_no_more_cores(eprof_command, tmp_path, seconds, is_short):
+    counters = {
+        "threads": "Core 0",
+        "seconds": seconds,
+        "instructions": 9306,
+        "cycles": 36262,
+        "scalar": 0,
+        "packed": 0,
+    }
+    text = METERED.replace("| PWR_PKG_ENERGY | PWR0 | 1600 {zeros} |\n", "")
+    (tmp_path / "likwid.txt").write_text(text.format(**counters).replace("Gold 6132 CPU", "CPU E5-2670 0"))
+    said = " ".join(eprof_command("report", tmp_path / "likwid.txt").stdout.split())
+    assert "use more cores" not in said or not is_short
+    assert "hardly" not in said or not is_short
+    assert ("are too short to tell" in said) == is_short
+
+
 def test_cores_at_work_are_not_idle_where_nobody_priced_instructions(eprof_command, tmp_path):
     rule = "-" * 80
     counters = {"INSTR_RETIRED_ANY": 3_600_000_000, "CPU_CLK_UNHALTED_CORE": 3_500_000_000}

@@ -50,9 +50,6 @@ _PART = ("what", "kind", "because", "unit", "old", "new", "old_j", "new_j", "cha
 _NUMBERS = ("score", "old", "new", "old_j", "new_j", "change_j")
 
 
-# ------------------------------------------------------------------------------------------------------- the model
-
-
 def reading(old: Variant, new: Variant) -> schema.Model:
     """What the two-level model says of the change; only `missing` (why not) if it cannot read OLD and NEW."""
     unread = schema.Model(
@@ -105,9 +102,6 @@ def assess(old: tuple[float, float], new: tuple[float, float], machine: Machine)
         greenup=before / after,
         break_even_work_factor=break_even,
     )
-
-
-# ---------------------------------------------------------------------------------------------------- the document
 
 
 def document(
@@ -307,9 +301,6 @@ def counts(changes: Changes) -> dict[str, schema.Count]:
             marks=names(combined(changes.old.counted[:, column] | changes.new.counted[:, column])),
         )
     return totals
-
-
-# ---------------------------------------------------------------------------------------------------------- kernels
 
 
 def kernels(changes: Changes, spread: Spread, causes_of: Sequence[list[schema.Cause]]) -> list[schema.Kernel]:

@@ -39,9 +39,6 @@ _SEED = 20261122
 _ROUNDING = 1e-9
 
 
-# ------------------------------------------------------------------------------------------------------------ parts
-
-
 def all_parts(changes: Changes, spread: "Spread") -> list[Part]:
     """The parts of the change, largest first: by word, of all matched kernels and of each that came or went."""
     parts = [
@@ -133,9 +130,6 @@ def steps(parts: Iterable[Part], spread: "Spread") -> list[Step]:
         marks = [mark for mark in MARK_WORDS[15] if any(mark in part.marks for part in members)]
         bundled.append(Step(group, because, kernels, words, names, change_j, marks, interval_j))
     return sorted(bundled, key=lambda step: -abs(step.change_j))
-
-
-# ------------------------------------------------------------------------------------------------- how far it is known
 
 
 class Refits(Struct, frozen=True, eq=False):

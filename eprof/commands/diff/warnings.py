@@ -30,9 +30,6 @@ _EACH_RUN = ("OCL_", "OCLGRIND_", "LD_PRELOAD", "SLURM_PROCID", "PMI_", "OMPI_CO
 _SAME_LAUNCHES = 0.01
 
 
-# --------------------------------------------------------------------------------------------------------- left out
-
-
 def uncompared(changes: Changes) -> list[LeftOut]:
     """The words left out of the change though OLD or NEW knows their energy: in how many kernels, and why."""
     old, new = changes.old_side.costs, changes.new_side.costs
@@ -81,9 +78,6 @@ def _lacks(side: Side, grid: Grid, rows: Bools, column: int) -> str:
     if counted.all() and (states[lost] != NONE).all():
         return f"{listed([costs.name for costs in side.tables], 'or')} has no price for what {side.label} counted"
     return f"{side.label} did not count it"
-
-
-# --------------------------------------------------------------------------------------------------------- not the same
 
 
 def unlike(changes: Changes) -> list[Unlike]:
@@ -202,9 +196,6 @@ def _facts(side: Side) -> dict[str, str]:
     if (saved := side.first.profile.priced_as) is not None and saved.path.suffix == ".json":  # a report's, read back
         facts["eprof"] = str(saved.manifest["eprof"])
     return {what: fact for what, fact in facts.items() if fact}
-
-
-# --------------------------------------------------------------------------------------------------------- warnings
 
 
 def warnings(changes: Changes, left_out: Sequence[LeftOut], lost: Sequence[LeftOut], notes: Sequence[str]) -> list[str]:

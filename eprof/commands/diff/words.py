@@ -321,9 +321,6 @@ def is_shown(document: Document) -> bool:
     return test.shown if test is not None else not document.rests_on_time
 
 
-# --------------------------------------------------------------------------------------------------------- headline
-
-
 def _size(document: Document, change: float) -> str:
     """By how much the energy changed: "24 % less energy (18 to 29 %)"."""
     share, ends = document.change_share, document.interval_share
@@ -406,9 +403,6 @@ def _times(ratio: float, less: str, same: str = "the same number of") -> str:
     if ratio < _TENTH:
         return f"{plain(1 / ratio)} times {less}"
     return more_or_less(ratio - 1, less)
-
-
-# ------------------------------------------------------------------------------------------------- what follows
 
 
 def _lead(document: Document) -> Iterator[str]:
@@ -526,9 +520,6 @@ def shared_by_changes(document: Document) -> set[str]:
     """The marks that all numbers of a difference share: every part that changes the energy has them."""
     parts = [set(part.marks) for kernel in document.kernels for part in kernel.parts if part.change_j]
     return set.intersection(*parts or [set()]) - {"missing"}
-
-
-# ------------------------------------------------------------------------------------------------- beside the answer
 
 
 def head(document: Document) -> str:

@@ -200,9 +200,6 @@ def _check_whole(report: Report, runs: Sequence[directories.Run]) -> None:
         )
 
 
-# ---- energy
-
-
 def runs(reports: Sequence[Report], beside: Beside, notes: list[str]) -> Iterator[Run]:
     """Yield a run for each report of ranks; adds to `notes`. Raises LogError: node count, prices or times not known."""
     is_timed = all(report.seen.time_s is not None for report in reports)
@@ -347,9 +344,6 @@ def _part(watts: float | None, seconds: float | None, marks: Mark) -> Part:
         return Part(energy_j=None, marks=names(Mark.MISSING))
     energy_j = watts * seconds
     return Part(energy_j=energy_j, marks=names(marked(marks, energy_j)))
-
-
-# ---- what to say
 
 
 def _commands(profile: schema.Profile) -> list[str]:

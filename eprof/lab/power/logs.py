@@ -338,9 +338,6 @@ def _is_cut(last: str, before: str) -> bool:
     return bool(ends[0]) and not (decimals[0] == decimals[1] > 0 and last[-1:].isdigit())
 
 
-# ---- when
-
-
 def _moments(log: _Log, rows: Sequence[Row]) -> list[float]:
     """The time of each row in s, NaN where it has none; tells the log of what kind they are. Raises LogError."""
     meter = log.meter
@@ -373,9 +370,6 @@ def _moments(log: _Log, rows: Sequence[Row]) -> list[float]:
         log.note(_NO_UNIT)
     log.absolute, log.zoned, log.of_day = (any(time[at] for time in read_) for at in (1, 2, 3))
     return times
-
-
-# ---- of what
 
 
 def _tracks(meter: Meter, rows: Sequence[Row], moments: Sequence[float]) -> Iterator[_Track]:
@@ -456,9 +450,6 @@ def _rows_at_each_moment(times: Floats, is_near: bool) -> Ints:
     least_s = is_near * min(usual.mean() / 2, _NEAR_S)
     begins = np.flatnonzero(np.append(True, np.abs(steps) > least_s))
     return np.diff(np.append(begins, len(times)))
-
-
-# ---- steps
 
 
 def _series(log: _Log, track: _Track, holds: bool) -> Series:

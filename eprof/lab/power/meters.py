@@ -196,9 +196,6 @@ def rows(meter: Meter, path: str, lines: Sequence[str]) -> Iterator[Row]:
     return _of_table(meter.table or Table([]), path, lines)
 
 
-# ---- cells
-
-
 def _unit_in_header(text: str) -> str:
     """The unit in a header: "W" in "power.draw [W]"; "?" for one in brackets that is no unit of power or time."""
     match = _HEADER.fullmatch(text[:_LONGEST])
@@ -227,9 +224,6 @@ def _amount(text: str, kind: str, size: float) -> tuple[float, bool]:
     if match is None or own is None or own[0] != kind:
         return math.nan, False
     return float(match[1]) * own[1], True
-
-
-# ---- lines
 
 
 def _of_lines(form: Lines, lines: Sequence[str]) -> Iterator[Row]:
@@ -263,9 +257,6 @@ def _of_lines(form: Lines, lines: Sequence[str]) -> Iterator[Row]:
             found = {}
     if found:
         yield Row(len(lines), time, list(found.values()), elapsed_s)
-
-
-# ---- tables
 
 
 class _Power(NamedTuple):

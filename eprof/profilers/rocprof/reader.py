@@ -23,7 +23,7 @@ from eprof.base.text import counted, pattern
 from eprof.logs.rows.cells import unused_note
 from eprof.logs.rows.events import LATEST_NS
 from eprof.logs.rows.gaps import Gaps
-from eprof.logs.rows.log import COUNT, ON_TOTALS, OTHER, PERCENT, UNKNOWN, Log, Names, Table, TableRows
+from eprof.logs.rows.log import COUNT, OF_RADEON, ON_TOTALS, OTHER, PERCENT, UNKNOWN, Log, Names, Table, TableRows
 from eprof.logs.rows.stream import Source
 from eprof.profilers.rocprof.signs import COUNTED, HEADER, TIMED
 
@@ -32,6 +32,8 @@ _KERNEL, _GPU = ("KernelName", "Kernel_Name", "Name"), ("gpu-id", "GPU_ID", "Age
 _SUMS_S = {"TotalDurationNs": 1e-9, "Sum(ns)": 1e-9, "Sum(us)": 1e-6, "Sum(ms)": 1e-3, "Sum(s)": 1.0}
 _CALLS = ("Calls", "Count")
 _LAUNCH, _PROCESS = ("Index", "Dispatch_Id", "Dispatch_ID"), ("pid", "PID", "Process_Id")
+# The work-items of a wave; and its scalar registers, of which Radeons (RDNA) always have all 128, others up to 112.
+_WAVE, _SCALARS = ("wave_size", "Wave_Size"), ("sgpr", "SGPR", "SGPR_Count")
 _BEGIN, _END = ("BeginNs", "Start_Timestamp"), ("EndNs", "End_Timestamp")
 _MACHINE_CODE = pattern(r"(?:\.kd)?(?: \[clone \.kd\])?$")
 _CALL = pattern(r"(?:__)?(?:hip[A-Z]|hsa_)\w+")  # of the host, in tables that look like those of kernels
@@ -63,6 +65,7 @@ class _Launch(Struct):
     time_s: float = math.nan
     start_ns: int = UNKNOWN
     ends_s: tuple[float, float] = (math.nan, math.nan)
+    is_of_radeon: bool = False
     counters: dict[str, float] = field(default_factory=dict)
     begins: dict[str, str] = field(default_factory=dict)
 
@@ -86,7 +89,7 @@ def read(
     rows = csv.DictReader(StringIO(text[start.start() if start else 0 :].decode("utf-8-sig", "replace").lstrip()))
     launches: dict[tuple[str, ...], _Launch] = {}
     try:
-        lost = _take(rows, launches)
+        lost, is_inside = _take(rows, launches)
     except csv.Error as err:
         raise LogError(
             f"{source.path}: line {rows.line_num} is damaged ({err}); give the table as it was written"
@@ -107,20 +110,29 @@ def read(
         notes.append(f"{ON_TOTALS}{counted(lost, 'row')} whose cells do not fit the header were left out")
     if len({header.group().strip().replace(b'"', b"") for header in HEADER.finditer(text)}) > 1:
         notes.append(f"{ON_TOTALS}other tables below the first are not read; make each a file of its own")
+    if launches and all(launch.is_of_radeon for launch in launches.values()):
+        notes.append(OF_RADEON)
     is_whole = not _lacks_launches(launches)
     if not is_whole:
         notes.append("launches between those of the table are not in it, so nothing tells when no kernel ran")
-    is_cut = lost > 0 or not _has_end(text)
+    is_cut = lost > 0 or not (is_inside or _has_end(text))
     table, gaps = _table(list(launches.values()), names, gpu, is_cut, is_whole)
     return source.log([table], notes, lines=rows.line_num, idle=gaps.idle, copies=gaps.copies)
 
 
-def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch]) -> int:
-    """Put the launches in rows of a table into `launches`, by run, process and number; how many rows are damaged."""
-    lost, run = 0, 0
+def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch]) -> tuple[int, bool]:
+    """Put the launches in rows of a table into `launches`, by run, process and number.
+
+    Returned: how many rows are damaged, and whether lines of text that the table stands in follow it.
+    """
+    lost, run, lines_of_text = 0, 0, 0
     for number, read_row in enumerate(rows):
+        lines_of_text += 1
+        if not _has_numbers(read_row):
+            continue
         row = _with_whole_name(read_row)
         kernel = _first(row, _KERNEL)
+        lines_of_text = 0
         if kernel in _KERNEL:  # the header again: tables of several runs below each other
             run += 1
         elif None in row.values() or None in row or not _has_calls(row):
@@ -130,7 +142,14 @@ def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch])
             launch = launches.get(key) or launches.setdefault(key, _launch(kernel, row))
             for name, value in _counters(row):
                 launch.add(name, value, _first(row, _BEGIN))
-    return lost
+    return lost, lines_of_text > 1
+
+
+def _has_numbers(row: Mapping[str | Any, str | Any]) -> bool:
+    """Whether a line is a row, whole or not, or the header again, and no text or Markdown around the table."""
+    cells = [*row.values(), *(row.get(None) or ())]
+    is_header = any(row.get(column) == column for column in _KERNEL)
+    return is_header or any(isinstance(cell, str) and not math.isnan(_number(cell)) for cell in cells)
 
 
 def _with_whole_name(row: dict[str | Any, str | Any]) -> dict[str | Any, str | Any]:
@@ -192,6 +211,7 @@ def _launch(kernel: str, row: Mapping[str, str]) -> _Launch:
     """The launch, or the launches of a kernel, in a row. Times that a spreadsheet rounded are not known (NaN)."""
     gpu = "".join(filter(str.isdecimal, _first(row, _GPU)))[:_DIGITS]
     launch = _Launch(_MACHINE_CODE.sub("", kernel), gpu or "0")
+    launch.is_of_radeon = _first(row, _WAVE) == "32" or _first(row, _SCALARS) == "128"
     if unit := next(iter(_SUMS_S.keys() & row.keys()), None):
         launch.number, total_s = int(_number(_first(row, _CALLS))), _number(row[unit]) * _SUMS_S[unit]
         launch.time_s = total_s if 0 < total_s < math.inf else math.nan

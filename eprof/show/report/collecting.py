@@ -10,9 +10,10 @@ from eprof.profile import schema
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of
 from eprof.show.report.change import LITTLE
-from eprof.show.report.loops import seems_to_wait
+from eprof.show.report.loops import SHORT_S, seems_to_wait
 from eprof.show.report.trust import lacks_most
 from eprof.show.report.view import DRAM, View, time_of
+from eprof.show.words.numbers import quantity
 
 _NOTHING = "give the machine more to do at a time, or let it sleep: hardly anything worked"
 _COUNT_STALLS = "perf stat -e cycles,instructions,stalled-cycles-backend,stalled-cycles-frontend"
@@ -43,18 +44,19 @@ def how_to_price(view: View) -> str:
             return _how_to_tell_work(view.document)
         return "make this processor's prices: eprof calibrate --cpu (another's, --costs, may be several times off)"
     device = view.document.device
-    if device.name is None and view.is_of_amd:
+    name = device.name or when(view.is_of_radeon, "AMD Radeon NAME") or None
+    if name is None and view.is_of_amd:
         return 'name the GPU, as in --costs "MI250X" (tables of `rocprof-compute profile` tell it)'
-    if device.name is None or capability_of_label(device.name) is not None:
+    if name is None or capability_of_label(name) is not None:
         # As an example a GPU of the logs' compute capability, else one that their profiler can profile.
         ranges = [signs_of(log.format.partition("-")[0]).capabilities for log in view.document.inputs]
         if device.capability is not None:
             ranges = [(float(device.capability), float(device.capability))]
         likely = example(max(lowest for lowest, _ in ranges), min(highest for _, highest in ranges))
         return f'name the GPU, as in --costs "{likely}"'
-    if data_sheet(device.name) is not None:
+    if data_sheet(name) is not None:
         return "price it by its data sheet: --costs estimated"
-    return f'make its prices from its power limit: eprof costs --estimate "{device.name}" --tdp-w WATTS -o mine.toml'
+    return f'make its prices from its power limit: eprof costs --estimate "{name}" --tdp-w WATTS -o mine.toml'
 
 
 def _how_to_tell_work(document: schema.Profile) -> str:
@@ -83,6 +85,9 @@ def how_to_count(view: View, has_advice: bool) -> str:
         more = "`eprof run PROGRAM` (all that this CPU counts, and its joules)"
         if formats == {"likwid"} and (groups := _groups_of_likwid(view)):
             more = " and ".join(f"`likwid-perfctr -g {group}`" for group in groups)
+        if 0 < view.time.or_zero <= SHORT_S:
+            short = f"the {quantity(view.time.or_zero, 's')} that were counted are too short to tell"
+            return f"repeat the work between start and stop of the counters, or take more of it: {short}"
         is_priced = view.instructions(view.document).value and view.above.value is not None
         is_little = is_priced and view.above.or_zero < LITTLE * view.everything
         if is_little or _is_idle(view.document) and not has_advice:
@@ -97,7 +102,8 @@ def how_to_count(view: View, has_advice: bool) -> str:
     if view.is_of_amd:
         if view.time.value is None:
             return f"give times along with it: `{advice.TIMES_ON_AMD}`"
-        return f"count{rest} with `{advice.COUNTS_ON_AMD}`"
+        command = when(view.is_of_radeon, advice.COUNTS_ON_RADEON) or advice.COUNTS_ON_AMD
+        return f"count{rest} with `{command}`"
     capabilities = capabilities_of(device.name)
     if device.capability:
         capabilities = (device.capability,)

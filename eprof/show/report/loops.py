@@ -18,6 +18,7 @@ from eprof.show.words.numbers import percent, plain, quantity
 # Instructions a cycle, of cores that can issue four to eight: what executes fewer mostly waits for memory or branches.
 _WAITING = 1.5
 _STALLED = 1 / 3  # of cycles: where more issue nothing, those that issue something lose slots as well (assumed)
+SHORT_S = 1e-3  # our choice: to start a thread takes some 10 µs, and so does to start and stop counters
 _SINGLE = 1.5  # cores busy: fewer are one, and no socket of a server has no more
 _SEEMS_TO_WAIT = 0.5  # instructions for each cycle that a time was taken for (assumed)
 _RETIRES, _HELD = 0.5, 0.2  # of a core's slots: instructions are what it mostly does; worth naming what holds it back
@@ -408,7 +409,7 @@ def more_cores(view: View) -> Iterator[Try]:
     """Share a program's work among cores, where a single one is busy and the whole socket's constant power is paid."""
     busy = view.document.busy_cores or math.inf
     constant_j = sum(map(view.passing_j, view.kernels))
-    if busy < _SINGLE and constant_j:
+    if busy < _SINGLE and constant_j and view.time.or_zero > SHORT_S:
         why = "with twice as many, in half the time"
         yield Try("use more cores (one is busy)", TENTH * constant_j, each="less time", most=constant_j / 2, why=why)
 

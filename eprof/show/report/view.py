@@ -29,7 +29,7 @@ from eprof.base.vocabulary import (
     stand_ins,
 )
 from eprof.counts.times import ONE_SECOND
-from eprof.logs.rows.log import IN_KERNEL
+from eprof.logs.rows.log import IN_KERNEL, OF_RADEON
 from eprof.profile import schema
 from eprof.show.words.badges import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, bits, ratio, total
 from eprof.show.words.intervals import Ends, is_certain, known
@@ -53,6 +53,8 @@ _PROSE = {
 }
 _ALIKE = 1.1  # without intervals, one part is surely the larger from here on
 _OF_AMD = pattern(r"\b(AMD|Radeon|Instinct)\b")
+# Graphics boards, by their name, or a kernel's: gfx10 to gfx12, and Tensile's ISA1201.
+_OF_RADEON = pattern(r"Radeon(?! Instinct)|_ISA1[0-9]{3}_|gfx1[0-9]{2}[0-9a-f]")
 _OF_TENSILE = "Cijk_"  # products of AMD's libraries, which no other GPU runs
 WORTH_IT = 0.01  # of the kernels' time: gaps between them, or copies, that take so much
 _ONCE_EACH = {"retired": "instructions", "core_active": "core cycles"}
@@ -212,6 +214,12 @@ class View:
         is_counted = any(log.format.startswith("rocprof") for log in self.document.inputs)
         is_named = _OF_AMD.search(self.document.device.name or "") is not None
         return is_counted or is_named or any(kernel.name.startswith(_OF_TENSILE) for kernel in self.kernels)
+
+    @property
+    def is_of_radeon(self) -> bool:
+        """Whether that GPU is a Radeon, which rocprof-compute does not profile (but those of some APUs)."""
+        names = (self.document.device.name or "", *(kernel.name for kernel in self.kernels))
+        return any(map(_OF_RADEON.search, names)) or any(OF_RADEON in note for note in self.document.warnings)
 
     @property
     def cores(self) -> str:
