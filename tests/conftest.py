@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import importlib
+import itertools
 import os
 import re
 import signal
@@ -109,40 +110,45 @@ BROWSED = (
 # Files that take longest, so that none of them is left for the end when the other workers have nothing to do.
 LONGEST = [
     "report_browser",
-    "faults",
     "oracle",
-    "samples_run",
+    "faults",
     "commands",
-    "run_manners",
+    "meters_fuzz",
+    "oclgrind_native",
     "diff",
     "run_ncu",
-    "fitting",
-    "validation",
-    "fit_runs",
-    "validate_cli",
-    "logs_many",
-    "report",
-    "calibration_kernels",
-    "counts",
-    "cli",
-    "calibration_driver",
-    "whatif",
-    "run_nvprof",
-    "diff_intervals",
-    "suite",
-    "packaging",
-    "security_text",
-    "soak",
-    "trace",
-    "oclgrind",
-    "measurements_forms",
-    "fit_cpus",
-    "fit_cli",
-    "fuzz",
     "callgrind",
+    "cpu_damage",
+    "wings",
+    "samples_run",
+    "callgrind_lines",
+    "counts",
+    "run_manners",
+    "caches_native",
+    "validate_cli",
+    "cpu_words",
+    "security_pages",
+    "fitting",
+    "cli",
+    "suite",
+    "callgrind_oracle",
+    "run_nvprof",
+    "validation",
+    "calibration_opencl",
+    "published",
     "shell",
-    "history",
+    "meters",
+    "whatif",
+    "logs_many",
+    "fuzz",
     "run_directory",
+    "report",
+    "rocprof",
+    "calibration_driver",
+    "calibration_kernels",
+    "diff_intervals",
+    "logs_folding",
+    "fit_runs",
 ]
 
 
@@ -172,6 +178,18 @@ def _reason(report):
     """Why a test was skipped; tests that need real logs have one reason, whichever log it is."""
     said = report.longrepr[2] if isinstance(report.longrepr, tuple | list) else str(report.longrepr)
     return re.sub(r"(real log) \S+?(,| )", r"\1\2", said.removeprefix("Skipped: ")).strip() or "no reason given"
+
+
+NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def tmp_path(request, tmp_path_factory):
+    """An empty folder, as pytest makes it, which looks through those of all other tests for a number that is free."""
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    folder = tmp_path_factory.getbasetemp() / f"{name}-{next(NUMBERS)}"
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 @pytest.fixture

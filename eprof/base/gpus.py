@@ -95,10 +95,15 @@ def beginning(start: str) -> list[str]:
 
     Text tables cut names off ("GeForce GTX 108"). Variants of one GPU ("-16GB") have one name there.
     """
-    document = Document.read(resources.folder("counters") / "devices.toml")
-    names = {device for devices in document.data["device"].values() for device in devices}
     known = normal_name(start)
-    return sorted(name for name in names if known and normal_name(name).startswith(known))
+    return sorted(name for name, normal in _normal_names().items() if known and normal.startswith(known))
+
+
+@cache
+def _normal_names() -> dict[str, str]:
+    """The GPUs of `counters/devices.toml` and their names for matching, made once: each log looks through them."""
+    document = Document.read(resources.folder("counters") / "devices.toml")
+    return {device: normal_name(device) for devices in document.data["device"].values() for device in devices}
 
 
 def alike(names: Sequence[str]) -> str | None:

@@ -19,10 +19,10 @@ SHARED = ["profilers/nsys"]  # see test_architecture.py
 
 # Imports all that eprof needs of others, then forks for each folder that is to go: pandas is imported once.
 TRY = """
-import contextlib, gc, importlib, io, os, pkgutil, shutil, sys, traceback
-from pathlib import Path
+import contextlib, functools, gc, importlib, io, os, pkgutil, sys, traceback
+from importlib.machinery import SourceFileLoader
 
-copies, log, *folders = sys.argv[1:]
+copy, log, *folders = sys.argv[1:]
 sys.dont_write_bytecode = True
 
 def import_all():
@@ -30,6 +30,11 @@ def import_all():
     for module in pkgutil.walk_packages(eprof.__path__, "eprof."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+
+def import_all_anew():
+    for name in [name for name in sys.modules if name.partition(".")[0] == "eprof"]:
+        del sys.modules[name]
+    import_all()
 
 def output(*words):
     from eprof.cli import main
@@ -43,11 +48,9 @@ def output(*words):
     return code, text.read()
 
 def try_without(folder):
-    for name in [name for name in sys.modules if name.partition(".")[0] == "eprof"]:
-        del sys.modules[name]
-    import_all()
+    import_all_anew()
     import eprof
-    assert eprof.__file__.startswith(copies), eprof.__file__
+    assert eprof.__file__.startswith(copy), eprof.__file__
     from eprof import profilers
     from eprof.cli import commands
     wing, gone = folder.split("/")
@@ -69,13 +72,16 @@ def try_without(folder):
 
 import_all()
 output("report", log, "--costs", "gtx680", "--time", "0.5")  # what pandas makes for the first report, each finds made
+SourceFileLoader.get_code = functools.cache(SourceFileLoader.get_code)  # of the same files, for all children
+sys.path.insert(0, copy)
+import_all_anew()
 gc.disable()  # a process that is gone in a moment leaves no garbage
 gc.freeze()
 for folder in folders:
+    os.rename(f"{copy}/eprof/{folder}", f"{copy}/away")
     if not os.fork():
         code = 1
         try:
-            sys.path.insert(0, f"{copies}/{folder.replace('/', '.')}")
             try_without(folder)
             code = 0
         except BaseException:
@@ -85,6 +91,7 @@ for folder in folders:
             os._exit(code)
     if os.waitstatus_to_exitcode(os.wait()[1]):
         sys.exit(f"without {folder}")
+    os.rename(f"{copy}/away", f"{copy}/eprof/{folder}")
 """
 
 _LOG = """==1== NVPROF is profiling process 1, command: ./made_up
@@ -106,13 +113,11 @@ def _link(source, target):
 def test_each_folder_of_a_wing_can_be_deleted(wing, tmp_path):
     (tmp_path / "log.csv").write_text(_LOG)
     folders = [folder for folder in FOLDERS if folder.startswith(f"{wing}/") and folder not in SHARED]
-    for folder in folders:
-        copy = tmp_path / folder.replace("/", ".")
-        shutil.copytree(PACKAGE, copy / "eprof", copy_function=_link)
-        shutil.rmtree(copy / "eprof" / folder)
-        for data in ("counters", "costs", "reports", "calibration", "samples"):
-            (copy / data).symlink_to(ROOT / data)
+    copy = tmp_path / "copy"
+    shutil.copytree(PACKAGE, copy / "eprof", copy_function=_link)
+    for data in ("counters", "costs", "reports", "calibration", "samples"):
+        (copy / data).symlink_to(ROOT / data)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "EPROF_CACHE": "off"}
-    words = [sys.executable, "-c", TRY, str(tmp_path), str(tmp_path / "log.csv"), *folders]
+    words = [sys.executable, "-c", TRY, str(copy), str(tmp_path / "log.csv"), *folders]
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -108,7 +108,8 @@ def wrong_words(profile, rows, prices, costs, profiler, capability=None):
 
 def _wrong_words(made, kernels, prices, profiler, capability):
     counts = made.counts
-    table, marks_of, split = counts.table, counts.marks, made.split.table
+    table, marks_of, split = map(_columns, (counts.table, counts.marks, made.split.table))
+    rows = _records(counts.kernels)
     # Every word of a kernel gives way by one factor, and only as far as power goes: `oracle.limits` tells which.
     factors = below_limits(made, prices)
     place = placed(counts.kernels["device"], counts.kernels["kernel"])
@@ -118,18 +119,28 @@ def _wrong_words(made, kernels, prices, profiler, capability):
         # A GPU that only the program's own output names has no number there.
         at = place.get((index(device), name), place.get((None, name)))
         for word, truth in words(kernel, own, prices.books, profiler).items() if own else ():
-            value, marks = table[word].iloc[at], int(marks_of[word].iloc[at])
+            value, marks = table[word][at], int(marks_of[word][at])
             if math.isnan(value) and not marks:
                 continue  # the class as a whole stands for its kinds, or they for it
             said = disagreement(value, marks, truth)
-            joules = split[word].iloc[at] if word in split else math.nan
+            joules = split[word][at] if word in split else math.nan
             pj = prices.pj.get(word, math.nan if value else 0.0) * factors[at]
             if not math.isclose(joules, value * pj * 1e-12, rel_tol=CLOSE) and not math.isnan(joules):
                 said = f"{joules} J for {value}, at {pj} pJ each"
             compared += 1
             found += [f"{name}: {word}: {said}"] if said else []
-        found += wrong_constant(counts.kernels.iloc[at], split["constant"].iloc[at], prices)
+        found += wrong_constant(rows[at], split["constant"][at], prices)
     return found, compared
+
+
+def _columns(table):
+    """The cells of each column as a list: pandas takes as long for one cell as for all of them."""
+    return {name: table[name].tolist() for name in table.columns}
+
+
+def _records(table):
+    columns = _columns(table)
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def below_limits(made, prices):
@@ -139,7 +150,7 @@ def below_limits(made, prices):
     pj = {word: charge.pj for word, charge in made.costs.charges.items() if charge.pays} | prices.pj
     works = [
         math.fsum(value * pj[word] * 1e-12 for word, value in row.items() if word in pj and value == value)
-        for row in table.to_dict("records")
+        for row in _records(table)
     ]
     limits = {part.device.label: board_limit_w(made, part.device) for part in made.profile.counted}
     whole = [
