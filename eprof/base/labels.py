@@ -179,18 +179,13 @@ def _replaced(text: str, replacements: Iterable[tuple[re.Pattern[str], str]]) ->
     return text
 
 
-class _Library(Struct, frozen=True):
-    sign: str
-    pattern: re.Pattern[str]
-    label: str
-
-
 @lru_cache(maxsize=1)
-def _libraries() -> tuple[dict[str, str], list[_Library]]:
+def _libraries() -> tuple[dict[str, str], list[tuple[str, re.Pattern[str], str]]]:
+    """Words for types in names of kernels, and for each library a sign, a pattern and the label of its kernels."""
     document = Document.read(resources.folder("counters") / "names.toml")
     types = {key: node.text() for key, node in document.root["type"].items()}
     rows = document.root["library"].entries()
-    return types, [_Library(row["sign"].text(), pattern(row["pattern"].text()), row["label"].text()) for row in rows]
+    return types, [(row["sign"].text(), pattern(row["pattern"].text()), row["label"].text()) for row in rows]
 
 
 def made_for(kernels: Iterable[str]) -> tuple[float, float]:
@@ -224,8 +219,8 @@ def library_of(name: str) -> str:
 def _library_label(text: str) -> str:
     """The label of a kernel of a known library; "" if it is of none."""
     types, libraries = _libraries()
-    for library in libraries:
-        if library.sign in text and (match := library.pattern.search(text)):
+    for sign, form, label in libraries:
+        if sign in text and (match := form.search(text)):
             words = {}
             for key, value in match.groupdict(default="").items():
                 words[key] = value
@@ -233,7 +228,7 @@ def _library_label(text: str) -> str:
                     words[key] = types.get(value, value)
                 elif key.startswith("camel"):
                     words[key] = _CAMEL.sub(" ", value).lower()
-            return " ".join(library.label.format_map(words).replace("_", " ").split())
+            return " ".join(label.format_map(words).replace("_", " ").split())
     return ""
 
 

@@ -58,9 +58,7 @@ class Formula(Struct, frozen=True, dict=True):
     @classmethod
     @lru_cache(maxsize=4096)  # definitions of GPUs share most of theirs
     def parse(cls, text: str, besides: tuple[str, ...] = ()) -> Formula:
-        """Parse the formula in `text`, of a TOML file.
-
-        Raises ValueError with the reason if it is not a formula of this language.
+        """Parse the formula in `text`, of a TOML file. Raises ValueError with the reason if it is none.
 
         besides: what it may have besides sums and products: GROWING, for numbers and no arrays, or CHOOSING.
         """

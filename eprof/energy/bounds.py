@@ -104,10 +104,7 @@ def uncounted(counts: Counts, costs: Costs, split: Split, prices: Floats) -> Unc
 
 @lru_cache(maxsize=64)
 def _board(device_label: str | None) -> tuple[float, float, float]:
-    """How many times its clock a board may reach, GB/s of DRAM of the largest that it may be, bytes shared a cycle.
-
-    0 GB/s: it can be one board alone, whose bandwidth the prices tell.
-    """
+    """A board's factor on its clock, GB/s of DRAM at most (0: as the prices tell), shared-memory bytes a cycle."""
     may_be = sheets_of(device_label)
     known = mapped(capabilities_of_label, device_label) or ()
     is_kepler = any(capability.startswith("3.") for capability in known)

@@ -93,11 +93,11 @@ class Reading(Struct, frozen=True, dict=True):
         if self.cache is None or self.refused is not None or (stamp := Stamp.of(path)) is None:
             return self._read(path, progress)
         cache = Cache(self.cache, self._request)
-        if (log := cache.get(stamp)) is not None:
-            return replace(log, path=str(path))
-        log = self._read(path, progress)
-        cache.put(stamp, log)
-        return log
+        log = cache.get(stamp)
+        if log is None:
+            log = self._read(path, progress)
+            cache.put(stamp, log)
+        return replace(log, path=str(path))
 
     def _read(self, path: Path, progress: Tell | None = None) -> Log:
         return read(path, columns=self.columns, names=self.names, keep=self.keep, progress=progress, parts=self.parts)
@@ -198,10 +198,7 @@ def attempt(path: Path, reading: Reading, tell: Tell | None = None) -> Read:
 
 
 def _processes(paths: Sequence[Path], reading: Reading, tell: Tell, workers: int) -> Iterator[Read]:
-    """Read many logs in worker processes; yields the `Log` or LogError of each, in the order of `paths`.
-
-    Where a process is killed or cannot be had, the rest is read here, one by one.
-    """
+    """Yields the `Log` or LogError of each path in order, by worker processes; one by one here where these fail."""
     from eprof.logs.workers import in_order
 
     workers = min(workers, len(paths))

@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
 from io import BufferedReader, BytesIO
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import Any
 
 from eprof import profilers
 from eprof.base.errors import LogError
@@ -84,60 +84,53 @@ def _read(
     is_binary = b"\0" in head
     reader = _reader_of(head) if columns is None or is_binary else None
     if reader is None and size > len(source.head):
-        reader = _first((folder, signs.reader_of_file(source.path)) for folder, signs in profilers.signs().items())
+        reader = profilers.module_of(lambda signs: signs.reader_of_file(source.path))
+    if reader is None:
+        refuse_foreign(source.path, head, (signs.refusal(source.path, head) for signs in profilers.signs().values()))
+        first = next(pieces, b"")
+        pieces = chain([first], pieces)
+        if columns is None:
+            reader = _reader_of(first)
     if reader is not None:
-        return reader.read(source, pieces, keep, parts, tuning)
-    refuse_foreign(source.path, head, (signs.refusal(source.path, head) for signs in profilers.signs().values()))
-    first = next(pieces, b"")
-    if columns is None and (reader := _reader_of(first)) is not None:
-        return reader.read(source, chain([first], pieces), keep, parts, tuning)
+        return _read_by(reader, source, pieces, keep, parts, tuning)
     unsigned = profilers.module_of(lambda signs: signs.takes_unsigned)
     if unsigned is None:
         raise LogError(f"{source.path}: no profiler that this eprof knows writes such logs")
     size_bytes = size * (_TIMES_PACKED if packing(source.head) else 1)
-    kept = _of(keep, unsigned.__name__.split(".")[-2])
-    walked = unsigned.walk(source, chain([first], pieces), tuning, columns, names, kept, parts, size_bytes)
+    kept = _kept(keep, unsigned)
+    walked = unsigned.walk(source, pieces, tuning, columns, names, kept, parts, size_bytes)
     if columns is None and not walked.store.pieces:
         late = _late_reader(source.path, tuning, walked.seen)
         if late is not None:
             with (again := open_source(source.path)).handle:
-                read = late.read(again, blocks(again, tuning), keep, parts, tuning)
+                read = _read_by(late, again, blocks(again, tuning), keep, parts, tuning)
             source.lacks_bytes |= again.lacks_bytes
             return read
     log: Log = walked.log(columns is not None)
     return log
 
 
-def _of(keep: Keep, profiler: str) -> Container[str] | None:
-    return keep(profiler) if callable(keep) else keep
+def _read_by(
+    reader: ModuleType, source: Source, pieces: Iterator[bytes], keep: Keep, parts: str | None, tuning: Tuning
+) -> Log:
+    log: Log = reader.read(source, pieces, _kept(keep, reader), parts, tuning.fold_rows)
+    return log
 
 
-def _reader_of(block: bytes) -> "_Reader | None":
-    return _first((folder, signs.reader_of(block)) for folder, signs in profilers.signs().items())
+def _kept(keep: Keep, reader: ModuleType) -> Container[str] | None:
+    """The counters to hold of the profiler in whose folder the reader is; None: all."""
+    return keep(reader.__name__.split(".")[-2]) if callable(keep) else keep
 
 
-def _first(modules: Iterable[tuple[str, str | None]]) -> "_Reader | None":
-    return next((_Reader(folder, module) for folder, module in modules if module is not None), None)
+def _reader_of(block: bytes) -> ModuleType | None:
+    return profilers.module_of(lambda signs: signs.reader_of(block))
 
 
-class _Reader(NamedTuple):
-    """A reader: a profiler's folder, and a module in it. It is imported when it reads."""
-
-    folder: str
-    module: str
-
-    def read(self, source: Source, pieces: Iterator[bytes], keep: Keep, parts: str | None, tuning: Tuning) -> Log:
-        """Read a log from blocks of whole lines."""
-        module = import_module(f"{profilers.__name__}.{self.folder}.{self.module}")
-        log: Log = module.read(source, pieces, _of(keep, self.folder), parts, tuning.fold_rows)
-        return log
-
-
-def _late_reader(path: str | Path, tuning: Tuning, seen: Any) -> _Reader | None:
+def _late_reader(path: str | Path, tuning: Tuning, seen: Any) -> ModuleType | None:
     """The reader of a log whose table stands behind much other text, or None. seen: what was met besides tables."""
     if seen.foreign:
-        return _first((folder, signs.strays) for folder, signs in profilers.signs().items())
-    if seen.messages.profiled:
+        return profilers.module_of(lambda signs: signs.strays)
+    if seen.messages.commands:
         return None
     with (source := open_source(path)).handle:
         return next(filter(None, map(_reader_of, blocks(source, tuning))), None)
@@ -149,10 +142,10 @@ def _unpacked_head(source: Source) -> bytes:
     if how is None:
         return source.head
     # A zstd frame gives nothing before its first block is whole, so some more of the file is looked at.
-    more = b""
+    start = [source.head]
     if how == "zstd" and isinstance(source.handle, BufferedReader):
-        more = source.handle.peek(1 << 18)
-    head = next((piece for piece in unpack([source.head, more], how, [], 1 << 16) if piece), b"")
+        start.append(source.handle.peek(1 << 18))
+    head = next(filter(None, unpack(start, how, [], 1 << 16)), b"")
     if not head:
         raise LogError(
             f"{source.path}: the {how} data are damaged or cut off before the first line; copy the file again"
@@ -166,10 +159,9 @@ def read_columns(path: str | Path) -> list[str]:
         source = Source(str(path), BytesIO(), content(Path(path), _MOST_COLUMNS))
     except OSError as err:
         raise LogError(f"{path}: cannot be read: {err.strerror or err}; give one line of column names") from err
-    text = b"".join(islice(blocks(source, Tuning()), 2)).decode()
-    lines = [line for line in text.split("\n") if line.strip()]
-    names = [name.strip() for line in lines[:1] for name in split(line)]
-    if len(lines) != 1 or len(names) < 2:
+    text = b"".join(islice(blocks(source, Tuning()), 2)).decode().strip()
+    names = [name.strip() for name in split(text)]
+    if "\n" in text or len(names) < 2:
         raise LogError(f"{path}: this must be one line with the names of the columns, separated by commas")
     return names
 

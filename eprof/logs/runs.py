@@ -47,7 +47,6 @@ class Measured(Struct, frozen=True):
     """Energy that a meter saw, in J for one run of the program: the median over repetitions.
 
     runs: how many were metered; 0: those that the logs are of, all of them together.
-
     seconds: for how long it was metered in one run, from the program's start to its end, the median likewise.
     boards: how many GPU boards the meter covers, 0 for one of the host's; None: not known. beside: what else it saw.
     """
@@ -93,7 +92,7 @@ class Run(Brief, Struct, frozen=True):
 
     path: Path
     manifest: Mapping[str, Any]
-    files: Mapping[str, Mapping[int, tuple[Path, ...]]]
+    files: Mapping[str, Mapping[int, Sequence[Path]]]
     whole: bool = True
     strange: tuple[str, ...] = ()
 
@@ -141,10 +140,7 @@ class Run(Brief, Struct, frozen=True):
 
     @property
     def io(self) -> Mapping[str, float]:
-        """What the program read from files and wrote when it ran alone, or first; empty where Linux does not tell.
-
-        Keys are those of `io` in `run.json`, and `seconds`.
-        """
+        """What the program read and wrote, as `io` in `run.json`, with `seconds`, alone or first; empty: not told."""
         for each in [*self._alone, *self.manifest.get("measurements", [])]:
             if each.get("io") and each.get("seconds"):
                 return {**each["io"], "seconds": each["seconds"]}
@@ -197,12 +193,8 @@ class Run(Brief, Struct, frozen=True):
 
     def main_logs(self) -> list[Path]:
         """The logs of a run directory that are joined: the counters, and the times, of the first repetition."""
-        paths: list[Path] = []
-        for kind in (COUNTERS, TIME):
-            repeats = self.files.get(kind)
-            if repeats:
-                paths += repeats[min(repeats)]
-        return paths
+        kinds = [repeats for kind in (COUNTERS, TIME) if (repeats := self.files.get(kind))]
+        return [path for repeats in kinds for path in repeats[min(repeats)]]
 
     def notes(self) -> list[str]:
         """Sentences for the user on the run itself: what is missing, left out or slowed down."""
@@ -228,13 +220,12 @@ class Run(Brief, Struct, frozen=True):
                 f"{max(self.alone_s):.3g} s."
             )
         io = self.io
-        stored = io.get("read_bytes", 0.0) + io.get("written_bytes", 0.0)
-        if stored and io.get("device_s", 0.0) > _TELLING_SHARE * io["seconds"]:
+        read_mb, written_mb = (io.get(f"{way}_bytes", 0.0) / 1e6 for way in ("read", "written"))
+        if read_mb + written_mb and io.get("device_s", 0.0) > _TELLING_SHARE * io["seconds"]:
             notes.append(
-                f"The program read {io.get('read_bytes', 0) / 1e6:.4g} MB from storage devices and wrote "
-                f"{io.get('written_bytes', 0) / 1e6:.4g} MB; the busiest device worked "
-                f"{io['device_s'] / io['seconds']:.0%} of the time, for all programs. Its joules have no price here; "
-                "`eprof scale --cluster` takes its power."
+                f"The program read {read_mb:.4g} MB from storage devices and wrote {written_mb:.4g} MB; the busiest "
+                f"device worked {io['device_s'] / io['seconds']:.0%} of the time, for all programs. Its joules have no "
+                "price here; `eprof scale --cluster` takes its power."
             )
         return notes + _not_read(self.strange)
 
@@ -274,10 +265,9 @@ class Run(Brief, Struct, frozen=True):
 def metered_in(several: Sequence[Launches]) -> Measured | None:
     """The joules that logs hold beside their counters, added up; None if one has none, or of another part."""
     joules = [launches.energy_j() for launches in several]
-    covered = {covers for known in joules for covers in known}
-    if len(covered) != 1 or not all(joules):
+    covers = only({covers for known in joules for covers in known})
+    if covers is None or not all(joules):
         return None
-    (covers,) = covered
     time_s = sum(float(launches.rows.time_s.sum()) for launches in several)
     profiler = next(iter(several[0].profilers.values()))
     return Measured(
@@ -308,7 +298,7 @@ def is_run(path: Path) -> bool:
 def open_run(path: Path) -> Run:
     """What a run directory holds. Raises LogError if nothing was collected, CollectError if `run.json` is damaged."""
     manifest = directory.manifest(path) or {}
-    files: dict[str, dict[int, tuple[Path, ...]]] = {}
+    files: dict[str, dict[int, list[Path]]] = {}
     strange = []
     collectors = profilers.collectors()
     for file in sorted((path / "logs").glob("*")):
@@ -319,9 +309,7 @@ def open_run(path: Path) -> Run:
         # Of standard outputs only those of processes that ran kernels.
         is_result = file.suffix not in _BY_PRODUCTS and file.stat().st_size > 0
         if name and is_result and all(collector.is_log(file) for collector in collectors):
-            kind, number = name[1], int(name[2])
-            repeats = files.setdefault(kind, {})
-            repeats[number] = (*repeats.get(number, ()), file)
+            files.setdefault(name[1], {}).setdefault(int(name[2]), []).append(file)
     run = Run(path, manifest, files, manifest.get("whole", True), tuple(strange))
     if run.main_logs():
         return run
@@ -354,10 +342,8 @@ def open_all(paths: Sequence[Path], alone: bool) -> tuple[list[Run], list[str]]:
 
 
 def _not_read(names: Sequence[str]) -> list[str]:
-    if not names:
-        return []
     why = "they are no plain files of the run directory, or links that lead out of it"
-    return [f"Not read, for {why}: {few(names, _EXAMPLES)}."]
+    return [f"Not read, for {why}: {few(names, _EXAMPLES)}."] * bool(names)
 
 
 def titled(run: Run, log: Log) -> Log:
@@ -472,9 +458,8 @@ def _spread_notes(noun: str, groups: Sequence[Sequence[Path]], read: Reader) -> 
 
 def clock_note(run: Run) -> str | None:
     """A sentence if the GPU's clock moved by more than 5 % while the run's energy was measured, else None."""
-    for energy in run.metered:
-        moved = energy.get("core_mhz_spread")
-        if moved and moved > _NOTEWORTHY_SPREAD:
+    for moved in (energy.get("core_mhz_spread") or 0.0 for energy in run.metered):
+        if moved > _NOTEWORTHY_SPREAD:
             return (
                 f"The GPU's core clock moved by {100 * moved:.2g} % while energy was measured; lock it "
                 "(nvidia-smi -lgc) to compare with one setting."

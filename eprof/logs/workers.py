@@ -64,10 +64,7 @@ class _Worker:
         self.job = number
 
     def take(self) -> tuple[int, Any]:
-        """The number of the worker's job and its result.
-
-        Raises EOFError if the process is gone, or what the job raised.
-        """
+        """The number of the worker's job and its result. Raises EOFError if it is gone, or what the job raised."""
         result = self._ours.recv()
         if isinstance(result, BaseException):
             raise result

@@ -32,7 +32,7 @@ from eprof.logs.rows.columns import codes_that_stay
 from eprof.logs.rows.sections import Section
 from eprof.logs.rows.stream import Tuning
 from eprof.profilers.ncu.headers import LONG as LONG_FORM
-from eprof.profilers.ncu.launches import whole_launches
+from eprof.profilers.ncu.launches import Long
 from eprof.profilers.nvprof import reader, sqlite
 from eprof.profilers.nvprof import tables as section
 
@@ -278,6 +278,6 @@ def test_what_is_carried_along_does_not_grow_with_the_log():
         place: pl.Series([str(number) for number in numbers]) for place, numbers in enumerate((range(1000), [7] * 1000))
     }
     section = Section(LONG_FORM, ["ID", "Process ID"])
-    whole, last = whole_launches(section, [table])
+    whole, last = Long.split_last(section, [table])
     assert [len(column) for column in whole.values()] == [999, 999]
     assert last == {0: ["999"], 1: ["7"]}, "lists: a slice of a column would keep all of it"

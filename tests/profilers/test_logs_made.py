@@ -16,6 +16,7 @@ from logs_support import (
     TRACE_UNITS,
     USAGE,
     cell,
+    example_of_skipped,
     launch,
     metric,
     profiled,
@@ -141,7 +142,7 @@ def test_program_output_between_header_and_units(tmp_path):
         write(tmp_path, profiled(1, WIDE, "step 1, done", ",,,,,GB/s,", f'"{K20C}","1","7","k",5,2.0,"Mid (5)"'))
     )
     assert cell(log, "dram_read_throughput") == 2 << 30
-    assert log.skipped_lines == 1 and log.example_skipped == "step 1, done"
+    assert log.skipped_lines == 1 and example_of_skipped(log) == "step 1, done"
 
 
 def test_keep_limits_what_is_held(tmp_path):
@@ -243,7 +244,7 @@ def test_program_output_is_skipped_counted_and_shown(tmp_path, line):
     lines = SUMMARY.splitlines()
     log = read(write(tmp_path, "\n".join([*lines[:-1], line, lines[-1], ""])))
     assert totals(log) == totals(read(write(tmp_path, SUMMARY, "plain.csv")))
-    assert (log.skipped_lines, log.example_skipped) == (1, line[:120])
+    assert (log.skipped_lines, example_of_skipped(log)) == (1, line[:120])
 
 
 # --- the sentences for logs that hold nothing

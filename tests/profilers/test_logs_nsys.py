@@ -464,3 +464,13 @@ def test_a_summary_in_text_that_lost_its_dashes_is_read_alike(tmp_path):
         told.append((table.kernel.texts().tolist(), table.launches.tolist(), table.time_s.tolist()))
     assert told[0] == told[1]
     assert told[0][:2] == (["void f<int>(int, a)", "g(float *)"], [3, 1]) and sum(told[0][2]) == pytest.approx(4e-6)
+
+
+@pytest.mark.parametrize("start", [3000, None])
+def test_a_start_that_is_not_told_leaves_the_gaps_open(tmp_path, start):
+    about = {"Duration (ns)": 500, "CorrId": 1, "Device": "A100 (0)", "Strm": "7", "Name": "f"}
+    path = tmp_path / "trace"
+    path.write_text(json.dumps([{"Start (ns)": began, **about} for began in (1000, start)]))
+    log = read(path)
+    assert times(log) == {("A100 (0)", "f"): (2, 1e-6)}
+    assert (log.idle and log.idle.time_s) == (start and pytest.approx(1.5e-6))

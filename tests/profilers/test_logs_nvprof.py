@@ -13,6 +13,7 @@ from logs_support import (
     TINY,
     TOGETHER,
     USAGE,
+    example_of_skipped,
     metric,
     profiled,
     read,
@@ -301,7 +302,7 @@ def test_a_table_in_text_with_a_blank_line_below_its_header(tmp_path, header):
 def test_a_summary_without_header(tmp_path):
     log = read(write(tmp_path, "\n".join(["it is slow:", *RANGED_TEXT[1:3], "who knows why?", ""])))
     assert times(log) == {"axpy(int)": (3, pytest.approx(6e-6))}
-    assert log.skipped_lines == 2 and log.example_skipped == "it is slow:"
+    assert log.skipped_lines == 2 and example_of_skipped(log) == "it is slow:"
 
 
 @pytest.mark.parametrize("above", [(), (TEXT_METRICS, ""), ("some words of somebody:",)])
@@ -326,7 +327,7 @@ def test_a_kernel_that_a_program_prints_is_no_table(tmp_path):
 
 def test_examples_of_skipped_lines_are_whole(tmp_path):
     log = in_text(tmp_path, *USED_TWICE, "# a remark")
-    assert log.example_skipped == "# a remark"
+    assert example_of_skipped(log) == "# a remark"
 
 
 @pytest.mark.parametrize(

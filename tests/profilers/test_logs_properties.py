@@ -272,7 +272,7 @@ def test_no_message_is_passed_over(message):
         assert re.search(message.pattern, text), text
         heard = reader.Messages()
         heard.hear(1, text)
-        assert heard.why_no_table(), text
+        assert heard.findings.explanation(), text
 
 
 def test_counters_added_up_in_pieces_are_those_added_up_at_once(tmp_path, monkeypatch):

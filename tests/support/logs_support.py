@@ -115,7 +115,6 @@ def picture(log):
         log.format,
         log.lines,
         log.skipped_lines,
-        log.example_skipped,
         log.command,
         log.runs,
         log.notes,
@@ -132,3 +131,10 @@ def read_tuned(path, tuning, **options):
 
 
 __all__ = [name for name in dir() if name[0] != "_"] + ["read"]
+
+
+def example_of_skipped(log):
+    """The line that a note of the log gives as an example of those that are no part of a table."""
+    return next(
+        example for _, found, example in (note.partition("skipped, for example: ") for note in log.notes) if found
+    )

@@ -90,28 +90,23 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None, name
     timed = np.where(best.launches > 0, best.launches, np.max([np.zeros(size), *seen], axis=0))
     least_s, most_s = np.full(size, np.nan), np.full(size, np.nan)
     for table, row in placed:
+        own = table.rows
         # The mean of a run, however its rows were added up on the way.
-        codes, first = alike(row, table.rows.run)
-        of_run = [np.bincount(codes, column, len(first)) for column in (table.rows.time_s, table.rows.launches)]
-        each_s = of_run[0] / np.maximum(of_run[1], 1)
-        for ends_s, of_launches_s, extreme in (
-            (least_s, table.rows.least_s, np.fmin),
-            (most_s, table.rows.most_s, np.fmax),
-        ):
-            extreme.at(ends_s, row[first], each_s)
+        codes, first = alike(row, own.run)
+        of_run_s, of_run = (np.bincount(codes, column, len(first)) for column in (own.time_s, own.launches))
+        for ends_s, of_launches_s, extreme in ((least_s, own.least_s, np.fmin), (most_s, own.most_s, np.fmax)):
+            extreme.at(ends_s, row[first], of_run_s / np.maximum(of_run, 1))
             if of_launches_s is not None:
                 extreme.at(ends_s, row, of_launches_s)
-    part = None
-    if kernels.has_parts:
-        part = np.array([part for *_, part in kernels.rows], dtype=object)
+    devices, whole_names, parts = np.array([*kernels.rows], dtype=object).reshape(size, 3).T
     return Launches(
         KernelRows(
-            device=np.array([device for device, _, _ in kernels.rows], dtype=object),
-            kernel=np.array([kernel for _, kernel, _ in kernels.rows], dtype=object),
+            device=devices,
+            kernel=whole_names,
             launches=np.where(launches > 0, launches, timed).astype(np.int64),
             time_s=time_s,
             time_marks=time_marks,
-            part=part,
+            part=parts if kernels.has_parts else None,
             least_s=least_s,
             most_s=most_s,
         ),
@@ -239,17 +234,14 @@ class _Kernels(Struct):
     has_parts: bool = False
 
     def device(self, name: str) -> str:
-        """The name that a device of a log goes by in the joined rows.
-
-        Newer drivers write "NVIDIA GeForce ..." where older ones wrote "GeForce ...".
-        """
+        """A device's name in the joined rows; some drivers write "GeForce ..." for "NVIDIA GeForce ..."."""
         return self.devices.setdefault(normal_label(name), name.strip())
 
     def numbers(self, table: Table, alone: str | None) -> Array:
         """The number of the joined row of each row of `table`, (n_rows,). alone: the device of rows that name none."""
         rows = table.rows
-        columns = [column for column in (rows.device, rows.kernel, rows.part) if column is not None]
         self.has_parts |= rows.part is not None
+        columns = [column for column in (rows.device, rows.kernel, rows.part) if column is not None]
         codes, first = alike(*(column.codes for column in columns))
         numbers = []
         for device, kernel, *part in zip(*(column.chosen(first).texts() for column in columns), strict=True):
@@ -261,7 +253,7 @@ class _Kernels(Struct):
 def _devices(table: Table) -> list[str]:
     devices = table.rows.device
     first = numbered(devices.codes)[1]
-    return [devices.names[code] for code in devices.codes[first].tolist() if code >= 0]
+    return [name for name in devices.chosen(first).texts() if name is not None]
 
 
 def _name_devices(
@@ -299,15 +291,10 @@ def _name_devices(
 def _as_named(numbered: re.Match[str], labels: Mapping[str, bool], capability_of: CapabilityOf) -> str | None:
     """The label of the one named device that "ncu device N (CC x.y)" may be; None if none is, or several are."""
     number, capability = numbered.groups()
-    same = {
-        normal_label(label): label for label, is_timed in labels.items() if is_timed and label.endswith(f"({number})")
-    }
-    known = only(same.values())
-    if known is None or capability is None:
-        return known
-    if capability in (capability_of(known) or [capability]):
-        return known
-    return None
+    timed = (label for label, is_timed in labels.items() if is_timed and label.endswith(f"({number})"))
+    known = only({normal_label(label): label for label in timed}.values())
+    fits = known is None or capability is None or capability in (capability_of(known) or [capability])
+    return known if fits else None
 
 
 def _only_part(table: Table) -> str | None:
@@ -401,20 +388,19 @@ class _Time(Struct):
 def _best_time(times: Times, names: Sequence[str], lacking: Collection[str], warnings: list[str]) -> _Time:
     """The time of each kernel from the best kind of table that has one. lacking: kinds of table that lost rows."""
     size = len(names)
-    none = np.zeros(size, dtype=bool)
-    best = _Time(np.full(size, np.nan), np.zeros(size), none, none)
+    best = _Time(np.full(size, np.nan), np.zeros(size), np.zeros(size, dtype=bool), np.zeros(size, dtype=bool))
     for kind, sums in times.items():
         known = sums.is_known[0]
-        new = np.isnan(best.seconds)
+        again = known & ~np.isnan(best.seconds)
         # Nobody misses a time that was only the last resort.
-        if (known & ~new).any() and not _is_slowed(kind):
-            warnings.append(
-                f"{_these(known & ~new, names)}: timed by a better table too, so the times of {kind} were not used"
-            )
-        best.seconds = np.where(new & known, sums.sum[0], best.seconds)
-        best.launches = np.where(new & known, sums.launches[0], best.launches)
-        best.is_slowed = best.is_slowed | (new & known & _is_slowed(kind))
-        best.is_bound = best.is_bound | (new & known & (sums.has_holes[0] | (kind in lacking)))
+        if again.any() and not _is_slowed(kind):
+            kernels = _these(again, names)
+            warnings.append(f"{kernels}: timed by a better table too, so the times of {kind} were not used")
+        new = known & ~again
+        best.seconds[new] = sums.sum[0, new]
+        best.launches[new] = sums.launches[0, new]
+        best.is_slowed[new] = _is_slowed(kind)
+        best.is_bound[new] = sums.has_holes[0, new] | (kind in lacking)
     return best
 
 
@@ -439,11 +425,11 @@ def _disagreements(
     sums: Sums, marks: Array, labels: Sequence[str], launches: Array, names: Sequence[str]
 ) -> Iterable[str]:
     """A warning for each group of counters that saw fewer launches of the same kernels than other counters did."""
-    groups: dict[tuple[bytes, bytes], list[int]] = {}
     estimated = (marks & int(Mark.ESTIMATED)) != 0
-    for counter in np.flatnonzero(estimated.any(axis=1)).tolist():
-        fewer = estimated[counter]
-        groups.setdefault((fewer.tobytes(), sums.launches[counter, fewer].tobytes()), []).append(counter)
+    found = np.flatnonzero(estimated.any(axis=1)).tolist()
+    groups = gathered(
+        ((estimated[place].tobytes(), sums.launches[place, estimated[place]].tobytes()), place) for place in found
+    )
     for counters in groups.values():
         fewer = estimated[counters[0]]
         first = int(np.flatnonzero(fewer)[0])

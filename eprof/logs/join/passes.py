@@ -47,11 +47,7 @@ def passes(tables: Sequence[Table]) -> list[list[int]]:
             groups.append([signature])
         else:
             alike.append(signature)
-    number = {signature: place for place, known in enumerate(groups) for signature in known}
-    places: list[list[int]] = [[] for _ in groups]
-    for place, signature in enumerate(signatures):
-        places[number[signature]].append(place)
-    return places
+    return [[place for place, signature in enumerate(signatures) if signature in known] for known in groups]
 
 
 def added_runs(log: Log) -> int:
@@ -174,14 +170,13 @@ def _prints(table: Table) -> dict[int, int]:
     rows = table.rows
     run, first_of_run = numbered(rows.run)
     launches = rows.launches
-    columns = {"device": rows.device, "kernel": rows.kernel}
-    if rows.part is not None:
-        columns["part"] = rows.part
+    known = {"device": rows.device, "kernel": rows.kernel, "part": rows.part}
+    columns = {name: words for name, words in known.items() if words is not None}
     key, first = alike(run, *(column.codes for column in columns.values()))
     hashes = _mixed("launches", np.bincount(key, launches))
     for name, words in columns.items():
         texts = np.array([*map(hash, words.names), 0], dtype=np.int64)
-        hashes += _stirred(texts[words.codes[first]].view(np.uint64) ^ _number(name))
+        hashes += _mixed(name, texts[words.codes[first]])
     hashes += _of_counter("time_s", key, rows.time_s, launches)
     for part, values in blocks(table.counters):
         for label, cells in zip(table.counters.names[part], values, strict=True):
@@ -197,15 +192,12 @@ def _of_counter(label: str, key: Array, values: Array, launches: Array | None) -
     sums = np.bincount(key, np.nan_to_num(values * either(launches, 1)))
     if launches is not None:
         sums = sums.astype(np.float32).astype(np.float64)
-    return _mixed(label, sums) + _mixed(f"{label} lost", np.bincount(key, np.isnan(values)))
+    return _mixed(label, sums + 0.0) + _mixed(f"{label} lost", np.bincount(key, np.isnan(values)))
 
 
 def _mixed(label: str, values: Array) -> Array:
-    return _stirred((values + 0.0).view(np.uint64) ^ _number(label))
-
-
-def _number(label: str) -> np.uint64:
-    return np.uint64(hash(label) & 0xFFFFFFFFFFFFFFFF)
+    """A hash of each number (64 bits) of a column with this label."""
+    return _stirred(values.view(np.uint64) ^ np.uint64(hash(label) & 0xFFFFFFFFFFFFFFFF))
 
 
 def _stirred(numbers: Array) -> Array:

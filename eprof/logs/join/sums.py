@@ -33,8 +33,6 @@ def gathered(logs: Sequence[Log]) -> list[Log]:
 
 def together(tables: Sequence[Table]) -> tuple[Table, ...]:
     """The tables, where short ones of the same kind, columns, units and one part (if any) are joined to one table."""
-    if len(tables) == 1:
-        return (tables[0],)
     groups: dict[tuple[Any, ...], list[Table]] = {}
     for number, table in enumerate(tables):
         groups.setdefault(_signature(table, number), []).append(table)

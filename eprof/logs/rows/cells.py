@@ -1,7 +1,7 @@
 """Cells: numbers with the units that nvprof glues to them, levels, and the many ways to say that there is no value."""
 
 import math
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,12 +70,10 @@ def no_kernels(others: Iterable[tuple[str, int, float]]) -> str:
     return "not kernels, so left out: " + ", ".join(f"{number} {noun} ({s * 1e3:.6g} ms)" for noun, number, s in others)
 
 
-def cells(texts: Iterable[str], rates: Rates = RATES) -> tuple[Floats, Array]:
+def cells(texts: Sequence[str], rates: Rates = RATES) -> tuple[Floats, Array]:
     """Values (float64; NaN = none; rates in B/s) and kinds (int8: index in UNITS, or why there is none) of texts."""
-    texts = list(texts)
     known = {text: _cell(text.strip(), rates) for text in set(texts)}
-    values = [known[text][0] for text in texts]
-    kinds = [known[text][1] for text in texts]
+    values, kinds = ([known[text][place] for text in texts] for place in (0, 1))
     return np.array(values, dtype=np.float64), np.array(kinds, dtype=np.int8)
 
 
@@ -102,16 +100,6 @@ def _cell(text: str, rates: Rates) -> tuple[float, int]:
     if _SIGNED.fullmatch(text) and abs(float(text)) < LARGEST:
         return float(text), _OTHER
     return np.nan, _MISSING.get(text, _MISSING.get(text.lower(), UNREADABLE))
-
-
-def unit_of(text: str, rates: Rates = RATES) -> tuple[float, str] | None:
-    """Multiplier and unit of cells for a unit as a units row writes it; None where it writes nothing."""
-    text = text.strip()
-    if not text:
-        return None
-    if text in RATES:
-        return rates[text], BYTES_PER_S
-    return 1.0, {"%": PERCENT}.get(text, OTHER)
 
 
 def is_number(text: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import compress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -149,14 +149,13 @@ class ParsedRows:
 
     def _column(self, place: int) -> Coded:
         """The column of texts at `place` as codes, made once."""
-
-        def texts_of(rows: Array) -> Sequence[str]:
-            return self._frame[str(place)].gather(self._places()[rows]).cast(str).to_list()
-
         if place not in self._coded:
             codes = self._frame[f"{place} code"].to_numpy()[self._rows]
-            self._coded[place] = Coded(codes, np.flatnonzero(np.bincount(codes)), texts_of)
+            self._coded[place] = Coded(codes, np.flatnonzero(np.bincount(codes)), partial(self._texts, place))
         return self._coded[place]
+
+    def _texts(self, place: int, rows: Array) -> list[str]:
+        return self._frame[str(place)].gather(self._places()[rows]).cast(str).to_list()
 
     def cells(self, place: int, rates: Rates = RATES) -> tuple[Floats, Array]:
         """The values (NaN = none) and kinds of cells in the column at `place`, see `cells.cells`."""
@@ -168,8 +167,7 @@ class ParsedRows:
         kinds = _KINDS[units]
         is_odd = ~_may_be_count(values)
         if is_odd.any():
-            texts = self._frame[str(place)].gather(self._places()[is_odd]).to_list()
-            values[is_odd], kinds[is_odd] = cells(texts, rates)
+            values[is_odd], kinds[is_odd] = cells(self._texts(place, is_odd), rates)
         return values, kinds
 
     def numbers(self, place: int) -> Floats:
@@ -190,12 +188,6 @@ class ParsedRows:
 
 # Some rows of a table, whose columns are taken by their place in a line.
 Rows: TypeAlias = LineRows | ParsedRows
-
-
-def _as_number(column: pl.Expr) -> pl.Expr:
-    import polars as pl
-
-    return column.cast(pl.Float64, strict=False).fill_null(np.nan)
 
 
 def _may_be_count(values: Floats) -> Bools:
@@ -227,13 +219,14 @@ def parse(lines: bytes, number: int, form: Form, codes: pl.Series) -> ParsedRows
     if form.with_id is not None:
         columns[form.with_id] = columns[form.with_id].str.replace(LAUNCH_ID.pattern, "").cast(codes.dtype)
     # In the same pass: a pass over a column alone costs as much again.
-    of_numbers = (*form.numbers, *form.together, *form.maybe)
-    numbers = [_as_number(pl.col(str(place))).alias(f"{place} number") for place in of_numbers]
+    numbers = {place: pl.col(str(place)) for place in (*form.numbers, *form.together, *form.maybe)}
+    told = [columns[place].to_physical().alias(f"{place} code") for place in form.names]
     for place in form.values:
-        bare = columns[place].str.strip_chars_end("KMGTB/s%")
-        unit = columns[place].str.slice(bare.str.len_chars()).cast(pl.Enum(_UNITS), strict=False).to_physical()
-        numbers += [_as_number(bare).alias(f"{place} number"), unit.fill_null(len(_UNITS)).alias(f"{place} unit")]
-    codes_ = [columns[place].to_physical().alias(f"{place} code") for place in form.names]
+        numbers[place] = columns[place].str.strip_chars_end("KMGTB/s%")
+        unit = columns[place].str.slice(numbers[place].str.len_chars()).cast(pl.Enum(_UNITS), strict=False)
+        told.append(unit.to_physical().fill_null(len(_UNITS)).alias(f"{place} unit"))
+    for place, number_of in numbers.items():
+        told.append(number_of.cast(pl.Float64, strict=False).fill_null(np.nan).alias(f"{place} number"))
     is_clean = pl.col(last).is_not_null() & pl.col(beyond).is_null()
     for place in (*form.checked, *form.together):
         is_clean &= pl.col(str(place)).fill_null(0.0) < LEAST_WRONG
@@ -241,7 +234,7 @@ def parse(lines: bytes, number: int, form: Form, codes: pl.Series) -> ParsedRows
         is_clean &= pl.col(str(place)).is_null() == pl.col(str(form.together[0])).is_null()
     scan = pl.scan_csv(lines, has_header=False, schema=schema, missing_columns="insert", ignore_errors=True)
     try:
-        frame = scan.select(*columns.values(), *numbers, *codes_, is_clean.alias("clean")).collect(engine="streaming")
+        frame = scan.select(*columns.values(), *told, is_clean.alias("clean")).collect(engine="streaming")
     except pl.exceptions.PolarsError:
         return None
     if frame.height != number or not frame["clean"].all():

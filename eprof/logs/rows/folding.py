@@ -14,12 +14,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns, Floats, Ints, alike, numbered
-from eprof.base.known import mapped
 from eprof.logs.rows.cells import ABSENT, MISFIT, REASONS, UNITS, as_cell
 from eprof.logs.rows.gaps import Gaps
 from eprof.logs.rows.log import COUNT, LAUNCH, OTHER, Names, Table, TableRows, told_apart
 
 _HELD_ROWS = 1 << 16
+_COLUMNS = ("run", "device", "kernel", "launches", "time_s", "part", "rows", "least_s", "most_s")  # of a piece
 
 Cells = tuple[Floats, Array]
 
@@ -56,40 +56,34 @@ class Numbers:
 class Piece(Struct):
     """Rows of one table; all arrays are (n_rows,).
 
-    run: a number for each run. device, kernel, part: numbers of names; -1: not told. counters: label -> values (NaN =
-    none) and what each cell is (see `cells.UNITS`). part: None where it was not asked for, or is not told. rows: how
-    many rows of the log each row stands for. least_s, most_s: the shortest and the longest launch of each row, as told.
+    run: a number for each run. device, kernel, part: numbers of names; -1: not told. time_s: NaN: not told. counters:
+    label -> values (NaN = none) and what each cell is (see `cells.UNITS`). rows: how many rows of the log each row
+    stands for. least_s, most_s: the shortest and the longest launch of each row, as told.
     """
 
     run: Ints
     device: Array
     kernel: Array
     launches: Ints
-    time_s: Floats | None = None
+    time_s: Floats
     counters: dict[str, Cells] = field(default_factory=dict)
-    part: Array | None = None
+    part: Array = field(default_factory=lambda: np.zeros(0, np.int32))
     rows: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    least_s: Floats | None = None
-    most_s: Floats | None = None
+    least_s: Floats = field(default_factory=lambda: np.zeros(0))
+    most_s: Floats = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
+        if not len(self.part):
+            self.part = np.full(len(self.kernel), -1, np.int32)
         if not len(self.rows):
             self.rows = np.ones(len(self.kernel), np.int64)
-        if self.time_s is not None and self.least_s is None:
+        if not len(self.least_s):
             self.least_s = self.most_s = self.time_s / np.maximum(self.launches, 1)
 
     @classmethod
-    def of_run(cls, run: int, device: Array, kernel: Array, launches: Ints, time_s: Floats | None = None) -> Piece:
+    def of_run(cls, run: int, device: Array, kernel: Array, launches: Ints, time_s: Floats | float = np.nan) -> Piece:
         """Rows that are all of one run."""
-        return cls(np.full(len(kernel), run), device, kernel, launches, time_s)
-
-    def times(self) -> Floats:
-        """The times of a piece's rows in s; NaN where the table has none."""
-        return np.full(len(self.kernel), np.nan) if self.time_s is None else self.time_s
-
-    def parts(self) -> Array:
-        """The parts of a piece's rows; -1 where the table has none."""
-        return np.full(len(self.kernel), -1, dtype=np.int32) if self.part is None else self.part
+        return cls(np.full(len(kernel), run), device, kernel, launches, np.full(len(kernel), time_s))
 
     def cells(self, label: str) -> Cells:
         """The values and kinds of a counter's cells, (n_rows,); NaN and ABSENT where the table has no such counter."""
@@ -97,15 +91,15 @@ class Piece(Struct):
             return self.counters[label]
         return np.full(len(self.kernel), np.nan), np.full(len(self.kernel), ABSENT, dtype=np.int8)
 
-    def columns(self) -> dict[str, Array]:
-        """The columns of a piece beside the counters, by name; those that the table has."""
-        names = ("run", "device", "kernel", "launches", "rows", "time_s", "least_s", "most_s", "part")
-        return {name: column for name in names if (column := getattr(self, name)) is not None}
-
     def chosen(self, rows: Array) -> Piece:
         """Some rows of a piece: a mask, or places."""
         counters = {label: (values[rows], kinds[rows]) for label, (values, kinds) in self.counters.items()}
-        return replace(self, **{name: column[rows] for name, column in self.columns().items()}, counters=counters)
+        return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS}, counters=counters)
+
+
+def _below(pieces: Sequence[Piece]) -> dict[str, Array]:
+    """The columns, beside the counters, of pieces below each other."""
+    return {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in _COLUMNS}
 
 
 class Sums:
@@ -132,21 +126,18 @@ class Sums:
     def take(self) -> Piece | None:
         """The sums: a row for each run, device, kernel, part and pattern of lacking values; None without rows."""
         if len(self._pieces) > 1:
-            first, *_ = pieces = self._pieces
-            columns = {name: np.concatenate([piece.columns()[name] for piece in pieces]) for name in first.columns()}
             counters = {}
-            for label in dict.fromkeys(label for piece in pieces for label in piece.counters):
-                values, kinds = zip(*(piece.cells(label) for piece in pieces), strict=True)
+            for label in dict.fromkeys(label for piece in self._pieces for label in piece.counters):
+                values, kinds = zip(*(piece.cells(label) for piece in self._pieces), strict=True)
                 counters[label] = np.concatenate(values), np.concatenate(kinds)
-            self._pieces = [_added_up(replace(first, **columns, counters=counters))]
+            self._pieces = [_added_up(Piece(**_below(self._pieces), counters=counters))]
         return next(iter(self._pieces), None)
 
 
 def _added_up(piece: Piece) -> Piece:
     """Rows of pieces added up: totals and times; rates and percentages become averages weighted by launches."""
     kinds_of = [kinds for _, kinds in piece.counters.values()]
-    keys = (piece.run, piece.device, piece.kernel, piece.parts(), np.isnan(piece.times()), *kinds_of)
-    number, first = alike(*keys)
+    number, first = alike(piece.run, piece.device, piece.kernel, piece.part, np.isnan(piece.time_s), *kinds_of)
     size = len(first)
     if size == len(number):
         return piece
@@ -169,18 +160,15 @@ def _added_up(piece: Piece) -> Piece:
             weighted = total(np.where(is_count, values, values * piece.launches))
             sums = weighted / np.where(is_count[first], 1, np.maximum(launches, 1))  # all cells of a sum are of a kind
         counters[label] = sums, kinds[first]
-    of_times = {
-        "time_s": mapped(total, piece.time_s),
-        "least_s": mapped(lambda least_s: extreme(np.fmin, least_s), piece.least_s),
-        "most_s": mapped(lambda most_s: extreme(np.fmax, most_s), piece.most_s),
-    }
-    return replace(piece.chosen(first), launches=launches, rows=rows, counters=counters, **of_times)
-
-
-def _told(ends_s: Sequence[Floats | None]) -> Floats | None:
-    """Join the pieces' columns of shortest, or of longest, launches in s, (n_rows,); None if a piece has none."""
-    told = [of_piece for of_piece in ends_s if of_piece is not None]
-    return np.concatenate(told) if len(told) == len(ends_s) else None
+    return replace(
+        piece.chosen(first),
+        launches=launches,
+        rows=rows,
+        counters=counters,
+        time_s=total(piece.time_s),
+        least_s=extreme(np.fmin, piece.least_s),
+        most_s=extreme(np.fmax, piece.most_s),
+    )
 
 
 class Store(Struct, dict=True):
@@ -205,8 +193,7 @@ class Store(Struct, dict=True):
         if piece is None or not len(piece.kernel):
             return
         self.pieces.setdefault(kind, []).append(piece)
-        if piece.time_s is not None:
-            self.untimed[kind] += int(piece.rows[np.isnan(piece.time_s)].sum())
+        self.untimed[kind] += int(piece.rows[np.isnan(piece.time_s)].sum())
 
     def groups(self, pieces: Sequence[Piece]) -> Iterable[tuple[frozenset[str] | None, Sequence[Piece]]]:
         """The pieces of a kind, split into tables: (`Table.collected`, pieces) for each; here all are one table."""
@@ -217,21 +204,18 @@ class Store(Struct, dict=True):
         tables = []
         for kind in list(self.pieces):
             for collected, pieces in self.groups(self.pieces.pop(kind)):
-                runs = np.concatenate([piece.run for piece in pieces])
-                process_of = [self.processes.get(run, -1) for run in range(int(runs.max()) + 1)]
-                part = None
-                if any(piece.part is not None for piece in pieces):
-                    part = self.parts.column(np.concatenate([piece.parts() for piece in pieces]))
+                own = _below(pieces)
+                process_of = [self.processes.get(run, -1) for run in range(int(own["run"].max()) + 1)]
                 rows = TableRows(
-                    device=self.devices.column(np.concatenate([piece.device for piece in pieces])),
-                    kernel=self.kernels.column(np.concatenate([piece.kernel for piece in pieces])),
-                    run=runs,
-                    launches=np.concatenate([piece.launches for piece in pieces]),
-                    time_s=np.concatenate([piece.times() for piece in pieces]),
-                    process=np.array(process_of, dtype=np.int64)[runs],
-                    part=part,
-                    least_s=_told([piece.least_s for piece in pieces]),
-                    most_s=_told([piece.most_s for piece in pieces]),
+                    device=self.devices.column(own["device"]),
+                    kernel=self.kernels.column(own["kernel"]),
+                    process=np.array(process_of, dtype=np.int64)[own["run"]],
+                    part=self.parts.column(own["part"]) if (own["part"] >= 0).any() else None,
+                    run=own["run"],
+                    launches=own["launches"],
+                    time_s=own["time_s"],
+                    least_s=own["least_s"],
+                    most_s=own["most_s"],
                 )
                 units = dict.fromkeys((label for piece in pieces for label in piece.counters), "")
                 values = np.empty((len(units), len(rows)))

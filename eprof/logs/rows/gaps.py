@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from eprof.base.arrays import Array, Bools, Floats, Ints, alike, codes_in
+from eprof.base.known import either
 from eprof.base.text import pattern
 from eprof.logs.rows.log import BETWEEN, Copies, During, HostCalls, Idle, Names
 
@@ -140,10 +141,8 @@ class Gaps(Struct):
         is_kernel: False for copies and memsets, which no gap ends; None: all are kernels. size_b: the bytes of copies,
         NaN where not told.
         """
-        if is_kernel is None:
-            is_kernel = np.ones(len(start_ns), dtype=bool)
-        if size_b is None:
-            size_b = np.full(len(start_ns), np.nan)
+        is_kernel = either(is_kernel, np.ones(len(start_ns), dtype=bool))
+        size_b = either(size_b, np.full(len(start_ns), np.nan))
         if not self.is_known or not len(start_ns):
             return
         if (time_ns < 0)[is_kernel].any():

@@ -1,8 +1,7 @@
 """What a reader makes of a log: `Log`, its `Table`s, and `Launches`, which joins the tables of one or more logs.
 
-Launches one by one, for readers that add up the rows of a kernel: each launch is a part, named by its start.
-
-Asked for by `parts=LAUNCH`; nothing else is worth the room that millions of launches take.
+Readers add up the rows of a kernel. Asked for launches one by one (`parts=LAUNCH`), which take much room, they make
+each a part, named by its start.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Bools, Columns, Floats, Ints, Texts
 from eprof.base.brief import Brief
+from eprof.base.known import ratio
 from eprof.base.marks import Mark
 from eprof.base.text import cut, few, phrase
 
@@ -91,10 +91,7 @@ class Names(Brief, Struct, frozen=True, eq=False):
 
     def renamed(self, names: Iterable[str]) -> Names:
         """The same rows, `names[i]` for each distinct name `self.names[i]`; equal new names are one name, rows stay."""
-        places = Names.of(names)
-        # The last is for -1.
-        codes = np.append(places.codes, np.int32(-1))
-        return Names(places.names, codes[self.codes])
+        return Names.of([*names, None]).chosen(self.codes)  # the last is for -1
 
     def texts(self) -> Texts:
         """The name of each row; None where it is not known."""
@@ -126,8 +123,8 @@ class _Rows(Brief, Struct, frozen=True, eq=False):
         """The rows as a pandas DataFrame, a column each."""
         import pandas as pd
 
-        columns = self.columns().items()
-        return pd.DataFrame({name: column.texts() if isinstance(column, Names) else column for name, column in columns})
+        columns = self.columns()
+        return pd.DataFrame(columns | {name: each.texts() for name, each in columns.items() if isinstance(each, Names)})
 
 
 class TableRows(_Rows, frozen=True, eq=False):
@@ -230,9 +227,7 @@ class Clock(Struct, frozen=True):
 
 def _mean(clocks: Iterable[tuple[float | None, float]]) -> float | None:
     known = [(mhz, time_s) for mhz, time_s in clocks if mhz is not None]
-    if not known:
-        return None
-    return sum(mhz * time_s for mhz, time_s in known) / sum(time_s for _, time_s in known)
+    return ratio(sum(mhz * time_s for mhz, time_s in known), sum(time_s for _, time_s in known))
 
 
 class Calls(Struct, frozen=True, eq=False):
@@ -382,7 +377,6 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     tables: tuple[Table, ...]
     notes: tuple[str, ...] = ()
     command: str | None = None
-    example_skipped: str | None = None
     runs: int = 1
     clocks: tuple[Clock, ...] = ()
     device: str | None = None
@@ -436,10 +430,9 @@ class KernelRows(_Rows, frozen=True, eq=False):
 
     def with_times(self, where: Bools, time_s: Floats | float, marks: Ints | int) -> KernelRows:
         """Replace times (s) and marks where `where` is true, by one or (n_kernels,); least_s and most_s become NaN."""
-        time_s, time_marks = np.where(where, time_s, self.time_s), np.where(where, marks, self.time_marks)
-        of_runs = {name: column for name in ("least_s", "most_s") if (column := getattr(self, name)) is not None}
-        of_runs = {name: np.where(where, np.nan, column) for name, column in of_runs.items()}
-        return replace(self, time_s=time_s, time_marks=time_marks, **of_runs)
+        new = {"time_s": time_s, "time_marks": marks, "least_s": np.nan, "most_s": np.nan}
+        own = self.columns().keys() & new
+        return replace(self, **{name: np.where(where, new[name], getattr(self, name)) for name in own})
 
 
 class Launches(Brief, Struct, frozen=True, eq=False):
@@ -462,13 +455,12 @@ class Launches(Brief, Struct, frozen=True, eq=False):
 
     def energy_j(self) -> dict[str, float]:
         """What a meter covered -> joules of all rows together; left out where a row has no value, or lacks a part."""
-        whole = [name for name, unit in self.units.items() if unit == JOULE and not self._lacks(name)]
-        return {covers: float(self.counters[covers].sum()) for covers in whole}
-
-    def _lacks(self, counter: str) -> bool:
-        """Whether a counter was not counted in some launches."""
-        is_missing = (self.marks[counter] & int(Mark.MISSING)) > 0
-        return bool((is_missing | np.isnan(self.counters[counter])).any())
+        joules = {}
+        for covers in (name for name, unit in self.units.items() if unit == JOULE):
+            is_missing = (self.marks[covers] & int(Mark.MISSING)) > 0
+            if not (is_missing | np.isnan(self.counters[covers])).any():
+                joules[covers] = float(self.counters[covers].sum())
+        return joules
 
     def marked(self, mark: Mark, where: Array) -> Launches:
         """The same launches; `mark` is added to counters' marks where `where` is true, (n_kernels, n_counters)."""
@@ -477,9 +469,7 @@ class Launches(Brief, Struct, frozen=True, eq=False):
 
     def chosen(self, rows: Array) -> Launches:
         """The launches where `rows` is true."""
-        return replace(
-            self, rows=self.rows.chosen(rows), counters=self.counters.chosen(rows), marks=self.marks.chosen(rows)
-        )
+        return replace(self, **{name: getattr(self, name).chosen(rows) for name in ("rows", "counters", "marks")})
 
 
 def of_several_programs(commands: Iterable[str]) -> str | None:

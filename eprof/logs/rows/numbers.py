@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -78,10 +78,7 @@ class Locale:
         return len(self.proof) > 1 or (not self.proof and self.open is not None)
 
     def look(self, cells: Iterable[str], wholes: Iterable[bool]) -> None:
-        """Look at cells for the style of their numbers.
-
-        wholes: which are counts in an unscaled unit, so that they can have no decimals.
-        """
+        """Look at cells for the style of their numbers. wholes: whether each is a count, which has no decimals."""
         for cell, is_whole in zip(cells, wholes, strict=True):
             if not ("," in cell or "." in cell) or not _WITH_SIGNS.fullmatch(cell):
                 continue
@@ -102,10 +99,7 @@ class Locale:
         self.open = self.open or locale.open
 
     def style(self, path: str) -> Style:
-        """The style of the file's numbers.
-
-        Raises LogError if the numbers contradict each other or can be read both ways.
-        """
+        """The style of the file's numbers. Raises LogError if they contradict each other or can be read both ways."""
         if len(self.proof) > 1:
             raise LogError(
                 f"{path}: numbers are written in two ways (`{self.proof[ENGLISH]}` and `{self.proof[CONTINENTAL]}`), "
@@ -123,9 +117,7 @@ class Locale:
 
 def ungrouped(cell: str) -> str:
     """A cell without blanks or apostrophes between groups of three digits; `23 982 976` is `23982976`."""
-    if not _IN_GROUPS.fullmatch(cell):
-        return cell
-    return re.sub(_BLANKS, "", cell)
+    return re.sub(_BLANKS, "", cell) if _IN_GROUPS.fullmatch(cell) else cell
 
 
 def value(cell: str, style: Style) -> float:
@@ -154,11 +146,6 @@ def values(cells: Cells, style: Style) -> Array:
             numbers[place] = value(cells[int(place)], style)
     numbers[~(np.abs(numbers) < LARGEST) | is_wrong(numbers)] = np.nan
     return numbers
-
-
-def words_as_values(words: Sequence[str | None], style: Style) -> Array:
-    """As `values`; NaN where there is no text."""
-    return values([word or "" for word in words], style)
 
 
 class Unit(Struct, frozen=True):
@@ -208,11 +195,6 @@ def kind_of(metric: str, unit: Unit) -> str:
 def is_whole(metric: str, unit: str) -> bool:
     """Whether a value of an ncu metric can have no decimals: a sum of counted things, in a unit without prefix."""
     return unit in _WHOLE_UNITS and "__" in metric and metric.endswith((".sum", ".max", ".min"))
-
-
-def known_counts(numbers: Array, is_count: Array) -> Array:
-    """The numbers, with NaN for counts below zero."""
-    return np.where((numbers < 0) & is_count, np.nan, numbers)
 
 
 def differ(values: Array, taken: Array) -> Array:

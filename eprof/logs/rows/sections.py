@@ -78,10 +78,7 @@ class Rows(Struct):
 
 
 def split(line: str, delimiter: str = ",") -> list[str]:
-    """The fields of one CSV line, a header or a row.
-
-    A line that is none (a field of more than 128 KB) has no fields.
-    """
+    """The fields of one CSV line, a header or a row; none of a line that is none (a field of more than 128 KB)."""
     try:
         return next(csv.reader([line], delimiter=delimiter), [])
     except csv.Error:

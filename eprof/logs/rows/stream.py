@@ -12,7 +12,7 @@ import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -228,14 +228,10 @@ def _clean(block: bytes, source: Source) -> bytes:
     if b"\0" in block:
         block = b"\n".join(_undamaged(block.split(b"\n"), source))
         _note_once(source, "the file holds NUL bytes; lines with them were left out")
-    if block.isascii():
-        return block
-    try:
+    with suppress(UnicodeDecodeError):
         block.decode()
-    except UnicodeDecodeError:
-        _note_once(source, "some lines are not UTF-8; they were read as Latin-1, so names may look odd")
-    else:
         return block
+    _note_once(source, "some lines are not UTF-8; they were read as Latin-1, so names may look odd")
     lines = block.split(b"\n")
     for place, line in enumerate(lines):
         try:
@@ -306,26 +302,22 @@ def is_bomb(unpacked_bytes: int, packed_bytes: int) -> bool:
 def content(path: str, most: int) -> bytes:
     """The bytes of a file of at most `most` bytes, unpacked if it is packed. Raises LogError, for a damaged one too."""
     data = log_content(path, most)
-    how = packing(data)
-    if how is None:
+    if packing(data) is None:
         return data
+    source = Source(path, io.BytesIO(), data)
     whole = bytearray()
-    damage: list[str] = []
-    try:
-        for piece in unpack([data], how, damage, _STEP):
-            whole += piece
-            if len(whole) > most:
-                raise LogError(f"holds more than {most >> 20} MB of text; cut it in parts.")
-    except LogError as err:
-        raise LogError(f"{path}: {err}") from err
-    if damage:
-        raise LogError(f"{path}: {damage[0].partition(';')[0]}; copy the file again.")
+    for piece in unpacked(source, [data], _STEP):
+        whole += piece
+        if len(whole) > most:
+            raise LogError(f"{path}: holds more than {most >> 20} MB of text; cut it in parts.")
+    if source.notes:
+        raise LogError(f"{path}: {source.notes[0].partition(';')[0]}; copy the file again.")
     return bytes(whole)
 
 
 def _gunzip(chunks: Iterable[bytes], notes: list[str], size: int) -> Iterator[bytes]:
     engine = zlib.decompressobj(wbits=31)
-    started = False
+    is_open = False
     for chunk in chunks:
         while chunk:
             try:
@@ -333,15 +325,14 @@ def _gunzip(chunks: Iterable[bytes], notes: list[str], size: int) -> Iterator[by
             except zlib.error:
                 notes.append("the gzip data are damaged; what could be unpacked before that was read")
                 return
-            started = True
             if data:
                 yield data
+            is_open = not engine.eof
             chunk = engine.unconsumed_tail
             if engine.eof:
                 chunk = engine.unused_data
-                started = False
                 engine = zlib.decompressobj(wbits=31)
-    if started:
+    if is_open:
         yield engine.flush()
         notes.append("the gzip file is cut off; what could be unpacked was read")
 
@@ -359,30 +350,27 @@ class _Chunks(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """At most `size` packed bytes; none at the end."""
-        if not self._rest:
-            self._rest = next(self._chunks, b"")
-        taken, self._rest = (self._rest, b"") if size < 0 else (self._rest[:size], self._rest[size:])
-        return taken
+        """At most `size` packed bytes, all of a chunk below 0; none at the end."""
+        chunk = self._rest or next(self._chunks, b"")
+        end = len(chunk) if size < 0 else size
+        self._rest = chunk[end:]
+        return chunk[:end]
 
 
 def _unzstd(chunks: Iterable[bytes], notes: list[str], size: int) -> Iterator[bytes]:
     import pyarrow as pa  # not where logs are only recognised
 
     stream = pa.CompressedInputStream(pa.PythonFile(_Chunks(chunks), mode="r"), "zstd")
-    held = list[bytes]()
-    held_bytes = 0
+    held = bytearray()
     while True:
         try:
             data = stream.read(_STEP)
         except (OSError, pa.ArrowException):
             notes.append("the zstd data are damaged or cut off; what could be unpacked before that was read")
             data = b""
-        held.append(data)
-        held_bytes += len(data)
-        if held_bytes >= size or not data:
-            yield b"".join(held)
-            held = []
-            held_bytes = 0
+        held += data
+        if len(held) >= size or not data:
+            yield bytes(held)
+            held.clear()
         if not data:
             return

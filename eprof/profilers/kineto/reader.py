@@ -20,7 +20,7 @@ import numpy as np
 from eprof.base.arrays import Columns, Ints
 from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED, of_amd
-from eprof.base.known import mapped, only
+from eprof.base.known import gathered, mapped, only
 from eprof.logs.rows.cells import no_kernels
 from eprof.logs.rows.events import LATEST_NS, Event, Gpu, Id, Link, Trace, link, numbers, parsed
 from eprof.logs.rows.gaps import Gaps
@@ -61,10 +61,7 @@ def read(source: Source, _: Iterator[bytes], __: object, parts: str | None, *___
     known = [table for table in tables if table is not None]
     if not known:
         raise LogError(f"{source.path}: the trace has no kernels, only what the CPU did; {_RECORD}")
-    others: dict[str, list[float]] = {}
-    for event in events:
-        if event.cat in _OTHERS:
-            others.setdefault(_OTHERS[event.cat], []).append(event.dur)
+    others = gathered((_OTHERS[event.cat], event.dur) for event in events if event.cat in _OTHERS)
     if others:
         notes.append(no_kernels((noun, len(own), sum(own) * 1e-6) for noun, own in sorted(others.items())))
     copies_s = 1e-6 * sum(event.dur for event in events if event.cat in _OTHERS)
@@ -80,7 +77,8 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
     work = [*kernels, *(event for event in timed if event.cat in _OTHERS)]
     start_ns, time_ns = _times(work)
     columns = _devices([link(event) for event in work], trace.gpus), _kernel_names(work)
-    size_b = np.array([_size_b(event) for event in work])
+    copies = work[len(kernels) :]
+    size_b = np.array([np.nan] * len(kernels) + [numbers(copy).get("bytes", np.nan) for copy in copies])
     gaps.add(*columns, start_ns, time_ns, is_kernel=np.arange(len(work)) < len(kernels), size_b=size_b)
     recorded = [event for event in timed if event.cat in (_ANNOTATION, _OPERATOR, *_CALLS)]
     gaps.began_ns = min(_nanoseconds(event) for event in (*recorded, *work))
@@ -120,11 +118,6 @@ def _nanoseconds(kernel: Event) -> int:
     if not abs(kernel.ts) < _LATEST_US:
         raise msgspec.ValidationError(f"a kernel starts at {kernel.ts:g} µs")
     return round(kernel.ts * 1e3)
-
-
-def _size_b(event: Event) -> float:
-    """The bytes of a copy; NaN where they are not told, as of a kernel."""
-    return numbers(event).get("bytes", np.nan) if event.cat in _OTHERS else np.nan
 
 
 def _ranges(trace: Trace, events: Sequence[Event], parts: str | None, notes: list[str]) -> Table | None:
@@ -175,11 +168,9 @@ def _kernel_names(kernels: Sequence[Event]) -> Names:
 
 
 def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:
-    """A label for each link's device, "NVIDIA A100 (0)".
-
-    AMD's device numbers are not those of the list, whose GPUs mostly are alike.
-    """
+    """A label for each link's device, "NVIDIA A100 (0)"."""
     name_of: dict[Id, str] = {gpu.id: gpu.name or of_amd(gpu.units or 0, gpu.memory_b or 0.0) for gpu in gpus}
+    # AMD's device numbers are not those of the list, whose GPUs mostly are alike.
     alike = only(set(name_of.values()))
     return Names.of(f"{name_of.get(each.device, alike) or UNNAMED} ({each.device})" for each in links)
 

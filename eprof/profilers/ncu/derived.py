@@ -16,7 +16,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 import numpy as np
 
 from eprof.base.arrays import Array
-from eprof.base.known import only
+from eprof.base.known import gathered, only
 from eprof.base.signs import A_SECOND, LEAST, TOTAL
 from eprof.base.text import pattern
 from eprof.logs.rows.log import Clock, Names
@@ -72,9 +72,7 @@ _SHORT_S = 1e-4  # of shorter launches the time holds so much else that cycles a
 
 def is_read(name: str, keep: Container[str] | None) -> bool:
     """Whether a metric of ncu is wanted, or something that is derived from it."""
-    if keep is None or name in keep or name in TIMES or name + TOTAL in keep:
-        return True
-    if tensor_ops.is_read(name, keep):
+    if keep is None or name in keep or name in TIMES or name + TOTAL in keep or tensor_ops.is_read(name, keep):
         return True
     return name.endswith(_PER_SECOND) and name.removesuffix(_A_SECOND) in keep
 
@@ -114,9 +112,8 @@ def totals(
         made[_DRAM_ACTIVE + TOTAL] = metrics[_DRAM_ACTIVE] * _dram_channels(metrics, time_s)
     if _DRAM_SHARE in metrics and (keep is None or _DRAM_SHARE + TOTAL in keep):
         # DRAM has not its full clock in the shortest launches: 6 in 10 of it in those of 4 us of a V100.
-        made[_DRAM_SHARE + TOTAL] = np.where(
-            alone & (time_s >= _AT_FULL_S), metrics[_DRAM_SHARE] / 100 * time_s, np.nan
-        )
+        is_told = alone & (time_s >= _AT_FULL_S)
+        made[_DRAM_SHARE + TOTAL] = np.where(is_told, metrics[_DRAM_SHARE] / 100 * time_s, np.nan)
     if _BLOCK in metrics and (keep is None or _LANES + TOTAL in keep):
         warps = metrics[_BLOCK] / launches / _OF_A_WARP
         made[_LANES + TOTAL] = time_s * np.divide(warps, np.ceil(warps), out=warps.copy(), where=warps > 0)
@@ -142,10 +139,7 @@ def totals(
 def _cycles_of_all(
     metrics: Mapping[str, Array], elapsed: Array, launches: Array, keep: Container[str] | None
 ) -> dict[str, Array]:
-    """By metric, totals over all multiprocessors, (n_launches,): active cycles, busy cycles of units, instructions.
-
-    elapsed: the cycles of one multiprocessor.
-    """
+    """By metric, totals over all multiprocessors: active cycles, busy cycles, instructions. elapsed: cycles of one."""
     number = len(launches)
     multiprocessors = _first_known([metrics[name] / launches for name in _MULTIPROCESSORS if name in metrics], number)
     unknown = np.full(number, np.nan)
@@ -196,14 +190,10 @@ def _whole(of_all: Array, rounded: Array, times: Array | float = 1.0) -> Array:
 
 def _dram_channels(metrics: Mapping[str, Array], time_s: Array) -> Array:
     """The number of DRAM's channels for each launch: elapsed cycles of all over those of one, rounded if near."""
-    number = len(time_s)
+    unknown = np.full(len(time_s), np.nan)
     of_one = [metrics[name] * time_s for name in _MEMORY if name in metrics]
-    if _DRAM_MEAN in metrics:
-        of_one.insert(0, metrics[_DRAM_MEAN])
-    mean = _first_known(of_one, number)
-    channels = np.divide(
-        metrics.get(_DRAM_ALL, np.full(number, np.nan)), mean, out=np.full(number, np.nan), where=mean > 0
-    )
+    mean = _first_known([metrics.get(_DRAM_MEAN, unknown), *of_one], len(time_s))
+    channels = np.divide(metrics.get(_DRAM_ALL, unknown), mean, out=unknown.copy(), where=mean > 0)
     whole = np.round(channels)
     return np.asarray(np.where(np.abs(channels - whole) < _NEARLY_WHOLE, whole, channels))
 
@@ -245,8 +235,8 @@ def clocks(metrics: Mapping[str, Array], devices: Array, time_s: Array, launches
     means = []
     for device in dict.fromkeys(devices[known].tolist()):
         own = known & (devices == device)
-        core_mhz = _mean_mhz(core[own], weights[own])
-        means.append(Clock(device, float(weights[own].sum()), core_mhz, _mean_mhz(memory[own], weights[own])))
+        core_mhz, memory_mhz = (_mean_mhz(hertz[own], weights[own]) for hertz in (core, memory))
+        means.append(Clock(device, float(weights[own].sum()), core_mhz, memory_mhz))
     return tuple(means)
 
 
@@ -272,7 +262,5 @@ def shapes(
 
 def joined(clocks_: Sequence[Clock]) -> tuple[Clock, ...]:
     """One mean of clocks for each device, weighted by time, of several means over parts of its launches."""
-    by_device: dict[str | None, list[Clock]] = {}
-    for clock in clocks_:
-        by_device.setdefault(clock.device, []).append(clock)
+    by_device = gathered((clock.device, clock) for clock in clocks_)
     return tuple(Clock.mean(device, own) for device, own in by_device.items())

@@ -6,7 +6,6 @@ With `--nvtx`, tables of launches have a column "thread Domain:Push/Pop_Range:PL
 Msg". A cell holds the thread, then each open range in quotes, the outermost first:
 `1  "<default domain>:step:none:none:none:none:none:none"  "<default domain>:solve:none:none:..." `.
 
-
 Summaries of Nsight Compute whose rows ncu itself broke in the wrong places (seen in 2022.3 and 2024.1).
 
 `--csv --page raw --print-summary per-gpu` writes the attributes of the device in front of the rows of a kernel, and
@@ -17,13 +16,12 @@ as the header has, and all rows up to the next kernel begin in the midst of a li
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
-
-from msgspec import Struct
 
 from eprof.base.text import pattern
 from eprof.logs.join.ranks import NO_RANGE, RANGES
+from eprof.logs.rows.log import Names
 from eprof.logs.rows.sections import Rows, Section, looks_like_row, rows, split
 from eprof.profilers.nsys import tables as nsys
 
@@ -62,16 +60,9 @@ def headers(lines: Sequence[str], block: bytes) -> list[tuple[int, Section]]:
     if not any(mark in block for mark in _MARK_BYTES):
         return []
     places = [place for place, line in enumerate(lines) if any(mark in line for mark in _MARKS)]
-    plain = list(_sections(lines, [place for place in places if not looks_like_row(lines[place])]))
-    # Else a header may stand on the same line as output that starts with a number.
-    return plain or list(_sections(lines, places))
-
-
-def _sections(lines: Sequence[str], places: Sequence[int]) -> Iterator[tuple[int, Section]]:
-    for place in places:
-        section = section_of(lines[place])
-        if section is not None:
-            yield place, section
+    found = [(place, section) for place in places if (section := section_of(lines[place])) is not None]
+    # A header may stand on the same line as output that starts with a number, where no other line is a header.
+    return [(place, section) for place, section in found if not looks_like_row(lines[place])] or found
 
 
 def section_of(line: str) -> Section | None:
@@ -117,15 +108,15 @@ def part_column(section: Section, parts: str | None) -> str | None:
     return next((name for name in section.columns if sign in name), None)
 
 
-def part_labels(section: Section, words: Callable[[str], Sequence[str | None]]) -> list[str | None] | None:
-    """The part of each launch (None: not told), or None if no parts are wanted. words: gives the cells of a column."""
+def part_labels(section: Section, names: Callable[[str], Names]) -> Names | None:
+    """The part of each launch, or None if no parts are wanted. names: gives the cells of a column."""
     if section.part is None:
         return None
-    cells = [cell or "" for cell in words(section.part)]
+    cells = [cell or "" for cell in names(section.part).texts()]
     if section.part == "Stream":
-        return [cell.strip() or None for cell in cells]
+        return Names.of(cell.strip() or None for cell in cells)
     ranges = {cell: innermost(cell) for cell in set(cells)}
-    return [ranges[cell] for cell in cells]
+    return Names.of(ranges[cell] for cell in cells)
 
 
 def innermost(cell: str) -> str:
@@ -137,19 +128,13 @@ def innermost(cell: str) -> str:
     return fields[0].strip() or str(ranges[-1])
 
 
-class Mended(Struct):
-    """The rows of an ncu summary, broken ones put together again; and the cells of the row that the next lines end."""
-
-    rows: Rows
-    rest: list[str]
-
-
 def mended(
     section: Section, lines: Sequence[str], parsed: Rows, rest: list[str], wanted: Sequence[int]
-) -> Mended | None:
-    """The rows of an ncu summary, broken ones put together; None if none are broken, or they cannot be mended.
+) -> tuple[Rows, list[str]] | None:
+    """The rows of an ncu summary, broken ones put together, and the cells of the row that the next lines end.
 
-    parsed: the rows among the lines as they stand; rest: cells that were left of the lines before.
+    parsed: the rows among the lines as they stand; rest: cells that were left of the lines before. None: no row is
+    broken, or they cannot be mended.
     """
     if not (rest or parsed.misfits or any(_MARK in lines[place] for place in parsed.others)):
         return None
@@ -171,14 +156,11 @@ def mended(
     )
     again = rows(section, text.getvalue().split("\n"), wanted)
     others = [place for place, line in enumerate(lines) if line and _MARK not in line]
-    return Mended(Rows(again.pieces, others, again.misfits), cells[starts[-1] + width :] if starts else cells)
+    return Rows(again.pieces, others, again.misfits), cells[starts[-1] + width :] if starts else cells
 
 
 def _starts(cells: Sequence[str], width: int, shapes: dict[int, re.Pattern[str]]) -> list[int]:
-    """The places of cells at which whole rows of a broken ncu summary begin.
-
-    A whole row reaches to the next row, to the end, or to a device's attributes.
-    """
+    """Where in a broken ncu summary's cells whole rows begin: behind each is a row, the end, or a device's data."""
     starts = [place for place in range(len(cells) - width + 1) if _begins(cells, place, shapes)]
     ends = {*starts, len(cells)}
     return [

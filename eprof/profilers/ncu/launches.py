@@ -16,22 +16,11 @@ from msgspec import Struct
 
 from eprof.base.arrays import Array, alike
 from eprof.base.errors import LogError
+from eprof.base.known import gathered
 from eprof.base.text import pattern, phrase, when
 from eprof.logs.rows import sections
 from eprof.logs.rows.log import COUNT, Names
-from eprof.logs.rows.numbers import (
-    NO_UNIT,
-    Locale,
-    Style,
-    Unit,
-    differ,
-    is_whole,
-    kind_of,
-    known_counts,
-    unit_of,
-    values,
-    words_as_values,
-)
+from eprof.logs.rows.numbers import NO_UNIT, Locale, Style, Unit, differ, is_whole, kind_of, unit_of, values
 from eprof.logs.rows.sections import Cells, Piece, Section, names_of, texts_of
 from eprof.profilers.ncu import derived, headers, opcodes
 from eprof.profilers.ncu.headers import LONG, RAW, SUMMARY, VALUE
@@ -122,6 +111,18 @@ class Long(Struct, dict=True):
             texts = sections.chosen(texts, good)
         return cls(section, columns, texts, opcodes.totals(texts), int((~has_numbers).sum()))
 
+    @staticmethod
+    def split_last(section: Section, pieces: Sequence[Piece]) -> tuple[Piece, Piece]:
+        """The rows of whole launches, and the rows of the last launch, which may go on in the lines to come."""
+        table = sections.together(pieces)
+        last = np.ones(sections.size(table), dtype=bool)
+        for place in section.places(_KEYS[LONG]):
+            last &= sections.are_last(table[place])
+        cut = int((np.flatnonzero(~last) + 1).max(initial=0))
+        # As lists, for a slice would keep the whole column in memory.
+        rest: Piece = {place: texts_of(cells[cut:]) for place, cells in table.items()}
+        return {place: cells[:cut] for place, cells in table.items()}, rest
+
     @property
     def is_empty(self) -> bool:
         """Whether no row has a metric of ncu: there may be rows of rules."""
@@ -144,10 +145,6 @@ class Long(Struct, dict=True):
             return Names((), np.full(len(first), -1, dtype=np.int32))
         return self.columns[name].chosen(first)
 
-    def words(self, name: str) -> list[str | None]:
-        """The cell of a column for each launch, as texts; None: not there."""
-        return list(self.names(name).texts())
-
     def look(self, locale: Locale) -> None:
         """Let `locale` see how the file writes numbers: some numbers of metrics, or all if some do not settle it."""
         own = Locale()
@@ -168,10 +165,8 @@ class Long(Struct, dict=True):
         units, matrix, remarks = self._numbers(style, keep)
         launches = np.ones(len(self.launches[0]), dtype=np.int64)
         if self.section.kind == SUMMARY:
-            launches = words_as_values(self.words("Invocations"), style).astype(np.int64)
-        gpu: list[str | None] = [None] * len(self.launches[0])
-        for row in self._rows_of(GPU_NAME).tolist():
-            gpu[self.launches[1][row]] = self.cells[row]
+            launches = values([word or "" for word in self.names("Invocations").texts()], style).astype(np.int64)
+        named = {self.launches[1][row]: self.cells[row] for row in self._rows_of(GPU_NAME).tolist()}
         by_opcode: dict[str, Array] = {}
         if self.section.kind == LONG:  # a summary has averages
             for name in filter(opcodes.PER_OPCODE.fullmatch, self.columns["Metric Name"].names):
@@ -191,10 +186,10 @@ class Long(Struct, dict=True):
             kind=self.section.kind,
             device=self.names("Device"),
             capability=self.names("CC"),
-            gpu=gpu,
+            gpu=Names.of(map(named.get, range(len(launches)))),
             kernel=self.names("Kernel Name"),
             process=self.names("Process ID"),
-            part=headers.part_labels(self.section, self.words),
+            part=headers.part_labels(self.section, self.names),
             launches=launches,
             units=units,
             values=matrix,
@@ -213,7 +208,8 @@ class Long(Struct, dict=True):
         is_count = np.array([kind_of(name, unit) == COUNT for name, unit in units.items()], dtype=bool)[metric]
         printed = self.columns["Metric Unit"]
         factors = np.array([unit_of(text).factor for text in printed.names])[printed.codes[rows]]
-        numbers = known_counts(values(sections.chosen(self.cells, rows), style) * factors, is_count)
+        numbers = values(sections.chosen(self.cells, rows), style) * factors
+        numbers[is_count & (numbers < 0)] = np.nan
 
         # A metric that two sections show: the first counts.
         matrix = np.full((len(units), len(self.launches[0])), np.nan)
@@ -234,10 +230,7 @@ class Long(Struct, dict=True):
         return units, matrix, remarks
 
     def _metrics(self) -> tuple[Array, dict[str, Unit]]:
-        """The number of each row's metric, and the metrics with their units in this order.
-
-        One label in two units ("Memory Throughput") is two metrics.
-        """
+        """Each row's metric by number, and the metrics with their units; one label in two units is two metrics."""
         labels, texts = self.columns["Metric Name"], self.columns["Metric Unit"]
         printed = [unit_of(text) for text in texts.names]
         units = list({unit.base: unit for unit in reversed(printed)}.values())
@@ -265,39 +258,23 @@ def _where(column: Names, is_good: Sequence[bool]) -> Array:
     return np.array([*is_good, False], dtype=bool)[column.codes]
 
 
-def whole_launches(section: Section, pieces: Sequence[Piece]) -> tuple[Piece, Piece]:
-    """The rows of whole launches, and the rows of the last launch, which may go on in the lines to come."""
-    table = sections.together(pieces)
-    last = np.ones(sections.size(table), dtype=bool)
-    for place in section.places(_KEYS[LONG]):
-        last &= sections.are_last(table[place])
-    cut = int((np.flatnonzero(~last) + 1).max(initial=0))
-    # As lists, for a slice would keep the whole column in memory.
-    rest: Piece = {place: texts_of(cells[cut:]) for place, cells in table.items()}
-    return {place: cells[:cut] for place, cells in table.items()}, rest
+def check_order(highest: dict[str, int], launches: Long | Wide, path: str) -> None:
+    """Raises LogError if launches in rows of ncu's table may have been added up already: they would look like new ones.
 
-
-class LaunchNumbers:
-    """The numbers of the launches that were added up: a repeated one would look like a new one."""
-
-    def __init__(self) -> None:
-        self._highest: dict[str, int] = {}
-
-    def add(self, long: Long | Wide, path: str) -> None:
-        """Note the numbers of the launches in some rows of ncu's table. Raises LogError if one may be there twice."""
-        if isinstance(long, Wide) or "ID" not in long.columns or long.is_empty:
-            return
-        numbers: dict[str, list[int]] = {}
-        for process, number in zip(long.words("Process ID"), long.words("ID"), strict=True):
-            numbers.setdefault(process or "", []).append(int((number or "").replace(",", "")))
-        for process, own in numbers.items():
-            before = self._highest.get(process, -1)
-            if min(own) <= before:
-                raise LogError(
-                    f"{path}: launch {min(own)} of process {process} comes far behind launch {before}, and so long "
-                    "a log is added up launch by launch; write one log a process, with its launches in order of ID"
-                )
-            self._highest[process] = max(own)
+    highest: the highest number of a launch of each process so far, which is brought up to date.
+    """
+    if isinstance(launches, Wide) or "ID" not in launches.columns or launches.is_empty:
+        return
+    texts = zip(launches.names("Process ID").texts(), launches.names("ID").texts(), strict=True)
+    numbers = gathered((process or "", int((number or "").replace(",", ""))) for process, number in texts)
+    for process, own in numbers.items():
+        before = highest.get(process, -1)
+        if min(own) <= before:
+            raise LogError(
+                f"{path}: launch {min(own)} of process {process} comes far behind launch {before}, and so long "
+                "a log is added up launch by launch; write one log a process, with its launches in order of ID"
+            )
+        highest[process] = max(own)
 
 
 def units_of(section: Section, lines: Sequence[str], others: list[int]) -> dict[int, Unit] | None:
@@ -347,17 +324,15 @@ class Wide:
     def _texts(self, name: str) -> list[str]:
         return texts_of(self.table[self.section.at(name) or 0])
 
-    def _words(self, *names: str) -> list[str | None]:
-        for name in names:
-            if name in self.section.columns:
-                return [cell or None for cell in self._texts(name)]
-        return [None] * self.size
+    def _names(self, *names: str) -> Names:
+        """The cells of the first of these columns that the raw page has; None: not told."""
+        name = next((name for name in names if name in self.section.columns), None)
+        return Names.of([None] * self.size if name is None else (cell or None for cell in self._texts(name)))
 
     def look(self, locale: Locale) -> None:
         """Let `locale` see how ncu's raw page writes numbers: its first rows, or all if these do not settle it."""
         own = Locale()
-        units = {place: self.units.get(place) for place, _ in self.metrics}
-        unscaled = {place: unit.base for place, unit in units.items() if unit is not None and unit.factor == 1}
+        unscaled = {place: unit.base for place, unit in self.units.items() if unit.factor == 1}
         whole = {place: place in unscaled and is_whole(name, unscaled[place]) for place, name in self.metrics}
         for row in self.sample:
             own.look(texts_of(opcodes.totals([row[place] for place in whole])), whole.values())
@@ -395,18 +370,18 @@ class Wide:
             first = name.rpartition(" (")[0]  # of a metric that has two columns the first is read
             if first in row_of and place in self.table and differ(self._numbers(place, style), row_of[first]).any():
                 remarks.twice.append(first)
-        capability = self._words("CC")
+        capability = self._names("CC")
         if "CC" not in self.section.columns:
-            versions = zip(*(_whole(self._words(name)) for name in _VERSION), strict=True)
-            capability = [phrase("{}.{}", *version) or None for version in versions]
+            versions = zip(*(_whole(self._names(name)).texts() for name in _VERSION), strict=True)
+            capability = Names.of(phrase("{}.{}", *version) or None for version in versions)
         return Sheet(
             kind=self.section.kind,
-            device=_whole(self._words("Device", *_INDEX)),
+            device=_whole(self._names("Device", *_INDEX)),
             capability=capability,
-            gpu=self._words(GPU_NAME),
-            kernel=self._texts("Kernel Name"),
-            process=self._words("Process ID"),
-            part=headers.part_labels(self.section, self._words),
+            gpu=self._names(GPU_NAME),
+            kernel=Names.of(self._texts("Kernel Name")),
+            process=self._names("Process ID"),
+            part=headers.part_labels(self.section, self._names),
             launches=np.ones(self.size, dtype=np.int64),
             units=units,
             values=matrix,
@@ -415,6 +390,6 @@ class Wide:
         )
 
 
-def _whole(words: Sequence[str | None]) -> list[str | None]:
+def _whole(words: Names) -> Names:
     """Numbers without the decimals that old versions of ncu write on their raw page: "6.00" is "6"."""
-    return [word and word.replace(",", ".").partition(".")[0] for word in words]
+    return words.renamed(word.replace(",", ".").partition(".")[0] for word in words.names)

@@ -19,26 +19,9 @@ from eprof.logs.rows.log import Log, Table
 from eprof.logs.rows.numbers import Locale, Unit
 from eprof.logs.rows.sections import Piece, Section, many_rows, rows, size
 from eprof.logs.rows.stream import Source
-from eprof.profilers.ncu import derived, headers
+from eprof.profilers.ncu import derived, headers, sheet
 from eprof.profilers.ncu.headers import LINES, LONG, RAW, SUMMARY, TRACE, UNKNOWN
-from eprof.profilers.ncu.launches import (
-    LaunchNumbers,
-    Long,
-    Wide,
-    columns_of,
-    places_of_names,
-    units_of,
-    whole_launches,
-)
-from eprof.profilers.ncu.sheet import (
-    CSV,
-    IMPORTED,
-    Collected,
-    Messages,
-    names_of_nvprof,
-    notes_of_counters,
-    notes_of_lines,
-)
+from eprof.profilers.ncu.launches import Long, Wide, check_order, columns_of, places_of_names, units_of
 from eprof.profilers.ncu.text import COLUMNS, Page, block_with_advice, lines_with_advice, uncommented
 from eprof.profilers.nsys import tables as nsys_tables
 from eprof.profilers.nsys.tables import Nsys
@@ -52,11 +35,7 @@ _SHORT = 1 << 18  # bytes
 
 
 def read(
-    source: Source,
-    blocks: Iterator[bytes],
-    keep: Container[str] | None,
-    parts: str | None = None,
-    fold_rows: int = 1 << 20,
+    source: Source, blocks: Iterator[bytes], keep: Container[str] | None, parts: str | None, fold_rows: int
 ) -> Log:
     """Read a log of ncu, or of nsys where it stands in one of ncu's forms.
 
@@ -76,8 +55,8 @@ class _Table(Struct):
     """A table while its rows come, block by block. wanted: the places of the columns to read.
 
     names: of these the places of columns in which texts come again and again. sample: the first rows of a raw page, in
-    full, which show how the file writes numbers.
-    pieces: rows that are held. sums: the launches that were added up. rest: cells of a broken row.
+    full, which show how the file writes numbers. pieces: rows that are held. sums: the launches that were added up.
+    highest: the highest number of these, by process. rest: cells of a broken row.
     """
 
     section: Section
@@ -89,7 +68,7 @@ class _Table(Struct):
     sample: list[list[str]] = field(default_factory=list)
     sums: folding.Sums = field(default_factory=folding.Sums)
     fold_from: int = 0
-    numbers: LaunchNumbers = field(default_factory=LaunchNumbers)
+    highest: dict[str, int] = field(default_factory=dict)
     rest: list[str] = field(default_factory=list)
 
     def rows(self) -> Long | Wide:
@@ -117,13 +96,13 @@ class _Reader(Struct):
     keep: Container[str] | None
     parts_by: str | None
     fold_rows: int
-    messages: Messages = field(default_factory=Messages)
+    messages: sheet.Messages = field(default_factory=sheet.Messages)
     nsys: Nsys = field(default_factory=Nsys)
     locale: Locale = field(default_factory=Locale)
     page: Page = field(default_factory=Page)
     pages: dict[str, _Table] = field(default_factory=dict)
     tables: list[_Table] = field(default_factory=list)
-    collected: Collected = field(default_factory=Collected)
+    collected: sheet.Collected = field(default_factory=sheet.Collected)
     closed: list[tuple[_Table, Long | Wide]] = field(default_factory=list)
     unknown: list[int] = field(default_factory=list)
     program: str | None = None
@@ -225,7 +204,7 @@ class _Reader(Struct):
             mended = headers.mended(section, lines, parsed, table.rest, table.wanted)
             if mended is not None:
                 self.is_mended = True
-                parsed, table.rest = mended.rows, mended.rest
+                parsed, table.rest = mended
             elif table.rest:
                 self._skip(",".join(table.rest))
                 table.rest = []
@@ -258,7 +237,7 @@ class _Reader(Struct):
         held = table.pieces
         rest: list[Piece] = []
         if table.section.kind == LONG:
-            whole, last = whole_launches(table.section, held)
+            whole, last = Long.split_last(table.section, held)
             table.pieces = [whole]
             rest = [last]
         launches = table.rows()
@@ -267,7 +246,7 @@ class _Reader(Struct):
             table.pieces = held
             table.fold_from = 2 * table.held
             return
-        table.numbers.add(launches, self.source.path)
+        check_order(table.highest, launches, self.source.path)
         self._stray(launches.stray)
         table.sums.add(self._piece(table, launches))
         table.pieces = rest
@@ -281,6 +260,7 @@ class _Reader(Struct):
         """End the log: collect the launches of all ncu tables, with numbers as the whole log writes them."""
         self.page.finish()
         self._take_page()
+        self.nsys.finish()
         for table in (*self.tables, *self.pages.values()):
             if table.section.kind in (*_NO_COLUMNS, TRACE):
                 continue
@@ -289,7 +269,7 @@ class _Reader(Struct):
             launches = table.rows()
             self._stray(launches.stray)
             if table.sums:
-                table.numbers.add(launches, self.source.path)
+                check_order(table.highest, launches, self.source.path)
             self.closed.append((table, launches))
         # Only now all are there to show how the log writes numbers.
         for _, launches in self.closed:
@@ -314,7 +294,7 @@ class _Reader(Struct):
             raise LogError(f"{self.source.path}: {self._why_nothing()}")
         if self.messages.has_errors and all(map(_is_without_values, tables)):
             raise LogError(f"{self.source.path}: {self.messages.why_no_table()}")
-        if names := names_of_nvprof(self.collected.remarks):
+        if names := sheet.names_of_nvprof(self.collected.remarks):
             told = f"the table is in ncu's form, but its metrics are nvprof's ({few(names, _SHOWN)})"
             raise LogError(f"{self.source.path}: {told}; give the log as nvprof wrote it")
         self.source.lacks_bytes |= self.is_cut
@@ -327,21 +307,20 @@ class _Reader(Struct):
             skipped_lines=self.skipped,
             # The program that the first rows are of, with its path if ncu gives it.
             command=next(programs, None),
-            example_skipped=self.example or None,
             runs=max(1, len(processes), self.nsys.captures),
             clocks=derived.joined(self.collected.clocks),
             by_shape=self.collected.by_shape(),
-            idle=self.nsys.idle,
+            idle=self.nsys.gaps.idle,
             **self.nsys.beside,
         )
 
     def _piece(self, table: _Table, launches: Long | Wide) -> folding.Piece:
-        sheet = launches.sheet(self.locale.style(self.source.path), self.keep)
-        return self.collected.piece(sheet, self.keep, table.number)
+        own = launches.sheet(self.locale.style(self.source.path), self.keep)
+        return self.collected.piece(own, self.keep, table.number)
 
     def _notes(self, tables: Sequence[Table]) -> Iterable[str]:
-        yield from notes_of_counters(tables, self.collected.remarks, self.keep)
-        yield from notes_of_lines(tables, self.collected.remarks, self.page.is_scaled)
+        yield from sheet.notes_of_counters(tables, self.collected.remarks, self.keep)
+        yield from sheet.notes_of_lines(tables, self.collected.remarks, self.page.is_scaled)
         if self.is_mended:
             yield headers.BROKEN
         yield from self.page.notes()
@@ -364,12 +343,12 @@ class _Reader(Struct):
             if self.unknown:
                 return (
                     f"the table of ncu (line {self.unknown[0]}) has no kernels or no values of metrics; "
-                    f"make one with `{CSV}`"
+                    f"make one with `{sheet.CSV}`"
                 )
         if any(table.pieces for table in self.tables):
             return (
                 "the log holds no values of metrics, only advice (rules), which is nothing to count with; "
-                f"collect metrics with `{CSV}`"
+                f"collect metrics with `{sheet.CSV}`"
             )
         if self.closed:
             begins = f"a table begins (line {self.closed[0][0].section.first_line}) but has no rows"
@@ -381,15 +360,15 @@ class _Reader(Struct):
             )
         if self.page.launches and not self.page.orphans:
             launches = counted(self.page.launches, "launch", "launches")
-            return f"ncu's page names {launches} but no metric, which is nothing to count with; print {IMPORTED}"
+            return f"ncu's page names {launches} but no metric, which is nothing to count with; print {sheet.IMPORTED}"
         self.messages.page = self.page.first_line or None
         return self.messages.why_no_table()
 
 
 def _is_without_values(table: Table) -> bool:
     """Whether a table has counters and knows not one of their values, nor a time: "nan", as of a launch that failed."""
-    values = [table.counters[name] for name in table.counters.names]
-    return bool(values) and all(np.isnan(column).all() for column in (*values, table.rows.time_s))
+    values = table.counters.values
+    return values.shape[1] > 0 and bool(np.isnan(values).all() and np.isnan(table.rows.time_s).all())
 
 
 def _all_rows(table: _Table, block: bytes) -> Piece | None:

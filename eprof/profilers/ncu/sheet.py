@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns, alike, numbered
 from eprof.base.errors import DefinitionError
-from eprof.base.known import added
+from eprof.base.known import added, either, mapped
 from eprof.base.resources import folder
 from eprof.base.signs import TOTAL
 from eprof.base.text import counted, few, pattern, phrase, when
@@ -128,7 +128,6 @@ class Messages:
 
 
 GPU_NAME = "device__attribute_display_name"
-Words = Sequence[str | None] | Names
 _ADVICE = ("roofline__", "derived__memory_", "memory_", "smsp__warp_issue_stalled_")
 # What no kernel does, and what only rules tell of it.
 _ASIDE = ("device__", "launch__", "sm__maximum_warps", "profiler__", "c2clink__", "nvlink__", "numa__", *_ADVICE)
@@ -177,22 +176,22 @@ class Remarks(Struct):
 class Sheet(Struct):
     """A row a launch (or kernel of a summary), a column a metric.
 
-    device, capability, gpu (its name), kernel, process, part: texts of the rows, None = not in the log.
+    device, capability, gpu (its name), kernel, process, part: texts of the rows; of a part None: not asked for.
     units: the metrics that are read. values: (n_metrics, n_rows), in base units; of a summary they are averages.
     by_opcode: counters for each opcode, totals.
     """
 
     kind: str
-    device: Words
-    capability: Words
-    gpu: Words
-    kernel: Words
-    process: Words
+    device: Names
+    capability: Names
+    gpu: Names
+    kernel: Names
+    process: Names
     launches: Array
     units: dict[str, Unit]
     values: Array
     remarks: Remarks
-    part: Words | None = None
+    part: Names | None = None
     by_opcode: dict[str, Array] = field(default_factory=dict)
 
 
@@ -216,17 +215,17 @@ class Collected(Store, dict=True):
         kinds = {name: kind_of(name, unit) for name, unit in sheet.units.items()}
         is_count = np.array([kind == COUNT for kind in kinds.values()], dtype=bool)
         counters = dict(zip(kinds, np.where(is_count[:, None], sheet.values * launches, sheet.values), strict=True))
-        devices = _labels(_names(sheet.device), _names(sheet.capability), _names(sheet.gpu))
+        devices = _labels(sheet.device, sheet.capability, sheet.gpu)
         if derived.SM_COUNT not in counters and len(set(devices.codes.tolist())) == 1:
             lanes = np.full(len(launches), np.nan)
             if derived.FFMA_PEAK in counters:
-                lanes = np.array([_lanes(capability) for capability in _names(sheet.capability).texts()])
+                lanes = np.array([_lanes(capability) for capability in sheet.capability.texts()])
             number = derived.multiprocessors(counters, launches, lanes)
             if not math.isnan(number):
                 counters[derived.SM_COUNT], kinds[derived.SM_COUNT] = launches * number, COUNT
         time_s = derived.seconds(counters, launches)
         self.clocks += derived.clocks(counters, devices.texts(), time_s, launches)
-        for shape, seconds in derived.shapes(counters, _names(sheet.kernel), time_s, launches):
+        for shape, seconds in derived.shapes(counters, sheet.kernel, time_s, launches):
             self.times_s.setdefault(shape, []).append(seconds)
         self.remarks.take(sheet.remarks)
 
@@ -238,13 +237,13 @@ class Collected(Store, dict=True):
             values, kind = counters[name], np.int8(as_cell(kinds[name]))
             cells[name] = values, np.where(np.isnan(values), np.int8(ABSENT), kind)
         return Piece(
-            self._runs(_names(sheet.process), table),
+            self._runs(sheet.process, table),
             self.devices.codes(devices),
-            self.kernels.codes(_names(sheet.kernel)),
+            self.kernels.codes(sheet.kernel),
             launches,
             time_s,
             cells,
-            None if sheet.part is None else self.parts.codes(_names(sheet.part)),
+            either(mapped(self.parts.codes, sheet.part), np.zeros(0, np.int32)),
         )
 
     def _runs(self, processes: Names, table: int) -> Array:
@@ -277,7 +276,7 @@ class Collected(Store, dict=True):
             if table.units and all(name.startswith(_ADVICE) for name in table.units):
                 continue
             if not _counts_work(table.units):
-                units = {name: unit for name, unit in table.units.items() if not _is_aside(name)}
+                units = {name: unit for name, unit in table.units.items() if not name.startswith(_ASIDE)}
                 table = replace(table, units=units, counters=Columns(tuple(units), table.counters.only(units)))
             tables.append(table)
         return tuple(tables)
@@ -329,16 +328,16 @@ def log_of_launches(
     has_parts = any(launch.part is not None for launch in launches)
     sheet = Sheet(
         kind=kind,
-        device=[launch.device for launch in launches],
-        capability=[launch.capability for launch in launches],
-        gpu=[launch.gpu for launch in launches],
-        kernel=[launch.kernel for launch in launches],
-        process=[launch.process for launch in launches],
+        device=Names.of(launch.device for launch in launches),
+        capability=Names.of(launch.capability for launch in launches),
+        gpu=Names.of(launch.gpu for launch in launches),
+        kernel=Names.of(launch.kernel for launch in launches),
+        process=Names.of(launch.process for launch in launches),
         launches=np.ones(len(launches), dtype=np.int64),
         units=units,
         values=matrix,
         remarks=Remarks(metrics=list(metrics), missing=missing),
-        part=[launch.part for launch in launches] if has_parts else None,
+        part=Names.of(launch.part for launch in launches) if has_parts else None,
         by_opcode=dict(by_opcode or {}),
     )
     collected = Collected()
@@ -365,15 +364,8 @@ def _lanes(capability: str | None) -> float:
         return math.nan
 
 
-def _names(words: Words) -> Names:
-    return words if isinstance(words, Names) else Names.of(words)
-
-
 def _labels(*columns: Names) -> Names:
-    """A label for each row's device: its name and number, else "ncu device 0 (CC 8.0)"; None: nothing is told.
-
-    columns: device, capability and name of the GPU, (n_rows,) each.
-    """
+    """Each row's device by device, capability and GPU: "GPU (0)", "ncu device 0 (CC 8.0)", or None: not told."""
     kind, first = alike(*(column.codes for column in columns))
     labels: list[str | None] = []
     for device, capability, gpu in zip(*(column.chosen(first).texts() for column in columns), strict=True):
@@ -388,13 +380,9 @@ def _labels(*columns: Names) -> Names:
     return Names.of(labels).chosen(kind)
 
 
-def _is_aside(metric: str) -> bool:
-    return metric.startswith(_ASIDE)
-
-
 def _counts_work(names: Iterable[str]) -> bool:
     """Whether some of these metrics count a program's work; others only tell of the device or the launch."""
-    return any("__" in name and not _is_aside(name) for name in names)
+    return any("__" in name and not name.startswith(_ASIDE) for name in names)
 
 
 def names_of_nvprof(remarks: Remarks) -> list[str]:
@@ -425,11 +413,12 @@ def notes_of_counters(tables: Sequence[Table], remarks: Remarks, keep: Container
     ]
     if not tables or _counts_work(countable):
         return
-    names = sorted((name for name in remarks.metrics if name not in derived.TIMES), key=_is_aside)
+    metrics = [name for name in remarks.metrics if name not in derived.TIMES]
+    names = sorted(metrics, key=lambda name: name.startswith(_ASIDE))
     if not names:
         yield "the log has no metric but times; `eprof counters` lists what to ask ncu for with --metrics"
         return
-    rates = [name for name in names if not _is_aside(name) and _RATE.search(name)]
+    rates = [name for name in names if not name.startswith(_ASIDE) and _RATE.search(name)]
     only = when(rates, f"{len(rates)} are percentages or rates a cycle, which are no counts; ")
     yield (
         f"none of the log's {len(names)} metrics is one that eprof counts with ({only}it has {few(names, _FEW)}); "

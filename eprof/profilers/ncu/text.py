@@ -13,7 +13,6 @@ Up to 2021 the tables had no line of names, and the kernel's line the date inste
 `kernel, Block Size 64, Grid Size 2, Device 0, 3 invocations`, once for each section. A cell that is longer than its
 column goes on in the lines below, whose other cells are empty.
 
-
 What ncu's rules say in sentences becomes rows of metrics, as `counters/ncu/labels.toml` has it; in tables, too.
 """
 
@@ -53,7 +52,7 @@ _RULE = pattern(r"\s*(?:OPT|INF|WRN|ERR) .*|\s*---+ ---+\s*")
 _SECTION = pattern(r"\s*(?:Section|Table Name) ?: .*")
 _LOOSE = pattern(r"\s*(?=\w+?__[\w.])([\w.]++)\s+(?:([A-Za-z%][\w/%]*)\s+)?([\d.,]+)\s*")
 _NO_VALUE = pattern(r"[a-z][a-z0-9]*_[a-z0-9_.]+\s*")  # a metric whose value is an empty text
-_COMMENT = pattern(r"\s*(?://+|#+|\*|>)(?=\s|$)")
+_COMMENT = pattern(r"^\s*(?://+|#+|\*|>)(?=\s|$)")
 _NEAR = 160  # characters before `, Context` that grid, block and date may take
 _LONG_COLUMNS = 3
 _KINDS = {_LONG_COLUMNS: LONG, 5: SUMMARY}
@@ -199,15 +198,12 @@ class Page(Struct):
 
     def _head(self, text: str) -> bool:
         """Take a line if it names the process, the device or the kernel of what follows; returns whether it does."""
-        start = text.lstrip()[:7]
-        process = _PROCESS.fullmatch(text) if start.startswith("[") else None
-        if process:
+        if process := _PROCESS.fullmatch(text):
             self._begin(("", ""))
             self.process = (process[1], process[2])
             self.processes += 1
             return True
-        device = _DEVICE.fullmatch(text) if start == "Device " else None
-        if device:
+        if device := _DEVICE.fullmatch(text):
             self._begin((device[1], device[2] or ""))
             return True
         return self._kernel(text)
@@ -267,9 +263,7 @@ class Page(Struct):
         """Give the rows of one kind of ncu's text page that came since the last call; None if there are none."""
         rows = self.rows[kind]
         self.rows[kind] = []
-        if not rows:
-            return None
-        return {place: list(column) for place, column in enumerate(zip(*rows, strict=True))}
+        return {place: list(column) for place, column in enumerate(zip(*rows, strict=True))} or None
 
     def notes(self) -> Iterable[str]:
         """Sentences for a log that has ncu's text page."""
@@ -289,10 +283,7 @@ class Page(Struct):
 
 def uncommented(text: str) -> str:
     """A line of ncu's text without the sign of a comment or quotation before it; what follows stays where it is."""
-    sign = _COMMENT.match(text)
-    if sign is None:
-        return text
-    return " " * sign.end() + text[sign.end() :]
+    return _COMMENT.sub(lambda sign: " " * len(sign[0]), text)
 
 
 def _joined(pieces: Sequence[str]) -> str:
@@ -314,13 +305,12 @@ def _sentences() -> list[tuple[str, re.Pattern[str], list[Metric]]]:
 
 def of_advice(advice: str) -> list[Metric]:
     """Name, unit and value of the metrics that ncu's sentences tell."""
-    told = [(pattern.search(advice), metrics) for sign, pattern, metrics in _sentences() if sign in advice]
-    return [
-        (name.format(**found.groupdict()), unit, value.format(**found.groupdict()))
-        for found, metrics in told
-        if found is not None
-        for name, unit, value in metrics
-    ]
+    told = []
+    for sign, form, metrics in _sentences():
+        if sign in advice and (found := form.search(advice)):
+            words = found.groupdict()
+            told += [(name.format(**words), unit, value.format(**words)) for name, unit, value in metrics]
+    return told
 
 
 def lines_with_advice(section: Section, lines: Sequence[str]) -> Sequence[str]:

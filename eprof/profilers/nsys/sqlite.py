@@ -24,7 +24,8 @@ from eprof.profilers.nsys.signs import KIND
 from eprof.profilers.nsys.tables import DATABASE, VERSION, Timed, table_of
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
-_STRINGS, _GPUS, _ORDINALS = "StringIds", "TARGET_INFO_GPU", "TARGET_INFO_CUDA_DEVICE"
+STRINGS = "StringIds"  # which only databases of nsys have
+_GPUS, _ORDINALS = "TARGET_INFO_GPU", "TARGET_INFO_CUDA_DEVICE"
 _CAPTURE, _PROCESSES, _DIAGNOSTICS = "META_DATA_CAPTURE", "PROCESSES", "DIAGNOSTIC_EVENT"
 _COPIES = {"CUPTI_ACTIVITY_KIND_MEMCPY": "copies", "CUPTI_ACTIVITY_KIND_MEMSET": "memsets"}
 _WAYS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 10: "PtoP", 11: "unified HtoD", 12: "unified DtoH", 13: "unified DtoD"}
@@ -57,11 +58,6 @@ class _Database(Struct):
     def column(self, table: str, name: str, of: str) -> str:
         """SQL for a column of a table, "null" if the table has no such column. of: the table's alias."""
         return when(self.has(table, name), f"{of}.{name}") or "null"
-
-
-def is_export(tables: Iterable[str]) -> bool:
-    """Whether an SQLite database with these tables is of nsys."""
-    return _STRINGS in set(tables)
 
 
 def read(source: Source, connection: sqlite3.Connection, tables: Iterable[str], parts: str | None = None) -> Log:
@@ -142,10 +138,10 @@ def _gaps(database: _Database) -> Gaps:
     kernels = {KERNELS: f"coalesce({name}, 0, 0)"}
     gaps = gaps_of(database.connection, kernels, _COPIES.keys() & database.columns, _MEMORIES)
     for table, column in _OF_THE_CPU.items():
-        if database.has(table, "start", "end", column) and database.has(_STRINGS, "id", "value"):
+        if database.has(table, "start", "end", column) and database.has(STRINGS, "id", "value"):
             own = database.column(table, "text", "t")
             rows = database.connection.execute(
-                f"select coalesce({own}, s.value), t.start, t.end from {table} t left join {_STRINGS} s "
+                f"select coalesce({own}, s.value), t.start, t.end from {table} t left join {STRINGS} s "
                 f"on s.id = t.{column} where {_TIMED.format('t')} and t.end - t.start >= ?",
                 [gaps.shortest_ns],
             ).fetchall()
@@ -172,8 +168,8 @@ def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
     ids = ", ".join(f"k.{column} {column}" for column in named) or "null"
     groups = ", ".join(str(number) for number in range(1, max(1, len(named)) + 5))
     name = "null"
-    if database.has(_STRINGS, "id", "value"):  # the best of its names that stands there
-        texts = [f"(select s.value from {_STRINGS} s where s.id = {column})" for column in named]
+    if database.has(STRINGS, "id", "value"):  # the best of its names that stands there
+        texts = [f"(select s.value from {STRINGS} s where s.id = {column})" for column in named]
         name = f"coalesce({', '.join([*texts, 'null', 'null'])})"
     # Names are looked up for each group, not for each launch: StringIds may have no index.
     rows = database.connection.execute(
@@ -194,10 +190,7 @@ def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
 
 
 def _range_of_launches(database: _Database) -> dict[tuple[int, int], str]:
-    """By (process, correlation number), the innermost NVTX push/pop range around the call that launched a kernel.
-
-    Empty: the database tells no ranges, or no calls.
-    """
+    """By (process, correlation number), the innermost NVTX push/pop range around a kernel's launch; {}: not told."""
     has_id = database.has(_RANGES, "textId")
     if not (
         database.has(_RANGES, "start", "end", "eventType", "globalTid")
@@ -206,7 +199,7 @@ def _range_of_launches(database: _Database) -> dict[tuple[int, int], str]:
     ):
         return {}
     own = database.column(_RANGES, "text", "t")
-    of_strings = when(has_id, f"(select value from {_STRINGS} where id = textId)") or "null"
+    of_strings = when(has_id, f"(select value from {STRINGS} where id = textId)") or "null"
     rows = database.connection.execute(
         f"select globalTid, start, 0, end, coalesce({own}, {of_strings}) from {_RANGES} t "
         f"where eventType = {_PUSH_POP} and {_TIMED.format('t')} union all "

@@ -21,7 +21,7 @@ import numpy as np
 from msgspec import Struct, convert, field
 from msgspec.structs import replace
 
-from eprof.base.arrays import Array, Columns, alike
+from eprof.base.arrays import Columns, alike
 from eprof.base.errors import LogError
 from eprof.base.known import added, mapped
 from eprof.base.resources import folder
@@ -29,7 +29,7 @@ from eprof.base.text import counted, pattern, phrase, when
 from eprof.base.toml import Document
 from eprof.logs.rows.cells import no_kernels
 from eprof.logs.rows.gaps import Gaps, kind_of_copy
-from eprof.logs.rows.log import LAUNCH, Copies, HostCalls, Idle, Log, Names, Table, TableRows, part_of, told_apart
+from eprof.logs.rows.log import LAUNCH, Copies, HostCalls, Log, Names, Table, TableRows, part_of, told_apart
 from eprof.logs.rows.numbers import CONTINENTAL, ENGLISH, Locale, Style, ungrouped, value, values
 from eprof.logs.rows.sections import Piece, Section, below, names_of, split, together
 from eprof.logs.rows.stream import Source
@@ -168,14 +168,9 @@ class Shape(Struct, frozen=True):
         return _SCALE.get(_unit_of(self.rate).removesuffix("ps").removesuffix("/s"), 0.0)
 
     @property
-    def unit(self) -> str:
-        """The unit of the time in an nsys summary: "ns", "us", "ms" or "s"."""
-        return _unit_of(self.time)
-
-    @property
     def scale(self) -> float:
         """Seconds in one unit of the time."""
-        return _SCALE[self.unit]
+        return _SCALE[_unit_of(self.time)]
 
     @property
     def start_scale(self) -> float:
@@ -185,7 +180,7 @@ class Shape(Struct, frozen=True):
     @property
     def is_whole(self) -> bool:
         """Whether the time can have no decimals: it is in ns, and no mean."""
-        return self.unit == "ns" and not self.report.is_mean
+        return self.scale == _SCALE["ns"] and not self.report.is_mean
 
 
 def _indented(line: str, spans: Sequence[tuple[int, int]]) -> str:
@@ -241,7 +236,8 @@ class Nsys(Struct):
     """A parser of tables of `nsys stats`, line by line. sums: kind of table -> (kernel, device, part) -> launches.
 
     parts: "stream" or LAUNCH, by which the launches of a trace are split; None: by nothing. begun: how many tables of
-    each kind there were: as many as captures. calls: of CUDA's functions. ends: of the sizes of copies, by name.
+    each kind there were: as many as captures. calls: of CUDA's functions. held: columns -> rows of a trace. ends: of
+    the sizes of copies, by name.
     """
 
     parts: str | None = None
@@ -257,7 +253,7 @@ class Nsys(Struct):
     sizes: dict[str, float] = field(default_factory=dict)
     ends: dict[str, set[float | None]] = field(default_factory=dict)
     gaps: Gaps = field(default_factory=lambda: Gaps(began_ns=0))
-    held: list[tuple[str | None, str, int, int, bool, float]] = field(default_factory=list)
+    held: dict[tuple[str, ...], list[list[str]]] = field(default_factory=dict)
     text: int | None = None
     foreign: int | None = None
 
@@ -360,44 +356,29 @@ class Nsys(Struct):
         if shape.report.is_of_host:
             self._add_calls(name, int(launches), time * shape.scale, (most or 0.0) * shape.scale)
             return True
-        is_kernel = row.get("Category", "CUDA_KERNEL") == "CUDA_KERNEL" and not name.startswith(_COPY)
-        start = numbers.value(row.get(shape.start, ""), is_text)
-        start_ns = round((start or 0.0) * shape.start_scale)
         if shape.is_trace:
-            time_ns = round(1e9 * time * shape.scale)
-            if start is None:
-                time_ns = -1
-            rate = numbers.value(row.get(shape.rate, ""), False) or math.nan
-            shown = " ".join([name, *(row.get(end, "") for end in _MEMORIES if not is_kernel)])
-            size_b = rate * shape.rate_scale * time * shape.scale
-            self.held.append((row.get("Device") or None, shown, start_ns, time_ns, is_kernel, size_b))
-            if len(self.held) >= _HELD:
-                self._add_gaps()
-        if name and is_kernel:
+            start = numbers.value(row.get(shape.start, ""), is_text)
+            rate = numbers.value(row.get(shape.rate, ""), False)
+            row |= {shape.report.name: name, shape.time: repr(time)}
+            row |= {shape.start: phrase("{!r}", start), shape.rate: phrase("{!r}", rate)}
+            self.held.setdefault(shape.columns, []).append([row[column] for column in shape.columns])
+            if len(self.held[shape.columns]) >= _HELD:
+                self.finish()
+        elif name and row.get("Category", "CUDA_KERNEL") == "CUDA_KERNEL" and not name.startswith(_COPY):
             many = launches if shape.report.is_mean else 1.0
-            part = row.get(STREAM) if self.parts else None
-            if self.parts == LAUNCH and start is not None:
-                part = part_of(start_ns, part or None)
             ends_s = (math.nan if end is None else end * shape.scale for end in (least, most))
             device = row.get("Device") or None
-            launched = Timed(name, device, int(launches), time * shape.scale * many, part or None, *ends_s)
-            self.add(shape, launched)
+            self.add(shape, Timed(name, device, int(launches), time * shape.scale * many, None, *ends_s))
         else:
             self.add_copies(shape, name, int(launches), time * shape.scale)
         return True
 
-    def _add_gaps(self) -> None:
-        if self.held:
-            devices, names, start_ns, time_ns, is_kernel, size_b = zip(*self.held, strict=True)
-            columns = Names.of(devices), Names.of(names), np.array(start_ns), np.array(time_ns)
-            self.gaps.add(*columns, is_kernel=np.array(is_kernel), size_b=np.array(size_b))
-            self.held = []
-
-    @property
-    def idle(self) -> Idle | None:
-        """The gaps between kernels; None if no trace tells starts."""
-        self._add_gaps()
-        return self.gaps.idle
+    def finish(self) -> None:
+        """Add up the rows of traces that are held, as those of a trace in CSV."""
+        for columns, rows in self.held.items():
+            piece: Piece = {place: list(cells) for place, cells in enumerate(zip(*rows, strict=True))}
+            add_trace(self, Section(OF_LAUNCHES, list(columns)), [piece])
+        self.held = {}
 
     def add(self, shape: Shape, launched: Timed) -> None:
         """Add launches of a kernel to those of the same kernel, device and part in this kind of table."""
@@ -523,6 +504,7 @@ def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str |
                 example = example or json.dumps(row)[:80]
     if not is_closed:
         raise LogError(f"{source.path}: the JSON is cut off or damaged behind line {lines}; write it again with nsys")
+    nsys.finish()
     if not nsys.kernels:
         why = nsys.why_no_table() or f"no row of nsys tells a kernel; make a table with `{COMMAND} > times.csv`"
         raise LogError(f"{source.path}: {why}")
@@ -530,8 +512,8 @@ def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str |
     if skipped:
         rows_have = counted(skipped, "row has", "rows have")
         notes.append(f"{rows_have} no readable time or number of launches and is skipped, for example: {example}")
-    about = {"lines": lines, "skipped_lines": skipped, "example_skipped": example or None}
-    return source.log([nsys.table()], notes, format_=KIND, idle=nsys.idle, **nsys.beside, **about)
+    about = {"lines": lines, "skipped_lines": skipped, "idle": nsys.gaps.idle, **nsys.beside}
+    return source.log([nsys.table()], notes, format_=KIND, **about)
 
 
 def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
@@ -575,16 +557,18 @@ def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
     devices = Names(("",), np.zeros_like(names.codes)) if place is None else names_of(table[place])
     seconds = values(table[section.at(shape.time) or 0], ENGLISH) * shape.scale
 
-    is_copy = _where(names, [name.strip().startswith(_COPY) for name in names.names])
-    is_stray = ~(seconds >= 0) | _where(names, [not name.strip() for name in names.names])
+    bare_names = [name.strip() for name in names.names]
+    is_copy = np.array([name.startswith(_COPY) for name in bare_names], dtype=bool)[names.codes]
+    is_stray = ~(seconds >= 0) | np.array([not name for name in bare_names], dtype=bool)[names.codes]
     is_kernel = ~is_copy & ~is_stray
     if is_copy.any():
         nsys.add_copies(shape, _COPY, int(is_copy.sum()), float(np.nansum(seconds[is_copy])))
     start = section.at(shape.start)
     start_ns = None
     if start is not None:
-        start_ns = np.nan_to_num(values(table[start], ENGLISH) * shape.start_scale).round().astype(np.int64)
-        time_ns = (1e9 * np.nan_to_num(seconds, nan=-1e-9)).round().astype(np.int64)
+        starts = values(table[start], ENGLISH) * shape.start_scale
+        start_ns = np.nan_to_num(starts).round().astype(np.int64)
+        time_ns = np.where(np.isnan(starts + seconds), -1, (1e9 * np.nan_to_num(seconds)).round()).astype(np.int64)
         rate, size_b = section.at(shape.rate), np.full(len(names), np.nan)
         if rate is not None:
             size_b = values(table[rate], ENGLISH) * shape.rate_scale * seconds
@@ -607,12 +591,8 @@ def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
     launches = np.bincount(kernel, minlength=len(first)).tolist()
     texts = (column.chosen(first).texts() for column in (names, devices, parts))
     for name, device, part, many, time_s in zip(*texts, launches, sums, strict=True):
-        nsys.add(shape, Timed(name.strip(), device.strip() or None, many, time_s, part))
+        nsys.add(shape, Timed(name.strip(), device.strip() or None, many, time_s, part or None))
     return int(is_stray.sum())
-
-
-def _where(column: Names, of_words: Sequence[bool]) -> Array:
-    return np.array(of_words, dtype=bool)[column.codes]
 
 
 def _shape(section: Section) -> Shape:

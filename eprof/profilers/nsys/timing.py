@@ -4,7 +4,6 @@ import functools
 import glob
 import re
 from pathlib import Path
-from typing import NamedTuple
 
 from eprof.collect.collector import Place, Request, Step, Then, Tool, Verdict
 from eprof.collect.machine import ask, executable
@@ -22,13 +21,6 @@ _HEADER = r'(?m)^"?Time ?\(%\)"?,.*\bInstances\b.*$'
 _ROW = r'(?m)^"?[\d.]+"?,"?[\d.]+"?,"?(\d+)"?,'
 _NO_IMPORTER = r"importer binary and its dependencies were not found|Unable to retrieve the importer version"
 _WHOLE = "install all of Nsight Systems, not its target part alone: sudo apt install nsight-systems"
-
-
-class _Abilities(NamedTuple):
-    """What a version of nsys can do: the name of its report of kernels, and whether it looks into CUDA graphs."""
-
-    report: str
-    graphs: bool
 
 
 @functools.cache
@@ -65,21 +57,20 @@ def lost(request: Request) -> str:
 
 
 @functools.cache
-def _abilities(path: str) -> _Abilities:
+def _abilities(path: str) -> tuple[str, bool]:
+    """The name of this nsys's report of kernels, and whether it looks into CUDA graphs."""
     reports = ask([path, "stats", "--help-reports"])
-    return _Abilities(
-        _OLD_REPORT if _OLD_REPORT in reports and _REPORT not in reports else _REPORT,
-        _GRAPHS in ask([path, "profile", "--help"]),
-    )
+    report = _OLD_REPORT if _OLD_REPORT in reports and _REPORT not in reports else _REPORT
+    return report, _GRAPHS in ask([path, "profile", "--help"])
 
 
 def step(what: str, request: Request, place: Place) -> Step:
     """The step that traces the program with nsys, CUDA alone, and then makes a table of its kernels with full names."""
     path = str(find().path)
-    can = _abilities(path)
+    report, tells_graphs = _abilities(path)
     log, trace = place.log(what, ".csv"), place.log(what, ".nsys-rep")
     # Kernels of a graph one by one, as ncu counts them.
-    graphs = [f"{_GRAPHS}=node"] * can.graphs
+    graphs = [f"{_GRAPHS}=node"] * tells_graphs
     return Step(
         what,
         (
@@ -89,7 +80,7 @@ def step(what: str, request: Request, place: Place) -> Step:
         "the time of every kernel launch, traced without any counters: replay would falsify it",
         logs=(log.name,),
         then=Then(
-            (path, "stats", "--report", can.report, "--format", "csv", str(trace)),
+            (path, "stats", "--report", report, "--format", "csv", str(trace)),
             trace,
             log,
             (trace.with_suffix(".sqlite"),),

@@ -28,25 +28,9 @@ from eprof.logs.rows.log import Log, Shape, Table, of_several_programs
 from eprof.logs.rows.sections import split
 from eprof.logs.rows.stream import Source, Tuning
 from eprof.profilers import signs
-from eprof.profilers.nvprof import text
+from eprof.profilers.nvprof import tables, text
 from eprof.profilers.nvprof.sections import SummarySection, TraceSection, UsageSection, WideSection
-from eprof.profilers.nvprof.tables import (
-    DEVICE,
-    EVENTS,
-    FOREIGN_NCU,
-    FOREIGN_NSYS,
-    IGNORED,
-    METRICS,
-    SUMMARY,
-    TRACE,
-    WIDE,
-    ColumnSection,
-    Header,
-    Section,
-    Store,
-    header_of,
-    header_of_fields,
-)
+from eprof.profilers.nvprof.tables import ColumnSection, Header, Section, Store, header_of, header_of_fields
 from eprof.profilers.nvprof.text import TextSection
 
 if TYPE_CHECKING:
@@ -75,40 +59,33 @@ class Messages:
     """The messages of a log, and the commands that it names."""
 
     def __init__(self) -> None:
-        self._findings = Findings("nvprof")
+        self.findings = Findings("nvprof")
         self.commands: dict[str, str] = {}  # by the number of the process
-        self.profiled = False
 
     def hear(self, number: int, text: str) -> None:
         """Look at the text of line `number` for a message of nvprof."""
-        command = _COMMAND.match(text)
-        if command:
-            self.profiled = True
+        if command := _COMMAND.match(text):
             self.commands.setdefault(command[1], command[2].strip()[:_LONGEST])
         elif not text.startswith(_ROUTINE):
-            self._findings.look(number, text[:_LONGEST])
+            self.findings.look(number, text[:_LONGEST])
 
     def notes(self) -> Iterator[str]:
         """Sentences for a log that has nvprof's tables, by its messages."""
         several = of_several_programs(self.commands.values())
         if several is not None:
             yield f"the log is of {several}"
-        for message, quote in self._findings.quotes.items():
+        for message, quote in self.findings.quotes.items():
             if message.note:
                 yield f"{message.note.format(detail=quote.detail)} (line {quote.number})"
-
-    def why_no_table(self) -> str | None:
-        """One sentence on why nvprof's log has no table, or None if its messages do not say."""
-        return self._findings.explanation()
 
 
 _STRETCH_BYTES = 1 << 16  # of rows that are read sooner together than line by line
 _SECTIONS: dict[str, type[Section]] = {
-    METRICS: SummarySection,
-    EVENTS: SummarySection,
-    WIDE: WideSection,
-    TRACE: TraceSection,
-    SUMMARY: UsageSection,
+    tables.METRICS: SummarySection,
+    tables.EVENTS: SummarySection,
+    tables.WIDE: WideSection,
+    tables.TRACE: TraceSection,
+    tables.SUMMARY: UsageSection,
 }
 _NEWLINE, _COMMA, _QUOTE, _ZERO, _NINE = b'\n,"09'
 _STEP = 1 << 18  # bytes that stay in the processor's cache
@@ -143,7 +120,7 @@ def walk(
     given: list[Header] = []
     if columns is not None:
         header = header_of_fields(list(columns))
-        if header is None or header.kind in (FOREIGN_NCU, FOREIGN_NSYS, IGNORED):
+        if header is None or header.kind in (tables.FOREIGN_NCU, tables.FOREIGN_NSYS, tables.IGNORED):
             raise LogError(
                 "the list of columns does not name those of an nvprof table; it needs at least Device, Context, "
                 "Stream, Kernel and the counters in the order of the log"
@@ -202,8 +179,7 @@ def _lost_quotes(unquoted: tuple[int, int]) -> str:
 
 
 def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str | None:
-    reason = seen.messages.why_no_table()
-    if reason:
+    if reason := seen.messages.findings.explanation():
         return reason
     if seen.headerless and not has_columns:
         return (
@@ -248,7 +224,7 @@ def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str | None:
         return (
             f"a table begins but has no rows (the log has {seen.lines} lines); the log looks cut off, so profile again"
         )
-    if seen.messages.profiled:
+    if seen.messages.commands:
         return (
             f"nvprof started but wrote no result (the log ends at line {seen.lines}); see that the program ends by "
             "itself, and profile again"
@@ -270,7 +246,7 @@ class Outcome(Struct):
     lost_rows: list[int] = field(default_factory=list)
     broken_rows: int = 0
     unquoted: tuple[int, int] | None = None  # how many fields a row has that lost its quotes, and its header
-    collapsed: bool = False  # whether the blanks between the columns of a table in text were put together
+    collapsed: bool = False  # the blanks between a header's columns, which alone tell the fields of rows, were lost
     devices: dict[str, int] = field(default_factory=dict)  # named beside tables, with the line
     of_run: dict[int, set[str]] = field(default_factory=dict)  # devices that totals of Unified Memory name, by run
     cut_off: bool = False
@@ -371,9 +347,8 @@ class Walk:
                 f"{counted(seen.lines, 'line')}{example}; {instead}{damaged}"
             )
         names = store.kernels.names()
-        shapes = (
-            Shape(names[kernel], int(sums[0]), *sums[1:].tolist()) for kernel, sums in sorted(store.shapes.items())
-        )
+        sums_of = sorted(store.shapes.items())
+        shapes = tuple(Shape(names[kernel], int(sums[0]), *sums[1:].tolist()) for kernel, sums in sums_of)
         device = only(seen.devices)
         if not seen.devices:  # two that lines beside the tables name are none
             cut_off = only(store.cut_off) or ""
@@ -392,11 +367,10 @@ class Walk:
             lines=seen.lines,
             skipped_lines=seen.skipped_lines,
             command=command,
-            example_skipped=seen.example_skipped,
             runs=max([len(of_kernels), *(of_function.runs for of_function in calls)]),
             device=device,
             several_devices=len(seen.devices) > 1,
-            shapes=tuple(shapes),
+            shapes=shapes,
             idle=store.gaps.idle,
             copies_s=store.copies_s,
             copies=store.copies,
@@ -441,7 +415,7 @@ class Walk:
             self._end_table()
             pid, words = message["pid"] or "", message["text"]
             if pid in ("PROF", "WARNING", "ERROR"):
-                self.seen.foreign = self.seen.foreign or (FOREIGN_NCU, self.seen.lines)
+                self.seen.foreign = self.seen.foreign or (tables.FOREIGN_NCU, self.seen.lines)
             elif pid:
                 self._pid = pid
             if words.strip().endswith(("result:", "calls:")):
@@ -463,13 +437,13 @@ class Walk:
         """Take a line that may be a header of nvprof's CSV, or a row."""
         if header := header_of(line):
             self._end_table()
-            if header.kind in (FOREIGN_NCU, FOREIGN_NSYS):
+            if header.kind in (tables.FOREIGN_NCU, tables.FOREIGN_NSYS):
                 self.seen.foreign = header.kind, self.seen.lines
                 return
             self.seen.tables += 1
-            if header.kind == IGNORED:
+            if header.kind == tables.IGNORED:
                 self._section = Section(header, 0, self.store)
-            elif header.kind == SUMMARY and self._of_api():
+            elif header.kind == tables.SUMMARY and self._of_api():
                 self._section = UsageSection(header, 0, self.store, of_api=True)
             else:
                 self._section = _SECTIONS[header.kind](header, self._run(header), self.store)
@@ -493,10 +467,13 @@ class Walk:
             taken = False  # a name may have commas, so an open quote leaves unknown where fields end
         else:
             fields = split(line)
-            tables = self._given if section is None else [section]
-            taken = any(table.takes_row(fields) for table in tables)
-            if taken and section is not None and section.header.kind == IGNORED:
-                self._name_device_in(section.header, fields)
+            takers = self._given if section is None else [section]
+            taken = any(taker.takes_row(fields) for taker in takers)
+            if taken and section is not None and section.header.kind == tables.IGNORED:
+                # Totals of Unified Memory name the device, which the summary above them does not.
+                place = section.header.position("Device")
+                if place is not None and tables.DEVICE.search(fields[place]):
+                    self.seen.devices.setdefault(fields[place].strip(), self.seen.lines)
         self.seen.rows += taken
         return taken
 
@@ -507,12 +484,6 @@ class Walk:
             self.seen.devices.setdefault(name.strip(), self.seen.lines)
             if match["whole"] and not isinstance(self._section, text.TextCounters):
                 self.seen.of_run.setdefault(self._runs.get(self._pid, 0), set()).add(name.strip())
-
-    def _name_device_in(self, header: Header, fields: Sequence[str]) -> None:
-        """Note the device in a row of Unified Memory's totals, as the summary above them does not name it."""
-        place = header.position("Device")
-        if place is not None and DEVICE.search(fields[place]):
-            self.seen.devices.setdefault(fields[place].strip(), self.seen.lines)
 
     def _skip(self, line: str) -> None:
         """Program output in nvprof's log: counted, one example kept. Rows that lost their header are counted too."""
@@ -527,7 +498,7 @@ class Walk:
         if is_better or not any(map(str.isalnum, example)):
             self.seen.example_skipped = self._whole[:_EXAMPLE]
         like_a_row = _LIKE_A_ROW.match(line) is not None
-        if isinstance(self._section, Section) and self._section.header.kind != IGNORED:
+        if isinstance(self._section, Section) and self._section.header.kind != tables.IGNORED:
             # Of an open table, no row, but maybe one before something happened to it.
             header = self._section.header
             number = len(split(line))
@@ -550,7 +521,7 @@ class Walk:
         if text.is_of_counters(line):
             self._counters = line
         run = 0 if self._of_api() else self._run(tuple(line.split()))
-        self.seen.collapsed |= text.is_collapsed(line)
+        self.seen.collapsed |= "  " not in line.strip()
         self._section = text.open_table(line, run, self.store, self._of_api())
 
     def _of_api(self) -> bool:

@@ -15,36 +15,14 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Floats, Ints, alike, codes_in, middle_share, numbered
 from eprof.base.text import pattern
-from eprof.logs.rows.cells import (
-    ABSENT,
-    MISFIT,
-    OLD_RATES,
-    RATES,
-    SECONDS,
-    as_cell,
-    is_number,
-    seconds,
-    shows_wrong,
-    unit_of,
-)
+from eprof.logs.rows.cells import ABSENT, MISFIT, OLD_RATES, RATES, SECONDS, as_cell, is_number, seconds, shows_wrong
 from eprof.logs.rows.columns import LAUNCH_ID, Answers, Form, Rows
 from eprof.logs.rows.folding import Cells, Numbers, Piece, Sums
-from eprof.logs.rows.log import COUNT, LAUNCH, OTHER, HostCalls, part_of
-from eprof.profilers.nvprof.tables import (
-    DEVICE,
-    EVENTS,
-    METRICS,
-    NO_DEVICE,
-    SUMMARY,
-    WHOLE,
-    WIDE_FIXED,
-    ColumnSection,
-    Header,
-    Section,
-    Store,
-)
+from eprof.logs.rows.log import BYTES_PER_S, COUNT, LAUNCH, OTHER, PERCENT, HostCalls, part_of
+from eprof.profilers.nvprof import tables
+from eprof.profilers.nvprof.tables import DEVICE, WHOLE, ColumnSection, Header, Section, Store
 
-_NAME = {EVENTS: "Event Name", METRICS: "Metric Name"}  # the column of a counter's name
+_NAME = {tables.EVENTS: "Event Name", tables.METRICS: "Metric Name"}  # the column of a counter's name
 _INSTANCES = " instances)"  # "inst_integer (80 instances)", with --aggregate-mode off: its value is a list
 _LIST = pattern(r"\d+(?:,\s*\d+)+")
 _ADDED_UP = "counts told by hardware instance (--aggregate-mode off) were added up"
@@ -57,6 +35,7 @@ _RATE = pattern(
     re.IGNORECASE,
 )
 _UNIT = pattern(r"%|[A-Za-z/]*")
+_KINDS = {"%": PERCENT, **dict.fromkeys(RATES, BYTES_PER_S)}
 _INSTANCE = pattern(r"(.+) \((\d+)\)")  # with --aggregate-mode off: a column a counter and unit of the GPU
 
 
@@ -76,7 +55,6 @@ class SummarySection(ColumnSection):
         self.needed = (
             (self.device, DEVICE.search), (self.calls, WHOLE.fullmatch), (self.kernel, is_named), (self.name, is_named)
         )  # fmt: skip
-        self.device_of = store.each(store.devices.of, np.int32)
         self.rates = store.rates or RATES
         self._counters = Numbers()
         self._counter_of = Answers(lambda name: self._counters.of(store.canonical(name.strip())), np.int32)
@@ -125,7 +103,7 @@ class SummarySection(ColumnSection):
 
     def _keys(self, rows: Rows) -> tuple[Array, ...]:
         return (
-            rows.each(self.device, self.device_of),
+            rows.each(self.device, self.store.each(self.store.device_of, np.int32)),
             rows.each(self.kernel, self.store.each(self.store.kernels.of, np.int32)),
             rows.each(self.calls, self.store.each(int, np.int64)),
             rows.each(self.name, self._counter_of),
@@ -210,7 +188,6 @@ class WideSection(ColumnSection):
         self.device, self.kernel = header.at("Device"), header.at("Kernel")
         self.needed = ((self.device, DEVICE.search), (self.kernel, str.strip))
         self.stream = header.at("Stream") if store.by == "stream" else None
-        self._device_of = store.each(store.devices.of, np.int32)
         self.rates = store.rates or RATES
         self._units: list[str] | None = None
         self._sums = Sums()
@@ -221,7 +198,7 @@ class WideSection(ColumnSection):
         unused = []
         headings = set(header.columns)
         for place, heading in enumerate(header.columns, header.prefix):
-            if heading in WIDE_FIXED:
+            if heading in tables.WIDE_FIXED:
                 continue
             # By hardware instance there is a column for each, from "NAME (0)" on.
             instance = _INSTANCE.fullmatch(heading)
@@ -255,7 +232,7 @@ class WideSection(ColumnSection):
 
     def add(self, rows: Rows) -> None:
         """Keep the cells of launches in nvprof's wide trace."""
-        device = rows.each(self.device, self._device_of)
+        device = rows.each(self.device, self.store.each(self.store.device_of, np.int32))
         kernel = rows.each(self.kernel, self.store.each(self.store.kernels.of, np.int32))
         piece = Piece.of_run(self.run, device, kernel, np.ones(len(rows), np.int64))
         if self.stream is not None:
@@ -285,10 +262,10 @@ class WideSection(ColumnSection):
     def _in_unit(self, column: _Column, values: Floats, kinds: Array) -> Cells:
         """A column's values in base units, by the row of units, and their kinds; a rate without a unit is no count."""
         count = as_cell(COUNT)
-        if self._units and (unit := unit_of(self._units[column.place], self.rates)):
-            scale, name = unit
+        if self._units and (unit := self._units[column.place].strip()):
+            own = as_cell(_KINDS.get(unit, OTHER))
             kinds = np.where(kinds > count, np.int8(MISFIT), kinds)
-            return values * scale, np.where(kinds == count, np.int8(as_cell(name)), kinds)
+            return values * self.rates.get(unit, 1.0), np.where(kinds == count, np.int8(own), kinds)
         if self._units is None and _RATE.search(column.heading) and (kinds == count).any():
             self.store.note("a table of launches has no row of units: its rates and ratios are kept without a unit")
             kinds = np.where(kinds == count, np.int8(as_cell(OTHER)), kinds)
@@ -319,19 +296,6 @@ class WideSection(ColumnSection):
         self.store.add(self.header.kind, piece)
 
 
-class CutOffSection(WideSection):
-    """A table whose devices' names are cut off: the device is known only where its index is there still."""
-
-    def __init__(self, header: Header, run: int, store: Store) -> None:
-        super().__init__(header, run, store)
-        self._device_of = store.each(store.device_of, np.int32)
-
-    def fits(self, fields: list[str]) -> bool:
-        """Whether fields are a row of the trace: a device, numbers of a context and a stream, and a kernel."""
-        device, context, stream, kernel = fields[:4]
-        return bool(device and kernel and context.isdecimal() and stream.isdecimal())
-
-
 _ON_GPU, _OF_API = "GPU activities", "API calls"
 _LIKE_A_CALL = pattern(r"cu(?:da)?[A-Z]\w*")
 _NOT_A_KERNEL = ("[CUDA ", "[Unified Memory")
@@ -359,7 +323,7 @@ class TraceSection(ColumnSection):
 
     def __init__(self, header: Header, run: int, store: Store) -> None:
         super().__init__(header, run, store)
-        self._device_of = store.each(store.devices.of, np.int32)
+        self.device_of = store.devices.of
         self.start, self.duration, self.device, self.name = map(header.at, ("Start", "Duration", "Device", "Name"))
         self.grid = header.position("Grid X")
         self.stream = header.position("Stream") if store.by in ("stream", LAUNCH) else None
@@ -432,7 +396,7 @@ class TraceSection(ColumnSection):
             same_name = (name == number) & ~is_launch
             self.store.count_other(texts[number], int(same_name.sum()), float(np.nansum(time_s[same_name])))
 
-        devices = rows.each(self.device, self._device_of)
+        devices = rows.each(self.device, self.store.each(self.device_of, np.int32))
         device = devices[is_launch]
         kernel = name[is_launch]
         piece = Piece.of_run(self.run, device, kernel, np.ones(len(kernel), np.int64), time_s[is_launch])
@@ -471,13 +435,11 @@ class TraceSection(ColumnSection):
             self._end_ns[int(devices[place])] = max(end_ns, int(start_ns[place]) + max(int(time_ns[place]), 0))
 
     def _size_b(self, rows: Rows, time_s: Floats) -> Floats | None:
-        """The bytes of copies, (n_rows,), NaN for others; None: not told.
-
-        Whether a KB has 1000 or 1024 bytes shows where a size and its rate are in different units.
-        """
+        """The bytes of copies, (n_rows,), NaN for others; None: not told."""
         if len(self.moved) < 2:
             return None
         size, rate, *unified = map(rows.numbers, self.moved)
+        # Whether a KB has 1000 or 1024 bytes shows where a size and its rate are in different units.
         for rates in (self.store.rates or RATES, OLD_RATES):
             scales = [rates.get(f"{unit.removesuffix('/s')}/s", np.nan) for unit in self._moved_units]
             ratios = size * scales[0] / (rate * scales[1] * time_s)
@@ -581,8 +543,8 @@ class UsageSection(Section):
                 )
         if kernels:
             kernel, launches, times_s, ends = zip(*kernels, strict=True)
-            device = np.full(len(kernels), NO_DEVICE, dtype=np.int32)
+            device = np.full(len(kernels), tables.NO_DEVICE, dtype=np.int32)
             kernel_numbers, launch_numbers = np.array(kernel, dtype=np.int32), np.array(launches, dtype=np.int64)
             piece = Piece.of_run(self.run, device, kernel_numbers, launch_numbers, np.array(times_s, dtype=np.float64))
             piece.least_s, piece.most_s = np.array(ends).T
-            self.store.add(SUMMARY, piece)
+            self.store.add(tables.SUMMARY, piece)

@@ -26,12 +26,7 @@ _NO_CELL = (float("nan"), ABSENT)
 _ROWS = 1 << 16  # of a table, that are held as Python's numbers
 _KERNEL_TABLES = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL")
 _METRICS = "CUPTI_ACTIVITY_KIND_METRIC"
-_COUNTER_TABLES = (
-    _METRICS,
-    "CUPTI_ACTIVITY_KIND_METRIC_INSTANCE",
-    "CUPTI_ACTIVITY_KIND_EVENT",
-    "CUPTI_ACTIVITY_KIND_EVENT_INSTANCE",
-)
+_COUNTER_TABLES = tuple(f"CUPTI_ACTIVITY_KIND_{kind}{of}" for kind in ("METRIC", "EVENT") for of in ("", "_INSTANCE"))
 _FLAGS = {1: OVERFLOW, 2: INVALID}
 _COPY_TABLES = {
     "CUPTI_ACTIVITY_KIND_MEMCPY": "copies",
@@ -56,22 +51,20 @@ def _read(source: Source, path: Path, keep: Container[str] | None, parts: str | 
         with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)) as base:
             base.text_factory = lambda text: text.decode("utf-8", "replace")
             tables = {name for (name,) in base.execute("select name from sqlite_master where type = 'table'")}
-            if nsys_sqlite.is_export(tables):
+            if nsys_sqlite.STRINGS in tables:
                 return nsys_sqlite.read(source, base, tables, parts)
             if "StringTable" not in tables or not tables & set(_KERNEL_TABLES):
                 raise LogError(
                     f"{source.path}: this database was made neither by nvprof -o nor by nsys; give the profiler's log"
                 )
-            counted = [
-                name
-                for name in _COUNTER_TABLES
-                if name in tables and base.execute(f"select 1 from {name} limit 1").fetchone()
-            ]
+            of_counters = [name for name in _COUNTER_TABLES if name in tables]
+            counted = [name for name in of_counters if base.execute(f"select 1 from {name} limit 1").fetchone()]
             metrics = _Metrics(base, store) if _METRICS in counted else None
-            for table in (name for name in _KERNEL_TABLES if name in tables):
+            of_kernels = [name for name in _KERNEL_TABLES if name in tables]
+            for table in of_kernels:
                 _kernels(base, table, store, COUNTED if counted else _KIND, metrics)
             if not counted:  # counters make kernels run one after another
-                kernels = dict.fromkeys(tables.intersection(_KERNEL_TABLES), "name")
+                kernels = dict.fromkeys(of_kernels, "name")
                 store.gaps = nsys_sqlite.gaps_of(base, kernels, tables.intersection(_COPY_TABLES), _MEMORIES)
             for table, name in _COPY_TABLES.items():
                 if table in tables:

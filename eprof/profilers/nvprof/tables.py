@@ -12,7 +12,7 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from eprof.base.arrays import Array, Floats, codes_in
-from eprof.base.known import added
+from eprof.base.known import added, gathered
 from eprof.base.text import pattern, when
 from eprof.logs.rows import folding
 from eprof.logs.rows.cells import REASONS, Rates, no_kernels
@@ -28,16 +28,9 @@ if TYPE_CHECKING:
 DEVICE = pattern(r"\(\d+\)\s*$")
 WHOLE = pattern(r"\s*\d{1,12}\s*")  # launches; sums of more would not fit
 _HELD_LINES = 20_000
-METRICS, EVENTS, WIDE, TRACE, SUMMARY, IGNORED = (
-    "nvprof-metrics-summary",
-    "nvprof-events-summary",
-    "nvprof-wide-trace",
-    "nvprof-gpu-trace",
-    "nvprof-gpu-summary",
-    "ignored",
-)
-FOREIGN_NCU, FOREIGN_NSYS = "ncu", "nsys"
-
+METRICS, EVENTS = "nvprof-metrics-summary", "nvprof-events-summary"
+WIDE, TRACE, SUMMARY = "nvprof-wide-trace", "nvprof-gpu-trace", "nvprof-gpu-summary"
+IGNORED, FOREIGN_NCU, FOREIGN_NSYS = "ignored", "ncu", "nsys"
 WIDE_FIXED = ("Device", "Context", "Stream", "Kernel", "Correlation_ID")
 _LONGEST_PREFIX = 3
 _MOST_COLUMNS = 5000  # a few hundred counters are all that a GPU has
@@ -181,8 +174,8 @@ class Store(folding.Store, dict=True):
     @property
     def copies_s(self) -> float:
         """How long copies and memsets took, in s, page faults left out."""
-        copied = {name: time_s for name, (_, time_s) in self.others.items() if kind_of_copy(name) or "memset" in name}
-        return sum(time_s for name, time_s in copied.items() if FAULTS not in name)
+        known = [(name, time_s) for name, (_, time_s) in self.others.items() if FAULTS not in name]
+        return sum(time_s for name, time_s in known if kind_of_copy(name) or "memset" in name)
 
     @property
     def copies(self) -> tuple[Copies, ...]:
@@ -194,12 +187,10 @@ class Store(folding.Store, dict=True):
 
     def name_devices(self, of_run: Mapping[int, str]) -> None:
         """Give kernels of the store's summaries the only device that lines beside each summary name: all, or none."""
-        for piece in self.pieces.get(SUMMARY, []) * (self.runs_of(SUMMARY) <= of_run.keys()):
-            piece.device[:] = [self.devices.of(of_run[run]) for run in piece.run.tolist()]
-
-    def runs_of(self, kind: str) -> set[int]:
-        """The runs of which the store has rows of a kind."""
-        return {run for piece in self.pieces.get(kind, []) for run in piece.run.tolist()}
+        pieces = self.pieces.get(SUMMARY, [])
+        if {run for piece in pieces for run in piece.run.tolist()} <= of_run.keys():
+            for piece in pieces:
+                piece.device[:] = [self.devices.of(of_run[run]) for run in piece.run.tolist()]
 
     def count_pages(self, name: str, count: int, time_s: float, size_b: float) -> None:
         """Count in the store pages of Unified Memory that moved, or groups of faults on them."""
@@ -225,17 +216,10 @@ class Store(folding.Store, dict=True):
             self.shapes[number] = self.shapes.get(number, 0.0) + sums[number]
 
     def groups(self, pieces: Sequence[Piece]) -> Iterable[tuple[frozenset[str] | None, Sequence[Piece]]]:
-        """The pieces in groups that become tables, with the counters of their run: one for each set of counters.
-
-        A counter that a table has no column for is not missing in its launches.
-        """
-        collected: dict[int, frozenset[str]] = {}
-        for piece in pieces:
-            run = int(piece.run[0])
-            collected[run] = collected.get(run, frozenset()).union(piece.counters)
-        groups: dict[tuple[frozenset[str], frozenset[str]], list[Piece]] = {}
-        for piece in pieces:
-            groups.setdefault((collected[int(piece.run[0])], frozenset(piece.counters)), []).append(piece)
+        """The pieces by table, with the counters of their run, as one without a column is not missing there."""
+        by_run = gathered((int(piece.run[0]), piece.counters) for piece in pieces)
+        collected = {run: frozenset[str]().union(*counters) for run, counters in by_run.items()}
+        groups = gathered(((collected[int(piece.run[0])], frozenset(piece.counters)), piece) for piece in pieces)
         return [(of_run, alike) for (of_run, _), alike in groups.items()]
 
     def closing_notes(self) -> list[str]:
@@ -247,7 +231,7 @@ class Store(folding.Store, dict=True):
         notes += [
             f"{number} kernel rows of {kind} have no readable time; it is taken as missing"
             for kind, number in self.untimed.items()
-            if number
+            if number and kind not in (METRICS, EVENTS, WIDE)
         ]
         if self.unused:
             names = ", ".join(f"`{name}`" for name in list(self.unused)[:_EXAMPLES])
@@ -374,6 +358,5 @@ class ColumnSection(Section, ABC):
 
     def _add_lines(self) -> None:
         if self._lines:
-            columns = zip(*self._lines, strict=True)
-            self.add(LineRows(dict(zip(self.form.places, columns, strict=True))))
+            self.add(LineRows(dict(zip(self.form.places, zip(*self._lines, strict=True), strict=True))))
             self._lines = []

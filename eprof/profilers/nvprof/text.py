@@ -8,19 +8,8 @@ import numpy as np
 
 from eprof.base.text import pattern, when
 from eprof.logs.rows.cells import OLD_RATES, SECONDS, cells, seconds, shows_wrong
-from eprof.profilers.nvprof.sections import CutOffSection, SummarySection, TraceSection, UsageSection, is_kernel
-from eprof.profilers.nvprof.tables import (
-    DEVICE,
-    EVENTS,
-    IGNORED,
-    METRICS,
-    SUMMARY,
-    TRACE,
-    WIDE,
-    Header,
-    Section,
-    Store,
-)
+from eprof.profilers.nvprof.sections import SummarySection, TraceSection, UsageSection, WideSection, is_kernel
+from eprof.profilers.nvprof.tables import DEVICE, EVENTS, IGNORED, METRICS, SUMMARY, TRACE, WIDE, Header, Section, Store
 
 # A program may print very long lines: no pattern here may try the places of one over and over.
 # Some terminals join lines that fill their width, so the device may stand behind the header, and the kernel behind it.
@@ -81,28 +70,17 @@ class TextSection(ABC):
         self._table.close()
 
 
-class _OfAnyDevice(SummarySection):
-    """A row a kernel and counter, where the line with the device may have been left out."""
-
-    def __init__(self, header: Header, run: int, store: Store) -> None:
-        super().__init__(header, run, store)
-        _, *self.needed = self.needed
-        self.device_of = store.each(store.device_of, np.int32)
-
-
 class TextCounters(TextSection):
     """Metrics or events: `Device "..."`, `Kernel: ...`, then a row a counter."""
 
     def __init__(self, run: int, store: Store, header: re.Match[str]) -> None:
-        columns = ["Device", "Kernel", "Invocations", f"{header[1]} Name", "Avg"]
-        self._values = 3
-        if header[2]:
-            columns.append("Total")
-            self._values += 1
+        columns = ["Device", "Kernel", "Invocations", f"{header[1]} Name", "Avg", *["Total"] * bool(header[2])]
+        self._values = len(columns) - 2  # these are Min, Max, Avg and maybe Total
         kind = {"Event": EVENTS, "Metric": METRICS}[header[1]]
-        self._counters = _OfAnyDevice(Header(kind, tuple(columns)), run, store)
-        super().__init__(self._counters)
         self._described = kind == METRICS
+        self._counters = SummarySection(Header(kind, tuple(columns)), run, store)
+        self._counters.needed = self._counters.needed[1:]  # the line with the device may have been left out
+        super().__init__(self._counters)
         self._device = self._kernel = ""
         if header[3]:
             self.takes_row(header[3])
@@ -181,18 +159,6 @@ class TextUsage(TextSection):
         return self._usage.takes_row([self._type, repr(time_s), row["calls"], *values, row["name"]])
 
 
-class _RoundedTrace(TraceSection):
-    """A trace whose times, in seconds, are rounded, and whose devices' names are cut off."""
-
-    rounded = 1e-4  # five digits
-
-    def __init__(self, run: int, store: Store) -> None:
-        columns = ("Start", "Duration", "Grid X", "Size", "Throughput", "SrcMemType", "DstMemType", "Device", "Name")
-        super().__init__(Header(TRACE, columns), run, store)
-        self._device_of = store.each(store.device_of, np.int32)
-        self.takes_units(["s", "s", "", "B", "B/s", "", "", "", ""])
-
-
 def _in_bytes(text: str) -> str:
     """A size or a rate of nvprof's text in bytes (a K is 1024), as text; "" if it is none."""
     (value,), _ = cells([text.removesuffix("/s") + "/s"])
@@ -203,7 +169,11 @@ class TextTrace(TextSection):
     """A GPU trace. It cuts off the names of devices: the device is known only where its index is there still."""
 
     def __init__(self, run: int, store: Store, header: str) -> None:
-        self._launches = _RoundedTrace(run, store)
+        columns = ("Start", "Duration", "Grid X", "Size", "Throughput", "SrcMemType", "DstMemType", "Device", "Name")
+        self._launches = TraceSection(Header(TRACE, columns), run, store)
+        self._launches.rounded = 1e-4  # five digits
+        self._launches.device_of = store.device_of
+        self._launches.takes_units(["s", "s", "", "B", "B/s", "", "", "", ""])
         super().__init__(self._launches)
         self._columns = re.split(r"\s{2,}", header.strip())
         self._has_all = {"Duration", "Grid Size", "Name"} <= set(self._columns)
@@ -241,7 +211,9 @@ class TextWide(TextSection):
     def __init__(self, run: int, store: Store, header: str) -> None:
         headings = list(_COLUMN.finditer(header.rstrip()))
         self._ends = [heading.end() for heading in headings]
-        self._launches = CutOffSection(Header(WIDE, tuple(heading[0] for heading in headings)), run, store)
+        self._launches = WideSection(Header(WIDE, tuple(heading[0] for heading in headings)), run, store)
+        # The device and the kernel may be cut off.
+        self._launches.needed = tuple(enumerate((str.strip, str.isdecimal, str.isdecimal, str.strip)))
         super().__init__(self._launches)
 
     def takes_blank(self, line: str) -> bool:
@@ -284,11 +256,6 @@ class TextOthers(TextSection):
 def is_header(line: str) -> bool:
     """Whether a line opens a table of nvprof's text."""
     return line.lstrip().startswith(_FIRST) and any(pattern.fullmatch(line) for pattern in _HEADERS)
-
-
-def is_collapsed(line: str) -> bool:
-    """Whether a header lost the blanks between its columns, by which alone the fields of a trace's rows are told."""
-    return "  " not in line.strip()
 
 
 def is_of_counters(line: str) -> bool:

@@ -270,9 +270,8 @@ def _table(launches: list[_Launch], names: list[str], gpu: str, is_cut: bool, is
     )
     gaps = Gaps()
     if is_whole and not names and (starts != UNKNOWN).all():
-        time_ns = (1e9 * rows.time_s).round().astype(np.int64)
-        gaps.add(devices, kernels, starts, time_ns, is_kernel=np.ones(len(starts), dtype=np.bool_))
-    values = np.array([[launch.counters.get(name, math.nan) for name in names] for launch in launches])
-    counters = Columns(tuple(names), values.reshape(len(launches), len(names)))
+        gaps.add(devices, kernels, starts, (1e9 * rows.time_s).round().astype(np.int64))
+    columns = {name: np.array([launch.counters.get(name, math.nan) for launch in launches]) for name in names}
+    counters = Columns.of(columns, len(launches))
     units = {name: _unit(name) for name in names}
     return Table(COUNTED if names else TIMED, rows, counters, units, lacks_rows=is_cut), gaps

@@ -124,8 +124,9 @@ def as_fast_as_others(view: View) -> Iterator[Try]:
     if view.nouns.is_of_cpu or view.is_modelled or view.time.value is None or view.is_of_a_second:
         return
     fastest: dict[tuple[str | None, int], schema.Kernel] = {}
-    for other in filter(_is_led_by_dram, view.kernels):
-        if moved_b := _each_b(view, other):
+    for other in view.kernels:
+        moved_b = _each_b(view, other)
+        if moved_b and busy(other).get("dram", 0.0) >= NEAR:
             place = other.device, round(math.log(moved_b, 1 + _AS_MANY))
             fastest[place] = min(fastest.get(place, other), other, key=view.each_s)
     for kernel in view.kernels * bool(fastest):
@@ -160,10 +161,6 @@ def _hardly_computes(view: View, kernel: schema.Kernel) -> bool:
     is_told = "sm" in busy(kernel) or any(number is not None for number in flops)
     is_little = sum(told) < _STREAMED * view.summed(kernel, DRAM).or_zero
     return is_told and is_little and max(busy(kernel).values(), default=0.0) < NEAR
-
-
-def _is_led_by_dram(kernel: schema.Kernel) -> bool:
-    return busy(kernel).get("dram", 0.0) >= NEAR
 
 
 def read_again(view: View) -> Iterator[Try]:
