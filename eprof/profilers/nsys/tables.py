@@ -163,19 +163,9 @@ class Shape(Struct, frozen=True):
         return not self.report.launches
 
     @property
-    def rate_scale(self) -> float:
-        """Bytes per second in one unit of the column `rate`; 0 without it."""
-        return _SCALE.get(_unit_of(self.rate).removesuffix("ps").removesuffix("/s"), 0.0)
-
-    @property
     def scale(self) -> float:
         """Seconds in one unit of the time."""
         return _SCALE[_unit_of(self.time)]
-
-    @property
-    def start_scale(self) -> float:
-        """Nanoseconds in one unit of the column `start`; 0 without it."""
-        return round(1e9 * _SCALE.get(_unit_of(self.start), 0.0))
 
     @property
     def is_whole(self) -> bool:
@@ -566,12 +556,13 @@ def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
     start = section.at(shape.start)
     start_ns = None
     if start is not None:
-        starts = values(table[start], ENGLISH) * shape.start_scale
+        starts = values(table[start], ENGLISH) * round(1e9 * _SCALE[_unit_of(shape.start)])
         start_ns = np.nan_to_num(starts).round().astype(np.int64)
         time_ns = np.where(np.isnan(starts + seconds), -1, (1e9 * np.nan_to_num(seconds)).round()).astype(np.int64)
         rate, size_b = section.at(shape.rate), np.full(len(names), np.nan)
         if rate is not None:
-            size_b = values(table[rate], ENGLISH) * shape.rate_scale * seconds
+            unit = _unit_of(shape.rate).removesuffix("ps").removesuffix("/s")
+            size_b = values(table[rate], ENGLISH) * _SCALE.get(unit, 0.0) * seconds
         words = [names, *(names_of(table[end]) for end in section.places(_MEMORIES))]
         codes, first = alike(*(word.codes for word in words))
         shown = Names(tuple(map(" ".join, zip(*(word[first].texts() for word in words), strict=True))), codes)
