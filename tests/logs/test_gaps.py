@@ -392,6 +392,8 @@ def test_less_is_copied_in_another_way_to_the_host_than_from_it(tmp_path, way, c
         "                   20.00%  1.0000ms         9  111.11us  111.11us  111.11us  axpy(int)\n"
     )
     assert what_to_try(view_of(log)).text.startswith(act)
+    (change,) = (change for change in levers(view_of(log)) if change.act.startswith(act))
+    assert change.is_vague == act.startswith("do more"), "only what is done on the GPU instead tells how"
 
 
 @pytest.mark.parametrize("memset_ms", [0, 3])

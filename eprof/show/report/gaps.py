@@ -342,7 +342,7 @@ def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Closed
         how = "do more with what is copied, or make it on the GPU"
         if back_s > _MOSTLY * once_s:
             how = "do on the GPU what the host does with results, and copy less of them back"
-        yield Closed(f"{how} ({told})", once_s, is_vague=True)
+        yield Closed(f"{how} ({told})", once_s, is_vague=back_s <= _MOSTLY * once_s)
     # What runs beside kernels is pinned, even where the log does not tell.
     is_beside = gaps.alone_s is not None and alone < 1 - WORTH_IT
     memories = {"pageable": "pageable memory"} if is_beside else _NOT_PINNED
