@@ -711,6 +711,17 @@ def test_a_table_of_another_cpu_is_called_so(eprof_command):
     assert "no table of its own" not in eprof_command("costs", "sapphirerapids").stderr
 
 
+@pytest.mark.parametrize(
+    ("loading", "failed", "said"), [(900, "perror", "(perror)"), (900, "f", "90 %"), (400, "f", "")]
+)
+def test_a_program_that_only_started_is_to_be_run_at_work(eprof_command, tmp_path, loading, failed, said):
+    rows = {"_dl_addr": loading - 100, "do_lookup_x": 100, failed: 1, "main": 999 - loading}
+    lines = "".join(f"fn={name}\n0 {number}\n" for name, number in rows.items())
+    (tmp_path / "c.out").write_text(f"cmd: ./a\nevents: Ir\nfl=a.c\n{lines}summary: 1000\n")
+    shown = " ".join(eprof_command("report", tmp_path / "c.out").stdout.split())
+    assert ("Try profile a run that works: " in shown) == bool(said) and said in shown
+
+
 @pytest.mark.parametrize(("seconds", "is_short"), [("0.000035", True), ("0.000999", True), ("1.300000", False)])
 def test_what_is_shorter_than_a_threads_start_gets_no_more_cores(eprof_command, tmp_path, seconds, is_short):
     counters = {

@@ -18,6 +18,7 @@ from eprof.show.report.gaps import Between, after_the_start, closed
 from eprof.show.report.launches import better_shapes, longer_launches, spared_kernels
 from eprof.show.report.loops import (
     better_loops,
+    ended_at_its_start,
     fewer_calls,
     fewer_cycles,
     fewer_divisions,
@@ -79,6 +80,8 @@ def _sorted(view: View) -> list[Try]:
 
 def what_to_try(view: View) -> Point:
     """The line `Try`: the change that saves most, and what to collect where too little was counted to tell."""
+    if at_start := ended_at_its_start(view):
+        return Point("Try", at_start)
     changes = _sorted(view)
     is_worth_it = bool(changes) and _is_worth_it(view, changes[0])
     texts = [""]

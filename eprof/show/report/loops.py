@@ -18,6 +18,7 @@ from eprof.show.words.numbers import percent, plain, quantity
 # Instructions a cycle, of cores that can issue four to eight: what executes fewer mostly waits for memory or branches.
 _WAITING = 1.5
 _STALLED = 1 / 3  # of cycles: where more issue nothing, those that issue something lose slots as well (assumed)
+_OF_LOADER = pattern(r"_dl_|do_lookup_x|dl_main|check_match|match_symbol|.*, loader$")  # of glibc
 SHORT_S = 1e-3  # our choice: to start a thread takes some 10 µs, and so does to start and stop counters
 _SINGLE = 1.5  # cores busy: fewer are one, and no socket of a server has no more
 _SEEMS_TO_WAIT = 0.5  # instructions for each cycle that a time was taken for (assumed)
@@ -403,6 +404,16 @@ def _at_the_peak(view: View, kernels: Sequence[schema.Kernel], first: schema.Ker
     ends = joules / 2, (joules + sum(view.groups_of(kernel)["fp64"].or_zero for kernel in kernels)) / 2
     beside = ", the most where a vector of FP32 costs what one of FP64 does (assumed), in half the cycles"
     return Try(act, sum(ends) / 2, ends, beside, is_exact=False)
+
+
+def ended_at_its_start(view: View) -> str:
+    """What to do about a program whose instructions are mostly those of the loader; "" where they are not."""
+    loading = sum(_number(kernel.counts, "retired") for kernel in view.kernels if _OF_LOADER.match(kernel.name))
+    whole = view.instructions(view.document).or_zero
+    if not view.nouns.is_of_cpu or loading <= whole / 2:
+        return ""
+    failed = when(any(kernel.name == "perror" for kernel in view.kernels), "it told an error (perror), and ")
+    return f"profile a run that works: {failed}{percent(loading / whole)} of the instructions are the loader's start"
 
 
 def more_cores(view: View) -> Iterator[Try]:
