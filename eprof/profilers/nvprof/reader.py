@@ -248,7 +248,7 @@ class Outcome(Struct):
     unquoted: tuple[int, int] | None = None  # how many fields a row has that lost its quotes, and its header
     collapsed: bool = False  # the blanks between a header's columns, which alone tell the fields of rows, were lost
     devices: dict[str, int] = field(default_factory=dict)  # named beside tables, with the line
-    of_run: dict[int, set[str]] = field(default_factory=dict)  # devices that totals of Unified Memory name, by run
+    of_run: dict[int, set[str]] = field(default_factory=dict)  # devices that are named beside the tables of a run
     cut_off: bool = False
     ends_in_row: bool = False
 
@@ -482,7 +482,7 @@ class Walk:
         if match:
             name = match["whole"] or f"{match['name'].strip()} ({match['number']})"
             self.seen.devices.setdefault(name.strip(), self.seen.lines)
-            if match["whole"] and not isinstance(self._section, text.TextCounters):
+            if not isinstance(self._section, text.TextCounters):
                 self.seen.of_run.setdefault(self._runs.get(self._pid, 0), set()).add(name.strip())
 
     def _skip(self, line: str) -> None:

@@ -376,7 +376,7 @@ def test_what_is_printed_of_each_benchmark(tmp_path, capsys):
     rows = run(one)
     shaky = replace(rows[0], notes=("its clock moved by 3%",))
     unknown = replace(rows[0], power_w=None, fraction=None, bound=None, core_mhz=math.nan, memory_mhz=math.nan)
-    calibrate._show(one, [*rows, shaky, unknown])
+    calibrate._show([*rows, shaky, unknown])
     _, fma, read, tensor, odd, nothing, last = (line.split(maxsplit=6) for line in capsys.readouterr().out.splitlines())
     watts = {row.benchmark: f"{row.power_w:.1f}" for row in rows}
     assert fma == ["fp32_fma", "1500/2000", watts["fp32_fma"], "W", "90%", "fp32"]
