@@ -93,6 +93,11 @@ class Profile(Result, Struct, frozen=True, eq=False):
         return self._books[books]
 
     @property
+    def energy_j(self) -> float | None:
+        """All energy of the kernels in J at the default prices, as `energy().energy_j`; None: nothing is known."""
+        return self.energy().energy_j
+
+    @property
     def rows(self) -> KernelRows:
         """The kernels in the order of the logs, of whichever books are counted already: it is the same in both."""
         counted = [*self._books.values()] or [self.counts()]
@@ -466,7 +471,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         devices = listed(
             list(dict.fromkeys(part.device.name or f"a {self.nouns.processor} not named" for part in self.counted))
         )
-        return brief(Profile, f"of {self.title!r}: {kernels} {self.nouns.kernels} on {devices}")
+        return brief(Profile, f"{kernels} {self.nouns.of(kernels)} on {devices}", self.title)
 
 
 def _gpu_of(counted: Counted) -> str:
