@@ -90,9 +90,13 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
         """
         if self.is_modelled or self.price_j.any() or not self.quantity_j[:, TIME].any():
             return False
-        old, new = self.counted_by_both
+        return bool(self.counted_by_both[0].any()) and not self.counts_changed(slice(None), REPEATS)
+
+    def counts_changed(self, rows: _Rows, limit: float) -> bool:
+        """Whether instructions, bytes or flops of the matches `rows` changed, up or down, by more than this share."""
+        old, new = self.counted_by_both[:, rows]
         apart, whole = abs(new - old).sum(axis=0), old.sum(axis=0)
-        return bool(whole.any()) and all(apart[unit].sum() <= REPEATS * whole[unit].sum() for unit in COUNTED)
+        return any(apart[unit].sum() > limit * whole[unit].sum() for unit in COUNTED)
 
     @cached_property
     def counted_by_both(self) -> Floats:

@@ -299,6 +299,7 @@ def gate_words(gate: Gate, nouns: Nouns) -> str:
     assert gate.new is not None
     # Of CPUs' energy above constant power a part follows cycles, and these the time.
     above = "energy above constant power" + when(nouns.is_of_cpu, " and core cycles")
+    above += bracketed(phrase("{} of all", mapped(percent, gate.share)))
     name = {"total": "energy", "above_constant": above}.get(gate.what, gate.what)
     name += phrase(" of {}", cut(gate.kernel or "", _LONGEST))
     unit = {"byte": "B", "instruction": "", "cycle": ""}.get(gate.unit, gate.unit)
