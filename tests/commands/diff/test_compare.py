@@ -26,7 +26,7 @@ from eprof.lab.welch import Test as WelchTest
 from eprof.lab.welch import t_outside, t_quantile, welch
 from eprof.logs.runs import Run
 from eprof.profile.rooflines.machine import Machine
-from eprof.show.words.numbers import NARROW
+from eprof.show.words.numbers import NARROW, quantity
 
 few = settings(max_examples=12)
 
@@ -420,6 +420,16 @@ def test_a_repeat_without_a_kernel_ran_it_zero_times():
     conserved(found)
 
 
+def test_a_repeat_with_a_kernel_of_its_own_counts_in_the_test():
+    """What nobody counts of the kernel that only one repeat has is no energy that this repeat lacks."""
+    more = energy({"k": kernel(), "extra": kernel(integer=7e9)})
+    document = compare([energy({"k": kernel()})] * 3 + [more], repeats(0.2, 0.2)).typed
+    test = document.tests.energy
+    assert test.old.n == 4 and test.change == pytest.approx(document.change_j), "the means are those of the change"
+    head = diff_words.headline(document).text
+    assert not test.shown and test.low < test.change < test.high and f"differ by {quantity(test.change, 'J')}" in head
+
+
 def test_a_time_that_some_repeats_lack_is_estimated_from_the_others():
     found = compare(repeats(0.3, None), repeats(0.3, 0.3))
     assert found.change_j == 0
@@ -681,7 +691,10 @@ def test_counts_that_repeat_almost_to_the_digit_are_the_same():
 
 def test_repeats_that_differ_in_their_counts_are_told():
     unlike = compare([energy({"k": kernel()}), energy({"k": kernel(integer=9e9)})], [energy({"k": kernel()})])
-    assert diff_words.unlike(unlike.typed).startswith("Not the same: repeats among themselves (OLD in Integer by 92")
+    assert diff_words.unlike(unlike.typed).startswith("Not the same: repeats among themselves (OLD in integer by 92")
+    scalar = [energy({"k": kernel(fp64_scalar=flops, integer=1e9 + flops)}) for flops in (1e8, 9e8)]
+    told = diff_words.unlike(compare(scalar, scalar[:1]).typed).replace(NARROW, " ")
+    assert told == "Not the same: repeats among themselves (OLD in integer by 42 %).", "no flops of other words"
     alike = compare([energy({"k": kernel()}), energy({"k": kernel(time=9.0)})], [energy({"k": kernel()})])
     assert "repeats" not in diff_words.unlike(alike.typed)
 
