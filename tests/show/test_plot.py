@@ -44,7 +44,7 @@ def test_names_lie_on_nothing(kernels, widths):
 
 @given(below)
 def test_the_largest_kernel_has_a_name_at_every_width(largest):
-    """In the top right corner between two balances, too, where a line goes through it wherever it stands."""
+    """Between two balances too, where a line lies behind it wherever it stands."""
     x, share, _ = largest
     dot = plot.Dot(x, max(1.0, share * min(500.0, 50 * x)), 1.0, "comp…279_gpu", "")
     small = plot.Dot(1.75, 20.0, 0.3, "comp…309_gpu", "")
