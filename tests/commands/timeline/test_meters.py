@@ -506,6 +506,6 @@ def test_the_scale_of_power_stands_beside_its_chart_and_the_headline_is_not_repe
         main(["timeline", str(log), "-q", "-o", str(tmp_path / "t.html")])
     page = (tmp_path / "t.html").read_text()
     scale = page.split('<svg class="scale"')[1].split("</svg>")[0]
-    chart = page.split('aria-label="power of')[1].split("</svg></svg>")[0]
+    chart = page.split('aria-label="power of')[1].split('<span class="full"')[0]
     assert not ended.value.code and "W</text>" in scale and "<text" not in chart
     assert '<dl class="figures">' not in page
