@@ -31,6 +31,7 @@ def commands(folder: Path) -> dict[str, list[str]]:
     report = ["-m", "eprof", "report", str(old), "--costs", "gtx680", "--time", "0.5"]
     return {
         BASE: ["-c", BASE],
+        "python -c pass": ["-c", "pass"],
         "import numpy": ["-c", "import numpy"],
         "eprof --help": ["-m", "eprof", "--help"],
         "eprof report": report,

@@ -4,10 +4,11 @@ from collections.abc import Sized
 from importlib import import_module
 from typing import Any, ClassVar
 
-from eprof.base.text import printable
+from eprof.base.text import cut, printable
 
 _WIDTH = 79
 _LONGEST = 30
+_LEAST = 12  # that is left of a title
 
 
 class Brief:
@@ -34,9 +35,12 @@ class Result(Brief):
         return html
 
 
-def brief(kind: type, about: str) -> str:
-    """`<Kind about>` in one line of a terminal."""
+def brief(kind: type, about: str, title: str = "") -> str:
+    """`<Kind about>` in one line of a terminal, or `<Kind of 'title': about>`, whose title is cut before the rest."""
     room = _WIDTH - len(kind.__name__) - 3
+    if title:
+        left = max(room - len(f"of : {about}"), _LEAST)
+        about = f"of {cut(repr(title), left)}: {about}"
     about = printable(about)
     if len(about) > room:
         about = about[: room - 1] + "…"

@@ -71,8 +71,9 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         tables = [f"{gpu.costs.name} at {gpu.costs.setting.label}" for gpu in self.each if gpu.costs is not None]
         table = ", ".join(tables) or "no cost table"
         joules = phrase("{:.3g} J, ", self.energy_j)
-        kernels = f"{len(self.counts.rows)} {self.counts.nouns.kernels}"
-        return brief(Energy, f"of {self.profile.title!r}: {joules}{kernels}, {table}")
+        number = len(self.counts.rows)
+        kernels = f"{number} {self.counts.nouns.of(number)}"
+        return brief(Energy, f"{joules}{kernels}, {table}", self.profile.title)
 
     @property
     def each(self) -> tuple["Energy", ...]:

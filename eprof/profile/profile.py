@@ -29,7 +29,7 @@ from eprof.costs import load as load_costs
 from eprof.counts import checks, counters, counts, times
 from eprof.counts.counts import Counts, Sheet
 from eprof.counts.definition import DRAM_CLOCK, DRAM_PEAK, HELD, SM_COUNT, Definition, common, without_counters
-from eprof.energy.clocks import Clocks, clocks_of, with_active_cycles
+from eprof.energy.clocks import Clocks, clocks_of, slowed, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
 from eprof.energy.metering import SAME
 from eprof.energy.simulated import Modelled, model_time
@@ -91,6 +91,11 @@ class Profile(Result, Struct, frozen=True, eq=False):
             parts = [counts.count(part.launches, part.definition, books) for part in self.counted]
             self._books[books] = counts.with_traces(counts.concat(parts), self.logs)
         return self._books[books]
+
+    @property
+    def energy_j(self) -> float | None:
+        """All energy of the kernels in J at the default prices, as `energy().energy_j`; None: nothing is known."""
+        return self.energy().energy_j
 
     @property
     def rows(self) -> KernelRows:
@@ -315,14 +320,22 @@ class Profile(Result, Struct, frozen=True, eq=False):
         """The words for what ran: "kernel" and "GPU", or "function" and "CPU"."""
         return self.counted[0].definition.nouns
 
+    @property
+    def saved(self) -> Run | None:
+        """What is known of the run behind a report's JSON that was read back; None where logs were read."""
+        is_document = self.priced_as is not None and self.priced_as.path.suffix == ".json"
+        return self.priced_as if is_document else None
+
     def slowed(self, factor: float) -> "Profile":
-        """The same counts with all times multiplied by `factor`."""
+        """The same counts with all times multiplied by `factor`; so are cycles that were made of time."""
         counted = []
         for part in self.counted:
             rows = replace(part.launches.rows, time_s=factor * part.launches.rows.time_s)
             counted.append(replace(part, launches=replace(part.launches, rows=rows)))
         total_s = None if self.total_s is None else factor * self.total_s
-        return replace(self, counted=tuple(counted), total_s=total_s, _books={})
+        # Counts of a report's JSON are nowhere else.
+        books = {name: slowed(counts, factor) for name, counts in self._books.items() if self.saved is not None}
+        return replace(self, counted=tuple(counted), total_s=total_s, _books=books)
 
     def is_served_by(self, table: CostTable) -> bool:
         """Whether a table was made for the profiled GPU, or lists it among the boards that it serves too."""
@@ -385,8 +398,9 @@ class Profile(Result, Struct, frozen=True, eq=False):
 
         In a simulation that is one.
         """
-        if self.run is not None and self.run.cores:
-            return self.run.cores
+        run = self.run or self.saved
+        if run is not None and run.cores:
+            return run.cores
         if signs_of(self.counted[0].definition.profiler).runs_one_core:
             return 1.0
         told = self._told(CORES)
@@ -457,7 +471,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         devices = listed(
             list(dict.fromkeys(part.device.name or f"a {self.nouns.processor} not named" for part in self.counted))
         )
-        return brief(Profile, f"of {self.title!r}: {kernels} {self.nouns.kernels} on {devices}")
+        return brief(Profile, f"{kernels} {self.nouns.of(kernels)} on {devices}", self.title)
 
 
 def _gpu_of(counted: Counted) -> str:

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from eprof.cli import commands
+from eprof.cli.options import REPORT_SUFFIXES, TIMELINE_SUFFIXES
 
 LAVAMD = "gtx760-dev1-metrics-summary-lavamd.csv"
 K20C = "k20c-metrics-summary.csv"
@@ -341,3 +342,5 @@ def test_every_option_says_who_uses_it():
         if action.option_strings and action.dest != "help"
     }
     assert [option for option in sorted(options) if not named & set(option[1:])] == []
+    formats = {**REPORT_SUFFIXES, **TIMELINE_SUFFIXES}
+    assert [suffix for suffix in formats if f"`{suffix}`" not in section] == [], "each output says who uses it, too"

@@ -72,6 +72,16 @@ def test_every_object_is_shown_in_a_line(old, new):
     assert "4 kernels" in repr(old) and "gtx680" in repr(energy)
 
 
+def test_a_long_title_takes_no_joules_from_a_repr(old):
+    from msgspec.structs import replace
+
+    profile = replace(old, title="/home/" + 200 * "x" + "/silu")
+    energy = profile.energy("gtx680")
+    shown = repr(energy)
+    assert len(shown) < 80 and f"{energy.energy_j:.3g} J, 4 kernels, gtx680" in shown and "silu'" in shown
+    assert "silu': 4 kernels" in repr(profile)
+
+
 def test_a_hostile_name_stays_in_its_line_and_is_no_tag(old):
     from msgspec.structs import replace
 
@@ -108,4 +118,5 @@ def test_the_repr_of_a_priced_profile_shows_its_joules():
     assert energy.energy_j == energy.document()["energy_j"]["total"]
     assert energy.time_s == energy.document()["time_s"]
     assert f"{energy.energy_j:.3g} J" in repr(energy)
+    assert profile.energy_j == profile.energy().energy_j is not None
     assert profile.energy("none").energy_j is None

@@ -15,6 +15,10 @@ def test_a_word_is_explained_where_it_first_stands_and_at_the_end():
     assert re.findall("<dt>(.*?)</dt>", shown) == ["speedup"]
 
 
+def test_no_word_is_explained_under_two_names():
+    assert len(set(words().values())) == len(words())
+
+
 def test_the_longer_word_wins_and_the_shorter_stays_for_later():
     shown = explained("<main><h1>Energy above constant power</h1><p>constant power</p></main>")
     assert re.findall(r"<abbr[^>]*>(.*?)</abbr>", shown) == ["above constant power", "constant power"]

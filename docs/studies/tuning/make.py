@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def tuned(measured: Measurements) -> dict:
-    """Table II of [FMM]: the model's pick (fits that have not seen the kernel), race-to-halt, the measured best."""
+    """Table II of [FMM]: the model's pick (fits that have not seen the kernel), race to halt, the measured best."""
     checked = build.time_check(measured)
     assert checked is not None
     asked = build.modelled(measured, checked)

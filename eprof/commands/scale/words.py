@@ -86,22 +86,20 @@ def headline(document: Scale) -> Headline:
         return Headline(in_limits or "No run has an energy, so no node count is best.", lead)
     if len({(run.program, run.size) for run in document.rows}) > 1:
         return _of_several(document)
-    took = f"{quantity(row.energy_j or 0.0, 'J')}, {quantity(row.time_s, 's')}"
     if len(document.rows) == 1 and not row.parts:
         lead = "Which is best is told from runs of the same program on other node counts, or at other clocks."
-        return Headline(f"One run alone, on {place(document, row)}: {took}.", lead)
+        return Headline(f"One run alone, on {place(document, row)}: {_taken(row)}.", lead)
     # What it is best for, energy x time before others.
     names = [best.objective for best in document.best if _is_best(best, row)]
     least = f"take{when(row.processors == 1, 's')} the {_objective(min(names, key=lambda name: name != 'edp'))}"
-    is_bound = MISSING & bits([*row.marks, *row.time_marks])
-    text = f"{place(document, row)}{_of_known(document, row)} {least}: {when(is_bound, 'at least ')}{took}."
+    text = f"{place(document, row)}{_of_known(document, row)} {least}: {_taken(row)}."
     against: list[str] = []
     # A table has the efficiency of each node count of GPUs.
     if not row.parts:
         for best in document.best:
             if best.objective == "energy" and best.energy_j is not None and not _is_best(best, row):
                 takes = f"take{when(best.processors == 1, 's')} the least energy"
-                against.append(f"{place(document, best)} {takes}: {_joules(best)}.")
+                against.append(f"{place(document, best)} {takes}: {_taken(best)}.")
                 break
         if row.energy_j and row.efficiency is not None and row.processors != 1:
             speedup = when(row.speedup, f" at {plain(row.speedup or 0.0)} times the speed")
@@ -111,8 +109,10 @@ def headline(document: Scale) -> Headline:
     return Headline(text, " ".join(filter(None, [*against, _largest_cause(row)])))
 
 
-def _joules(best: Best) -> str:
-    return f"{when(MISSING & bits(best.marks), 'at least ')}{quantity(best.energy_j or 0.0, 'J')}"
+def _taken(best: Best | Row) -> str:
+    """The joules and seconds that a row takes: "735 J, 190 ms"; "at least" where they are lower bounds."""
+    at_least = when(MISSING & bits([*best.marks, *best.time_marks]), "at least ")
+    return f"{at_least}{quantity(best.energy_j or 0.0, 'J')}{phrase(', {}', mapped(quantity, best.time_s, 's'))}"
 
 
 def _of_several(document: Scale) -> Headline:
@@ -125,7 +125,7 @@ def _of_several(document: Scale) -> Headline:
     by_size = sorted(document.best, key=lambda best: best.size or 0.0)
     largest = {best.program: best for best in by_size if best.objective == name and best.processors is not None}
     answers = [
-        f"{best.program}{of_size(best.size)} on {place(document, best)} ({_joules(best)})" for best in largest.values()
+        f"{best.program}{of_size(best.size)} on {place(document, best)} ({_taken(best)})" for best in largest.values()
     ]
     text = f"{capital(_objective(name))}: {few(sorted(answers), _SHOWN)}."
     rows = ((row.efficiency, row) for row in document.rows if row.efficiency and row.processors > 1)

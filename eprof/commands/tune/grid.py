@@ -92,7 +92,7 @@ def front(grid: Grid) -> list[int]:
 class Choice(Struct, frozen=True):
     """Places of settings in the grid; None: none could be picked.
 
-    best: by the model. fastest: the time oracle (race-to-halt). measured: by meter and clock, where both are known.
+    best: by the model. fastest: the time oracle (race to halt). measured: by meter and clock, where both are known.
     wrong, oracle_wrong: whether `best`, or `fastest`, is not the measured best. lost_percent, oracle_lost_percent: how
     much more energy it used. breaks_a_limit: whether `best`, as measured, breaks a limit that the objective sets.
     """

@@ -133,7 +133,7 @@ def _kernels(document: Tune) -> Section:
 def _against_the_meter(document: Tune, losses: LostBy) -> Section:
     """The section with the table of [FMM] Table II on these measurements."""
     rows = []
-    for picker, lost in (("the model", losses.model), ("the fastest setting (race-to-halt)", losses.oracle)):
+    for picker, lost in (("the model", losses.model), ("the fastest setting (race to halt)", losses.oracle)):
         percents = [lost.mean_percent, lost.min_percent, lost.max_percent, lost.all_mean_percent]
         cells: list[Cell] = [picker, str(lost.cases), str(lost.wrong), *(number(value, 2) for value in percents)]
         rows.append(Row(cells, total=lost is losses.model))

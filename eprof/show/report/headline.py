@@ -185,9 +185,6 @@ def at_least(amount: Amount, unit: str) -> str:
     return when(amount.lower, "at least ") + quantity(amount.or_zero, unit)
 
 
-# ---------------------------------------------------------------------------------------- the total and its parts
-
-
 def _joules(view: View, total: Amount) -> str:
     """The total in words, with interval and basis: "287 mJ (184 to 418 mJ) predicted"; or "12.4 J counted (...)"."""
     ends = view.interval("total")
@@ -239,15 +236,13 @@ def _above_constant(view: View) -> Headline:
         return Headline(text + _fewest_cycles(view), "", above.marks)
     if view.costs and view.costs.cores:
         return Headline(text + _of_busy_cores(view, view.costs.cores), "", above.marks)
-    constant = constant_range(view)
-    if not constant:
+    low_j, high_j = _constant_range_j(view)
+    modelled = view.document.modelled_time
+    if not modelled or not high_j:
         return Headline(text, "", above.marks)
-    ends = _constant_range_j(view)
-    low, high = (above.or_zero + end for end in ends)
-    more = when(view.energy("total").lower, " or more")
-    share = percent_span(ends[0] / low, ends[1] / high)
-    text += f" {capital(constant)}. Together {span(low, high, 'J')}{more}, {share} of it constant power."
-    return Headline(text, "", above.marks)
+    whole = span(above.or_zero + low_j, above.or_zero + high_j, "J") + when(view.energy("total").lower, " or more")
+    speeds = f"at the roofline's speed and at {percent(modelled.efficiency)} of it"
+    return Headline(text, f"With constant power {whole}, since time is a model: {speeds}.", above.marks)
 
 
 def _left_out(view: View) -> str:
@@ -370,9 +365,6 @@ def _drawn(view: View) -> str:
     if view.is_of_a_second:
         return f" ({quantity(power, 'W')})"
     return f" ({quantity(power, 'W')}{taken} for {at_least(view.time, 's')})"
-
-
-# --------------------------------------------------------------------------------------------- without any energy
 
 
 def _counts(view: View) -> Headline:

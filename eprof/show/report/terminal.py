@@ -109,7 +109,7 @@ def _above(view: View, width: int) -> Iterator[Part]:
     yield Sentence(cut(_without_folders(view.document.title), width - len(behind)) + behind, Tone.QUIET)
     told = headline(view)
     lead = " ".join(filter(None, [gaps_sentence(view), metered_briefly(view)]))
-    if gaps_lead(view):
+    if gaps_lead(view) or view.is_modelled:
         lead = when(view.has_energy, told.lead)
     yield Headline(told.text, lead)
     parts = {group: amount.value for group, amount in view.groups.items() if amount.value}

@@ -508,7 +508,7 @@ def test_the_first_line_is_the_answer_with_its_numbers(capsys, tmp_path):
         main(["scale", str(table), "-o", str(tmp_path / "s.html")])
     said = capsys.readouterr().out
     assert (
-        "Least energy x time: a of 1 on 2 nodes at 2800 MHz (50.0 J), b of 9 on 2 nodes at 2800 MHz (90.0 J)."
+        "Least energy x time: a of 1 on 2 nodes at 2800 MHz (50.0 J, 3.00 s), b of 9 on 2 nodes at 2800 MHz (90.0 J, 2.00 s)."
         in " ".join(said.split())
     )
     assert '<dl class="figures">' not in (tmp_path / "s.html").read_text()  # several problems have no key figure
