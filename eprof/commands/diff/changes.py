@@ -201,7 +201,7 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
         """
         amounts: list[dict[tuple[str, str], list[float]]] = []  # by (start, directory) of the run
         for side, repeats in ((self.old_side, self.old_repeats), (self.new_side, self.new_repeats)):
-            runs = (energy.profile.run for energy in side.energies)
+            runs = (energy.profile.run or energy.profile.saved for energy in side.energies)
             keys = [(run.started_utc or "", str(run.path)) if run else ("", str(n)) for n, run in enumerate(runs)]
             known = zip(keys, (mapped(finite, amount(grid)) for grid in repeats), strict=True)
             amounts.append(gathered((key, number) for key, number in known if number is not None))

@@ -193,7 +193,7 @@ def _facts(side: Side) -> dict[str, str]:
     if side.efficiency is not None:
         facts["efficiency"] = f"{side.efficiency:g}"
     facts["eprof"] = __version__
-    if (saved := side.first.profile.priced_as) is not None and saved.path.suffix == ".json":  # a report's, read back
+    if (saved := side.first.profile.saved) is not None:
         facts["eprof"] = str(saved.manifest["eprof"])
     return {what: fact for what, fact in facts.items() if fact}
 
