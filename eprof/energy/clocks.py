@@ -150,6 +150,16 @@ def at_clock(counts: Counts, time_s: Floats, clock_ratio: float) -> Counts:
     return replace(counts, rows=replace(counts.rows, time_s=time_s), amounts=counts.amounts.replaced(cycles))
 
 
+def slowed(counts: Counts, factor: float) -> Counts:
+    """The same work in `factor` times the time: cycles that were made of time follow it, counted ones stay."""
+    cycles = {}
+    for word in _CYCLES:
+        is_made_up = (counts.amount_marks[word] & int(Mark.ASSUMED)) != 0
+        cycles[word] = np.where(is_made_up, factor * counts.amounts[word], counts.amounts[word])
+    rows = replace(counts.rows, time_s=factor * counts.rows.time_s)
+    return replace(counts, rows=rows, amounts=counts.amounts.replaced(cycles))
+
+
 def setting_of(table: CostTable, clocks: Clocks) -> str | None:
     """The setting that a run was at, "1290/877": the table's nearest, or the run's own clocks where that is far off."""
     costs = priced(table, clocks)

@@ -160,6 +160,22 @@ class Run(Brief, Struct, frozen=True):
         return [float(each["seconds"]) - sum(each.get("left_out_s", {}).values()) for each in self._alone]
 
     @property
+    def repeats_s(self) -> list[float]:
+        """What each repetition took in s if the program was counted once, so that its kernels share these times.
+
+        Where one core's joules go by processor time, so do these: others that keep the program waiting cost it none.
+        Empty where logs time the kernels of each repetition.
+        """
+        if TIME in self.files or not self.program_s:
+            return []
+        return self.used_s or self.alone_s
+
+    @property
+    def repeats(self) -> int:
+        """How often the program was run to be timed, or to be counted, whichever is more."""
+        return max([len(self.alone_s), *(len(self.files.get(kind, {})) for kind in (TIME, COUNTERS))])
+
+    @property
     def _alone(self) -> list[Mapping[str, Any]]:
         alone = [
             measurement

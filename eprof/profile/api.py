@@ -423,7 +423,10 @@ def profiles(name: str | Path, load: Load) -> list[Profile]:
     parts = [Path(part) for part in str(name).split("+")]
     if not path.exists() and len(parts) > 1 and all(part.is_file() for part in parts):
         return [load(*parts)]
-    return [load(path)]
+    profile = load(path)
+    if profile.saved is not None:
+        return list(_repeats_by_clock(profile.saved, profile))
+    return [profile]
 
 
 def _repeats(run: Run, load: Load) -> Iterator[Profile]:
@@ -447,10 +450,10 @@ def _repeats(run: Run, load: Load) -> Iterator[Profile]:
 def _repeats_by_clock(run: Run, profile: Profile) -> Iterator[Profile]:
     """Yields a profile for each repetition of a run that was counted once: kernels share the time of each repetition.
 
-    Where one core's joules go by processor time, so do these: others that keep the program waiting cost it none.
+    One repetition, or none that is known by itself, is the profile as it is.
     """
-    repeats_s = run.used_s or run.alone_s
-    if TIME in run.files or not run.program_s or len(repeats_s) < 2:
+    repeats_s = run.repeats_s
+    if len(repeats_s) < 2:
         yield profile
         return
     for repeat_s in repeats_s:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from eprof.costs import Costs
     from eprof.counts.counts import Counts
     from eprof.energy.replicas import Replicas
+    from eprof.logs.runs import Run
     from eprof.profile.priced import Energy
     from eprof.profile.profile import Counted
 
@@ -71,6 +72,7 @@ def document(energy: "Energy") -> schema.Profile:
         warnings=energy.warnings,
         kernels=_with_lines(_in_places(whole, list(map(_kernels, whole.each, refits))), energy),
         commit=mapped(attrgetter("commit"), profile.run) or UNSET,
+        run=mapped(_run_times, profile.run) or UNSET,
         causes=intervals.causes_of_energy(whole, refits),
         to_meter=_to_meter(whole),
         gaps=gaps_of(whole),
@@ -109,6 +111,11 @@ def _sums(energy: "Energy", lost: int = 0) -> dict[str, Any]:
         "intensity_flop_per_byte": totals.intensity_of(energy),
         "marks": marks[TOTAL],
     }
+
+
+def _run_times(run: "Run") -> schema.RunTimes:
+    alone_s = run.repeats_s and run.alone_s
+    return schema.RunTimes(run.started_utc, run.repeats, alone_s, alone_s and run.used_s)
 
 
 def _device(counted: "Counted") -> schema.Device:

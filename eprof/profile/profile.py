@@ -29,7 +29,7 @@ from eprof.costs import load as load_costs
 from eprof.counts import checks, counters, counts, times
 from eprof.counts.counts import Counts, Sheet
 from eprof.counts.definition import DRAM_CLOCK, DRAM_PEAK, HELD, SM_COUNT, Definition, common, without_counters
-from eprof.energy.clocks import Clocks, clocks_of, with_active_cycles
+from eprof.energy.clocks import Clocks, clocks_of, slowed, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
 from eprof.energy.metering import SAME
 from eprof.energy.simulated import Modelled, model_time
@@ -320,14 +320,22 @@ class Profile(Result, Struct, frozen=True, eq=False):
         """The words for what ran: "kernel" and "GPU", or "function" and "CPU"."""
         return self.counted[0].definition.nouns
 
+    @property
+    def saved(self) -> Run | None:
+        """What is known of the run behind a report's JSON that was read back; None where logs were read."""
+        is_document = self.priced_as is not None and self.priced_as.path.suffix == ".json"
+        return self.priced_as if is_document else None
+
     def slowed(self, factor: float) -> "Profile":
-        """The same counts with all times multiplied by `factor`."""
+        """The same counts with all times multiplied by `factor`; so are cycles that were made of time."""
         counted = []
         for part in self.counted:
             rows = replace(part.launches.rows, time_s=factor * part.launches.rows.time_s)
             counted.append(replace(part, launches=replace(part.launches, rows=rows)))
         total_s = None if self.total_s is None else factor * self.total_s
-        return replace(self, counted=tuple(counted), total_s=total_s, _books={})
+        # Counts of a report's JSON are nowhere else.
+        books = {name: slowed(counts, factor) for name, counts in self._books.items() if self.saved is not None}
+        return replace(self, counted=tuple(counted), total_s=total_s, _books=books)
 
     def is_served_by(self, table: CostTable) -> bool:
         """Whether a table was made for the profiled GPU, or lists it among the boards that it serves too."""
@@ -390,8 +398,9 @@ class Profile(Result, Struct, frozen=True, eq=False):
 
         In a simulation that is one.
         """
-        if self.run is not None and self.run.cores:
-            return self.run.cores
+        run = self.run or self.saved
+        if run is not None and run.cores:
+            return run.cores
         if signs_of(self.counted[0].definition.profiler).runs_one_core:
             return 1.0
         told = self._told(CORES)

@@ -22,12 +22,13 @@ from eprof.base.resources import log_content
 from eprof.base.text import phrase
 from eprof.base.version import __version__
 from eprof.base.vocabulary import COUNTS
+from eprof.collect.directory import COMPLETE
 from eprof.costs import load as load_costs
 from eprof.counts import counters
 from eprof.counts.counts import Counts
 from eprof.counts.definition import Definition, without_counters
 from eprof.logs.rows.log import Idle, KernelRows, Launches, Log
-from eprof.logs.runs import Run
+from eprof.logs.runs import TIME, Run
 from eprof.profile import schema
 from eprof.profile.device import Device, split_label
 from eprof.profile.profile import Counted, Profile
@@ -69,6 +70,8 @@ def _check(profile: schema.Profile) -> None:
         numbers += [number for number in told if not isinstance(number, list)]
     if profile.ranks:
         numbers += [profile.ranks.number - 1, profile.ranks.time_s.max]
+    if profile.run:
+        numbers += [*profile.run.alone_s, *profile.run.used_s]
     wrong = [number for number in numbers if number is not None and not (0 <= number < _MOST and math.isfinite(number))]
     if wrong:
         raise ValueError(f"{wrong[0]:g} is no energy, time or power from 0 to {_MOST:g}")
@@ -110,6 +113,11 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
         notes.append(
             f"It was written by eprof {document.eprof}, and this is {__version__}: what counters and prices mean may "
             "have changed; report on its logs again to be sure."
+        )
+    if document.run and document.run.repeats > max(1, len(document.run.alone_s)):
+        notes.append(
+            f"It holds the medians of {document.run.repeats} repeats, which are one here: compare run directories to "
+            "have them all."
         )
     if kernels:
         notes.append(f"{len(rows)} of {len(document.kernels)} kernels are selected by -k/--kernel-name.")
@@ -231,4 +239,15 @@ def _priced_as(document: schema.Profile, path: Path) -> tuple[Run, str]:
             own["efficiency"] = document.modelled_time.efficiency
         pricing |= dict.fromkeys(costs.of or [None], own)
     manifest = {"pricing": pricing.get(None, {}), "pricing_of": pricing, "eprof": document.eprof}
-    return Run(path, manifest, {}), note
+    return Run(path, manifest | _run_of(document), {}), note
+
+
+def _run_of(document: schema.Profile) -> dict[str, Any]:
+    """What `run.json` had on when the run behind a document began, and on the times of its program alone."""
+    if not document.run:
+        return {}
+    times = document.run
+    measurements = [{"what": TIME, "seconds": seconds} for seconds in times.alone_s]
+    for measurement, used_s in zip(measurements, times.used_s, strict=False):
+        measurement["cpu_seconds"] = used_s
+    return {"status": COMPLETE, "started_utc": times.started_utc, "measurements": measurements}

@@ -562,6 +562,18 @@ class Gaps(Struct):
         return (self.time_s or 0.0) + max(self.lasting_s - self.copied_s, 0.0)
 
 
+class RunTimes(Struct):
+    """When `eprof run` began, how often it repeated the program, and what each repetition took without a profiler.
+
+    alone_s: empty where logs time the kernels of each repetition. used_s: processor times; empty: not measured.
+    """
+
+    started_utc: str | None
+    repeats: int
+    alone_s: list[float]
+    used_s: list[float]
+
+
 class Profile(Struct, kw_only=True):
     """A priced profile: `eprof.profile/1`. commit: of the folder that it ran in, where the run recorded it.
 
@@ -595,6 +607,7 @@ class Profile(Struct, kw_only=True):
     intensity_flop_per_byte: float | None
     marks: Marks
     commit: str | UnsetType = UNSET
+    run: RunTimes | UnsetType = UNSET
     causes: Causes | UnsetType = UNSET
     to_meter: ToMeter | UnsetType = UNSET
     gaps: Gaps | UnsetType = UNSET

@@ -6,9 +6,9 @@ from collections import defaultdict
 import cuts
 import numpy as np
 import pytest
-from test_callgrind import COMPRESSED, PLAIN
-from test_likwid import csv as likwid_csv
-from test_likwid import text as likwid_text
+from callgrind_support import COMPRESSED, PLAIN
+from likwid_support import csv as likwid_csv
+from likwid_support import text as likwid_text
 
 from eprof import logs
 from eprof.base.errors import EprofError

@@ -1,9 +1,9 @@
 """Which cost table prices a CPU: its own, else that of its nearest relative; by how many sockets; with which core cycles."""
 
 import pytest
+from conftest import SHARED
+from likwid_support import csv
 from msgspec.structs import replace
-from test_likwid import csv
-from test_perf import CPU, needs_data
 
 import eprof
 from eprof import costs
@@ -13,6 +13,8 @@ from eprof.base.resources import folder
 from eprof.base.toml import Document
 from eprof.energy.clocks import with_active_cycles
 
+CPU = SHARED / "cpu"
+needs_data = pytest.mark.skipif(not CPU.exists(), reason="needs ../shared/data")
 SPR = "Intel(R) Xeon(R) Platinum 8470"
 WIDTHS = ("SCALAR", "128B_PACKED", "256B_PACKED", "512B_PACKED")
 

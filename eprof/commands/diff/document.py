@@ -270,14 +270,12 @@ def _name(variant: Variant, folders: int = 0) -> str:
     folders: how many of the folders around it belong to the name.
     """
     profile = variant.first.profile
-    runs = {
-        each.profile.run.path if each.profile.run is not None else place for place, each in enumerate(variant.energies)
-    }
+    named = [each.profile.run or each.profile.saved for each in variant.energies]
+    runs = {place if run is None else run.path for place, run in enumerate(named)}
     paths = [log.path for log in profile.logs]
-    if profile.priced_as is not None and profile.priced_as.path.suffix == ".json":  # a report that was read back
-        paths = [str(profile.priced_as.path)]
-    first = "/".join(Path(profile.run.path if profile.run is not None else paths[0]).parts[-1 - folders :])
-    if len(variant.energies) > 1 or profile.run is not None:
+    run = named[0]
+    first = "/".join(Path(paths[0] if run is None else run.path).parts[-1 - folders :])
+    if len(variant.energies) > 1 or run is not None:
         return few([first] * len(runs), 1)
     return few([first, *paths[1:]], 1)
 

@@ -11,7 +11,7 @@ import eprof
 from eprof.base.marks import Mark
 from eprof.logs import read
 
-SUPPORT = Path(__file__).parents[1] / "support"
+SUPPORT = Path(__file__).parents[2] / "support"
 N = 1000
 RETURN = 8  # bytes that a return reads
 # Bytes read and written by the kernels of cpu_memory.c, beside the return.

@@ -18,7 +18,7 @@ from eprof.logs.rows.stream import Tuning
 from eprof.profile import api
 from eprof.profilers.nsys import tables
 
-TRACES = Path(__file__).parents[3] / "shared" / "data" / "traces" / "nsys"
+TRACES = Path(__file__).parents[4] / "shared" / "data" / "traces" / "nsys"
 
 
 def times(log):

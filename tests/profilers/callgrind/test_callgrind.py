@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from callgrind_support import COMPRESSED, PLAIN
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_support import ROOT
@@ -30,56 +31,9 @@ from eprof.profilers.callgrind.decode import main as decode
 from eprof.profilers.callgrind.file_format import Function, parse
 
 DATA = ROOT.parent / "shared" / "data" / "cpu" / "simulated"
-KERNELS = Path(__file__).parents[1] / "support" / "cpu_kernels.c"
+KERNELS = Path(__file__).parents[2] / "support" / "cpu_kernels.c"
 N = 1024  # of the triad and the stencil; the matrices are 32 wide, the transform has 64 points
 BUTTERFLIES = 64 * 6 // 2
-
-PLAIN = """# callgrind format
-version: 1
-creator: callgrind-3.19.0
-cmd: ./a
-positions: instr
-events: Ir Dr Dw
-ob=/a
-fn=main
-0x10 1 0 1
-0x12 2
-cob=/b.so
-cfn=work
-calls=3 0x40
-0x14 30 5
-0x16 1
-ob=/b.so
-fn=work
-0x40 30 5
-totals: 34 5 1
-"""
-COMPRESSED = """version: 1
-creator: callgrind-3.19.0
-cmd: ./a
-positions: instr line
-events: Ir Dr Dw
-ob=(1) /a
-fl=(1) a.c
-fn=(1) main
-0x10 7 1 0 1
-+2 * 2
-fi=(2) inlined.h
-cob=(2) /b.so
-cfi=(3) b.c
-cfn=(2) work'2
-calls=3 +44 9
-+2 +1 30 5
-jcnd=1/2 +8 +2
-*
-fe=(1)
-+2 -1 1
-ob=(2)
-fl=(3)
-fn=(2)
-0x40 9 30 5
-totals: 34 5 1
-"""
 
 
 def parsed(text):

@@ -22,7 +22,7 @@ from eprof.show.report import tables as words
 from eprof.show.report.levers import what_to_try
 from eprof.show.report.view import View
 
-REAL = Path(__file__).parents[3] / "shared" / "data" / "traces" / "kineto"
+REAL = Path(__file__).parents[4] / "shared" / "data" / "traces" / "kineto"
 FILES = sorted(path.name for path in REAL.glob("*.gz")) if REAL.is_dir() else []
 GPU = {"id": 0, "name": "Tesla K20c"}
 AXPY, DOT = "axpy(int, float*)", "dot(int, float*)"
