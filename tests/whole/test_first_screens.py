@@ -18,7 +18,7 @@ from eprof.profile.document import document
 from eprof.profile.totals import board_limit_w
 from eprof.show.report import terminal
 from eprof.show.report.first_screen import where
-from eprof.show.report.gaps import Between, closed, gaps_lead
+from eprof.show.report.gaps import closed, gaps_lead
 from eprof.show.report.headline import headline, least_constant, name_of
 from eprof.show.report.levers import _levers, what_to_try, worth_trying
 from eprof.show.report.products import cycles_on_tensor_cores, least_bytes
@@ -377,7 +377,7 @@ def test_a_saving_is_within_what_it_acts_on(screens):
     checked = 0
     for name, _, view in screens:
         causes, whole = view.causes_of(view.document), view.counted_energy(view.document).value
-        besides = {change.act for change in closed(view, Between.of(view))}
+        besides = {change.act for change in closed(view)}
         for change in _levers(view):
             if change.saves <= 0:
                 continue  # never told

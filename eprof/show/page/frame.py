@@ -128,9 +128,6 @@ def _compiled() -> FileSystemBytecodeCache | None:
     return _Kept(str(place))
 
 
-# ---------------------------------------------------------------------------------------------------------- its words
-
-
 @lru_cache
 def words() -> dict[str, str]:
     """Term -> what it means, for the terms that pages explain (reports/glossary.toml)."""
@@ -308,9 +305,6 @@ def card(anchor: str, link: str, heading: str, *blocks: Block | str) -> Section:
         elif not isinstance(block, Sentence) or block.text:
             filled.append(block)
     return Section(anchor, link, heading, filled)
-
-
-# ------------------------------------------------------------------------------------------------------ maps by clocks
 
 
 def energy_map(cells: Mapping[tuple[float, float], HeatCell]) -> Markup:

@@ -3,6 +3,7 @@
 import math
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.base.text import phrase, when
 from eprof.show.words.numbers import NARROW, percent, percent_span, quantity, span
@@ -31,6 +32,11 @@ class Try(Struct, frozen=True):
     adds: bool = False
     is_open: bool = False
     is_vague: bool = False
+
+    def times(self, factor: float) -> "Try":
+        """The change where it saves `factor` times as much; of one that does not save by degrees."""
+        ends = self.ends and (factor * self.ends[0], factor * self.ends[1])
+        return replace(self, saves=self.saves * factor, ends=ends)
 
     @property
     def _high(self) -> float:
@@ -80,3 +86,8 @@ class Try(Struct, frozen=True):
             share = percent(self.saves / whole)
         saves = f"{phrase('{} ', tenth)}saves {saved} ({share} {of}){self.beside}"
         return f"{self.act}: {saves}{when(most_j, f'; {most} ({most_share}) {self.why}')}"
+
+
+def at_most(act: str, saves: float, *, is_vague: bool = False) -> Try:
+    """A change that may save nothing, too."""
+    return Try(act, saves, (0.0, saves), is_vague=is_vague)

@@ -13,6 +13,7 @@ from eprof.base.vocabulary import CONSTANT
 from eprof.logs.rows.gaps import FAULTS
 from eprof.logs.rows.log import BETWEEN, PAGES, Copies, During
 from eprof.profile import schema
+from eprof.show.report.change import Try, at_most
 from eprof.show.report.view import WORTH_IT, View
 from eprof.show.words.intervals import known, wide
 from eprof.show.words.numbers import NARROW, plain, quantity, span
@@ -76,11 +77,13 @@ def gaps_sentence(view: View) -> str:
 def _before(view: View, gaps: schema.Gaps) -> str:
     """The words on the time before the GPU's first work in each run, with its joules: no total has them.
 
-    At most, since a GPU that no program uses yet may sleep.
+    At most: at the upper end of constant power, and a GPU that no program uses yet may sleep.
     """
     passed, joules = f"{quantity(gaps.before_s, 's')} passed", ""
-    if view.has_energy and view.constant_w:
-        joules = f", at most {quantity(gaps.before_s * view.constant_w, 'J')} more"
+    constant = view.energy(CONSTANT).value
+    if view.has_energy and view.constant_w and constant:
+        _, most_j = known(view.interval(CONSTANT)) or (constant, constant)
+        joules = f", at most {quantity(gaps.before_s * view.constant_w * most_j / constant, 'J')} more"
     if gaps.runs == 1:
         return f"before the GPU's first work {passed}, once{joules}"
     each = quantity(gaps.before_s / gaps.runs, "s")
@@ -171,22 +174,6 @@ def after_the_start(view: View, little: float) -> str:
     return f"trace after the warm-up, or do more in each run: {taken} before first launches is paid once"
 
 
-# -------------------------------------------------------------------------------------- what less of them saves
-
-
-class Closed(NamedTuple):
-    """A way to wait less between kernels: the s that it saves, at most if `is_most`. beside: what is left out.
-
-    is_vague: it does not tell how.
-    """
-
-    act: str
-    saved_s: float
-    is_most: bool = True
-    beside: str = ""
-    is_vague: bool = False
-
-
 class Between(NamedTuple):
     """The time between kernels, s: gaps that come again, in which nothing ran, and copies while no kernel did.
 
@@ -217,15 +204,20 @@ class Between(NamedTuple):
         return cls(max(idle_s - gaps.first_s - gaps.copied_s, 0.0), gaps.lasting_s, starting_s, power)
 
 
-def closed(view: View, between: Between) -> Iterator[Closed]:
+def closed(view: View) -> Iterator[Try]:
     """The ways to close gaps between kernels, and to copy less or faster, as far as the trace tells what they save."""
+    between = Between.of(view)
+    for change in _ways(view, between):
+        yield change.times(between.power)
+
+
+def _ways(view: View, between: Between) -> Iterator[Try]:
+    """The changes of `closed`, with the s that they save."""
     gaps = view.document.gaps or NOTHING_TOLD
-    starts = "first launches"
-    if gaps.calls:
-        starts = "what is paid once"
+    starts = when(gaps.calls, "what is paid once") or "first launches"
     left_out = when(gaps.first_s > WORTH_IT * (gaps.time_s or 0.0), f", {starts} left out")
     if between.waiting_s:
-        yield from (each._replace(beside=left_out) for each in _waiting(view, gaps, between.waiting_s))
+        yield from (replace(each, beside=left_out) for each in _waiting(view, gaps, between.waiting_s))
     if between.starting_s:
         yield _starting(gaps, between.starting_s)
     if gaps.copies_s:
@@ -235,7 +227,7 @@ def closed(view: View, between: Between) -> Iterator[Closed]:
         yield _prefetching(came, faults_s, min(faults_s, view.time.or_zero))
 
 
-def _starting(gaps: schema.Gaps, starting_s: float) -> Closed:
+def _starting(gaps: schema.Gaps, starting_s: float) -> Try:
     """The way to save what takes time once a run: more work in each run, and of calls of CUDA a quicker first one.
 
     It starts CUDA: a GPU that no process holds takes 1 to 3 s (NVIDIA, "Driver Persistence"); modules are loaded when
@@ -243,7 +235,7 @@ def _starting(gaps: schema.Gaps, starting_s: float) -> Closed:
     """
     if not gaps.calls:
         told = f"{quantity(starting_s, 's')} before first launches is paid once"
-        return Closed(
+        return at_most(
             f"do more in each run ({told}: see what the host does then, or trace after the warm-up)", starting_s
         )
     longest = max(gaps.calls, key=lambda calls: calls.once_s * (_WAITS not in calls.name))
@@ -254,10 +246,10 @@ def _starting(gaps: schema.Gaps, starting_s: float) -> Closed:
     is_old = any(calls.name in _OLD_CALLS for calls in gaps.calls)
     lazy = when(not is_old, " and, since CUDA 11.7, CUDA_MODULE_LOADING=LAZY")
     quicker = f"the first call starts CUDA; quicker with nvidia-persistenced{lazy}"
-    return Closed(f"do more in each run ({told}; {quicker})", starting_s)
+    return at_most(f"do more in each run ({told}; {quicker})", starting_s)
 
 
-def _waiting(view: View, gaps: schema.Gaps, waiting_s: float) -> Iterator[Closed]:
+def _waiting(view: View, gaps: schema.Gaps, waiting_s: float) -> Iterator[Try]:
     """Ways to close gaps, by cause: launches one by one; then what the CPU did, one long gap, or what is left."""
     graphs = "HIP graphs" if view.is_of_amd else "CUDA graphs"
     least_s = _MOSTLY * waiting_s
@@ -265,16 +257,16 @@ def _waiting(view: View, gaps: schema.Gaps, waiting_s: float) -> Iterator[Closed
     if reached_s > 0:
         each = quantity(gaps.short_s / gaps.short_gaps, "s")
         told = f"{counted(gaps.short_gaps, 'gap')} between {view.nouns.kernels}, {each} each; theirs, assumed, 1.5 µs"
-        yield Closed(f"launch in {graphs} ({told})", min(reached_s, waiting_s))
+        yield at_most(f"launch in {graphs} ({told})", min(reached_s, waiting_s))
     yield from _resetting(gaps, waiting_s)
     doing = next((each for each in gaps.during if least_s <= each.time_s <= waiting_s), None)
     if doing is not None:
         how = _how_of(doing.doing.rpartition(BETWEEN)[2]).replace("CUDA graphs", graphs)
         told = f"{quantity(doing.time_s, 's')} in {_briefly(doing)}"
-        yield Closed(f"close the gaps between {view.nouns.kernels} ({told}: {how})", doing.time_s)
+        yield at_most(f"close the gaps between {view.nouns.kernels} ({told}: {how})", doing.time_s)
     elif least_s <= gaps.longest_s <= waiting_s + gaps.copied_s:
         told = f"close the gap of {quantity(gaps.longest_s, 's')} between {view.nouns.kernels}"
-        yield Closed(f"{told} (see what the host does then)", min(gaps.longest_s, waiting_s))
+        yield at_most(f"{told} (see what the host does then)", min(gaps.longest_s, waiting_s))
     elif gaps.short_s < least_s:
         rest_s = waiting_s - gaps.short_s
         longer = f"{quantity(rest_s, 's')} in gaps{when(gaps.short_gaps, f' of more than 100{NARROW}µs')}"
@@ -285,10 +277,10 @@ def _waiting(view: View, gaps: schema.Gaps, waiting_s: float) -> Iterator[Closed
             longer = f"{quantity(longest.time_s, 's')} in {counted(longest.number, 'call')} of {longest.name}"
             how = _how_of(longest.name)
             rest_s = min(rest_s, longest.time_s - longest.once_s)
-        yield Closed(f"wait less for the host ({longer}: {how})", rest_s)
+        yield at_most(f"wait less for the host ({longer}: {how})", rest_s)
 
 
-def _resetting(gaps: schema.Gaps, waiting_s: float) -> Iterator[Closed]:
+def _resetting(gaps: schema.Gaps, waiting_s: float) -> Iterator[Try]:
     """To reset the device once a run: each reset frees all memory, and the next call starts CUDA on it anew."""
     resets = next((calls for calls in gaps.calls if _RESET in calls.name and calls.number > gaps.runs), None)
     if resets is None:
@@ -299,7 +291,7 @@ def _resetting(gaps: schema.Gaps, waiting_s: float) -> Iterator[Closed]:
         again_s += max(allocating.time_s - gaps.runs * allocating.longest_s, 0.0)
         told.append(f"{allocating.number:,} of {allocating.name}")
     act = f"reset the device once, at the end, and allocate memory once ({quantity(again_s, 's')} in calls: {told[0]}"
-    yield Closed(f"{' and '.join([act, *told[1:]])})", min(again_s, waiting_s))
+    yield at_most(f"{' and '.join([act, *told[1:]])})", min(again_s, waiting_s))
 
 
 def _how_of(call: str) -> str:
@@ -310,7 +302,7 @@ def _how_of(call: str) -> str:
     return next(known, "do it less often, or beside kernels")
 
 
-def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Closed]:
+def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Try]:
     """Ways to save time of copies: bytes that are copied again, slow copies, managed memory, copies beside kernels."""
     alone = copying_s / gaps.copies_s
     # Several streams that copy at a time share the way to the host.
@@ -327,14 +319,14 @@ def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Closed
 
     if again_s := sum(copies.again_s or 0.0 for copies in explicit):
         told = f"{quantity(again_s, 's')} of copies move as many bytes as one before them"
-        yield Closed(f"keep data on the GPU ({told}, with a {view.nouns.kernel} between)", again_s * alone)
+        yield at_most(f"keep data on the GPU ({told}, with a {view.nouns.kernel} between)", again_s * alone)
     unknown = [copies for copies in explicit if copies.again_s is None]
     if repeated_s := sum(copies.time_s * _again(view, copies) for copies in unknown):
         number, took_s = (sum(getattr(copies, name) for copies in unknown) for name in ("number", "time_s"))
         told = f"{number:,} copies in {quantity(took_s, 's')}"
         is_back = 2 * sum(copies.time_s for copies in unknown if copies.way == _BACK) > took_s
         where = when(is_back, "until the host needs them") or "where they stay the same"
-        yield Closed(f"keep data on the GPU, {where} ({told}{hedge})", repeated_s * alone)
+        yield at_most(f"keep data on the GPU, {where} ({told}{hedge})", repeated_s * alone)
     once = [(copies.time_s * (1 - _again(view, copies)) * alone, copies.way) for copies in explicit]
     once_s, back_s = sum(time_s for time_s, _ in once), sum(time_s for time_s, way in once if way == _BACK)
     if once_s > _MUCH * (view.time.or_zero + copying_s):
@@ -342,12 +334,12 @@ def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Closed
         how = "do more with what is copied, or make it on the GPU"
         if back_s > _MOSTLY * once_s:
             how = "do on the GPU what the host does with results, and copy less of them back"
-        yield Closed(f"{how} ({told})", once_s, is_vague=back_s <= _MOSTLY * once_s)
+        yield at_most(f"{how} ({told})", once_s, is_vague=back_s <= _MOSTLY * once_s)
     # What runs beside kernels is pinned, even where the log does not tell.
     is_beside = gaps.alone_s is not None and alone < 1 - WORTH_IT
     memories = {"pageable": "pageable memory"} if is_beside else _NOT_PINNED
     faster = _faster(view, [copies for copies in explicit if copies.size_b >= _LARGE_B * copies.number], memories)
-    yield from (each._replace(saved_s=each.saved_s * alone) for each in faster)
+    yield from (each.times(alone) for each in faster)
     if pages:
         pages_s = sum(copies.time_s for copies in pages)
         faults_s = sum(copies.time_s for copies in taken if copies.way == FAULTS)
@@ -356,18 +348,18 @@ def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Closed
     if within := [copies for copies in gaps.copies if copies.way == _WITHIN]:
         within_s = sum(copies.time_s for copies in within) * together
         told = f"{counted(sum(copies.number for copies in within), 'copy', 'copies')} in {quantity(within_s, 's')}"
-        yield Closed(f"swap pointers for copies within the GPU ({told}: DRAM is read and written)", within_s * alone)
+        yield at_most(f"swap pointers for copies within the GPU ({told}: DRAM is read and written)", within_s * alone)
     if gaps.alone_s is not None:
         hidden_s = min(sum(copies.time_s for copies in explicit) * alone, view.time.or_zero)
-        yield Closed(f"copy while {view.nouns.kernels} run, in pieces on streams", hidden_s)
+        yield at_most(f"copy while {view.nouns.kernels} run, in pieces on streams", hidden_s)
 
 
-def _prefetching(pages: list[Copies], faults_s: float, waited_s: float) -> Closed:
+def _prefetching(pages: list[Copies], faults_s: float, waited_s: float) -> Try:
     pages_s, pages_b = (sum(getattr(copies, name) for copies in pages) for name in ("time_s", "size_b"))
     rate = when(pages_s, f", at {_rate(pages_b / (pages_s or math.inf))}")
     faulted = when(faults_s, f", after {quantity(faults_s, 's')} of page faults")
     told = f"pages came {sum(copies.number for copies in pages):,} times{rate}{faulted}"
-    return Closed(f"prefetch managed memory, cudaMemPrefetchAsync ({told})", waited_s)
+    return at_most(f"prefetch managed memory, cudaMemPrefetchAsync ({told})", waited_s)
 
 
 def _again(view: View, copies: Copies) -> float:
@@ -379,7 +371,7 @@ def _again(view: View, copies: Copies) -> float:
     return max(1 - runs / min(copies.number, launches), 0.0)
 
 
-def _faster(view: View, copied: list[Copies], memories: Mapping[str, str]) -> Iterator[Closed]:
+def _faster(view: View, copied: list[Copies], memories: Mapping[str, str]) -> Iterator[Try]:
     """To copy with pinned memory, at the speed of the board's link or of the log's fastest copy; none if it is used.
 
     That pays for what comes again: to pin memory takes about as long as to copy it once.
@@ -396,7 +388,7 @@ def _faster(view: View, copied: list[Copies], memories: Mapping[str, str]) -> It
     saved_s = sum(gain_s * _again(view, copies) for copies, gain_s in zip(slow, gained_s, strict=True))
     now = _rate(sum(copies.size_b for copies in slow) / sum(copies.time_s for copies in slow))
     memory = memories[min(copies.memory for copies in slow)]
-    yield Closed(f"copy with pinned memory, {_ALLOCATED[view.is_of_amd]} (now {now}, {memory}; {why})", saved_s, False)
+    yield Try(f"copy with pinned memory, {_ALLOCATED[view.is_of_amd]} (now {now}, {memory}; {why})", saved_s)
 
 
 def _rate(byte_per_s: float) -> str:

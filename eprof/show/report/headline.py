@@ -185,9 +185,6 @@ def at_least(amount: Amount, unit: str) -> str:
     return when(amount.lower, "at least ") + quantity(amount.or_zero, unit)
 
 
-# ---------------------------------------------------------------------------------------- the total and its parts
-
-
 def _joules(view: View, total: Amount) -> str:
     """The total in words, with interval and basis: "287 mJ (184 to 418 mJ) predicted"; or "12.4 J counted (...)"."""
     ends = view.interval("total")
@@ -368,9 +365,6 @@ def _drawn(view: View) -> str:
     if view.is_of_a_second:
         return f" ({quantity(power, 'W')})"
     return f" ({quantity(power, 'W')}{taken} for {at_least(view.time, 's')})"
-
-
-# --------------------------------------------------------------------------------------------- without any energy
 
 
 def _counts(view: View) -> Headline:

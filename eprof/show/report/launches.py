@@ -11,7 +11,7 @@ from eprof.base.text import counted, few, phrase, when
 from eprof.energy.bounds import is_plain_product
 from eprof.logs.rows.log import OfShape
 from eprof.profile import schema
-from eprof.show.report.change import TENTH, Try
+from eprof.show.report.change import TENTH, Try, at_most
 from eprof.show.report.first_screen import SHORT_S
 from eprof.show.report.view import View, time_of
 from eprof.show.report.waiting import CLOSED
@@ -98,4 +98,4 @@ def spared_kernels(view: View) -> Iterator[Try]:
         names += phrase(" and {}", when(rest, counted(len(rest), f"more {view.nouns.kernel}")))
         if how:
             act = how.format(f"{sum(kernel.launches for kernel in kernels):,}", names)
-            yield Try(act, saved, (0.0, saved))
+            yield at_most(act, saved)

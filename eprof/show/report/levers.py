@@ -11,38 +11,14 @@ from eprof.base.known import gathered, growth
 from eprof.base.labels import library_of
 from eprof.base.text import by_sign, phrase, when
 from eprof.profile import schema
+from eprof.show.report import execution, launches, loops, traffic, waiting
 from eprof.show.report.change import LITTLE, TENTH, Try
 from eprof.show.report.collecting import how_to_count, how_to_price, lacks_counts, program
-from eprof.show.report.execution import fewer_instructions, fused, narrower_types
-from eprof.show.report.gaps import Between, after_the_start, closed
-from eprof.show.report.launches import better_shapes, longer_launches, spared_kernels
-from eprof.show.report.loops import (
-    better_loops,
-    ended_at_its_start,
-    fewer_calls,
-    fewer_cycles,
-    fewer_divisions,
-    fewer_misses,
-    less_for_libraries,
-    more_cores,
-    without_interpreter,
-)
+from eprof.show.report.gaps import after_the_start, closed
 from eprof.show.report.products import cheaper_kernels
 from eprof.show.report.savings import MOSTLY, time_told
-from eprof.show.report.traffic import (
-    as_fast_as_others,
-    asked_for,
-    coalesced,
-    conflicts_alone,
-    fewer_bytes,
-    fewer_conflicts,
-    fewer_spills,
-    fewer_uncounted_bytes,
-    read_again,
-)
 from eprof.show.report.trust import counted_alone, lacks_most, lacks_some
 from eprof.show.report.view import View
-from eprof.show.report.waiting import NEAR, busier, less_waiting
 from eprof.show.words.blocks import Point
 from eprof.show.words.numbers import NARROW, percent
 
@@ -80,7 +56,7 @@ def _sorted(view: View) -> list[Try]:
 
 def what_to_try(view: View) -> Point:
     """The line `Try`: the change that saves most, and what to collect where too little was counted to tell."""
-    if at_start := ended_at_its_start(view):
+    if at_start := loops.ended_at_its_start(view):
         return Point("Try", at_start)
     changes = _sorted(view)
     is_worth_it = bool(changes) and _is_worth_it(view, changes[0])
@@ -129,7 +105,9 @@ def _where_to_begin(view: View, saves_s: float) -> str:
     of = {"time": "time", "dram": "DRAM bytes"}.get(view.measure, view.measure)
     first = max(instances[name], key=lambda kernel: view.ranked(kernel).or_zero)
     waits = (first.signs or {}).get("memory_bound", 0.0)
-    why = when(waits >= NEAR, f" (its memory unit works or waits {percent(waits)} of it: fewer bytes, narrower types)")
+    why = when(
+        waits >= waiting.NEAR, f" (its memory unit works or waits {percent(waits)} of it: fewer bytes, narrower types)"
+    )
     if (number := len(instances[name])) > 1:
         return f"begin with the {number} instances of {name}, {percent(share)} of the {of}{why}"
     return f"begin with {view.label(first)}, {percent(share)} of the {of}{why}"
@@ -146,22 +124,10 @@ def _levers(view: View) -> Iterator[Try]:
     """Every change that eprof can think of here, in no order, with the J that it saves; s where no joules are known."""
     if not view.everything:
         return
-    between = Between.of(view)
-    for change in closed(view, between):
-        saved = change.saved_s * between.power
-        ends = (saved * (not change.is_most), saved)
-        yield Try(change.act, saved, ends, change.beside, is_vague=change.is_vague)
     is_told = view.above.value is not None and not counted_alone(view)
     rest = _BY_TIME * (view.above.value is None)
-    for lever in (*_OF_LAUNCHES, *rest, *_OF_JOULES * is_told):
+    for lever in (closed, *_OF_LAUNCHES, *rest, *_OF_JOULES * is_told):
         yield from lever(view)
-
-
-def _of_loops(view: View) -> Iterator[Try]:
-    """Better loops of a CPU's programs, and interpreted ones made without the interpreter."""
-    for loop in [*better_loops(view), *without_interpreter(view)]:
-        beside = when(loop.timed_j > loop.most_j / 2, ", the most if time falls with cycles")
-        yield Try(loop.act, (loop.least_j + loop.most_j) / 2, (loop.least_j, loop.most_j), beside)
 
 
 def _other_clocks(view: View) -> Iterator[Try]:
@@ -190,15 +156,16 @@ def _other_clocks(view: View) -> Iterator[Try]:
         yield Try(" and ".join(acts), ends[0], (ends[0], ends[-1]), f"{time}, modelled{voltages}")
 
 
-_OF_LAUNCHES = (longer_launches, spared_kernels, better_shapes, busier, as_fast_as_others)
-_BY_TIME = (
-    coalesced,
-    conflicts_alone,
-    less_waiting,
-    fewer_uncounted_bytes,
-)  # which save time, where joules are not known
+_OF_LAUNCHES = (
+    *(launches.longer_launches, launches.spared_kernels, launches.better_shapes),
+    *(waiting.busier, traffic.as_fast_as_others),
+)
+# Those that save time, where joules are not known.
+_BY_TIME = (traffic.coalesced, traffic.conflicts_alone, waiting.less_waiting, traffic.fewer_uncounted_bytes)
 _OF_JOULES = (
-    *(_other_clocks, cheaper_kernels, _of_loops, narrower_types, fused),
-    *(asked_for, read_again, fewer_bytes, fewer_uncounted_bytes, fewer_instructions, fewer_conflicts, fewer_spills),
-    *(less_waiting, fewer_cycles, fewer_misses, fewer_calls, fewer_divisions, less_for_libraries, more_cores),
+    *(_other_clocks, cheaper_kernels, loops.better_loops, loops.without_interpreter),
+    *(execution.narrower_types, execution.fused, traffic.asked_for, traffic.read_again, traffic.fewer_bytes),
+    *(traffic.fewer_uncounted_bytes, execution.fewer_instructions, traffic.fewer_conflicts, traffic.fewer_spills),
+    *(waiting.less_waiting, loops.fewer_cycles, loops.fewer_misses, loops.fewer_calls, loops.fewer_divisions),
+    *(loops.less_for_libraries, loops.more_cores),
 )

@@ -135,7 +135,7 @@ class Better(NamedTuple):
     timed_j: float = 0.0
 
 
-def better_loops(view: View) -> Iterator[Better]:
+def better_loops(view: View) -> Iterator[Try]:
     """Ways to build or vectorise the functions that compute, one for all functions that it is good for.
 
     It names the one that takes most, and its line that has most of the arithmetic in question.
@@ -161,7 +161,9 @@ def better_loops(view: View) -> Iterator[Better]:
                 changes.setdefault(how, []).append((view.label(kernel) + place, change))
     for how, alike in changes.items():
         name, change = _together(alike)
-        yield change._replace(act=f"{how.format(name)}: {change.act}")
+        beside = when(change.timed_j > change.most_j / 2, ", the most if time falls with cycles")
+        ends = change.least_j, change.most_j
+        yield Try(f"{how.format(name)}: {change.act}", sum(ends) / 2, ends, beside)
 
 
 def _together(alike: list[tuple[str, Better]]) -> tuple[str, Better]:
@@ -172,7 +174,7 @@ def _together(alike: list[tuple[str, Better]]) -> tuple[str, Better]:
     return name + when(more, f" and {len(more)} more"), Better(first.act, *joules)
 
 
-def without_interpreter(view: View) -> Iterator[Better]:
+def without_interpreter(view: View) -> Iterator[Try]:
     """Operations on arrays instead of the loop of Python that takes most, if the interpreter is what takes most."""
     kernel = max(view.kernels, key=lambda kernel: view.ranked(kernel).or_zero, default=None)
     if kernel is None or not kernel.lines or not is_interpreted(kernel):
@@ -181,7 +183,8 @@ def without_interpreter(view: View) -> Iterator[Better]:
     rows = [each for each in view.kernels if any(of_row.place == line.place for of_row in each.lines or ())]
     most_j = sum(view.ranked(each).or_zero for each in rows)
     # Of an operation on arrays a tenth or less is left, of one that makes large copies half.
-    yield Better(f"replace the loop at {line.place} by operations on arrays (numpy)", most_j / 2, most_j)
+    ends = most_j / 2, most_j
+    yield Try(f"replace the loop at {line.place} by operations on arrays (numpy)", sum(ends) / 2, ends)
 
 
 def of_retiring(view: View) -> tuple[str, float, float]:

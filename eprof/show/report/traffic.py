@@ -10,7 +10,7 @@ from eprof.base.boards import Traits, sheets_of
 from eprof.base.text import bracketed, pattern, when
 from eprof.base.vocabulary import DATA, RANDOM, TENSOR_FLOPS
 from eprof.profile import schema
-from eprof.show.report.change import TENTH, Try
+from eprof.show.report.change import TENTH, Try, at_most
 from eprof.show.report.first_screen import CACHED, SHORT_S, WASTED, requested_of
 from eprof.show.report.loops import OF_BLOCKS
 from eprof.show.report.products import least_bytes
@@ -145,7 +145,7 @@ def as_fast_as_others(view: View) -> Iterator[Try]:
         name, faster = view.label(kernel), view.label(best)
         told = f"as many DRAM bytes in {plain(each_s / view.each_s(best))} times the time"
         act = f"access memory in {name} as {faster} does ({told}: coalesce accesses, or keep more of them in flight)"
-        yield Try(act, gain, (0.0, gain))
+        yield at_most(act, gain)
 
 
 def _each_b(view: View, kernel: schema.Kernel) -> float:

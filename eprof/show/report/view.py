@@ -157,8 +157,6 @@ class View:
         self._columns: dict[str, Column] = {}
         self._groups: dict[int, dict[str, Amount]] = {}
 
-    # ------------------------------------------------------------------------------------------------ energy, time
-
     def energy(self, part: str) -> Amount:
         """An energy of the whole program in the profile."""
         return energy_of(self.document, part)
@@ -406,8 +404,6 @@ class View:
             return Amount(count.energy_j, marks)
         return Amount(count.energy_j)
 
-    # --------------------------------------------------------------------------------------------------- intervals
-
     def interval(self, part: str) -> Ends:
         """(low, high) of an energy of the whole: a family's, the total's, a group's of counts; None: there is none."""
         intervals = self.document.interval_j
@@ -470,8 +466,6 @@ class View:
             return " and ".join(when(name in made_up, "assumed ") + _ONCE_EACH[name] for name in priced)
         named = self.nouns.labels.get("sm_active_cycle", "").lower()
         return "sm_active_cycle" in priced and priced in _OTHER and named or _OTHER.get(priced, "")
-
-    # ----------------------------------------------------------------------------------------------------- counts
 
     @cached_property
     def words(self) -> dict[str, Word]:
@@ -648,8 +642,6 @@ class View:
     def per_flop(self, entry: Entry) -> Amount:
         """Energy per flop of an entry, J, with constant power."""
         return ratio(energy_of(entry, "total"), self.flops(entry))
-
-    # ---------------------------------------------------------------------------------------------------- ranking
 
     @cached_property
     def measure(self) -> str:

@@ -72,9 +72,6 @@ def ratio(above: Amount, below: Amount) -> Amount:
     return Amount(above.value / below.value, marks)
 
 
-# ------------------------------------------------------------------------------------------------------- as HTML
-
-
 def signs(marks: int) -> str:
     """The signs of marks, one letter each: "~?"."""
     return "".join(letter for mark, letter in LETTERS.items() if marks & mark)

@@ -155,9 +155,6 @@ def _ranked(view: View, entry: Entry) -> Amount:
     return view.ranked(entry)
 
 
-# ------------------------------------------------------------------------------------------------------ first rows
-
-
 class Row(Struct, frozen=True):
     """A row as HTML: the kernel's place in the document, its names, and a cell a column after the name."""
 
@@ -197,9 +194,6 @@ def _rows(table: _Table) -> list[Row]:
             cells.append((column.kind, cell))
         rows.append(Row(place, view.label(kernel), kernel.name, cells))
     return rows
-
-
-# --------------------------------------------------------------------------------------------------- for the script
 
 
 def _data(table: _Table) -> dict[str, str]:
