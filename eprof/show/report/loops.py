@@ -4,6 +4,8 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from eprof.base import cpus
 from eprof.base.labels import NO_LINE, remedy_of
 from eprof.base.text import bracketed, pattern, phrase, when
@@ -461,7 +463,9 @@ def _fewer_bytes(view: View, kernels: Sequence[schema.Kernel], first: schema.Ker
             joules += sum(view.groups_of(kernel)["dram"].or_zero for kernel in kernels)
         return Try(act, TENTH * joules, each="fewer, in as many fewer cycles,")
     ends = TENTH * joules, TENTH * (joules + sum(passed_b[1:]) * price.pj * 1e-12)
-    return Try(act, sum(ends) / 2, ends, ", the more of them DRAM moves", each="fewer, in as many fewer cycles,")
+    change = Try(act, sum(ends) / 2, ends, ", the more of them DRAM moves", each="fewer, in as many fewer cycles,")
+    past_l2_b = view.summed(view.document, PAST_L2).or_zero or view.summed(view.document, DRAM).or_zero
+    return replace(change, beyond=past_l2_b * price.pj * 1e-12)
 
 
 def _predicts(kernel: schema.Kernel) -> bool:

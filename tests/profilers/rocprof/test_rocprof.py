@@ -482,6 +482,9 @@ def test_begin_with_the_kernel_that_takes_most_before_many_small_ones(eprof_comm
     said = " ".join(eprof_command("report", "results.csv").stdout.split())
     assert "Try begin with large, 76 % of the time (its memory unit works or waits 80 % of it" in said
     assert "; do more in each launch of small_0" in said and "; count with `rocprof-compute" in said
+    old(tmp_path, ["MemUnitBusy"], ("mul<1>", [90], 0, 500_000), ("mul<2>", [50], 500_000, 800_000), *launches[1:])
+    said = " ".join(eprof_command("report", "results.csv").stdout.split())
+    assert "the 2 instances of mul, " in said and "(its memory unit works or waits 75 % of it" in said, "by time"
     old(tmp_path, ["WriteSize"], *launches)
     assert "; count the rest with `rocprof-compute" in " ".join(eprof_command("report", "results.csv").stdout.split())
 
