@@ -303,7 +303,7 @@ def test_a_rate_is_no_time():
 def test_what_is_paid_once_is_told_of_each_run():
     lead = headline(view_of("nvprof", "k40c-gpu-trace-many-runs-repeated-headers-prefixed.csv")).text
     assert (
-        "before the GPU's first work of 69 runs 284\u202fs passed (4.12\u202fs a run), at most 19.9\u202fkJ more"
+        "before the GPU's first work of 69 runs 284\u202fs passed (4.12\u202fs a run), at most 27.3\u202fkJ more"
         in lead
     )
     view = view_of("nvprof", "text-v100-nbody-several-runs.txt")  # three of them without a kernel
@@ -328,7 +328,7 @@ def test_joules_of_copies_are_those_of_their_own_time():
 def test_a_trace_of_one_launch_tells_what_passed_before():
     view = View(eprof.load(SHARED / "traces" / "kineto" / "hta-triton-2kernels.json.gz").energy().document())
     assert gaps_sentence(view).endswith(
-        "before the GPU's first work 1.35\u202fms passed, once, at most 90.0\u202fmJ more."
+        "before the GPU's first work 1.35\u202fms passed, once, at most 153\u202fmJ more."
     )
     view = view_of("nvprof", "titan-xp-gpu-summary-type-column-api-unified-memory.csv")
     assert "(1.09\u202fs is paid once a run, 1.06\u202fs of it in cudaMemcpyToSymbol; " in what_to_try(view).text
@@ -623,3 +623,22 @@ def test_ranges_that_the_program_names_bound_how_long_no_kernel_ran(tmp_path, ra
     assert idle.time_s == pytest.approx(max(range_ms, 100) / 1e3 - 0.01) == idle.surely_s
     assert [doing.doing for doing in idle.during if "range" in doing.doing] == ["range inner"] * (range_ms > 100)
     assert ("one range outer" in headline(view_of(log)).text) == (range_ms > 100)
+
+
+@pytest.mark.parametrize(
+    ("setup_ms", "instances", "comes_again", "is_once"),
+    [(90, 1, True, True), (90, 3, True, False), (98.5, 1, True, False), (98.5, 1, False, True)],
+)
+def test_a_range_that_starts_cuda_is_paid_once(setup_ms, instances, comes_again, is_once):
+    """Of 100 ms the range of the setup holds the first call, of 20 ms, and no kernels where the rest has room for them.
+
+    Where no kernel comes again, nothing else does either.
+    """
+    calls = [
+        HostCalls.of_run("cudaMalloc", 2, 0.021, 0.020),
+        HostCalls("range main", 1, 0.1, 0.1, is_range=True),
+        HostCalls("range setup", instances, 1e-3 * setup_ms, 1e-3 * setup_ms, is_range=True),
+    ]
+    told = outside(calls, 0.002, 0.0, comes_again)
+    assert told.first_s == pytest.approx(0.098 if is_once else 0.020)
+    assert ("range setup" in [call.name for call in told.calls]) == is_once

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from os.path import commonprefix
 from pathlib import Path
 from typing import NamedTuple
 
@@ -210,6 +211,7 @@ _WITHOUT_GPUS = 1  # the place of what has no GPUs of their own boards in it
 # A package, and what lies in it in the same log.
 _PACKAGE = pattern(rf"(?:(?:energy-)?(?:pkg|package)|cpu|socket){_NUMBER}|pkgwatt", re.IGNORECASE)
 _IN_PACKAGE = pattern(rf"(?:cores?|uncore|pp[01]){_NUMBER}|energy-cores|energy-gpu|corwatt|gfxwatt", re.IGNORECASE)
+_BEGINNINGS = pattern(r"^.*[\s._-]")  # whole words
 # What several meters may be of; one without a number has the joules of all that have one.
 _KINDS = (
     _PACKAGE,
@@ -302,11 +304,17 @@ def _fits(part: Series, whole: Series) -> bool:
 
 
 def _same(kind: re.Pattern[str], whole: Series, of_part: re.Pattern[str], part: Series) -> bool:
-    """Whether two components that may share joules are of these kinds, and of one number where both have one."""
-    found, other = kind.fullmatch(whole.component), of_part.fullmatch(part.component)
-    if found is None or other is None:
-        return False
-    return not found[1] or not other[1] or found[1] == other[1]
+    """Whether two components that may share joules are of these kinds, and of one number where both have one.
+
+    The words that both begin with say nothing: "total_cpu package" and "total_cpu core" are a package and its cores.
+    """
+    both = [whole.component, part.component]
+    alike = max(map(len, _BEGINNINGS.findall(commonprefix(both))), default=0)
+    for start in (0, alike):
+        found, other = kind.fullmatch(both[0][start:]), of_part.fullmatch(both[1][start:])
+        if found is not None and other is not None:
+            return not found[1] or not other[1] or found[1] == other[1]
+    return False
 
 
 def sharing_warnings(found: Shared) -> Iterator[str]:
