@@ -28,7 +28,7 @@ class DataSheet(Struct, frozen=True):
 
     limit_w: its power limit in W. beyond_power, beyond_clock: how many times its limit and its clock it may reach, as
     partners and owners set it. peaks: sp_gflops, dp_gflops, dram_gb_per_s, as cost tables have them, at that clock; may
-    be empty. sms: multiprocessors. memory_b: bytes that it holds. constant_w: its constant power, where one is published.
+    be empty. sms: multiprocessors. memory_b: bytes that it holds. constant_w: constant power, where it is published.
     None: not known.
     """
 
