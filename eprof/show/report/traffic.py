@@ -13,7 +13,7 @@ from eprof.profile import schema
 from eprof.show.report.change import TENTH, Try, at_most
 from eprof.show.report.first_screen import CACHED, SHORT_S, WASTED, requested_of
 from eprof.show.report.loops import OF_BLOCKS
-from eprof.show.report.products import least_bytes
+from eprof.show.report.products import flops_of, least_bytes
 from eprof.show.report.savings import (
     NARROWED,
     by_time,
@@ -22,11 +22,11 @@ from eprof.show.report.savings import (
     is_closed,
     less_time,
     mostly_in,
-    of_narrower_bytes_j,
+    narrower_bytes_j,
     time_told,
     words_of,
 )
-from eprof.show.report.view import DRAM, FAMILY_OF, FLOPS, View, time_of
+from eprof.show.report.view import DRAM, FAMILY_OF, View, time_of
 from eprof.show.report.waiting import EXCESS, NEAR, busy, excess, of_shared_memory, sooner
 from eprof.show.words.badges import Amount
 from eprof.show.words.numbers import percent, plain, quantity
@@ -156,11 +156,9 @@ def _each_b(view: View, kernel: schema.Kernel) -> float:
 
 def _hardly_computes(view: View, kernel: schema.Kernel) -> bool:
     """Whether no unit of a kernel is seen to be busy, and its flops, of which some kind was counted, are few."""
-    flops = [view.amount(kernel, word).value for word in (*FLOPS, *TENSOR_FLOPS)]
-    told = [(number or 0.0) * FLOPS.get(word, 1.0) for word, number in zip((*FLOPS, *TENSOR_FLOPS), flops, strict=True)]
-    is_told = "sm" in busy(kernel) or any(number is not None for number in flops)
-    is_little = sum(told) < _STREAMED * view.summed(kernel, DRAM).or_zero
-    return is_told and is_little and max(busy(kernel).values(), default=0.0) < NEAR
+    flops = flops_of(view, kernel)
+    is_little = sum(flops.values()) < _STREAMED * view.summed(kernel, DRAM).or_zero
+    return ("sm" in busy(kernel) or bool(flops)) and is_little and max(busy(kernel).values(), default=0.0) < NEAR
 
 
 def read_again(view: View) -> Iterator[Try]:
@@ -212,7 +210,7 @@ def fewer_bytes(view: View) -> Iterator[Try]:
         gone_tenths = gone_j / high
         if why == _NARROWER_TYPES and not view.nouns.is_of_cpu:
             # They halve what every level moves; but a warp's access of L1 takes as long for fewer bytes.
-            gone_j += of_narrower_bytes_j(view.kernels) - (1 - NARROWED) * amount.value
+            gone_j += narrower_bytes_j(view.kernels) - (1 - NARROWED) * amount.value
         least_j, _ = by_time(view, view.kernels, {group: 1 - TENTH})
         most_j, time = by_time(view, view.kernels, *_with_its_way(group, view, [1 - TENTH] * len(left)))
         most_of_all_j, _ = by_time(view, view.kernels, *_with_its_way(group, view, left))
