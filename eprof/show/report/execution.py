@@ -205,9 +205,9 @@ def fewer_instructions(view: View) -> Iterator[Try]:
 
 def _at_work(view: View) -> Iterator[schema.Kernel]:
     """The kernels that fill most of their issue slots, and that nothing else is seen to hold back."""
-    limits = view.document.limits.kernels if view.document.limits else []
-    for place, kernel in enumerate(view.kernels * (not view.is_modelled)):
-        reached = limits[place].speed_share or 0.0 if limits else 0.0
+    if view.is_modelled:
+        return
+    for kernel, reached in zip(view.kernels, view.speed_shares, strict=True):
         is_short = 0 < view.each_s(kernel) < SHORT_S
         if issuing(kernel) > _MOSTLY_ISSUING and not is_short and max(reached, *busy(kernel).values(), 0.0) < NEAR:
             yield kernel

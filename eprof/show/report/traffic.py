@@ -7,7 +7,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from eprof.base.boards import Traits, sheets_of
-from eprof.base.text import bracketed, pattern, when
+from eprof.base.text import bracketed, pattern, phrase, when
 from eprof.base.vocabulary import DATA, RANDOM, TENSOR_FLOPS
 from eprof.profile import schema
 from eprof.show.report.change import TENTH, Try, at_most
@@ -286,9 +286,8 @@ def _memory_b(view: View, kernel: schema.Kernel) -> float:
 
 def _is_near_the_roofline(view: View) -> bool:
     """Whether half of the time or more is in kernels near the roofline's speed, whose times follow the roofline's."""
-    limits = view.document.limits.kernels if view.document.limits else []
     times = [time_of(kernel).or_zero for kernel in view.kernels]
-    near_s = sum(time for time, limit in zip(times, limits, strict=False) if (limit.speed_share or 0.0) >= NEAR)
+    near_s = sum(time for time, share in zip(times, view.speed_shares, strict=True) if share >= NEAR)
     return near_s >= sum(times) / 2
 
 
@@ -298,10 +297,8 @@ def _is_held_elsewhere(view: View, group: str) -> bool:
     Where none tells how busy that of `group` is, the share of the roofline's speed stands for it.
     """
     place = max(range(len(view.kernels)), key=lambda place: view.timed(view.kernels[place]))
-    most, reached = busy(view.kernels[place]), 0.0
-    if view.document.limits:
-        reached = view.document.limits.kernels[place].speed_share or 0.0
-    return any(share > most.get(group, reached) for share in most.values())
+    most = busy(view.kernels[place])
+    return any(share > most.get(group, view.speed_shares[place]) for share in most.values())
 
 
 def fewer_uncounted_bytes(view: View) -> Iterator[Try]:
@@ -363,11 +360,8 @@ def conflicts_alone(view: View) -> Iterator[Try]:
     if view.saved_unit or not any(conflicts.values()):
         return
     most = max(view.kernels, key=lambda kernel: conflicts[kernel.name])
-    free = when(
-        0.0 in conflicts.values(),
-        f", none in {view.label(min(view.kernels, key=lambda kernel: conflicts[kernel.name]))}",
-    )
-    told = f"{quantity(conflicts[most.name], '')} in {view.label(most)}{free}"
+    free = next((view.label(kernel) for kernel in view.kernels if not conflicts[kernel.name]), "")
+    told = f"{quantity(conflicts[most.name], '')} in {view.label(most)}{phrase(', none in {}', free)}"
     yield Try(f"avoid bank conflicts of shared memory ({told}): pad its arrays, or swizzle them", view.everything)
 
 
