@@ -19,7 +19,6 @@ _ONE_SIDE = ("old_", "new_", "more_")
 # The change that a gate judges may bring a file; of what the gate sees, that one decides nothing.
 _GATES = ("fail_above", "max_error")
 _LOOKS = (*_GATES, "format", "no_color", "verbose", "quiet", "jobs")
-_PYPROJECT = ("tool", "eprof")
 Actions = dict[str, argparse.Action]
 
 
@@ -61,7 +60,7 @@ def fill(options: argparse.Namespace, given: Iterable[str], own: Actions, known:
     path = found or Path(options.config)
     table = Document.read(path).root
     if path.name == "pyproject.toml":
-        table = table[_PYPROJECT[0]][_PYPROJECT[1]]
+        table = table["tool"]["eprof"]
     taken = set(given)
     options.configured = set()
     keys = table.table(known)

@@ -21,7 +21,6 @@ from eprof.base.toml import Document, Node
 SCHEMA = 1
 INTERRUPT, POLL = "interrupt", "poll"
 DEFAULT = "gigabit-demo"
-WAITING = (INTERRUPT, POLL)
 BASES = ("assumed", "measured", "published", "fitted")
 _KEYS = (
     *("schema", "name", "about", "unit", "nodes", "source", "basis", "waiting", "memory_bytes", "gamma"),
@@ -205,7 +204,7 @@ def read(document: Document) -> Cluster:
         unit=root["unit"].text("node"),
         source=root["source"].text(),
         basis=root["basis"].choice(BASES),
-        waiting=root["waiting"].choice(WAITING, INTERRUPT),
+        waiting=root["waiting"].choice((INTERRUPT, POLL), INTERRUPT),
         clocks=clocks,
         default=default,
         on_chip_cycles=time["on_chip_cycles"].number(0, _MOST),

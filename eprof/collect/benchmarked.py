@@ -10,7 +10,6 @@ from eprof.base.errors import CollectError
 CHUNK = 8 * 256  # vectors that a block reads in a turn
 _VECTOR = 16
 _NEAR = 512
-_GIB = 2**30
 
 
 class DriverError(CollectError):
@@ -138,4 +137,4 @@ class Gpu(Device):
 
 def dram_bytes(l2: int, memory: int) -> int:
     """How many bytes a GPU's DRAM benchmark reads: 64 times L2, at least 1 GiB, at most half of `memory`."""
-    return min(max(64 * l2, _GIB), memory // 2)
+    return min(max(64 * l2, 2**30), memory // 2)

@@ -16,7 +16,7 @@ from typing import Any
 
 from eprof.base.errors import CollectError
 from eprof.collect.benchmarked import Device
-from eprof.collect.machine import Compiled, ask, executable, text_of
+from eprof.collect.machine import Compiled, compiled, executable, text_of
 
 _CORES = "sys/devices/system/cpu"
 _LOW, _HIGH = "scaling_min_freq", "scaling_max_freq"
@@ -31,14 +31,9 @@ def compile_source(source: Path, capability: str, target: Path) -> Compiled:
     compiler = executable(("cc", "gcc", "clang"), ())
     if compiler is None:
         raise CollectError("The microbenchmarks need a C compiler, such as gcc, and there is none in PATH.")
-    image = target.with_suffix(".so")
-    image.unlink(missing_ok=True)
-    options = ("-O2", *_FLAGS[capability], "-shared", "-fPIC", "-pthread")
-    answer = ask([compiler, *options, "-o", str(image), str(source)])
-    if not image.exists():
-        lines = [line for line in answer.splitlines() if "error" in line] or ["it left no library"]
-        raise CollectError(f"The microbenchmarks cannot be compiled; {compiler} says: {lines[0].strip()}.")
-    return Compiled(image, f"{compiler} {' '.join(options[:-3])}")
+    flags = _FLAGS[capability]
+    image = compiled(compiler, source, target.with_suffix(".so"), *flags, "-shared", "-fPIC", "-pthread")
+    return Compiled(image, " ".join([compiler, "-O2", *flags]))
 
 
 class Cpu(Device):

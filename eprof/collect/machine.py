@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from eprof.base.errors import CollectError
+
 # ----------------------------------------------------------------------------------------------------------------------
 # What this machine has, found by looking at files alone.
 
@@ -62,6 +64,7 @@ def counters_restricted(root: Path = ROOT) -> bool | None:
 NO_GPU = "this machine has no NVIDIA GPU"
 GIVE_GPU = "on a cluster run it in a job with a GPU, start a container with --gpus all, or use --profiler oclgrind"
 _PATIENCE_S = 60.0
+LONGEST_QUOTE = 300  # characters of what a compiler or a program says
 
 
 class Compiled(NamedTuple):
@@ -117,6 +120,16 @@ def ask(command: Sequence[str]) -> str:
     return "" if said.code is None else said.output + said.errors
 
 
+def compiled(compiler: str, source: Path, target: Path, *options: str) -> Path:
+    """Compile C to `target`, which is returned. Raises CollectError with what the compiler says."""
+    target.unlink(missing_ok=True)
+    said = ask([compiler, "-O2", str(source), "-o", str(target), *options])
+    if not target.exists():
+        lines = [line for line in said.splitlines() if "error" in line] or said.splitlines()[-1:] or ["nothing"]
+        raise CollectError(f"{source.name} cannot be compiled; {compiler} says: {lines[0].strip()[:LONGEST_QUOTE]}.")
+    return target
+
+
 def revision() -> str | None:
     """The git commit of the working directory, with "-dirty" where files differ from it; None where there is none."""
     here = Path.cwd()
@@ -126,9 +139,9 @@ def revision() -> str | None:
     return line if re.fullmatch(r"[0-9a-f]{40,64}(-dirty)?", line) else None
 
 
-def has_gpu() -> bool:
+def has_gpu(root: Path = ROOT) -> bool:
     """Whether this machine has an NVIDIA GPU, by its device files or by what nvidia-smi says."""
-    return has_nvidia_device() or gpu()[0] is not None
+    return has_nvidia_device(root) or gpu()[0] is not None
 
 
 @functools.cache

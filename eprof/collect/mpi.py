@@ -9,14 +9,13 @@ from typing import NamedTuple
 
 from eprof.base.errors import CollectError
 from eprof.collect import process
-from eprof.collect.machine import ask, executable
+from eprof.collect.machine import LONGEST_QUOTE, ask, executable
 
 INSTALL = "apt install openmpi-bin libopenmpi-dev"
 _VERSIONS = {
     "openmpi": ("Open MPI", re.compile(r"\((?:Open MPI|OpenRTE)\) (\d[\w.]*)"), INSTALL),
     "mpich": ("MPICH", re.compile(r"HYDRA build details:\s+Version:\s+(\d[\w.]*)"), "apt install mpich libmpich-dev"),
 }
-_LONGEST_QUOTE = 300
 
 
 class Mpi(NamedTuple):
@@ -57,16 +56,6 @@ def needed(kind: str) -> Mpi:
     return found
 
 
-def compiled(compiler: str, source: Path, target: Path, *options: str) -> Path:
-    """Compile C with MPI's compiler to `target`, which is returned. Raises CollectError with what the compiler says."""
-    target.unlink(missing_ok=True)
-    answer = ask([compiler, "-O2", str(source), "-o", str(target), *options])
-    if not target.exists():
-        lines = [line for line in answer.splitlines() if "error" in line] or answer.splitlines()[-1:] or ["nothing"]
-        raise CollectError(f"{source.name} cannot be compiled; {compiler} says: {lines[0].strip()[:_LONGEST_QUOTE]}.")
-    return target
-
-
 def launch(mpi: Mpi, processes: int) -> list[str]:
     """The words before a program that start it under MPI, so that its waits spin even where cores are few."""
     if mpi.kind == "mpich":
@@ -85,6 +74,6 @@ def output_of(command: Sequence[str]) -> str:
     if ended.status:
         # The first line that says something, of what MPI frames with dashes.
         lines = [line.strip() for line in said.splitlines() if re.search(r"\w", line)] or ["it does not say why"]
-        why = lines[0][:_LONGEST_QUOTE].rstrip(".")
+        why = lines[0][:LONGEST_QUOTE].rstrip(".")
         raise CollectError(f"{Path(command[0]).name} ended with {ended.status}: {why}.")
     return text

@@ -15,8 +15,6 @@ INSTALL = "pip install 'eprof[opencl]'"
 _BLOCK = 256
 _THREADS = 2048  # of a multiprocessor of most GPUs; where fewer fit, the others wait their turn
 _BOOKS = "7.0"  # of other makers: stores pass the first cache, as from Volta on
-_SIMULATOR = "oclgrind"
-_WITHOUT_FP64 = "-D WITHOUT_FP64"
 
 
 def _load() -> Any:
@@ -71,7 +69,7 @@ def choose(cl: Any, wanted: str) -> Any:
 
 
 def _is_simulated(device: Any) -> bool:
-    return _SIMULATOR in device.platform.name.lower()
+    return "oclgrind" in device.platform.name.lower()
 
 
 class OpenClGpu(Gpu):
@@ -130,7 +128,7 @@ class OpenClGpu(Gpu):
         options = []
         if not self._device.single_fp_config & self._cl.device_fp_config.FMA:
             options.append("-D WITHOUT_FMA")
-        tries = [options, [*options, _WITHOUT_FP64]]
+        tries = [options, [*options, "-D WITHOUT_FP64"]]
         if "cl_khr_fp64" not in self._device.extensions:
             tries = tries[1:]
         self._context = self._context or self._of_driver(self._cl.Context, [self._device])

@@ -342,8 +342,7 @@ def run(
 
     A process that outlives `timeout_s` gets SIGTERM, 5 s later SIGKILL, with all that it started. profiler: a pattern
     for the paths of a profiler around the program, which is spared both so that it can still write its log, for 5 s
-    more.
-    Raises CollectError if it cannot be started (126, 127).
+    more. Raises CollectError if it cannot be started (126, 127).
     """
     began, devices_s = time.monotonic(), _devices_s()
     kept = _start(command, signals, dict(either(environment, os.environ)), streams or Streams())

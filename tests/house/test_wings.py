@@ -54,6 +54,12 @@ def try_without(folder):
     from eprof import profilers
     from eprof.cli import commands
     wing, gone = folder.split("/")
+    for name, home in eprof._HOMES.items():
+        is_left = not home.startswith(f"eprof.{wing}.{gone}.")
+        assert (name in dir(eprof), hasattr(eprof, name)) == (is_left, is_left), name
+    starred = {}
+    exec("from eprof import *", starred)
+    assert starred.keys() - {"__builtins__"} == set(dir(eprof))
     left = commands.names()
     code, text = output("--help")
     assert code == 0 and gone not in left and all(f"    {name}" in text for name in left), text

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eprof.lab.power.bursts import levels
-from eprof.lab.power.series import Series
+from eprof.lab.power.series import Series, levels
 
 
 def series(watts):

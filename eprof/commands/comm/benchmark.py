@@ -17,7 +17,7 @@ from eprof.clusters import simulated
 from eprof.clusters.cluster import INTERRUPT, POLL, Clock, Cluster
 from eprof.clusters.simulated import hosts, platform, settings
 from eprof.collect import cpu, mpi
-from eprof.collect.machine import executable
+from eprof.collect.machine import compiled, executable
 from eprof.collect.meters import rapl
 from eprof.commands.comm.model import BLOCKING, POLLING, Sample, known
 
@@ -54,7 +54,7 @@ def library(target: Path, kind: str | None = None) -> None:
     """Compile the library that waits without spinning, for an MPI (None: Open MPI, else MPICH). Raises CollectError."""
     if kind is None and mpi.find()[0] is None and mpi.find("mpich")[0] is not None:
         kind = "mpich"
-    mpi.compiled(mpi.needed(kind or "openmpi").compiler, source("wait.c"), target, *_LIBRARY)
+    compiled(mpi.needed(kind or "openmpi").compiler, source("wait.c"), target, *_LIBRARY)
 
 
 def lines(text: str, waiting: str, core_mhz: float | None, processes: int) -> Iterator[Sample]:
@@ -97,8 +97,8 @@ def on_this_machine(
     arguments = [*plan.words, f"{plan.seconds:g}s", _REPEATS, ",".join(counters) or "-"]
     samples: list[Sample] = []
     with tempfile.TemporaryDirectory(prefix="eprof-comm-") as place:
-        program = mpi.compiled(found.compiler, source("shift.c"), Path(place, "shift"))
-        shim = mpi.compiled(found.compiler, source("wait.c"), Path(place, "libwait.so"), *_LIBRARY)
+        program = compiled(found.compiler, source("shift.c"), Path(place, "shift"))
+        shim = compiled(found.compiler, source("wait.c"), Path(place, "libwait.so"), *_LIBRARY)
         asleep = {POLLING: [], BLOCKING: ["env", f"LD_PRELOAD={shim}", "EPROF_WAIT_BYTES=0"]}
         for core_mhz, waiting in itertools.product((None, *clocks_mhz), plan.ways):
             command = [*mpi.launch(found, plan.processes), *asleep[waiting], str(program), *arguments]
@@ -126,7 +126,7 @@ def on_simgrid(plan: Plan, clocks: Sequence[Clock], cluster: Cluster) -> tuple[l
     marks = Mark.SIMULATED | cluster.marks
     samples: list[Sample] = []
     with tempfile.TemporaryDirectory(prefix="eprof-comm-") as place:
-        program = mpi.compiled(compiler, source("shift.c"), Path(place, "shift"), "-DSIMULATED", "-lsimgrid")
+        program = compiled(compiler, source("shift.c"), Path(place, "shift"), "-DSIMULATED", "-lsimgrid")
         for clock, waiting in itertools.product(clocks, plan.ways):
             way = {POLLING: POLL, BLOCKING: INTERRUPT}[waiting]
             nodes = simulated.nodes(replace(cluster, waiting=way), [str(program)], plan.processes, None)

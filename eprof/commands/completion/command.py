@@ -1,7 +1,6 @@
 """`eprof completion`: what a shell completes, made from the parsers of the commands.
 
-The script of a shell is small: at each Tab it asks `eprof completion words` what may come next.
-So it never gets old.
+The script of a shell is small: at each Tab it asks `eprof completion words` what may come next. So it never gets old.
 """
 
 import argparse
@@ -35,7 +34,6 @@ end
 complete -c eprof -f -a '(__eprof_words)'
 """
 _SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
-Parsers = Mapping[str, Parser]
 
 
 def add(commands: Commands) -> Parser:
@@ -66,7 +64,7 @@ def completion(options: argparse.Namespace) -> int:
     return int(not words)
 
 
-def candidates(words: Sequence[str], parsers: Parsers) -> list[str]:
+def candidates(words: Sequence[str], parsers: Mapping[str, Parser]) -> list[str]:
     """The words, sorted, that the last of `words` may become; none where it is to be a file name."""
     # bash gives `--costs=gtx` as three words.
     *before, last = words or [""]

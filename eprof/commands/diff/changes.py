@@ -90,9 +90,13 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
         """
         if self.is_modelled or self.price_j.any() or not self.quantity_j[:, TIME].any():
             return False
-        old, new = self.counted_by_both
+        return bool(self.counted_by_both[0].any()) and not self.counts_changed(slice(None), REPEATS)
+
+    def counts_changed(self, rows: _Rows, limit: float) -> bool:
+        """Whether instructions, bytes or flops of the matches `rows` changed, up or down, by more than this share."""
+        old, new = self.counted_by_both[:, rows]
         apart, whole = abs(new - old).sum(axis=0), old.sum(axis=0)
-        return bool(whole.any()) and all(apart[unit].sum() <= REPEATS * whole[unit].sum() for unit in COUNTED)
+        return any(apart[unit].sum() > limit * whole[unit].sum() for unit in COUNTED)
 
     @cached_property
     def counted_by_both(self) -> Floats:
@@ -183,8 +187,9 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
 
     def compared_j(self, grid: Grid, rows: _Rows = slice(None), columns: _Rows = slice(None)) -> float:
         """The sum, J, of a grid's energies in the compared cells of `rows` and `columns`; NaN if one is not known."""
-        compared = self.compared[rows][:, columns]
-        return math.fsum(grid.joules[rows][:, columns][compared].tolist())
+        # A repeat that ran what others did not has no energy to know of words that nobody counts; theirs are 0.
+        joules = np.where(grid.state == NONE, 0.0, grid.joules)[rows][:, columns]
+        return math.fsum(joules[self.compared[rows][:, columns]].tolist())
 
     def known_j(self, grid: Grid, rows: _Rows = slice(None)) -> float | None:
         """The sum, J, of a grid's energies in the compared cells of `rows`; None: no side is priced, or one is lost."""

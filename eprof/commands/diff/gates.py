@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from functools import partial
 
 import numpy as np
 from msgspec.structs import replace
@@ -18,10 +18,6 @@ from eprof.commands.diff.changes import REPEATS, Changes
 from eprof.commands.diff.parts import UNITS
 from eprof.commands.diff.schema import Gate
 from eprof.commands.diff.sides import COUNTED, FOLLOWS_TIME, WORDS, Grid, combined
-
-if TYPE_CHECKING:
-    pass
-
 
 TOTAL, ABOVE, SECONDS, EACH = "total", "above_constant", "time", "*"
 _FORM = pattern(r"(?:(?P<kernel>.+):)?(?:(?P<what>[a-z][a-z0-9_]*)=)?(?P<percent>\d+(?:\.\d*)?|\.\d+)\s*%?")
@@ -53,28 +49,40 @@ def parse(text: str) -> Gate:
 def judge(gates: Sequence[Gate], changes: Changes) -> list[Gate]:
     """The gates with outcomes, one for each kernel that a gate names: by full name, else bare name, else last word.
 
-    Where a side does not know the amount of a gate, it neither passes nor fails: `why_not` says why. Where time is a
-    model, or may be noise, a gate on the total is on the energy above constant power, if there is any. Raises
-    UsageError if a gate names no kernel.
+    Where a side does not know the amount of a gate, it neither passes nor fails: `why_not` says why. Raises UsageError
+    if a gate names no kernel.
     """
-    is_above_only = changes.is_modelled or not changes.time_is_told
-    is_above_only &= bool(changes.paid[:, ~FOLLOWS_TIME].any())
     every = list(range(len(changes.matches)))
     names = [changes.names(row) for row in every]
     judged = []
     for gate in gates:
-        if is_above_only and gate.what == TOTAL:
-            gate = replace(gate, what=ABOVE)
+        judge_rows = _judged_total if gate.what == TOTAL else _judged
         if gate.kernel is None:
-            judged.append(_judged(gate, every, changes))
+            judged.append(judge_rows(gate, every, changes))
             continue
         by_form = ([row for row in every if gate.kernel in map(form, names[row])] for form in (str, bare, own_name))
         rows = every if gate.kernel == EACH else next(filter(None, by_form), [])
         if not rows and gate.kernel != EACH:
             known = few(labels([printable(both[-1]) for both in names], 60), 6)
             raise UsageError(f"--fail-above {gate.gate}: neither side has a kernel `{gate.kernel}`; there are {known}.")
-        judged += [_judged(replace(gate, kernel=names[row][-1]), [row], changes) for row in rows]
+        judged += [judge_rows(replace(gate, kernel=names[row][-1]), [row], changes) for row in rows]
     return judged
+
+
+def _judged_total(gate: Gate, rows: list[int], changes: Changes) -> Gate:
+    """Judge a gate on the energy over the matches `rows`: on that above constant power, or on all.
+
+    Modelled time tells nothing of all. Nor does measured time, unless runs in turns show it, or repeats do beside
+    counts that changed by more than the limit; then what is above constant power must not grow either.
+    """
+    if not changes.paid[:, ~FOLLOWS_TIME].any() or (changes.time_is_told and not changes.is_modelled):
+        return _judged(gate, rows, changes)
+    above = _judged(replace(gate, what=ABOVE), rows, changes)
+    test = changes.test(partial(changes.known_j, rows=rows))
+    is_told = test is not None and test.shown and changes.counts_changed(rows, gate.limit)
+    if above.failed is not False or changes.is_modelled or not is_told:
+        return above
+    return _judged(gate, rows, changes)
 
 
 def _judged(gate: Gate, rows: list[int], changes: Changes) -> Gate:
@@ -100,18 +108,23 @@ def _judged(gate: Gate, rows: list[int], changes: Changes) -> Gate:
     test = changes.test(amount)
     growth = ratio(new - old, old)
     is_noise = test is not None and not test.shown
-    # What may be noise of the clock fails only with counts that grew by as much.
+    # What may be noise of the clock fails only with counts that grew by as much, or repeats of a work that changed so.
     if FOLLOWS_TIME[columns].any() and not changes.time_is_told:
         # Whether the kernels execute more instructions or flops, or move more bytes, by more than the limit.
         counts = [[table[rows][:, unit].sum() for table in changes.counted_by_both] for unit in COUNTED]
-        is_noise |= not any(after > before * (1 + gate.limit) for before, after in counts)
+        has_grown = any(after > before * (1 + gate.limit) for before, after in counts)
+        is_shown = test is not None and test.shown and changes.counts_changed(rows, gate.limit)
+        is_noise |= not (has_grown or is_shown)
     if test is None and growth and not changes.is_modelled:
         is_noise |= abs(growth) <= REPEATS
     failed = new > old and (growth is None or growth > gate.limit) and not is_noise
     unit = "J"
     if is_counted:
         unit = UNITS[WORDS[columns[0]]]
-    return replace(gate, old=old, new=new, unit=unit, growth=growth, failed=failed, is_noise=is_noise)
+    share = None
+    if gate.what == ABOVE and not changes.is_modelled:
+        share = ratio(new, changes.compared_j(changes.new, rows))
+    return replace(gate, old=old, new=new, unit=unit, growth=growth, failed=failed, is_noise=is_noise, share=share)
 
 
 def _why_not(gate: Gate, rows: list[int], columns: list[int], changes: Changes, is_counted: bool) -> str:

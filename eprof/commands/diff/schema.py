@@ -221,7 +221,8 @@ class Tests(Struct, frozen=True):
 class Gate(Struct, frozen=True):
     """The outcome of one `--fail-above`. failed: None if it cannot be judged; why_not says why.
 
-    is_noise: repeats do not show a change, and it does not fail.
+    is_noise: repeats do not show a change, and it does not fail. share: of an energy above constant power, in all of
+    NEW's that is compared, where times were measured.
     """
 
     gate: str
@@ -235,6 +236,7 @@ class Gate(Struct, frozen=True):
     failed: bool | None = None
     why_not: str | None = None
     is_noise: bool = False
+    share: float | None = None
 
 
 class Match(Struct, frozen=True):

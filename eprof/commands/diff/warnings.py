@@ -12,9 +12,9 @@ from eprof.base.arrays import Bools, known_or_zero
 from eprof.base.kernels import bare
 from eprof.base.known import gathered
 from eprof.base.labels import labels
-from eprof.base.text import few, listed, when
+from eprof.base.text import few, listed, uncapital, when
 from eprof.base.version import __version__
-from eprof.base.vocabulary import BYTES
+from eprof.base.vocabulary import BYTES, COUNTS, PAY_WHERE_PRICED
 from eprof.commands.diff.changes import APPEARED, MATCHED, VANISHED, Changes
 from eprof.commands.diff.matching import SIMILAR
 from eprof.commands.diff.schema import LeftOut, Unlike
@@ -24,6 +24,10 @@ from eprof.show.words.numbers import percent
 _FEW = 4
 # Repeats of a program count alike to 5 %; of words below a thousandth of the largest nothing is said.
 _ALIKE, _WORTH = 0.05, 1e-3
+# Of these counts nothing is said of repeats: cycles, which are times, and shares of flops that other words count.
+_UNTOLD = FOLLOWS_TIME[:TIME] | np.isin(
+    list(COUNTS), [word for word in PAY_WHERE_PRICED if COUNTS[word].unit == "flop"]
+)
 # Where a run keeps its own files, which are others in any two runs.
 _EACH_RUN = ("OCL_", "OCLGRIND_", "LD_PRELOAD", "SLURM_PROCID", "PMI_", "OMPI_COMM_WORLD_")
 # Start-up code of a CPU's program calls some functions once more or less.
@@ -126,10 +130,10 @@ def _repeats(changes: Changes) -> list[str]:
     for side, repeats in ((changes.old_side, changes.old_repeats), (changes.new_side, changes.new_repeats)):
         totals = np.array([known_or_zero(grid.number[:, :TIME]).sum(axis=0) for grid in repeats])
         least, most = totals.min(axis=0), totals.max(axis=0)
-        apart = np.where(FOLLOWS_TIME[:TIME] | (most < _WORTH * most.max(initial=0.0)), 0.0, most - least)
+        apart = np.where(_UNTOLD | (most < _WORTH * most.max(initial=0.0)), 0.0, most - least)
         share = np.divide(apart, most, out=np.zeros_like(apart), where=most > 0)
         column = int(share.argmax())
-        differ = f"{side.nouns.label(WORDS[column])} by {percent(float(share[column]))}"
+        differ = f"{uncapital(side.nouns.label(WORDS[column]))} by {percent(float(share[column]))}"
         texts.append(when(share[column] > _ALIKE, differ))
     return texts
 

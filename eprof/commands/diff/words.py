@@ -95,10 +95,10 @@ def headline(document: Document) -> Headline:
     old_to_new = f"{_size(document, change_j)}, {_basis(document)}: {_from_to(document)}"
     text = f"{scope}NEW uses {old_to_new}."
     if test is not None and not test.shown:
-        share = bracketed(mapped(percent, mapped(abs, document.change_share)) or "")
+        share = bracketed(mapped(percent, mapped(abs, ratio(test.change, test.old.mean))) or "")
         text = (
             f"No difference can be shown: the means of {test.old.n} and {test.new.n} runs differ by "
-            f"{quantity(change_j, 'J')}{share}, with a 95 % interval {_interval(test, 'J')}."
+            f"{quantity(test.change, 'J')}{share}, with a 95 % interval {_interval(test, 'J')}."
         )
         counts = [change for change in _count_changes(document) if "the same" not in change]
         if counts and not document.rests_on_time:
@@ -299,6 +299,7 @@ def gate_words(gate: Gate, nouns: Nouns) -> str:
     assert gate.new is not None
     # Of CPUs' energy above constant power a part follows cycles, and these the time.
     above = "energy above constant power" + when(nouns.is_of_cpu, " and core cycles")
+    above += bracketed(phrase("{} of all", mapped(percent, gate.share)))
     name = {"total": "energy", "above_constant": above}.get(gate.what, gate.what)
     name += phrase(" of {}", cut(gate.kernel or "", _LONGEST))
     unit = {"byte": "B", "instruction": "", "cycle": ""}.get(gate.unit, gate.unit)

@@ -36,7 +36,7 @@ def examine(known: Sequence[Collector], root: Path = machine.ROOT) -> list[Check
     """Every check of `eprof doctor`, in the order in which to mend things. root: where /proc, /sys and /dev stand."""
     known = [collector for collector in known if collector.processor != PROGRAM]
     looked = [collector.find() for collector in known]
-    has_gpu = machine.has_nvidia_device(root) or gpu()[0] is not None
+    has_gpu = machine.has_gpu(root)
     profilers = []
     for collector, tool in zip(known, looked, strict=True):
         profilers.append(_profiler(collector, tool, has_gpu))

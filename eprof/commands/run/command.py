@@ -46,7 +46,6 @@ _OF_KERNELS = (
     *("costs", "setting", "efficiency", "capability", "kernel_name", "to_meter", "launch_skip"),
     *("launch_count", "nvtx", "time_only", "host_energy", "lock_clocks", "checked", "caches"),
 )
-_OF_METERS = ("repeat", "no_energy")
 
 
 # What `eprof run` says that a program is, by whether it uses a GPU.
@@ -68,14 +67,17 @@ class _Report(NamedTuple):
 
 _REPORTS = {
     CLUSTERS: _Report(
-        "scale", "with other runs beside it", SUFFIXES, (*_OF_KERNELS, *_OF_METERS), "which simulates whole programs"
+        "scale",
+        "with other runs beside it",
+        SUFFIXES,
+        (*_OF_KERNELS, "repeat", "no_energy"),
+        "which simulates whole programs",
     ),
     NONE: _Report("timeline", "with other marks if asked", TIMELINE_SUFFIXES, _OF_KERNELS, "which counts nothing"),
     SAMPLED: _Report(
         "timeline", "with --costs for joules by cause", TIMELINE_SUFFIXES, _OF_KERNELS, "which sees no single kernel"
     ),
 }
-_OF_COUNTERS = _Report()
 
 
 def add(commands: Commands) -> Parser:
@@ -315,7 +317,7 @@ def _report(options: argparse.Namespace, session: "Session", outputs: list[Outpu
 
 
 def _reported(options: argparse.Namespace) -> _Report:
-    return _REPORTS.get(options.profiler, _OF_COUNTERS)
+    return _REPORTS.get(options.profiler, _Report())
 
 
 def _try_report(options: argparse.Namespace, home: Path, outputs: list[Output]) -> str | None:

@@ -20,9 +20,8 @@ from eprof.collect import directory
 from eprof.costs import CostTable
 from eprof.lab.power import by_function
 from eprof.lab.power.activity import Activity, Causes, causes, mean_idle_w
-from eprof.lab.power.bursts import Burst, Levels, levels
 from eprof.lab.power.marks import Mark, Marks
-from eprof.lab.power.series import Series, added, shared, sharing_warnings
+from eprof.lab.power.series import Burst, Levels, Series, added, levels, shared, sharing_warnings
 from eprof.profile.schema import Document
 
 SCHEMA = "eprof.timeline/1"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from markupsafe import Markup
 
 from eprof.base.known import gathered, mapped
-from eprof.base.text import counted, when
+from eprof.base.text import when
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline import words
 from eprof.commands.timeline.document import Component, Function, Split, Timeline
@@ -23,6 +23,7 @@ _WIDE = 1000  # in which panels are drawn
 _TICKS = 4
 _COMPONENTS, _LANES, _COLOURS = 6, 10, 6
 _DARKEST = 8
+_NO_SCALE = Markup('<i class="scale"></i>')
 
 
 def html(document: Timeline) -> str:
@@ -32,19 +33,12 @@ def html(document: Timeline) -> str:
 
 
 def _figures(document: Timeline) -> Iterator[Figure]:
-    if len(document.components) == 1:
-        (component,) = document.components
-        yield Figure("Mean power", quantity_or("not known", component.mean_w, "W"))
-        if component.idle_w is not None:
-            yield Figure("Idle power", quantity(component.idle_w, "W"))
-        if component.base_w is not None:
-            yield Figure(
-                "Base power", quantity(component.base_w, "W"), counted(len(component.bursts), "burst") + " above"
-            )
-        return
-    for component in document.components[:4]:
-        energy = plain_text(Quantity(component.energy_j, "J", words.missing(component)))
-        yield Figure(component.name, quantity_or("not known", component.mean_w, "W"), energy)
+    if len(document.components) > 1:
+        for component in document.components[:4]:
+            energy = plain_text(Quantity(component.energy_j, "J", words.missing(component)))
+            yield Figure(component.name, quantity_or("not known", component.mean_w, "W"), energy)
+    elif document.functions:  # else the headline tells it
+        yield Figure("Mean power", quantity_or("not known", document.components[0].mean_w, "W"))
 
 
 def _sections(document: Timeline) -> Iterator[Section]:
@@ -132,14 +126,17 @@ def _panel(document: Timeline, component: Component, height: int) -> Markup:
         '<svg width="100%" height="{1}" role="img" aria-label="power of {2} over time, up to {3}">'
         '<svg width="100%" height="{1}" viewBox="0 0 {0} {1}" preserveAspectRatio="none">{4}</svg>{5}</svg>'
     )
-    grid = Markup('<line class="grid" x1="0%" x2="100%" y1="{0}" y2="{0}"/><text class="tick" x="2" y="{1}">{2}</text>')
-    marks = []
+    grid = Markup('<line class="grid" x1="0%" x2="100%" y1="{0}" y2="{0}"/>')
+    tick = Markup('<text class="tick end" x="42" y="{}">{}</text>')
+    marks, ticks = [], []
     for watts in _round_watts(most):
         top = height - (height - _TOP) * watts / most
-        marks.append(grid.format(f"{top:.1f}", f"{max(top - 3, 12):.1f}", quantity(watts, "W")))
+        marks.append(grid.format(f"{top:.1f}"))
+        ticks.append(tick.format(f"{max(top + 4, 10):.1f}", quantity(watts, "W")))
+    scale = Markup('<svg class="scale" width="44" height="{}" aria-hidden="true">{}</svg>')
     about = f"mean {quantity_or('not known', component.mean_w, 'W')}"
     body = drawing.format(_WIDE, height, component.name, quantity(most, "W"), body, Markup("").join(marks))
-    return _row(component.name, Markup(about), body)
+    return _row(component.name, Markup(about), body, scale.format(height, Markup("").join(ticks)))
 
 
 def _stacked(document: Timeline, split: Split, height: int, most: float) -> Markup:
@@ -200,10 +197,10 @@ def _lane(document: Timeline, function: Function, place: int) -> Markup:
     )
 
 
-def _row(name: str, about: Markup, drawing: Markup) -> Markup:
-    """A row of a timeline's chart: a name, a remark, and a drawing."""
-    return Markup('<span class="full" title="{0}">{0}</span><span class="quiet">{1}</span>{2}').format(
-        name, about, drawing
+def _row(name: str, about: Markup, drawing: Markup, scale: Markup = _NO_SCALE) -> Markup:
+    """A row of a timeline's chart: a name, a remark, the scale of the drawing if it has one, and the drawing."""
+    return Markup('<span class="full" title="{0}">{0}</span><span class="quiet">{1}</span>{2}{3}').format(
+        name, about, scale, drawing
     )
 
 

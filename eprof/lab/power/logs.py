@@ -341,11 +341,7 @@ def _is_cut(last: str, before: str) -> bool:
 def _moments(log: _Log, rows: Sequence[Row]) -> list[float]:
     """The time of each row in s, NaN where it has none; tells the log of what kind they are. Raises LogError."""
     meter = log.meter
-    read_ = [clock.moment(row.time or "", row.unit_s or 1.0) for row in rows]
-    for row, time in zip(rows, read_, strict=True):
-        if row.time and math.isnan(time.seconds):
-            cell = f"{log.path}:{row.number}: `{row.time[:40]}`"
-            raise LogError(f"{cell} is no time that is read; write s, or 2026-01-31 12:00:00.")
+    read_ = long_logs.moments_of(rows, log.path)
     times = [time.seconds for time in read_]
     lost = sum(map(math.isnan, times))
     if len(rows) == 1 and not meter.table and meter.value == "sample":

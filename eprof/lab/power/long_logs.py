@@ -173,12 +173,19 @@ def _with_last_line(blocks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
     yield before[cut:], True
 
 
-def _of_rows(log: LongLog, rows: Sequence[Row], path: str) -> _Block:
-    """A `_Block` of rows that the line reader read. Raises LogError: a time is none."""
-    moments = [moment(row.time or "", row.unit_s or 1.0) for row in rows]
+def moments_of(rows: Sequence[Row], path: str) -> list[Moment]:
+    """The time of each row, NaN s where it has none. Raises LogError: one cannot be read."""
+    moments = [moment(row.time, row.unit_s or 1.0) for row in rows]
     for row, time in zip(rows, moments, strict=True):
         if row.time and math.isnan(time.seconds):
-            raise LogError(f"{path}:{row.number}: `{row.time[:40]}` is no time that is read.")
+            cell = f"{path}:{row.number}: `{row.time[:40]}`"
+            raise LogError(f"{cell} is no time that is read; write s, or 2026-01-31 12:00:00.")
+    return moments
+
+
+def _of_rows(log: LongLog, rows: Sequence[Row], path: str) -> _Block:
+    """A `_Block` of rows that the line reader read. Raises LogError: a time is none."""
+    moments = moments_of(rows, path)
     log.times = max([log.times, *moments], key=lambda time: time[1:])
     log.untold |= {cell.component for row in rows for cell in row.readings if not cell.told}
     devices = list(dict.fromkeys(row.readings[0].device for row in rows))

@@ -569,4 +569,5 @@ def _undescribed(form: Table, names: Sequence[str], path: str) -> Iterator[_Powe
 def _component(name: str) -> str:
     """The component that a column's name means: "cpu" for "CPU power"; "power" where it names none ("energy")."""
     bare = re.sub(rf"(^|[\s._-])({_OF_ALL})(?=$|[\s._-])", " ", name.lower())
+    bare = re.sub(r" [._-]+", " ", bare)
     return " ".join(bare.split()) or "power"

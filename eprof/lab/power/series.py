@@ -1,10 +1,11 @@
-"""Power of a component over time, as steps; its joules between any two moments; which components share joules."""
+"""Power of a component over time, as steps; joules between any two moments; bursts; which components share joules."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from os.path import commonprefix
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.arrays import Bools, Floats
+from eprof.base.arrays import Bools, Floats, Ints
 from eprof.base.text import listed, pattern, when
 
 MOST_W = 1e8  # more than any machine draws
@@ -141,6 +142,65 @@ def _gaps(times: Floats) -> Bools:
     return np.asarray(seconds > _GAP * np.median(seconds))
 
 
+# ----------------------------------------------------------------------------------------------------------------------
+# Base power and bursts in a log that nobody marked: two levels, where the power has them.
+
+# N. Otsu, A threshold selection method from gray-level histograms, IEEE Trans. SMC 9 (1979): two levels explain so much
+# of the variance. Of power that is anywhere in a range as often as anywhere else, they explain three quarters.
+_TWO_LEVELS = 0.75
+_RUNS = 8  # samples a stretch of the upper level at least: chance alone makes one of every four samples
+_APART = 0.1  # of the lower level: what is nearer is no burst that a user could know
+_BETWEEN = 3  # new values of the meter: a shorter pause does not end a burst
+_FEWEST = 20  # samples: of fewer, chance makes two levels often
+
+
+class Burst(Struct, frozen=True):
+    """A stretch of the upper level: its moments in s, as its series has them, and all its joules."""
+
+    begin_s: float
+    end_s: float
+    energy_j: float
+
+
+class Levels(Struct, frozen=True):
+    """base_w: the median of the lower level; None: there are no two. bursts: the stretches above it."""
+
+    base_w: float | None = None
+    bursts: list[Burst] = []
+
+
+def levels(series: Series) -> Levels:
+    """The base power and bursts of a series of power; empty where it has no two levels, or is too short to tell."""
+    seconds, known = np.diff(series.edges), np.isfinite(series.watts)
+    order = np.argsort(series.watts[known], kind="stable")
+    watts, weights = series.watts[known][order], seconds[known][order]
+    if len(watts) < _FEWEST or watts[0] == watts[-1]:
+        return Levels()
+    below_s, below_j = np.cumsum(weights)[:-1], np.cumsum(weights * watts)[:-1]
+    total_s, total_j = weights.sum(), (weights * watts).sum()
+    between = (total_j * below_s - total_s * below_j) ** 2 / (below_s * (total_s - below_s)) / total_s**2
+    place = int(np.argmax(between))
+    variance = (weights * (watts - total_j / total_s) ** 2).sum() / total_s
+    base_w = watts[np.searchsorted(below_s, below_s[place] / 2)]
+    upper_w = (total_j - below_j[place]) / (total_s - below_s[place])
+    if between[place] / variance <= _TWO_LEVELS or upper_w - base_w < _APART * base_w:
+        return Levels()
+    is_high = np.concatenate([[0], series.watts > watts[place], [0]]).astype(np.int8)
+    begins_s = series.edges[np.flatnonzero(np.diff(is_high) > 0)]
+    ends_s = series.edges[np.flatnonzero(np.diff(is_high) < 0)]
+    if len(watts) < _RUNS * len(begins_s):
+        return Levels()
+    # What a short pause parts is one burst.
+    apart = np.append(True, begins_s[1:] - ends_s[:-1] >= _BETWEEN * series.new_every_s)
+    first: Ints = np.flatnonzero(apart)
+    begins_s, ends_s = begins_s[first], ends_s[np.append(first[1:] - 1, len(ends_s) - 1)]
+    joules: Floats = series.energy_j(begins_s, ends_s)
+    return Levels(float(base_w), list(map(Burst, begins_s.tolist(), ends_s.tolist(), joules.tolist())))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Which components share joules.
+
 _NUMBER = r"[-_ ]?(\d[\w-]*)?"  # which of several
 # Meters of the whole machine, the widest first: all else is in them, also of other logs.
 _MACHINE = (
@@ -151,6 +211,7 @@ _WITHOUT_GPUS = 1  # the place of what has no GPUs of their own boards in it
 # A package, and what lies in it in the same log.
 _PACKAGE = pattern(rf"(?:(?:energy-)?(?:pkg|package)|cpu|socket){_NUMBER}|pkgwatt", re.IGNORECASE)
 _IN_PACKAGE = pattern(rf"(?:cores?|uncore|pp[01]){_NUMBER}|energy-cores|energy-gpu|corwatt|gfxwatt", re.IGNORECASE)
+_BEGINNINGS = pattern(r"^.*[\s._-]")  # whole words
 # What several meters may be of; one without a number has the joules of all that have one.
 _KINDS = (
     _PACKAGE,
@@ -243,11 +304,17 @@ def _fits(part: Series, whole: Series) -> bool:
 
 
 def _same(kind: re.Pattern[str], whole: Series, of_part: re.Pattern[str], part: Series) -> bool:
-    """Whether two components that may share joules are of these kinds, and of one number where both have one."""
-    found, other = kind.fullmatch(whole.component), of_part.fullmatch(part.component)
-    if found is None or other is None:
-        return False
-    return not found[1] or not other[1] or found[1] == other[1]
+    """Whether two components that may share joules are of these kinds, and of one number where both have one.
+
+    The words that both begin with say nothing: "total_cpu package" and "total_cpu core" are a package and its cores.
+    """
+    both = [whole.component, part.component]
+    alike = max(map(len, _BEGINNINGS.findall(commonprefix(both))), default=0)
+    for start in (0, alike):
+        found, other = kind.fullmatch(both[0][start:]), of_part.fullmatch(both[1][start:])
+        if found is not None and other is not None:
+            return not found[1] or not other[1] or found[1] == other[1]
+    return False
 
 
 def sharing_warnings(found: Shared) -> Iterator[str]:

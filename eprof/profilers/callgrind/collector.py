@@ -32,7 +32,7 @@ from eprof.collect.process import Ended, loading_s
 
 _COMMAND = "valgrind"
 _INSTALL = "apt install valgrind, or the package of that name"
-_EXTRA = "pip install capstone"
+EXTRA = "pip install capstone"
 _ARCHITECTURE = "x86_64"
 # The size of many last-level caches, where neither this machine nor the cost table tells one.
 _LAST_LEVEL = "8388608,16,64"
@@ -95,7 +95,7 @@ class Callgrind(Collector):
         if version is None:
             return Tool(self.name, False, "valgrind does not start", path, remedy=_INSTALL)
         if find_spec("capstone") is None:
-            return Tool(self.name, False, "capstone, which decodes instructions, is not installed", path, remedy=_EXTRA)
+            return Tool(self.name, False, "capstone, which decodes instructions, is not installed", path, remedy=EXTRA)
         from eprof.collect import cpu  # late, with what it imports: machines without valgrind need not wait for it
 
         return Tool(

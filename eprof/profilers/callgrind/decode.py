@@ -28,7 +28,7 @@ from eprof.base.labels import NO_LINE
 from eprof.base.resources import folder
 from eprof.base.text import cut, pattern
 from eprof.base.toml import Document
-from eprof.profilers.callgrind.collector import LINES, lost_before, other_program
+from eprof.profilers.callgrind.collector import EXTRA, LINES, lost_before, other_program
 from eprof.profilers.callgrind.file_format import LOST, SAMPLE, Costs, Function, Spot, parse
 from eprof.profilers.callgrind.signs import ASTRAY, MACHINE, STUBS, UNDECODED
 
@@ -38,7 +38,6 @@ from eprof.profilers.callgrind.signs import ASTRAY, MACHINE, STUBS, UNDECODED
 # Instructions are decoded by capstone, each address once; `counters/callgrind/mnemonics.toml` says what they count as.
 
 MISC = "misc"
-EXTRA = "pip install capstone"
 _LONGEST = 15  # bytes of an instruction
 _GAP = 64  # bytes of code that did not run: from so many on, they are not decoded either
 _IMPLICIT = ("push", "pop", "call", "ret", "leave", "enter", "xlat")
@@ -205,10 +204,8 @@ _FLOATS = {"fp64": 8, "fp32": 4}  # bytes
 def decoded(costs: Costs, beside: Path, written_s: float = math.inf) -> Costs:
     """A callgrind profile by function and line, with instructions by class where these can be decoded.
 
-    Its `notes` say where they cannot.
-
-    beside: a folder where objects may be that are not where they were. written_s: when the profile was written, in s
-    since the epoch; an object that is newer is not the one that ran.
+    Its `notes` say where they cannot. beside: a folder where objects may be that are not where they were. written_s:
+    when the profile was written, in s since the epoch; an object that is newer is not the one that ran.
     """
     if not costs.has_addresses or "Ir" not in costs.own:
         notes = ["it was made without --dump-instr=yes, so its instructions have no classes"]

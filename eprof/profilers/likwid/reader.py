@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from eprof.base import cpus
 from eprof.base.arrays import Columns, Floats
 from eprof.base.errors import LogError
+from eprof.base.known import gathered
 from eprof.base.resources import folder
 from eprof.base.text import few, pattern, when
 from eprof.base.toml import Document
@@ -359,9 +360,7 @@ def read(
         raise LogError(f"{source.path}: no table of LIKWID's raw counts is in it; was likwid-perfctr stopped?")
     is_cut = walk.is_cut(rest)
     _share_time(blocks)
-    alike: dict[str, list[_Block]] = {}
-    for block in blocks:
-        alike.setdefault(block.collection, []).append(block)
+    alike = gathered((block.collection, block) for block in blocks)
     tables = [_table(of_collection, keep, walk.is_scaled, is_cut) for of_collection in alike.values()]
     notes = [*source.notes, *of_nesting, *_notes(blocks, walk.is_scaled, is_cut)]
     if idle:
@@ -427,11 +426,11 @@ def _unnest(blocks: Sequence[_Block]) -> Iterator[str]:
         block.region for holder, held in chain.from_iterable(inside) if holder.region in proven for block in held
     }
     alone = {block.region: block for of_run in series.values() for block in of_run if block.region not in siblings}
-    pairs = [pair for both in pairwise(alone.values()) for pair in (both, both[::-1])]
-    # A region that holds others has no room for more.
     pairs = [
         (part, whole)
-        for part, whole in pairs
+        for both in pairwise(alone.values())
+        for part, whole in (both, both[::-1])
+        # A region that holds others has no room for more.
         if whole.region not in proven and _fits(_cells_of(part), _cells_of(whole))
     ]
     if pairs:

@@ -181,14 +181,14 @@ _LABEL = re.compile(r"([-\w.$]+|\"[^\"]*\"):")
 _INSTRUCTION = re.compile(r"\s*(?:(%[-\w.$]+|%\"[^\"]*\") = )?((\S*).*)", re.DOTALL)
 
 
-def type_at(text: str, start: int = 0) -> int:
-    """The place behind the type that begins at `start`. Raises Uncovered."""
-    if text[start] in "([<{":
-        end = closing(text, start)
-    elif match := _TYPE.match(text, start):
+def type_at(text: str) -> int:
+    """The place behind the type that a text begins with. Raises Uncovered."""
+    if text[0] in "([<{":
+        end = closing(text, 0)
+    elif match := _TYPE.match(text):
         end = match.end()
     else:
-        raise Uncovered(f"a type that eprof does not read ({text[start : start + 40]})")
+        raise Uncovered(f"a type that eprof does not read ({text[:40]})")
     while (match := _POINTER.match(text, end)) or text.startswith(" (", end):
         end = match.end() if match else closing(text, end + 1)
     return end

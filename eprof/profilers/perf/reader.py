@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from eprof.base import cpus
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
-from eprof.base.known import gathered, only, ratio
+from eprof.base.known import gathered, only, ratio, summed
 from eprof.base.text import counted, few, pattern, when
 from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_note
 from eprof.logs.rows.log import (
@@ -383,6 +383,7 @@ _SOCKET = pattern(r"((?:socket|node)?[SN][0-9]+)(?:[^\w-][0-9]*)*")
 _PLACE = pattern(r"CPU[0-9]|[SND][0-9]|(?:cpu|core|socket|die|node)[0-9]")
 _IDLE_HZ = 2e8  # a CPU's cycles in each second, idle or not: fewer are a tenth of the time or less, at 2 GHz (assumed)
 _OF_ALL = 1e-4  # a clock this near to a whole number of CPUs runs on all of them
+_MUCH_MORE = 0.05  # of a sum, that is worth a word
 _MUCH_KERNEL = 1 / 3  # of the time of processors: worth a word
 _ALL, _RAN_OVER = 100.0, -1.0  # shares of the time, and what stands there where a counter ran over
 
@@ -425,6 +426,16 @@ class _Sum(Struct):
         known = {part: value for part, (value, _) in self.parts.items() if not math.isnan(value)}
         kinds = gathered((part[:2], (value, self.spent.get(part, _ALL))) for part, value in known.items())
         return sum(map(_of_kinds, kinds.values())) if known else math.nan
+
+    @property
+    def taken_back(self) -> float:
+        """How much more perf's own sum is, 0.37 for 37 %, where a program spent more than all its time on its cores.
+
+        So it is of several threads, whose times on a kind perf adds up: its scaling may have been right of some.
+        """
+        spent = summed((part[:2], share) for part, share in self.spent.items()).values()
+        own = sum(value for value, _ in self.parts.values() if not math.isnan(value))
+        return own / self.value - 1 if max(spent, default=0.0) > _ALL + 1 and self.value else 0.0
 
     @property
     def running(self) -> float:
@@ -732,6 +743,11 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
     for names, noun, sentence in sentences:
         if names:
             yield f"{few([f'`{name}`' for name in dict.fromkeys(names)], _EXAMPLES, noun)}: {sentence}"
+    if (more := max((total.taken_back for _, total, _ in events), default=0.0)) > _MUCH_MORE:
+        yield (
+            f"{ON_TOTALS}the kinds of cores were on for more than the whole time, as of several threads: numbers are "
+            f"those of their shares of it, and perf's own sums, scaled up, are up to {more:.0%} more"
+        )
     if any(row.is_mean for row in cells):
         yield "values are means over the runs of `perf stat -r`, so a row is one run"
     if any(row.event.endswith((":u", "/u")) for row in cells):  # as for users without privileges

@@ -48,11 +48,7 @@ _LOOK_BYTES = 1 << 16
 def _reader_of(block: bytes) -> str | None:
     if b"AMDuProfPcm Report" in block:
         return "uprof"
-    return "reader" if _is_in(block) else None
-
-
-def _is_in(block: bytes) -> bool:
-    return _has_sign(block) or is_without_header(block)
+    return "reader" if _has_sign(block) or is_without_header(block) else None
 
 
 def _has_sign(block: bytes) -> bool:

@@ -69,17 +69,12 @@ def _numbers(lines: Sequence[str]) -> dict[str, list[float]]:
     for line in lines:
         name, *cells = line.split(",")
         if name == "Metric":
-            columns = _columns(cells)
+            by_scope = [[at for at, cell in enumerate(cells) if cell.strip().startswith(scope)] for scope in _SCOPES]
+            columns = next(filter(None, by_scope), [])
         elif columns and (event := _EVENTS.get(name)):
             is_again = event in numbers
             numbers[event] = [math.nan if is_again else _number(cells, column) for column in columns]
     return numbers
-
-
-def _columns(cells: Sequence[str]) -> list[int]:
-    """The places of the cells that add up to the whole: sums of all there is, or else of the largest parts."""
-    by_scope = [[place for place, cell in enumerate(cells) if cell.strip().startswith(scope)] for scope in _SCOPES]
-    return next(filter(None, by_scope), [])
 
 
 def _number(cells: Sequence[str], column: int) -> float:

@@ -4,7 +4,7 @@ x and widths are in per cent, y in pixels, so that text keeps its size at every 
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from markupsafe import Markup
 from msgspec import Struct
@@ -14,8 +14,8 @@ from eprof.show.page.svg import pct, piece
 from eprof.show.words.numbers import NARROW, plain, quantity
 
 HEIGHT, LARGE, _TOP, _BOTTOM = 210, 360, 8, 24
-# Pixels across a panel, for placing names: on a phone; on a wide page, where a large panel has names of its own.
-_NARROW, _WIDE = 270.0, 640.0
+# Pixels across a panel, for placing names: from a phone on; on wide pages, where a large panel has names of its own.
+_NARROW, _WIDE = (270.0, 400.0, 640.0), (640.0, 900.0, 1380.0)
 _LETTER = 6.6
 _SHORT = 3.0  # axes have finer ticks
 STROKES = 8  # of lines, as report.css draws them
@@ -220,10 +220,11 @@ _Box = tuple[float, float, float, float]
 _Tag = tuple[float, float, str]  # pixels right of a point and below it, and to which side the text runs
 _LINE = 12  # pixels of a line of text, of which so many lie below its base
 _BELOW_BASE = 2
+_BETWEEN = 4  # pixels between lines of two texts, at least
 
 
-class _Room:
-    """The places of texts on a panel of `width` pixels: beside dots and other texts, and off the lines."""
+class _Sheet:
+    """A panel that is `width` pixels wide, and what is drawn on it so far."""
 
     def __init__(self, panel: Panel, width: float) -> None:
         self._panel = panel
@@ -235,58 +236,89 @@ class _Room:
             self._taken.append((x - radius, y - radius, x + radius, y + radius))
         self._on_lines = [self._pixels(*point) for line in panel.lines for point in line.points]
         self._balances = [width * panel.x.position(balance) for balance in panel.balances]
-        self.notes = [(note, self._along(note)) for note in panel.notes]
-        by_share = sorted(panel.dots, key=lambda dot: -dot.share)
-        self.names = {dot: self._beside(dot) for dot in by_share if dot.name}
 
     def _pixels(self, x: float, y: float) -> tuple[float, float]:
         return self._width * self._panel.x.position(x), self._panel.top(y)
 
+    def box(self, point: tuple[float, float], tag: _Tag, text: str) -> _Box:
+        """The box of a text beside a point (x, y) of the panel."""
+        x, y = self._pixels(*point)
+        return _box(x + tag[0], y + tag[1], tag[2], text)
+
+    def take(self, box: _Box) -> None:
+        """Keep others off a text, and a little off its lines."""
+        left, top, right, bottom = box
+        self._taken.append((left, top - _BETWEEN, right, bottom + _BETWEEN))
+
+    def hits(self, box: _Box) -> bool:
+        """Whether a box leaves the plot, or lies on a dot or a text."""
+        left, top, right, bottom = box
+        is_inside = left >= 0 and right <= self._width and top >= 0 and bottom <= self._panel.height - _BOTTOM
+        return not is_inside or any(_overlap(box, taken) for taken in self._taken)
+
+    def strikes(self, box: _Box) -> bool:
+        """Whether a line, or that of a balance, goes through a box."""
+        left, top, right, bottom = box
+        is_on_line = any(left <= x <= right and top <= y <= bottom for x, y in self._on_lines)
+        return is_on_line or any(left <= balance <= right for balance in self._balances)
+
+
+class _Room:
+    """The places of texts on a panel, the same at all `widths` in pixels: off dots and other texts, and off lines."""
+
+    def __init__(self, panel: Panel, widths: Sequence[float]) -> None:
+        self._sheets = [_Sheet(panel, width) for width in widths]
+        self.notes = [(note, self._along(note)) for note in panel.notes]
+        by_share = sorted((dot for dot in panel.dots if dot.name), key=lambda dot: -dot.share)
+        self.names = {dot: self._beside(dot, may_be_struck=dot is by_share[0]) for dot in by_share}
+
     def _along(self, note: Note) -> tuple[float, float]:
         """The first of a note's points where its text hits nothing; the first of all if there is none."""
-        right, down, side = _NOTED[note.is_above]
+        tag = _NOTED[note.is_above]
         for point in note.points:
-            x, y = self._pixels(*point)
-            box = _box(x + right, y + down, side, note.text)
-            if note.is_above or not (self._hits(box) or self._crosses_balance(box)):
-                self._taken.append(box)
+            if note.is_above or self._strikes(point, tag, note.text) == 0:
+                self._take(point, tag, note.text)
                 return point
         return note.points[0]
 
-    def _beside(self, dot: Dot) -> _Tag | None:
-        """The place of a dot's name; None if it would hit a dot, a text or a line everywhere, or leave the plot."""
-        radius = _radius(dot)
-        aslant = 0.7 * radius
-        x, y = self._pixels(dot.x, dot.y)
-        free = []
-        for right, down, side in (
-            (radius + 3, 4, ""),
-            (-radius - 3, 4, " end"),
-            (0, -radius - 4, " mid"),
-            (0, radius + _LINE, " mid"),
-            (aslant + 3, aslant + 10, ""),
-            (aslant + 3, -aslant - 2, ""),
-            (-aslant - 3, aslant + 10, " end"),
-            (-aslant - 3, -aslant - 2, " end"),
-        ):
-            box = _box(x + right, y + down, side, dot.name)
-            if not self._hits(box):
-                free.append((self._crosses_balance(box), box, (right, down, side)))
+    def _beside(self, dot: Dot, may_be_struck: bool) -> _Tag | None:
+        """The place of a dot's name; None if it would hit a dot or a text everywhere, or leave the plot.
+
+        may_be_struck: whether lines may go through it where they must, for the name of the largest dot.
+        """
+        point, free = (dot.x, dot.y), []
+        for tag in _around(_radius(dot)):
+            strikes = self._strikes(point, tag, dot.name)
+            if strikes == 0 or may_be_struck and strikes is not None:
+                free.append((strikes, tag))
         if not free:
             return None
-        _, box, tag = min(free, key=lambda candidate: candidate[0])
-        self._taken.append(box)
+        _, tag = min(free, key=lambda candidate: candidate[0])
+        self._take(point, tag, dot.name)
         return tag
 
-    def _hits(self, box: _Box) -> bool:
-        """Whether a box leaves the plot, or lies on a dot, a text or a line."""
-        left, top, right, bottom = box
-        is_inside = left >= 0 and right <= self._width and top >= 0 and bottom <= self._panel.height - _BOTTOM
-        is_on_line = any(left <= x <= right and top <= y <= bottom for x, y in self._on_lines)
-        return not is_inside or is_on_line or any(_overlap(box, taken) for taken in self._taken)
+    def _strikes(self, point: tuple[float, float], tag: _Tag, text: str) -> int | None:
+        """At how many widths lines go through a text; None: at some it hits a dot or a text, or leaves the plot."""
+        boxes = [(sheet, sheet.box(point, tag, text)) for sheet in self._sheets]
+        if any(sheet.hits(box) for sheet, box in boxes):
+            return None
+        return sum(sheet.strikes(box) for sheet, box in boxes)
 
-    def _crosses_balance(self, box: _Box) -> bool:
-        return any(box[0] <= balance <= box[2] for balance in self._balances)
+    def _take(self, point: tuple[float, float], tag: _Tag, text: str) -> None:
+        for sheet in self._sheets:
+            sheet.take(sheet.box(point, tag, text))
+
+
+def _around(radius: float) -> Iterator[_Tag]:
+    """Yields the places of a name around a dot, the nearest first, then a line of text farther off, and two."""
+    aslant = 0.7 * radius
+    yield from ((radius + 3, 4, ""), (-radius - 3, 4, " end"))
+    for farther in (0, _LINE, 2 * _LINE):
+        yield (0, -radius - 4 - farther, " mid")
+        yield (0, radius + _LINE + farther, " mid")
+        for side, right in (("", aslant + 3), (" end", -aslant - 3)):
+            yield (right, aslant + 10 + farther, side)
+            yield (right, -aslant - 2 - farther, side)
 
 
 _NOTED: dict[bool, _Tag] = {False: (9, 12, ""), True: (0, -6, " end")}

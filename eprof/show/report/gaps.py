@@ -77,11 +77,13 @@ def gaps_sentence(view: View) -> str:
 def _before(view: View, gaps: schema.Gaps) -> str:
     """The words on the time before the GPU's first work in each run, with its joules: no total has them.
 
-    At most, since a GPU that no program uses yet may sleep.
+    At most: at the upper end of constant power, and a GPU that no program uses yet may sleep.
     """
     passed, joules = f"{quantity(gaps.before_s, 's')} passed", ""
-    if view.has_energy and view.constant_w:
-        joules = f", at most {quantity(gaps.before_s * view.constant_w, 'J')} more"
+    constant = view.energy(CONSTANT).value
+    if view.has_energy and view.constant_w and constant:
+        _, most_j = known(view.interval(CONSTANT)) or (constant, constant)
+        joules = f", at most {quantity(gaps.before_s * view.constant_w * most_j / constant, 'J')} more"
     if gaps.runs == 1:
         return f"before the GPU's first work {passed}, once{joules}"
     each = quantity(gaps.before_s / gaps.runs, "s")

@@ -20,6 +20,7 @@ from eprof.cli import main
 from eprof.clusters import cluster
 from eprof.clusters import simulated as simgrid
 from eprof.collect import cpu, mpi
+from eprof.collect.machine import compiled
 from eprof.collect.meters import rapl
 from eprof.commands.comm import benchmark, command, model, words
 from eprof.commands.comm import document as comm_document
@@ -345,10 +346,10 @@ def test_counters_that_see_the_same_joules_are_never_added(tmp_path):
 def built(tmp_path_factory):
     """The benchmark, the library, and a program that uses it, for each MPI that is here; cores that stand in for /sys."""
     place = tmp_path_factory.mktemp("built")
-    mpi.compiled(mpi.needed("openmpi").compiler, benchmark.source("shift.c"), place / "shift")
+    compiled(mpi.needed("openmpi").compiler, benchmark.source("shift.c"), place / "shift")
     for kind in KINDS:
         compiler = mpi.needed(kind).compiler
-        mpi.compiled(compiler, HERE / "late.c", place / f"late.{kind}")
+        compiled(compiler, HERE / "late.c", place / f"late.{kind}")
         benchmark.library(place / f"libwait.{kind}.so", kind)
     return place
 
@@ -425,8 +426,9 @@ class Without:
 def test_what_processes_take_is_priced_or_metered_without_open_mpi_too(nw_ice, monkeypatch, joules):
     """3 processes that work a quarter of their time; a meter's joules are of all of them and all operations."""
     without = Without(joules)
-    for name in ("find", "compiled", "launch", "output_of"):
+    for name in ("find", "launch", "output_of"):
         monkeypatch.setattr(mpi, name, getattr(without, name))
+    monkeypatch.setattr(benchmark, "compiled", without.compiled)
     monkeypatch.setattr(rapl, "counters", lambda: {"counter": 1000} if joules >= 0 else {})
     plan = benchmark.Plan(["put"], [2048], [POLLING, BLOCKING], 3, 1e-4)
     measured, version, joules_from = benchmark.on_this_machine("openmpi", plan, [], nw_ice)
@@ -532,8 +534,8 @@ def test_the_clock_is_lowered_while_a_process_waits_and_comes_back_even_if_that_
             (tmp_path / f"cpu{core}" / name).write_text(f"{text}\n")
     compiler = mpi.needed("openmpi").compiler
     (tmp_path / "low.c").write_text(LOW_CLOCK)
-    program = mpi.compiled(compiler, tmp_path / "low.c", tmp_path / "low")
-    library = mpi.compiled(
+    program = compiled(compiler, tmp_path / "low.c", tmp_path / "low")
+    library = compiled(
         compiler, benchmark.source("wait.c"), tmp_path / "lib.so", *benchmark._LIBRARY, f'-DCORES="{tmp_path}"'
     )
     words = ["env", f"LD_PRELOAD={library}", "EPROF_WAIT_MHZ=1900"]
@@ -578,7 +580,7 @@ def test_fortran_s_calls_pass_through_the_library(built, tmp_path):
 end program
 """
     )
-    mpi.compiled("mpif90", source, tmp_path / "late")
+    compiled("mpif90", source, tmp_path / "late")
     done = started("env", f"LD_PRELOAD={built}/libwait.openmpi.so", "EPROF_WAIT_REPORT=1", tmp_path / "late")
     assert done.stdout.split() == ["right"] * 2, done.stderr
     assert re.search(r"slept in [1-9]\d* waits, [1-9]\d+ times", done.stderr)
@@ -624,7 +626,7 @@ def test_the_library_on_simgrid_takes_what_its_naps_add_up_to(tmp_path):
     machine = cluster.load(table(tmp_path, text))
     full, low = machine.clocks
     options = ("-DSIMULATED", str(benchmark.source("wait.c")), "-Wl,-Bsymbolic", "-lsimgrid")
-    program = mpi.compiled("smpicc", HERE / "waits.c", tmp_path / "waits", *options)
+    program = compiled("smpicc", HERE / "waits.c", tmp_path / "waits", *options)
 
     def simulated(waiting, speeds, **told):
         nodes = simgrid.nodes(replace(machine, waiting=waiting), [str(program)], 2, None)
@@ -829,7 +831,7 @@ def test_c_that_does_not_compile_is_told(tmp_path):
     source = tmp_path / "wrong.c"
     source.write_text("int main( {")
     with pytest.raises(CollectError, match="wrong.c cannot be compiled; .*error"):
-        mpi.compiled(shutil.which("cc") or pytest.skip("no C compiler"), source, tmp_path / "wrong")
+        compiled(shutil.which("cc") or pytest.skip("no C compiler"), source, tmp_path / "wrong")
 
 
 def test_sizes_grow_fourfold():

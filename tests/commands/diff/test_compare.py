@@ -26,7 +26,7 @@ from eprof.lab.welch import Test as WelchTest
 from eprof.lab.welch import t_outside, t_quantile, welch
 from eprof.logs.runs import Run
 from eprof.profile.rooflines.machine import Machine
-from eprof.show.words.numbers import NARROW
+from eprof.show.words.numbers import NARROW, quantity
 
 few = settings(max_examples=12)
 
@@ -420,6 +420,16 @@ def test_a_repeat_without_a_kernel_ran_it_zero_times():
     conserved(found)
 
 
+def test_a_repeat_with_a_kernel_of_its_own_counts_in_the_test():
+    """What nobody counts of the kernel that only one repeat has is no energy that this repeat lacks."""
+    more = energy({"k": kernel(), "extra": kernel(integer=7e9)})
+    document = compare([energy({"k": kernel()})] * 3 + [more], repeats(0.2, 0.2)).typed
+    test = document.tests.energy
+    assert test.old.n == 4 and test.change == pytest.approx(document.change_j), "the means are those of the change"
+    head = diff_words.headline(document).text
+    assert not test.shown and test.low < test.change < test.high and f"differ by {quantity(test.change, 'J')}" in head
+
+
 def test_a_time_that_some_repeats_lack_is_estimated_from_the_others():
     found = compare(repeats(0.3, None), repeats(0.3, 0.3))
     assert found.change_j == 0
@@ -591,6 +601,24 @@ def test_time_beside_changed_counts_is_more_than_noise_between_runs_in_turns_onl
     ]
 
 
+def test_repeats_of_another_work_are_judged_by_all_of_their_energy():
+    """Less is counted, but it takes far longer, as an algorithm that waits does: no machine was busy, the work is."""
+    waits = {"time": 4.0, "dram_read": 1e9}
+    old, new = ([of_run(name, **changed)] * 5 for name, changed in (("1", {}), ("2", waits)))
+    (total, of_kernel, seconds) = compare(old, new, fail_above=["2%", "k:2%", "time=2%"]).gates
+    assert [gate.failed for gate in (total, of_kernel, seconds)] == [True] * 3
+    assert (total.what, of_kernel.what, seconds.what) == ("total", "total", "time") and total.growth > 2
+    (backwards,) = compare(new, old, fail_above=["2%"]).gates
+    assert backwards.what == "above_constant" and backwards.failed, "the bytes grew, whatever the clocks say"
+    (single,) = compare(old[:1], new[:1], fail_above=["2%"]).gates
+    assert single.what == "above_constant" and not single.failed and single.growth < 0
+    noisy = [of_run("2", **waits | {"time": time}) for time in (0.01, 4.0, 0.02)]
+    (unsure,) = compare(old, noisy, fail_above=["2%"]).gates
+    assert unsure.what == "above_constant" and not unsure.failed, "no difference of all of it is shown"
+    (wide,) = compare(old, new, fail_above=["99%"]).gates
+    assert wide.what == "above_constant" and not wide.failed, "the work did not change by as much as the limit"
+
+
 def on_cores(cores, **numbers):
     """A program that keeps so many of the 8 cores of a socket busy, and pays 3 W for each."""
     alone = {"what": "time", "command": ["./a"], "seconds": 1.0, "cpu_seconds": cores}
@@ -626,8 +654,9 @@ def test_cores_in_use_are_an_amount_and_no_other_price():
 
 def test_a_gate_says_which_energy_it_judged():
     gate = compare([on_cores(0.4, time=1.0)], [on_cores(0.9, time=0.9)], fail_above=["2%"]).typed.gates[0]
-    assert "energy above constant power did not" in diff_words.gate_words(gate, nouns_of("gpu"))
-    assert "energy above constant power and core cycles did not" in diff_words.gate_words(gate, nouns_of("cpu"))
+    says = [diff_words.gate_words(gate, nouns_of(of)).replace(NARROW, " ") for of in ("gpu", "cpu")]
+    assert "energy above constant power (45 % of all) did not" in says[0], "2.01 J beside 0.9 s at 2.7 W"
+    assert "energy above constant power and core cycles (45 % of all) did not" in says[1]
 
 
 def test_other_numbers_of_launches_of_which_nothing_is_known_are_told_alone():
@@ -662,7 +691,10 @@ def test_counts_that_repeat_almost_to_the_digit_are_the_same():
 
 def test_repeats_that_differ_in_their_counts_are_told():
     unlike = compare([energy({"k": kernel()}), energy({"k": kernel(integer=9e9)})], [energy({"k": kernel()})])
-    assert diff_words.unlike(unlike.typed).startswith("Not the same: repeats among themselves (OLD in Integer by 92")
+    assert diff_words.unlike(unlike.typed).startswith("Not the same: repeats among themselves (OLD in integer by 92")
+    scalar = [energy({"k": kernel(fp64_scalar=flops, integer=1e9 + flops)}) for flops in (1e8, 9e8)]
+    told = diff_words.unlike(compare(scalar, scalar[:1]).typed).replace(NARROW, " ")
+    assert told == "Not the same: repeats among themselves (OLD in integer by 42 %).", "no flops of other words"
     alike = compare([energy({"k": kernel()}), energy({"k": kernel(time=9.0)})], [energy({"k": kernel()})])
     assert "repeats" not in diff_words.unlike(alike.typed)
 

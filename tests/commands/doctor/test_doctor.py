@@ -124,3 +124,11 @@ def test_a_jetson_board(tmp_path):
     (rail / "in_power0_input").write_text("5000\n")
     found = {one.name: one for one in examination.examine(profilers.collectors(), tmp_path)}
     assert found["clocks"].remedy == "sudo jetson_clocks"
+
+
+def test_a_simulator_of_clusters_that_is_not_installed_has_its_command(monkeypatch):
+    simgrid = pytest.importorskip("eprof.profilers.simgrid.collector")
+    monkeypatch.setattr(simgrid, "executable", lambda *_: None)
+    found = {check.name: check for check in examination.examine([simgrid.COLLECTOR])}
+    cluster = found["simulated cluster (simgrid)"]
+    assert (cluster.ok, cluster.remedy) == (None, "apt install libsimgrid-dev")

@@ -497,3 +497,15 @@ def test_rows_that_tell_power_apart_or_not_do_so_without_their_busy_time(tmp_pat
     (tmp_path / "x.csv").write_text(without)
     watts = [power.read(str(tmp_path / name), [])[0].watts.tolist() for name in ("smi.csv", "x.csv")]
     assert watts[0] == watts[1]
+
+
+def test_the_scale_of_power_stands_beside_its_chart_and_the_headline_is_not_repeated(tmp_path):
+    log = tmp_path / "power.csv"
+    log.write_text("time_s,power_w\n" + "".join(f"{second},{20 + second % 2}\n" for second in range(8)))
+    with pytest.raises(SystemExit) as ended:
+        main(["timeline", str(log), "-q", "-o", str(tmp_path / "t.html")])
+    page = (tmp_path / "t.html").read_text()
+    scale = page.split('<svg class="scale"')[1].split("</svg>")[0]
+    chart = page.split('aria-label="power of')[1].split('<span class="full"')[0]
+    assert not ended.value.code and "W</text>" in scale and "<text" not in chart
+    assert '<dl class="figures">' not in page

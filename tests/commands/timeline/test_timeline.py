@@ -184,6 +184,17 @@ def test_rails_inside_of_another_are_not_added(tmp_path):
     assert [component.part_of for component in made.components] == [None, "VDD_IN", "VDD_IN"]
 
 
+def test_columns_that_begin_alike_are_a_package_and_its_cores(tmp_path):
+    header = "time_s,host_a_watts_core,host_a_watts_package,host_b_watts_core"
+    made = document(tmp_path, f"{header}\n0,1,3,2\n1,1,3,2\n")
+    assert {component.name: component.part_of for component in made.components} == {
+        "host_a core": "host_a package",
+        "host_a package": None,
+        "host_b core": None,
+    }, "cores of another host are none of its own"
+    assert made.total_j == 10
+
+
 def test_cores_lie_in_their_package_and_all_in_the_platform(tmp_path):
     made = document(tmp_path, "time_s,psys_w,package-0_W,core_w,dram_kW\n0,150,100,60,0.02\n1,150,100,60,0.02\n")
     assert {component.name: (component.energy_j, component.part_of) for component in made.components} == {

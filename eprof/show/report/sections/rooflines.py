@@ -1,4 +1,4 @@
-"""How far from the limits: speed, energy efficiency and power of the kernels, below the lines of this setting."""
+"""Which limit holds kernels back, memory or arithmetic: speed, efficiency and power, below the lines of a setting."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from eprof.base.labels import labels
 from eprof.base.nouns import Nouns
-from eprof.base.text import capital, listed
+from eprof.base.text import capital, listed, when
 from eprof.base.vocabulary import COUNTS, GROUPS
 from eprof.profile import schema
 from eprof.show.page import plot
@@ -27,6 +27,8 @@ _PANELS = (
     ("Power", "W", "power_w"),
 )
 _POINTS = 193
+_BINDS = 0.5  # of the speed that a limit allows: kernels that reach less are held back by something else
+_BINDING = {True: ("memory", "fewer DRAM bytes"), False: ("arithmetic", "fewer or narrower flops")}
 
 Lines = Callable[[float], tuple[float, float, float]]
 
@@ -153,7 +155,7 @@ def section(view: View) -> Section | None:
         "table": limit_table(rows, view.nouns, len(drawable) - len(rows), levels=False),
     }
     data = {"dots": "1"} if len(drawable) > SHOWN else {}
-    return Section("limits", "Limits", "How far from the limits", "limits.html", content, data)
+    return Section("limits", "Limits", _heading(view, machines[0], drawable), "limits.html", content, data)
 
 
 def _used(view: View, machines: Sequence[schema.Machine]) -> list[schema.Machine]:
@@ -178,6 +180,27 @@ def _lines(machine: schema.Machine) -> Lines:
     return at
 
 
+def _heading(view: View, machine: schema.Machine, drawable: Sequence[Dot]) -> str:
+    """Which limit binds the kernels that take most of the energy, or that they are far from it; and what moves it."""
+    limits = view.document.limits.kernels if view.document.limits else []
+    sides: dict[bool, list[tuple[Dot, schema.Limit]]] = {True: [], False: []}
+    for dot in drawable:
+        limit = limits[dot.place or 0]
+        sides[limited_by_dram(limit, machine)].append((dot, limit))
+    joules = {side: sum(dot.energy_j for dot, _ in held) for side, held in sides.items()}
+    is_memory = joules[True] >= joules[False]
+    limit_is, remedy = _BINDING[is_memory]
+    share = percent(joules[is_memory] / (sum(joules.values()) or 1.0))
+    held = [(dot.energy_j, limit) for dot, limit in sides[is_memory] if limit.speed_share is not None]
+    reached = sum(energy_j * (limit.speed_share or 0.0) for energy_j, limit in held)
+    reached /= sum(energy_j for energy_j, _ in held) or math.inf
+    if held and reached < _BINDS:
+        at_most = when(any("speed_share" in (limit.at_most or ()) for _, limit in held), "at most ")
+        reach = f"{capital(view.nouns.kernels)} reach {at_most}{percent(reached)} of the speed that {limit_is} allows"
+        return f"{reach}: more utilisation would help most"
+    return f"{capital(limit_is)} limits speed for {share} of the energy: {remedy} would raise it"
+
+
 def _sentence(view: View, machine: schema.Machine, drawable: Sequence[Dot]) -> str:
     balance = machine.time_balance
     best = f"the best that the {view.nouns.processor} can do at this setting in {machine.precision.upper()}"
@@ -185,13 +208,8 @@ def _sentence(view: View, machine: schema.Machine, drawable: Sequence[Dot]) -> s
     if view.is_modelled:
         lines += " Dots stand on it: their time is a model, and only where they stand along it was counted."
         lines += " Power is that at the roofline's speed, more than elsewhere on this page."
-    limits = view.document.limits.kernels if view.document.limits else []
-    by_dram_j = sum(dot.energy_j for dot in drawable if limited_by_dram(limits[dot.place or 0], machine))
-    share = percent(by_dram_j / (sum(dot.energy_j for dot in drawable) or 1.0))
-    side = (
-        f"Memory limits the speed of {view.nouns.kernels} with {share} of the energy: those left of the dashed time"
-        f" balance, {plain(balance)} flop/B, if their flops are {machine.precision.upper()}."
-    )
+    precision = machine.precision.upper()
+    side = f"Memory limits speed left of the dashed time balance, {plain(balance)} flop/B, where flops are {precision}."
     own = [kernel for kernel in view.kernels if not machine.of or kernel.device in machine.of]
     if len(own) < len(view.kernels):
         side += f" Drawn are those of {listed([label or 'the GPU that is not named' for label in machine.of or ()])}."

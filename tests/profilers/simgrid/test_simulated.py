@@ -12,13 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eprof import profilers
-from eprof.base.errors import CollectError
 from eprof.cli import main
 from eprof.clusters import cluster, simulated
 from eprof.collect.collector import Place, Request, Tool
-from eprof.commands.doctor import checks
-from eprof.commands.run import settings
-from eprof.commands.scale import measured
 from eprof.profilers.simgrid import collector
 
 ROOT = Path(__file__).parents[3]
@@ -94,20 +90,18 @@ def test_what_cannot_be_simulated_is_refused_in_a_sentence(clusters, monkeypatch
 
 def test_without_simgrid_a_sentence_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr(collector, "executable", lambda *_: None)
-    with pytest.raises(CollectError, match="SimGrid is not installed.*apt install libsimgrid-dev"):
-        settings.choose("simgrid")
-    check = next(
-        check for check in checks.examine([collector.COLLECTOR]) if check.name == "simulated cluster (simgrid)"
-    )
-    assert (check.ok, check.remedy) == (None, "apt install libsimgrid-dev")
+    found = collector.COLLECTOR.find()
+    assert not found.usable and "SimGrid is not installed" in found.why
+    assert found.remedy == "apt install libsimgrid-dev"
 
 
-def test_a_profiler_of_clusters_is_never_chosen_by_itself(clusters, monkeypatch):
+def test_a_profiler_of_clusters_is_never_chosen_by_itself(clusters, monkeypatch, capsys):
     monkeypatch.setenv("PATH", str(clusters.bin))
     monkeypatch.setattr(profilers, "collectors", lambda: [collector.COLLECTOR])
-    with pytest.raises(CollectError, match="No profiler can be used here"):
-        settings.choose("auto")
-    assert settings.choose("simgrid")[1].version == "3.32"
+    with pytest.raises(SystemExit):
+        main(["run", str(clusters.folder / "program")])
+    assert "No profiler can be used here" in capsys.readouterr().err
+    assert collector.COLLECTOR.find().version == "3.32"
 
 
 @pytest.mark.parametrize(
@@ -122,9 +116,10 @@ def test_a_simulation_that_fails_is_told_and_keeps_what_it_has(clusters, trouble
     done = clusters.run(*DEMO, "./program")
     assert done.returncode == {"dies": 134, "cut": 1}[trouble]
     assert reason in done.stderr
-    assert clusters.manifest()["status"] == "partial"
+    record = clusters.manifest()
+    assert record["status"] == "partial"
     assert "Nothing was collected to report on" in done.stderr
-    assert measured.read([str(clusters.folder / "program.eprof")])[0] == []
+    assert list(simulated.runs(clusters.folder / "program.eprof", record, [])) == []
 
 
 def test_interrupted_in_a_replay_the_first_clock_is_kept(clusters):
@@ -165,23 +160,12 @@ def test_a_trace_that_is_cut_at_any_byte_is_not_whole(tmp_path_factory, end):
     assert not collector.whole([file], 2)
 
 
-def test_runs_on_different_clusters_are_no_repeats(clusters):
-    other = (ROOT / "costs" / "clusters" / "gigabit-demo.toml").read_text().replace('"gigabit-demo"', '"mine"')
-    (clusters.folder / "mine.toml").write_text(other)
-    for name in ("gigabit-demo", "mine.toml"):
-        assert clusters.run(*DEMO, "--cluster", name, "--no-report", "./program").returncode == 0
-    runs, _ = measured.read([str(clusters.folder / name) for name in ("program.eprof", "program-2.eprof")])
-    assert sorted({run.program for run in runs}) == ["program on gigabit-demo", "program on mine"]
-
-
-@pytest.mark.parametrize(
-    "record", ["", "{}", '{"schema": "eprof.run/1"}', '{"schema": "eprof.run/1", "cluster": {"a": 1}}']
-)
-def test_a_directory_without_simulations_is_refused(tmp_path, record):
-    (tmp_path / "run.json").write_text(record)
-    with pytest.raises(Exception, match=r"run\.json|no simulated runs|nothing to report on") as raised:
-        measured.read([str(tmp_path)])
-    assert type(raised.value).__name__ == "LogError"
+def test_runs_on_a_cluster_of_ones_own_have_its_name(clusters):
+    own = (ROOT / "costs" / "clusters" / "gigabit-demo.toml").read_text().replace('"gigabit-demo"', '"mine"')
+    (clusters.folder / "mine.toml").write_text(own)
+    assert clusters.run(*DEMO, "--cluster", "mine.toml", "--no-report", "./program").returncode == 0
+    runs = simulated.runs(clusters.folder / "program.eprof", clusters.manifest(), [])
+    assert {(run.program, run.cluster) for run in runs} == {("program", "mine")}
 
 
 # ------------------------------------------------------------------------------------------------------------ SimGrid itself
