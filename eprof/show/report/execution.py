@@ -207,7 +207,7 @@ def _at_work(view: View) -> Iterator[schema.Kernel]:
     """The kernels that fill most of their issue slots, and that nothing else is seen to hold back."""
     if view.is_modelled:
         return
-    for kernel, reached in zip(view.kernels, view.speed_shares, strict=True):
+    for kernel, reached in zip(view.kernels, view.speed_shares, strict=False):
         is_short = 0 < view.each_s(kernel) < SHORT_S
         if issuing(kernel) > _MOSTLY_ISSUING and not is_short and max(reached, *busy(kernel).values(), 0.0) < NEAR:
             yield kernel

@@ -287,7 +287,7 @@ def _memory_b(view: View, kernel: schema.Kernel) -> float:
 def _is_near_the_roofline(view: View) -> bool:
     """Whether half of the time or more is in kernels near the roofline's speed, whose times follow the roofline's."""
     times = [time_of(kernel).or_zero for kernel in view.kernels]
-    near_s = sum(time for time, share in zip(times, view.speed_shares, strict=True) if share >= NEAR)
+    near_s = sum(time for time, share in zip(times, view.speed_shares, strict=False) if share >= NEAR)
     return near_s >= sum(times) / 2
 
 

@@ -134,7 +134,7 @@ def less_waiting(view: View) -> Iterator[Try]:
         return
     of_level, of_fp32 = view.joules_by_kernel("l1"), view.joules_by_kernel("fp32")
     stalled: list[_Stalled] = []
-    for kernel, share, of_l1_j, of_fp32_j in zip(view.kernels, view.speed_shares, of_level, of_fp32, strict=True):
+    for kernel, share, of_l1_j, of_fp32_j in zip(view.kernels, view.speed_shares, of_level, of_fp32, strict=False):
         waits_j = view.timed(kernel)
         is_short = 0 < view.each_s(kernel) < SHORT_S
         if is_short or library_of(kernel.name) in CLOSED or waits_j < LITTLE * view.everything:
