@@ -518,7 +518,8 @@ def build(
     # Where kernels are missing, others may have run during the calls.
     lacks_kernels = (launches.rows.time_marks & MISSING).any()
     if idle is None and calls and not lacks_kernels:
-        idle = outside(calls, float(launches.rows.time_s.sum()), copies_s)
+        comes_again = int(launches.rows.launches.sum()) > len(set(launches.rows.kernel))
+        idle = outside(calls, float(launches.rows.time_s.sum()), copies_s, comes_again)
     return Profile(
         title=_profile_title(logs),
         logs=tuple(logs),

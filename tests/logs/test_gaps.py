@@ -623,3 +623,22 @@ def test_ranges_that_the_program_names_bound_how_long_no_kernel_ran(tmp_path, ra
     assert idle.time_s == pytest.approx(max(range_ms, 100) / 1e3 - 0.01) == idle.surely_s
     assert [doing.doing for doing in idle.during if "range" in doing.doing] == ["range inner"] * (range_ms > 100)
     assert ("one range outer" in headline(view_of(log)).text) == (range_ms > 100)
+
+
+@pytest.mark.parametrize(
+    ("setup_ms", "instances", "comes_again", "is_once"),
+    [(90, 1, True, True), (90, 3, True, False), (98.5, 1, True, False), (98.5, 1, False, True)],
+)
+def test_a_range_that_starts_cuda_is_paid_once(setup_ms, instances, comes_again, is_once):
+    """Of 100 ms the range of the setup holds the first call, of 20 ms, and no kernels where the rest has room for them.
+
+    Where no kernel comes again, nothing else does either.
+    """
+    calls = [
+        HostCalls.of_run("cudaMalloc", 2, 0.021, 0.020),
+        HostCalls("range main", 1, 0.1, 0.1, is_range=True),
+        HostCalls("range setup", instances, 1e-3 * setup_ms, 1e-3 * setup_ms, is_range=True),
+    ]
+    told = outside(calls, 0.002, 0.0, comes_again)
+    assert told.first_s == pytest.approx(0.098 if is_once else 0.020)
+    assert ("range setup" in [call.name for call in told.calls]) == is_once

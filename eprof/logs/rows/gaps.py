@@ -12,6 +12,7 @@ from itertools import accumulate, chain
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Bools, Floats, Ints, alike, codes_in
 from eprof.base.known import either
@@ -267,12 +268,12 @@ class Gaps(Struct):
         )
 
 
-def outside(calls: Iterable[HostCalls], kernels_s: float, copies_s: float) -> Idle | None:
+def outside(calls: Iterable[HostCalls], kernels_s: float, copies_s: float, comes_again: bool = True) -> Idle | None:
     """How long no kernel ran in a program whose calls of CUDA are told in sums, beside kernels and copies, in s.
 
     In a thread calls follow each other, and kernels may run meanwhile: all that is left of the calls passed without.
     Calls of several threads may run beside each other: the longest call alone took as long as it did, and so did the
-    longest range that the program names.
+    longest range that the program names. comes_again: whether some kernel was launched more than once.
     """
     longest_first = sorted((call for call in calls if not call.is_range), key=lambda call: -call.time_s)
     ranges = sorted((call for call in calls if call.is_range), key=lambda call: -call.longest_s)
@@ -288,6 +289,13 @@ def outside(calls: Iterable[HostCalls], kernels_s: float, copies_s: float) -> Id
         # The shortest range that has most of what calls leave open tells best where it passed.
         open_s = min(time_s - max(of_calls_s, 0.0), time_s - once_s - copied_s)
         inner = next(each for each in reversed(ranges) if each.longest_s >= _MOST * ranges[0].longest_s)
+        # In what the range leaves of the longest one kernels have room, but the first call, that starts CUDA, has none.
+        rest_s = ranges[0].longest_s - inner.longest_s
+        is_start = kernels_s <= rest_s < max(call.once_s for call in longest_first)
+        if inner.number == 1 and (is_start or not comes_again):
+            once_s += open_s
+            beside = [*beside[inner == ranges[0] :], replace(inner, once_s=open_s)]
+            open_s = 0.0
         again = chain(again, [During(inner.name, 1, open_s)])
     during = tuple(sorted(again, key=lambda each: -each.time_s)[:_MOST_TOLD])
     told = *longest_first, *beside

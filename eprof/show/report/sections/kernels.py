@@ -237,18 +237,19 @@ def of_one(view: View) -> Section | None:
         return None
     kernel = view.kernels[view.order[0]]
     panels = [_panel(view, kernel, family) for family in FAMILIES]
-    total, per_byte = energy_of(kernel, "total"), view.intensity(kernel)
-    constant = ratio(energy_of(kernel, CONSTANT), total)
-    # The rest of the page counts energy above modelled constant power: this is another number, and says so.
-    modelled = when(view.is_modelled, " as modelled")
-    labels = [f"Energy{when(modelled, ' with constant power')}{modelled}", f"Constant power{modelled}"]
-    facts = [
-        (labels[0], total, quantity_of(total, "J")),
-        (labels[1], constant, written(percent(constant.or_zero), constant.marks, bound=False)),
-        ("Time", time_of(kernel), quantity_of(time_of(kernel), "s")),
-        ("Calls", Amount(kernel.launches), written(whole(kernel.launches))),
+    per_byte, energy = view.intensity(kernel), view.counted_energy(kernel)
+    constant = ratio(energy_of(kernel, CONSTANT), energy_of(kernel, "total"))
+    label = f"Energy{when(view.is_above, ' above constant power')}"  # as on the rest of the page
+    of_total = [
+        ("Constant power", constant, written(percent(constant.or_zero), constant.marks, bound=False)),
         ("Mean power", power_of(kernel), quantity_of(power_of(kernel), "W")),
         ("Energy per flop", view.per_flop(kernel), quantity_of(view.per_flop(kernel), "J")),
+    ]
+    facts = [
+        (label, energy, quantity_of(energy, "J")),
+        *of_total * (not view.is_above),
+        ("Time", time_of(kernel), quantity_of(time_of(kernel), "s")),
+        ("Calls", Amount(kernel.launches), written(whole(kernel.launches))),
         ("Flop per DRAM byte", per_byte, written(plain(per_byte.or_zero), per_byte.marks, bound=False)),
     ]
     explained = "Bars are shares of the count; energies are not known."
@@ -259,7 +260,8 @@ def of_one(view: View) -> Section | None:
     content = {
         "name": kernel.name,
         "device": when(view.several_devices, kernel.device or ""),
-        "labels": labels,
+        "label": label,
+        "above": view.is_above,
         "facts": [(label, text) for label, amount, text in facts if amount.value is not None],
         "message": _message(view, kernel),
         "panels": [panel for panel in panels if panel["lines"] or panel["left"]],
