@@ -358,12 +358,15 @@
       div.appendChild(el("dt", "", label));
       fill(div.appendChild(el("dd")), written(kind, unit, x), bits, bound);
     }
-    fact(facts.dataset.of, "total", "q", "J", true, n("total"));
-    fact(facts.dataset.constant, "constant", "share", "", false, over(n("constant"), n("total")));
+    const above = "above" in facts.dataset, key = above ? "above" : "total";
+    fact(facts.dataset.of, key, "q", "J", true, n(key));
+    if (!above) {
+      fact("Constant power", "constant", "share", "", false, over(n("constant"), n("total")));
+      fact("Mean power", "power", "q", "W", true, n("power"));
+      fact("Energy per flop", "perflop", "q", "J", true, over(n("perflop"), 1e12));
+    }
     fact("Time", "time", "q", "s", true, n("time"));
     fact("Calls", "launches", "whole", "", true, n("launches"));
-    fact("Mean power", "power", "q", "W", true, n("power"));
-    fact("Energy per flop", "perflop", "q", "J", true, over(n("perflop"), 1e12));
     fact("Flop per DRAM byte", "intensity", "plain", "", false, n("intensity"));
     FAMILIES.forEach(family => drawPanel(k, family, joules, panels));
     const [group, most] = Object.entries(joules).reduce((best, each) => each[1] > best[1] ? each : best, ["", 0]);

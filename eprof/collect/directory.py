@@ -5,7 +5,7 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -88,21 +88,17 @@ def misfit(value: Any, form: Any = FORM, where: str = "run.json") -> str | None:
     if isinstance(form, Mapping):
         if not isinstance(value, dict):
             return f"{where} is no table of keys and values"
-        return _first(misfit(value[key], form[key], f"`{key}`") for key in form if key in value)
+        return next(filter(None, (misfit(value[key], form[key], f"`{key}`") for key in form if key in value)), None)
     if isinstance(form, list):
         if not isinstance(value, list):
             return f"{where} is no list"
-        return _first(misfit(item, form[0], f"an entry of {where}") for item in value)
+        return next(filter(None, (misfit(item, form[0], f"an entry of {where}") for item in value)), None)
     if form in (float, int):
         is_number = isinstance(value, int | form) and not isinstance(value, bool)
         return None if is_number and 0 <= value < _LARGEST else f"{where} is no number for it"
     if isinstance(value, form):
         return None
     return f"{where} is no {_KINDS[form]}"
-
-
-def _first(misfits: Iterable[str | None]) -> str | None:
-    return next(filter(None, misfits), None)
 
 
 SCHEMA = "eprof.run/1"

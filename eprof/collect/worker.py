@@ -31,7 +31,6 @@ from eprof.collect.opencl import OpenClGpu
 if TYPE_CHECKING:
     from eprof.collect.meters.meter import Meter
 
-
 # lost: the device, not the benchmark that had failed
 BEGAN, MEASURED, FAILED, LEFT_OUT, NOTE, LOST = "began", "measured", "failed", "left out", "note", "lost"
 _PATIENCE_S = 600.0  # with a driver's compiler
@@ -49,8 +48,6 @@ _DEVICES: Mapping[str, Callable[[str], Device]] = {
     "opencl": OpenClGpu,
     "cpu": lambda _: Cpu(),
 }
-
-
 Launch = tuple[int, int, int, int, int]  # blocks, threads of each, vectors, step, turns of the loop
 
 

@@ -5,7 +5,7 @@ import platform
 from pathlib import Path
 
 import pytest
-from test_cli import K20C, as_json, report
+from command_support import K20C, as_json, report
 
 ROOT = Path(__file__).parents[2]
 GEMM = ROOT / "samples" / "ci" / "baseline" / "gemm.txt"

@@ -101,15 +101,13 @@ class Nothing(Source):
 
 
 COLUMNS = ("time_s", "power_w", "energy_j", "core_mhz", "memory_mhz", "temperature_c")
-# Energy counters and averaged power step about every 0.1 s: 5 s hold 50 steps.
-_WINDOW_S = 5.0
-_MOST_RUNS = 1000
 
 
 class Meter:
     """Reads a source while `sampling`; `result` says what it measured until the last `mark`."""
 
-    def __init__(self, source: Source, window_s: float = _WINDOW_S, most_runs: int = _MOST_RUNS) -> None:
+    # Energy counters and averaged power step about every 0.1 s: 5 s hold 50 steps.
+    def __init__(self, source: Source, window_s: float = 5.0, most_runs: int = 1000) -> None:
         self.source = source
         self.window_s = window_s
         self.most_runs = most_runs

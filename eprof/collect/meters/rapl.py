@@ -11,8 +11,6 @@ from eprof.collect.meters.meter import Component, Sample, Source
 
 _FOLDER = "sys/class/powercap"
 PLATFORM = "psys"  # the whole board, with the packages that are counted already
-_MEMORY = "dram"
-_PACKAGE = "package"
 
 
 class Zone:
@@ -82,7 +80,7 @@ def counters(root: Path = Path("/")) -> dict[Path, int]:
 def _domains(root: Path) -> tuple[list[Path], list[Path]]:
     zones = sorted((root / _FOLDER).glob("intel-rapl:*"))
     packages = [zone for zone in zones if zone.name.count(":") == 1 and _label(zone) != PLATFORM]
-    return packages, [zone for zone in zones if zone.name.count(":") == 2 and _label(zone) == _MEMORY]
+    return packages, [zone for zone in zones if zone.name.count(":") == 2 and _label(zone) == "dram"]
 
 
 def components(root: Path = Path("/")) -> Iterator[Component]:
@@ -90,7 +88,7 @@ def components(root: Path = Path("/")) -> Iterator[Component]:
     for zone in sorted((root / _FOLDER).glob("intel-rapl:*")):
         label = _label(zone)
         if zone.name.count(":") > 1:
-            label += _label(zone.with_name(zone.name.rpartition(":")[0])).removeprefix(_PACKAGE)
+            label += _label(zone.with_name(zone.name.rpartition(":")[0])).removeprefix("package")
         with suppress(OSError, ValueError):
             yield Component(label or zone.name, "J", Zone(zone).joules)
 

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 from msgspec.structs import replace
 
+from eprof.base.arrays import Columns
 from eprof.base.errors import UsageError
 from eprof.base.kernels import bare, own_name
 from eprof.base.known import ratio
@@ -14,12 +15,15 @@ from eprof.base.labels import labels
 from eprof.base.marks import MISSING
 from eprof.base.text import few, listed, pattern, printable, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
-from eprof.commands.diff.changes import REPEATS, Changes
+from eprof.commands.diff.changes import MATCHED, REPEATS, Changes
 from eprof.commands.diff.parts import UNITS
 from eprof.commands.diff.schema import Gate
 from eprof.commands.diff.sides import COUNTED, FOLLOWS_TIME, WORDS, Grid, combined
+from eprof.profile.rooflines.work import flops_of
+from eprof.show.words.numbers import quantity
 
 TOTAL, ABOVE, SECONDS, EACH = "total", "above_constant", "time", "*"
+_NONE, _TELLING = 1e-3, 0.01  # flops of start-up code, against those of work; flops an instruction that tell work
 _FORM = pattern(r"(?:(?P<kernel>.+):)?(?:(?P<what>[a-z][a-z0-9_]*)=)?(?P<percent>\d+(?:\.\d*)?|\.\d+)\s*%?")
 _FAMILIES = ("computation", "data", CONSTANT)
 # What a limit may call a column: the word, its group, its family.
@@ -54,6 +58,8 @@ def judge(gates: Sequence[Gate], changes: Changes) -> list[Gate]:
     """
     every = list(range(len(changes.matches)))
     names = [changes.names(row) for row in every]
+    if why_not := when(gates, _are_not_of_one_program(changes)):
+        return [replace(gate, why_not=why_not) for gate in gates]
     judged = []
     for gate in gates:
         judge_rows = _judged_total if gate.what == TOTAL else _judged
@@ -67,6 +73,27 @@ def judge(gates: Sequence[Gate], changes: Changes) -> list[Gate]:
             raise UsageError(f"--fail-above {gate.gate}: neither side has a kernel `{gate.kernel}`; there are {known}.")
         judged += [judge_rows(replace(gate, kernel=names[row][-1]), [row], changes) for row in rows]
     return judged
+
+
+def _are_not_of_one_program(changes: Changes) -> str:
+    """Why no gate holds NEW against OLD: another GPU or CPU, or another program; empty if neither shows."""
+    old, new = changes.old_side, changes.new_side
+    before, after = ({part.device.name for part in side.first.profile.counted} for side in (old, new))
+    table = old.first.table
+    is_made_for_both = table is not None and all(side.first.profile.is_served_by(table) for side in (old, new))
+    if all(before | after) and not before & after and not is_made_for_both:
+        names = [listed(sorted(map(printable, map(str, devices)))) for devices in (before, after)]
+        return f"OLD ran on {names[0]}, and NEW on {names[1]}"
+    nouns = old.nouns
+    if MATCHED not in changes.statuses:
+        return f"no {nouns.kernel} of OLD is in NEW (one program? --match OLD=NEW pairs them)"
+    flops = [float(flops_of(Columns(tuple(COUNTS), table)).sum()) for table in changes.counted_by_both]
+    work = [float(table[:, COUNTED[0]].sum()) for table in changes.counted_by_both]
+    for label, own, other in (("OLD", 0, 1), ("NEW", 1, 0)):
+        if flops[own] <= _NONE * flops[other] and flops[other] > _TELLING * work[other]:
+            has = f"none of {('OLD', 'NEW')[other]}'s {quantity(flops[other], 'flop')}"
+            return f"{label} does {has}: another program, or other work"
+    return ""
 
 
 def _judged_total(gate: Gate, rows: list[int], changes: Changes) -> Gate:

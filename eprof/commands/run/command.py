@@ -46,8 +46,6 @@ _OF_KERNELS = (
     *("costs", "setting", "efficiency", "capability", "kernel_name", "to_meter", "launch_skip"),
     *("launch_count", "nvtx", "time_only", "host_energy", "lock_clocks", "checked", "caches"),
 )
-
-
 # What `eprof run` says that a program is, by whether it uses a GPU.
 _KINDS = {True: ", as {name} names a GPU's library", False: ", as {name} links no library of GPUs", None: ""}
 

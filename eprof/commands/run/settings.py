@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from eprof.costs import CostTable
     from eprof.profile.profile import Profile
 
-
 _GPU_LIBRARY = pattern(
     rb"[oO]pen(CL|cl)|clGetPlatformIDs|libcuda|cudart|nvrtc|libamdhip|cupy|pycuda|numba\.cuda|"
     rb"(import|from) (torch|tensorflow|jax)\b"

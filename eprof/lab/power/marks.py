@@ -25,7 +25,6 @@ _RANGES = (59, 60, 70, 71)  # event types of NVTX that have an end
 _COLUMNS = ("begin_s", "end_s", "name")
 _OTF2 = pattern(r"(ENTER|LEAVE) +(\d+) +(\d+) +Region: \"(.*)\" <\d+>")
 _OTF2_CLOCK = pattern(r"CLOCK_PROPERTIES +Ticks per Seconds: ([1-9]\d*),.*")
-_ANNOTATIONS = ("user_annotation",)
 # Profiles of Caliper (as recorded, and as JSON), TAU, mpiP, CrayPat, IPM: sums over a run.
 _PROFILES = (b"__rec=", b'"column_metadata"', b'"columns"', b"templated_functions", b"@ mpiP", b"CrayPat", b"##IPM")
 _BEGINS, _ENDS = "event.begin#", "event.end#"
@@ -171,7 +170,7 @@ def _of_kineto(path: str, content: bytes) -> Marks:
     marks = [
         Mark(event.name, base_s + event.ts * 1e-6, base_s + (event.ts + event.dur) * 1e-6, event.thread)
         for event in trace.events
-        if event.ph == "X" and event.cat in _ANNOTATIONS and event.dur >= 0
+        if event.ph == "X" and event.cat == "user_annotation" and event.dur >= 0
     ]
     return _checked(path, marks, base_s > 1e9 or any(mark.begin_s > 1e9 for mark in marks))
 

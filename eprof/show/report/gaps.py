@@ -50,7 +50,7 @@ def gaps_lead(view: View) -> bool:
         return False
     if not view.has_energy:
         return max(gaps.time_s or 0.0, gaps.lasting_s) > (view.time.value or math.inf)
-    copies_j = gaps.lasting_s * (view.constant_w or 0.0)
+    copies_j = gaps.lasting_s * view.resting_w
     return max(gaps.energy_j or 0.0, copies_j) > (view.energy("total").value or math.inf)
 
 
@@ -81,9 +81,9 @@ def _before(view: View, gaps: schema.Gaps) -> str:
     """
     passed, joules = f"{quantity(gaps.before_s, 's')} passed", ""
     constant = view.energy(CONSTANT).value
-    if view.has_energy and view.constant_w and constant:
+    if view.has_energy and view.resting_w and constant:
         _, most_j = known(view.interval(CONSTANT)) or (constant, constant)
-        joules = f", at most {quantity(gaps.before_s * view.constant_w * most_j / constant, 'J')} more"
+        joules = f", at most {quantity(gaps.before_s * view.resting_w * most_j / constant, 'J')} more"
     if gaps.runs == 1:
         return f"before the GPU's first work {passed}, once{joules}"
     each = quantity(gaps.before_s / gaps.runs, "s")
@@ -145,7 +145,7 @@ def _of_copies(view: View, gaps: schema.Gaps, has_gaps: bool) -> str:
     if taken and memsets_s >= WORTH_IT * gaps.copies_s:
         faults = f" and memsets ({quantity(memsets_s, 's')}){faults}"
     took = f"copies{faults} took {quantity(gaps.copies_s, 's')}{bracketed(told)}"
-    copies_j = gaps.lasting_s * (view.constant_w or 0.0)
+    copies_j = gaps.lasting_s * view.resting_w
     joules = when(copies_j and view.has_energy, _of_constant_power(view, copies_j, copies_j))
     if gaps.alone_s is None:
         is_most = gaps.copies_s > view.time.or_zero and not has_gaps  # whose joules are told, with these in them
@@ -169,7 +169,7 @@ def after_the_start(view: View, little: float) -> str:
     if is_little or Between.of(view).starting_s:
         return ""
     taken = quantity(gaps.first_s, "s")
-    if view.has_energy:
+    if view.has_energy and not view.has_open_rest:
         taken += f" ({quantity(gaps.first_s * Between.of(view).power, 'J')})"
     return f"trace after the warm-up, or do more in each run: {taken} before first launches is paid once"
 
@@ -197,6 +197,8 @@ class Between(NamedTuple):
         if view.to_meter is not None and view.to_meter.idle_s:
             idle_s, idle_j = view.to_meter.idle_s, view.to_meter.idle_j
             power = idle_j / idle_s
+        if view.has_open_rest:  # at most the mean: the meter may have seen the kernels alone, which draw no less
+            power = view.everything / (view.time.or_zero + gaps.still_s or math.inf)
         if not view.has_energy:
             power = 1.0
         is_most = gaps.first_s > _MOSTLY * (view.time.or_zero + view.still_s)
@@ -208,7 +210,10 @@ def closed(view: View) -> Iterator[Try]:
     """The ways to close gaps between kernels, and to copy less or faster, as far as the trace tells what they save."""
     between = Between.of(view)
     for change in _ways(view, between):
-        yield change.times(between.power)
+        saved = change.times(between.power)
+        if view.has_open_rest:
+            saved = replace(saved, ends=(0.0, saved.saves))
+        yield saved
 
 
 def _ways(view: View, between: Between) -> Iterator[Try]:

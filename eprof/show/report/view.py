@@ -180,10 +180,10 @@ class View:
     @cached_property
     def idle_j(self) -> float:
         """The energy of the GPU in `still_s`, J; 0 if not known. No total of the profile has it."""
-        gaps, power = self.document.gaps or None, self.constant_w
+        gaps, power = self.document.gaps or None, self.resting_w
         if gaps is not None and gaps.time_s:
             power = (gaps.energy_j or 0.0) / gaps.time_s
-        return self.still_s * (power or 0.0)
+        return self.still_s * power
 
     @cached_property
     def whole(self) -> float:
@@ -250,6 +250,13 @@ class View:
     def is_of_a_second(self) -> bool:
         """Whether no kernel's time is known, and all numbers are rates: of one second."""
         return self.document.time_from == ONE_SECOND
+
+    @cached_property
+    def speed_shares(self) -> list[float]:
+        """The share of the roofline's speed that each kernel reaches, (n_kernels,); 0 where it is not known."""
+        if not self.document.limits:
+            return [0.0] * len(self.kernels)
+        return [limit.speed_share or 0.0 for limit in self.document.limits.kernels]
 
     def each_s(self, entry: Entry) -> float:
         """The mean time of an entry's launch, s; 0 where it is not known."""
@@ -335,6 +342,16 @@ class View:
     def constant_w(self) -> float | None:
         """The constant power of the profile's prices in W; None without prices, or where GPUs have their own."""
         return only({costs.constant_power_w for costs in self.document.prices})
+
+    @property
+    def has_open_rest(self) -> bool:
+        """Whether a meter gave the total, and does not tell what of it passed while no kernel ran."""
+        return self.to_meter is not None and self.to_meter.idle_s is None
+
+    @property
+    def resting_w(self) -> float:
+        """The power at which time without a kernel passes, W; 0 where it is not known."""
+        return 0.0 if self.has_open_rest else self.constant_w or 0.0
 
     @cached_property
     def groups(self) -> dict[str, Amount]:

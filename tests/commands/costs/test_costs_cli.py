@@ -1,5 +1,6 @@
 """`eprof costs` as a user runs it: a table of one's own is checked and shown."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -113,3 +114,12 @@ def test_a_price_is_listed_whoever_has_it(capsys, tmp_path):
         main(["costs", str(path)])
     said = " ".join(capsys.readouterr().out.split())
     assert "L3 read" in said and "L3 write" not in said
+
+
+def test_tables_explain_themselves(eprof_command):
+    listing = eprof_command("costs").stdout
+    for name in ("jetson-tk1", "gtx580", "gtx680", "i7-950", "fermi-keckler"):
+        assert name in listing
+    shown = eprof_command("costs", "jetson-tk1", "--setting", "852/924").stdout
+    assert "377" in shown and "852/924" in shown
+    assert json.loads(eprof_command("costs", "jetson-tk1", "--format", "json").stdout)

@@ -728,6 +728,29 @@ def test_a_gate_of_joules_with_prices_on_one_side_is_not_judged_by_counts(priced
         assert "cannot be compared" in gate.why_not and gate.failed is None
 
 
+def why_not(old, new):
+    (gate,) = compare([old], [new], fail_above=["2%"]).gates
+    assert (gate.failed is None) is bool(gate.why_not)
+    return (gate.why_not or "").replace(NARROW, " ")
+
+
+def test_a_gate_holds_one_program_on_one_kind_of_device_against_itself():
+    """Other devices, kernels and work cannot pass unseen, nor fail by chance; fewer flops are what is to be judged."""
+    old = energy({"k": kernel()})
+    assert why_not(old, energy({"k": kernel()}, device="TITAN Xp (0)")) == "OLD ran on GPU, and NEW on TITAN Xp"
+    constant = SimpleNamespace(is_per_socket=False)
+    table = SimpleNamespace(name="table", constant=constant, serves=lambda _: True, replicas=lambda _: ())
+    boards = [replace(energy({"k": kernel()}, device=f"{name} (0)"), table=table) for name in ("V100-16", "V100-32")]
+    assert why_not(*boards) == "", "boards of one table"
+    assert why_not(old, energy({"k": kernel()}, device="")) == "", "a log that names none is as before"
+    assert why_not(old, energy({"xyzzy": kernel(), "plugh": kernel()})).startswith("no kernel of OLD is in NEW")
+    fp32 = ("fp32_fma", "fp32_add", "fp32_mul")
+    idle, less = (energy({"k": kernel(**{word: KERNEL[word] * share for word in fp32})}) for share in (0.0, 0.1))
+    assert why_not(old, idle) == "NEW does none of OLD's 2.30 Gflop: another program, or other work"
+    assert why_not(idle, old) == "OLD does none of NEW's 2.30 Gflop: another program, or other work"
+    assert why_not(old, less) == "" and why_not(idle, idle) == ""
+
+
 @pytest.mark.parametrize("text", ["", "x", "-1%", "drum=2%", "2%%", "k:", "nan%", "=2%"])
 def test_gates_that_cannot_be_read(text):
     with pytest.raises(UsageError, match="--fail-above"):

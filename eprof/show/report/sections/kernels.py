@@ -10,7 +10,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from eprof.base.kernels import base
-from eprof.base.known import mapped
+from eprof.base.known import gathered, mapped, summed
 from eprof.base.known import ratio as ratio_of
 from eprof.base.labels import DEVICE_WIDTH, WIDTH
 from eprof.base.text import bracketed, cut, when
@@ -64,14 +64,13 @@ def section(view: View) -> Section | None:
     if len(view.kernels) < _FEWEST or not view.ranked(view.document).value:
         return None
     # A kernel each, or a base name where there are many.
-    members: dict[str | int, list[int]] = {place: [place] for place in view.order}
+    names = list(map(str, range(len(view.kernels))))
     if len(view.kernels) > GROUP_ABOVE:
-        members = {}
-        for place in view.order:
-            members.setdefault(base(view.kernels[place].name), []).append(place)
+        names = [base(kernel.name) for kernel in view.kernels]
+    members = gathered((names[place], place) for place in view.order)
     bunches = [
-        Bunch(str(key), places, total(view.ranked(view.kernels[place]) for place in places))
-        for key, places in members.items()
+        Bunch(name, places, total(view.ranked(view.kernels[place]) for place in places))
+        for name, places in members.items()
     ]
     bunches.sort(key=lambda bunch: -bunch.amount.or_zero)
     shown, rest = bunches[:SHOWN], bunches[SHOWN:]
@@ -238,18 +237,19 @@ def of_one(view: View) -> Section | None:
         return None
     kernel = view.kernels[view.order[0]]
     panels = [_panel(view, kernel, family) for family in FAMILIES]
-    total, per_byte = energy_of(kernel, "total"), view.intensity(kernel)
-    constant = ratio(energy_of(kernel, CONSTANT), total)
-    # The rest of the page counts energy above modelled constant power: this is another number, and says so.
-    modelled = when(view.is_modelled, " as modelled")
-    labels = [f"Energy{when(modelled, ' with constant power')}{modelled}", f"Constant power{modelled}"]
-    facts = [
-        (labels[0], total, quantity_of(total, "J")),
-        (labels[1], constant, written(percent(constant.or_zero), constant.marks, bound=False)),
-        ("Time", time_of(kernel), quantity_of(time_of(kernel), "s")),
-        ("Calls", Amount(kernel.launches), written(whole(kernel.launches))),
+    per_byte, energy = view.intensity(kernel), view.counted_energy(kernel)
+    constant = ratio(energy_of(kernel, CONSTANT), energy_of(kernel, "total"))
+    label = f"Energy{when(view.is_above, ' above constant power')}"  # as on the rest of the page
+    of_total = [
+        ("Constant power", constant, written(percent(constant.or_zero), constant.marks, bound=False)),
         ("Mean power", power_of(kernel), quantity_of(power_of(kernel), "W")),
         ("Energy per flop", view.per_flop(kernel), quantity_of(view.per_flop(kernel), "J")),
+    ]
+    facts = [
+        (label, energy, quantity_of(energy, "J")),
+        *of_total * (not view.is_above),
+        ("Time", time_of(kernel), quantity_of(time_of(kernel), "s")),
+        ("Calls", Amount(kernel.launches), written(whole(kernel.launches))),
         ("Flop per DRAM byte", per_byte, written(plain(per_byte.or_zero), per_byte.marks, bound=False)),
     ]
     explained = "Bars are shares of the count; energies are not known."
@@ -260,7 +260,8 @@ def of_one(view: View) -> Section | None:
     content = {
         "name": kernel.name,
         "device": when(view.several_devices, kernel.device or ""),
-        "labels": labels,
+        "label": label,
+        "above": view.is_above,
         "facts": [(label, text) for label, amount, text in facts if amount.value is not None],
         "message": _message(view, kernel),
         "panels": [panel for panel in panels if panel["lines"] or panel["left"]],
@@ -343,10 +344,8 @@ def _count_meter(line: Line, by: float, family: Family, _: Amount) -> Meter:
 
 def _message(view: View, kernel: schema.Kernel) -> str:
     """The kernel's dearest group of counts: "Most above constant power: DRAM, 6.65 mJ of 7.31 mJ."."""
-    joules: dict[str, float] = {}
-    for family in FAMILIES:
-        for line in lines(view, kernel, family):
-            joules[line.count.group] = joules.get(line.count.group, 0.0) + line.energy.or_zero
+    known = [line for family in FAMILIES for line in lines(view, kernel, family)]
+    joules = summed((line.count.group, line.energy.or_zero) for line in known)
     if not any(joules.values()):
         return ""
     group = max(joules, key=lambda group: joules[group])

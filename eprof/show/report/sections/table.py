@@ -17,7 +17,7 @@ from eprof.profile import schema
 from eprof.show.page import svg
 from eprof.show.report import packed
 from eprof.show.report.sections import Section
-from eprof.show.report.view import DRAM, Entry, View, by_time_of, callees_of, energy_of, power_of, time_of
+from eprof.show.report.view import DRAM, View, by_time_of, callees_of, energy_of, power_of, time_of
 from eprof.show.words.badges import Amount, bits, quantity_of, share_of, written
 from eprof.show.words.numbers import percent, plain, quantity, whole
 
@@ -106,7 +106,7 @@ class _Table:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        self.kernels = _ranked(view, view.document)
+        self.kernels = view.ranked(view.document)
         self.all = view.with_rest(self.kernels)
         self.amounts: dict[str, list[Amount]] = {}
         self.columns = []
@@ -148,13 +148,6 @@ def section(view: View) -> Section | None:
     return Section("table", link, heading, "table.html", content, _data(table))
 
 
-def _ranked(view: View, entry: Entry) -> Amount:
-    """The amount that shares in the table are of: all energy, as the script can leave constant power out; or time."""
-    if view.measure == "total":
-        return energy_of(entry, "total")
-    return view.ranked(entry)
-
-
 class Row(Struct, frozen=True):
     """A row as HTML: the kernel's place in the document, its names, and a cell a column after the name."""
 
@@ -168,10 +161,10 @@ def _rows(table: _Table) -> list[Row]:
     view = table.view
     rows = []
     running = 0.0
-    scale = max(_ranked(view, kernel).or_zero for kernel in view.kernels) or 1.0
+    scale = max(view.ranked(kernel).or_zero for kernel in view.kernels) or 1.0
     for place in view.order[:FIRST_ROWS]:
         kernel = view.kernels[place]
-        ranked = _ranked(view, kernel)
+        ranked = view.ranked(kernel)
         running += ranked.or_zero
         parts = {"plain": ranked}
         if view.measure == "total":
@@ -186,7 +179,7 @@ def _rows(table: _Table) -> list[Row]:
                 case "sum":
                     cell = share_of(Amount(running, table.all.marks), table.all)
                 case kind:
-                    amount = table.amounts[column.key][place]
+                    amount = ranked if kind == "main" else table.amounts[column.key][place]
                     write = _WRITTEN.get(kind) or partial(quantity, unit=column.unit)
                     cell = written(mapped(write, amount.value), amount.marks, bound=column.bound)
             if column.kind == "main":
@@ -194,6 +187,13 @@ def _rows(table: _Table) -> list[Row]:
             cells.append((column.kind, cell))
         rows.append(Row(place, view.label(kernel), kernel.name, cells))
     return rows
+
+
+def _everything(table: _Table) -> Amount:
+    """All that the script's table is of where constant power is not left out."""
+    if table.view.measure != "total":
+        return table.all
+    return table.view.with_rest(energy_of(table.view.document, "total"))
 
 
 def _data(table: _Table) -> dict[str, str]:
@@ -224,7 +224,7 @@ def _data(table: _Table) -> dict[str, str]:
         "numbers": packed.joined(numbers),
         "launches": packed.text([kernel.launches for kernel in view.kernels]),
         "marks": packed.joined(marks),
-        "whole": packed.text({view.measure: table.all, "above": view.above}),
+        "whole": packed.text({view.measure: _everything(table), "above": view.above}),
         "watts": packed.text(view.constant_w),
         "groups": packed.text(list(GROUPS)),
         "groupLabels": packed.text({group: view.group_label(group) for group in GROUPS}),
