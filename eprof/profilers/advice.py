@@ -1,6 +1,7 @@
 """Which profiler can do something on the GPUs at hand: advice never names one that they cannot run."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from eprof import profilers
 from eprof.base.signs import Signs
@@ -10,6 +11,14 @@ TIMES, STREAMS, NVTX, LAUNCHES, COUNTS = "times", "streams", "nvtx", "launches",
 TIMES_ON_AMD = "rocprofv3 --kernel-trace --output-format csv -- PROGRAM"
 COUNTS_ON_AMD = "rocprof-compute profile -n NAME -- PROGRAM"
 COUNTS_ON_RADEON = "rocprofv3 --kernel-trace --pmc FETCH_SIZE WRITE_SIZE --output-format csv -- PROGRAM"
+
+_PARTS, _WHOLE = ("pmc_perf_", "timestamps"), "pmc_perf.csv"
+
+
+def counts_beside(path: str) -> str:
+    """The table of all counts of Omniperf or rocprof-compute that stands beside a part of it, or times; "": none."""
+    whole = Path(path).with_name(_WHOLE)
+    return str(whole) if Path(path).name.startswith(_PARTS) and whole.is_file() else ""
 
 
 def commands(purpose: str, capabilities: Iterable[str | None]) -> str:

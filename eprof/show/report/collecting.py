@@ -100,10 +100,7 @@ def how_to_count(view: View, has_advice: bool) -> str:
         return f"count{rest} with `eprof run PROGRAM`"
     device = view.document.device
     if view.is_of_amd:
-        if view.time.value is None:
-            return f"give times along with it: `{advice.TIMES_ON_AMD}`"
-        command = when(view.is_of_radeon, advice.COUNTS_ON_RADEON) or advice.COUNTS_ON_AMD
-        return f"count{rest} with `{command}`"
+        return _how_on_amd(view, rest)
     capabilities = capabilities_of(device.name)
     if device.capability:
         capabilities = (device.capability,)
@@ -132,6 +129,16 @@ def how_to_count(view: View, has_advice: bool) -> str:
                 of_which = f" in the first of {most.launches:,} launches"
                 command = f'nvprof --kernels "::{_plain_name(most.name)}:1" --metrics all --csv --log-file counts.csv'
     return f"count{rest}{of_which} with `{command} {program(view)}`{bracket}{which}"
+
+
+def _how_on_amd(view: View, rest: str) -> str:
+    """Advice on how to count what is not known yet, `rest`, on a GPU of AMD; on times first, where there are none."""
+    if view.time.value is None:
+        return f"give times along with it: `{advice.TIMES_ON_AMD}`"
+    if beside := only({advice.counts_beside(log.path) for log in view.document.inputs}):
+        return f"give {beside}, which has all counts, instead"
+    command = when(view.is_of_radeon, advice.COUNTS_ON_RADEON) or advice.COUNTS_ON_AMD
+    return f"count{rest} with `{command}`"
 
 
 def _plain_name(kernel: str) -> str:

@@ -544,3 +544,15 @@ def test_tables_that_an_analysis_printed_are_refused_with_the_way_out(eprof_comm
     (tmp_path / "printed.txt").write_text(f"{line}\n\u2552\u2550\n| 0 | yax(double*) | 1.00 | 12364156.00 |\n")
     ended = eprof_command("report", "printed.txt")
     assert ended.returncode == 1 and "the counts are in pmc_perf.csv, in the workload's folder" in ended.stderr
+
+
+@needs_data
+@pytest.mark.parametrize("part", ["rocprofcompute3-mi350-vcopy/pmc_perf_0.csv", "omniperf2-mi200-vcopy/timestamps.csv"])
+def test_counts_that_stand_beside_a_part_of_them_are_named(eprof_command, tmp_path, part):
+    log = ROCPROF / part
+    (tmp_path / log.name).write_bytes(log.read_bytes())
+    assert "`rocprof-compute profile" in " ".join(eprof_command("report", log.name).stdout.split())
+    (tmp_path / "pmc_perf.csv").write_bytes(log.with_name("pmc_perf.csv").read_bytes())
+    said = " ".join(eprof_command("report", log.name).stdout.split())
+    assert "give pmc_perf.csv, which has all counts, instead" in said
+    assert "`rocprof-compute profile" not in said
