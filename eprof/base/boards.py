@@ -28,7 +28,8 @@ class DataSheet(Struct, frozen=True):
 
     limit_w: its power limit in W. beyond_power, beyond_clock: how many times its limit and its clock it may reach, as
     partners and owners set it. peaks: sp_gflops, dp_gflops, dram_gb_per_s, as cost tables have them, at that clock; may
-    be empty. sms: multiprocessors. memory_b: bytes that it holds. None: not known.
+    be empty. sms: multiprocessors. memory_b: bytes that it holds. constant_w: constant power, where it is published.
+    None: not known.
     """
 
     name: str
@@ -39,6 +40,7 @@ class DataSheet(Struct, frozen=True):
     beyond_clock: float = 1.0
     sms: int | None = None
     memory_b: float | None = None
+    constant_w: float | None = None
 
     @property
     def most_w(self) -> float | None:
@@ -192,6 +194,7 @@ def _listed() -> Mapping[str, DataSheet]:
             if "most_gflops" in numbers:
                 beyond_clock = numbers["most_gflops"] / numbers["sp_gflops"]
             sheet = DataSheet(name, memory, numbers["w"], peaks, beyond_power, beyond_clock, numbers.get("sms"), held_b)
+            sheet = replace(sheet, constant_w=numbers.get("constant_w"))
             if memory in beyond["memory"] or name.split()[0] in beyond["names"]:
                 sheet = replace(sheet, beyond_power=beyond["power"], beyond_clock=beyond["clock"])
             listed[normal_name(name)] = sheet

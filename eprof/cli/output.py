@@ -116,9 +116,10 @@ def _table(document: Any) -> Any:
 def planned(options: argparse.Namespace, suffixes: Mapping[str, str] = SUFFIXES) -> list[Output]:
     """The files to write and their formats, checked before any log is read, so as not to work long in vain.
 
-    Raises UsageError, EprofError: a format that the suffix does not tell, a file that may not be replaced.
+    Raises UsageError, EprofError: a format that the suffix does not tell, files of which none may be written.
     """
     outputs: list[Output] = []
+    refused: list[EprofError] = []
     for name in options.output:
         if name == "-":
             raise UsageError("-o -: name a file; without -o, --format writes to standard output.")
@@ -129,12 +130,19 @@ def planned(options: argparse.Namespace, suffixes: Mapping[str, str] = SUFFIXES)
         if kind is None:
             known_ones = " ".join(suffixes)
             raise UsageError(f"-o {name}: cannot tell the format from the suffix; use {known_ones} or --format.")
-        refuse_existing(path, options.force)
-        if path.exists() and any(Path(log).exists() and path.samefile(log) for log in getattr(options, "inputs", ())):
-            raise UsageError(f"-o {name}: is one of the inputs, and is not overwritten even with -f/--force.")
+        try:
+            refuse_existing(path, options.force)
+        except EprofError as err:
+            refused.append(err)
+        else:
+            inputs = map(Path, getattr(options, "inputs", ()))
+            if path.exists() and any(log.exists() and path.samefile(log) for log in inputs):
+                raise UsageError(f"-o {name}: is one of the inputs, and is not overwritten even with -f/--force.")
         if any(path.absolute() == planned.absolute() for planned, _ in outputs):
             raise UsageError(f"-o {name}: is named twice.")
         outputs.append((path, kind))
+    if refused and len(refused) == len(outputs):
+        raise refused[0]
     if getattr(options, "open", False) and not any(kind == "html" for _, kind in outputs):
         first = next(iter(getattr(options, "inputs", ())), "")
         path = Path((Path(first).stem or str(options.command)) + ".html")
@@ -146,26 +154,44 @@ def planned(options: argparse.Namespace, suffixes: Mapping[str, str] = SUFFIXES)
 def deliver(result: Result, outputs: list[Output], options: argparse.Namespace, page: Path | None = None) -> None:
     """Write a command's output files, then the result on standard output: in `--format`, or the summary.
 
-    page: an HTML report to write in any case, in place of an older one.
+    page: an HTML report to write in any case, in place of an older one. Raises EprofError: a file was not written, when
+    all others are.
     """
     if page is not None:
         write(page, result.render("html"), True)
         say(f"wrote {page}")
-    for path, kind in outputs:
-        write(path, result.render(kind), options.force)
-        say(f"wrote {path}")
+    errors = write_each(outputs, lambda _, kind: result.render(kind), options.force)
     if 1 in _closed and page is None and not outputs:
         raise EprofError("standard output is closed, so nobody would see the result; name a file with -o.")
     if options.format and not outputs:
         print_bytes(result.render(options.format), options.format)
     elif not options.quiet:
         result.show()
+    if errors:
+        raise errors[0]
     if options.open:
         import webbrowser
 
         shown = page or next(path for path, kind in outputs if kind == "html")
         if not webbrowser.open(shown.resolve().as_uri()):
             say(f"no browser could be started; open {shown} yourself.")
+
+
+def write_each(outputs: list[Output], render: Callable[[Path, str], bytes], force: bool) -> list[EprofError]:
+    """Write every file that can be made and say so; return why others cannot. render: (path, format) -> its bytes."""
+    errors: list[EprofError] = []
+    for path, kind in outputs:
+        try:
+            write(path, render(path, kind), force)
+        except EprofError as err:
+            reason = str(err)
+            named = reason if str(path) in reason else f"{path} was not written: {reason}"
+            errors.append(type(err)(named))
+        else:
+            say(f"wrote {path}")
+    for error in errors[1:]:
+        say(str(error))
+    return errors
 
 
 def typed(path: Path) -> str:

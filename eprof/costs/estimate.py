@@ -258,6 +258,8 @@ def _constant(board: DataSheet, idle_w: float | None, idle_from: str) -> _Consta
     shares = shape()["constant"]
     if idle_w is not None:
         return _Constant(idle_w, shares["idle_known_sd"], idle_from)
+    if board.constant_w is not None:
+        return _Constant(board.constant_w, shares["idle_known_sd"], "what is published of this board")
     assert board.limit_w is not None
     kind, boards = "any", "boards of all kinds"
     if board.memory in _BOARDS:

@@ -16,7 +16,8 @@ from eprof.lab.power.logs import what_it_is
 _POWER = pattern(r"(?i)power(?!.*limit)|watt|energy|joule")
 _OF_RUNS = (
     "a table of runs with their power (`{}`) and without counts: beside a profiler's log of one of them give its "
-    "joules, --energy J (mean watts times seconds; a largest value is no mean)"
+    "joules, --energy J (mean watts times seconds; a largest value is no mean); `eprof tune` compares the runs "
+    "(--mapping)"
 )
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eprof import costs
 from eprof.base.boards import Traits, data_sheet, power_limit_w, sheets
 from eprof.base.errors import CostError
 from eprof.base.gpus import capabilities, normal_name
@@ -236,3 +237,9 @@ def test_multiprocessors_tell_boards_of_one_capability_apart(capability, sms, de
     boards = [sheet for sheet in sheets() if capability in capabilities(sheet.name) and sheet.sms == sms]
     if boards:
         assert costs.constant_power_w < max(sheet.limit_w for sheet in boards)
+
+
+def test_an_estimate_takes_the_constant_power_that_is_published_of_its_board():
+    published, made = costs.load("gtx-titan").at(), estimated("GeForce GTX TITAN").at()
+    assert made.constant_power_w == published.constant_power_w == 120
+    assert estimated("GeForce GTX 780 Ti").at().constant_power_w < 90, "of as much power: a share of it"

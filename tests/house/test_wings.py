@@ -1,6 +1,7 @@
 """Each command and each profiler can be deleted: in a copy without its folder, the rest imports, lists itself, works."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -127,3 +128,13 @@ def test_each_folder_of_a_wing_can_be_deleted(wing, tmp_path):
     words = [sys.executable, "-c", TRY, str(copy), str(tmp_path / "log.csv"), *folders]
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_tests_of_a_wing_lie_in_its_folder_and_import_no_command_but_its_own():
+    """So that they go with it, and those of others stay as they are."""
+    for file in (ROOT / "tests").glob("*/*/test_*.py"):
+        wing, folder = file.parts[-3:-1]
+        if wing in ("commands", "profilers"):
+            assert f"{wing}/{folder}" in FOLDERS, f"{file}: there is no such folder in eprof/{wing}"
+            imported = set(re.findall(r"^ *(?:from|import) eprof\.commands\.(\w+)", file.read_text(), re.MULTILINE))
+            assert imported <= {folder if wing == "commands" else ""}, file

@@ -642,3 +642,16 @@ def test_a_range_that_starts_cuda_is_paid_once(setup_ms, instances, comes_again,
     told = outside(calls, 0.002, 0.0, comes_again)
     assert told.first_s == pytest.approx(0.098 if is_once else 0.020)
     assert ("range setup" in [call.name for call in told.calls]) == is_once
+
+
+@pytest.mark.parametrize(
+    ("copies", "shortest", "is_again"), [(4, "0.5000ms", False), (4, "0.9000ms", True), (40, "0.5000ms", True)]
+)
+def test_few_copies_of_unlike_size_are_of_buffers_of_their_own(tmp_path, copies, shortest, is_again):
+    (tmp_path / "log.txt").write_text(
+        "==1== Profiling result:\n"
+        "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n"
+        f" GPU activities:   80.00%  4.0000ms        {copies:2}  1.0000ms  {shortest}  1.5000ms  [CUDA memcpy HtoD]\n"
+        "                   20.00%  1.0000ms         9  111.11us  111.11us  111.11us  axpy(int)\n"
+    )
+    assert ("keep data on the GPU" in what_to_try(view_of(tmp_path / "log.txt")).text) == is_again

@@ -117,11 +117,12 @@ def _diff(options: argparse.Namespace) -> int:
         command_line=options.command_line,
     )
     document = difference.typed
-    deliver(drawn(document, __package__, options.verbose, frame=difference.to_frame), outputs, options)
-
     not_passed = [gate for gate in document.gates if gate.failed is not False]
-    for gate in not_passed:
-        say(gate_words(gate, document.nouns))
+    try:
+        deliver(drawn(document, __package__, options.verbose, frame=difference.to_frame), outputs, options)
+    finally:
+        for gate in not_passed:
+            say(gate_words(gate, document.nouns))
     if any(gate.failed for gate in not_passed):
         return 3
     return int(bool(not_passed))

@@ -13,7 +13,7 @@ from eprof.base.errors import EprofError, UsageError
 from eprof.base.known import either
 from eprof.base.text import by_sign, few, when
 from eprof.cli.options import SETTING, Commands, Parser, command, matching, only
-from eprof.cli.output import Output, planned, print_bytes, say, write
+from eprof.cli.output import Output, planned, print_bytes, write_each
 from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -266,14 +266,7 @@ def _deliver(
             return drawing.text(blocks(made), options.verbose).encode("utf-8", "backslashreplace")
         return table(path)
 
-    errors = []
-    for path, kind in outputs:
-        try:
-            write(path, render(kind, path), options.force)
-        except EprofError as err:
-            errors.append(type(err)(f"{path} was not written: {err}"))
-        else:
-            say(f"wrote {path}")
+    errors = write_each(outputs, lambda path, kind: render(kind, path), options.force)
     if options.format and not outputs:
         print_bytes(render(options.format), options.format)
     elif not options.quiet:

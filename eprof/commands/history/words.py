@@ -18,7 +18,7 @@ from eprof.show.words.blocks import (
     Point,
     Sentence,
     Table,
-    at_most,
+    limit,
     quiet,
     table_of,
 )
@@ -112,12 +112,12 @@ def blocks(document: History, verbose: bool) -> Iterator[Block]:
     if len(document.runs) > 2:
         yield Sentence(f"{sparks(joules(document))} energy, run by run")
     if document.changes:
-        yield changes(document, at_most(3, verbose))
+        yield changes(document, limit(3, verbose))
     if verbose:
         yield kernels(document, None)
         yield runs(document)
         yield from next_step(document)
-    yield Notes(document.warnings[: at_most(1, verbose)])
+    yield Notes(document.warnings[: limit(1, verbose)])
 
 
 def next_step(document: History) -> Iterator[Point]:

@@ -13,7 +13,7 @@ from eprof.commands.roofline import words
 from eprof.profile import schema
 from eprof.show.terminal import drawing
 from eprof.show.words import costs as costs_words
-from eprof.show.words.blocks import Block, Headline, Notes, Sentence, at_most, quiet
+from eprof.show.words.blocks import Block, Headline, Notes, Sentence, limit, quiet
 from eprof.show.words.numbers import plain, quantity
 
 _ROWS, _KERNELS, _LETTERS = 14, 12, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -55,7 +55,7 @@ def _summary(document: Document, verbose: bool) -> Iterator[Block | RenderableTy
     yield words.sweep_table(document) or _Machines(document.machines)
     yield from (quiet(note) for note in words.notes(document.machines))
     if words.has_places(document):
-        yield words.dot_table(document, at_most(_KERNELS, verbose), _LETTERS)
+        yield words.dot_table(document, limit(_KERNELS, verbose), _LETTERS)
     yield Notes(document.warnings, "warning")
 
 

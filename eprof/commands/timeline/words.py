@@ -19,8 +19,8 @@ from eprof.show.words.blocks import (
     Point,
     Row,
     Table,
-    at_most,
     everywhere_if,
+    limit,
     quiet,
     table_of,
 )
@@ -241,7 +241,7 @@ def blocks(document: Timeline, verbose: bool) -> Iterator[Block]:
     if document.splits:
         yield causes(document)
     if document.functions:
-        yield functions(document, at_most(6, verbose))
+        yield functions(document, limit(6, verbose))
     yield components(document)
     yield from by_prices(document)
     yield from trust(document)

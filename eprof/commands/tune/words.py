@@ -21,8 +21,8 @@ from eprof.show.words.blocks import (
     Row,
     Sentence,
     Table,
-    at_most,
     everywhere_if,
+    limit,
     numbers,
     quiet,
     texts,
@@ -148,7 +148,7 @@ def blocks(document: Tune, verbose: bool) -> Iterator[Block]:
     """Which clocks to choose, for a terminal and for Markdown; every kernel if `verbose`."""
     yield quiet(" · ".join([document.title, *costs(document)]))
     yield headline(document)
-    table = kernels(document, at_most(10, verbose))
+    table = kernels(document, limit(10, verbose))
     whole = Row([Name(document.program, document.program), *_picked_cells(document, document)], total=True)
     yield replace(table, rows=[whole, *table.rows])
     yield from map(Sentence, [*lost_words(document), time_words(document)])

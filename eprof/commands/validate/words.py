@@ -23,7 +23,7 @@ from eprof.show.words.blocks import (
     Sentence,
     Table,
     Verdict,
-    at_most,
+    limit,
     numbers,
     quiet,
     table_of,
@@ -143,7 +143,7 @@ def blocks(document: Validation, verbose: bool) -> Iterator[Block]:
     if document.baselines:
         yield baselines(document)
     if document.measured is not None:
-        yield kernels(document, document.measured.by_benchmark, at_most(8, verbose))
+        yield kernels(document, document.measured.by_benchmark, limit(8, verbose))
     if document.runs:
         yield whole_runs(document.runs)
     for candidate in document.candidates:

@@ -31,7 +31,13 @@ _LONGEST_NS = 1 << 60
 _SHORT_NS = 100_000  # what the CPU's next launch takes at most, through a framework too, our choice: longer gaps wait
 _WAY = pattern(r"\b(?:([HDAP])to([HDAP])|(H|D)(?:ost|evice)-to-(H|D)(?:ost|evice)|(P)eer-to-(P)eer)\b")
 _MEMORY = pattern(r"\b(pageable|pinned|unified|managed)\b")
+_BUFFERS = 8  # copies of unlike sizes, our choice: more than so many are not each of a buffer of its own
 FAULTS = "GPU page faults"  # of managed memory: no copies, though traces have them among these
+
+
+def again_of(number: float, is_unlike: bool) -> float | None:
+    """For how long copies in a sum came again, in s: not at all where they are few, and unlike; None: not told."""
+    return 0.0 if is_unlike and number <= _BUFFERS else None
 
 
 def kind_of_copy(name: str) -> tuple[str, str] | None:

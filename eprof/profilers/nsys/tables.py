@@ -28,7 +28,7 @@ from eprof.base.resources import folder
 from eprof.base.text import counted, pattern, phrase, when
 from eprof.base.toml import Document
 from eprof.logs.rows.cells import no_kernels
-from eprof.logs.rows.gaps import Gaps, kind_of_copy
+from eprof.logs.rows.gaps import Gaps, again_of, kind_of_copy
 from eprof.logs.rows.log import LAUNCH, Copies, HostCalls, Log, Names, Table, TableRows, part_of, told_apart
 from eprof.logs.rows.numbers import CONTINENTAL, ENGLISH, Locale, Style, ungrouped, value, values
 from eprof.logs.rows.sections import Piece, Section, below, names_of, split, together
@@ -386,9 +386,9 @@ class Nsys(Struct):
         before[0] += number
         before[1] += seconds
 
-    def _again_s(self, name: str, number: int) -> float | None:
-        """For how long what came before was copied again: of two copies of unlike sizes not at all. None: not told."""
-        return 0.0 if number == len(self.ends.get(name, set()) - {None}) == 2 else None
+    def _is_unlike(self, name: str) -> bool:
+        """Whether the copies of a name have unlike sizes."""
+        return len(self.ends.get(name, set()) - {None}) > 1
 
     @property
     def beside(self) -> dict[str, Any]:
@@ -399,7 +399,7 @@ class Nsys(Struct):
         self.bare = []
         best = next((self.copied[kind] for kind in reports() if kind in self.copied), {})
         told = tuple(
-            Copies(*kind, int(number), time_s, self.sizes.get(name, 0.0), self._again_s(name, int(number)))
+            Copies(*kind, int(number), time_s, self.sizes.get(name, 0.0), again_of(number, self._is_unlike(name)))
             for name, (number, time_s) in best.items()
             if (kind := kind_of_copy(name))
         )

@@ -533,7 +533,7 @@ class UsageSection(Section):
         kernels = []
         for name, calls, time_s, ends_s in self._activities:
             if not is_kernel(name):
-                self.store.count_other(name, calls, time_s)
+                self.store.count_other(name, calls, time_s, ends_s)
                 continue
             kernels.append((self.store.kernels.of(name), calls, time_s, ends_s))
             if _LIKE_A_CALL.fullmatch(name):

@@ -18,7 +18,7 @@ from eprof.logs.rows import folding
 from eprof.logs.rows.cells import REASONS, Rates, no_kernels
 from eprof.logs.rows.columns import Answers, Form, LineRows, ParsedRows, Rows, codes_that_stay
 from eprof.logs.rows.folding import Piece
-from eprof.logs.rows.gaps import FAULTS, kind_of_copy
+from eprof.logs.rows.gaps import FAULTS, again_of, kind_of_copy
 from eprof.logs.rows.log import PAGES, Copies, HostCalls
 from eprof.logs.rows.sections import split
 
@@ -49,6 +49,7 @@ _KINDS = (
     (IGNORED, {"Start", "Duration", "Name"}),
 )
 NO_DEVICE = -1
+_UNLIKE = 2.0  # times as long, from which on two copies move unlike numbers of bytes, our choice
 _EXAMPLES = 3
 _OF_PAGES = {"Host To Device": "HtoD", "Device To Host": "DtoH", "Gpu page fault groups": FAULTS}
 
@@ -114,6 +115,7 @@ class Store(folding.Store, dict=True):
     ranges: int = 0
     unused: dict[str, None] = field(default_factory=dict)
     others: dict[str, list[float]] = field(default_factory=dict)
+    _ends_s: dict[str, list[float]] = field(default_factory=dict)  # of the others in sums: all shortest and longest
     pages: dict[str, Floats] = field(default_factory=dict)
     calls: dict[str, HostCalls] = field(default_factory=dict)
     shapes: dict[int, Floats] = field(default_factory=dict)
@@ -180,8 +182,11 @@ class Store(folding.Store, dict=True):
     @property
     def copies(self) -> tuple[Copies, ...]:
         """The copies of nvprof's tables by kind: of a trace with their bytes, of a summary without; () for none."""
-        kinds = [(kind_of_copy(name), calls, time_s) for name, (calls, time_s) in self.others.items()]
-        copied = (Copies(*kind, int(calls), time_s) for kind, calls, time_s in kinds if kind)
+        kinds = [
+            (kind_of_copy(name), calls, time_s, again_of(calls, self._is_unlike(name)))
+            for name, (calls, time_s) in self.others.items()
+        ]
+        copied = (Copies(*kind, int(calls), time_s, 0.0, again_s) for kind, calls, time_s, again_s in kinds if kind)
         pages = (Copies(way, PAGES, int(sums[0]), *sums[1:].tolist()) for way, sums in self.pages.items())
         return self.gaps.copies or (*copied, *pages)
 
@@ -201,8 +206,14 @@ class Store(folding.Store, dict=True):
         """Count in the store calls of a function of CUDA by the program."""
         added(self.calls, calls.name, calls)
 
-    def count_other(self, name: str, calls: float, time_s: float) -> None:
+    def _is_unlike(self, name: str) -> bool:
+        """Whether copies of a name have unlike sizes, as far as their times tell; False: not told."""
+        ends_s = self._ends_s.get(name, [])
+        return bool(ends_s) and max(ends_s) >= _UNLIKE * min(ends_s)
+
+    def count_other(self, name: str, calls: float, time_s: float, ends_s: Iterable[float] = ()) -> None:
         """Count in the store something that took time on the GPU but is no kernel, such as a copy."""
+        self._ends_s.setdefault(name, []).extend(ends_s)
         before = self.others.setdefault(name, [0.0, 0.0])
         before[0] += calls
         if not np.isnan(time_s):

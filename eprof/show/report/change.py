@@ -18,7 +18,8 @@ class Try(Struct, frozen=True):
     each: what shrinks by degrees, "less time": `saves` is then for each tenth of it. most: what can be saved, however
     far it shrinks, and why no more. is_exact: results stay the same. adds: what it saves comes on top of what others
     save that add: cores work in some cycles, and wait in others. is_open: what it saves most of was not counted.
-    is_vague: it does not tell how, so that half of it is hoped for.
+    is_vague: it does not tell how, so that half of it is hoped for. beyond: the J, not counted, that the high end is of
+    beside all that were.
     """
 
     act: str
@@ -32,6 +33,7 @@ class Try(Struct, frozen=True):
     adds: bool = False
     is_open: bool = False
     is_vague: bool = False
+    beyond: float = 0.0
 
     def times(self, factor: float) -> "Try":
         """The change where it saves `factor` times as much; of one that does not save by degrees."""
@@ -72,8 +74,8 @@ class Try(Struct, frozen=True):
         By degrees: "... saves up to 5.20 mJ (45 % of 11.6 mJ) at the roofline's speed; 581 µJ for each 10 % less time".
         """
         low, high = self.ends or (self.saves, self.saves)
-        saved, share = span(low, high, unit), percent_span(low / whole, high / whole)
-        of, tenth = f"of {quantity(whole, unit)}", phrase(f"each 10{NARROW}% {{}}", self.each)
+        saved, share = span(low, high, unit), percent_span(low / whole, high / (whole + self.beyond))
+        of, tenth = f"of {span(whole, whole + self.beyond, unit)}", phrase(f"each 10{NARROW}% {{}}", self.each)
         most_j, is_open = self.most or 0.0, low < LITTLE * self.saves  # "saves 0 to 500 mJ" would be no advice
         most, most_share = f"up to {quantity(most_j, unit)}", percent(most_j / whole)
         if tenth and most_j:

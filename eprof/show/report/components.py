@@ -21,7 +21,6 @@ _NAMES = {
 }
 _LARGEST, _SMALL = 3, 0.005
 _WIDE = 100  # columns of a terminal
-_WIDTHS = {"texture": _WIDE, "stores": _WIDE}
 
 
 def sentence(view: View) -> str:
@@ -49,7 +48,7 @@ def table(view: View, limit: int | None) -> Table:
     used = [name for name in _NAMES if any(kernel.cycles.get(name) for kernel in parts.kernels)]
     columns = [
         *(Column(view.nouns.kernel, "left"), Column("time"), Column("modelled")),
-        *(Column(_NAMES[name][0], from_width=_WIDTHS.get(name, 0)) for name in used),
+        *(Column(_NAMES[name][0], from_width=_WIDE * (name in ("texture", "stores"))) for name in used),
         *(Column("warps", from_width=_WIDE), Column("rounds", from_width=_WIDE)),
     ]
     shown = view.kernels[:limit]

@@ -12,15 +12,7 @@ from eprof.show.report.change import TENTH, Try
 from eprof.show.report.first_screen import SHORT_S
 from eprof.show.report.loops import flags, is_of_c, of_retiring
 from eprof.show.report.products import cycles_on_tensor_cores, issued_for
-from eprof.show.report.savings import (
-    NARROWED,
-    ended_sooner,
-    ends_j,
-    is_closed,
-    less_time,
-    mostly_in,
-    of_narrower_bytes_j,
-)
+from eprof.show.report.savings import NARROWED, ended_sooner, ends_j, is_closed, less_time, mostly_in, narrower_bytes_j
 from eprof.show.report.view import DRAM, FLOPS, View, time_of
 from eprof.show.report.waiting import NEAR, busy, issuing, sooner
 from eprof.show.words.numbers import percent, quantity
@@ -66,7 +58,7 @@ def narrower_types(view: View) -> Iterator[Try]:
                 ended_sooner(view, kernels, {"sm": NARROWED, **dict.fromkeys(("l1", "l2", "dram"), left)})
                 for left in (1.0, NARROWED)
             )
-            ends = saves + least_j, saves + most_j + of_narrower_bytes_j(kernels)
+            ends = saves + least_j, saves + most_j + narrower_bytes_j(kernels)
             act = f"use {' for '.join(names)} on tensor cores and in memory{_IF_ACCURATE}"
             yield Try(act, ends[0], ends, less_time(view, least_s, most_s), is_exact=False)
     single, double = (view.charges.get(f"fp{bits}_fma") for bits in (32, 64))
@@ -77,7 +69,7 @@ def narrower_types(view: View) -> Iterator[Try]:
         low, high = ends_j(view, "fp64", saves) or (saves, saves)
         least_s, most_s = (_faster_in_fp32_s(view, left) for left in (1.0, NARROWED))
         least_j, most_j = ((view.constant_w or 0.0) * sooner_s for sooner_s in (least_s, most_s))
-        ends = low + least_j, min(high + most_j + of_narrower_bytes_j(kernels), view.everything)
+        ends = low + least_j, min(high + most_j + narrower_bytes_j(kernels), view.everything)
         act = f"use FP32 for FP64{_IF_ACCURATE}{bracketed(mostly_in(view, 'fp64'))}"
         yield Try(act, saves + least_j, ends, less_time(view, least_s, most_s), is_exact=False)
         yield from _fewer_divisions(view)
@@ -213,9 +205,9 @@ def fewer_instructions(view: View) -> Iterator[Try]:
 
 def _at_work(view: View) -> Iterator[schema.Kernel]:
     """The kernels that fill most of their issue slots, and that nothing else is seen to hold back."""
-    limits = view.document.limits.kernels if view.document.limits else []
-    for place, kernel in enumerate(view.kernels * (not view.is_modelled)):
-        reached = limits[place].speed_share or 0.0 if limits else 0.0
+    if view.is_modelled:
+        return
+    for kernel, reached in zip(view.kernels, view.speed_shares, strict=False):
         is_short = 0 < view.each_s(kernel) < SHORT_S
         if issuing(kernel) > _MOSTLY_ISSUING and not is_short and max(reached, *busy(kernel).values(), 0.0) < NEAR:
             yield kernel

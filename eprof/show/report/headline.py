@@ -12,17 +12,8 @@ from eprof.base.text import bracketed, capital, listed, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS
 from eprof.profile import schema
 from eprof.profilers import signs_of
+from eprof.show.report import trust
 from eprof.show.report.gaps import gaps_lead, gaps_sentence
-from eprof.show.report.trust import (
-    always_active,
-    beyond_the_sheet,
-    counted_alone,
-    is_by_time,
-    lacking_briefly,
-    lacks_most,
-    lacks_some,
-    metered_sentences,
-)
 from eprof.show.report.view import DRAM, Entry, View, contenders
 from eprof.show.words.badges import ASSUMED, MISSING, Amount, ratio
 from eprof.show.words.blocks import Headline
@@ -51,7 +42,7 @@ def headline(view: View) -> Headline:
         chosen = replace(chosen, text=f"{gaps} {chosen.text}")
     else:
         chosen = replace(chosen, lead=" ".join(filter(None, [chosen.lead, gaps])))
-    return replace(chosen, lead=" ".join(filter(None, [chosen.lead, *metered_sentences(view)])))
+    return replace(chosen, lead=" ".join(filter(None, [chosen.lead, *trust.metered_sentences(view)])))
 
 
 def _chosen(view: View) -> Headline:
@@ -68,7 +59,7 @@ def _chosen(view: View) -> Headline:
         return _constant_alone(view)
     if view.is_above:
         return _above_constant(view)
-    if alone := counted_alone(view):
+    if alone := trust.counted_alone(view):
         own = {name: word.count for name, word in view.words.items() if word.count.group == alone and word.energy.value}
         words = [name for name, count in own.items() if count.unit != "cycle"]  # which are no instructions
         symbols, size = {view.words[name].count.symbol for name in words}, ""
@@ -79,7 +70,7 @@ def _chosen(view: View) -> Headline:
         constant_too = phrase(" {}", _least_constant(view))
         return Headline(f"{text}, of a total that is not known.{constant_too}", "", total.marks)
     time = when(view.time.value and not view.is_of_a_second, f" in {at_least(view.time, 's')}")
-    of_counted = when(not view.to_meter and lacks_most(view), "of what was counted, ")
+    of_counted = when(not view.to_meter and trust.lacks_most(view), "of what was counted, ")
     text = f"{_joules(view, total)}{time}: {of_counted}{_parts(view)}.{phrase(' {}', _least_constant(view))}"
     if _is_another_cpus(view) and constant.value:
         low_w, high_w = constant_span_w()
@@ -100,7 +91,7 @@ def least_constant(view: View) -> tuple[float, str]:
     """
     machines = view.document.limits and view.document.limits.machines
     is_known = view.energy(CONSTANT).value is not None
-    if lacking_briefly(view) or is_known or not machines or not view.constant_w:
+    if trust.lacking_briefly(view) or is_known or not machines or not view.constant_w:
         return 0.0, ""
     moved = view.summed(view.document, DRAM).or_zero
     least_s = {"DRAM": moved / max(machine.dram_byte_per_s for machine in machines)}
@@ -123,7 +114,7 @@ def is_constant_alone(view: View) -> bool:
 def _is_mostly_uncounted(view: View) -> bool:
     """Whether constant power is the largest part of what was counted, and more may not have been counted."""
     causes = view.causes_of(view.document)
-    if view.to_meter or view.is_modelled or causes is None or not lacks_most(view):
+    if view.to_meter or view.is_modelled or causes is None or not trust.lacks_most(view):
         return False
     least = 0.0 if view.document.interval_j else _NEARLY_ALL
     return causes.parts[0].groups == [CONSTANT] and causes.parts[0].share > least
@@ -136,7 +127,7 @@ def _constant_alone(view: View) -> Headline:
     if view.to_meter:
         drawn = quantity(view.energy("total").or_zero, "J")
         text = f"{drawn} {view.total_is}: only constant power is priced{_drawn(view)}."
-        if is_by_time(view):
+        if trust.is_by_time(view):
             text = f"{drawn} {view.total_is} in {at_least(view.time, 's')}, split by time alone."
         return Headline(f"{text} Cause unknown; shares are of time.", "", constant.marks | MISSING)
     how = when(view.is_estimated, ", estimated from the data sheet")
@@ -176,7 +167,7 @@ def _by_limit(view: View) -> str:
     boards = f"{whose} {view.nouns.board}"
     if interval.sockets:
         boards = f"{interval.sockets} {view.nouns.board}s"
-    draws = f"{quantity(interval.limit_w, 'W')}{beyond_the_sheet(view)}"
+    draws = f"{quantity(interval.limit_w, 'W')}{trust.beyond_the_sheet(view)}"
     return f" ({boards} may draw {draws})"
 
 
@@ -193,18 +184,18 @@ def _joules(view: View, total: Amount) -> str:
     how = _known_how(view)
     if not total.lower:
         return f"{joules}{in_brackets(ends, 'J')}{how}"
-    if pair is not None and not lacks_some(view):
+    if pair is not None and not trust.lacks_some(view):
         return f"{joules} ({span(*pair, 'J')}){how}"
     if pair is not None:
         return f"{joules}{_how_counted(view)} ({span(*pair, 'J')} in all){how}"
     if ends is None:
-        return f"{capital(at_least(total, 'J'))}{how}{lacking_briefly(view)}"
-    return f"{joules} counted ({quantity(ends[0] or 0.0, 'J')} or more){how}{lacking_briefly(view)}"
+        return f"{capital(at_least(total, 'J'))}{how}{trust.lacking_briefly(view)}"
+    return f"{joules} counted ({quantity(ends[0] or 0.0, 'J')} or more){how}{trust.lacking_briefly(view)}"
 
 
 def _how_counted(view: View) -> str:
     """The words behind a counted total: " counted", or what it assumes; "" if it has another CPU's constant power."""
-    if always_active(view):
+    if trust.always_active(view):
         return f" if the {view.cores} are always active"
     return when(not _is_another_cpus(view), " counted")
 
@@ -224,7 +215,7 @@ def _above_constant(view: View) -> Headline:
         # Another CPU's prices: what was counted is no lower bound.
         low, high = above.or_zero / interval.apart, above.or_zero * interval.apart
         joules = f"About {quantity(above.or_zero, 'J')} ({span(low, high, 'J')})"
-        if lacks_some(view):
+        if trust.lacks_some(view):
             most = interval.uncounted.get("total")
             room = f"{quantity(low, 'J')} or more"
             if most is not None:

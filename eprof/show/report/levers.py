@@ -104,7 +104,8 @@ def _where_to_begin(view: View, saves_s: float) -> str:
         return ""
     of = {"time": "time", "dram": "DRAM bytes"}.get(view.measure, view.measure)
     first = max(instances[name], key=lambda kernel: view.ranked(kernel).or_zero)
-    waits = (first.signs or {}).get("memory_bound", 0.0)
+    held = ((kernel.signs or {}).get("memory_bound", 0.0) * view.ranked(kernel).or_zero for kernel in instances[name])
+    waits = sum(held) / taken[name]
     why = when(
         waits >= waiting.NEAR, f" (its memory unit works or waits {percent(waits)} of it: fewer bytes, narrower types)"
     )

@@ -4,7 +4,10 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from eprof.base import cpus
+from eprof.base.known import gathered
 from eprof.base.labels import NO_LINE, remedy_of
 from eprof.base.text import bracketed, pattern, phrase, when
 from eprof.base.vocabulary import CPU
@@ -115,7 +118,8 @@ def less_for_libraries(view: View) -> Iterator[Try]:
     if not view.nouns.is_of_cpu or kernel is None or kernel.callers or not is_of_library(kernel):
         return
     joules = view.ranked(kernel).or_zero
-    told, each = percent(joules / view.whole), _number(kernel.counts, "retired") / (_flops(kernel.counts) or math.inf)
+    told, flops = percent(joules / view.whole), sum(_operations(kernel.counts, kind) for kind in ("fp64", "fp32"))
+    each = _number(kernel.counts, "retired") / (flops or math.inf)
     how = "fewer elements, or narrower ones (float32)"
     if each > _SHORT_LOOPS:
         told += f", {plain(each)} instructions a flop"
@@ -224,21 +228,11 @@ def fewer_cycles(view: View) -> Iterator[Try]:
     """
     if view.amount(view.document, "core_active").marks & ASSUMED:
         return
-    held: dict[str, list[schema.Kernel]] = {}
-    for kernel in view.kernels:
-        signs = kernel.signs or {}
-        holds = max(filter(signs.__contains__, _HOLDS), key=signs.__getitem__, default="")
-        if _of_peak(view, kernel) >= NEAR:
-            held.setdefault(_PEAK, []).append(kernel)
-        elif signs.get(holds, 0.0) >= _HELD:
-            held.setdefault(holds, []).append(kernel)
-        elif not (_TELL_MOST & signs.keys() or _working(view, kernel)):
-            held.setdefault(_waits_for(view, kernel), []).append(kernel)
-    for holds, alike in held.items():
+    for holds, alike in gathered((_held_by(view, kernel), kernel) for kernel in view.kernels).items():
         first = max(alike, key=view.cycles_j)
         kernels = [kernel for kernel in alike if view.cycles_j(kernel) > _LITTLE * view.cycles_j(first)]
         joules = sum(map(view.cycles_j, kernels))
-        if not joules:
+        if holds is None or not joules:
             continue
         if holds == _PEAK:
             yield _at_the_peak(view, kernels, first)
@@ -249,7 +243,8 @@ def fewer_cycles(view: View) -> Iterator[Try]:
         elif holds in (_RESULTS, _NOT_TOLD):
             rate = when(_a_cycle(first) > 0, f"{plain(_a_cycle(first))} instructions a cycle")
             told = f"{rate or 'instructions were not counted'}{_in(view, kernels, first)}"
-            is_told = all(map(_predicts, kernels))
+            # Hardly any cycles are counted to go with branches that were predicted wrong.
+            is_told = all((kernel.signs or {}).get("bad_speculation", 1.0) < TENTH for kernel in kernels)
             little = when(view.summed(first, PAST_L2).value, "leaves L2") or "comes from DRAM"
             branches = [when(not is_told, words) for words in _OF_BRANCHES]
             act = _UNTOLD_WAITS[holds].format(told, little, *branches)
@@ -428,6 +423,19 @@ def more_cores(view: View) -> Iterator[Try]:
         yield Try("use more cores (one is busy)", TENTH * constant_j, each="less time", most=constant_j / 2, why=why)
 
 
+def _held_by(view: View, kernel: schema.Kernel) -> str | None:
+    """What holds a function's cores back: `_PEAK`, a sign of `_HOLDS`, or what it waits for; None: nothing is known."""
+    signs = kernel.signs or {}
+    holds = max(filter(signs.__contains__, _HOLDS), key=signs.__getitem__, default="")
+    if _of_peak(view, kernel) >= NEAR:
+        return _PEAK
+    if signs.get(holds, 0.0) >= _HELD:
+        return holds
+    if _TELL_MOST & signs.keys() or _working(view, kernel):
+        return None
+    return _waits_for(view, kernel)
+
+
 def _waits_for(view: View, kernel: schema.Kernel) -> str:
     """What a function with few instructions a cycle mostly waits for, by the bytes that leave L2."""
     passed = _past_l2(view, kernel)
@@ -461,12 +469,9 @@ def _fewer_bytes(view: View, kernels: Sequence[schema.Kernel], first: schema.Ker
             joules += sum(view.groups_of(kernel)["dram"].or_zero for kernel in kernels)
         return Try(act, TENTH * joules, each="fewer, in as many fewer cycles,")
     ends = TENTH * joules, TENTH * (joules + sum(passed_b[1:]) * price.pj * 1e-12)
-    return Try(act, sum(ends) / 2, ends, ", the more of them DRAM moves", each="fewer, in as many fewer cycles,")
-
-
-def _predicts(kernel: schema.Kernel) -> bool:
-    """Whether hardly any of a function's cycles are counted to go with branches that were predicted wrong."""
-    return (kernel.signs or {}).get("bad_speculation", 1.0) < TENTH
+    change = Try(act, sum(ends) / 2, ends, ", the more of them DRAM moves", each="fewer, in as many fewer cycles,")
+    past_l2_b = view.summed(view.document, PAST_L2).or_zero or view.summed(view.document, DRAM).or_zero
+    return replace(change, beyond=past_l2_b * price.pj * 1e-12)
 
 
 def _of_peak(view: View, kernel: schema.Kernel) -> float:
@@ -545,10 +550,6 @@ def _operations(counts: Counts, kind: str) -> float:
     """The number of operations on FP64 or FP32, two for a multiply-add; without divisions, comparisons and such."""
     added = sum(_number(counts, f"{kind}_{part}") for part in ("add", "mul", "fma", "fma"))
     return added or _number(counts, kind)
-
-
-def _flops(counts: Counts) -> float:
-    return sum(_operations(counts, kind) for kind in ("fp64", "fp32"))
 
 
 def _of_function(counts: Counts, kind: str, passing_j: float) -> Iterator[tuple[str, Better]]:

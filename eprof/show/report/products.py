@@ -6,6 +6,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from eprof.base.boards import Traits, sheets_of
+from eprof.base.known import gathered
 from eprof.base.known import ratio as divided
 from eprof.base.text import pattern, when
 from eprof.base.vocabulary import TENSOR_FLOPS
@@ -52,13 +53,19 @@ def least_bytes(view: View, kernel: schema.Kernel) -> float:
     L x M x N multiplications take LM + MN + LN >= 3 (LMN)^(2/3) elements (Loomis and Whitney, 1949); and so many at
     least where they are of several launches.
     """
-    work = {name: flops * view.amount(kernel, name).or_zero for name, flops in FLOPS.items()}
-    work |= {name: view.amount(kernel, name).or_zero for name in TENSOR_FLOPS}
-    most = max(work, key=work.__getitem__)
+    work = flops_of(view, kernel)
+    most = max(work, key=work.__getitem__, default="")
     width = next((int(bits) / 8 for bits in _BITS.findall(most)), 0.0)
     if not is_plain_product(kernel.name) or _NO_DENSE_PRODUCT.search(kernel.name):
         return 0.0
-    return width * 3 * math.pow(work[most] / 2, 2 / 3)
+    return width * 3 * math.pow(work.get(most, 0.0) / 2, 2 / 3)
+
+
+def flops_of(view: View, kernel: schema.Kernel) -> dict[str, float]:
+    """Flops of a kernel by the count that tells them; of those that are known."""
+    flops_each = {**FLOPS, **dict.fromkeys(TENSOR_FLOPS, 1.0)}
+    counts = {name: view.amount(kernel, name).value for name in flops_each}
+    return {name: flops_each[name] * number for name, number in counts.items() if number is not None}
 
 
 def issued_for(kernel: schema.Kernel) -> float:
@@ -110,10 +117,7 @@ def _alike(products: Iterable["Product"]) -> list[list["Product"]]:
             home.append(product)
     of_one_layout = []
     for group in groups:
-        by_layout: dict[str, list[Product]] = {}
-        for product in group:
-            layout = "".join(_LAYOUT.findall(product.kernel.name)[:1])
-            by_layout.setdefault(layout, []).append(product)
+        by_layout = gathered(("".join(_LAYOUT.findall(each.kernel.name)[:1]), each) for each in group)
         same_layouts = [same for layout, same in by_layout.items() if layout]
         if len(same_layouts) < 2:
             same_layouts = [group]
@@ -135,12 +139,10 @@ class Product(NamedTuple):
     @classmethod
     def of(cls, view: View, kernel: schema.Kernel) -> "Product | None":
         """The product that a kernel does; None where its work, energy or shape is not known."""
-        works = {name: flops * view.amount(kernel, name).or_zero for name, flops in FLOPS.items()}
-        works |= {name: view.amount(kernel, name).or_zero for name in TENSOR_FLOPS}
-        signs = kernel.signs or {}
-        type_ = max(works, key=works.__getitem__)
+        works, signs = flops_of(view, kernel), kernel.signs or {}
+        type_ = max(works, key=works.__getitem__, default="")
         blocks, threads = signs.get("blocks"), signs.get("threads")
-        if not works[type_] or not kernel.energy_j.total or not blocks or not threads:
+        if not works.get(type_) or not kernel.energy_j.total or not blocks or not threads:
             return None
         each_j, flops = kernel.energy_j.total / kernel.launches, sum(works.values()) / kernel.launches
         written = divided(view.amount(kernel, "dram_write").value, kernel.launches)

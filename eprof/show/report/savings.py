@@ -34,7 +34,7 @@ def less_time(view: View, least_s: float, most_s: float) -> str:
     return f", {when(least < _LITTLE_TIME, f'perhaps {percent(most)}') or percent_span(least, most)} less time"
 
 
-def of_narrower_bytes_j(kernels: Sequence[schema.Kernel]) -> float:
+def narrower_bytes_j(kernels: Sequence[schema.Kernel]) -> float:
     """The J of bytes that are not moved where types are half as wide."""
     return (1 - NARROWED) * sum(kernel.energy_j.data or 0.0 for kernel in kernels)
 

@@ -12,22 +12,13 @@ from eprof.base.text import counted, cut, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
 from eprof.logs.runs import PARTIAL
 from eprof.profile import schema
-from eprof.show.report import first_screen as answer
+from eprof.show.report import first_screen, tables
 from eprof.show.report.components import sentence as component_words
 from eprof.show.report.components import table as component_table
 from eprof.show.report.gaps import gaps_lead, gaps_sentence
 from eprof.show.report.headline import headline, is_constant_alone, least_constant
 from eprof.show.report.levers import what_to_try
 from eprof.show.report.roofline import lever, share_reached
-from eprof.show.report.tables import (
-    count_table,
-    group_table,
-    kernel_table,
-    operator_table,
-    rank_words,
-    slowest_words,
-    split_table,
-)
 from eprof.show.report.trust import counted_alone, metered_briefly, trust
 from eprof.show.report.trust import notes as trust_notes
 from eprof.show.report.view import DRAM, FAMILY_OF, View
@@ -87,7 +78,7 @@ def _parts(document: Document, verbose: bool, width: int) -> list[Part]:
     parts: list[Part] = []
     above, below = list(_above(view, width)), list(_below(view))
     for kernels in (5, 4, 3):
-        parts = [*above, answer.where(view, kernels), *below]
+        parts = [*above, first_screen.where(view, kernels), *below]
         if _number_of_lines(parts, width) <= _LINES:
             break
     notes = trust_notes(view)
@@ -124,7 +115,7 @@ def _above(view: View, width: int) -> Iterator[Part]:
 def _below(view: View) -> Iterator[Part]:
     """What a first screen says below its rows: what to try, answers to what-ifs, how far it is to be trusted."""
     if view.document.ranks:
-        yield Sentence(slowest_words(view.document.ranks))
+        yield Sentence(tables.slowest_words(view.document.ranks))
     yield what_to_try(view)
     if view.document.time_components:
         yield Point("Time", component_words(view))
@@ -154,14 +145,14 @@ def _everything(view: View) -> Iterator[Part]:
     yield headline(view)
     if view.has_energy:
         yield from _bar(view)
-        yield split_table(view)
+        yield tables.split_table(view)
     if document.groups:
-        yield group_table(view, document.groups)
+        yield tables.group_table(view, document.groups)
         if document.ranks:
-            yield Sentence(rank_words(document.ranks, view.nouns))
+            yield Sentence(tables.rank_words(document.ranks, view.nouns))
     if view.document.operators:
-        yield operator_table(view, None)
-    yield kernel_table(view, None)
+        yield tables.operator_table(view, None)
+    yield tables.kernel_table(view, None)
     if view.document.time_components:
         yield component_table(view, None)
     if view.has_energy:
@@ -181,7 +172,7 @@ def _everything(view: View) -> Iterator[Part]:
             yield Sentence("Modelled, not measured:", Tone.QUIET)
         for line in lines:
             yield Sentence(f"- {line}")
-    counts = count_table(view, verbose=True)
+    counts = tables.count_table(view, verbose=True)
     if counts.rows:
         yield counts
     yield Legend(view.marks if view.costs else 0)

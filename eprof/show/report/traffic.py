@@ -7,13 +7,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from eprof.base.boards import Traits, sheets_of
-from eprof.base.text import bracketed, pattern, when
+from eprof.base.text import bracketed, pattern, phrase, when
 from eprof.base.vocabulary import DATA, RANDOM, TENSOR_FLOPS
 from eprof.profile import schema
 from eprof.show.report.change import TENTH, Try, at_most
 from eprof.show.report.first_screen import CACHED, SHORT_S, WASTED, requested_of
 from eprof.show.report.loops import OF_BLOCKS
-from eprof.show.report.products import least_bytes
+from eprof.show.report.products import flops_of, least_bytes
 from eprof.show.report.savings import (
     NARROWED,
     by_time,
@@ -22,11 +22,11 @@ from eprof.show.report.savings import (
     is_closed,
     less_time,
     mostly_in,
-    of_narrower_bytes_j,
+    narrower_bytes_j,
     time_told,
     words_of,
 )
-from eprof.show.report.view import DRAM, FAMILY_OF, FLOPS, View, time_of
+from eprof.show.report.view import DRAM, FAMILY_OF, View, time_of
 from eprof.show.report.waiting import EXCESS, NEAR, busy, excess, of_shared_memory, sooner
 from eprof.show.words.badges import Amount
 from eprof.show.words.numbers import percent, plain, quantity
@@ -156,11 +156,9 @@ def _each_b(view: View, kernel: schema.Kernel) -> float:
 
 def _hardly_computes(view: View, kernel: schema.Kernel) -> bool:
     """Whether no unit of a kernel is seen to be busy, and its flops, of which some kind was counted, are few."""
-    flops = [view.amount(kernel, word).value for word in (*FLOPS, *TENSOR_FLOPS)]
-    told = [(number or 0.0) * FLOPS.get(word, 1.0) for word, number in zip((*FLOPS, *TENSOR_FLOPS), flops, strict=True)]
-    is_told = "sm" in busy(kernel) or any(number is not None for number in flops)
-    is_little = sum(told) < _STREAMED * view.summed(kernel, DRAM).or_zero
-    return is_told and is_little and max(busy(kernel).values(), default=0.0) < NEAR
+    flops = flops_of(view, kernel)
+    is_little = sum(flops.values()) < _STREAMED * view.summed(kernel, DRAM).or_zero
+    return ("sm" in busy(kernel) or bool(flops)) and is_little and max(busy(kernel).values(), default=0.0) < NEAR
 
 
 def read_again(view: View) -> Iterator[Try]:
@@ -212,7 +210,7 @@ def fewer_bytes(view: View) -> Iterator[Try]:
         gone_tenths = gone_j / high
         if why == _NARROWER_TYPES and not view.nouns.is_of_cpu:
             # They halve what every level moves; but a warp's access of L1 takes as long for fewer bytes.
-            gone_j += of_narrower_bytes_j(view.kernels) - (1 - NARROWED) * amount.value
+            gone_j += narrower_bytes_j(view.kernels) - (1 - NARROWED) * amount.value
         least_j, _ = by_time(view, view.kernels, {group: 1 - TENTH})
         most_j, time = by_time(view, view.kernels, *_with_its_way(group, view, [1 - TENTH] * len(left)))
         most_of_all_j, _ = by_time(view, view.kernels, *_with_its_way(group, view, left))
@@ -288,9 +286,8 @@ def _memory_b(view: View, kernel: schema.Kernel) -> float:
 
 def _is_near_the_roofline(view: View) -> bool:
     """Whether half of the time or more is in kernels near the roofline's speed, whose times follow the roofline's."""
-    limits = view.document.limits.kernels if view.document.limits else []
     times = [time_of(kernel).or_zero for kernel in view.kernels]
-    near_s = sum(time for time, limit in zip(times, limits, strict=False) if (limit.speed_share or 0.0) >= NEAR)
+    near_s = sum(time for time, share in zip(times, view.speed_shares, strict=False) if share >= NEAR)
     return near_s >= sum(times) / 2
 
 
@@ -300,10 +297,8 @@ def _is_held_elsewhere(view: View, group: str) -> bool:
     Where none tells how busy that of `group` is, the share of the roofline's speed stands for it.
     """
     place = max(range(len(view.kernels)), key=lambda place: view.timed(view.kernels[place]))
-    most, reached = busy(view.kernels[place]), 0.0
-    if view.document.limits:
-        reached = view.document.limits.kernels[place].speed_share or 0.0
-    return any(share > most.get(group, reached) for share in most.values())
+    most = busy(view.kernels[place])
+    return any(share > most.get(group, view.speed_shares[place]) for share in most.values())
 
 
 def fewer_uncounted_bytes(view: View) -> Iterator[Try]:
@@ -365,11 +360,8 @@ def conflicts_alone(view: View) -> Iterator[Try]:
     if view.saved_unit or not any(conflicts.values()):
         return
     most = max(view.kernels, key=lambda kernel: conflicts[kernel.name])
-    free = when(
-        0.0 in conflicts.values(),
-        f", none in {view.label(min(view.kernels, key=lambda kernel: conflicts[kernel.name]))}",
-    )
-    told = f"{quantity(conflicts[most.name], '')} in {view.label(most)}{free}"
+    free = next((view.label(kernel) for kernel in view.kernels if not conflicts[kernel.name]), "")
+    told = f"{quantity(conflicts[most.name], '')} in {view.label(most)}{phrase(', none in {}', free)}"
     yield Try(f"avoid bank conflicts of shared memory ({told}): pad its arrays, or swizzle them", view.everything)
 
 

@@ -115,9 +115,8 @@ def _of_table(view: View, costs: schema.Costs) -> str:
     if (interval := view.document.interval_j) and interval.share >= 1:
         spans = (costs.interval_is or "").partition(";")[0]
     whose = costs_words.of_gpu(costs)
-    limits = view.document.limits.kernels if view.document.limits else []
     is_default = costs.setting_from == "the table's default"
-    lines = when(is_default and any(limit.speed_share for limit in limits), " and roofline")
+    lines = when(is_default and any(view.speed_shares), " and roofline")
     return f"Prices{lines}{whose}: {', '.join(filter(None, facts))}{phrase('; ranges span {}', spans)}."
 
 

@@ -251,6 +251,13 @@ class View:
         """Whether no kernel's time is known, and all numbers are rates: of one second."""
         return self.document.time_from == ONE_SECOND
 
+    @cached_property
+    def speed_shares(self) -> list[float]:
+        """The share of the roofline's speed that each kernel reaches, (n_kernels,); 0 where it is not known."""
+        if not self.document.limits:
+            return [0.0] * len(self.kernels)
+        return [limit.speed_share or 0.0 for limit in self.document.limits.kernels]
+
     def each_s(self, entry: Entry) -> float:
         """The mean time of an entry's launch, s; 0 where it is not known."""
         return 0.0 if self.is_of_a_second else time_of(entry).or_zero / entry.launches

@@ -132,12 +132,9 @@ def less_waiting(view: View) -> Iterator[Try]:
     """What kernels that wait may do to wait less, and the joules that this saves."""
     if view.is_above:
         return
-    of_roofline: list[float | None] = [None] * len(view.kernels)
-    if view.document.limits:
-        of_roofline = [limit.speed_share for limit in view.document.limits.kernels]
     of_level, of_fp32 = view.joules_by_kernel("l1"), view.joules_by_kernel("fp32")
     stalled: list[_Stalled] = []
-    for kernel, share, of_l1_j, of_fp32_j in zip(view.kernels, of_roofline, of_level, of_fp32, strict=False):
+    for kernel, share, of_l1_j, of_fp32_j in zip(view.kernels, view.speed_shares, of_level, of_fp32, strict=False):
         waits_j = view.timed(kernel)
         is_short = 0 < view.each_s(kernel) < SHORT_S
         if is_short or library_of(kernel.name) in CLOSED or waits_j < LITTLE * view.everything:
@@ -145,7 +142,7 @@ def less_waiting(view: View) -> Iterator[Try]:
         if rebuilt := _rebuilt(view, kernel, of_fp32_j):
             yield rebuilt
             continue
-        reached, now = {"at the roofline's speed": share or 0.0}, busy(kernel)
+        reached, now = {"at the roofline's speed": share}, busy(kernel)
         # What is counted of multiprocessors holds the way to L1 too; alone it does not tell what holds them back.
         if "l1" in now:
             reached |= {f"with {_UNITS[unit]} always busy": each for unit, each in now.items()}

@@ -15,19 +15,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from eprof.base.text import by_sign, cut, phrase, printable, visible, when
-from eprof.show.words.blocks import (
-    Block,
-    Headline,
-    Legend,
-    Medium,
-    Notes,
-    Point,
-    Sentence,
-    Table,
-    Tone,
-    Verdict,
-    at_most,
-)
+from eprof.show.words.blocks import Block, Headline, Legend, Medium, Notes, Point, Sentence, Table, Tone, Verdict, limit
 from eprof.show.words.cells import Bar, Cell, Change, Name, legend, plain_text
 from eprof.show.words.numbers import NARROW, and_more
 
@@ -103,7 +91,7 @@ def drawn(blocks: Iterable[Block | RenderableType], width: int, verbose: bool) -
                 if block.marks:
                     yield Text(legend(block.marks), style="dim")
             case Notes():
-                shown = block.texts[: at_most(_NOTES, verbose)]
+                shown = block.texts[: limit(_NOTES, verbose)]
                 for note in shown:
                     lines = _wrapped(f"{block.noun}: {note}", width)
                     yield Text.assemble((f"{block.noun}:", "yellow"), lines[len(block.noun) + 1 :])

@@ -92,7 +92,7 @@ def numbers(*labels: str) -> list[Column]:
     return [Column(label) for label in labels]
 
 
-def at_most(number: int, verbose: bool) -> int | None:
+def limit(number: int, verbose: bool) -> int | None:
     """A limit for rows: `number`, or None, which means all, if `verbose`."""
     return None if verbose else number
 

@@ -387,6 +387,24 @@ def test_bad_calls_are_one_sentence(diff_command, arguments, code, said):
     assert done.stdout == ""
 
 
+def test_one_impossible_file_loses_none_of_the_others(diff_command, tmp_path):
+    """Nor the gate's sentence; only where no file can be written is nothing done."""
+    (tmp_path / "kept.json").write_text("mine")
+    names = ["missing/a.md", "b.md", "kept.json", "c.html"]
+    files = [word for name in names for word in ("-o", name)]
+    done = diff_command("diff", *GEMM[::-1], *TK1, *files, "--fail-above", "2%")
+    assert done.returncode == 1 and (tmp_path / "kept.json").read_text() == "mine"
+    assert (tmp_path / "b.md").stat().st_size and (tmp_path / "c.html").stat().st_size
+    for sentence in (
+        "a.md: there is no directory missing",
+        "kept.json: exists already",
+        "--fail-above 2%: energy above",
+    ):
+        assert done.stderr.count(sentence) == 1, done.stderr
+    none = diff_command("diff", *GEMM, *TK1, "-o", "missing/a.md", "-o", "kept.json")
+    assert (none.returncode, none.stdout) == (1, "") and none.stderr.count("eprof: ") == 1
+
+
 def test_an_empty_directory(diff_command, tmp_path):
     (tmp_path / "empty").mkdir()
     done = diff_command("diff", "empty", GEMM[0])

@@ -38,7 +38,9 @@ JOBS = "JOB-STEP USER NODES ENERGY(J)\n2884239-0 me 1 7281\n"
         ),
         (
             "kernel,latency_ms,power_w\nf,4.39,53.8\n",
-            "this is a table of runs with their power (`power_w`) and without",
+            "this is a table of runs with their power (`power_w`) and without counts: beside a profiler's log of one of "
+            "them give its joules, --energy J (mean watts times seconds; a largest value is no mean); `eprof tune` compares "
+            "the runs (--mapping)",
         ),
         ("hello\n", "no log of a profiler that eprof reads"),
     ],

@@ -15,13 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_support import ROOT
 
-from eprof import profilers
 from eprof.base.errors import LogError
 from eprof.base.marks import Mark
 from eprof.collect import cpu
 from eprof.collect.collector import COUNTERS, ENERGY, TIME, Place, Request, Tool
 from eprof.collect.process import Ended
-from eprof.commands.run import settings as run_settings
 from eprof.logs import read
 from eprof.profile import api
 from eprof.profilers.callgrind import decode as machine_code
@@ -581,15 +579,3 @@ def test_a_profile_that_cannot_be_decoded_is_one_sentence(tmp_path, capsys):
     path.write_text("creator: callgrind-3.19.0\n")
     assert decode([str(path)]) == 1
     assert capsys.readouterr().err.startswith("counters-1-7.out: this profile holds no costs")
-
-
-def test_auto_takes_the_simulated_gpu_for_a_program_that_names_opencl_only(tmp_path, monkeypatch):
-    named = [Tool("oclgrind", True, ""), Tool("callgrind", True, "")]
-    for tool in named:
-        (collector,) = (one for one in profilers.collectors() if one.name == tool.name)
-        monkeypatch.setattr(type(collector), "find", lambda self, program="", tool=tool: tool)
-    monkeypatch.setattr(profilers, "names", lambda: ["oclgrind", "callgrind"])
-    for text, expected in (("import pyopencl", "oclgrind"), ("import numpy", "callgrind")):
-        script = tmp_path / "script.py"
-        script.write_text(text)
-        assert run_settings.choose("auto", "/bin/sh", [str(script)])[1].name == expected

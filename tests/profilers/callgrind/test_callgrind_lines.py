@@ -19,7 +19,6 @@ from eprof.base.errors import LogError
 from eprof.collect.collector import TIME, Place, Request, Tool
 from eprof.collect.directory import QUEUED
 from eprof.collect.process import Ended
-from eprof.commands.run import settings
 from eprof.costs import load
 from eprof.profilers.callgrind.collector import COLLECTOR
 from eprof.profilers.callgrind.decode import decoded, in_python, library
@@ -336,20 +335,6 @@ def test_the_loaders_work_is_not_the_programs(tmp_path, monkeypatch):
     assert verdict.left_out_cpu_s == pytest.approx(0.4)
     for cpu_s, seconds in ((0.3, 1.0), (0.9, 0.3)):
         assert not COLLECTOR.judge(step, Ended(0, None, seconds, cpu_s=cpu_s), []).left_out_s, "more than there was"
-
-
-def test_machine_code_that_links_no_gpu_library_goes_to_profilers_of_cpus(product, tmp_path, monkeypatch):
-    _, program = product
-    script = tmp_path / "a.py"
-    script.write_text("print()")
-    assert settings.uses_gpu(str(program)) is False
-    assert settings.uses_gpu(str(program), [str(script)]) is None  # it may be an interpreter
-    assert settings.uses_gpu(str(script)) is None
-    monkeypatch.setattr(settings, "ask", lambda words: "\tlibmine.so => /x\n\tlibcudart.so.12 => not found\n")
-    assert settings.uses_gpu(str(program)) is True
-    monkeypatch.setattr(settings, "ask", lambda words: "\tlibcurl.so.4 => /usr/lib/libcurl.so.4 (0x7f)\n")
-    _, _, looked = settings.choose("auto", str(program))
-    assert {tool.name for tool in looked} <= {"perf", "callgrind"}
 
 
 # ----------------------------------------------------------------------------------------------------- Python

@@ -10,7 +10,7 @@ import random_kernels
 
 import eprof
 from eprof.base.errors import UsageError
-from eprof.commands.calibrate.manifest import source_text
+from eprof.base.resources import folder
 from eprof.profilers.oclgrind.caches import geometry, models
 from eprof.profilers.oclgrind.ir import loops
 
@@ -93,7 +93,9 @@ def test_the_chase_of_calibrate_reads_sectors_that_are_alone_and_a_stream_none(t
     scalars = [{"is": "scalar", "type": "int32", "value": value} for value in numbers.values()]
     scalars += [{"is": "scalar", "type": "float32", "value": value} for value in (1e30, 1.0)]
     buffers = [{"is": "buffer", "type": "int32", "size": size, "seed": 1} for size in (4 * vectors, 1024)]
-    case = {"source": source_text("memory.cu"), "global": [threads], "local": [threads], "arguments": buffers + scalars}
+    parts = [(folder("calibration") / name).read_text() for name in ("portable.h", "memory.cu")]
+    source = "\n".join(["#define BLOCK 256", *parts])
+    case = {"source": source, "global": [threads], "local": [threads], "arguments": buffers + scalars}
     monkeypatch.setenv(
         "EPROF_CACHES", SMALL.replace("l2_bytes=8192", "l2_bytes=65536").replace("l2_line=32", "l2_line=128")
     )

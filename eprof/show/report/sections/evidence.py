@@ -7,7 +7,7 @@ from typing import Any
 from markupsafe import Markup
 from msgspec import structs
 
-from eprof.base.known import only
+from eprof.base.known import gathered, only
 from eprof.base.text import phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.profile import schema
@@ -192,12 +192,9 @@ def _unknown_terms(view: View) -> list[str]:
 
 def _uncounted(view: View) -> dict[str, list[str]]:
     """The labels of counts without a value, by the reason."""
-    reasons: dict[str, list[str]] = {}
-    for word in view.words.values():
-        if word.value.value is None:
-            notes = dict.fromkeys(way.note for way in word.how if way.note)
-            reasons.setdefault("; ".join(notes) or "not counted", []).append(word.count.label)
-    return reasons
+    unknown = [word for word in view.words.values() if word.value.value is None]
+    notes = ["; ".join(dict.fromkeys(way.note for way in word.how if way.note)) for word in unknown]
+    return gathered(zip((note or "not counted" for note in notes), (word.count.label for word in unknown), strict=True))
 
 
 def _energy(amount: Amount, total: Amount) -> tuple[Markup, Markup]:
@@ -206,10 +203,10 @@ def _energy(amount: Amount, total: Amount) -> tuple[Markup, Markup]:
 
 def _prices(view: View, costs: schema.Costs) -> Mapping[str, Any]:
     # Counts of one price for one reason stand together.
-    labels: dict[tuple[Any, ...], list[str]] = {}
-    for name, charge in costs.charges.items():
-        key = (costs_words.price(charge, plain), charge.formula, charge.why, bits(charge.marks))
-        labels.setdefault(key, []).append(view.nouns.label(name))
+    labels = gathered(
+        ((costs_words.price(charge, plain), charge.formula, charge.why, bits(charge.marks)), view.nouns.label(name))
+        for name, charge in costs.charges.items()
+    )
     charges = [
         {"labels": ", ".join(names), "price": price + letters(marks), "formula": formula, "why": why}
         for (price, formula, why, marks), names in labels.items()

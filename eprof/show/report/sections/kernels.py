@@ -10,7 +10,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from eprof.base.kernels import base
-from eprof.base.known import mapped
+from eprof.base.known import gathered, mapped, summed
 from eprof.base.known import ratio as ratio_of
 from eprof.base.labels import DEVICE_WIDTH, WIDTH
 from eprof.base.text import bracketed, cut, when
@@ -64,14 +64,13 @@ def section(view: View) -> Section | None:
     if len(view.kernels) < _FEWEST or not view.ranked(view.document).value:
         return None
     # A kernel each, or a base name where there are many.
-    members: dict[str | int, list[int]] = {place: [place] for place in view.order}
+    names = list(map(str, range(len(view.kernels))))
     if len(view.kernels) > GROUP_ABOVE:
-        members = {}
-        for place in view.order:
-            members.setdefault(base(view.kernels[place].name), []).append(place)
+        names = [base(kernel.name) for kernel in view.kernels]
+    members = gathered((names[place], place) for place in view.order)
     bunches = [
-        Bunch(str(key), places, total(view.ranked(view.kernels[place]) for place in places))
-        for key, places in members.items()
+        Bunch(name, places, total(view.ranked(view.kernels[place]) for place in places))
+        for name, places in members.items()
     ]
     bunches.sort(key=lambda bunch: -bunch.amount.or_zero)
     shown, rest = bunches[:SHOWN], bunches[SHOWN:]
@@ -345,10 +344,8 @@ def _count_meter(line: Line, by: float, family: Family, _: Amount) -> Meter:
 
 def _message(view: View, kernel: schema.Kernel) -> str:
     """The kernel's dearest group of counts: "Most above constant power: DRAM, 6.65 mJ of 7.31 mJ."."""
-    joules: dict[str, float] = {}
-    for family in FAMILIES:
-        for line in lines(view, kernel, family):
-            joules[line.count.group] = joules.get(line.count.group, 0.0) + line.energy.or_zero
+    known = [line for family in FAMILIES for line in lines(view, kernel, family)]
+    joules = summed((line.count.group, line.energy.or_zero) for line in known)
     if not any(joules.values()):
         return ""
     group = max(joules, key=lambda group: joules[group])
