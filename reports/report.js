@@ -154,6 +154,7 @@
 
   // ---- the table: a window of rows between two spacers
   function setUpTable() {
+    leave = "above" in id("one-facts").dataset;
     [D.numbers, D.counts, D.energies].forEach(unpacked);
     D.numbers.launches = D.launches;
     D.columns = D.columns.map(([key, kind, unit, bound], i) => ({ key, kind, unit, bound, label: heads()[i].textContent }));

@@ -8,6 +8,7 @@ from conftest import ROOT
 import eprof
 from eprof.profile.document import document
 from eprof.show.report.levers import _levers, what_to_try
+from eprof.show.report.page import html
 from eprof.show.report.sections import kernels, table
 from eprof.show.report.view import View
 
@@ -40,3 +41,14 @@ def test_what_is_metered_bounds_what_is_saved_where_idle_time_may_be_in_it(real_
     assert changes and max(most) == pytest.approx(joules * 0.681 / (0.112 + 0.926), rel=2e-3)
     assert all(change.ends[0] == 0 for change in changes if "gap" in change.act)
     assert "(66 % of" in plain(what_to_try(view).text)
+
+
+def test_the_script_shows_of_one_kernel_what_its_page_says(opener, tmp_path):
+    log = ROOT / "samples" / "logs" / "simulated" / "fmm.txt"
+    energy = eprof.load(log, kernels=["v_multiply"]).energy("jetson-tk1")
+    (tmp_path / "one.html").write_text(html(document(energy)), encoding="utf-8")
+    page = opener(tmp_path / "one.html").page
+    text = page.locator("#table").inner_text().replace("\u202f", " ")
+    assert "Above constant" in text and "7.31 mJ" in text and "39.7 mJ" not in text
+    assert "7.31 mJ" in page.locator("#one-facts").inner_text().replace("\u202f", " ")
+    opener.close()

@@ -124,6 +124,9 @@ def section(view: View) -> Section | None:
     if not view.kernels:
         return None
     table = _Table(view)
+    shown = table.columns
+    if len(view.kernels) == 1 and view.is_above:  # no box says so
+        shown = [replace(column, label="Above constant") if column.key == "total" else column for column in shown]
     count = whole(len(view.kernels))
     is_one = len(view.kernels) == 1
     # How many kernels the table shows, and how much of all they take; the script keeps it up to date.
@@ -133,7 +136,7 @@ def section(view: View) -> Section | None:
         noun = when(view.measure == "instructions", " instructions")
         status += Markup(", {}{} ({})").format(quantity_of(table.kernels, view.unit), noun, share)
     content = {
-        "columns": table.columns,
+        "columns": shown,
         "rows": _rows(table),
         "count": count,
         "status": status,
