@@ -551,8 +551,8 @@ def test_tables_that_an_analysis_printed_are_refused_with_the_way_out(eprof_comm
 def test_counts_that_stand_beside_a_part_of_them_are_named(eprof_command, tmp_path, part):
     log = ROCPROF / part
     (tmp_path / log.name).write_bytes(log.read_bytes())
-    assert "`rocprof-compute profile" in " ".join(eprof_command("report", log.name).stdout.split())
+    assert "`rocprof-compute profile -n" in " ".join(eprof_command("report", log.name).stdout.split())
     (tmp_path / "pmc_perf.csv").write_bytes(log.with_name("pmc_perf.csv").read_bytes())
     said = " ".join(eprof_command("report", log.name).stdout.split())
     assert "give pmc_perf.csv, which has all counts, instead" in said
-    assert "`rocprof-compute profile" not in said
+    assert "`rocprof-compute profile -n" not in said
