@@ -655,3 +655,15 @@ def test_few_copies_of_unlike_size_are_of_buffers_of_their_own(tmp_path, copies,
         "                   20.00%  1.0000ms         9  111.11us  111.11us  111.11us  axpy(int)\n"
     )
     assert ("keep data on the GPU" in what_to_try(view_of(tmp_path / "log.txt")).text) == is_again
+
+
+@needs_data
+def test_barriers_hold_back_a_kernel_whose_busiest_unit_is_no_busier_than_it_issues():
+    """A unit that is busy 61 % of the time leaves the cycles in which nothing is issued: at most so much is saved."""
+    view = view_of("ncu-modern", "rtx3070-scan.ncu-rep")
+    (kernel,) = (kernel for kernel in view.kernels if "barrier_stall" in kernel.signs)
+    kernel.signs.update(sm_busy=0.61, l1_busy=0.56, issue_busy=0.63, barrier_stall=0.55)
+    (change,) = (change for change in levers(view) if "barriers" in change.act)
+    assert change.most == pytest.approx(0.37 * view.timed(kernel)) and "in every cycle" in change.why
+    kernel.signs["barrier_stall"] = 0.45
+    assert not any("barriers" in change.act for change in levers(view)), "others wait for something else"

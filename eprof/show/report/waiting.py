@@ -148,6 +148,11 @@ def less_waiting(view: View) -> Iterator[Try]:
             reached |= {f"with {_UNITS[unit]} always busy": each for unit, each in now.items()}
         best = max(reached, key=reached.__getitem__)
         speed = reached[best]
+        stall, share_stalled = _worst_stall(kernel)
+        if speed >= NEAR and share_stalled >= _EMPTY and not stall.is_hidden and issuing(kernel):
+            # A unit is busy, but most warps wait for others: in cycles that issue nothing it might be busier.
+            stalled.append(_Stalled(kernel, max(speed, issuing(kernel)), "with an instruction issued in every cycle"))
+            continue
         if not 0 < speed < NEAR:
             continue
         again, more_blocks = view.times_from_l1(kernel), _few_blocks(view, kernel)
