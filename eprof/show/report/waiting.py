@@ -149,7 +149,8 @@ def less_waiting(view: View) -> Iterator[Try]:
         best = max(reached, key=reached.__getitem__)
         speed = reached[best]
         stall, share_stalled = _worst_stall(kernel)
-        if speed >= NEAR and share_stalled >= _EMPTY and not stall.is_hidden and issuing(kernel):
+        waits = stall.sign == "barrier_stall" and share_stalled >= _EMPTY
+        if waits and issuing(kernel) and NEAR <= max(speed, issuing(kernel)) < 1 - _STALLED:
             # A unit is busy, but most warps wait for others: in cycles that issue nothing it might be busier.
             stalled.append(_Stalled(kernel, max(speed, issuing(kernel)), "with an instruction issued in every cycle"))
             continue
