@@ -51,8 +51,8 @@ def estimated(name: str, idle_w: float | None = None, tdp_w: float | None = None
     """The estimated cost table for the GPU that a log calls `name`, or a user for short ("RTX 4090").
 
     idle_w: its idle power in W at the clocks of a load, which is its constant power; idle_from: where that is from.
-    Without it, constant power is a share of the board's power limit `tdp_w` in W; without that, of the limit of its
-    data sheet.
+    Without it, constant power is a share of the board's power limit `tdp_w` in W; without that, what is published of
+    the board, or a share of the limit of its data sheet.
     Raises CostError: no such power, or a GPU whose data sheet is not known when neither is given.
     """
     return parsed(table_text(name, idle_w, tdp_w, idle_from))
@@ -135,7 +135,7 @@ def table_text(
         )
     board = sheet or DataSheet(" ".join(device_name.split()))
     if tdp_w is not None:
-        board = replace(board, limit_w=tdp_w)
+        board = replace(board, limit_w=tdp_w, constant_w=None)
     if idle_w is not None and board.limit_w is not None and idle_w >= board.limit_w:
         raise CostError(
             f"An idle power of {idle_w:g} W cannot be: the power limit of {board.name} is {board.limit_w:g} W; give "

@@ -243,3 +243,5 @@ def test_an_estimate_takes_the_constant_power_that_is_published_of_its_board():
     published, made = costs.load("gtx-titan").at(), estimated("GeForce GTX TITAN").at()
     assert made.constant_power_w == published.constant_power_w == 120
     assert estimated("GeForce GTX 780 Ti").at().constant_power_w < 90, "of as much power: a share of it"
+    of_limit = estimated("GeForce GTX TITAN", tdp_w=200).at().constant_power_w
+    assert of_limit == pytest.approx(estimated("GeForce GTX 780 Ti", tdp_w=200).at().constant_power_w), "the user's own"

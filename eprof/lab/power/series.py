@@ -211,7 +211,7 @@ _WITHOUT_GPUS = 1  # the place of what has no GPUs of their own boards in it
 # A package, and what lies in it in the same log.
 _PACKAGE = pattern(rf"(?:(?:energy-)?(?:pkg|package)|cpu|socket){_NUMBER}|pkgwatt", re.IGNORECASE)
 _IN_PACKAGE = pattern(rf"(?:cores?|uncore|pp[01]){_NUMBER}|energy-cores|energy-gpu|corwatt|gfxwatt", re.IGNORECASE)
-_BEGINNINGS = pattern(r"^.*[\s._-]")  # whole words
+_WHOLE_WORDS = pattern(r"(?:.*[\s._-])?")  # that names begin with
 # What several meters may be of; one without a number has the joules of all that have one.
 _KINDS = (
     _PACKAGE,
@@ -309,8 +309,8 @@ def _same(kind: re.Pattern[str], whole: Series, of_part: re.Pattern[str], part: 
     The words that both begin with say nothing: "total_cpu package" and "total_cpu core" are a package and its cores.
     """
     both = [whole.component, part.component]
-    alike = max(map(len, _BEGINNINGS.findall(commonprefix(both))), default=0)
-    for start in (0, alike):
+    alike = _WHOLE_WORDS.match(commonprefix(both))
+    for start in (0, alike.end() if alike else 0):
         found, other = kind.fullmatch(both[0][start:]), of_part.fullmatch(both[1][start:])
         if found is not None and other is not None:
             return not found[1] or not other[1] or found[1] == other[1]
