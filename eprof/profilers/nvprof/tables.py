@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +16,11 @@ from eprof.base.known import added, gathered
 from eprof.base.text import pattern, when
 from eprof.logs.rows import folding
 from eprof.logs.rows.cells import REASONS, Rates, no_kernels
-from eprof.logs.rows.columns import Answers, Form, LineRows, ParsedRows, Rows, codes_that_stay
+from eprof.logs.rows.columns import Answers, Form, LineRows, ParsedRows, Rows
 from eprof.logs.rows.folding import Piece
 from eprof.logs.rows.gaps import FAULTS, again_of, kind_of_copy
 from eprof.logs.rows.log import PAGES, Copies, HostCalls
 from eprof.logs.rows.sections import split
-
-if TYPE_CHECKING:
-    import polars as pl
 
 DEVICE = pattern(r"\(\d+\)\s*$")
 WHOLE = pattern(r"\s*\d{1,12}\s*")  # launches; sums of more would not fit
@@ -167,11 +164,6 @@ class Store(folding.Store, dict=True):
     def each(self, ask: Callable[[str], Any], dtype: npt.DTypeLike = np.bool_) -> Answers:
         """A function of texts that calls `ask` once for each text, and keeps the answers for all tables of the log."""
         return self._answers.setdefault(ask, Answers(ask, dtype))
-
-    @cached_property
-    def codes(self) -> pl.Series:
-        """The codes of texts in tables that polars parses."""
-        return codes_that_stay()
 
     @property
     def copies_s(self) -> float:
