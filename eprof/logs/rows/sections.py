@@ -7,7 +7,7 @@ lines one by one.
 from __future__ import annotations
 
 import csv
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from itertools import chain, compress, pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Cells: TypeAlias = "list[str] | pa.Array"
+IsSpare: TypeAlias = Callable[[list[str]], bool]
 Coded: TypeAlias = tuple[Array, Sequence[str]]  # codes, and the texts that they stand for
 Piece: TypeAlias = dict[int, Cells]  # some rows: the cells of each column that is read, by its place in a line
 _EXAMPLE = 200  # characters of a line that is no row
 _DIGITS = tuple("0123456789")
+_START = 1 << 14  # bytes, which show how many fields rows have
 _LONG = 1 << 20  # bytes of text: from there on it is worth to import pyarrow
 _ROW_NUMBER = "^[0-9][0-9.,]*$"
 _PLAIN = r"^[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,2})?$"
@@ -126,32 +128,43 @@ def rows(section: Section, lines: Sequence[str], wanted: Sequence[int]) -> Rows:
     return parsed
 
 
-def many_rows(section: Section, text: bytes, wanted: Sequence[int], names: Container[int] = ()) -> Piece | None:
+def many_rows(
+    section: Section, text: bytes, wanted: Sequence[int], names: Container[int] = (), spare: IsSpare = lambda _: False
+) -> Piece | None:
     """The rows of a text all of whose lines are rows, and no header lines. None if it is short, or anything is odd.
 
-    names: the places of columns in which few different texts come again and again.
+    names: the places of columns in which few different texts come again and again. spare: whether the fields of a row
+    say nothing, so that it may be left out where it is longer or shorter than the others.
     """
     if len(text) < _LONG or section.is_spaced or section.prefix:
         return None
     import pyarrow as pa
 
-    width = len(section.split(text[: text.find(b"\n")].decode()))
+    def may_be_skipped(fields: list[str]) -> bool:
+        return section.least <= len(fields) <= section.width and looks_like_row(fields[0]) and spare(fields)
+
     types = {place: pa.dictionary(pa.int32(), pa.string()) if place in names else pa.string() for place in (0, *wanted)}
+    first = map(section.split, text[:_START].decode("utf-8", "ignore").splitlines())
+    width = next((len(fields) for fields in first if not may_be_skipped(fields)), 0)
     if not max(section.least, *(place + 1 for place in types)) <= width <= section.width:
         return None
-    columns = clean_columns(memoryview(text), width, types, section.delimiter)
+    columns = clean_columns(memoryview(text), width, types, section.delimiter, may_be_skipped)
     if columns is None or not bools(made("match_substring_regex", columns[0], pattern=_ROW_NUMBER)).all():
         return None
     return {place: columns[place] for place in wanted}
 
 
 def clean_columns(
-    lines: memoryview, width: int, types: Mapping[int, pa.DataType], delimiter: str = ","
+    lines: memoryview,
+    width: int,
+    types: Mapping[int, pa.DataType],
+    delimiter: str = ",",
+    spare: IsSpare = lambda _: False,
 ) -> dict[int, pa.Array] | None:
     """Columns of lines of CSV, in UTF-8 with plain line ends, by their places; None if a line is not clean.
 
     Clean lines have `width` fields, quotes only around fields or, doubled, inside of quoted ones, and numbers where
-    `types` says so.
+    `types` says so. Of others, those whose fields are `spare` are left out.
     """
     import pyarrow as pa
     from pyarrow import csv
@@ -164,12 +177,21 @@ def clean_columns(
         null_values=[""],
         quoted_strings_can_be_null=False,
     )
+    skipped: list[str] = []
+
+    def on_other(row: csv.InvalidRow) -> str:
+        skipped.append(row.text)
+        return "skip" if spare(split(row.text, delimiter)) else "error"
+
+    form = csv.ParseOptions(delimiter=delimiter, invalid_row_handler=on_other)
     whole = csv.ReadOptions(use_threads=False, block_size=len(lines) + 1, column_names=[*map(str, range(width))])
     try:
-        table = csv.read_csv(pa.py_buffer(lines), whole, csv.ParseOptions(delimiter=delimiter), options)
+        table = csv.read_csv(pa.py_buffer(lines), whole, form, options)
     except pa.ArrowInvalid:
         return None
-    return {place: table.column(str(place)).chunk(0) for place in types} if len(table) == number else None
+    if len(table) + len(skipped) != number:
+        return None
+    return {place: table.column(str(place)).chunk(0) for place in types}
 
 
 def _plain_lines(lines: memoryview | bytes, delimiter: str) -> int:

@@ -76,6 +76,12 @@ def places_of_names(section: Section) -> list[int]:
     return [place for name, place in _long_columns(section).items() if name not in own]
 
 
+def is_advice(section: Section, fields: list[str]) -> bool:
+    """Whether a row of ncu's details page has no metric: a rule's, which `Long` leaves out without a word."""
+    metric, numbers = section.at("Metric Name"), section.places(_NUMBERS)
+    return metric is not None and not fields[metric] and all(_WHOLE.fullmatch(fields[place]) for place in numbers)
+
+
 class Long(Struct, dict=True):
     """The rows of a section that carry a metric.
 
