@@ -513,7 +513,7 @@ def test_only_wanted_counters_are_kept_and_the_log_says_what_it_has(tmp_path):
         ("[1] a@b\n    Metric Name    Metric Unit Metric Value\n", "the tables of ncu's page for reading (line 2)"),
         (NEW, "a table begins (line 1) but has no rows"),
         (RULES + "\n" + row(0, "", "", "") + ',"r","OPT","do this","",""', "the log holds no values of metrics"),
-        (" Time (%)  Total Time (ns)  Instances  Name\n", "the tables of nsys are printed as text"),
+        (" Time (%)  Total Time (ns)  Instances  Name\n", "the log has tables of nsys but none of kernels"),
         (
             "Time (%),Total Time (ns),Num Calls,Name\n1,2,3,cudaMalloc\n",
             "the log has tables of nsys but none of kernels",
