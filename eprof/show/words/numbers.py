@@ -1,6 +1,6 @@
 """Numbers as people read them: three significant digits, SI prefixes, narrow no-break spaces, a real minus.
 
-`reports/report.js` formats the same way, digit for digit (tests/commands/report/test_report_browser.py compares the two).
+`reports/report.js` formats the same way, digit for digit (tests/commands/report/test_report_browser.py compares them).
 """
 
 from collections.abc import Callable
