@@ -233,7 +233,9 @@ def test_what_is_paid_once_leads_where_it_is_most_of_all(screens):
 def test_rates_without_times_are_what_a_second_takes(screens):
     found = {name: view for name, _, view in screens}
     view = found["sm120-cutlass-roofline-body-items.csv"]  # 409 multiply-adds a cycle at 2.40 GHz, 99 GB/s of DRAM
-    assert view.time.value == pytest.approx(1.0) and view.energy("constant").value == pytest.approx(view.document.constant_w)
+    assert view.time.value == pytest.approx(1.0) and view.energy("constant").value == pytest.approx(
+        view.document.constant_w
+    )
     assert view.amount(view.document, "fp32_fma").value == pytest.approx(408.8 * 2.4e9, rel=2e-3)
     assert view.amount(view.document, "dram").value == pytest.approx(98.9e9, rel=0.01)
     assert "J are W" in trust(view).text and what_to_try(view).text.startswith("choose a kernel for tensor cores")
