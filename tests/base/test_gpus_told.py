@@ -111,9 +111,9 @@ def test_a_name_beside_the_tables_is_told_without_its_number(tmp_path):
 
 def test_an_estimate_for_no_named_gpu_says_of_how_many_boards_it_is_the_mean(tmp_path):
     import eprof
+    from eprof.commands.report.trust import trust
+    from eprof.commands.report.view import View
     from eprof.profile.document import document
-    from eprof.show.report.trust import trust
-    from eprof.show.report.view import View
 
     log = tmp_path / "ncu.csv"
     log.write_text(

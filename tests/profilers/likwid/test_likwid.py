@@ -16,12 +16,12 @@ import eprof
 from eprof import logs
 from eprof.base.errors import EprofError, LogError
 from eprof.base.marks import Mark
+from eprof.commands.report.collecting import how_to_count
+from eprof.commands.report.loops import fewer_cycles
+from eprof.commands.report.view import View
 from eprof.counts.counters import find
 from eprof.logs.rows.cells import is_wrapped
 from eprof.logs.rows.log import JOULE
-from eprof.show.report.collecting import how_to_count
-from eprof.show.report.loops import fewer_cycles
-from eprof.show.report.view import View
 
 CPU = SHARED / "cpu"
 READABLE = sorted(CPU.glob("likwid-[ct]*"))

@@ -11,11 +11,11 @@ import eprof
 from eprof.base.boards import Traits, sheets_with
 from eprof.base.gpus import that_hold
 from eprof.base.vocabulary import PRICED
+from eprof.commands.report.levers import what_to_try
+from eprof.commands.report.view import View
 from eprof.energy.bounds import uncounted
 from eprof.energy.replicas import prices_of
 from eprof.profilers.ncu import derived
-from eprof.show.report.levers import what_to_try
-from eprof.show.report.view import View
 
 FITTING = dict(zip(derived._FITTING, (16, 12, 47, 12), strict=True))
 
