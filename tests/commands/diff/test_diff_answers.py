@@ -1,10 +1,9 @@
 """What a difference says first, of pairs that were once answered wrongly: made by hand, and real ones."""
 
 import pytest
-from conftest import ROOT, SHARED
+from conftest import SHARED
 from diff_support import energy, kernel
 
-import eprof
 from eprof.commands.diff import words
 from eprof.commands.diff.compare import compare
 
