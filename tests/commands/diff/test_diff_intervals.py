@@ -177,12 +177,12 @@ def test_kinds_of_several_prices_added_up_have_no_interval():
     refits = [costs(dearer)] * NUMBER
     table = SimpleNamespace(
         name="table",
-        device=device,
+        device="GPU",
         source="us",
         replicas=lambda _: refits,
         serves=lambda _: True,
         interval_share=0.9,
-        within=within,
+        within=1.0,
         constant=SimpleNamespace(is_per_socket=False),
     )
     only_total = kernel(fp32_fma=None, fp32_add=None, fp32_mul=None, fp32_other=None, fp32=1.2e9)
