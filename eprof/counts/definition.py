@@ -55,7 +55,8 @@ SHARES = (
     *("dram_bound", "unoptimised", "missed_stores"),  # of these, at most; of code; of stores
 )
 FP64_MOST = "fp64_most"
-SIGNS = (*SHARES, "multiprocessors", "a_cycle", "fp32_room", FP64_MOST, "l1_room", "l2_room", "dram_room")
+ROOMS = ("fp32_room", FP64_MOST, "l1_room", "l2_room", "dram_room")  # the most that units can have done
+SIGNS = (*SHARES, "multiprocessors", "a_cycle", *ROOMS)
 BESIDE = (*COMPONENTS, *SIGNS)  # what a definition tells beside the words of the vocabulary
 _NAME = pattern(r"(?<![\w.])[A-Za-z_]\w*")
 
