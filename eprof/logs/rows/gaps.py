@@ -33,7 +33,9 @@ _WAY = pattern(r"\b(?:([HDAP])to([HDAP])|(H|D)(?:ost|evice)-to-(H|D)(?:ost|evice
 _MEMORY = pattern(r"\b(pageable|pinned|unified|managed)\b")
 _BUFFERS = 8  # copies of unlike sizes, our choice: more than so many are not each of a buffer of its own
 # Calls that prepare what kernels need: the longest of them, where it is most of all, comes before these (assumed).
-_PREPARES = pattern(r"^cu.*(?:Alloc(?!.*Async)|Malloc(?!.*Async)|HostRegister|CtxCreate|CtxRetain|Init$|SetDevice|Load)")
+_PREPARES = pattern(
+    r"^cu.*(?:Alloc(?!.*Async)|Malloc(?!.*Async)|HostRegister|CtxCreate|CtxRetain|Init$|SetDevice|Load)"
+)
 FAULTS = "GPU page faults"  # of managed memory: no copies, though traces have them among these
 
 
