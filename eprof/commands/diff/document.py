@@ -302,7 +302,7 @@ def counts(changes: Changes) -> dict[str, schema.Count]:
 
 
 def kernels(changes: Changes, spread: Spread, causes_of: Sequence[list[schema.Cause]]) -> list[schema.Kernel]:
-    """The kernels in the document, each match, largest change first; without energy, the largest time first.
+    """The kernels in the document, each match, largest change first: of energy, or without it of time.
 
     causes_of: those of each match.
     """
@@ -338,8 +338,8 @@ def kernels(changes: Changes, spread: Spread, causes_of: Sequence[list[schema.Ca
     kernels = [replace(kernel, interval_j=pair) for kernel, pair in zip(kernels, ends, strict=True)]
 
     def size(kernel: schema.Kernel) -> tuple[float, float]:
-        times_s = [side.time_s or 0.0 for side in (kernel.old, kernel.new) if side is not None]
-        return abs(kernel.change_j or 0.0), max(times_s)
+        old_s, new_s = ((side and side.time_s) or 0.0 for side in (kernel.old, kernel.new))
+        return abs(kernel.change_j or 0.0), abs(new_s - old_s)
 
     return sorted(kernels, key=size, reverse=True)
 

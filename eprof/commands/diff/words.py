@@ -111,7 +111,8 @@ def headline(document: Document) -> Headline:
             "eprof diff 'OLD*' 'NEW*'."
         )
     elif change_j == 0:
-        same = f"the {_basis(document)} {energy} is the same, though not every count is"
+        differ = any(count.change for count in document.counts.values())
+        same = f"the {_basis(document)} {energy} is the same{when(differ, ', though not every count is')}"
         text = f"{scope}{same}: {_from_to(document)}."
     elif low_j < 0 < high_j:
         possible = span(low_j, high_j, "J", signed=True)
@@ -128,7 +129,10 @@ def headline(document: Document) -> Headline:
 def _scope(document: Document) -> str:
     """How the headline begins if it is about a part of the energy, such as "Of what both sides know, "; else empty."""
     if all(part.what == CONSTANT for kernel in document.kernels for part in kernel.parts):
-        return "Of constant power, for nothing but time was counted, "
+        counts = document.counts.values()
+        lacking = [label for label in ("OLD", "NEW") if all(getattr(count, label.lower()) is None for count in counts)]
+        why = f"{lacking[0]} counted nothing but time" if len(lacking) == 1 else "nothing but time was counted"
+        return f"Of constant power, for {why}, "
     timeless = [lost for lost in (*document.uncompared, *document.unknown) if lost.what == CONSTANT]
     if sum(lost.kernels for lost in timeless) == len(document.kernels):
         return f"{capital(timeless[0].why)}, so constant power is not compared. In the rest "
@@ -489,11 +493,11 @@ def noise(document: Document) -> str:
     repeats = f"{test.old.n} and {test.new.n} repeats"
     if test.old.sd == test.new.sd == 0:
         return f"The {repeats} do not vary at all."
-    p = "below 0.001" if test.p < 0.001 else f"{test.p:.3f}"
+    p = "p below 0.001" if test.p < 0.001 else f"p = {test.p:.3f}"
     verdict = "a difference is shown" if test.shown else "no difference is shown"
     return (
         f"Over {repeats} the mean{of_what} changes by {quantity(test.change, unit)}, with a 95 % interval "
-        f"{_interval(test, unit)} and p = {p} (Welch's t test): {verdict}."
+        f"{_interval(test, unit)} and {p} (Welch's t test): {verdict}."
     )
 
 
