@@ -35,7 +35,7 @@ _WAITS = "Synchronize"  # a part of the names of calls that last as long as kern
 _CALL = pattern(r"cu(?:da)?[A-Z]|hip[A-Z]")
 _OLD_CALLS = frozenset({"cudaLaunch", "cudaConfigureCall", "cudaSetupArgument"})  # that CUDA 10.1 has no longer
 _OF_DRIVER = pattern(r"cu[A-Z]")
-_PAID_ONCE = {  # what a call of CUDA's driver that is paid once does, by a part of its name; the first of any starts nothing
+_PAID_ONCE = {  # what a call of CUDA's driver does, by a part of its name, where it is paid once
     "AllocHost": "it pins memory of the host: pin less",
     "HostAlloc": "it pins memory of the host: pin less",
     "HostRegister": "it pins memory of the host: pin less",
@@ -246,8 +246,9 @@ def _ways(view: View, between: Between) -> Iterator[Try]:
 def _starting(gaps: schema.Gaps, starting_s: float) -> Try:
     """The way to save what takes time once a run: more work in each run, and of calls of CUDA a quicker one.
 
-    The first of the runtime starts CUDA: a GPU that no process holds takes 1 to 3 s (NVIDIA, "Driver Persistence"); modules are loaded when
-    they are used (CUDA Programming Guide, "Lazy Loading": from CUDA 11.7 on if asked for, by itself from 12.2 on).
+    The first of the runtime starts CUDA: a GPU that no process holds takes 1 to 3 s (NVIDIA, "Driver Persistence");
+    modules are loaded when they are used (CUDA Programming Guide, "Lazy Loading": from CUDA 11.7 on if asked for, by
+    itself from 12.2 on). Of the driver's calls only those that make a context start it.
     """
     if not gaps.calls:
         told = f"{quantity(starting_s, 's')} before first launches is paid once"
