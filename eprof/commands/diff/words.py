@@ -608,7 +608,10 @@ def _unlike_kernels(document: Document) -> str:
     if not any(matches):
         return f"no {nouns.kernel} of OLD is in NEW {one_program}"
     if None in matches and 2 * named < most and not (_is_mostly_paired(document) or is_one_run(document)):
-        return f"only {named} of {most} {nouns.kernels} {when(named == 1, 'is') or 'are'} in both {one_program}"
+        few_are = f"only {named} of {most} {nouns.kernels} are"
+        if named < 2:
+            few_are = f"{'only 1' if named else 'none'} of {most} {nouns.kernels} is"
+        return f"{few_are} in both {one_program}"
     if len(matches) == 1 and matches[0] is not None and matches[0].how in (ALONE, BARE):
         names = [side.name for side in (document.kernels[0].old, document.kernels[0].new) if side is not None]
         if names_of(names[:1], _LONGEST) != names_of(names[1:], _LONGEST):
