@@ -96,6 +96,8 @@ def spared_kernels(view: View) -> Iterator[Try]:
     for how, kernels in spared.items():
         most, *rest = sorted(kernels, key=lambda kernel: -view.ranked(kernel).or_zero)
         saved, names = sum(view.ranked(kernel).or_zero for kernel in kernels), view.label(most)
+        if not view.saved_unit:
+            saved = sum(map(view.timed, kernels))
         names += phrase(" and {}", when(rest, counted(len(rest), f"more {view.nouns.kernel}")))
         if how:
             act = how.format(f"{sum(kernel.launches for kernel in kernels):,}", names)
