@@ -625,6 +625,8 @@ def _traits(sheet: Sheet) -> Traits:
     elif moved is not None and at_peak_s is not None:
         with np.errstate(divide="ignore", invalid="ignore"):
             peaks = moved.values / at_peak_s.values / 1e9
+        # Time that some launches do not tell would make a larger peak of the bytes of all.
+        peaks = peaks[((moved.marks | at_peak_s.marks) & MISSING) == 0]
     clock = sheet.look_up(DRAM_CLOCK)
     clocks = np.empty(0) if clock is None else clock.values / 1e9
     return Traits(only({round(number) for number in sms[~np.isnan(sms)].tolist()}), _middle(peaks), _middle(clocks))

@@ -75,6 +75,14 @@ def _is_idle(document: schema.Profile) -> bool:
     return any(HARDLY_WORKED in note for note in document.warnings)
 
 
+def how_to_count_longer(view: View) -> str:
+    """Advice where the counters of a CPU ran for so short that they tell nothing else; "" elsewhere."""
+    if not view.nouns.is_of_cpu or "retired" not in view.words or not 0 < view.time.or_zero <= SHORT_S:
+        return ""
+    short = f"the {quantity(view.time.or_zero, 's')} that were counted are too short to tell"
+    return f"repeat the work between start and stop of the counters, or take more of it: {short}"
+
+
 def how_to_count(view: View, has_advice: bool) -> str:
     """Advice: the command that counts what is not known yet; "" if none helps. has_advice: a change is told, too."""
     is_counted = any(word.value.value for word in view.words.values())
@@ -84,9 +92,6 @@ def how_to_count(view: View, has_advice: bool) -> str:
         more = "`eprof run PROGRAM` (all that this CPU counts, and its joules)"
         if formats == {"likwid"} and (groups := _groups_of_likwid(view)):
             more = " and ".join(f"`likwid-perfctr -g {group}`" for group in groups)
-        if 0 < view.time.or_zero <= SHORT_S:
-            short = f"the {quantity(view.time.or_zero, 's')} that were counted are too short to tell"
-            return f"repeat the work between start and stop of the counters, or take more of it: {short}"
         is_priced = view.instructions(view.document).value and view.above.value is not None
         is_little = is_priced and view.above.or_zero < LITTLE * view.everything
         if is_little or _is_idle(view.document) and not has_advice:

@@ -12,7 +12,7 @@ from eprof.base.labels import library_of
 from eprof.base.text import by_sign, phrase, when
 from eprof.commands.report import execution, launches, loops, traffic, waiting
 from eprof.commands.report.change import TENTH, Try
-from eprof.commands.report.collecting import how_to_count, how_to_price, lacks_counts, program
+from eprof.commands.report.collecting import how_to_count, how_to_count_longer, how_to_price, lacks_counts, program
 from eprof.commands.report.gaps import after_the_start, closed
 from eprof.commands.report.products import cheaper_kernels
 from eprof.commands.report.savings import MOSTLY, time_told
@@ -56,8 +56,8 @@ def _sorted(view: View) -> list[Try]:
 
 def what_to_try(view: View) -> Point:
     """The line `Try`: the change that saves most, and what to collect where too little was counted to tell."""
-    if at_start := loops.ended_at_its_start(view):
-        return Point("Try", at_start)
+    if tells_little := loops.ended_at_its_start(view) or how_to_count_longer(view):
+        return Point("Try", tells_little)
     changes = _sorted(view)
     is_worth_it = bool(changes) and _is_worth_it(view, changes[0])
     texts = [""]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -23,8 +23,9 @@ from eprof.base import cpus
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.known import gathered, only, ratio, summed
+from eprof.base.labels import labels
 from eprof.base.resources import folder
-from eprof.base.text import counted, few, pattern, when
+from eprof.base.text import counted, few, pattern, phrase, when
 from eprof.base.toml import Document
 from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_note
 from eprof.logs.rows.log import (
@@ -90,6 +91,10 @@ _PLACES = ("cpu", "core", "socket", "die", "node", "thread")
 _CLOCK = pattern(r"\s*[0-9]+[.,][0-9]{6,9}")
 _VARIANCE = pattern(r"[0-9.,]+%")
 _BEGINNING = pattern(r"[>\s]*(?:[0-9{]|(?:CPU?|[SNDC])(?:[0-9]|$))")  # of a row, as far as it goes
+# A function in a table of `perf report`; and the event whose samples the table shares out, where its head is there.
+_SAMPLED = pattern(
+    r"[>#\s]*+(?:Samples: .* of event '([^']+)'.*|([0-9]{1,3}\.[0-9]{2})%\s++\S+\s++\S+\s++\[[.k]\]\s++(\S.*))"
+)
 _WHOLE = "100.00"
 TASK_CLOCK, CPU_CLOCK = "task-clock", "cpu-clock"
 SYSTEM = "system wide"  # perf stat -a says so in place of a command
@@ -212,8 +217,9 @@ class Run(Struct):
 class Lines(Struct):
     """Takes the lines of a file one by one, and tells rows from all else.
 
-    number: of lines; others: how many are not perf's. may_go_on: the last line was a row of text, which another may
-    follow up. header: the first line of one whose command has several. listed: the number of a line in a listing.
+    number: of lines; others: how many are no rows. event, sampled: of tables of `perf report`: the event of the open
+    one, and (event, (share in %, function)). may_go_on: the last line was a row of text, which another may follow up.
+    header: the first line of one whose command has several. listed: the number of a line in a listing.
     """
 
     path: str
@@ -221,6 +227,8 @@ class Lines(Struct):
     runs: list[Run] = field(default_factory=lambda: [Run()])
     number: int = 0
     others: int = 0
+    event: str = ""
+    sampled: list[tuple[str, tuple[float, str]]] = field(default_factory=list)
     is_cut: bool = False
     locale: Locale = field(default_factory=Locale)
     may_go_on: bool = False
@@ -235,6 +243,10 @@ class Lines(Struct):
         self.number += 1
         if len(line) > _LONGEST_LINE or not self._take(line):
             self.others += 1
+            sampled = _SAMPLED.fullmatch(line[:_LONGEST_LINE])
+            self.event = (sampled and sampled[1]) or self.event
+            if sampled and sampled[2]:
+                self.sampled.append((self.event, (float(sampled[2]), sampled[3].strip())))
 
     def finish(self, rest: str) -> None:
         """End the file with `rest`, a last line without an end, which may be cut off; settle how numbers are written.
@@ -393,6 +405,7 @@ def seconds(time: str) -> float:
 _ENERGY = pattern(r"power/energy-([^/]*)/*")
 _RAPL_J = 2**-32  # the scale of these events (Linux, arch/x86/events/rapl.c)
 _EXAMPLES = 3
+_MOST_SAMPLED, _LABEL = 2, 30  # functions, and characters of each
 # Of a socket or a node, where every unit counts; behind it stands how many CPUs the row is of.
 _SOCKET = pattern(r"((?:socket|node)?[SN][0-9]+)(?:[^\w-][0-9]*)*")
 _PLACE = pattern(r"CPU[0-9]|[SND][0-9]|(?:cpu|core|socket|die|node)[0-9]")
@@ -552,7 +565,7 @@ def read(
     commands = {run.command for run in runs} - {None, SYSTEM}
     return source.log(
         tables,
-        [*source.notes, *_notes(runs, rows, keep)],
+        [*source.notes, *_notes(runs, rows, keep), *_samples(lines.sampled)],
         lines=lines.number,
         skipped_lines=lines.others,
         command=only(commands),
@@ -686,6 +699,17 @@ def _by_running_times(cells: Sequence[Row], rows: Sequence[_Counted]) -> Iterato
         most_s = min(float(row.runtime_ns) for row in whole) / 1e9
         constant = _constant(most_s, max(row.packages or 1 for row in rows))
         yield f"{ON_TOTALS}the run took at most {most_s:.3g} s, as long as its counters counted{constant}"
+
+
+def _samples(sampled: Iterable[tuple[str, tuple[float, str]]]) -> Iterator[str]:
+    """A sentence on each table of `perf report` that stands beside the counts; what comes twice is none."""
+    for event, shares in gathered(sampled).items():
+        names = labels([function for _, function in shares], _LABEL)
+        most = sorted(zip((share for share, _ in shares), names, strict=True), reverse=True)[:_MOST_SAMPLED]
+        told = ", ".join(f"{share:.0f} % in {name}" for share, name in most)
+        of = phrase("`{}`", event) or "an event that it does not name"
+        if sum(share for share, _ in shares) < _ALL + 1:
+            yield f"{ON_TOTALS}samples of `perf report`: {told} (of {of}); joules are not split by them"
 
 
 def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] | None) -> Iterator[str]:
