@@ -161,10 +161,8 @@ def _threads(changes: Changes) -> list[str]:
     if changes.counted_by_both.any() or not pairs:
         return ["", ""]
     launches = np.array([changes.old_side.named[pair.old or 0].launches for pair in pairs])
-    threads = (
-        changes.old_side.threads[[pair.old for pair in pairs]],
-        changes.new_side.threads[[pair.new for pair in pairs]],
-    )
+    of_old, of_new = changes.old_side.threads, changes.new_side.threads
+    threads = of_old[[pair.old or 0 for pair in pairs]], of_new[[pair.new or 0 for pair in pairs]]
     old, new = (float((launches * of_side).sum() / launches.sum()) for of_side in threads)
     if math.isnan(old + new) or math.isclose(old, new, rel_tol=_ALIKE):
         return ["", ""]

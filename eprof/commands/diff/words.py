@@ -230,14 +230,10 @@ def _per_launch(document: Document, kernels: Sequence[tuple[KernelSide, KernelSi
     if per_launch := document.per_launch:
         each = replace(document, **asdict(per_launch))
         changes.append(f"uses {_size(each, per_launch.change_j)}")
-        is_time = any(
-            cause.what == "time" and abs((cause.share or 0.0) - 1) < _SAME_WORK for cause in per_launch.causes
-        )
-        if not is_time and abs(per_launch.change_share or 0.0) > _ROUNDING:
-            why = f"With as many launches as OLD: {uncapital(' '.join(cause_words.sentences(each)))}"
-    times = [(old.time_s, new.time_s, old.launches / new.launches) for old, new in kernels]
-    if all(old and new is not None for old, new, _ in times):
-        factor = sum(new * launches for _, new, launches in times) / sum(old for old, _, _ in times)
+        why = phrase("With as many launches as OLD: {}", uncapital(_why_per_launch(each)))
+    times_s = [(old.time_s or 0.0, (new.time_s or 0.0) * old.launches / new.launches) for old, new in kernels]
+    if all(old and new for old, new in times_s):
+        factor = sum(new for _, new in times_s) / sum(old for old, _ in times_s)
         changes.append(f"takes {_times(factor, 'less', 'the same')} time")
     before, after = (f"{sum(side.launches for side in sides):g}" for sides in zip(*kernels, strict=True))
     in_all = _from_to(document) if document.has_energy else "".join(_time_change(document, ""))
@@ -246,6 +242,14 @@ def _per_launch(document: Document, kernels: Sequence[tuple[KernelSide, KernelSi
     text = f"{scope}per launch NEW {change}. With {after} {launches} instead of {before}, in all: {in_all}."
     lead = " ".join(filter(None, [_unpriced(document), why, _besides(document)]))
     return Headline(capital(text), lead, bits(document.marks))
+
+
+def _why_per_launch(each: Document) -> str:
+    """Why a launch takes more or less energy, in sentences; empty if by its time alone, which the headline has."""
+    times = [cause.share or 0.0 for cause in each.causes if cause.what == "time"]
+    is_by_time = any(abs(share - 1) < _SAME_WORK for share in times)
+    is_worth = not is_by_time and abs(each.change_share or 0.0) > _ROUNDING
+    return when(is_worth, " ".join(cause_words.sentences(each)))
 
 
 def _besides(document: Document) -> str:
