@@ -262,7 +262,7 @@ class Intervals(Struct, frozen=True):
     """How intervals are made. share: of what the replicas of the prices make of the change, as much lies inside.
 
     paired: each replica prices both sides; else the two sides have tables of their own. within: in the intervals of the
-    sides, the factor that nine of ten kernels which the fits have not seen are off at most; null: nobody measured it.
+    sides, the factor that nine of ten kernels which the fits have not seen are off at most; null: not measured of both.
     """
 
     share: float

@@ -599,10 +599,10 @@ def trust(document: Document) -> str:
     # How far to trust it in one word, and how far off the joules of a side may be.
     grade = when(document.has_energy, "rough (error unknown)")
     if document.has_energy and refits is not None and refits.within is not None and is_served:
-        word = "rough" if document.above_constant or "missing" in document.marks else "good"
+        is_rough = document.above_constant or "missing" in document.marks or not refits.paired
         cancels = when(refits.paired, "; errors of prices that both share cancel")
         within = f"within a factor of {plain(refits.within)}{cancels}"
-        grade = f"{word} (each side: nine of ten unseen {nouns.kernels} {within})"
+        grade = f"{'rough' if is_rough else 'good'} (each side: nine of ten unseen {nouns.kernels} {within})"
     prices = costs_words.all_named(tables) or "no cost table (--costs)"
     if not is_served:
         whose = when(nouns.is_of_cpu, f"of {tables[0].device}, ")

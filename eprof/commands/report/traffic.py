@@ -99,6 +99,7 @@ def coalesced(view: View) -> Iterator[Try]:
         if (kernel.signs or {}).get("lg_throttle", 0.0) >= EXCESS:
             faster = max(faster, TENTH)  # the queue of its loads and stores is full
         saved_j[place] = sum(part * levels[level][place] for level, part in parts.items()) + faster * view.timed(kernel)
+        saved_j[place] += share * view.timed(kernel) * (not view.saved_unit)  # neither joules nor times: to be tried
         surely_j += sum(part * levels[level][place] for level, part in parts.items() if level != "dram")
         saved_s += faster * time_of(kernel).or_zero
     if any(saved_j.values()):
@@ -110,7 +111,9 @@ def coalesced(view: View) -> Iterator[Try]:
         }
         most = max(weights, key=weights.__getitem__)
         name, condition = view.label(view.kernels[most]), excess(view.kernels[most])[1]
-        told = f"{percent(shares[most])} of the sectors that {name} asks for are not used{condition}"
+        stores = (view.kernels[most].signs or {}).get("store_excess", 0.0)
+        mostly = phrase(", {} of its stores'", when(stores > shares[most], percent(stores)))
+        told = f"{percent(shares[most])} of the sectors that {name} asks for are not used{mostly}{condition}"
         most_j = sum(saved_j.values())
         change = Try(f"coalesce accesses: {told}", most_j, (surely_j, most_j), less_time(view, 0.0, saved_s))
         yield replace(change, is_open=not (levels["l1"][most] or levels["l2"][most]))

@@ -64,6 +64,7 @@ _ASIDE = pattern(
     r"\s*(?:(?:Processing|Generating|Exporting|Using|Running|NOTICE|SKIPPED)\b.*(?:\.sqlite|\[)"
     r"|\[\d/\d\] Executing '\w+' stats report|\*\* .*\(\w+\):\s*$)"
 )
+_LACKS = pattern(r"SKIPPED: .* does not contain CUDA (?:kernel|trace) data")
 _WORDS = pattern(r"[ \t]+")
 _MOST_LAUNCHES = 10**12
 _CUT = "…"
@@ -248,7 +249,8 @@ class Nsys(Struct):
 
     parts: "stream" or LAUNCH, by which the launches of a trace are split; None: by nothing. shape: the table that is
     open. heading: the names of its columns, while its dashes are awaited, or a table's that is not understood. unit: of
-    all its times, where a title tells it. is_there: a table of nsys was seen. begun: how many of each kind. sizes: of
+    all its times, where a title tells it. is_there: a table of nsys was seen. lacks_kernels: nsys
+    said that it recorded none. begun: how many of each kind. sizes: of
     copies, by name, bytes in place of seconds. bare: calls below a lost header, with their shares of the time. held:
     columns -> rows of a trace.
     """
@@ -260,6 +262,7 @@ class Nsys(Struct):
     numbers: Numbers = field(default_factory=Numbers)
     begun: Counter[str] = field(default_factory=Counter)
     is_there: bool = False
+    lacks_kernels: bool = False
     sums: _Sums = field(default_factory=dict)
     copied: _Sums = field(default_factory=dict)
     sizes: dict[str, Timed] = field(default_factory=dict)
@@ -280,6 +283,7 @@ class Nsys(Struct):
             shape = shape_of(_APART.split(self.heading.strip()), ())
             if shape is not None and not shape.is_trace:
                 self.begin(shape)
+        self.lacks_kernels = self.lacks_kernels or _LACKS.match(line) is not None
         if self.shape is None:
             return self._bare_call(line) or self.heading is not None or _ASIDE.match(line) is not None
         return self.row(self.shape, self.shape.cells(line, self.numbers.has_blanks))
@@ -450,6 +454,12 @@ class Nsys(Struct):
     def why_no_table(self) -> str | None:
         """Why a log of nsys tells no kernels, in a sentence; None if the log is not of nsys."""
         said = f"the log has tables of nsys but none of kernels; make one with `{COMMAND} > times.csv`"
+        if self.lacks_kernels:
+            said = (
+                "nsys recorded no kernel, as it says where it skipped their table; see that the program uses the GPU, "
+                "and trace it with `nsys profile --trace=cuda --trace-fork-before-exec=true PROGRAM`, which follows "
+                "the processes that it starts"
+            )
         return said if self.is_there or self.copied else None
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from eprof.commands.report.headline import headline
 from eprof.commands.report.levers import _levers, _sorted, what_to_try
 from eprof.commands.report.view import View
 from eprof.profile import api
@@ -101,6 +102,42 @@ def test_bank_conflicts_are_advice_where_they_are_all_that_was_counted(tmp_path)
     assert "avoid bank conflicts of shared memory (2.03\u202fM in plain, none in padded)" in what_to_try(view).text
     view = view_of(tmp_path / "none.txt", padded)
     assert "bank conflicts" not in what_to_try(view).text
+
+
+def page_of(kernel, *metrics):
+    """A page of ncu of one launch, with metrics (name, unit, value) and no time."""
+    rows = "".join(f"    {name:<75} {unit:>12} {value:>14}\n" for name, unit, value in metrics)
+    line = f"    {'-' * 75} {'-' * 12} {'-' * 14}\n"
+    return (
+        "==PROF== Connected to process 1 (/a.out)\n[1] a.out@127.0.0.1\n"
+        f"  {kernel}(int, float *), 2022-Jan-02 10:00:00, Context 1, Stream 7\n"
+        f"    Section: Command line profiler metrics\n{line}{rows}{line}\n"
+    )
+
+
+@pytest.mark.parametrize(("used", "told"), [(12.5, "70 %"), (100, "")])
+def test_bytes_that_sectors_are_used_for_tell_uncoalesced_stores_without_a_time(tmp_path, used, told):
+    """Loads use all of 1,000 sectors, stores `used` % of 4,000: of 5,000 sectors 3,500 come in vain."""
+    metrics = [("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "sector", "1,000")]
+    metrics += [("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", "sector", "4,000")]
+    metrics += [("smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct", "%", 100)]
+    metrics += [("smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct", "%", used)]
+    view = view_of(tmp_path / "page.txt", page_of("turn", *metrics))
+    assert headline(view).text == "One kernel profiled: at least 128\u202fkB L1 write counted, but no time."
+    advice = f"coalesce accesses: {told} of the sectors that turn asks for are not used, 88 % of its stores' (what"
+    assert what_to_try(view).text.replace("\u202f", " ").startswith(advice) == bool(told)
+    assert ("coalesce" in what_to_try(view).text) == bool(told)
+
+
+@pytest.mark.parametrize(("used", "told"), [(50, "500 in turn"), (90, "200 in turn"), (100, "")])
+def test_no_more_wavefronts_are_bank_conflicts_than_their_bytes_leave_empty(tmp_path, used, told):
+    metrics = [
+        (f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}.sum", "", n) for op, n in (("ld", 0), ("st", 500))
+    ]
+    metrics += [(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum", "", "1,000") for op in ("ld", "st")]
+    metrics += [("smsp__sass_average_data_bytes_per_wavefront_mem_shared.pct", "%", used)]
+    tried = what_to_try(view_of(tmp_path / "page.txt", page_of("turn", *metrics))).text
+    assert (told in tried) if told else ("bank conflicts" not in tried)
 
 
 TRACE = """==1== Profiling result:
