@@ -21,7 +21,7 @@ from eprof.costs import Costs
 from eprof.energy.replicas import Replicas
 from eprof.logs.rows.log import Log
 from eprof.profile.intervals import replicas
-from eprof.profile.priced import Energy
+from eprof.profile.profile import Energy
 
 # The columns of a grid: every word of the vocabulary, and constant power, whose "count" is seconds.
 WORDS = PRICED
