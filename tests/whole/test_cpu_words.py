@@ -181,6 +181,18 @@ def test_instructions_save_cycles_unless_these_wait_or_are_full_of_flops(eprof_c
     assert tried(eprof_command, tmp_path, {"cycles": 80, "instructions": 140} | zero | counts).startswith(said)
 
 
+def test_of_several_programs_the_one_whose_cycles_wait_is_tried_first_and_rows_tell_them_apart(eprof_command, tmp_path):
+    """Few cycles wait for instructions: what the others wait for is not told, but they are there to be saved."""
+    quick = {"cycles": 20, "instructions": 80, "stalled-cycles-frontend": 0.1}
+    tried(eprof_command, tmp_path, quick, "./quick")
+    slow = {"cycles": 60, "instructions": 40, "stalled-cycles-frontend": 0.1}
+    assert tried(eprof_command, tmp_path, slow, "./slow").startswith("wait less (0.667 instructions a cycle in ./slow;")
+    several = "runs or processes are added up"
+    assert several not in eprof_command("report", tmp_path / "perf.txt").stdout
+    tried(eprof_command, tmp_path, slow | {"cycles": 61}, "./slow")
+    assert several in eprof_command("report", tmp_path / "perf.txt").stdout
+
+
 METERED = """CPU name:	Intel(R) Xeon(R) Gold 6132 CPU @ 2.60GHz
 CPU clock:	2.60 GHz
 Region solve, Group 1: MEM_DP
