@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from eprof.commands.diff.compare import diff as diff
     from eprof.commands.run.settings import run as run
     from eprof.profile.api import load as load
-    from eprof.profile.priced import Energy as Energy
+    from eprof.profile.profile import Energy as Energy
     from eprof.profile.profile import Profile as Profile
     from eprof.profilers.ncu.handed_on import kernel_tuner as kernel_tuner
 
 _HOMES = {
     "Difference": "eprof.commands.diff.compare",
-    "Energy": "eprof.profile.priced",
+    "Energy": "eprof.profile.profile",
     "EprofError": "eprof.base.errors",
     "Profile": "eprof.profile.profile",
     "diff": "eprof.commands.diff.compare",

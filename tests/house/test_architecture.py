@@ -142,10 +142,10 @@ def test_an_import_from_elsewhere_is_seen(path, seen, monkeypatch):
 
 
 def arrows():
-    """(folder, what in it imports, what in it is imported), as files import each other; not what only names types."""
+    """(folder, what in it imports, what in it is imported), as files import each other, if only to name types."""
     for path in modules():
         here = _steps(name_of(path))
-        for file in imports(path, types=False):
+        for file in imports(path):
             there = _steps(file)
             depth = len(commonprefix([here, there]))
             yield "/".join(here[:depth]), here[depth], there[depth]

@@ -25,7 +25,7 @@ from eprof.counts import counters
 from eprof.counts.definition import STALLS
 from eprof.profile import api, schema
 from eprof.profile.document import document
-from eprof.profile.totals import board_limit_w
+from eprof.profile.priced import board_limit_w
 from eprof.show.words.cells import Share
 from eprof.show.words.numbers import quantity
 

@@ -29,8 +29,7 @@ from eprof.lab.welch import t_outside
 from eprof.logs import runs
 from eprof.profile import api, saved, schema
 from eprof.profile.document import document
-from eprof.profile.priced import Energy
-from eprof.profile.profile import Profile
+from eprof.profile.profile import Energy, Profile
 from eprof.profile.schema import Document
 
 SCHEMA = "eprof.history/1"
