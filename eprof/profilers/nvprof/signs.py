@@ -19,6 +19,7 @@ SIGNS = Signs(
     reader_of=reads("sqlite", lambda block: block.startswith(_SQLITE)),  # a database, which may be of nsys too
     refusal=_refusal,
     slowed=frozenset([COUNTED]),
+    timed=frozenset(("nsys-sqlite",)),
     takes_unsigned="reader",
     capabilities=(2.0, 7.2),
     generations="up to Volta",
