@@ -314,8 +314,22 @@ class AboveConstant(Struct, frozen=True):
     efficiency_new: float | None
 
 
+class PerLaunch(Struct, frozen=True):
+    """What would change if NEW launched each kernel of both sides as often as OLD: fields as in `Document`."""
+
+    change_j: float
+    interval_j: Range | None
+    change_share: float | None
+    interval_share: Range | None
+    steps: list[Step]
+    causes: list[Cause]
+
+
 class Document(Struct, frozen=True, kw_only=True):
-    """The whole difference. above_constant: only where the time of OLD or NEW is a model."""
+    """The whole difference. above_constant: only where the time of OLD or NEW is a model.
+
+    per_launch: only of GPUs' kernels that both sides have, in other numbers of launches.
+    """
 
     schema: str = SCHEMA
     eprof: str
@@ -349,6 +363,7 @@ class Document(Struct, frozen=True, kw_only=True):
     marks: list[str]
     warnings: list[str]
     above_constant: AboveConstant | UnsetType = UNSET
+    per_launch: PerLaunch | UnsetType = UNSET
     by: list[str] | UnsetType = UNSET  # `--by`: groups are compared in the place of kernels
     kernels: list[Kernel]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import isclose
 from operator import not_
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from eprof.base.known import mapped, ratio
 from eprof.base.labels import fitted
@@ -225,21 +225,31 @@ def is_one_run(document: Document) -> bool:
 
 
 def _per_launch(document: Document, kernels: Sequence[tuple[KernelSide, KernelSide]], scope: str) -> Headline:
-    """The headline of sides that launch kernels unequally often: NEW against OLD per launch, then in all."""
-    changes = []
-    for amount, does in (("compared_j", f"uses {{}} energy{above_constant(document)}"), ("time_s", "takes {} time")):
-        amounts = [(getattr(old, amount), getattr(new, amount), old.launches / new.launches) for old, new in kernels]
-        if any(old is None or new is None for old, new, _ in amounts) or not sum(old for old, _, _ in amounts):
-            continue
-        factor = sum(new * launches for _, new, launches in amounts) / sum(old for old, _, _ in amounts)
-        changes.append(does.format(_times(factor, "less", "the same")))
+    """The headline of sides that launch kernels unequally often: NEW against OLD per launch and why, then in all."""
+    changes, why = [], ""
+    if per_launch := document.per_launch:
+        each = replace(document, **asdict(per_launch))
+        changes.append(f"uses {_size(each, per_launch.change_j)}")
+        why = phrase("With as many launches as OLD: {}", uncapital(_why_per_launch(each)))
+    times_s = [(old.time_s or 0.0, (new.time_s or 0.0) * old.launches / new.launches) for old, new in kernels]
+    if all(old and new for old, new in times_s):
+        factor = sum(new for _, new in times_s) / sum(old for old, _ in times_s)
+        changes.append(f"takes {_times(factor, 'less', 'the same')} time")
     before, after = (f"{sum(side.launches for side in sides):g}" for sides in zip(*kernels, strict=True))
     in_all = _from_to(document) if document.has_energy else "".join(_time_change(document, ""))
     launches = "launch" if after == "1" else "launches"
     change = listed(changes or ["is not known to change"])
     text = f"{scope}per launch NEW {change}. With {after} {launches} instead of {before}, in all: {in_all}."
-    lead = " ".join(filter(None, [_unpriced(document), _besides(document)]))
+    lead = " ".join(filter(None, [_unpriced(document), why, _besides(document)]))
     return Headline(capital(text), lead, bits(document.marks))
+
+
+def _why_per_launch(each: Document) -> str:
+    """Why a launch takes more or less energy, in sentences; empty if by its time alone, which the headline has."""
+    times = [cause.share or 0.0 for cause in each.causes if cause.what == "time"]
+    is_by_time = any(abs(share - 1) < _SAME_WORK for share in times)
+    is_worth = not is_by_time and abs(each.change_share or 0.0) > _ROUNDING
+    return when(is_worth, " ".join(cause_words.sentences(each)))
 
 
 def _besides(document: Document) -> str:
@@ -334,11 +344,15 @@ def _size(document: Document, change: float) -> str:
     less = f"{_times(1 + share, 'less', 'the same')} energy{above_constant(document)}"
     if not ends or document.is_metered:
         return less
-    if share >= 1:
-        return less + bracketed(f"{plain(1 + min(ends))} to {plain(1 + max(ends))}")
-    if 1 + share < _TENTH and max(ends) < 0 and min(ends) > -1:
-        return less + bracketed(f"{plain(1 / (1 + max(ends)))} to {plain(1 / (1 + min(ends)))}")
+    if min(ends) < 0 < max(ends):
+        return less + bracketed(
+            f"the prices do not tell: from {' to '.join(_times(1 + end, 'less', 'the same') for end in ends)}"
+        )
     interval = percent_span(*sorted(abs(end) for end in ends))
+    if share >= 1:
+        interval = " to ".join(dict.fromkeys(plain(1 + end) for end in ends))
+    elif 1 + share < _TENTH and min(ends) > -1:
+        interval = " to ".join(dict.fromkeys(plain(1 / (1 + end)) for end in reversed(ends)))
     return less + when(" to " in interval, bracketed(interval))
 
 
@@ -540,7 +554,12 @@ def head(document: Document) -> str:
 def unlike(document: Document) -> str:
     """The sentence "Not the same: ...": facts that differ between OLD and NEW, and the work; empty if none does."""
     labels = {"gpu": document.nouns.processor, "costs": "cost table", "launches": document.nouns.launches}
-    labels |= {"profiler": "counted by", "setting": "clocks of the prices", "caches": "simulated caches"}
+    labels |= {
+        "profiler": "counted by",
+        "setting": "clocks of the prices",
+        "caches": "simulated caches",
+        "threads": f"threads in a mean {document.nouns.launch}",
+    }
     texts: dict[str, str] = {}
     matches = [kernel.match for kernel in document.kernels]
     if not any(matches):
@@ -556,6 +575,8 @@ def unlike(document: Document) -> str:
         if fact.what == "repeats":
             apart = [f"{side} in {text}" for side, text in (("OLD", old), ("NEW", new)) if text]
             texts["repeats"] = f"repeats among themselves{bracketed(', '.join(apart))}"
+        elif fact.what == "threads":
+            texts["threads"] += " (other work?)"
         elif fact.what == "damage":
             texts["damage"] = f"{fact.old or fact.new} is cut off or damaged, so what it counts is at least so much"
         elif fact.what == "counters":
