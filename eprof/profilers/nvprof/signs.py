@@ -20,6 +20,7 @@ def _reader_of(block: bytes) -> str | None:
 SIGNS = Signs(
     reader_of=_reader_of,
     slowed=frozenset([COUNTED]),
+    timed=frozenset(("nsys-sqlite",)),
     takes_unsigned="reader",
     capabilities=(2.0, 7.2),
     generations="up to Volta",
