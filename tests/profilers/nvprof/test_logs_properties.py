@@ -35,9 +35,9 @@ from eprof.base.marks import Mark
 from eprof.collect.messages import catalogue
 from eprof.logs.join import sums
 from eprof.logs.rows.cells import cells
-from eprof.logs.rows.columns import LAUNCH_ID, Answers, Form, LineRows, parse
 from eprof.logs.rows.sections import split
 from eprof.profilers.nvprof import reader
+from eprof.profilers.nvprof.columns import LAUNCH_ID, Answers, Form, LineRows, parse
 from eprof.profilers.nvprof.reader import Block
 
 quick = settings(max_examples=10)

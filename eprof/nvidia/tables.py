@@ -1,0 +1,545 @@
+"""Times of kernels from `nsys stats`, as CSV, text or JSON: exact totals, no counters; a trace tells the device too.
+
+Numbers of the text form have groups of digits and decimals as the user's locale writes them: `1,234,567`, `1.234.567`,
+`12,34,567`, `1'234` and `1 234` (with any blank) are whole numbers. Whether `1,234` has groups or decimals is seen in
+other cells: every summary has a percentage such as `39.9` or `39,9` in each row. The database that `nsys` makes of a
+report is read by `sqlite`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from itertools import repeat
+from typing import Any, Literal
+
+import numpy as np
+from msgspec import Struct, convert, field
+from msgspec.structs import replace
+
+from eprof.base.arrays import Columns, Floats, alike
+from eprof.base.known import added, mapped
+from eprof.base.resources import folder
+from eprof.base.text import pattern, phrase, when
+from eprof.base.toml import Document
+from eprof.logs.rows.cells import SECONDS, no_kernels
+from eprof.logs.rows.gaps import Gaps, again_of, kind_of_copy
+from eprof.logs.rows.log import LAUNCH, Copies, HostCalls, Names, Table, TableRows, part_of, told_apart
+from eprof.logs.rows.numbers import CONTINENTAL, ENGLISH, Locale, Style, ungrouped, value, values
+from eprof.logs.rows.sections import Cells, Piece, Section, below, names_of, split, together
+from eprof.nvidia import KIND
+
+OF_LAUNCHES = "nsys-trace"
+STREAM = "Strm"
+DATABASE = "nsys-sqlite"
+COMMAND = "nsys stats --report cuda_gpu_kern_sum --format csv FILE.nsys-rep"
+_WITH_UNIT = pattern(r"(.+?) ?\((?:ns|nsec|us|usec|ms|msec|s|sec|[KMGT]?i?B)\)")
+_IN_GROUPS = {
+    style: pattern(rf"\d{{1,4}}(?:[{style.group}]\d{{2,4}})*[{style.group}]\d{{3,4}}")
+    for style in (ENGLISH, CONTINENTAL)
+}
+_BYTES = [(prefix, power) for power, prefix in enumerate(("", "K", "M", "G", "T"))]
+_SCALE = SECONDS | {f"{prefix}B": 1e3**power for prefix, power in _BYTES}
+_SCALE |= {f"{prefix}iB": 1024.0**power for prefix, power in _BYTES}
+_PERHAPS = pattern(r'(?:"?Time ?\(%\)"?,"?Total Time ?\(|(?:"?PID"?,"?TID"?,"?DevId"?,)?"?Count"?,"?QCount"?,)')
+_TEXT = pattern(
+    r"\s*(?:Time ?\(%\)\s+Total Time \([a-z]+\)\s+\S.*|(?:PID\s+TID\s+DevId\s+)?Count\s+QCount\s.*"
+    r"|Start \([a-z]+\)\s+Duration \([a-z]+\)\s+CorrId\s.*)"
+)
+_OTHERS = pattern(r"\s*(?:Time ?\(%\)\s+)?Total(?: Time)?(?: \(.*\))?\s+(?:Num Calls|Operations|Count|Instances)\s")
+# Until 2020 the unit of all times or sizes stood in the title alone.
+_TITLE = pattern(r"\s*CUDA (?:API|Kernel|Memory Operation) Statistics \((nanoseconds|KiB)\)\s*")
+_OF_TITLE = {"nanoseconds": "ns", "KiB": "KiB"}
+_WITHOUT_UNIT = ("Total Time", "Total", "Minimum", "Maximum")
+_RULER = pattern(r"\s*-+(?:  ?-+)+\s*")
+_APART = pattern(r" {2,}")
+_COLUMN = pattern(r"-+")
+_ASIDE = pattern(
+    r"\s*(?:(?:Processing|Generating|Exporting|Using|Running|NOTICE|SKIPPED)\b.*(?:\.sqlite|\[)"
+    r"|\[\d/\d\] Executing '\w+' stats report|\*\* .*\(\w+\):\s*$)"
+)
+_LACKS = pattern(r"SKIPPED: .* does not contain CUDA (?:kernel|trace) data")
+_WORDS = pattern(r"[ \t]+")
+_MOST_LAUNCHES = 10**12
+_CUT = "…"
+_NUMBER = pattern(r"\d{1,30}(?:[., \u00a0\u2009\u202f'\u2019\ufffd]\d+)*[.,]?", re.ASCII)
+_REMARK = pattern(r"(?<!\s)\s++#\s.*")
+_CALL = pattern(r"cu(?:da)?[A-Z]\w*")
+VERSION = pattern(r"_v\d{1,9}(?:_pt[sd][sz])?$")  # "cudaLaunchKernel_v7000"
+_COPY = "["  # as in "[CUDA memcpy HtoD]": no kernel begins so, and a last line may be cut off
+_KERNEL = "CUDA_KERNEL"  # a category of GPU work
+_ALL_CALLS = 98.0  # percent of the time of all calls
+_OF_CALLS = {6: 5, 8: 6}  # numbers in a row of calls: which is that of the longest call
+_MEMORIES = ("SrcMemKd", "DstMemKd")
+_HELD = 1 << 13  # rows of a trace
+
+
+class Numbers:
+    """How nsys writes numbers, as far as the rows seen so far show it. style: None where nothing tells."""
+
+    def __init__(self, style: Style | None = None) -> None:
+        self.style = style
+        self.has_blanks = False
+
+    def look(self, cells: Iterable[str]) -> None:
+        """Learn from the cells of a row: one that can be read in one way only tells it for all later rows."""
+        numbers = [cell for cell in cells if _NUMBER.fullmatch(cell)]
+        self.has_blanks |= any(" " in cell for cell in numbers)
+        shown = Locale()
+        shown.look(map(ungrouped, numbers), repeat(False, len(numbers)))
+        if len(shown.proof) == 1:
+            (self.style,) = shown.proof
+
+    def value(self, cell: str, is_whole: bool) -> float | None:
+        """The number in a cell; None if it is none, or can be read in two ways. is_whole: it has no decimals."""
+        if not _NUMBER.fullmatch(cell):
+            return None
+        plain = ungrouped(cell)
+        if plain.isdigit() or (is_whole and any(form.fullmatch(plain) for form in _IN_GROUPS.values())):
+            return float(re.sub("[.,]", "", plain))
+        shown = Locale()
+        shown.look([plain], [False])
+        style = next(iter(shown.proof), self.style)
+        if style is None or not re.fullmatch(rf"(\d+|{_IN_GROUPS[style].pattern})([{style.point}]\d*)?", plain):
+            return None
+        return value(plain, style)
+
+
+_ENGLISH = Numbers(ENGLISH)  # of CSV and JSON, whatever the locale
+
+
+class Report(Struct, frozen=True, forbid_unknown_fields=True):
+    """A kind of table of `nsys stats`, and its columns (`counters/nsys/tables.toml`, which tells what they mean)."""
+
+    report: str
+    name: str
+    time: str
+    launches: str = ""
+    start: str = ""
+    others: list[str] = []
+    is_mean: bool = False
+    tells: Literal["work", "sizes", "calls", "ranges"] = "work"
+
+    @property
+    def columns(self) -> set[str]:
+        """The columns, without units, that a table of this kind must have."""
+        return {self.name, self.time, self.launches or self.name, *self.others}
+
+
+@cache
+def reports() -> dict[str, Report]:
+    """The kinds of tables that tell times of kernels, by name, the best first."""
+    document = Document.read(folder("counters") / "nsys" / "tables.toml")
+    return {each.report: each for each in convert(document.data["table"], list[Report])}
+
+
+class Shape(Struct, frozen=True):
+    """A table of nsys as a log has it: its columns, times with their units.
+
+    spans: where the columns of the text form stand; (): its dashes were lost; None: it is CSV or JSON. start: the
+    column of the start of a launch, rate: of how fast it copies; ends: of the shortest and the longest; "": not told.
+    """
+
+    report: Report
+    columns: tuple[str, ...]
+    time: str
+    spans: tuple[tuple[int, int], ...] | None = None
+    start: str = ""
+    rate: str = ""
+    ends: tuple[str, ...] = ("", "")
+
+    @property
+    def is_trace(self) -> bool:
+        """Whether a row of an nsys table is one launch."""
+        return not self.report.launches
+
+    @property
+    def scale(self) -> float:
+        """Seconds in one unit of the time, or bytes in one of the size."""
+        return _SCALE[_unit_of(self.time)]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the time can have no decimals: it is in ns, and no mean."""
+        return self.scale == _SCALE["ns"] and not self.report.is_mean
+
+    def cells(self, line: str, have_blanks: bool) -> list[str]:
+        """The cells of a line of an nsys table; none where they cannot be told. have_blanks: numbers hold some."""
+        if self.spans is None:
+            return split(line)
+        if self.spans and (cells := below(line, self.spans) or below(_indented(line, self.spans), self.spans)):
+            return cells
+        # Where numbers hold blanks, words do not tell the columns.
+        return [] if have_blanks else _WORDS.split(line.strip(" \t"), len(self.columns) - 1)
+
+
+def _indented(line: str, spans: Sequence[tuple[int, int]]) -> str:
+    """A row of the text form whose blanks in front were lost or changed: its first number ends below its column's."""
+    words = line.split()
+    return line.lstrip().rjust(len(line.strip("\n").lstrip()) + spans[0][1] - len(words[0]))
+
+
+def _unit_of(column: str) -> str:
+    return column.rpartition("(")[2].rstrip(")").removesuffix("ec")
+
+
+class Timed(Struct, frozen=True):
+    """Launches of a kernel and the seconds that they took together (NaN: not known). part: their stream, if asked.
+
+    least_s, most_s: of the shortest launch, and of the longest; NaN where they are not told.
+    """
+
+    name: str
+    device: str | None
+    launches: int
+    time_s: float
+    part: str | None = None
+    least_s: float = math.nan
+    most_s: float = math.nan
+
+    def __add__(self, other: Timed) -> Timed:
+        """Both launches together: sums, the shortest and the longest of both."""
+        return replace(
+            self,
+            launches=self.launches + other.launches,
+            time_s=self.time_s + other.time_s,
+            least_s=float(np.fmin(self.least_s, other.least_s)),
+            most_s=float(np.fmax(self.most_s, other.most_s)),
+        )
+
+
+_Sums = dict[str, dict[tuple[str, str | None, str | None], Timed]]  # by kind of table; then kernel, device and part
+
+
+def _kinds(sums: _Sums) -> list[str]:
+    """The kinds of tables that told these sums, the best first."""
+    return [kind for kind in reports() if kind in sums]
+
+
+def _best(sums: _Sums) -> list[Timed]:
+    """The sums that the best kind of table told."""
+    return [each for kind in _kinds(sums)[:1] for each in sums[kind].values()]
+
+
+def shape_of(names: Sequence[str], spans: Sequence[tuple[int, int]] | None = None) -> Shape | None:
+    """The nsys table that these columns make: the one with most columns that fits; None: no times of kernels."""
+    timed = {match[1]: name for name in reversed(names) if (match := _WITH_UNIT.fullmatch(name))}
+    known = [each for each in reports().values() if each.time in timed and each.columns <= {each.time, *names}]
+    if not known:
+        return None
+    report = max(known, key=lambda each: len(each.columns))
+    rate = next((name for name in names if name.startswith("Throughput (")), "")
+    ends = tuple(timed.get(end) or timed.get(f"{end}imum", "") for end in ("Min", "Max"))
+    return Shape(
+        report, tuple(names), timed[report.time], mapped(tuple, spans), timed.get(report.start, ""), rate, ends
+    )
+
+
+class Nsys(Struct):
+    """A parser of tables of `nsys stats`, line by line.
+
+    parts: "stream" or LAUNCH, by which the launches of a trace are split; None: by nothing. shape: the table that is
+    open. heading: the names of its columns, while its dashes are awaited, or a table's that is not understood. unit: of
+    all its times, where a title tells it. is_there: a table of nsys was seen. lacks_kernels: nsys
+    said that it recorded none. begun: how many of each kind. sizes: of
+    copies, by name, bytes in place of seconds. bare: calls below a lost header, with their shares of the time. held:
+    columns -> rows of a trace.
+    """
+
+    parts: str | None = None
+    shape: Shape | None = None
+    heading: str | None = None
+    unit: str = ""
+    numbers: Numbers = field(default_factory=Numbers)
+    begun: Counter[str] = field(default_factory=Counter)
+    is_there: bool = False
+    lacks_kernels: bool = False
+    sums: _Sums = field(default_factory=dict)
+    copied: _Sums = field(default_factory=dict)
+    sizes: dict[str, Timed] = field(default_factory=dict)
+    calls: dict[str, HostCalls] = field(default_factory=dict)
+    bare: list[tuple[float, HostCalls]] = field(default_factory=list)
+    held: dict[tuple[str, ...], list[list[str]]] = field(default_factory=dict)
+    gaps: Gaps = field(default_factory=lambda: Gaps(began_ns=0))
+
+    def feed(self, line: str) -> bool:
+        """Take a line; whether it was understood, or may be skipped."""
+        if not line.strip():
+            self.shape = self.heading = None
+            return True
+        if self._is_head(line):
+            return True
+        if self.shape is None and self.heading and self.numbers.value(line.split()[0], False) is not None:
+            # Dashes were lost, as on a page that takes them for a line. A summary has all cells, so words tell them.
+            shape = shape_of(_APART.split(self.heading.strip()), ())
+            if shape is not None and not shape.is_trace:
+                self.begin(shape)
+        self.lacks_kernels = self.lacks_kernels or _LACKS.match(line) is not None
+        if self.shape is None:
+            return self._bare_call(line) or self.heading is not None or _ASIDE.match(line) is not None
+        return self.row(self.shape, self.shape.cells(line, self.numbers.has_blanks))
+
+    def _is_head(self, line: str) -> bool:
+        """Take a line of the head of a table: its title, the names of its columns, the dashes below; whether it is."""
+        if _PERHAPS.match(line):
+            self.begin(shape_of([name.strip() for name in split(line)]))
+            self.heading = "" if self.shape is None else None
+        elif _TEXT.match(line) or (self.shape is None and _OTHERS.match(line)):
+            self.shape, self.heading = None, line
+            self.is_there = True
+        elif title := _TITLE.fullmatch(line):
+            self.unit = _OF_TITLE[title[1]]
+        elif self.heading is not None and _RULER.fullmatch(line):
+            spans = [dashes.span() for dashes in _COLUMN.finditer(line)]
+            self.begin(shape_of(self._columns(self.heading, spans), spans))
+            self.heading = self.heading if self.shape is None else None
+        else:
+            return False
+        return True
+
+    def _columns(self, heading: str, spans: Sequence[tuple[int, int]]) -> list[str]:
+        """The names of columns with dashes at `spans` below them, with units."""
+        ends = [*(start for start, _ in spans[1:]), max(len(heading), spans[-1][1])]
+        columns = [heading[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)]
+        return [name + when(self.unit and name in _WITHOUT_UNIT, f" ({self.unit})") for name in columns]
+
+    def begin(self, shape: Shape | None) -> None:
+        """Begin a table. shape: None if the table tells nothing of kernels."""
+        self.shape, self.is_there = shape, True
+        if shape is not None:
+            self.begun[shape.report.report] += 1
+
+    def _bare_call(self, line: str) -> bool:
+        """Take a row of calls below a header that was cut off, in ns: share, total, number, mean, ..., and the name.
+
+        Its numbers show that they are these: the mean is the total over the number. Other units have decimals. They
+        are used if their shares are those of nearly all calls.
+        """
+        *cells, name = line.split()
+        if len(cells) not in _OF_CALLS or not _CALL.fullmatch(name):
+            return False
+        self.numbers.look(cells)
+        share, total, number, mean, *_, longest = (
+            self.numbers.value(cell, False) or 0.0 for cell in cells[: _OF_CALLS[len(cells)] + 1]
+        )
+        is_one = total.is_integer() and number.is_integer() and abs(total - number * mean) <= number <= total
+        is_one = is_one and 0 < mean <= longest <= total
+        if is_one:
+            self.bare.append(
+                (share, HostCalls.of_run(VERSION.sub("", name), int(number), 1e-9 * total, 1e-9 * longest))
+            )
+        return is_one
+
+    def row(self, shape: Shape, fields: Sequence[str]) -> bool:
+        """Take a row of a table; False if its time or its launches are no numbers."""
+        if len(fields) != len(shape.columns):
+            return False
+        row = dict(zip(shape.columns, map(str.strip, fields), strict=True))
+        is_text = shape.spans is not None
+        name = row[shape.report.name]
+        numbers = _ENGLISH
+        if is_text:
+            numbers = self.numbers
+            numbers.look(cell for column, cell in row.items() if column != shape.report.name)
+            name = _REMARK.sub("", name)  # somebody may have put one behind it
+        amounts = (row.get(column, "") for column in (shape.time, *shape.ends))
+        total, least, most = (numbers.value(cell, is_text and shape.is_whole) for cell in amounts)
+        number = numbers.value(row.get(shape.report.launches, "1"), is_text)
+        if total is None or number is None or not number.is_integer() or number > _MOST_LAUNCHES:
+            return False
+        if shape.is_trace:
+            start = numbers.value(row.get(shape.start, ""), is_text)
+            rate = numbers.value(row.get(shape.rate, ""), False)
+            row |= {shape.report.name: name, shape.time: repr(total)}
+            row |= {shape.start: phrase("{!r}", start), shape.rate: phrase("{!r}", rate)}
+            self.held.setdefault(shape.columns, []).append([row[column] for column in shape.columns])
+            if len(self.held[shape.columns]) >= _HELD:
+                self.finish()
+        else:
+            ends = (math.nan if end is None else end * shape.scale for end in (least, most))
+            device = row.get("Device") or None
+            self._add(shape.report, Timed(name, device, int(number), total * shape.scale, None, *ends), row)
+        return True
+
+    def finish(self) -> None:
+        """Add up the rows of traces that are held, as those of a trace in CSV."""
+        for columns, rows in self.held.items():
+            piece: Piece = {place: list(cells) for place, cells in enumerate(zip(*rows, strict=True))}
+            add_trace(self, Section(OF_LAUNCHES, list(columns)), [piece])
+        self.held = {}
+
+    def _add(self, report: Report, told: Timed, row: Mapping[str, str]) -> None:
+        """Add what a row of a summary tells. told: its numbers, bytes in place of seconds in a table of sizes."""
+        longest_s = told.most_s if told.most_s >= 0 else 0.0
+        if report.tells == "sizes":
+            added(self.sizes, told.name, told)
+        elif report.tells == "ranges":
+            name = f"range {told.name.removeprefix(':')}"
+            self._call(HostCalls(name, told.launches, told.time_s, longest_s, is_range=True))
+        elif report.tells == "calls":
+            if _CALL.fullmatch(told.name):
+                self._call(HostCalls.of_run(VERSION.sub("", told.name), told.launches, told.time_s, longest_s))
+        elif told.name and row.get("Category", _KERNEL) == _KERNEL and not told.name.startswith(_COPY):
+            many = told.launches if report.is_mean else 1.0
+            self.add(self.sums, report, replace(told, time_s=told.time_s * many))
+        else:
+            self.add(self.copied, report, replace(told, device=None))
+
+    def _call(self, calls: HostCalls) -> None:
+        added(self.calls, calls.name, calls)
+
+    def add(self, sums: _Sums, report: Report, launched: Timed) -> None:
+        """Add launches, or copies and memsets, to those alike in this kind of table: several may tell the same ones."""
+        added(sums.setdefault(report.report, {}), (launched.name, launched.device, launched.part), launched)
+
+    @property
+    def beside(self) -> dict[str, Any]:
+        """The arguments of `Source.log` beside kernels: copies, by the best kind of table, and calls of CUDA."""
+        if sum(share for share, _ in self.bare) > _ALL_CALLS:
+            for _, calls in self.bare:
+                self._call(calls)
+        self.bare = []
+        copies = _best(self.copied)
+        told = []
+        for copy in copies:
+            size = self.sizes.get(copy.name, Timed(copy.name, None, 0, 0.0))
+            if kind := kind_of_copy(copy.name):
+                again = again_of(copy.launches, abs(size.most_s - size.least_s) > 0)
+                told.append(Copies(*kind, copy.launches, copy.time_s, size.time_s, again))
+        return {
+            "copies_s": sum(copy.time_s for copy in copies),
+            "copies": self.gaps.copies or tuple(told),
+            "calls_of_host": tuple(self.calls.values()),
+        }
+
+    @property
+    def kernels(self) -> list[Timed]:
+        """The kernels, from the best kind of table that there is."""
+        return _best(self.sums)
+
+    def table(self) -> Table:
+        """The table of kernels' times; there must be some."""
+        kind = KIND if reports()[_kinds(self.sums)[0]].launches else OF_LAUNCHES
+        return table_of(self.kernels, kind, self.parts)
+
+    def notes(self) -> Iterable[str]:
+        """Notes on tables that were not used, names that are cut off, and copies."""
+        kinds = _kinds(self.sums)
+        if len(kinds) > 1:
+            yield f"the times are those of {kinds[0]}; the log tells them again in {', '.join(kinds[1:])}, not used"
+        cut = sum(kernel.name.endswith(_CUT) for kernel in self.kernels)
+        if cut:
+            yield (
+                f"nsys cut {cut} names of kernels off in its text (they end in {_CUT}): kernels alike up to there "
+                f"are added up, and none is found in a log of counters; write whole names with `{COMMAND}`"
+            )
+        if copies := _best(self.copied):
+            number, seconds = sum(copy.launches for copy in copies), sum(copy.time_s for copy in copies)
+            yield no_kernels([("copies and memsets", number, seconds)])
+
+    @property
+    def captures(self) -> int:
+        """How many times nsys was run: a table of one kind is printed once for each."""
+        return max((self.begun[kind] for kind in self.sums), default=0)
+
+    def why_no_table(self) -> str | None:
+        """Why a log of nsys tells no kernels, in a sentence; None if the log is not of nsys."""
+        said = f"the log has tables of nsys but none of kernels; make one with `{COMMAND} > times.csv`"
+        if self.lacks_kernels:
+            said = (
+                "nsys recorded no kernel, as it says where it skipped their table; see that the program uses the GPU, "
+                "and trace it with `nsys profile --trace=cuda --trace-fork-before-exec=true PROGRAM`, which follows "
+                "the processes that it starts"
+            )
+        return said if self.is_there or self.copied else None
+
+
+def table_of(kernels: Sequence[Timed], kind: str, parts_by: str | None = None) -> Table:
+    """A table with a row for each of `kernels`, of which there must be some.
+
+    kind: the table's kind, best of one run. parts_by: what their parts are; of LAUNCH become starts and streams.
+    """
+    parts = [kernel.part for kernel in kernels]
+    rows = TableRows.of(
+        Names.of(kernel.device for kernel in kernels),
+        Names.of(kernel.name for kernel in kernels),
+        launches=[kernel.launches for kernel in kernels],
+        time_s=[kernel.time_s for kernel in kernels],
+        part=Names.of(parts) if any(part is not None for part in parts) else None,
+        least_s=np.array([kernel.least_s for kernel in kernels]),
+        most_s=np.array([kernel.most_s for kernel in kernels]),
+    )
+    if parts_by == LAUNCH:
+        rows = told_apart(rows)
+    return Table(kind, rows, Columns.of({}, len(kernels)), {})
+
+
+def places_in(section: Section) -> tuple[list[int], list[int]]:
+    """The places of the columns of a trace that are read; and of these, where few different texts come again."""
+    shape = _shape(section)
+    texts = shape.report.name, "Device", STREAM, *_MEMORIES
+    return section.places((*texts, shape.time, shape.start, shape.rate)), section.places(texts)
+
+
+def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
+    """Add rows of a trace to `nsys`; returns how many are no launches, since they lack a time or a name."""
+    if not pieces:
+        return 0
+    shape = _shape(section)
+    told = {section.columns[place - section.prefix]: cells for place, cells in together(pieces).items()}
+    names = names_of(told[shape.report.name])
+    devices = names_of(told["Device"]) if "Device" in told else Names(("",), np.zeros_like(names.codes))
+    seconds = values(told[shape.time], ENGLISH) * shape.scale
+    bare_names = [name.strip() for name in names.names]
+    is_copy = np.array([name.startswith(_COPY) for name in bare_names], dtype=bool)[names.codes]
+    is_stray = ~(seconds >= 0) | np.array([not name for name in bare_names], dtype=bool)[names.codes]
+    is_kernel = ~is_copy & ~is_stray
+    if is_copy.any():
+        copies = Timed(_COPY, None, int(is_copy.sum()), float(np.nansum(seconds[is_copy])))
+        nsys.add(nsys.copied, shape.report, copies)
+
+    parts = Names((), np.full(len(names), -1, dtype=np.int32))
+    if nsys.parts is not None and STREAM in told:
+        parts = names_of(told[STREAM])
+    if shape.start in told:
+        starts = values(told[shape.start], ENGLISH) * round(1e9 * _SCALE[_unit_of(shape.start)])
+        start_ns = np.nan_to_num(starts).round().astype(np.int64)
+        if nsys.parts == LAUNCH and STREAM in told:
+            parts = Names.of(map(part_of, start_ns.tolist(), parts.texts()))
+        time_ns = np.where(np.isnan(starts + seconds), -1, (1e9 * np.nan_to_num(seconds)).round()).astype(np.int64)
+        shown = _joined([names, *(names_of(told[end]) for end in _MEMORIES if end in told)])
+        size_b, known = seconds * _bytes_per_s(shape, told), ~is_stray
+        launched = devices[known], shown[known], start_ns[known], time_ns[known]
+        nsys.gaps.add(*launched, is_kernel=is_kernel[known], size_b=size_b[known])
+
+    names, devices, parts = (column.chosen(is_kernel) for column in (names, devices, parts))
+    kernel, first = alike(names.codes, devices.codes, parts.codes)
+    sums = np.bincount(kernel, seconds[is_kernel], len(first)).tolist()
+    launches = np.bincount(kernel, minlength=len(first)).tolist()
+    texts = (column.chosen(first).texts() for column in (names, devices, parts))
+    for name, device, part, many, time_s in zip(*texts, launches, sums, strict=True):
+        nsys.add(nsys.sums, shape.report, Timed(name.strip(), device.strip() or None, many, time_s, part or None))
+    return int(is_stray.sum())
+
+
+def _joined(words: Sequence[Names]) -> Names:
+    """The words of a row with blanks in between, (n_rows,)."""
+    codes, first = alike(*(word.codes for word in words))
+    return Names(tuple(map(" ".join, zip(*(word[first].texts() for word in words), strict=True))), codes)
+
+
+def _bytes_per_s(shape: Shape, told: Mapping[str, Cells]) -> Floats | float:
+    """How fast each launch of a trace copied; NaN where it does not tell."""
+    if shape.rate not in told:
+        return math.nan
+    unit = _unit_of(shape.rate).removesuffix("ps").removesuffix("/s")
+    return values(told[shape.rate], ENGLISH) * _SCALE.get(unit, 0.0)
+
+
+def _shape(section: Section) -> Shape:
+    shape = shape_of(section.columns)
+    assert shape is not None, "a section of this kind has the columns of a trace"
+    return shape
