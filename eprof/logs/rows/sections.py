@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from itertools import chain, compress, pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from msgspec import Struct, field
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 Cells: TypeAlias = "list[str] | pa.Array"
 IsSpare: TypeAlias = Callable[[list[str]], bool]
-Coded: TypeAlias = tuple[Array, Sequence[str]]  # codes, and the texts that they stand for
 Piece: TypeAlias = dict[int, Cells]  # some rows: the cells of each column that is read, by its place in a line
 _EXAMPLE = 200  # characters of a line that is no row
 _DIGITS = tuple("0123456789")
@@ -32,6 +31,13 @@ _ROW_NUMBER = "^[0-9][0-9.,]*$"
 _PLAIN = r"^[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,2})?$"
 _QUOTE, _NEWLINE = b'"\n'
 _STEP = 1 << 18  # bytes that stay in the processor's cache
+
+
+class Coded(NamedTuple):
+    """A column of texts as codes, (n_rows,), and the texts that they stand for, each once, in the order of coming."""
+
+    codes: Array
+    texts: Sequence[str]
 
 
 class Section(Struct):
@@ -308,10 +314,14 @@ def has(cells: Cells, characters: str) -> bool:
     return isinstance(cells, list) or bool(bools(made("match_substring_regex", cells, pattern=characters)).any())
 
 
-def chosen(cells: Cells, which: Array) -> Cells:
-    """The cells of a CSV section where `which` is true."""
+def chosen(cells: Any, which: Array) -> Any:
+    """The cells of a column, in whatever form, where `which` is true."""
     if isinstance(cells, list):
         return list(compress(cells, which))
+    if isinstance(cells, np.ndarray):
+        return cells[which]
+    if isinstance(cells, Coded):
+        return used(cells.codes[which], cells.texts)
     return made("filter", cells, mask(which))
 
 
@@ -329,14 +339,14 @@ def names_of(cells: Cells) -> Names:
 
 
 def coded(cells: pa.Array) -> Coded:
-    """A column that pyarrow gave codes: these, (n_rows,), and the texts that they stand for."""
-    return np.from_dlpack(cells.indices), texts_of(cells.dictionary)
+    """A column that pyarrow gave codes."""
+    return Coded(np.from_dlpack(cells.indices), texts_of(cells.dictionary))
 
 
 def used(codes: Array, texts: Sequence[str]) -> Coded:
     """Codes, some of whose texts are not used, numbered anew in the order of their coming, and their texts."""
     numbers, first = numbered(codes)
-    return numbers.astype(np.int32), [texts[code] for code in codes[first].tolist()]
+    return Coded(numbers.astype(np.int32), [texts[code] for code in codes[first].tolist()])
 
 
 def are_last(cells: Cells) -> Array:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from itertools import compress
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +25,6 @@ from eprof.logs.rows.sections import (
     mask,
     numbers_of,
     texts_of,
-    used,
 )
 
 if TYPE_CHECKING:
@@ -58,41 +56,6 @@ class Answers(dict[str, Any]):
         return np.fromiter(map(self.__getitem__, texts), self._dtype, len(texts))
 
 
-class LineRows:
-    """Rows of lines that were split one by one."""
-
-    def __init__(self, columns: Mapping[int, Sequence[str]]) -> None:
-        self._columns = columns
-
-    def __len__(self) -> int:
-        """The number of rows."""
-        return len(next(iter(self._columns.values())))
-
-    def each(self, place: int, answers: Answers) -> Array:
-        """The answer to each text in the column at `place`, (n_rows,)."""
-        return answers.of_texts(self._columns[place])
-
-    def all(self, place: int, answers: Answers) -> bool:
-        """Whether the answer is true for all texts in the column at `place`."""
-        return bool(self.each(place, answers).all())
-
-    def cells(self, place: int, rates: Rates = RATES) -> tuple[Floats, Array]:
-        """The values (NaN = none) and kinds of cells in the column at `place`, see `cells.cells`."""
-        return cells(self._columns[place], rates)
-
-    def numbers(self, place: int) -> Floats:
-        """A column of numbers; NaN where a cell holds none."""
-        return cells(self._columns[place])[0]
-
-    def is_filled(self, place: int) -> Bools:
-        """Whether each cell in the column at `place` holds anything but blanks."""
-        return np.array([bool(text.strip()) for text in self._columns[place]], dtype=bool)
-
-    def chosen(self, rows: Bools) -> LineRows:
-        """The rows of the columns where `rows` is true."""
-        return LineRows({place: list(compress(texts, rows)) for place, texts in self._columns.items()})
-
-
 class Form(Struct, frozen=True, dict=True):
     """How the lines of a table are parsed: how many fields a line has, and the places of the columns that are wanted.
 
@@ -117,12 +80,15 @@ class Form(Struct, frozen=True, dict=True):
         return tuple(sorted((*self.names, *self.values, *self.numbers, *self.together, *self.maybe)))
 
 
-class ParsedRows:
-    """Rows that pyarrow parsed, by column: texts by code, texts as they are, or numbers (NaN where a cell is empty)."""
+class Rows:
+    """Rows of a table, whose columns are taken by their place in a line.
 
-    def __init__(self, size: int, names: Mapping[int, Coded], columns: Mapping[int, pa.Array | Floats]) -> None:
+    Of lines that were split one by one they are lists of texts. pyarrow makes codes of texts, texts, or numbers (NaN
+    where a cell is empty) of them.
+    """
+
+    def __init__(self, size: int, columns: Mapping[int, Any]) -> None:
         self._size = size
-        self._names = names
         self._columns = columns
 
     def __len__(self) -> int:
@@ -131,22 +97,24 @@ class ParsedRows:
 
     def each(self, place: int, answers: Answers) -> Array:
         """The answer to each text in the column at `place`, (n_rows,)."""
-        codes, texts = self._names[place]
-        return answers.of_texts(texts)[codes]
+        column = self._columns[place]
+        return answers.of_texts(column.texts)[column.codes] if isinstance(column, Coded) else answers.of_texts(column)
 
     def all(self, place: int, answers: Answers) -> bool:
         """Whether the answer is true for all texts in the column at `place`: only different ones are looked at."""
-        return bool(answers.of_texts(self._names[place][1]).all())
+        column = self._columns[place]
+        return bool(answers.of_texts(column.texts if isinstance(column, Coded) else column).all())
 
     def cells(self, place: int, rates: Rates = RATES) -> tuple[Floats, Array]:
         """The values (NaN = none) and kinds of cells in the column at `place`, see `cells.cells`."""
         column = self._columns[place]
         if isinstance(column, np.ndarray):
             return column, np.full(len(column), as_cell(COUNT), dtype=np.int8)
-        endings = made("dictionary_encode", made("ascii_ltrim", column, characters=f"{_DIGITS}.eE+-"))
+        if isinstance(column, list):
+            return cells(column, rates)
+        endings = coded(made("dictionary_encode", made("ascii_ltrim", column, characters=f"{_DIGITS}.eE+-")))
         units = {unit: code for code, unit in enumerate(_UNITS)}
-        own, texts = coded(endings)
-        unit = np.array([units.get(text, len(_UNITS)) for text in texts])[own]
+        unit = np.array([units.get(text, len(_UNITS)) for text in endings.texts])[endings.codes]
         values = numbers_of(made("ascii_rtrim", column, characters="KMGTB/s%"))
         values = values * np.array([1.0, 1.0, *(rates[unit] for unit in RATES), np.nan])[unit]
         kinds = _KINDS[unit]
@@ -157,31 +125,25 @@ class ParsedRows:
 
     def numbers(self, place: int) -> Floats:
         """A column of numbers; NaN where a cell holds none."""
-        return np.asarray(self._columns[place])
+        return self.cells(place)[0]
 
     def is_filled(self, place: int) -> Bools:
-        """Whether each cell in the column at `place` holds a number."""
-        return ~np.isnan(self.numbers(place))
+        """Whether each cell in the column at `place` holds anything but blanks."""
+        column = self._columns[place]
+        if isinstance(column, list):
+            return np.array([bool(text.strip()) for text in column], dtype=bool)
+        return np.asarray(~np.isnan(column))
 
-    def chosen(self, rows: Bools) -> ParsedRows:
-        """The parsed rows of the columns where `rows` is true."""
-        names = {place: used(codes[rows], texts) for place, (codes, texts) in self._names.items()}
-        columns = {
-            place: column[rows] if isinstance(column, np.ndarray) else chosen(column, rows)
-            for place, column in self._columns.items()
-        }
-        return ParsedRows(int(np.count_nonzero(rows)), names, columns)
-
-
-# Some rows of a table, whose columns are taken by their place in a line.
-Rows: TypeAlias = LineRows | ParsedRows
+    def chosen(self, rows: Bools) -> Rows:
+        """The rows of the columns where `rows` is true."""
+        return Rows(int(rows.sum()), {place: chosen(column, rows) for place, column in self._columns.items()})
 
 
 def _may_be_count(values: Floats) -> Bools:
     return (values < LEAST_WRONG) & ~np.signbit(values)
 
 
-def parse(lines: memoryview, form: Form) -> ParsedRows | None:
+def parse(lines: memoryview, form: Form) -> Rows | None:
     """Parse lines of CSV, in UTF-8 with plain line ends, by pyarrow; None if one is not clean: see `clean_columns`."""
     import pyarrow as pa
 
@@ -205,8 +167,8 @@ def parse(lines: memoryview, form: Form) -> ParsedRows | None:
     are_counts = all(_may_be_count(columns[place]).all() for place in form.numbers)
     if not (are_counts and all(np.array_equal(gap, gaps[0]) for gap in gaps)):
         return None
-    names = {place: coded(columns.pop(place)) for place in form.names}
-    return ParsedRows(len(names[form.names[0]][0]), names, columns)
+    columns |= {place: coded(columns[place]) for place in form.names}
+    return Rows(len(columns[form.names[0]].codes), columns)
 
 
 def _has_wrong(texts: pa.Array) -> bool:

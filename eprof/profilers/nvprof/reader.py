@@ -26,7 +26,7 @@ from eprof.logs.rows.sections import split
 from eprof.logs.rows.stream import Source, Tuning
 from eprof.profilers import signs
 from eprof.profilers.nvprof import tables, text
-from eprof.profilers.nvprof.columns import Form, ParsedRows, parse
+from eprof.profilers.nvprof.columns import Form, Rows, parse
 from eprof.profilers.nvprof.sections import SummarySection, TraceSection, UsageSection, WideSection
 from eprof.profilers.nvprof.tables import ColumnSection, Header, Section, Store, header_of, header_of_fields
 from eprof.profilers.nvprof.text import TextSection
@@ -543,7 +543,7 @@ class Block:
 
     def __init__(self, data: bytes, is_long: bool) -> None:
         self.data, self.is_long = data, is_long
-        self._parsed: dict[tuple[int, int], tuple[Form, ParsedRows | None]] = {}
+        self._parsed: dict[tuple[int, int], tuple[Form, Rows | None]] = {}
         self._odd = [len(data)]
         if is_long:
             starts = [match.end() for match in _ODD.finditer(data)]
@@ -557,7 +557,7 @@ class Block:
             if stop - start >= stretch_bytes:
                 self._parsed[start, stop] = form, self.rows(start, stop, form)
 
-    def rows(self, start: int, stop: int, form: Form) -> ParsedRows | None:
+    def rows(self, start: int, stop: int, form: Form) -> Rows | None:
         """The rows in a stretch of lines; None if a line of them is not clean."""
         parsed_as, rows = self._parsed.pop((start, stop), (None, None))
         return rows if parsed_as == form else parse(memoryview(self.data)[start:stop], form)

@@ -20,7 +20,7 @@ from eprof.logs.rows.log import PAGES, Copies, HostCalls
 from eprof.logs.rows.sections import split
 from eprof.nvidia import folding
 from eprof.nvidia.folding import Piece
-from eprof.profilers.nvprof.columns import Answers, Form, LineRows, ParsedRows, Rows
+from eprof.profilers.nvprof.columns import Answers, Form, Rows
 
 DEVICE = pattern(r"\(\d+\)\s*$")
 WHOLE = pattern(r"\s*\d{1,12}\s*")  # launches; sums of more would not fit
@@ -345,7 +345,7 @@ class ColumnSection(Section, ABC):
         if len(self._lines) >= _HELD_LINES:
             self._add_lines()
 
-    def take_stretch(self, rows: ParsedRows) -> bool:
+    def take_stretch(self, rows: Rows) -> bool:
         """Take many rows at once. False, and nothing is taken, if one of them does not fit."""
         if not self.all_fit(rows):
             return False
@@ -361,5 +361,6 @@ class ColumnSection(Section, ABC):
 
     def _add_lines(self) -> None:
         if self._lines:
-            self.add(LineRows(dict(zip(self.form.places, zip(*self._lines, strict=True), strict=True))))
+            columns = map(list, zip(*self._lines, strict=True))
+            self.add(Rows(len(self._lines), dict(zip(self.form.places, columns, strict=True))))
             self._lines = []

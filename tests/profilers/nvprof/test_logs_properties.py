@@ -37,7 +37,7 @@ from eprof.logs.join import sums
 from eprof.logs.rows.cells import cells
 from eprof.logs.rows.sections import split
 from eprof.profilers.nvprof import reader
-from eprof.profilers.nvprof.columns import LAUNCH_ID, Answers, Form, LineRows, parse
+from eprof.profilers.nvprof.columns import LAUNCH_ID, Answers, Form, Rows, parse
 from eprof.profilers.nvprof.reader import Block
 
 quick = settings(max_examples=10)
@@ -187,7 +187,7 @@ def test_few_names_are_numbered_as_many_are(names):
         answers = Answers(lambda name: different.append(name) or len(different), int)
         return [rows.each(0, answers).tolist() for _ in range(2)], different
 
-    few, asked = numbers(LineRows({0: names}))
+    few, asked = numbers(Rows(len(names), {0: names}))
     many, asked_once = numbers(parsed)
     assert few[0] == many[0] == many[1]
     assert asked[: len(asked_once)] == asked_once == list(dict.fromkeys(names))
