@@ -47,7 +47,7 @@ STALLS = (
 # what bounds instructions.
 SHARES = (
     *STALLS,
-    *("excess", "request_sectors", "local_share", "bank_conflict", "bank_conflicts", "older_tensor"),
+    *("excess", "store_excess", "request_sectors", "local_share", "bank_conflict", "bank_conflicts", "older_tensor"),
     *("sm_active", "lanes"),
     *("occupancy_limit", "registers_limit", "shared_limit", "block_limit", "spills"),
     *("sm_busy", "l1_busy", "l2_busy", "dram_busy", "issue_busy", "memory_bound"),

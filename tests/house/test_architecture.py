@@ -17,14 +17,10 @@ PACKAGE = ROOT / "eprof"
 # The spine, in the order in which data walk: a room imports rooms before it, and never one behind it.
 SPINE = ["base", "collect", "logs", "counts", "costs", "energy", "profile", "show", "cli"]
 # Rooms between: what several commands or profilers share, and a report does without. The same holds among them.
-BETWEEN = ["clusters", "lab"]
+BETWEEN = ["clusters", "lab", "nvidia"]
 # The wings: a folder each, which imports the spine and the rooms between, and never the folder beside it.
 WINGS = ["profilers", "commands"]
 ROOMS = [*SPINE, *BETWEEN, *WINGS]
-# Folders of a wing that their neighbours may import, each with its reason.
-SHARED = {
-    "profilers/nsys": "counts nothing: it takes the times for ncu, and its tables stand in logs of ncu and nvprof"
-}
 
 
 @cache
@@ -98,7 +94,7 @@ def may_import(here, there):
     libraries = SPINE if here.startswith("commands/") else SPINE[:-1]
     if here in BETWEEN:
         return there in [*libraries, *BETWEEN[: BETWEEN.index(here)]] or there.endswith(" door")
-    return there in [*libraries, *BETWEEN] or there.endswith(" door") or there in SHARED
+    return there in [*libraries, *BETWEEN] or there.endswith(" door")
 
 
 def test_eprof_itself_holds_rooms_only():
@@ -142,10 +138,10 @@ def test_an_import_from_elsewhere_is_seen(path, seen, monkeypatch):
 
 
 def arrows():
-    """(folder, what in it imports, what in it is imported), as files import each other; not what only names types."""
+    """(folder, what in it imports, what in it is imported), as files import each other, if only to name types."""
     for path in modules():
         here = _steps(name_of(path))
-        for file in imports(path, types=False):
+        for file in imports(path):
             there = _steps(file)
             depth = len(commonprefix([here, there]))
             yield "/".join(here[:depth]), here[depth], there[depth]
@@ -219,10 +215,10 @@ def may(what, file):
 # What is at odds with that, each with its reason.
 EXCEPTIONS = {
     ("prints", "collect/streams.py"): "hands on what the profiled program prints, and writes into pipes of its own",
-    ("prints", "collect/worker.py"): "is a program of its own, which collect starts and reads",
+    ("prints", "commands/calibrate/worker.py"): "is a program of its own, which collect starts and reads",
     ("prints", "profilers/callgrind/decode.py"): "is a program of its own, which collect starts to make a log",
     ("exits", "profilers/callgrind/decode.py"): "is a program of its own, which collect starts",
-    ("exits", "collect/worker.py"): "is a program of its own, which collect starts",
+    ("exits", "commands/calibrate/worker.py"): "is a program of its own, which collect starts",
     ("exits", "collect/streams.py"): "the end of a process that collect forked",
     ("prints", "collect/process.py"): "writes into pipes of its own",
     ("exits", "collect/process.py"): "the end of a process that collect forked",

@@ -458,6 +458,33 @@ def test_calls_of_cuda_bound_how_long_no_kernel_ran_however_many_threads_call(th
         assert len([thread for thread in threads if thread]) > 1 or told.time_s <= still_s
 
 
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        ("cuMemHostAlloc", "in cuMemHostAlloc; it pins memory of the host: pin less)"),
+        ("cuCtxCreate", "in cuCtxCreate; it starts CUDA; quicker with nvidia-persistenced)"),
+        ("cuMemAlloc", "in cuMemAlloc)"),
+        ("cudaMalloc", "in cudaMalloc; the first call starts CUDA; quicker with nvidia-persistenced"),
+    ],
+)
+def test_what_prepares_kernels_passes_before_them_and_only_the_runtime_starts_cuda_with_any_call(tmp_path, call, why):
+    """300 ms once, then 200 ms of kernels beside 10 ms of launches: they ran while the host was in no call."""
+    text = (
+        "Time (%),Total Time (ns),Num Calls,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
+        f"96.8,300000000,1,300000000,300000000,300000000,300000000,0,{call}\n"
+        "3.2,10000000,1000,10000,10000,9000,20000,100,cuLaunchKernel\n\n"
+        "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
+        "100.0,200000000,1000,200000,200000,190000,210000,100,axpy\n"
+    )
+    path = tmp_path / "stats.csv"
+    path.write_text(text)
+    profile = eprof.load(path)
+    assert profile.idle.time_s == pytest.approx(0.3) and profile.idle.surely_s == pytest.approx(0.1)
+    view = View(profile.energy().document())
+    (still,) = [row.cells for row in where(view).rows if "no kernel" in str(row.cells[0])]
+    assert still[2].value == pytest.approx(0.6) and why in what_to_try(view).text
+
+
 @needs_data
 @pytest.mark.parametrize(
     ("path", "calls_s", "surely_s", "least"),
@@ -616,7 +643,7 @@ def test_ranges_that_the_program_names_bound_how_long_no_kernel_ran(tmp_path, ra
     ranges = [(int(names[name]), f"PushPop,:{name}") for name in sorted(names, key=lambda name: name == last)]
     log.write_text(
         table("Instances", "Style,Range", *ranges[: 2 * bool(range_ms)])
-        + table("Num Calls", "Name", (100, "cudaMalloc"))
+        + table("Num Calls", "Name", (100, "cudaFree"))
         + table("Instances", "Name", (10, "k(float *)"))
     )
     idle = eprof.load(log, cache=False).idle

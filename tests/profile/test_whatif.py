@@ -23,7 +23,7 @@ from eprof.energy.attribution import attribute
 from eprof.energy.simulated import roofline_s
 from eprof.profile import whatif
 from eprof.profile.document import document
-from eprof.profile.totals import joules_of, time_of
+from eprof.profile.priced import joules_of, time_of
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "samples" / "logs" / "invented"

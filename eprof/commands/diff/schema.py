@@ -262,7 +262,7 @@ class Intervals(Struct, frozen=True):
     """How intervals are made. share: of what the replicas of the prices make of the change, as much lies inside.
 
     paired: each replica prices both sides; else the two sides have tables of their own. within: in the intervals of the
-    sides, the factor that nine of ten kernels which the fits have not seen are off at most; null: nobody measured it.
+    sides, the factor that nine of ten kernels which the fits have not seen are off at most; null: not measured of both.
     """
 
     share: float
@@ -314,8 +314,22 @@ class AboveConstant(Struct, frozen=True):
     efficiency_new: float | None
 
 
+class PerLaunch(Struct, frozen=True):
+    """What would change if NEW launched each kernel of both sides as often as OLD: fields as in `Document`."""
+
+    change_j: float
+    interval_j: Range | None
+    change_share: float | None
+    interval_share: Range | None
+    steps: list[Step]
+    causes: list[Cause]
+
+
 class Document(Struct, frozen=True, kw_only=True):
-    """The whole difference. above_constant: only where the time of OLD or NEW is a model."""
+    """The whole difference. above_constant: only where the time of OLD or NEW is a model.
+
+    per_launch: only of GPUs' kernels that both sides have, in other numbers of launches.
+    """
 
     schema: str = SCHEMA
     eprof: str
@@ -349,6 +363,7 @@ class Document(Struct, frozen=True, kw_only=True):
     marks: list[str]
     warnings: list[str]
     above_constant: AboveConstant | UnsetType = UNSET
+    per_launch: PerLaunch | UnsetType = UNSET
     by: list[str] | UnsetType = UNSET  # `--by`: groups are compared in the place of kernels
     kernels: list[Kernel]
 
@@ -366,6 +381,10 @@ class Document(Struct, frozen=True, kw_only=True):
     def unit(self) -> str:
         """The unit in which kernels are compared: J, or s if no energy is."""
         return "J" if self.has_energy else "s"
+
+    def amount(self, kernel: KernelSide) -> float | None:
+        """What a kernel of OLD, or NEW, takes of what is compared, in `unit`; None: not known."""
+        return kernel.compared_j if self.has_energy else kernel.time_s
 
     @property
     def nouns(self) -> Nouns:

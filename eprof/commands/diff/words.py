@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import isclose
 from operator import not_
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from eprof.base.known import mapped, ratio
 from eprof.base.labels import fitted
@@ -26,6 +26,7 @@ from eprof.show.words.unmarked import without
 
 FAMILIES = {"computation": "Computation", "data": "Data movement", "constant": "Constant power"}
 _ROUNDING = 1e-9
+_ROUNDED = 1e-5  # of the kernels' time: gaps that are the rounding of timestamps
 _MOST_CHANGED, _MOST_NAMED = 2, 3
 _NAME, _LONGEST = 18, 60
 _SAME_WORK = 0.01
@@ -202,15 +203,29 @@ def _unpriced(document: Document) -> str:
 
 
 def launched_otherwise(document: Document) -> list[tuple[KernelSide, KernelSide]]:
-    """(OLD, NEW) of kernels on both sides, if launches differ and nothing shows that the work is equal; else none."""
+    """(OLD, NEW) of kernels on both sides, if launches differ and nothing shows that the work is equal; else none.
+
+    None either where most of a side is in kernels that the other has not, or only by a similar name.
+    """
     work = _work_factor(document)
     is_same_work = work is not None and abs(work[1] - 1) < _SAME_WORK
     is_known = document.has_energy or document.speedup is not None
     is_otherwise = any(fact.what == "launches" for fact in document.unlike)
-    if document.nouns.is_of_cpu or is_same_work or not is_known or not is_otherwise:
+    if document.nouns.is_of_cpu or is_same_work or not (is_known and is_otherwise and _is_mostly_paired(document)):
         return []
     pairs = ((kernel.old, kernel.new) for kernel in document.kernels)
     return [(old, new) for old, new in pairs if old is not None and new is not None]
+
+
+def _is_mostly_paired(document: Document) -> bool:
+    """Whether kernels with a partner of more than a similar name take half of what is compared of each side."""
+    for label in ("old", "new"):
+        sides = [(getattr(kernel, label), kernel.match) for kernel in document.kernels]
+        amounts = [(document.amount(side) or 0.0, match) for side, match in sides if side is not None]
+        paired = sum(amount for amount, match in amounts if match is not None and match.how != SIMILAR)
+        if 2 * paired < sum(amount for amount, _ in amounts):
+            return False
+    return True
 
 
 def is_one_run(document: Document) -> bool:
@@ -225,21 +240,34 @@ def is_one_run(document: Document) -> bool:
 
 
 def _per_launch(document: Document, kernels: Sequence[tuple[KernelSide, KernelSide]], scope: str) -> Headline:
-    """The headline of sides that launch kernels unequally often: NEW against OLD per launch, then in all."""
-    changes = []
-    for amount, does in (("compared_j", f"uses {{}} energy{above_constant(document)}"), ("time_s", "takes {} time")):
-        amounts = [(getattr(old, amount), getattr(new, amount), old.launches / new.launches) for old, new in kernels]
-        if any(old is None or new is None for old, new, _ in amounts) or not sum(old for old, _, _ in amounts):
-            continue
-        factor = sum(new * launches for _, new, launches in amounts) / sum(old for old, _, _ in amounts)
-        changes.append(does.format(_times(factor, "less", "the same")))
+    """The headline of sides that launch kernels unequally often: NEW against OLD per launch and why, then in all."""
+    changes, why = [], ""
+    if per_launch := document.per_launch:
+        each = replace(document, **asdict(per_launch))
+        changes.append(f"uses {_size(each, per_launch.change_j)}")
+        why = phrase("With as many launches as OLD: {}", uncapital(_why_per_launch(each)))
+    times_s = [(old.time_s or 0.0, (new.time_s or 0.0) * old.launches / new.launches) for old, new in kernels]
+    if all(old and new for old, new in times_s):
+        factor = sum(new for _, new in times_s) / sum(old for old, _ in times_s)
+        changes.append(f"takes {_times(factor, 'less', 'the same')} time")
     before, after = (f"{sum(side.launches for side in sides):g}" for sides in zip(*kernels, strict=True))
     in_all = _from_to(document) if document.has_energy else "".join(_time_change(document, ""))
     launches = "launch" if after == "1" else "launches"
     change = listed(changes or ["is not known to change"])
     text = f"{scope}per launch NEW {change}. With {after} {launches} instead of {before}, in all: {in_all}."
-    lead = " ".join(filter(None, [_unpriced(document), _besides(document)]))
+    if len(kernels) < len(document.kernels):
+        own = f"{len(kernels)} {document.nouns.of(len(kernels))} of both"
+        text = f"{scope}per launch of the {own} ({before} launches → {after}) NEW {change}. In all: {in_all}."
+    lead = " ".join(filter(None, [_unpriced(document), why, _besides(document)]))
     return Headline(capital(text), lead, bits(document.marks))
+
+
+def _why_per_launch(each: Document) -> str:
+    """Why a launch takes more or less energy, in sentences; empty if by its time alone, which the headline has."""
+    times = [cause.share or 0.0 for cause in each.causes if cause.what == "time"]
+    is_by_time = any(abs(share - 1) < _SAME_WORK for share in times)
+    is_worth = not is_by_time and abs(each.change_share or 0.0) > _ROUNDING
+    return when(is_worth, " ".join(cause_words.sentences(each)))
 
 
 def _besides(document: Document) -> str:
@@ -248,12 +276,17 @@ def _besides(document: Document) -> str:
     least_s = _WORTH_IT * max(old.time_s or 0.0, new.time_s or 0.0)
     parts = []
     if old.still_s and new.still_s and abs(new.still_s - old.still_s) > least_s:
-        still = f"no {document.nouns.kernel} ran for {_both(old.still_s, new.still_s, 's')}"
+        # Of some nanoseconds timestamps tell nothing.
+        both = zip((old.still_s, new.still_s), (old, new), strict=True)
+        is_told = [still_s > _ROUNDED * (side.time_s or 0.0) for still_s, side in both]
+        still = f"no {document.nouns.kernel} ran for {_both(old.still_s * is_told[0], new.still_s * is_told[1], 's')}"
         if old.still_j and new.still_j:
-            still += f", {_both(old.still_j, new.still_j, 'J')} of constant power"
+            still_j = old.still_j * is_told[0], new.still_j * is_told[1]
+            still += f", {_both(*still_j, 'J')} of constant power"
             if old.compared_j and new.compared_j:
-                whole_j = old.compared_j + old.still_j, new.compared_j + new.still_j
-                still += f" (with it {_both(*whole_j, 'J')}, {_times(whole_j[1] / whole_j[0], 'less', 'the same')})"
+                whole_j = old.compared_j + still_j[0], new.compared_j + still_j[1]
+                size = _times(whole_j[1] / whole_j[0], "less", "the same")
+                still += f" (with it {_both(*whole_j, 'J')}, {size} energy)"
         parts.append(still)
     old_s, new_s = old.copies_s or 0.0, new.copies_s or 0.0
     if abs(new_s - old_s) > least_s:
@@ -334,11 +367,15 @@ def _size(document: Document, change: float) -> str:
     less = f"{_times(1 + share, 'less', 'the same')} energy{above_constant(document)}"
     if not ends or document.is_metered:
         return less
-    if share >= 1:
-        return less + bracketed(f"{plain(1 + min(ends))} to {plain(1 + max(ends))}")
-    if 1 + share < _TENTH and max(ends) < 0 and min(ends) > -1:
-        return less + bracketed(f"{plain(1 / (1 + max(ends)))} to {plain(1 / (1 + min(ends)))}")
+    if min(ends) < 0 < max(ends):
+        return less + bracketed(
+            f"the prices do not tell: from {' to '.join(_times(1 + end, 'less', 'the same') for end in ends)}"
+        )
     interval = percent_span(*sorted(abs(end) for end in ends))
+    if share >= 1:
+        interval = " to ".join(dict.fromkeys(plain(1 + end) for end in ends))
+    elif 1 + share < _TENTH and min(ends) > -1:
+        interval = " to ".join(dict.fromkeys(plain(1 / (1 + end)) for end in reversed(ends)))
     return less + when(" to " in interval, bracketed(interval))
 
 
@@ -540,15 +577,15 @@ def head(document: Document) -> str:
 def unlike(document: Document) -> str:
     """The sentence "Not the same: ...": facts that differ between OLD and NEW, and the work; empty if none does."""
     labels = {"gpu": document.nouns.processor, "costs": "cost table", "launches": document.nouns.launches}
-    labels |= {"profiler": "counted by", "setting": "clocks of the prices", "caches": "simulated caches"}
+    labels |= {
+        "profiler": "counted by",
+        "setting": "clocks of the prices",
+        "caches": "simulated caches",
+        "threads": f"threads in a mean {document.nouns.launch}",
+    }
     texts: dict[str, str] = {}
-    matches = [kernel.match for kernel in document.kernels]
-    if not any(matches):
-        texts["kernels"] = f"no {document.nouns.kernel} of OLD is in NEW (one program? --match OLD=NEW pairs them)"
-    if len(matches) == 1 and matches[0] is not None and matches[0].how in (ALONE, BARE):
-        names = [side.name for side in (document.kernels[0].old, document.kernels[0].new) if side is not None]
-        if names_of(names[:1], _LONGEST) != names_of(names[1:], _LONGEST):
-            texts["kernels"] = f"{document.nouns.kernel} {' → '.join(names_of(names, _LONGEST))}"
+    if kernels := _unlike_kernels(document):
+        texts["kernels"] = kernels
     for fact in document.unlike:
         old, new = (cut(text, _LONGEST) for text in (fact.old, fact.new))
         label = labels.get(fact.what, fact.what)
@@ -556,6 +593,8 @@ def unlike(document: Document) -> str:
         if fact.what == "repeats":
             apart = [f"{side} in {text}" for side, text in (("OLD", old), ("NEW", new)) if text]
             texts["repeats"] = f"repeats among themselves{bracketed(', '.join(apart))}"
+        elif fact.what == "threads":
+            texts["threads"] += " (other work?)"
         elif fact.what == "damage":
             texts["damage"] = f"{fact.old or fact.new} is cut off or damaged, so what it counts is at least so much"
         elif fact.what == "counters":
@@ -564,8 +603,10 @@ def unlike(document: Document) -> str:
             texts[fact.what] = f"{label} of {when(old, 'OLD') or 'NEW'} alone: {old or new}"
     if "clocks" in texts:  # the prices are those of the clocks
         texts.pop("setting", None)
-    if launched_otherwise(document):  # the headline says it
-        del texts["launches"]
+    if launched_otherwise(document) or is_one_run(document):  # the headline says it
+        texts.pop("launches", None)
+    elif "launches" in texts and not all(kernel.match for kernel in document.kernels):
+        texts["launches"] += f", of {document.nouns.kernels} that are in both"
     work = _work_factor(document)
     if work is not None:
         is_same = abs(work[1] - 1) < _SAME_WORK
@@ -576,6 +617,26 @@ def unlike(document: Document) -> str:
         elif document.nouns.is_of_cpu and is_other and work[0] == "flops":
             texts = {"work": f"{words} (other work, or another algorithm)"} | texts
     return phrase("Not the same: {}.", "; ".join(texts.values()))
+
+
+def _unlike_kernels(document: Document) -> str:
+    """How the kernels of OLD and NEW differ: none or few have a namesake, the only one has another name; or empty."""
+    nouns, matches = document.nouns, [kernel.match for kernel in document.kernels]
+    named = sum(match is not None and match.how != SIMILAR for match in matches)
+    most = max(sum(getattr(kernel, side) is not None for kernel in document.kernels) for side in ("old", "new"))
+    one_program = "(one program? --match OLD=NEW pairs them)"
+    if not any(matches):
+        return f"no {nouns.kernel} of OLD is in NEW {one_program}"
+    if None in matches and 2 * named < most and not (_is_mostly_paired(document) or is_one_run(document)):
+        few_are = f"only {named} of {most} {nouns.kernels} are"
+        if named < 2:
+            few_are = f"{'only 1' if named else 'none'} of {most} {nouns.kernels} is"
+        return f"{few_are} in both {one_program}"
+    if len(matches) == 1 and matches[0] is not None and matches[0].how in (ALONE, BARE):
+        names = [side.name for side in (document.kernels[0].old, document.kernels[0].new) if side is not None]
+        if names_of(names[:1], _LONGEST) != names_of(names[1:], _LONGEST):
+            return f"{nouns.kernel} {' → '.join(names_of(names, _LONGEST))}"
+    return ""
 
 
 def _work_factor(document: Document) -> tuple[str, float] | None:
@@ -599,10 +660,10 @@ def trust(document: Document) -> str:
     # How far to trust it in one word, and how far off the joules of a side may be.
     grade = when(document.has_energy, "rough (error unknown)")
     if document.has_energy and refits is not None and refits.within is not None and is_served:
-        word = "rough" if document.above_constant or "missing" in document.marks else "good"
+        is_rough = document.above_constant or "missing" in document.marks or not refits.paired
         cancels = when(refits.paired, "; errors of prices that both share cancel")
         within = f"within a factor of {plain(refits.within)}{cancels}"
-        grade = f"{word} (each side: nine of ten unseen {nouns.kernels} {within})"
+        grade = f"{'rough' if is_rough else 'good'} (each side: nine of ten unseen {nouns.kernels} {within})"
     prices = costs_words.all_named(tables) or "no cost table (--costs)"
     if not is_served:
         whose = when(nouns.is_of_cpu, f"of {tables[0].device}, ")

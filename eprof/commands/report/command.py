@@ -12,7 +12,7 @@ from eprof.cli.output import Output, deliver, drawn, planned, say
 from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from eprof.profile.priced import Energy
+    from eprof.profile.profile import Energy
     from eprof.profile.schema import Profile
 
 # Logs of runs by eprof do not tell when launches ran, so it has no traces.

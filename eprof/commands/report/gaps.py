@@ -34,6 +34,15 @@ _ALLOCATED = {False: "cudaMallocHost", True: "hipHostMalloc"}
 _WAITS = "Synchronize"  # a part of the names of calls that last as long as kernels do
 _CALL = pattern(r"cu(?:da)?[A-Z]|hip[A-Z]")
 _OLD_CALLS = frozenset({"cudaLaunch", "cudaConfigureCall", "cudaSetupArgument"})  # that CUDA 10.1 has no longer
+_OF_DRIVER = pattern(r"cu[A-Z]")
+_PAID_ONCE = {  # what a call of CUDA's driver does, by a part of its name, where it is paid once
+    "AllocHost": "it pins memory of the host: pin less",
+    "HostAlloc": "it pins memory of the host: pin less",
+    "HostRegister": "it pins memory of the host: pin less",
+    "Ctx": "it starts CUDA; quicker with nvidia-persistenced",
+    "Init": "it starts CUDA; quicker with nvidia-persistenced",
+    "Load": "it loads modules; quicker, since CUDA 11.7, with CUDA_MODULE_LOADING=LAZY",
+}
 _RESET, _ALLOCATES = "DeviceReset", "alloc"
 _CALLS = {  # of CUDA and HIP, that take long between kernels: a part of the name, and what to do
     "Launch": "CUDA graphs, or more work in each",
@@ -235,10 +244,11 @@ def _ways(view: View, between: Between) -> Iterator[Try]:
 
 
 def _starting(gaps: schema.Gaps, starting_s: float) -> Try:
-    """The way to save what takes time once a run: more work in each run, and of calls of CUDA a quicker first one.
+    """The way to save what takes time once a run: more work in each run, and of calls of CUDA a quicker one.
 
-    It starts CUDA: a GPU that no process holds takes 1 to 3 s (NVIDIA, "Driver Persistence"); modules are loaded when
-    they are used (CUDA Programming Guide, "Lazy Loading": from CUDA 11.7 on if asked for, by itself from 12.2 on).
+    The first of the runtime starts CUDA: a GPU that no process holds takes 1 to 3 s (NVIDIA, "Driver Persistence");
+    modules are loaded when they are used (CUDA Programming Guide, "Lazy Loading": from CUDA 11.7 on if asked for, by
+    itself from 12.2 on). Of the driver's calls only those that make a context start it.
     """
     if not gaps.calls:
         told = f"{quantity(starting_s, 's')} before first launches is paid once"
@@ -253,7 +263,9 @@ def _starting(gaps: schema.Gaps, starting_s: float) -> Try:
     is_old = any(calls.name in _OLD_CALLS for calls in gaps.calls)
     lazy = when(not is_old, " and, since CUDA 11.7, CUDA_MODULE_LOADING=LAZY")
     quicker = f"the first call starts CUDA; quicker with nvidia-persistenced{lazy}"
-    return at_most(f"do more in each run ({told}; {quicker})", starting_s)
+    if _OF_DRIVER.match(longest.name):
+        quicker = next((does for part, does in _PAID_ONCE.items() if part in longest.name), "")
+    return at_most(f"do more in each run ({told}{phrase('; {}', quicker)})", starting_s)
 
 
 def _waiting(view: View, gaps: schema.Gaps, waiting_s: float) -> Iterator[Try]:

@@ -417,7 +417,7 @@ def _instructions(view: View, instructions: Amount) -> str:
 
 
 def _counted(view: View) -> list[str]:
-    """Phrases on instructions and DRAM bytes; where neither is known, on the first bytes or flops that are."""
+    """Phrases on instructions and DRAM bytes; where neither is known, on the most bytes, or flops, that are."""
     instructions, dram = view.instructions(view.document), view.summed(view.document, DRAM)
     phrases = []
     if instructions.value:
@@ -427,4 +427,6 @@ def _counted(view: View) -> list[str]:
     if phrases:
         return phrases
     sized = [word for word in view.words.values() if word.count.symbol and word.value.value]
-    return [f"{at_least(word.value, word.count.symbol)} {word.count.label}" for word in sized[:1]]
+    alike = [word for word in sized if word.count.symbol == sized[0].count.symbol]
+    largest = sorted(alike, key=lambda word: (word.value.marks & ASSUMED, -word.value.or_zero))[:1]
+    return [f"{at_least(word.value, word.count.symbol)} {word.count.label}" for word in largest]

@@ -6,8 +6,7 @@ from eprof.commands.report.headline import headline
 from eprof.commands.report.tables import kernel_table
 from eprof.commands.report.view import View
 from eprof.profile import document as documents
-from eprof.profile.priced import Energy
-from eprof.profile.profile import Profile
+from eprof.profile.profile import Energy, Profile
 from eprof.show.page import notebook
 from eprof.show.page.svg import pct
 from eprof.show.words.blocks import Legend, Notes

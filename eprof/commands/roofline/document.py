@@ -22,7 +22,7 @@ from eprof.profile.document import document as profile_document
 from eprof.profile.rooflines.machine import Machine, described
 
 if TYPE_CHECKING:
-    from eprof.profile.priced import Energy
+    from eprof.profile.profile import Energy
 
 
 def document(

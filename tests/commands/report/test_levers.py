@@ -2,6 +2,7 @@
 
 import pytest
 
+from eprof.commands.report.headline import headline
 from eprof.commands.report.levers import _levers, _sorted, what_to_try
 from eprof.commands.report.view import View
 from eprof.profile import api
@@ -103,6 +104,42 @@ def test_bank_conflicts_are_advice_where_they_are_all_that_was_counted(tmp_path)
     assert "bank conflicts" not in what_to_try(view).text
 
 
+def page_of(kernel, *metrics):
+    """A page of ncu of one launch, with metrics (name, unit, value) and no time."""
+    rows = "".join(f"    {name:<75} {unit:>12} {value:>14}\n" for name, unit, value in metrics)
+    line = f"    {'-' * 75} {'-' * 12} {'-' * 14}\n"
+    return (
+        "==PROF== Connected to process 1 (/a.out)\n[1] a.out@127.0.0.1\n"
+        f"  {kernel}(int, float *), 2022-Jan-02 10:00:00, Context 1, Stream 7\n"
+        f"    Section: Command line profiler metrics\n{line}{rows}{line}\n"
+    )
+
+
+@pytest.mark.parametrize(("used", "told"), [(12.5, "70 %"), (100, "")])
+def test_bytes_that_sectors_are_used_for_tell_uncoalesced_stores_without_a_time(tmp_path, used, told):
+    """Loads use all of 1,000 sectors, stores `used` % of 4,000: of 5,000 sectors 3,500 come in vain."""
+    metrics = [("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "sector", "1,000")]
+    metrics += [("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", "sector", "4,000")]
+    metrics += [("smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct", "%", 100)]
+    metrics += [("smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct", "%", used)]
+    view = view_of(tmp_path / "page.txt", page_of("turn", *metrics))
+    assert headline(view).text == "One kernel profiled: at least 128\u202fkB L1 write counted, but no time."
+    advice = f"coalesce accesses: {told} of the sectors that turn asks for are not used, 88 % of its stores' (what"
+    assert what_to_try(view).text.replace("\u202f", " ").startswith(advice) == bool(told)
+    assert ("coalesce" in what_to_try(view).text) == bool(told)
+
+
+@pytest.mark.parametrize(("used", "told"), [(50, "500 in turn"), (90, "200 in turn"), (100, "")])
+def test_no_more_wavefronts_are_bank_conflicts_than_their_bytes_leave_empty(tmp_path, used, told):
+    metrics = [
+        (f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}.sum", "", n) for op, n in (("ld", 0), ("st", 500))
+    ]
+    metrics += [(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum", "", "1,000") for op in ("ld", "st")]
+    metrics += [("smsp__sass_average_data_bytes_per_wavefront_mem_shared.pct", "%", used)]
+    tried = what_to_try(view_of(tmp_path / "page.txt", page_of("turn", *metrics))).text
+    assert (told in tried) if told else ("bank conflicts" not in tried)
+
+
 TRACE = """==1== Profiling result:
    Start  Duration            Grid Size      Block Size  Size  Throughput  Device   Context    Stream  Name
 154.623s  5.5000ms                    -               -  68.665MB  12.117GB/s  GPU (0)         1         7  [CUDA memcpy HtoD]
@@ -118,3 +155,32 @@ def test_neither_gaps_nor_overlaps_are_made_of_starts_that_are_rounded(tmp_path)
     beside = "154.800s  5.6000ms                    -               -  68.665MB  11.863GB/s  GPU (0)         1         8  [CUDA memcpy DtoH]\n"
     gaps = view_of(tmp_path / "two.txt", TRACE.format(stream=7, more=beside)).document.gaps
     assert gaps.alone_s == pytest.approx(11.1e-3) and gaps.copies_s == pytest.approx(16.7e-3), "one runs beside it"
+
+
+def test_kernels_with_which_rocm_copies_are_spared_and_short_launches_of_others_add_to_that(tmp_path):
+    """60 ms of copies and 40 ms of fills, beside a kernel of 600 ms; 300 ms in launches of 5 us, and one of 2 us."""
+    kernels = [("__amd_rocclr_copyBuffer.kd", 50_000, 60), ("__amd_rocclr_fillBufferAligned.kd", 10_000, 40)]
+    kernels += [("gemv(float*) [clone .kd]", 1000, 600), ("bias(float*) [clone .kd]", 60_000, 300)]
+    rows = [f'"{name}",{calls},{ms}000000,{ms * 10**6 // calls},1.0\n' for name, calls, ms in kernels]
+    rows.append('"last(float*) [clone .kd]",1,2000,2000,0.0\n')
+    text = f'"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n{"".join(rows)}'
+    tried = what_to_try(view_of(tmp_path / "results.stats.csv", text)).text.replace("\u202f", " ")
+    copies = "copy and fill less (__amd_rocclr_copyBuffer and 1 more kernel, 60,000×): "
+    assert (
+        tried.startswith(copies) and ": saves up to 100 ms (10 % of 1.00 s); do more in each launch of bias (" in tried
+    )
+
+
+@pytest.mark.parametrize(
+    ("kernel", "how", "is_halved"),
+    [
+        ("gemv", "fuse the kernel with its neighbour, or store narrower types", True),
+        ("dequant_gemv", "its weights are packed: multiply each with several vectors at a time, in batches", False),
+        ("gather_int4_rows", "fuse the kernel with its neighbour", False),
+        ("print4", "fuse the kernel with its neighbour, or store narrower types", True),
+    ],
+)
+def test_nobody_is_told_to_store_packed_weights_in_types_half_as_wide(tmp_path, kernel, how, is_halved):
+    view = view_of(tmp_path / "log.csv", HEAD + moving(kernel, 40, "Max (10)", 0))
+    (change,) = (change for change in _levers(view) if change.act.startswith("move fewer DRAM bytes"))
+    assert f"({how})" in change.act and (change.why == "with types half as wide") == bool(change.most) == is_halved

@@ -1,4 +1,4 @@
-"""The CUDA driver through ctypes: no toolkit and no Python package is needed. For `worker`; `doctor` looks for it.
+"""The CUDA driver through ctypes: no toolkit and no Python package is needed. For `worker`.
 
 Functions and constants are those of cuda.h; `_v2` names are what its macros stand for since CUDA 4.
 """
@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from eprof.base.errors import CollectError
-from eprof.collect.benchmarked import DriverError, Gpu
+from eprof.collect.machine import cuda_driver
+from eprof.commands.calibrate.device import DriverError, Gpu
 
-_LIBRARIES = ("libcuda.so.1", "libcuda.so")
 _ATTRIBUTES = {
     "threads_per_sm": 39,
     "sms": 16,
@@ -31,7 +31,7 @@ class Driver:
     """libcuda with its errors as CollectError."""
 
     def __init__(self) -> None:
-        self._library = _find()
+        self._library = cuda_driver()
 
     def call(self, name: str, *arguments: Any) -> None:
         """Call a function of the CUDA driver. Raises CollectError with what the driver says."""
@@ -58,22 +58,6 @@ class CudaError(DriverError):
         }.get(number, text or "no explanation")
         super().__init__(f"The CUDA driver says: {explanation} ({name}, error {number}).")
         self.number = number
-
-
-def installed() -> bool:
-    """Whether the CUDA driver's library is there; it is not started."""
-    try:
-        _find()
-    except CollectError:
-        return False
-    return True
-
-
-def _find() -> Any:
-    for name in _LIBRARIES:
-        with suppress(OSError):
-            return ctypes.CDLL(name)
-    raise CollectError("The CUDA driver (libcuda.so.1) is not installed here; it comes with NVIDIA's driver.")
 
 
 class CudaGpu(Gpu):

@@ -19,7 +19,7 @@ from eprof.collect.collector import COUNTERS, ENERGY, TIME, Collector, Place, Re
 from eprof.collect.directory import COMPLETE, PARTIAL, SCHEMA, RunDirectory
 from eprof.collect.process import Ended, Streams, held
 from eprof.collect.streams import Input, Splitter
-from eprof.collect.watch import NOTHING, Watch
+from eprof.commands.run.watch import NOTHING, Watch
 
 if TYPE_CHECKING:
     from eprof.collect.meters.meter import Meter

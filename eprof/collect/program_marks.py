@@ -53,7 +53,7 @@ def mark(name: str) -> Iterator[None]:
 
 def get_include() -> str:
     """The folder of `eprof_mark.h`, for a compiler's -I."""
-    return str(Path(__file__).parents[1] / "collect")
+    return str(Path(__file__).parent)
 
 
 def row(begin_s: float, end_s: float | None, name: str, rank: str) -> str:

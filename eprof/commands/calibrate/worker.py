@@ -1,4 +1,4 @@
-"""The process that runs microbenchmarks on a GPU or the processor: `python -m eprof.collect.worker`.
+"""The process that runs microbenchmarks on a GPU or the processor: `python -m eprof.commands.calibrate.worker`.
 
 `probe`, `build` and `run`, at the end, start it. It is a process of its own, so that a crash of the driver takes
 nothing else with it. What it measures is appended to a file of JSON lines as it goes; before each benchmark it says
@@ -22,11 +22,11 @@ from eprof.base.errors import CollectError, EprofError
 from eprof.base.known import ratio
 from eprof.base.toml import Formula
 from eprof.collect import process
-from eprof.collect.benchmarked import Device, DriverError
-from eprof.collect.cpu import Cpu
-from eprof.collect.cuda.driver import CudaGpu
 from eprof.collect.machine import Compiled, answer
-from eprof.collect.opencl import OpenClGpu
+from eprof.commands.calibrate.cpu import Cpu
+from eprof.commands.calibrate.cuda import CudaGpu
+from eprof.commands.calibrate.device import Device, DriverError
+from eprof.commands.calibrate.opencl import OpenClGpu
 
 if TYPE_CHECKING:
     from eprof.collect.meters.meter import Meter
@@ -41,7 +41,7 @@ _WARM_STEP_S = 1.5
 _DRIFT = 0.01
 # Beside its window: trials, changes between benchmarks, the meter's start and end.
 OVERHEAD_S = 0.4
-_COMMAND = (sys.executable, "-m", "eprof.collect.worker")
+_COMMAND = (sys.executable, "-m", "eprof.commands.calibrate.worker")
 # By the word of a plan: how the device is opened that a user named.
 _DEVICES: Mapping[str, Callable[[str], Device]] = {
     "cuda": lambda device: CudaGpu(int(device)),
@@ -276,7 +276,7 @@ def run(plan: Path, log: Path, timeout_s: float, tick: Callable[[], None] | None
 
 def _additions() -> dict[str, str]:
     """Environment of the worker's process: devices numbered by place on the bus, and eprof where we found it."""
-    home = str(Path(__file__).resolve().parents[2])
+    home = str(Path(__file__).resolve().parents[3])
     path = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
     return {"CUDA_DEVICE_ORDER": os.environ.get("CUDA_DEVICE_ORDER", "PCI_BUS_ID"), "PYTHONPATH": path}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from eprof.base.errors import CollectError
 from eprof.base.text import counted
-from eprof.collect.benchmarked import DriverError, Gpu
+from eprof.commands.calibrate.device import DriverError, Gpu
 
 INSTALL = "pip install 'eprof[opencl]'"
 _BLOCK = 256

@@ -10,8 +10,8 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from eprof.base import mark
 from eprof.base.text import visible, when
+from eprof.collect import program_marks
 from eprof.collect.directory import COMPONENTS, MARKS
 from eprof.collect.meters.meter import Component
 from eprof.collect.process import Signals
@@ -89,13 +89,13 @@ class Marker:
             self.at_once += 1
             return
         try:
-            mark.append(str(self.path), mark.row(begin_s, end_s, name, ""))
+            program_marks.append(str(self.path), program_marks.row(begin_s, end_s, name, ""))
         except OSError as err:
             self.failed = err
 
 
 def _named(text: str) -> str:
-    return visible(text).strip()[: mark.LONGEST_NAME].strip()
+    return visible(text).strip()[: program_marks.LONGEST_NAME].strip()
 
 
 @contextmanager
@@ -203,7 +203,7 @@ class Watch:
         if self.components or self.patterns or self.listens:
             self._marker = self._marker or Marker(self.patterns, home / MARKS)
         if self.listens:
-            self.environment = {mark.VARIABLE: str((home / MARKS).absolute())}
+            self.environment = {program_marks.VARIABLE: str((home / MARKS).absolute())}
         if not self.components:
             yield
             return
