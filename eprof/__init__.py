@@ -6,26 +6,26 @@ from eprof.base.version import __version__ as __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from eprof.base.errors import EprofError as EprofError
-    from eprof.base.mark import get_include as get_include
-    from eprof.base.mark import mark as mark
+    from eprof.collect.program_marks import get_include as get_include
+    from eprof.collect.program_marks import mark as mark
     from eprof.commands.diff.compare import Difference as Difference
     from eprof.commands.diff.compare import diff as diff
     from eprof.commands.run.settings import run as run
     from eprof.profile.api import load as load
-    from eprof.profile.priced import Energy as Energy
+    from eprof.profile.profile import Energy as Energy
     from eprof.profile.profile import Profile as Profile
     from eprof.profilers.ncu.handed_on import kernel_tuner as kernel_tuner
 
 _HOMES = {
     "Difference": "eprof.commands.diff.compare",
-    "Energy": "eprof.profile.priced",
+    "Energy": "eprof.profile.profile",
     "EprofError": "eprof.base.errors",
     "Profile": "eprof.profile.profile",
     "diff": "eprof.commands.diff.compare",
-    "get_include": "eprof.base.mark",
+    "get_include": "eprof.collect.program_marks",
     "kernel_tuner": "eprof.profilers.ncu.handed_on",
     "load": "eprof.profile.api",
-    "mark": "eprof.base.mark",
+    "mark": "eprof.collect.program_marks",
     "run": "eprof.commands.run.settings",
 }
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sized
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, ClassVar
 
 from eprof.base.text import cut, printable
@@ -27,10 +28,12 @@ class Result(Brief):
     """What notebooks show at the end of a cell. _notebook: the name of the module whose `html` draws it."""
 
     __slots__ = ()
-    _notebook: ClassVar[str] = "eprof.show.report.notebook"
+    _notebook: ClassVar[str] = "eprof.commands.report.notebook"
 
-    def _repr_html_(self) -> str:
-        """A result in a notebook, briefly: headline, bar and table."""
+    def _repr_html_(self) -> str | None:
+        """A result in a notebook, briefly: headline, bar and table; None where the command's folder is gone."""
+        if find_spec(self._notebook.rpartition(".")[0]) is None:
+            return None
         html: str = import_module(self._notebook).html(self)
         return html
 

@@ -3,11 +3,13 @@
 import errno
 import functools
 import os
+import platform
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from eprof.base.errors import CollectError
 
@@ -20,6 +22,8 @@ _BOARDS = (_CONTROL, "dev/nvidia0")
 _OTHERS = ("dev/nvhost-gpu", "dev/nvgpu", "dev/dxg")
 _PARAMETERS = "proc/driver/nvidia/params"
 _VERSION = "proc/driver/nvidia/version"
+_CUDA_LIBRARIES = ("libcuda.so.1", "libcuda.so")
+CORES = "sys/devices/system/cpu"
 
 
 def has_nvidia_device(root: Path = ROOT) -> bool:
@@ -59,6 +63,28 @@ def counters_restricted(root: Path = ROOT) -> bool | None:
         if name.strip() == "RmProfilingAdminOnly":
             return value.strip() != "0"
     return None
+
+
+def processor_name(root: Path = ROOT) -> str:
+    """The processor's name in /proc/cpuinfo, or else the machine's architecture."""
+    found = re.search(r"^(?:model name|Model|Hardware)\s*:\s*(.+)$", text_of(root / "proc/cpuinfo"), re.MULTILINE)
+    return " ".join(found[1].split()) if found else platform.machine()
+
+
+def bytes_of(text: str) -> int:
+    """The bytes of "32K"."""
+    size = re.match(r"(\d+)([KMG]?)", text)
+    return int(size[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[size[2]] if size else 0
+
+
+def cuda_driver() -> Any:
+    """The library of the CUDA driver, which is not started. Raises CollectError where there is none."""
+    import ctypes
+
+    for library in _CUDA_LIBRARIES:
+        with suppress(OSError):
+            return ctypes.CDLL(library)
+    raise CollectError("The CUDA driver (libcuda.so.1) is not installed here; it comes with NVIDIA's driver.")
 
 
 NO_GPU = "this machine has no NVIDIA GPU"

@@ -29,6 +29,7 @@ class Effect(Enum):
     NO_KERNELS = "the program ran no kernel that was profiled"
     EXIT_CODE = "the program's exit code is the detail"
     SIGNAL = "the signal that ended the program is the detail"
+    KEPT = "what was collected before is in the file that is the detail"
 
 
 _NOTHING_COLLECTED = (Effect.FAILED, Effect.NOT_STARTED)
@@ -77,10 +78,13 @@ class Quote(NamedTuple):
     text: str
     detail: str
 
-    def explain(self, message: Message, speaker: str) -> str:
-        """The message in a sentence: cause, the profiler's own words, remedy. speaker: "line 3", or the profiler."""
+    def explain(self, message: Message, speaker: str, first: str = "") -> str:
+        """The message in a sentence: cause, the profiler's own words, remedy. speaker: "line 3", or the profiler.
+
+        first: what to do before the remedy.
+        """
         cause = message.cause.format(detail=self.detail)
-        return f"{cause} ({speaker} says: {shortened(self.text)}); {message.remedy.format(detail=self.detail)}"
+        return f"{cause} ({speaker} says: {shortened(self.text)}); {first}{message.remedy.format(detail=self.detail)}"
 
 
 class Findings:
@@ -100,11 +104,17 @@ class Findings:
         return None
 
     def explanation(self) -> str | None:
-        """A sentence on why there is no table, by the first message of the catalogue that was found, if any."""
+        """A sentence on why there is no table, by the first message of the catalogue that was found, if any.
+
+        A file that the profiler wrote all the same has what was collected before: it is named first.
+        """
         for message in self._catalogue:
             quote = self.quotes.get(message)
             if quote is not None:
-                return quote.explain(message, f"line {quote.number}")
+                is_all = message.effect is Effect.KEPT
+                kept = [f"eprof report {file.detail}" for file in self.of(Effect.KEPT) if not is_all]
+                found = phrase("what came before is in its report: `{}`; else ", next(iter(kept), None))
+                return quote.explain(message, f"line {quote.number}", found)
         return None
 
     def of(self, effect: Effect) -> list[Quote]:

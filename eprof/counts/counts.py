@@ -24,6 +24,7 @@ from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS, LEVEL_PARTS
 from eprof.counts.definition import (
     BESIDE,
     DRAM_CLOCK,
+    ROOMS,
     SHARES,
     SM_COUNT,
     Counter,
@@ -502,6 +503,8 @@ def _shape(sheet: Sheet) -> Columns:
         if cells is not None:
             is_mean = cells.averaged | (name in SHARES)
             columns[name] = cells.values * np.where(is_mean, sheet.launches.rows.launches, 1)
+            if name in ROOMS:
+                columns[name][(cells.marks & MISSING) > 0] = np.nan  # of some launches it is no bound of all
     return Columns.of(columns, sheet.length)
 
 

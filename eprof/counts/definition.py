@@ -47,7 +47,7 @@ STALLS = (
 # what bounds instructions.
 SHARES = (
     *STALLS,
-    *("excess", "request_sectors", "local_share", "bank_conflict", "bank_conflicts", "older_tensor"),
+    *("excess", "store_excess", "request_sectors", "local_share", "bank_conflict", "bank_conflicts", "older_tensor"),
     *("sm_active", "lanes"),
     *("occupancy_limit", "registers_limit", "shared_limit", "block_limit", "spills"),
     *("sm_busy", "l1_busy", "l2_busy", "dram_busy", "issue_busy", "memory_bound"),
@@ -55,7 +55,8 @@ SHARES = (
     *("dram_bound", "unoptimised", "missed_stores"),  # of these, at most; of code; of stores
 )
 FP64_MOST = "fp64_most"
-SIGNS = (*SHARES, "multiprocessors", "a_cycle", "fp32_room", FP64_MOST, "l1_room", "l2_room", "dram_room")
+ROOMS = ("fp32_room", FP64_MOST, "l1_room", "l2_room", "dram_room")  # the most that units can have done
+SIGNS = (*SHARES, "multiprocessors", "a_cycle", *ROOMS)
 BESIDE = (*COMPONENTS, *SIGNS)  # what a definition tells beside the words of the vocabulary
 _NAME = pattern(r"(?<![\w.])[A-Za-z_]\w*")
 

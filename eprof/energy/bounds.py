@@ -32,6 +32,7 @@ from eprof.base.vocabulary import (
 )
 from eprof.costs import Costs
 from eprof.counts.counts import Counts
+from eprof.counts.definition import ROOMS
 from eprof.energy.attribution import Split
 from eprof.energy.clocks import RETIRED_A_CYCLE
 from eprof.energy.replicas import amounts_of
@@ -131,8 +132,7 @@ class _Rates:
             (peak or math.inf) / 2 * giga_s * self.beyond for peak in (costs.peaks.sp_gflops, costs.peaks.dp_gflops)
         )
         # Every unit worked in at most as many cycles as the busiest, the schedulers too.
-        rooms = ("fp32_room", "fp64_most", "l1_room", "l2_room", "dram_room")
-        room = {name: np.full(len(rows), np.inf) for name in rooms}
+        room = {name: np.full(len(rows), np.inf) for name in ROOMS}
         if counts.shape is not None:
             room = {name: _ROUNDED * counts.shape[name] for name in room}
         busiest = room["fp32_room"]

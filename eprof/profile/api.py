@@ -32,8 +32,7 @@ from eprof.logs.many import Progress, Reading, attempt, is_pipe, read_all
 from eprof.logs.rows.log import LAUNCH, ON_TOTALS, Launches, Log
 from eprof.logs.runs import COUNTERS, TIME, Run
 from eprof.profile.device import capabilities_of
-from eprof.profile.priced import Energy
-from eprof.profile.profile import Profile, build
+from eprof.profile.profile import Energy, Profile, build
 from eprof.profile.schema import kind_of
 from eprof.profilers import advice
 

@@ -1,7 +1,6 @@
 """Time of a profile's kernels by component, for its document (docs/time-components.md)."""
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,12 +13,10 @@ from eprof.counts.counts import Counts
 from eprof.energy.components import components, machine_of, mix_of, mix_peak_flop_per_s, seconds, with_times, work_of
 from eprof.energy.simulated import Modelled
 from eprof.profile import schema
-
-if TYPE_CHECKING:
-    from eprof.profile.priced import Energy
+from eprof.profile.priced import Priced
 
 
-def of_energy(energy: "Energy") -> schema.TimeComponents | None:
+def of_energy(energy: Priced) -> schema.TimeComponents | None:
     """The cycles of each kernel by component; None unless `by_component` was asked and the costs describe the GPU."""
     if energy.costs is None or not energy.by_component:
         return None
@@ -46,7 +43,7 @@ def of_energy(energy: "Energy") -> schema.TimeComponents | None:
     )
 
 
-def mix_peaks(energy: "Energy") -> list[float | None]:
+def mix_peaks(energy: Priced) -> list[float | None]:
     """The peak of each kernel's own mix of instructions in flop/s ([T] 3.4.4); [] where the costs cannot tell it."""
     machine = mapped(machine_of, energy.costs)
     if machine is None:

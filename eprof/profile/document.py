@@ -17,23 +17,24 @@ from eprof.base.version import __version__
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, PAY_WHERE_PRICED
 from eprof.counts.definition import SHARES
 from eprof.logs.join.ranks import PARTS, RANK
-from eprof.profile import intervals, schema, totals, whatif
+from eprof.profile import intervals, priced, schema, whatif
 from eprof.profile.components import of_energy
 from eprof.profile.functions import by_line, callers, inclusive
-from eprof.profile.grouping import operators, shown, spread_of_ranks
+from eprof.profile.grouping import shown, spread_of_ranks
 from eprof.profile.metering import is_priced_by_counts
+from eprof.profile.operators import operators
+from eprof.profile.priced import ENERGIES, TOTAL, Priced, known_sum
 from eprof.profile.rooflines.dots import place
 from eprof.profile.rooflines.machine import described, machines
 from eprof.profile.rooflines.work import main_precision
-from eprof.profile.totals import ENERGIES, TOTAL, known_sum
+from eprof.profile.warnings import warnings_of
 
 if TYPE_CHECKING:
     from eprof.costs import Costs
     from eprof.counts.counts import Counts
     from eprof.energy.replicas import Replicas
     from eprof.logs.runs import Run
-    from eprof.profile.priced import Energy
-    from eprof.profile.profile import Counted
+    from eprof.profile.program import Counted
 
 T = TypeVar("T")
 _MUCH = 2.0  # times the shortest launches of a kernel: runs that differ so much are told apart
@@ -41,7 +42,7 @@ _IMPLIED = {*LEVEL_PARTS, *PAY_WHERE_PRICED}
 _WORDS = [names(marks) for marks in range(16)]
 
 
-def document(energy: "Energy") -> schema.Profile:
+def document(energy: Priced) -> schema.Profile:
     """The document `eprof.profile/1` of a priced profile."""
     profile = energy.profile
     whole, place_of = energy.whole()
@@ -69,7 +70,7 @@ def document(energy: "Energy") -> schema.Profile:
         busy_cores=(profile.is_of_cpu and not energy.shares_socket and profile.cores) or UNSET,
         modelled_time=_modelled_time(energy),
         counts=_total_counts(whole, _Cells(whole)),
-        warnings=energy.warnings,
+        warnings=warnings_of(energy),
         kernels=_with_lines(_in_places(whole, list(map(_kernels, whole.each, refits))), energy),
         commit=mapped(attrgetter("commit"), profile.run) or UNSET,
         run=mapped(_run_times, profile.run) or UNSET,
@@ -86,7 +87,7 @@ def document(energy: "Energy") -> schema.Profile:
     return made
 
 
-def _in_places(energy: "Energy", of_gpus: Sequence[list[T]]) -> list[T]:
+def _in_places(energy: Priced, of_gpus: Sequence[list[T]]) -> list[T]:
     """Merge the lists of each GPU, of one entry a kernel, into one list in the order of the document's kernels."""
     if len(of_gpus) == 1:
         return of_gpus[0]
@@ -96,19 +97,19 @@ def _in_places(energy: "Energy", of_gpus: Sequence[list[T]]) -> list[T]:
     return [placed[place] for place in range(len(placed))]
 
 
-def _sums(energy: "Energy", lost: int = 0) -> dict[str, Any]:
+def _sums(energy: Priced, lost: int = 0) -> dict[str, Any]:
     """The document's fields of the whole and of each group: sums over kernels. lost: MISSING: lower bounds."""
-    joules, time_s = totals.joules_of(energy), totals.time_of(energy)
-    marks = {family: _WORDS[mark | lost] for family, mark in totals.joule_marks_of(energy).items()}
+    joules, time_s = priced.joules_of(energy), priced.time_of(energy)
+    marks = {family: _WORDS[mark | lost] for family, mark in priced.joule_marks_of(energy).items()}
     is_whole = energy.is_timed and not lost
     return {
         "launches": int(energy.counts.rows.launches.sum()),
         "time_s": time_s,
-        "time_marks": _WORDS[totals.time_marks_of(energy) | lost],
+        "time_marks": _WORDS[priced.time_marks_of(energy) | lost],
         "power_w": ratio(joules[TOTAL], time_s) if is_whole else None,
         "energy_j": schema.RunJoules(**joules),
         "energy_marks": schema.JouleMarks(**marks),
-        "intensity_flop_per_byte": totals.intensity_of(energy),
+        "intensity_flop_per_byte": priced.intensity_of_all(energy),
         "marks": marks[TOTAL],
     }
 
@@ -124,12 +125,12 @@ def _device(counted: "Counted") -> schema.Device:
     return schema.Device(device.name, device.index, device.capability, device.capability_from, processor)
 
 
-def _whose(energy: "Energy", gpu: "Energy") -> list[str | None] | UnsetType:
+def _whose(energy: Priced, gpu: Priced) -> list[str | None] | UnsetType:
     """The labels of the devices that a GPU's prices are for; UNSET where all devices have the same prices."""
     return [part.device.label for part in gpu.profile.counted] if energy.gpus else UNSET
 
 
-def _costs(energy: "Energy", whose: list[str | None] | UnsetType) -> schema.Costs | None:
+def _costs(energy: Priced, whose: list[str | None] | UnsetType) -> schema.Costs | None:
     costs = energy.costs
     if costs is None or energy.split is None:
         return None
@@ -161,14 +162,14 @@ def _costs(energy: "Energy", whose: list[str | None] | UnsetType) -> schema.Cost
     return made
 
 
-def _modelled_time(energy: "Energy") -> schema.ModelledTime | UnsetType:
+def _modelled_time(energy: Priced) -> schema.ModelledTime | UnsetType:
     modelled = energy.modelled
     if modelled is None or modelled.shares_only:
         return UNSET
     return schema.ModelledTime(modelled.efficiency, modelled.given)
 
 
-def _to_meter(energy: "Energy") -> schema.ToMeter | UnsetType:
+def _to_meter(energy: Priced) -> schema.ToMeter | UnsetType:
     scaling = energy.metered
     table = energy.table
     if scaling is None or table is None:
@@ -187,7 +188,7 @@ def _to_meter(energy: "Energy") -> schema.ToMeter | UnsetType:
     )
 
 
-def gaps_of(energy: "Energy") -> schema.Gaps | UnsetType:
+def gaps_of(energy: Priced) -> schema.Gaps | UnsetType:
     """How long no kernel ran and copies took, for the document; UNSET where the logs do not tell."""
     idle, copies_s = energy.profile.idle, energy.profile.copies_s
     if not (copies_s or energy.profile.copies or idle and (idle.time_s or idle.before_s)):
@@ -216,7 +217,7 @@ def _charges(costs: "Costs", listed: Collection[str]) -> dict[str, schema.Charge
 class _Cells:
     """Counts, their energies and marks as arrays (n_kernels, n_listed), because pandas is slow cell by cell."""
 
-    def __init__(self, energy: "Energy", lost: int = 0) -> None:
+    def __init__(self, energy: Priced, lost: int = 0) -> None:
         self.names = list(energy.listed)
         self.rows = len(energy.counts.rows)
         unit_of = {name: COUNTS[name].unit for name in self.names} | dict.fromkeys(energy.counts.in_flops, "flop")
@@ -278,7 +279,7 @@ class _Cells:
         }
 
 
-def _total_counts(energy: "Energy", cells: _Cells) -> dict[str, schema.TotalCount]:
+def _total_counts(energy: Priced, cells: _Cells) -> dict[str, schema.TotalCount]:
     told = {}
     for name, count in cells.totals().items():
         ways = energy.counts.how.get(name, ())
@@ -287,7 +288,7 @@ def _total_counts(energy: "Energy", cells: _Cells) -> dict[str, schema.TotalCoun
     return told
 
 
-def _kernels(energy: "Energy", replicas: "Replicas | None") -> list[schema.Kernel]:
+def _kernels(energy: Priced, replicas: "Replicas | None") -> list[schema.Kernel]:
     """The kernels of a GPU in the document. Columns become lists once, so that 5,000 kernels take a moment only."""
     rows = energy.sums()
     marks = [_joule_marks(*[MISSING] * len(ENERGIES))] * len(energy.counts.rows)
@@ -299,7 +300,7 @@ def _kernels(energy: "Energy", replicas: "Replicas | None") -> list[schema.Kerne
         "device": rows["device"].tolist(),
         "launches": rows["launches"].tolist(),
         "time_s": finite_all(rows["time_s"]),
-        "time_marks": [_WORDS[mark] for mark in totals.kernel_time_marks(energy).tolist()],
+        "time_marks": [_WORDS[mark] for mark in priced.kernel_time_marks(energy).tolist()],
         "power_w": finite_all(rows["power_w"]),
         "counts": _Cells(energy).by_kernel(),
         "energy_j": [schema.RunJoules(*families) for families in joules],
@@ -343,7 +344,7 @@ def _signs(counts: "Counts") -> list[dict[str, float] | UnsetType]:
     return [signs or UNSET for signs in told]
 
 
-def _with_lines(kernels: list[schema.Kernel], energy: "Energy") -> list[schema.Kernel]:
+def _with_lines(kernels: list[schema.Kernel], energy: Priced) -> list[schema.Kernel]:
     """The same kernels, to which source lines, largest energy first, and callers were added where logs tell them."""
     own_callers = callers(energy)
     for made in kernels:
@@ -393,7 +394,7 @@ def _split_marks(words: list[str]) -> list[str]:
     return _WORDS[mark]
 
 
-def _groups(energy: "Energy", place_of: np.ndarray, refits: intervals.Refits) -> dict[str, Any]:
+def _groups(energy: Priced, place_of: np.ndarray, refits: intervals.Refits) -> dict[str, Any]:
     """The document's fields on groups and how they were made; {} without. place_of: each row's place there."""
     grouping = energy.grouping
     if grouping is None:
@@ -419,10 +420,10 @@ def _groups(energy: "Energy", place_of: np.ndarray, refits: intervals.Refits) ->
     return made
 
 
-def _modelled(energy: "Energy", refits: intervals.Refits) -> dict[str, Any]:
+def _modelled(energy: Priced, refits: intervals.Refits) -> dict[str, Any]:
     if energy.split is None:
         return {}
-    answers = [energy.what_if(question) for question in energy.questions]
+    answers = [whatif.ask(energy, question) for question in energy.questions]
     usual = [answer for answer in whatif.usual(energy) if answer.question not in energy.questions]
     models = {
         "limits": _limits(energy),
@@ -434,7 +435,7 @@ def _modelled(energy: "Energy", refits: intervals.Refits) -> dict[str, Any]:
     return {name: model for name, model in models.items() if model}
 
 
-def _limits(energy: "Energy") -> schema.Limits | None:
+def _limits(energy: Priced) -> schema.Limits | None:
     """The machines and how far each kernel is from its GPU's lines; None: a GPU has no prices, or none has peaks."""
     known: list[schema.Machine] = []
     rows: list[list[dict[str, Any]]] = []

@@ -9,7 +9,7 @@ of the whole circle each.
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -26,10 +26,7 @@ from eprof.logs import combine
 from eprof.logs.rows.log import Log
 from eprof.logs.runs import Key
 from eprof.profile import schema
-
-if TYPE_CHECKING:
-    from eprof.profile.priced import Energy
-
+from eprof.profile.priced import Priced
 
 _MOST_CALLED, _MOST_CALLERS, _DEEPEST = 100, 3, 16  # functions of libraries; lines that call each; calls above each
 _LEAST_SHARE = 0.01
@@ -43,7 +40,7 @@ class Inclusive(NamedTuple):
     marks: Ints
 
 
-def inclusive(energy: "Energy") -> Inclusive | None:
+def inclusive(energy: Priced) -> Inclusive | None:
     """The energy of each kernel or function with all that it calls; None where no log tells calls.
 
     Of some kernels alone (`-k`) nothing is told: what they call is not there.
@@ -138,7 +135,7 @@ def _circles(nodes: int, beneath: _Edges) -> Iterator[list[int]]:
                 yield circle
 
 
-def callers(energy: "Energy") -> dict[str, list[schema.Caller]]:
+def callers(energy: Priced) -> dict[str, list[schema.Caller]]:
     """Library function -> the program's own functions that it ran beneath: each one's share, and the line with most.
 
     Above other functions of libraries each of these has its callers' shares, as far up as is told.
@@ -175,7 +172,7 @@ def _own_callers(
     return [caller for caller in told[:_MOST_CALLERS] if caller.share >= _LEAST_SHARE]
 
 
-def by_line(energy: "Energy") -> "Energy | None":
+def by_line(energy: Priced) -> Priced | None:
     """The profile priced by source line: rows are lines of functions; None: no log tells lines, or nothing is priced.
 
     Each row's `part` is its line. The time of all functions is shared out over lines as `by_share` does it.

@@ -1,6 +1,6 @@
 """A priced profile held to what a meter saw: whose joules they are, and the profile with its table scaled to them."""
 
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -15,11 +15,10 @@ from eprof.costs.estimate import estimated, parsed
 from eprof.energy import metering
 from eprof.energy.metering import Meter, Metered
 from eprof.logs.runs import Measured
+from eprof.profile.priced import Priced
+from eprof.profile.program import Program
 
-if TYPE_CHECKING:
-    from eprof.profile.priced import Energy
-    from eprof.profile.profile import Profile
-
+E = TypeVar("E", bound=Priced)
 GIVEN = "--energy"
 BY_TIME = "time-alone"
 _BY_TIME = f"""
@@ -39,7 +38,7 @@ mark = "estimated"
 _MOST_W = 1500.0
 
 
-def meter_of(profile: "Profile", metered_j: float | None) -> Meter:
+def meter_of(profile: Program, metered_j: float | None) -> Meter:
     """What a meter saw of the profiled run: `metered_j` if the user gives it, else what the run directory holds.
 
     Raises MeterError: there is none, or it is not of these kernels alone.
@@ -63,7 +62,7 @@ def meter_of(profile: "Profile", metered_j: float | None) -> Meter:
     return Meter(measured.joules, _source(measured), measured.seconds)
 
 
-def shape_of(profile: "Profile", meter: Meter) -> CostTable:
+def shape_of(profile: Program, meter: Meter) -> CostTable:
     """The cost table whose prices a meter is to scale, for a GPU that no table is made for: the estimated one.
 
     Without a data sheet, constant power is taken to be half of the mean power that the meter saw: for the split of the
@@ -94,7 +93,7 @@ def by_time() -> CostTable:
     return parsed(_BY_TIME)
 
 
-def _ambiguous(profile: "Profile") -> str:
+def _ambiguous(profile: Program) -> str:
     """Why the joules of a run would not be those of the profile's kernels; "" if they are."""
     if not profile.whole or (profile.run is not None and not profile.run.whole):
         nouns = profile.nouns
@@ -110,7 +109,7 @@ def _source(measured: Measured) -> str:
     return f"the meter ({measured.method}, {counted(measured.runs, 'run')})"
 
 
-def held_to(energy: "Energy", meter: Meter) -> "Energy":
+def held_to(energy: E, meter: Meter) -> E:
     """The profile, prices and constant power scaled by one factor that gives kernels and idle time the meter's joules.
 
     Raises MeterError: the joules cannot be those of these kernels. UsageError: no cost table gives the shape.
@@ -148,19 +147,19 @@ def held_to(energy: "Energy", meter: Meter) -> "Energy":
     return replace(held, table=replace(table, scale=scale), notes=(*energy.notes, *_notes(held, scaling)))
 
 
-def _limits(profile: "Profile") -> tuple[float | None, float | None]:
+def _limits(profile: Program) -> tuple[float | None, float | None]:
     """The limit of the profile's board in W, and the most that owners and partners may have set; None: not known."""
     name = profile.counted[0].device.name
     return profile.limit_w or mapped(power_limit_w, name), profile.limit_w or mapped(most_w, name)
 
 
-def is_priced_by_counts(energy: "Energy") -> bool:
+def is_priced_by_counts(energy: Priced) -> bool:
     """Whether anything beside time was counted and has a price, so that counts can split what a meter saw."""
     split = energy.split
     return split is not None and bool(np.nansum(split.total_j) > np.nansum(split.constant_j))
 
 
-def _split_by_time(energy: "Energy", meter: Meter) -> "Energy":
+def _split_by_time(energy: E, meter: Meter) -> E:
     """The priced profile whose kernels share the metered joules by their times alone."""
     table = by_time()
     limit_w, board_w = _limits(energy.profile)
@@ -173,7 +172,7 @@ def _split_by_time(energy: "Energy", meter: Meter) -> "Energy":
     return replace(shared, table=replace(table, scale=Scale(scaling.factor)), notes=notes)
 
 
-def _notes(energy: "Energy", scaling: Metered) -> list[str]:
+def _notes(energy: Priced, scaling: Metered) -> list[str]:
     notes = []
     kernels = energy.counts.nouns.kernels
     if scaling.limit_w is not None:

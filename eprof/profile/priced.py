@@ -1,48 +1,50 @@
-"""`Energy`: a profile with prices on it, of one GPU or of several, and its document `eprof.profile/1`."""
+"""A profile with prices on it, of one GPU or of several, and the energy and time of all of its kernels together."""
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import chain, compress
+from itertools import compress
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.arrays import Array, Floats, Ints, Texts
-from eprof.base.brief import Result, brief
+from eprof.base.arrays import Array, Floats, Ints, Texts, known_or_zero
+from eprof.base.boards import most_w, sheets_with
+from eprof.base.brief import Result
 from eprof.base.errors import UsageError
-from eprof.base.gpus import capability_of_label
-from eprof.base.known import mapped
-from eprof.base.marks import MISSING, names
-from eprof.base.nouns import Nouns
-from eprof.base.text import few, listed, phrase, printable, when
-from eprof.base.vocabulary import COUNTS, PARTS, RANDOM
-from eprof.costs import Costs, CostTable
-from eprof.counts import counts
+from eprof.base.gpus import capabilities, capability_of_label
+from eprof.base.known import mapped, ratio
+from eprof.base.marks import MISSING, Mark, names
+from eprof.base.text import listed
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUP_OF, GROUPS, RANDOM
+from eprof.costs import ESTIMATED, Costs, CostTable
 from eprof.counts.counts import Counts
-from eprof.energy.attribution import FAMILIES, Split, unpriced
-from eprof.energy.limits import Limits
+from eprof.energy.attribution import FAMILIES, Split
+from eprof.energy.limits import Limits, limits
 from eprof.energy.limits import priced as within_limits
 from eprof.energy.metering import Metered
-from eprof.energy.simulated import Modelled, has_modelled_time
+from eprof.energy.simulated import Modelled
 from eprof.logs.join.ranks import PARTS as GROUPED_PARTS
 from eprof.logs.rows.log import KernelRows
 from eprof.logs.runs import Measured
-from eprof.profile.device import capabilities_of
+from eprof.profile.device import Device
 from eprof.profile.grouping import Grouping, merged, parse
-from eprof.profile.rooflines.work import intensity_of
-from eprof.profilers import advice
+from eprof.profile.program import Program
+from eprof.profile.rooflines.work import all_flops_of, intensity_of, traffic_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from eprof.profile.profile import Profile
-    from eprof.profile.whatif import Answer
+TOTAL = "total"
+ENERGIES = (COMPUTATION, DATA, CONSTANT, TOTAL)
+ROW_OF = {group: row for row, group in enumerate(GROUPS)}
 
 
-class Energy(Result, Struct, frozen=True, eq=False, dict=True):
+class Priced(Result, Struct, frozen=True, eq=False, dict=True):
     """A profile priced at one setting; kernels with the most energy (else time) come first.
 
     `costs`, `split` and `table` are None where no cost table is in force. modelled: how the times of simulated kernels
@@ -52,7 +54,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     GPUs, the profile of each at its own prices, the largest energy first; `costs` and `table` are None then.
     """
 
-    profile: "Profile"
+    profile: Program
     costs: Costs | None
     counts: Counts
     split: Split | None
@@ -64,19 +66,10 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     total_s: float | None = None
     metered: Metered | None = None
     by_component: bool = False
-    gpus: tuple["Energy", ...] = ()
-
-    def __repr__(self) -> str:
-        """One line: title, joules, number of kernels, cost tables."""
-        tables = [f"{gpu.costs.name} at {gpu.costs.setting.label}" for gpu in self.each if gpu.costs is not None]
-        table = ", ".join(tables) or "no cost table"
-        joules = phrase("{:.3g} J, ", self.energy_j)
-        number = len(self.counts.rows)
-        kernels = f"{number} {self.counts.nouns.of(number)}"
-        return brief(Energy, f"{joules}{kernels}, {table}", self.profile.title)
+    gpus: tuple[Self, ...] = ()
 
     @property
-    def each(self) -> tuple["Energy", ...]:
+    def each(self) -> tuple[Self, ...]:
         """The priced profile of each GPU with prices of its own; the profile itself, where it has one table."""
         return self.gpus or (self,)
 
@@ -86,7 +79,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
             names = listed(list(dict.fromkeys(str(part.device.name) for part in self.profile.counted)))
             raise UsageError(f"{command} is of one GPU, and these logs are of {names}: give the logs of one of them.")
 
-    def places_of(self, gpu: "Energy") -> Ints:
+    def places_of(self, gpu: Self) -> Ints:
         """The places in this profile of the rows of `gpu`, one of `each`, in their order there."""
         own = set(gpu.counts.rows.device)
         return np.flatnonzero([label in own for label in self.counts.rows.device])
@@ -107,30 +100,14 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     @property
     def energy_j(self) -> float | None:
         """All energy of the kernels that is known, in J: a lower bound where `lacks_some`. None: nothing is known."""
-        from eprof.profile.totals import joules_of
-
         return joules_of(self)["total"]
 
     @property
     def time_s(self) -> float | None:
         """The time of all kernels in s, as far as it is known; None: no time is known."""
-        from eprof.profile.totals import time_of
-
         return time_of(self)
 
-    def what_if(self, question: str) -> "Answer":
-        """A modelled answer to "pi0=0.5", "setting=612/924,dram=-20%", "race"... (whatif.py). Raises EprofError."""
-        from eprof.profile.whatif import ask
-
-        return ask(self, question)
-
-    def asking(self, *questions: str) -> "Energy":
-        """The priced profile with what-if questions, whose answers stand in its document. Raises EprofError."""
-        for question in questions:
-            self.what_if(question)
-        return replace(self, questions=(*self.questions, *questions))
-
-    def grouped(self, *rules: str) -> "Energy":
+    def grouped(self, *rules: str) -> Self:
         """The priced profile with its kernels in groups: "REGEX=NAME" each, or "device", "rank", "stream", "nvtx"...
 
         "rank", "stream", "nvtx" and "mark" are for logs that were loaded with `parts`. Raises UsageError.
@@ -140,7 +117,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
             raise UsageError(f'To group by {grouping.by}, load the logs with parts="{grouping.by}".')
         return replace(self, grouping=grouping)
 
-    def by(self, *rules: str) -> "Energy":
+    def by(self, *rules: str) -> Self:
         """The priced profile with a row for each group in the place of kernels, as `grouped`; without rules, itself."""
         grouping = self.grouped(*rules).grouping
         if grouping is None:
@@ -149,7 +126,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         nouns = replace(counted.nouns, kernel="group", kernels="groups")
         return replace(self, counts=replace(counted, nouns=nouns), split=split, grouping=None)
 
-    def whole(self) -> tuple["Energy", np.ndarray]:
+    def whole(self) -> tuple[Self, np.ndarray]:
         """The priced profile with the parts (ranks, streams, ranges) of each kernel added up; and rows' new places."""
         if self.counts.rows.part is None:
             return self, np.arange(len(self.counts.rows))
@@ -161,7 +138,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         gpus = tuple(gpu.whole()[0] for gpu in self.gpus)
         return replace(self, counts=counted.chosen(order), split=split, grouping=None, gpus=gpus), place[codes]
 
-    def priced(self, costs: Costs) -> "Energy":
+    def priced(self, costs: Costs) -> Self:
         """The same profile with other prices, held to what its boards may draw."""
         made = replace(self, costs=costs)
         split, held_costs = within_limits(self.counts, costs, made.limits)
@@ -171,11 +148,9 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def limits(self) -> Limits:
         """The power limits of the boards that the profile's kernels ran on."""
-        from eprof.profile.totals import limits_of
-
         return limits_of(self)
 
-    def only(self, places: np.ndarray) -> "Energy":
+    def only(self, places: np.ndarray) -> Self:
         """The priced profile of some kernels, by their places."""
         return replace(
             self,
@@ -228,130 +203,6 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         sources = [*(part.time_from for part in self.profile.counted), self.modelled and self.modelled.how]
         return "; ".join(dict.fromkeys(source for source in sources if source)) or None
 
-    @cached_property
-    def warnings(self) -> list[str]:
-        """Everything the user should know of the profile, once each: from logs, counts, checks and costs."""
-        from eprof.profile.totals import held_notes
-
-        sentences = []
-        if self.measured is not None and self.metered is None:
-            differs = f" It may differ from the prediction: {self.measured.reasons()}."
-            sentences.append(f"Measured: {self.measured.words}.{when(self.split is not None, differs)}")
-        for gpu in self.each:
-            sentences += gpu._of_prices(self.gpus)
-        if np.isnan(self.counts.rows.time_s).any():
-            sentences.append(self._no_time())
-        sentences += self._time_in_part()
-        if self.grouping is not None and (unused := self.grouping.unused(self.counts.rows)):
-            sentences.append(f"No {self.counts.nouns.kernel} is in the group {listed(unused, 'or')} of --group.")
-        # What bears on every number stands first: a terminal shows only the first few.
-        for part in self.profile.counted:
-            sentences += part.warnings
-        sentences += held_notes(self)
-        return list(dict.fromkeys([*sentences, *self.notes, *self.counts.warnings, *self.profile.warnings]))
-
-    def _of_prices(self, gpus: Sequence["Energy"]) -> list[str]:
-        """Warnings on what the profile's prices rest on and lack. gpus: all GPUs of a profile of several, else ()."""
-        if self.costs is not None:
-            return [*self.costs.notes, *self._unpriced()]
-        if not gpus:
-            return [self._no_costs()]
-        whose = self.profile.counted[0].device.name or f"a {self.profile.nouns.processor} that the logs do not name"
-        return [f"No cost table is made for {whose}: its energy is missing, and totals are lower bounds."]
-
-    def _no_costs(self) -> str:
-        known = {part.device.name for part in self.profile.counted if part.device.name}
-        if self.profile.is_of_cpu:
-            why = "No cost table is made for this CPU" if known else "The logs do not name the CPU"
-            if np.isnan(self.counts.amounts.values).all():
-                return f"{why}, and nothing but time was counted: no table of prices can tell what took the energy."
-            return (
-                f"{why}, so no energy is predicted: name a table with --costs (sapphirerapids or icelake-sp, if it is "
-                "such a server), or make one (eprof calibrate --cpu, eprof fit)."
-            )
-        whose = f"The logs do not name the {self.profile.nouns.processor}"
-        if known:
-            whose = f"No cost table is made for {listed(sorted(known))}"
-        estimate = '--costs "RTX 4090", with the name of the GPU'
-        if any(capability_of_label(name) is None for name in known):
-            estimate = "--costs estimated"
-        return (
-            f"{whose}, so no energy is shown. Three ways to joules: a table of its own (eprof calibrate or eprof fit); "
-            "joules that a meter saw, split by the counts (--energy 12J, or eprof run and --to-meter); a rough "
-            f"estimate ({estimate})."
-        )
-
-    def _no_time(self) -> str:
-        rows = self.counts.rows
-        unknown = rows.chosen(np.isnan(rows.time_s)).n_kernels
-        kernels = self.counts.nouns.kernels
-        if self.total_s is not None:
-            return (
-                f"--time {self.total_s:g} is the time of all {kernels} together, and nothing tells how {unknown} of "
-                "them share it: their own time and constant energy are not known; give --time KERNEL=TIME, or a "
-                "trace."
-            )
-        devices = [counted.device for counted in self.profile.counted]
-        known = [(device.capability,) if device.capability else capabilities_of(device.label) for device in devices]
-        ways, bound = "perf stat -e duration_time, or LIKWID", ""  # whose logs may tell the longest time
-        if not self.profile.is_of_cpu:
-            bound = when(self.split is not None, ", and nothing bounds the total")
-            ways = advice.commands(advice.TIMES, chain.from_iterable(known))
-        if all(log.format.startswith("rocprof") for log in self.profile.logs):
-            ways = advice.TIMES_ON_AMD
-        whose = f"{unknown} of {rows.n_kernels} {kernels} is not known, nor is their"
-        if rows.n_kernels == 1:
-            whose = f"the {self.counts.nouns.kernel} is not known, nor is its"
-        return f"The time of {whose} constant energy{bound}; give times along with the log ({ways}), or --time."
-
-    def _time_in_part(self) -> list[str]:
-        """A warning if a log has no time of some launches of a kernel, as intervals then have no end; else []."""
-        rows = self.counts.rows
-        lacks = ~np.isnan(rows.time_s) & ((rows.time_marks & MISSING) != 0)
-        lacks &= ~has_modelled_time(self.counts)
-        if self.split is None or self.metered is not None or not lacks.any():
-            return []
-        nouns = self.counts.nouns
-        whose = few(list(map(printable, rows.kernel[lacks].tolist())), 1, nouns.kernels)
-        return [
-            f"Some {nouns.launches} of {whose} have no time in the log: nothing bounds their energy, nor the total."
-        ]
-
-    def _unpriced(self) -> list[str]:
-        """Warnings on the classes that were counted without a price, and on those priced but not counted."""
-        assert self.split is not None
-        costs = self.costs
-        assert costs is not None
-        sentences: list[str] = []
-        words = self.counts.amounts.names
-        number = self.counts.amounts.values
-        some = (~np.isnan(number) & (number != 0)).any(axis=0).tolist()
-        unpriced = [word for word, there in zip(words, some, strict=True) if there and word not in costs.charges]
-        nouns = self.counts.nouns
-        if unpriced:
-            sentences.append(
-                f"{costs.name} has no price for {_labels(unpriced, nouns)}: that energy is missing, {self._bounded}."
-            )
-        marked = (self.counts.amount_marks.values & MISSING) != 0
-        lost = dict(zip(words, (np.isnan(number) & marked).any(axis=0).tolist(), strict=True))
-        paying = [word for word, charge in costs.charges.items() if charge.pays]
-        if RANDOM in paying and lost.get(RANDOM, False):
-            sentences.append(
-                "Accesses of DRAM at random are not told apart here: their bytes pay as those that stream."
-            )
-        uncounted = [word for word in paying if lost.get(word, False) and word != RANDOM]
-        if set(uncounted) >= {*paying} - {RANDOM}:
-            sentences.append(f"No instruction and no byte was counted in these logs; {self._bounded}.")
-        elif uncounted:
-            sentences.append(
-                f"Not counted here, though {costs.name} prices them: {_labels(uncounted, nouns)}; {self._bounded}."
-            )
-        return sentences
-
-    @property
-    def _bounded(self) -> str:
-        return "totals are lower bounds" if self.metered is None else "only the metered total has it"
-
     def to_frame(self) -> "pd.DataFrame":
         """A row a kernel, largest energy first; columns carry units: `time_s`, `total_j`, `fp64_fma` (instructions)...
 
@@ -401,37 +252,6 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         is_paying = np.array([word in paying for word in counts.amounts.names], dtype=np.bool_)
         return tuple(compress(counts.amounts.names, is_counted | (is_lost & is_paying)))
 
-    def document(self) -> dict[str, Any]:
-        """The profile as the plain data of `docs/profile-json.md`: what is saved, and what every report is made of."""
-        from msgspec import to_builtins
-
-        from eprof.profile.document import document
-
-        data: dict[str, Any] = to_builtins(document(self))
-        return data
-
-
-def beside(profile: "Profile", gpus: Sequence[Energy]) -> Energy:
-    """One priced profile of several GPUs, each of which keeps its own prices. gpus: the priced profile of each."""
-    gpus = sorted(gpus, key=lambda gpu: -(gpu.energy_j or 0.0))
-    books = {gpu.counts.books for gpu in gpus if gpu.costs is not None}
-    counted = counts.concat([replace(gpu.counts, books=gpus[0].counts.books) for gpu in gpus])
-    split = Split.below([gpu.split or unpriced(gpu.counts) for gpu in gpus])
-    order = in_order(counted.rows, split)
-    notes = [note for gpu in gpus for note in gpu.notes]
-    if len(books) > 1:
-        notes.append("Bytes of caches are counted as each GPU's prices want them: sums over GPUs mix both ways.")
-    modelled = next((gpu.modelled for gpu in gpus if gpu.modelled is not None), None)
-    return Energy(
-        profile,
-        None,
-        counted.chosen(order),
-        split.chosen(order),
-        modelled,
-        tuple(dict.fromkeys(notes)),
-        gpus=tuple(gpus),
-    )
-
 
 def _among(places: Ints, own: Ints) -> Ints:
     """Turn row numbers of the profile of all GPUs into those of one GPU, whose rows are `own`; drop those of others."""
@@ -455,9 +275,129 @@ def _ranks(texts: Texts) -> Floats:
     return np.array([rank.get(text, len(rank)) for text in texts], dtype=np.float64)
 
 
-def _labels(words: Sequence[str], nouns: Nouns) -> str:
-    """The labels of these words as a list in a sentence; all parts of a class go as one: "FP64 and FP32 other"."""
-    complete = {part: whole for whole, parts in PARTS.items() if set(parts) <= set(words) for part in (whole, *parts)}
-    label_of = {word: nouns.label(word) for word in words}
-    label_of |= {word: nouns.group(COUNTS[complete[word]].group) for word in words if word in complete}
-    return listed(list(dict.fromkeys(label_of.values())))
+def joules_of(energy: Priced) -> dict[str, float | None]:
+    """The energy of all kernels together by family (`ENERGIES`), in J; None: not known."""
+    split = energy.split
+    if split is None:
+        return dict.fromkeys(ENERGIES)
+
+    computation, data = known_sum(split.computation_j), known_sum(split.data_j)
+    if energy.total_s is None or energy.costs is None:
+        constant, total = known_sum(split.constant_j), known_sum(split.total_j)
+    else:
+        constant = energy.total_s * energy.costs.constant_power_w
+        total = math.fsum(joules for joules in (computation, data, constant) if joules is not None)
+    return {COMPUTATION: computation, DATA: data, CONSTANT: constant, TOTAL: total}
+
+
+def joules_by_group(energy: Priced, places: Ints) -> Floats:
+    """The energy known of each group of counts in some kernels together, (n_groups,), in J, in the order of `GROUPS`.
+
+    places: of the kernels; all of them have the constant energy of the total time, where only that is known.
+    """
+    assert energy.split is not None
+    joules = np.zeros(len(GROUPS))
+    of_words = [ROW_OF[GROUP_OF[word]] for word in energy.split.joules.names]
+    np.add.at(joules, of_words, known_or_zero(energy.split.joules.values[places]).sum(axis=0))
+    if energy.total_s is not None and energy.costs is not None and len(places) == len(energy.counts.rows):
+        joules[ROW_OF[CONSTANT]] = energy.total_s * energy.costs.constant_power_w
+    return joules
+
+
+def joule_marks_of(energy: Priced) -> dict[str, int]:
+    """The marks on each energy of `joules_of`, by family."""
+    marks = dict.fromkeys(ENERGIES, MISSING)
+    if energy.split is not None:
+        joined = np.bitwise_or.reduce(energy.split.family_marks.values, axis=0)
+        marks = dict(zip(ENERGIES, joined.tolist(), strict=True))
+    if energy.total_s is not None and energy.costs is not None:
+        marks[CONSTANT] = int(energy.costs.constant_marks)
+        marks[TOTAL] = marks[COMPUTATION] | marks[DATA] | marks[CONSTANT]
+    if energy.metered is not None:
+        # What was not counted is in what the meter saw; only the idle time is modelled.
+        marks[TOTAL] = int(Mark.ESTIMATED) * bool(energy.metered.idle_j)
+    return marks
+
+
+def time_of(energy: Priced) -> float | None:
+    """The time of all kernels in s: the total where only that is known, else the sum of known times; None: none is."""
+    if energy.total_s is not None:
+        return energy.total_s
+    return known_sum(energy.counts.rows.time_s)
+
+
+def time_marks_of(energy: Priced) -> int:
+    """The marks on the total time `time_of`."""
+    if energy.total_s is not None:
+        return 0
+    return int(np.bitwise_or.reduce(kernel_time_marks(energy)))
+
+
+def kernel_time_marks(energy: Priced) -> Ints:
+    """The marks of each kernel's time; MISSING where it is not known."""
+    rows = energy.counts.rows
+    return rows.time_marks | np.where(np.isnan(rows.time_s), MISSING, 0)
+
+
+def board_limit_w(energy: Priced, device: Device) -> float:
+    """The power in W that the board of a device of the profile may draw for long; infinite where it is not known.
+
+    As the log tells it; else by its data sheet, and what partners and owners set beyond it; else by the table, or the
+    board that it is of, where that may be this one. Where only the compute capability is known, or which it may be, the
+    largest limit of such a board. Of a CPU, that of its sockets, which the table has.
+    """
+    assert energy.costs is not None
+    if energy.profile.is_of_cpu and energy.costs.peaks.power_limit_w:
+        return energy.costs.peaks.power_limit_w * (mapped(energy.profile.beyond_sockets, energy.table) or 1)
+    of_name = energy.profile.limit_w or mapped(most_w, device.name)
+    if of_name is not None:
+        return of_name
+    of_table = energy.costs.peaks.power_limit_w
+    if energy.table is not None and _may_be_of(energy.table, device):
+        of_board = mapped(most_w, energy.table.device)
+        if of_board is not None or of_table and energy.costs.basis != ESTIMATED:
+            return of_board or of_table or math.inf
+    may_be = [capability for capability in device.may_be or (device.capability,) if capability]
+    of_boards = [sheet.limit_w for capability in may_be for sheet in sheets_with(capability, device.told)]
+    return max((limit_w for limit_w in of_boards if limit_w), default=of_table or math.inf)
+
+
+def _may_be_of(table: CostTable, device: Device) -> bool:
+    """Whether a device may be the one that a table is of."""
+    if device.name is not None and capability_of_label(device.name) is None:
+        return table.serves(device.name)
+    known = capabilities(table.device)
+    return not known or device.capability in (None, *known)
+
+
+def limits_of(energy: Priced) -> Limits:
+    """The power limits of the boards of the priced kernels; infinite where time is modelled.
+
+    What a meter saw was drawn, be it above the limit by the error of a sensor.
+    """
+    rows, metered = energy.counts.rows, energy.metered
+    board_w = dict.fromkeys(rows.device.tolist(), math.inf)
+    for gpu in energy.each:
+        if gpu.costs is not None and gpu.modelled is None:
+            board_w |= {part.device.label: board_limit_w(gpu, part.device) for part in gpu.profile.counted}
+    watts = np.array([board_w[label] for label in rows.device.tolist()])
+    if metered is not None:
+        watts = np.maximum(watts, metered.mean_w)
+    return limits(rows, watts, energy.total_s)
+
+
+def intensity_of_all(energy: Priced) -> float | None:
+    """Flops per DRAM byte of all kernels; None where either is not known of some kernel."""
+    counts = energy.counts.whole
+    work, moved = all_flops_of(counts), traffic_of(counts)
+    if np.isnan(work).any() or np.isnan(moved).any():
+        return None
+    return ratio(float(work.sum()), float(moved.sum()))
+
+
+def known_sum(values: npt.ArrayLike | Sequence[float | None]) -> float | None:
+    """The sum of the values without NaN and None; None if nothing is known, or the sum is infinite."""
+    numbers = np.asarray(values, dtype=np.float64)
+    known = numbers[~np.isnan(numbers)]
+    total = float(known.sum())
+    return total if known.size and math.isfinite(total) else None

@@ -1,27 +1,24 @@
-"""`Profile`: what a program did, counted, and how it is priced (`Energy`, in `priced.py`)."""
+"""`Profile`: what a program did, counted, and how it is priced; `Energy`: that priced, and what may be asked of it."""
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain, compress
-from operator import attrgetter
 from statistics import median
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Columns, Floats
 from eprof.base.boards import Traits, example, sheets
-from eprof.base.brief import Brief, Result, brief
+from eprof.base.brief import brief
 from eprof.base.cpus import UNNAMED, nearest_costs
 from eprof.base.errors import CostError, LogError, MeterError, UsageError
 from eprof.base.gpus import capabilities, capability_of_label, that_hold
-from eprof.base.known import gathered, mapped, only
+from eprof.base.known import mapped, only
 from eprof.base.marks import MISSING, Mark
-from eprof.base.nouns import Nouns
 from eprof.base.text import capital, few, listed, phrase, when
 from eprof.base.vocabulary import CPU
 from eprof.costs import ESTIMATED, NONE, Costs, CostTable, for_device
@@ -29,79 +26,97 @@ from eprof.costs import load as load_costs
 from eprof.counts import checks, counters, counts, times
 from eprof.counts.counts import Counts, Sheet
 from eprof.counts.definition import DRAM_CLOCK, DRAM_PEAK, HELD, SM_COUNT, Definition, common, without_counters
-from eprof.energy.clocks import Clocks, clocks_of, slowed, with_active_cycles
+from eprof.energy.attribution import Split, unpriced
+from eprof.energy.clocks import clocks_of, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
-from eprof.energy.metering import SAME
 from eprof.energy.simulated import Modelled, model_time
 from eprof.logs.rows.gaps import outside
-from eprof.logs.rows.log import CORES, CPUS, SOCKETS, UNUSED, Copies, Idle, KernelRows, Launches, Log, TableRows
-from eprof.logs.runs import Measured, Run, metered_in
+from eprof.logs.rows.log import UNUSED, Launches, Log
+from eprof.logs.runs import Run
 from eprof.profile.components import time_by_component
 from eprof.profile.device import Device, device_of
-from eprof.profile.priced import Energy, beside, in_order
+from eprof.profile.priced import Priced, in_order
+from eprof.profile.program import Counted, Program, gpu_of
+from eprof.profile.warnings import warnings_of
 from eprof.profilers import signs_of
 
-_SLOWEST_MHZ, _FASTEST_MHZ = 100.0, 10_000.0  # of a core that works
+if TYPE_CHECKING:
+    from eprof.profile.whatif import Answer
+
 _NAMED = 4  # definitions that may be those of a CPU
 
 
-class Counted(Brief, Struct, frozen=True, eq=False):
-    """One device's launches with the definition that reads them."""
+class Energy(Priced, frozen=True, eq=False, dict=True):
+    """A profile priced at one setting; kernels with the most energy (else time) come first."""
 
-    device: Device
-    launches: Launches
-    definition: Definition
-    time_from: str | None
-    warnings: tuple[str, ...]
+    if TYPE_CHECKING:
+        profile: "Profile"
+
+    def __repr__(self) -> str:
+        """One line: title, joules, number of kernels, cost tables."""
+        tables = [f"{gpu.costs.name} at {gpu.costs.setting.label}" for gpu in self.each if gpu.costs is not None]
+        table = ", ".join(tables) or "no cost table"
+        joules = phrase("{:.3g} J, ", self.energy_j)
+        number = len(self.counts.rows)
+        kernels = f"{number} {self.counts.nouns.of(number)}"
+        return brief(Energy, f"{joules}{kernels}, {table}", self.profile.title)
+
+    def what_if(self, question: str) -> "Answer":
+        """A modelled answer to "pi0=0.5", "setting=612/924,dram=-20%", "race"... (whatif.py). Raises EprofError."""
+        from eprof.profile.whatif import ask
+
+        return ask(self, question)
+
+    def asking(self, *questions: str) -> "Energy":
+        """The priced profile with what-if questions, whose answers stand in its document. Raises EprofError."""
+        for question in questions:
+            self.what_if(question)
+        return replace(self, questions=(*self.questions, *questions))
+
+    def document(self) -> dict[str, Any]:
+        """The profile as the plain data of `docs/profile-json.md`: what is saved, and what every report is made of."""
+        from msgspec import to_builtins
+
+        from eprof.profile.document import document
+
+        data: dict[str, Any] = to_builtins(document(self))
+        return data
+
+    @cached_property
+    def warnings(self) -> list[str]:
+        """Everything the user should know of the profile, once each: from logs, counts, checks and costs."""
+        return warnings_of(self)
 
 
-class Profile(Result, Struct, frozen=True, eq=False):
-    """Counts and times of one program, from one or more logs. `energy` puts prices on it.
+def beside(profile: "Profile", gpus: Sequence[Energy]) -> Energy:
+    """One priced profile of several GPUs, each of which keeps its own prices. gpus: the priced profile of each."""
+    gpus = sorted(gpus, key=lambda gpu: -(gpu.energy_j or 0.0))
+    books = {gpu.counts.books for gpu in gpus if gpu.costs is not None}
+    counted = counts.concat([replace(gpu.counts, books=gpus[0].counts.books) for gpu in gpus])
+    split = Split.below([gpu.split or unpriced(gpu.counts) for gpu in gpus])
+    order = in_order(counted.rows, split)
+    notes = [note for gpu in gpus for note in gpu.notes]
+    if len(books) > 1:
+        notes.append("Bytes of caches are counted as each GPU's prices want them: sums over GPUs mix both ways.")
+    modelled = next((gpu.modelled for gpu in gpus if gpu.modelled is not None), None)
+    return Energy(
+        profile,
+        None,
+        counted.chosen(order),
+        split.chosen(order),
+        modelled,
+        tuple(dict.fromkeys(notes)),
+        gpus=tuple(gpus),
+    )
 
-    total_s: the time of all kernels together, where `--time TIME` tells it and nothing tells how they share it.
-    whole: whether all kernels of the logs are looked at. timeline: the launches one by one, where a log tells when each
-    ran. parts: what rows were split by ("rank", "stream", "nvtx"); None: nothing, or by operator, as the log has it.
-    idle: how long no kernel ran between the first and the last of the only trace, or beside the calls of CUDA in the
-    only summary of these; None: no log tells it of all.
-    copies_s: how long copies took, of the only log that tells it (0: none does, or several); copies: their kinds.
-    has_given_time: whether the user gave times, which tell nothing of clocks.
-    """
 
-    title: str
-    logs: tuple[Log, ...]
-    counted: tuple[Counted, ...]
-    warnings: tuple[str, ...] = ()
-    command_line: tuple[str, ...] = ()
-    run: Run | None = None
-    priced_as: Run | None = None
-    clocks: Clocks | None = None
-    has_given_time: bool = False
-    total_s: float | None = None
-    whole: bool = True
-    timeline: TableRows | None = None
-    parts: str | None = None
-    idle: Idle | None = None
-    copies_s: float = 0.0
-    copies: tuple[Copies, ...] = ()
-    _books: dict[str, Counts] = field(default_factory=dict)
-
-    def counts(self, books: str = "served") -> Counts:
-        """Instructions by class and bytes by level, (n_kernels, n_classes), in the books "served" or "accessed"."""
-        if books not in self._books:
-            parts = [counts.count(part.launches, part.definition, books) for part in self.counted]
-            self._books[books] = counts.with_traces(counts.concat(parts), self.logs)
-        return self._books[books]
+class Profile(Program, frozen=True, eq=False):
+    """What a program did, from one or more logs. `energy` puts prices on it."""
 
     @property
     def energy_j(self) -> float | None:
         """All energy of the kernels in J at the default prices, as `energy().energy_j`; None: nothing is known."""
         return self.energy().energy_j
-
-    @property
-    def rows(self) -> KernelRows:
-        """The kernels in the order of the logs, of whichever books are counted already: it is the same in both."""
-        counted = [*self._books.values()] or [self.counts()]
-        return counted[0].rows
 
     def energy(
         self,
@@ -245,7 +260,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
             return self.estimated()
         if costs is not None:
             return self.on_this_gpu(load_costs(costs))
-        return mapped(for_device, _gpu_of(self.counted[0]) or None)
+        return mapped(for_device, gpu_of(self.counted[0]) or None)
 
     def estimated(self) -> CostTable:
         """The estimated cost table for the GPU of the profile; that of its compute capability where it has no name.
@@ -276,208 +291,6 @@ class Profile(Result, Struct, frozen=True, eq=False):
         with suppress(CostError):
             return of_capability(gpu.capability or "", gpu.name, gpu.told)
         return None
-
-    def on_this_gpu(self, table: CostTable) -> CostTable:
-        """The cost table as it holds on the profile's board."""
-        return table.on(_gpu_of(self.counted[0]))
-
-    def by_gpu(self) -> tuple["Profile", ...]:
-        """The profile of each GPU, with what its own logs tell; the profile itself where it is of one, or all alike."""
-        gpus = gathered(((part.device.name, part.device.capability), part) for part in self.counted)
-        if len(gpus) < 2:
-            return (self,)
-        return tuple(map(self._of_one_gpu, gpus.values()))
-
-    def _of_one_gpu(self, counted: Sequence[Counted]) -> "Profile":
-        own = {part.device.label for part in counted}
-        others = {part.device.label for part in self.counted} - own
-        logs = []
-        for log in self.logs:
-            devices = {label for table in log.tables for label in set(table.rows.device.texts().tolist())}
-            if not devices or devices - others:
-                logs.append(replace(log, clocks=tuple(clock for clock in log.clocks if clock.device not in others)))
-        books = {}
-        if not any(part.launches.counters.names for part in self.counted):
-            # Those of a report that was read back have no counters behind them.
-            for name, counted_there in self._books.items():
-                places = np.flatnonzero([label in own for label in counted_there.rows.device])
-                books[name] = counted_there.chosen(places)
-        priced_as = self.priced_as
-        if priced_as is not None and (of_gpus := priced_as.manifest.get("pricing_of")):
-            # A report that was read back tells how it priced each GPU.
-            pricing = {"pricing": of_gpus.get(counted[0].device.label, priced_as.section("pricing"))}
-            priced_as = replace(priced_as, manifest=pricing)
-        clocks = None if self.has_given_time else clocks_of(self.run, logs)
-        return replace(self, logs=tuple(logs), counted=tuple(counted), priced_as=priced_as, clocks=clocks, _books=books)
-
-    @property
-    def is_simulated(self) -> bool:
-        """Whether a device of the profile was simulated, whose time is modelled."""
-        return any(part.device.capability == counters.SIMULATED for part in self.counted)
-
-    @property
-    def nouns(self) -> Nouns:
-        """The words for what ran: "kernel" and "GPU", or "function" and "CPU"."""
-        return self.counted[0].definition.nouns
-
-    @property
-    def saved(self) -> Run | None:
-        """What is known of the run behind a report's JSON that was read back; None where logs were read."""
-        is_document = self.priced_as is not None and self.priced_as.path.suffix == ".json"
-        return self.priced_as if is_document else None
-
-    def slowed(self, factor: float) -> "Profile":
-        """The same counts with all times multiplied by `factor`; so are cycles that were made of time."""
-        counted = []
-        for part in self.counted:
-            rows = replace(part.launches.rows, time_s=factor * part.launches.rows.time_s)
-            counted.append(replace(part, launches=replace(part.launches, rows=rows)))
-        total_s = None if self.total_s is None else factor * self.total_s
-        # Counts of a report's JSON are nowhere else.
-        books = {name: slowed(counts, factor) for name, counts in self._books.items() if self.saved is not None}
-        return replace(self, counted=tuple(counted), total_s=total_s, _books=books)
-
-    def is_served_by(self, table: CostTable) -> bool:
-        """Whether a table was made for the profiled GPU, or lists it among the boards that it serves too."""
-        return all(map(table.serves, map(_gpu_of, self.counted)))
-
-    def for_this_gpu(self, priced: Costs, table: CostTable) -> Costs:
-        """The costs as on the GPU that `table` was made for; on another, all prices are ASSUMED, with a note."""
-        profiled = self.counted[0].device.name or f"a {self.nouns.processor} that the logs do not name"
-        said = ""
-        if self.sockets is None and (share := self.socket_share(table)):
-            whole_w = priced.constant_power_w / share
-            said = (
-                f"Constant power is {priced.constant_power_w:.3g} W, the share of {self.cores:.3g} of "
-                f"{table.constant.cores} cores in the {whole_w:.3g} W of the socket: assumed, as if others kept "
-                "the rest busy."
-            )
-            if share > 1:
-                said = (
-                    f"Constant power is {priced.constant_power_w:.3g} W, {share:.3g} times that of a socket of "
-                    f"{table.constant.cores} cores, as {self.cores:.3g} CPUs were busy: assumed, for the log does not "
-                    "tell its sockets."
-                )
-        elif table.constant.is_per_socket and self.sockets is None:
-            said = "Nothing tells how many sockets were in use: constant energy is that of one, with all of its cores."
-        if said:
-            marks = priced.constant_marks | Mark.ASSUMED
-            priced = replace(priced, constant_marks=marks, notes=(*priced.notes, said))
-        if table.is_for(profiled):
-            return priced
-        note = table.assumption or (
-            f"The costs are those of {table.device}, the counts are from {profiled}: "
-            f"every energy rests on the assumption that {SAME}."
-        )
-        if self.is_of_cpu:
-            note += f" Constant energy is the {priced.constant_power_w:g} W of the one times the time of the other."
-        return replace(priced.marked(Mark.ASSUMED), notes=(*priced.notes, note))
-
-    @property
-    def measured(self) -> Measured | None:
-        """What a meter saw of the profiled run: in a run directory, or in the logs; None where none was read."""
-        return mapped(Run.measured, self.run) or metered_in([part.launches for part in self.counted])
-
-    @property
-    def limit_w(self) -> float | None:
-        """The power limit of the boards in W, as the run directory or the program's output tells; None: not told."""
-        told = {log.limit_w for log in self.logs if log.limit_w}
-        return mapped(attrgetter("limit_w"), self.run) or only(told)
-
-    @property
-    def sockets(self) -> int | None:
-        """How many processors the profiled program used, as its logs tell; None: they do not."""
-        told = self._told(SOCKETS)
-        if told is None:
-            return None
-        return int(told[0].max())
-
-    @property
-    def cores(self) -> float | None:
-        """How many cores the profiled program kept busy: as a bare run measured or its logs tell; None: they do not.
-
-        In a simulation that is one.
-        """
-        run = self.run or self.saved
-        if run is not None and run.cores:
-            return run.cores
-        if signs_of(self.counted[0].definition.profiler).runs_one_core:
-            return 1.0
-        told = self._told(CORES)
-        if told is None or not (told[1] > 0).any():
-            return None
-        is_timed = told[1] > 0
-        return float(np.average(told[0][is_timed], weights=told[1][is_timed]))
-
-    @property
-    def cores_mhz(self) -> float | None:
-        """The mean clock of a CPU's busy cores, as their cycles and the time tell; None: not known."""
-        if not self.is_of_cpu or not self.cores:
-            return None
-        counted = self.counts()
-        cycles, time_s = counted.amounts.only(["core_active"]), counted.rows.time_s
-        if not cycles.size or counted.amount_marks["core_active"].any():
-            return None
-        mhz = float(cycles.sum() / (self.cores * time_s.sum() * 1e6))
-        return mhz if _SLOWEST_MHZ <= mhz <= _FASTEST_MHZ else None
-
-    def _told(self, counter: str) -> tuple[Floats, Floats] | None:
-        """The values above 0 of a counter of sockets or cores, and the s of these rows, each (n,); None: none."""
-        parts = [part.launches for part in self.counted if counter in part.launches.counters]
-        if not parts:
-            return None
-        numbers = np.concatenate([part.counters[counter] for part in parts])
-        time_s = np.concatenate([part.rows.time_s for part in parts])
-        is_told = numbers > 0
-        if not is_told.any():
-            return None
-        return numbers[is_told], time_s[is_told]
-
-    def socket_share(self, table: CostTable) -> float | None:
-        """The busy cores over those of a socket; None where they are not known, or a meter saw the whole socket.
-
-        Above 1 where more cores were busy than a socket of the table has.
-        """
-        if not table.constant.is_per_socket or not table.constant.cores or not self.cores or self.measured is not None:
-            return None
-        return self.cores / table.constant.cores
-
-    def most_sockets(self, table: CostTable) -> int:
-        """The most sockets that can have been in use: those that are told, else as many as the counted CPUs fill."""
-        told = self._told(CPUS)
-        number = self.sockets or self.socket_share(table) or 1
-        if self.sockets is None and told is not None and table.constant.is_per_socket and table.constant.cores:
-            number = max(number, told[0].max() / table.constant.cores)
-        return math.ceil(float(number))
-
-    def beyond_sockets(self, table: CostTable) -> float:
-        """How many times the sockets that are priced may have been in use; 1 where these are told."""
-        priced = self.sockets or self.socket_share(table) or 1.0
-        return self.most_sockets(table) / math.ceil(priced)
-
-    @property
-    def is_of_cpu(self) -> bool:
-        """Whether a CPU was profiled, and no GPU."""
-        return self.counted[0].definition.processor == CPU
-
-    def is_named_otherwise(self, table: CostTable) -> bool:
-        """Whether the profile's logs name a GPU that the cost table does not serve. Logs of ncu in CSV name none."""
-        named = [part.device for part in self.counted if capability_of_label(part.device.label or "") is None]
-        return any(device.name is not None and not table.serves(device.name) for device in named)
-
-    def __repr__(self) -> str:
-        """One line: title, number of kernels, devices."""
-        kernels = sum(len(part.launches.rows) for part in self.counted)
-        devices = listed(
-            list(dict.fromkeys(part.device.name or f"a {self.nouns.processor} not named" for part in self.counted))
-        )
-        return brief(Profile, f"{kernels} {self.nouns.of(kernels)} on {devices}", self.title)
-
-
-def _gpu_of(counted: Counted) -> str:
-    """The name by which to look for a table: the device's, "CC 8.0" where the log has none, or ""."""
-    device = counted.device
-    return device.name or phrase("CC {}", device.capability)
 
 
 def build(
@@ -625,6 +438,8 @@ def _traits(sheet: Sheet) -> Traits:
     elif moved is not None and at_peak_s is not None:
         with np.errstate(divide="ignore", invalid="ignore"):
             peaks = moved.values / at_peak_s.values / 1e9
+        # Time that some launches do not tell would make a larger peak of the bytes of all.
+        peaks = peaks[((moved.marks | at_peak_s.marks) & MISSING) == 0]
     clock = sheet.look_up(DRAM_CLOCK)
     clocks = np.empty(0) if clock is None else clock.values / 1e9
     return Traits(only({round(number) for number in sms[~np.isnan(sms)].tolist()}), _middle(peaks), _middle(clocks))

@@ -31,7 +31,8 @@ from eprof.logs.rows.log import Idle, KernelRows, Launches, Log
 from eprof.logs.runs import TIME, Run
 from eprof.profile import schema
 from eprof.profile.device import Device, split_label
-from eprof.profile.profile import Counted, Profile
+from eprof.profile.profile import Profile
+from eprof.profile.program import Counted
 
 _MOST = 1e15
 _MOST_BYTES = 256 << 20

@@ -4,6 +4,7 @@ Each structure is its JSON (docs/profile-json.md): a field is always written, un
 prices in pJ; None is a number that is not known. `marks` are words, in the order of `base/marks.py`.
 """
 
+import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType, convert, field, to_builtins
 
+from eprof.base.known import only
 from eprof.base.text import pattern
 from eprof.base.version import __version__
 from eprof.logs.rows.log import Copies, During, HostCalls, OfShape
@@ -19,6 +21,7 @@ PROFILE, ROOFLINE = "eprof.profile/1", "eprof.roofline/1"
 Marks = list[str]
 Range = list[float | None]
 T = TypeVar("T", bound=Struct)
+WORTH_IT = 0.01  # of the kernels' time: gaps between them, or copies, that take so much
 _SIGN = pattern(rb'"schema"\s*:\s*"(eprof\.[a-z]+/\d+)"')
 _HEAD = 400  # bytes in which a document says what it is
 
@@ -627,6 +630,39 @@ class Profile(Struct, kw_only=True):
     def prices(self) -> list[Costs]:
         """The cost tables of all GPUs, that of the one that takes most first; none where nothing is priced."""
         return [*filter(None, [self.costs]), *(self.costs_of_others or ())]
+
+    @property
+    def constant_w(self) -> float | None:
+        """The constant power of all prices in W; None without prices, or where GPUs have their own."""
+        return only({costs.constant_power_w for costs in self.prices})
+
+    @property
+    def has_open_rest(self) -> bool:
+        """Whether a meter gave the total, and does not tell what of it passed while no kernel ran."""
+        return self.to_meter is not UNSET and self.to_meter.idle_s is None
+
+    @property
+    def resting_w(self) -> float:
+        """The power at which time without a kernel passes, W; 0 where it is not known."""
+        return 0.0 if self.has_open_rest else self.constant_w or 0.0
+
+    @property
+    def still_s(self) -> float:
+        """How long no kernel ran, s, in gaps and while copies did before and after; 0 if below 1 % of kernels' time.
+
+        And 0 where a meter gave the total, which has it already.
+        """
+        if not self.gaps or self.to_meter:
+            return 0.0
+        return self.gaps.still_s * (self.gaps.still_s >= WORTH_IT * (self.time_s or math.inf))
+
+    @property
+    def idle_j(self) -> float:
+        """The energy of the GPU in `still_s`, J; 0 if not known. No total of the profile has it."""
+        power = self.resting_w
+        if self.gaps and self.gaps.time_s:
+            power = (self.gaps.energy_j or 0.0) / self.gaps.time_s
+        return self.still_s * power
 
 
 class Dot(Limit, kw_only=True):

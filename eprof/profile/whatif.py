@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -32,12 +31,9 @@ from eprof.energy.simulated import UNDER_THE_ROOF, at_peaks, has_modelled_time, 
 from eprof.energy.time_model import of_table
 from eprof.profile import schema
 from eprof.profile.grouping import merged
+from eprof.profile.priced import ENERGIES, TOTAL, Priced, joule_marks_of, joules_of, known_sum, time_of
 from eprof.profile.rooflines.machine import machines
 from eprof.profile.rooflines.work import has_tensor_work, traffic_of
-from eprof.profile.totals import ENERGIES, TOTAL, joule_marks_of, joules_of, known_sum, time_of
-
-if TYPE_CHECKING:
-    from eprof.profile.priced import Energy
 
 _SCALED = pattern(r"([+-]?\d+(?:\.\d+)?)(%?)")
 _WATTS = pattern(r"(\d+(?:\.\d+)?)\s*[wW]")
@@ -207,7 +203,7 @@ class Answer(Brief, Struct, frozen=True):
         return growth(self.time_s, self.before_s) if self.comparable else None
 
 
-def ask(energy: "Energy", question: str) -> Answer:
+def ask(energy: Priced, question: str) -> Answer:
     """Answer one what-if question. Raises UsageError: not a question, or not of this profile; CostError: no setting."""
     parts = [part.strip() for part in question.split(",") if part.strip()]
     if not parts:
@@ -254,7 +250,7 @@ def ask(energy: "Energy", question: str) -> Answer:
     )
 
 
-def _of_each_gpu(energy: "Energy", question: str) -> Answer:
+def _of_each_gpu(energy: Priced, question: str) -> Answer:
     """The answer for several GPUs, each at its own prices, else as it is. Raises EprofError: none can be asked."""
     answers: dict[str, Answer] = {}
     refused: dict[str, EprofError] = {}
@@ -299,7 +295,7 @@ def _parsed(part: str) -> tuple[str, str, str]:
     raise UsageError(f"--what-if {part}: {_HELP}.")
 
 
-def _below_limits(now: Scenario, energy: "Energy") -> Scenario:
+def _below_limits(now: Scenario, energy: Priced) -> Scenario:
     """The scenario with times long enough for its power to stay below the boards' limits; itself where it does."""
     if now.table is not energy.table:
         return now
@@ -362,7 +358,7 @@ def _sum_known(values: Sequence[float], lost: bool) -> float | None:
     return whole
 
 
-def _scenario(energy: "Energy") -> Scenario:
+def _scenario(energy: Priced) -> Scenario:
     if energy.costs is None or energy.split is None:
         raise UsageError("What-if prices a profile again, and no cost table is chosen: name one with --costs.")
     time_s = energy.counts.rows.time_s
@@ -448,7 +444,7 @@ def _assumed(now: Scenario) -> str:
     return times
 
 
-def _setting(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
+def _setting(now: Scenario, _: str, value: str, energy: Priced) -> _Changed:
     """What if the clocks were others: `setting=612/924`."""
     if now.table is None or now.costs.peaks == Peaks():
         raise UsageError(f"--what-if setting={value}: {now.costs.name} tells no peaks, so time there is not known.")
@@ -456,7 +452,7 @@ def _setting(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
     return there, f"at {there.costs.setting.label} MHz", _assumed(now)
 
 
-def _costs(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
+def _costs(now: Scenario, _: str, value: str, energy: Priced) -> _Changed:
     """What if the costs were others: `costs=TABLE`."""
     if energy.metered is not None:
         raise UsageError(
@@ -531,7 +527,7 @@ def _in_words(factor: float) -> str:
     return f"{abs(factor - 1) * 100:g} % {'less' if factor < 1 else 'more'}"
 
 
-def _pi0(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
+def _pi0(now: Scenario, key: str, value: str, _: Priced) -> _Changed:
     """What if constant power were a factor of what it is, or so many watts: `pi0=0.5`, `pi0=20W`."""
     watts = _WATTS.fullmatch(value)
     power = float(watts[1]) if watts else now.costs.constant_power_w * _factor(key, value)
@@ -539,7 +535,7 @@ def _pi0(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
     return replace(now, costs=replace(now.costs, constant_power_w=power)), says, SAME_TIME
 
 
-def _cap(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
+def _cap(now: Scenario, key: str, value: str, _: Priced) -> _Changed:
     """What if power were capped: a kernel with power above pi0 over Delta_pi takes (E - pi0 T)/Delta_pi ([T] 4.2)."""
     usable, says = _usable(now, key, value)
     # A kernel without a time has no power to cap; energy that is not known slows nothing.
@@ -569,13 +565,13 @@ def _usable(now: Scenario, key: str, value: str) -> tuple[float, str]:
     return factor * most, f"{says} above constant power that the peaks take"
 
 
-def _time(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
+def _time(now: Scenario, key: str, value: str, _: Priced) -> _Changed:
     """What if all times were multiplied by a factor: `time=0.8`."""
     factor = _factor(key, value)
     return replace(now, time_s=now.time_s * factor), f"{_in_words(factor)} time", "the counts stay as they are"
 
 
-def _launched(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
+def _launched(now: Scenario, key: str, value: str, _: Priced) -> _Changed:
     """The scenario with other blocks or bank conflicts: kernels take T - min(T, M) (1 - M'/M), M modelled.
 
     Threads, and registers of each, stay; shared memory of a block goes with its threads. A kernel whose launch shape
@@ -639,7 +635,7 @@ def _words(key: str) -> list[str]:
     return [name for name, count in COUNTS.items() if key in (name, count.group, count.family)]
 
 
-def _count(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
+def _count(now: Scenario, key: str, value: str, _: Priced) -> _Changed:
     """What if a class were free, at the same time; or more or less of it: `_slower` then says what time that takes."""
     words = [name for name in _words(key) if name in now.work.sums]
     label = _label_of_key(key, now.work.counts.nouns)
@@ -686,7 +682,7 @@ def _label_of_key(key: str, nouns: Nouns) -> str:
     return {DATA: "data movement"}.get(name, name)
 
 
-_CHANGES: Mapping[str, Callable[[Scenario, str, str, "Energy"], _Changed]] = {
+_CHANGES: Mapping[str, Callable[[Scenario, str, str, Priced], _Changed]] = {
     "costs": _costs,
     "setting": _setting,
     _COUNTS: _count,
@@ -698,7 +694,7 @@ _CHANGES: Mapping[str, Callable[[Scenario, str, str, "Energy"], _Changed]] = {
 }
 
 
-def clocks(energy: "Energy") -> schema.Clocks | None:
+def clocks(energy: Priced) -> schema.Clocks | None:
     """Modelled energy and time at every pair of clocks with known voltages; None if the table knows one setting.
 
     None too where some time is not known: constant energy that is left out would pass for none. Times are those of
@@ -775,7 +771,7 @@ def _range(start: Scenario, clocks: schema.AtClocks) -> schema.Range:
     return [min(known, default=None), max(known, default=None)]
 
 
-def usual(energy: "Energy") -> list[Answer]:
+def usual(energy: Priced) -> list[Answer]:
     """The answers to the what-if questions that a report asks by itself, without those that change no energy."""
     assert energy.split is not None
     joules = energy.split.joules

@@ -111,9 +111,9 @@ def test_a_name_beside_the_tables_is_told_without_its_number(tmp_path):
 
 def test_an_estimate_for_no_named_gpu_says_of_how_many_boards_it_is_the_mean(tmp_path):
     import eprof
+    from eprof.commands.report.trust import trust
+    from eprof.commands.report.view import View
     from eprof.profile.document import document
-    from eprof.show.report.trust import trust
-    from eprof.show.report.view import View
 
     log = tmp_path / "ncu.csv"
     log.write_text(
@@ -193,7 +193,7 @@ NAMELESS = {
 def test_who_names_the_prices_of_a_gpu_names_the_gpu_of_logs_that_do_not(tmp_path, log, gpu, name, limit_w):
     """Its limit bounds the energy, and its profiler is advised; where the log can be of such a GPU."""
     import eprof
-    from eprof.profile.totals import board_limit_w
+    from eprof.profile.priced import board_limit_w
 
     path = tmp_path / "log.json"
     path.write_text(NAMELESS[log])

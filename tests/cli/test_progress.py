@@ -8,7 +8,7 @@ import pytest
 from run_support import block, emit
 
 from eprof.cli import progress
-from eprof.collect import session
+from eprof.commands.run import session
 
 
 class Clock:
@@ -143,7 +143,7 @@ def test_a_run_tells_its_rate_and_once_the_number_is_known_what_is_left(monkeypa
 def test_a_long_run_says_once_what_would_be_quicker(simulated, monkeypatch):
     """In a run whose minute is half a second long."""
     (simulated.site / "sitecustomize.py").write_text(
-        "import eprof.collect.session as session\nimport eprof.cli.progress as progress\n"
+        "import eprof.commands.run.session as session\nimport eprof.cli.progress as progress\n"
         "session._LONG_S = 0.5\nprogress._ELSEWHERE_S = (0.2, 0.4)\n"
     )
     program = simulated.script(10 * emit(block()) + "sleep 1.5\n" + emit(block()))

@@ -18,9 +18,9 @@ from eprof.base.errors import CollectError, LogError
 from eprof.collect import directory
 from eprof.collect.process import descendants, held
 from eprof.collect.process import run as run_process
+from eprof.commands.report.terminal import text
 from eprof.logs import runs
 from eprof.profile import api
-from eprof.show.report.terminal import text
 
 COUNTING = f"""
 import sys, time

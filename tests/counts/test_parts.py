@@ -13,13 +13,13 @@ import eprof
 from eprof import logs
 from eprof.base.errors import LogError, UsageError
 from eprof.cli.commands import main
+from eprof.commands.report import page as report
+from eprof.commands.report import terminal as console
 from eprof.logs import cache
 from eprof.logs.join.ranks import ranks
 from eprof.logs.rows.stream import Tuning
 from eprof.profile import grouping
 from eprof.profilers.ncu.headers import innermost
-from eprof.show.report import page as report
-from eprof.show.report import terminal as console
 
 METRICS = ("flop_count_sp_fma", "inst_fp_32", "inst_integer", "dram_read_transactions", "dram_write_transactions")
 DEVICE = "Tesla K20c (0)"

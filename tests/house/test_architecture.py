@@ -142,10 +142,10 @@ def test_an_import_from_elsewhere_is_seen(path, seen, monkeypatch):
 
 
 def arrows():
-    """(folder, what in it imports, what in it is imported), as files import each other; not what only names types."""
+    """(folder, what in it imports, what in it is imported), as files import each other, if only to name types."""
     for path in modules():
         here = _steps(name_of(path))
-        for file in imports(path, types=False):
+        for file in imports(path):
             there = _steps(file)
             depth = len(commonprefix([here, there]))
             yield "/".join(here[:depth]), here[depth], there[depth]
@@ -219,10 +219,10 @@ def may(what, file):
 # What is at odds with that, each with its reason.
 EXCEPTIONS = {
     ("prints", "collect/streams.py"): "hands on what the profiled program prints, and writes into pipes of its own",
-    ("prints", "collect/worker.py"): "is a program of its own, which collect starts and reads",
+    ("prints", "commands/calibrate/worker.py"): "is a program of its own, which collect starts and reads",
     ("prints", "profilers/callgrind/decode.py"): "is a program of its own, which collect starts to make a log",
     ("exits", "profilers/callgrind/decode.py"): "is a program of its own, which collect starts",
-    ("exits", "collect/worker.py"): "is a program of its own, which collect starts",
+    ("exits", "commands/calibrate/worker.py"): "is a program of its own, which collect starts",
     ("exits", "collect/streams.py"): "the end of a process that collect forked",
     ("prints", "collect/process.py"): "writes into pipes of its own",
     ("exits", "collect/process.py"): "the end of a process that collect forked",

@@ -12,16 +12,16 @@ import eprof
 from eprof import logs
 from eprof.base.labels import remedy_of
 from eprof.base.marks import Mark
+from eprof.commands.report.first_screen import where
+from eprof.commands.report.gaps import Between, gaps_sentence
+from eprof.commands.report.headline import headline
+from eprof.commands.report.levers import _levers as levers
+from eprof.commands.report.levers import what_to_try, worth_trying
+from eprof.commands.report.sections import table
+from eprof.commands.report.trust import trust
+from eprof.commands.report.view import View
 from eprof.logs.rows.gaps import Gaps, outside
 from eprof.logs.rows.log import HostCalls, Names
-from eprof.show.report.first_screen import where
-from eprof.show.report.gaps import Between, gaps_sentence
-from eprof.show.report.headline import headline
-from eprof.show.report.levers import _levers as levers
-from eprof.show.report.levers import what_to_try, worth_trying
-from eprof.show.report.sections import table
-from eprof.show.report.trust import trust
-from eprof.show.report.view import View
 from eprof.show.words.numbers import percent, quantity
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -180,7 +180,7 @@ def test_what_is_copied_once_pays_for_no_pinned_memory_and_what_comes_again_is_k
     assert tried.startswith(
         "do more with what is copied, or make it on the GPU (767\u202fms of copies come once a run)"
     )
-    assert f"saves up to {0.766508166 * view.constant_w:.1f}\u202fJ (98\u202f% of" in tried
+    assert f"saves up to {0.766508166 * view.document.constant_w:.1f}\u202fJ (98\u202f% of" in tried
     assert not any("pinned" in act for act in worth_trying(view)), "to pin memory takes as long as to copy it once"
     assert not any(act.startswith("keep data") for act in worth_trying(view)), "each comes once"
     again = [act for act in worth_trying(view_of("nvprof", "k20c-gpu-trace.csv")) if act.startswith("keep data")]
@@ -198,7 +198,7 @@ def test_pinned_memory_makes_faster_what_comes_again(tmp_path):
     pinned = next(act for act in worth_trying(view) if act.startswith("copy with pinned memory"))
     took_s = 0.122367219 + 0.122456341
     saved_s = (took_s - 2 * 805306368 / (0.76 * 15.75e9)) * 2 / 3
-    assert f"saves {quantity(saved_s * view.constant_w, 'J')} " in pinned
+    assert f"saves {quantity(saved_s * view.document.constant_w, 'J')} " in pinned
 
 
 @needs_data
@@ -321,7 +321,7 @@ def test_what_is_paid_once_is_told_of_each_run():
 def test_joules_of_copies_are_those_of_their_own_time():
     view = view_of("nvprof", "text-p100-gpu-trace.txt")
     assert headline(view).text.startswith("Copies took 50.2\u202fms: 2.28\u202fJ"), "45.4 W for 29.494 + 20.734 ms"
-    assert view.idle_j == pytest.approx(2.34, abs=0.005), "gaps between kernels, too"
+    assert view.document.idle_j == pytest.approx(2.34, abs=0.005), "gaps between kernels, too"
 
 
 @needs_data
@@ -425,7 +425,7 @@ def test_page_faults_are_no_copies():
     prefetched = "cudaMemPrefetchAsync (pages came 160 times, at 10.9\u202fGB/s, after 3.21\u202fms of page faults)"
     assert any(prefetched in act for act in worth_trying(view)), "kernels wait for the faults too"
     (spared,) = (change for change in levers(view) if "cudaMemPrefetchAsync" in change.act)
-    assert spared.saves > (3.2073e-3 * 0.8 + view.document.gaps.alone_s * 0.1) * view.constant_w
+    assert spared.saves > (3.2073e-3 * 0.8 + view.document.gaps.alone_s * 0.1) * view.document.constant_w
 
 
 @needs_data
@@ -456,6 +456,33 @@ def test_calls_of_cuda_bound_how_long_no_kernel_ran_however_many_threads_call(th
     if told is not None:
         assert told.surely_s <= still_s and told.first_s <= told.time_s
         assert len([thread for thread in threads if thread]) > 1 or told.time_s <= still_s
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        ("cuMemHostAlloc", "in cuMemHostAlloc; it pins memory of the host: pin less)"),
+        ("cuCtxCreate", "in cuCtxCreate; it starts CUDA; quicker with nvidia-persistenced)"),
+        ("cuMemAlloc", "in cuMemAlloc)"),
+        ("cudaMalloc", "in cudaMalloc; the first call starts CUDA; quicker with nvidia-persistenced"),
+    ],
+)
+def test_what_prepares_kernels_passes_before_them_and_only_the_runtime_starts_cuda_with_any_call(tmp_path, call, why):
+    """300 ms once, then 200 ms of kernels beside 10 ms of launches: they ran while the host was in no call."""
+    text = (
+        "Time (%),Total Time (ns),Num Calls,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
+        f"96.8,300000000,1,300000000,300000000,300000000,300000000,0,{call}\n"
+        "3.2,10000000,1000,10000,10000,9000,20000,100,cuLaunchKernel\n\n"
+        "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
+        "100.0,200000000,1000,200000,200000,190000,210000,100,axpy\n"
+    )
+    path = tmp_path / "stats.csv"
+    path.write_text(text)
+    profile = eprof.load(path)
+    assert profile.idle.time_s == pytest.approx(0.3) and profile.idle.surely_s == pytest.approx(0.1)
+    view = View(profile.energy().document())
+    (still,) = [row.cells for row in where(view).rows if "no kernel" in str(row.cells[0])]
+    assert still[2].value == pytest.approx(0.6) and why in what_to_try(view).text
 
 
 @needs_data
@@ -506,7 +533,7 @@ def test_shares_of_the_first_screen_are_of_kernels_and_of_the_time_without(name)
     view = view_of("traces", "nsys", name)
     gaps, kernels_j = view.document.gaps, view.energy("total").value
     still_s = gaps.time_s + gaps.alone_s - gaps.copied_s
-    whole_j = kernels_j + still_s * view.constant_w
+    whole_j = kernels_j + still_s * view.document.constant_w
     (still,) = [row.cells for row in where(view).rows if "no kernel" in str(row.cells[0])]
     assert still[1].value + kernels_j == pytest.approx(whole_j) == pytest.approx(view.whole)
     assert still[2].value == pytest.approx(1 - kernels_j / whole_j)
@@ -616,7 +643,7 @@ def test_ranges_that_the_program_names_bound_how_long_no_kernel_ran(tmp_path, ra
     ranges = [(int(names[name]), f"PushPop,:{name}") for name in sorted(names, key=lambda name: name == last)]
     log.write_text(
         table("Instances", "Style,Range", *ranges[: 2 * bool(range_ms)])
-        + table("Num Calls", "Name", (100, "cudaMalloc"))
+        + table("Num Calls", "Name", (100, "cudaFree"))
         + table("Instances", "Name", (10, "k(float *)"))
     )
     idle = eprof.load(log, cache=False).idle

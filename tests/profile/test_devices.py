@@ -13,10 +13,10 @@ import eprof
 from eprof.base.errors import MeterError, UsageError
 from eprof.base.marks import Mark
 from eprof.commands.diff.compare import compare
-from eprof.show.report import files
-from eprof.show.report.page import html
-from eprof.show.report.trust import trust as trust_of
-from eprof.show.report.view import View
+from eprof.commands.report import files
+from eprof.commands.report.page import html
+from eprof.commands.report.trust import trust as trust_of
+from eprof.commands.report.view import View
 
 NVPROF = SHARED / "nvprof"
 REAL = {

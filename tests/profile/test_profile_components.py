@@ -9,9 +9,9 @@ import eprof
 from eprof.base import resources
 from eprof.base.errors import UsageError
 from eprof.cli import main
+from eprof.commands.report import terminal
+from eprof.commands.report.page import html
 from eprof.energy.components import COMPONENTS
-from eprof.show.report import terminal
-from eprof.show.report.page import html
 
 GPU = "GeForce GTX 580 (0)"
 BLOCKS, THREADS = 3584, 128

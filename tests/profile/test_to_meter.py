@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 import eprof
 from eprof.base.errors import MeterError, UsageError
+from eprof.commands.report.view import View
 from eprof.profile.document import document
-from eprof.show.report.view import View
 from eprof.show.words.badges import MISSING
 from eprof.show.words.numbers import plain
 

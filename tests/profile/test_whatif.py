@@ -23,7 +23,7 @@ from eprof.energy.attribution import attribute
 from eprof.energy.simulated import roofline_s
 from eprof.profile import whatif
 from eprof.profile.document import document
-from eprof.profile.totals import joules_of, time_of
+from eprof.profile.priced import joules_of, time_of
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "samples" / "logs" / "invented"
@@ -508,7 +508,7 @@ def test_every_clock_is_the_answer_to_its_question(energy):
 
 
 def test_the_lowest_prediction_of_what_is_not_whole_is_at_least_that(profile):
-    from eprof.show.report.whatif import clock_words
+    from eprof.commands.report.whatif import clock_words
 
     energy = profile.energy("jetson-tk1")
     grid, made = whatif.clocks(energy), document(energy)

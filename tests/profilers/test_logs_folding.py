@@ -28,13 +28,13 @@ from logs_support import (
 
 from eprof.base.errors import EprofError
 from eprof.logs.rows import folding
-from eprof.logs.rows.columns import codes_that_stay
 from eprof.logs.rows.sections import Section
 from eprof.logs.rows.stream import Tuning
 from eprof.profilers.ncu.headers import LONG as LONG_FORM
 from eprof.profilers.ncu.launches import Long
 from eprof.profilers.nvprof import reader, sqlite
 from eprof.profilers.nvprof import tables as section
+from eprof.profilers.nvprof.columns import codes_that_stay
 
 LINE_BY_LINE, TOGETHER = Tuning(chunk_bytes=64), Tuning(chunk_bytes=256, fast_from=1)
 WIDE = '"Device","Context","Stream","Kernel","inst_integer","dram_read_throughput","l2_read_transactions"'

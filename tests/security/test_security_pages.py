@@ -16,11 +16,11 @@ from security_support import PAYLOAD, UNSEEN, poisoned, texts
 from eprof import cli
 from eprof.commands.diff import page as diff_page
 from eprof.commands.diff.schema import Document
+from eprof.commands.report import page
 from eprof.commands.roofline import page as roofline
 from eprof.commands.tune import page as tuning
 from eprof.commands.tune.schema import Tune
 from eprof.commands.validate import page as validation
-from eprof.show.report import page
 
 LOGS = Path(__file__).parents[2] / "samples" / "logs" / "invented"
 TK1 = [str(LOGS / f"tk1-fmm-{what}.csv") for what in ("counters", "times")]

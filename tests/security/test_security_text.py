@@ -19,6 +19,8 @@ from eprof.commands.diff import files as diff_tables
 from eprof.commands.diff import terminal as console_diff
 from eprof.commands.diff.schema import Document
 from eprof.commands.fit import document as fit_words
+from eprof.commands.report import files as report_files
+from eprof.commands.report import terminal as console
 from eprof.commands.roofline import files as export_roofline
 from eprof.commands.roofline import terminal as console_roofline
 from eprof.commands.tune import terminal as terminal_tuning
@@ -28,8 +30,6 @@ from eprof.commands.validate import words as validation_words
 from eprof.lab.fitting import table_text as tabletext
 from eprof.show.files import export
 from eprof.show.files.export import markdown
-from eprof.show.report import files as report_files
-from eprof.show.report import terminal as console
 from eprof.show.terminal import drawing
 
 CONSOLES = {

@@ -12,8 +12,7 @@ from eprof.costs import Charge, Costs, Peaks, Price, Setting
 from eprof.counts.definition import without_counters
 from eprof.energy.attribution import attribute
 from eprof.profile.device import Device
-from eprof.profile.priced import Energy
-from eprof.profile.profile import Profile
+from eprof.profile.profile import Energy, Profile
 
 MISSING, ESTIMATED, SIMULATED = int(Mark.MISSING), int(Mark.ESTIMATED), int(Mark.SIMULATED)
 PRICES = {

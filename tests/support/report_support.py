@@ -6,9 +6,9 @@ from typing import Any
 
 from eprof.base.marks import NONE, Mark, from_names, names
 from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, COUNTS
+from eprof.commands.report.page import html
 from eprof.profile.rooflines.dots import PARTS
 from eprof.profile.rooflines.machine import Machine, described
-from eprof.show.report.page import html
 
 # pJ for each, at Jetson TK1's 852/924 MHz ([FMM] Table I); an FP instruction is charged as two flops there.
 PRICES = {

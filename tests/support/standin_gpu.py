@@ -7,12 +7,12 @@ import json
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from eprof.collect.benchmarked import CHUNK, DriverError, Gpu, dram_bytes
 from eprof.collect.machine import Compiled
-from eprof.collect.worker import work
 from eprof.commands.calibrate import manifest as manifests
+from eprof.commands.calibrate.device import CHUNK, DriverError, Gpu, dram_bytes
 from eprof.commands.calibrate.results import accessed, peaks, resource
 from eprof.commands.calibrate.session import Backend
+from eprof.commands.calibrate.worker import work
 
 DEVICE = {
     "processor": "cuda",
@@ -46,7 +46,7 @@ class Time:
 
 
 class StandIn(Gpu):
-    """See `eprof.collect.cuda.driver.CudaGpu`. clock_of: benchmark -> MHz; speed_of: benchmark -> fraction of its peak."""
+    """See `eprof.commands.calibrate.cuda.CudaGpu`. clock_of: benchmark -> MHz; speed_of: benchmark -> fraction of its peak."""
 
     def __init__(self, time, device=DEVICE, core_mhz=1500.0, prices=PRICES, constant_w=CONSTANT_W, crash_at=(), **more):
         super().__init__()

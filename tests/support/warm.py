@@ -233,7 +233,7 @@ def _prepare():
 def _rehearse():
     """Read, price, compare and show a small log: regular expressions, templates and numpy then wait for no child."""
     import eprof
-    from eprof.show.report import files, page, terminal
+    from eprof.commands.report import files, page, terminal
 
     logs = [ROOT / "samples" / "logs" / "invented" / f"tk1-fmm-{what}.csv" for what in ("counters", "times")]
     profile = eprof.load(*logs, cache=False)

@@ -11,21 +11,21 @@ from msgspec import convert, structs, to_builtins
 from eprof.base.errors import EprofError
 from eprof.base.known import only
 from eprof.base.vocabulary import CONSTANT, COUNTS
+from eprof.commands.report import terminal
+from eprof.commands.report.first_screen import where
+from eprof.commands.report.gaps import closed, gaps_lead
+from eprof.commands.report.headline import headline, least_constant, name_of
+from eprof.commands.report.levers import _levers, what_to_try, worth_trying
+from eprof.commands.report.products import cycles_on_tensor_cores, least_bytes
+from eprof.commands.report.traffic import _least_left
+from eprof.commands.report.trust import notes, trust
+from eprof.commands.report.view import View
+from eprof.commands.report.waiting import _stalls, busy, issuing, sooner
 from eprof.counts import counters
 from eprof.counts.definition import STALLS
 from eprof.profile import api, schema
 from eprof.profile.document import document
-from eprof.profile.totals import board_limit_w
-from eprof.show.report import terminal
-from eprof.show.report.first_screen import where
-from eprof.show.report.gaps import closed, gaps_lead
-from eprof.show.report.headline import headline, least_constant, name_of
-from eprof.show.report.levers import _levers, what_to_try, worth_trying
-from eprof.show.report.products import cycles_on_tensor_cores, least_bytes
-from eprof.show.report.traffic import _least_left
-from eprof.show.report.trust import notes, trust
-from eprof.show.report.view import View
-from eprof.show.report.waiting import _stalls, busy, issuing, sooner
+from eprof.profile.priced import board_limit_w
 from eprof.show.words.cells import Share
 from eprof.show.words.numbers import quantity
 
@@ -225,7 +225,7 @@ def test_alike_advice_of_several_kernels_is_added_up(screens):
 
 def test_what_is_paid_once_leads_where_it_is_most_of_all(screens):
     view = next(view for name, _, view in screens if name == "titan-xp-gpu-trace-unified-memory-columns.csv")
-    most_j = view.document.gaps.first_s * view.constant_w
+    most_j = view.document.gaps.first_s * view.document.constant_w
     assert most_j > 0.9 * view.whole and what_to_try(view).text.startswith("do more in each run (618\u202fms before")
     assert f"saves up to {quantity(most_j, 'J')} (91\u202f%" in what_to_try(view).text
 
@@ -233,7 +233,9 @@ def test_what_is_paid_once_leads_where_it_is_most_of_all(screens):
 def test_rates_without_times_are_what_a_second_takes(screens):
     found = {name: view for name, _, view in screens}
     view = found["sm120-cutlass-roofline-body-items.csv"]  # 409 multiply-adds a cycle at 2.40 GHz, 99 GB/s of DRAM
-    assert view.time.value == pytest.approx(1.0) and view.energy("constant").value == pytest.approx(view.constant_w)
+    assert view.time.value == pytest.approx(1.0) and view.energy("constant").value == pytest.approx(
+        view.document.constant_w
+    )
     assert view.amount(view.document, "fp32_fma").value == pytest.approx(408.8 * 2.4e9, rel=2e-3)
     assert view.amount(view.document, "dram").value == pytest.approx(98.9e9, rel=0.01)
     assert "J are W" in trust(view).text and what_to_try(view).text.startswith("choose a kernel for tensor cores")

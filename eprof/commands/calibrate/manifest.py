@@ -14,7 +14,7 @@ from eprof.base.known import mapped
 from eprof.base.resources import folder
 from eprof.base.toml import Document, Formula, Node
 from eprof.base.vocabulary import BOOKS, COUNTS
-from eprof.collect.worker import OVERHEAD_S
+from eprof.commands.calibrate.worker import OVERHEAD_S
 
 # Starting the worker, compiling two files, the first warm-up.
 _START_S = 25.0

@@ -16,7 +16,7 @@ import pandas as pd
 from eprof.base.arrays import Floats
 from eprof.base.errors import LogError
 from eprof.base.text import counted, listed, pattern
-from eprof.collect.worker import MEASURED
+from eprof.commands.calibrate.worker import MEASURED
 from eprof.lab.power import by_function, clock, logs
 from eprof.lab.power.marks import Mark
 from eprof.lab.power.series import Series

@@ -19,8 +19,8 @@ from eprof.base.text import bracketed
 from eprof.base.vocabulary import RANDOM
 from eprof.collect.meters import meter
 from eprof.collect.meters.meter import middle
-from eprof.collect.worker import BEGAN, FAILED, LEFT_OUT, LOST, MEASURED
 from eprof.commands.calibrate.manifest import REGIONS, Benchmark, Capability, Manifest, at, capability_of
+from eprof.commands.calibrate.worker import BEGAN, FAILED, LEFT_OUT, LOST, MEASURED
 
 # Above this, something is counted that was not done. Clocks are read at moments, so a little is no mistake; where the
 # rate is no ceiling, some GPUs of the capability have twice the units, or two kinds of them.

@@ -28,13 +28,9 @@ from eprof.base.text import pattern
 from eprof.base.toml import Document
 from eprof.base.version import __version__
 from eprof.base.vocabulary import RANDOM
-from eprof.collect import cpu, worker
-from eprof.collect.cuda import clocks as cuda_clocks
-from eprof.collect.cuda import compile as cuda_compile
-from eprof.collect.cuda.clocks import Setting
 from eprof.collect.machine import Compiled
-from eprof.collect.worker import FAILED, LOST, MEASURED
-from eprof.commands.calibrate import meter_log, results
+from eprof.commands.calibrate import cpu, cuda_clocks, cuda_compile, meter_log, results, worker
+from eprof.commands.calibrate.cuda_clocks import Setting
 from eprof.commands.calibrate.manifest import (
     CPU,
     ZEROS,
@@ -51,6 +47,7 @@ from eprof.commands.calibrate.manifest import (
     source_text,
 )
 from eprof.commands.calibrate.results import Row
+from eprof.commands.calibrate.worker import FAILED, LOST, MEASURED
 
 _FUNCTION = pattern(r"\s*Function : (\S+)")
 _INSTRUCTION = pattern(r"\s*/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P[T\d]+\s+)?([A-Z][\w.]*)(.*?);")

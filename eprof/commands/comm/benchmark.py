@@ -13,12 +13,12 @@ from eprof.base.errors import CollectError
 from eprof.base.known import gathered
 from eprof.base.marks import Mark
 from eprof.base.resources import folder
-from eprof.clusters import simulated
+from eprof.clusters import mpi, simulated
 from eprof.clusters.cluster import INTERRUPT, POLL, Clock, Cluster
 from eprof.clusters.simulated import hosts, platform, settings
-from eprof.collect import cpu, mpi
 from eprof.collect.machine import compiled, executable
 from eprof.collect.meters import rapl
+from eprof.commands.comm.clock import check_clock, held_at
 from eprof.commands.comm.model import BLOCKING, POLLING, Sample, known
 
 _LINE = "eprof-comm"
@@ -92,7 +92,7 @@ def on_this_machine(
     """
     found = mpi.needed(kind)
     for asked_mhz in clocks_mhz:
-        cpu.check_clock(asked_mhz)
+        check_clock(asked_mhz)
     counters = [f"{file}={most}" for file, most in rapl.counters().items()]
     arguments = [*plan.words, f"{plan.seconds:g}s", _REPEATS, ",".join(counters) or "-"]
     samples: list[Sample] = []
@@ -102,7 +102,7 @@ def on_this_machine(
         asleep = {POLLING: [], BLOCKING: ["env", f"LD_PRELOAD={shim}", "EPROF_WAIT_BYTES=0"]}
         for core_mhz, waiting in itertools.product((None, *clocks_mhz), plan.ways):
             command = [*mpi.launch(found, plan.processes), *asleep[waiting], str(program), *arguments]
-            with cpu.held_at(core_mhz):
+            with held_at(core_mhz):
                 text = mpi.output_of(command)
             samples += medians(lines(text, waiting, core_mhz, plan.processes))
     if counters:

@@ -19,8 +19,7 @@ from eprof.commands.diff.matching import Matching, match
 from eprof.commands.diff.schema import Document, Gate, Part
 from eprof.commands.diff.sides import Side, side
 from eprof.profile.grouping import part_of
-from eprof.profile.priced import Energy
-from eprof.profile.profile import Profile
+from eprof.profile.profile import Energy, Profile
 
 if TYPE_CHECKING:
     import pandas as pd

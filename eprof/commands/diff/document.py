@@ -25,7 +25,7 @@ from eprof.base.version import __version__
 from eprof.base.vocabulary import COUNTS
 from eprof.commands.diff import schema
 from eprof.commands.diff.causes import causes
-from eprof.commands.diff.changes import Changes, split
+from eprof.commands.diff.changes import MATCHED, Changes, split
 from eprof.commands.diff.parts import MARK_WORDS, Spread, all_parts, energy_intervals, parts_of, spread_of, steps
 from eprof.commands.diff.sides import LOWER, TIME, WORDS, Grid, combined, known_sum
 from eprof.commands.diff.sides import Side as Variant
@@ -125,6 +125,7 @@ def document(
     folders = int(not same_inputs and _name(old) == _name(new))
 
     above_constant: schema.AboveConstant | UnsetType = UNSET
+    counted = changes
     if changes.has_energy and changes.is_modelled:
         counted = split(old.above_constant(), new.above_constant(), changes.matches)
         spread_of_counted = spread_of(counted)
@@ -170,8 +171,26 @@ def document(
         gates=list(gates),
         warnings=[*same, *warnings(changes, left_out, lost, notes)],
         above_constant=above_constant,
+        per_launch=_per_launch(counted),
         **answer,
     )
+
+
+def _per_launch(changes: Changes) -> schema.PerLaunch | UnsetType:
+    """What would change if NEW launched each kernel of both sides as often as OLD; UNSET: it does, or no energy is."""
+    is_on_both = changes.statuses == MATCHED
+    of_old, of_new = (launches[is_on_both] for launches in changes.launches)
+    if not changes.has_energy or changes.old_side.nouns.is_of_cpu or np.array_equal(of_old, of_new):
+        return UNSET
+    new, matches = changes.new_side, np.array(changes.matches, dtype=object)[is_on_both].tolist()
+    launches = np.array([kernel.launches for kernel in new.named])
+    launches[[match.new for match in matches]] = of_old
+    each = split(changes.old_side, new.launched(launches), matches)
+    spread = spread_of(each)
+    answer = _answer(each, all_parts(each, spread), spread)
+    if answer["change_j"] is None:
+        return UNSET
+    return schema.PerLaunch(**{name: answer[name] for name in schema.PerLaunch.__struct_fields__})
 
 
 def _answer(changes: Changes, parts: list[schema.Part], spread: Spread) -> dict[str, Any]:
@@ -302,7 +321,7 @@ def counts(changes: Changes) -> dict[str, schema.Count]:
 
 
 def kernels(changes: Changes, spread: Spread, causes_of: Sequence[list[schema.Cause]]) -> list[schema.Kernel]:
-    """The kernels in the document, each match, largest change first; without energy, the largest time first.
+    """The kernels in the document, each match, largest change first: of energy, or without it of time.
 
     causes_of: those of each match.
     """
@@ -338,8 +357,8 @@ def kernels(changes: Changes, spread: Spread, causes_of: Sequence[list[schema.Ca
     kernels = [replace(kernel, interval_j=pair) for kernel, pair in zip(kernels, ends, strict=True)]
 
     def size(kernel: schema.Kernel) -> tuple[float, float]:
-        times_s = [side.time_s or 0.0 for side in (kernel.old, kernel.new) if side is not None]
-        return abs(kernel.change_j or 0.0), max(times_s)
+        old_s, new_s = ((side and side.time_s) or 0.0 for side in (kernel.old, kernel.new))
+        return abs(kernel.change_j or 0.0), abs(new_s - old_s)
 
     return sorted(kernels, key=size, reverse=True)
 

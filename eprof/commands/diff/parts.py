@@ -133,7 +133,7 @@ def steps(parts: Iterable[Part], spread: "Spread") -> list[Step]:
 
 
 class Refits(Struct, frozen=True, eq=False):
-    """Both sides' prices by the same replicas. is_paired: both have one table, hence the same errors."""
+    """Both sides' prices by the same replicas. is_paired: both have one table for one GPU, hence the same errors."""
 
     old: Replicas
     new: Replicas
@@ -142,8 +142,9 @@ class Refits(Struct, frozen=True, eq=False):
     @property
     def document(self) -> Intervals:
         """How the intervals of the difference are made, for its document."""
-        within = max(self.old.within, self.new.within)
-        return Intervals(self.old.share, self.old.number, self.is_paired, within if within > 1 else None)
+        within = self.old.within, self.new.within
+        is_measured = min(within) > 1  # of both
+        return Intervals(self.old.share, self.old.number, self.is_paired, max(within) if is_measured else None)
 
     def change(self, before: Floats, after: Floats) -> Floats:
         """Joules of NEW less those of OLD by each replica: (..., n_priced) counts and seconds -> (..., n_replicas)."""
@@ -160,7 +161,8 @@ def spread_of(changes: Changes) -> "Spread":
         return Spread(changes, None)
     old_table, new_table = old.first.table, new.first.table
     assert old_table is not None and new_table is not None
-    if (old_table.name, old_table.source) == (new_table.name, new_table.source):
+    of_tables = ((table.name, table.source, table.device) for table in (old_table, new_table))
+    if len(set(of_tables)) == 1:
         is_one_setting = np.array_equal(before.prices, after.prices)
         return Spread(changes, Refits(before, before if is_one_setting else after, True))
     # Pairs of every replica of OLD with every one of NEW; of many, a part drawn at random, the same each time.

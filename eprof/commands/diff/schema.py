@@ -262,7 +262,7 @@ class Intervals(Struct, frozen=True):
     """How intervals are made. share: of what the replicas of the prices make of the change, as much lies inside.
 
     paired: each replica prices both sides; else the two sides have tables of their own. within: in the intervals of the
-    sides, the factor that nine of ten kernels which the fits have not seen are off at most; null: nobody measured it.
+    sides, the factor that nine of ten kernels which the fits have not seen are off at most; null: not measured of both.
     """
 
     share: float
@@ -314,8 +314,22 @@ class AboveConstant(Struct, frozen=True):
     efficiency_new: float | None
 
 
+class PerLaunch(Struct, frozen=True):
+    """What would change if NEW launched each kernel of both sides as often as OLD: fields as in `Document`."""
+
+    change_j: float
+    interval_j: Range | None
+    change_share: float | None
+    interval_share: Range | None
+    steps: list[Step]
+    causes: list[Cause]
+
+
 class Document(Struct, frozen=True, kw_only=True):
-    """The whole difference. above_constant: only where the time of OLD or NEW is a model."""
+    """The whole difference. above_constant: only where the time of OLD or NEW is a model.
+
+    per_launch: only of GPUs' kernels that both sides have, in other numbers of launches.
+    """
 
     schema: str = SCHEMA
     eprof: str
@@ -349,6 +363,7 @@ class Document(Struct, frozen=True, kw_only=True):
     marks: list[str]
     warnings: list[str]
     above_constant: AboveConstant | UnsetType = UNSET
+    per_launch: PerLaunch | UnsetType = UNSET
     by: list[str] | UnsetType = UNSET  # `--by`: groups are compared in the place of kernels
     kernels: list[Kernel]
 

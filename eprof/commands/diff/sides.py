@@ -21,7 +21,7 @@ from eprof.costs import Costs
 from eprof.energy.replicas import Replicas
 from eprof.logs.rows.log import Log
 from eprof.profile.intervals import replicas
-from eprof.profile.priced import Energy
+from eprof.profile.profile import Energy
 
 # The columns of a grid: every word of the vocabulary, and constant power, whose "count" is seconds.
 WORDS = PRICED
@@ -154,6 +154,16 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
         return self.first.counts.nouns
 
     @property
+    def threads(self) -> Floats:
+        """The mean threads of a launch of each kernel, (n_kernels,), in the first repeat; NaN: no log tells them."""
+        counts, keys = self.first.counts, [(kernel.device, kernel.name) for kernel in self.named]
+        if counts.shape is None:
+            return np.full(len(keys), np.nan)
+        means = counts.shape["blocks"] * counts.shape["threads"] / counts.rows.launches**2
+        mean_of = dict(zip(_keys(self.first), means.tolist(), strict=True))
+        return np.array([mean_of.get(key, np.nan) for key in keys])
+
+    @property
     def factors(self) -> list[float]:
         """The factor that scales each repeat's prices to its meter; repeats that are not scaled are left out."""
         return [energy.metered.factor for energy in self.energies if energy.metered is not None]
@@ -173,6 +183,13 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
         is_free = FOLLOWS_TIME & (IS_TIME | ~np.isnan(self.grids.joules))
         free = {name: np.where(is_free, 0, getattr(self.grids, name)) for name in ("joules", "price", "marks")}
         return replace(self, price=np.where(FOLLOWS_TIME, 0.0, self.price), grids=replace(self.grids, **free))
+
+    def launched(self, launches: Floats) -> "Side":
+        """OLD, or NEW, as if it had launched its kernels so often, (n_kernels,), each time as its mean launch."""
+        factors = launches / np.array([kernel.launches for kernel in self.named])
+        named = [replace(kernel, launches=number) for kernel, number in zip(self.named, launches.tolist(), strict=True)]
+        amounts = {name: getattr(self.grids, name) * factors[:, None] for name in ("number", "joules")}
+        return replace(self, named=named, grids=replace(self.grids, **amounts))
 
     def taken(self, places: Sequence[int]) -> "Side":
         """OLD, or NEW, with the kernels at `places` alone."""

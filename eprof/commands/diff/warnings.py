@@ -19,7 +19,7 @@ from eprof.commands.diff.changes import APPEARED, MATCHED, VANISHED, Changes
 from eprof.commands.diff.matching import SIMILAR
 from eprof.commands.diff.schema import LeftOut, Unlike
 from eprof.commands.diff.sides import FOLLOWS_TIME, KNOWN, LOST, LOWER, NONE, TIME, WORDS, Grid, Side, known_sum
-from eprof.show.words.numbers import percent
+from eprof.show.words.numbers import percent, quantity
 
 _FEW = 4
 # Repeats of a program count alike to 5 %; of words below a thousandth of the largest nothing is said.
@@ -104,6 +104,7 @@ def unlike(changes: Changes) -> list[Unlike]:
         *of_command,
         *((what, before[what], after[what]) for what in before if what in after),
         ("clocks", *_clocks(old, new)),
+        ("threads", *_threads(changes)),
         ("environment", *_apart(*environments)),
     ]
     differing = {what: Unlike(what, *texts) for what, *texts in pairs if texts[0] != texts[1]}
@@ -149,6 +150,23 @@ def _other_formulas(changes: Changes) -> list[str]:
         if old and new and not old & new:
             differ.append(changes.old_side.nouns.label(WORDS[column]))
     return differ
+
+
+def _threads(changes: Changes) -> list[str]:
+    """The mean threads of a launch of OLD and of NEW, each kernel as often as in OLD; empty if alike, or unknown.
+
+    Counts of both tell better what is other work.
+    """
+    pairs = [match for match, status in zip(changes.matches, changes.statuses, strict=True) if status == MATCHED]
+    if changes.counted_by_both.any() or not pairs:
+        return ["", ""]
+    launches = np.array([changes.old_side.named[pair.old or 0].launches for pair in pairs])
+    of_old, of_new = changes.old_side.threads, changes.new_side.threads
+    threads = of_old[[pair.old or 0 for pair in pairs]], of_new[[pair.new or 0 for pair in pairs]]
+    old, new = (float((launches * of_side).sum() / launches.sum()) for of_side in threads)
+    if math.isnan(old + new) or math.isclose(old, new, rel_tol=_ALIKE):
+        return ["", ""]
+    return [quantity(old, ""), quantity(new, "")]
 
 
 def _words(side: Side) -> list[str]:

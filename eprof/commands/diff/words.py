@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import isclose
 from operator import not_
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from eprof.base.known import mapped, ratio
 from eprof.base.labels import fitted
@@ -16,13 +16,13 @@ from eprof.commands.diff import cause_words
 from eprof.commands.diff.matching import ALONE, BARE, SIMILAR
 from eprof.commands.diff.schema import Document, Gate, KernelSide, Model, Step
 from eprof.lab.welch import Test
-from eprof.show.report.view import without
 from eprof.show.words import costs as costs_words
 from eprof.show.words.badges import SIMULATED, bits
 from eprof.show.words.blocks import Headline, Legend, Verdict
 from eprof.show.words.cells import signed_quantity
 from eprof.show.words.costs import devices_named
 from eprof.show.words.numbers import NARROW, more_or_less, percent, percent_span, plain, quantity, quantity_or, span
+from eprof.show.words.unmarked import without
 
 FAMILIES = {"computation": "Computation", "data": "Data movement", "constant": "Constant power"}
 _ROUNDING = 1e-9
@@ -111,7 +111,8 @@ def headline(document: Document) -> Headline:
             "eprof diff 'OLD*' 'NEW*'."
         )
     elif change_j == 0:
-        same = f"the {_basis(document)} {energy} is the same, though not every count is"
+        differ = any(count.change for count in document.counts.values())
+        same = f"the {_basis(document)} {energy} is the same{when(differ, ', though not every count is')}"
         text = f"{scope}{same}: {_from_to(document)}."
     elif low_j < 0 < high_j:
         possible = span(low_j, high_j, "J", signed=True)
@@ -128,7 +129,10 @@ def headline(document: Document) -> Headline:
 def _scope(document: Document) -> str:
     """How the headline begins if it is about a part of the energy, such as "Of what both sides know, "; else empty."""
     if all(part.what == CONSTANT for kernel in document.kernels for part in kernel.parts):
-        return "Of constant power, for nothing but time was counted, "
+        counts = document.counts.values()
+        lacking = [label for label in ("OLD", "NEW") if all(getattr(count, label.lower()) is None for count in counts)]
+        why = f"{lacking[0]} counted nothing but time" if len(lacking) == 1 else "nothing but time was counted"
+        return f"Of constant power, for {why}, "
     timeless = [lost for lost in (*document.uncompared, *document.unknown) if lost.what == CONSTANT]
     if sum(lost.kernels for lost in timeless) == len(document.kernels):
         return f"{capital(timeless[0].why)}, so constant power is not compared. In the rest "
@@ -221,21 +225,31 @@ def is_one_run(document: Document) -> bool:
 
 
 def _per_launch(document: Document, kernels: Sequence[tuple[KernelSide, KernelSide]], scope: str) -> Headline:
-    """The headline of sides that launch kernels unequally often: NEW against OLD per launch, then in all."""
-    changes = []
-    for amount, does in (("compared_j", f"uses {{}} energy{above_constant(document)}"), ("time_s", "takes {} time")):
-        amounts = [(getattr(old, amount), getattr(new, amount), old.launches / new.launches) for old, new in kernels]
-        if any(old is None or new is None for old, new, _ in amounts) or not sum(old for old, _, _ in amounts):
-            continue
-        factor = sum(new * launches for _, new, launches in amounts) / sum(old for old, _, _ in amounts)
-        changes.append(does.format(_times(factor, "less", "the same")))
+    """The headline of sides that launch kernels unequally often: NEW against OLD per launch and why, then in all."""
+    changes, why = [], ""
+    if per_launch := document.per_launch:
+        each = replace(document, **asdict(per_launch))
+        changes.append(f"uses {_size(each, per_launch.change_j)}")
+        why = phrase("With as many launches as OLD: {}", uncapital(_why_per_launch(each)))
+    times_s = [(old.time_s or 0.0, (new.time_s or 0.0) * old.launches / new.launches) for old, new in kernels]
+    if all(old and new for old, new in times_s):
+        factor = sum(new for _, new in times_s) / sum(old for old, _ in times_s)
+        changes.append(f"takes {_times(factor, 'less', 'the same')} time")
     before, after = (f"{sum(side.launches for side in sides):g}" for sides in zip(*kernels, strict=True))
     in_all = _from_to(document) if document.has_energy else "".join(_time_change(document, ""))
     launches = "launch" if after == "1" else "launches"
     change = listed(changes or ["is not known to change"])
     text = f"{scope}per launch NEW {change}. With {after} {launches} instead of {before}, in all: {in_all}."
-    lead = " ".join(filter(None, [_unpriced(document), _besides(document)]))
+    lead = " ".join(filter(None, [_unpriced(document), why, _besides(document)]))
     return Headline(capital(text), lead, bits(document.marks))
+
+
+def _why_per_launch(each: Document) -> str:
+    """Why a launch takes more or less energy, in sentences; empty if by its time alone, which the headline has."""
+    times = [cause.share or 0.0 for cause in each.causes if cause.what == "time"]
+    is_by_time = any(abs(share - 1) < _SAME_WORK for share in times)
+    is_worth = not is_by_time and abs(each.change_share or 0.0) > _ROUNDING
+    return when(is_worth, " ".join(cause_words.sentences(each)))
 
 
 def _besides(document: Document) -> str:
@@ -330,11 +344,15 @@ def _size(document: Document, change: float) -> str:
     less = f"{_times(1 + share, 'less', 'the same')} energy{above_constant(document)}"
     if not ends or document.is_metered:
         return less
-    if share >= 1:
-        return less + bracketed(f"{plain(1 + min(ends))} to {plain(1 + max(ends))}")
-    if 1 + share < _TENTH and max(ends) < 0 and min(ends) > -1:
-        return less + bracketed(f"{plain(1 / (1 + max(ends)))} to {plain(1 / (1 + min(ends)))}")
+    if min(ends) < 0 < max(ends):
+        return less + bracketed(
+            f"the prices do not tell: from {' to '.join(_times(1 + end, 'less', 'the same') for end in ends)}"
+        )
     interval = percent_span(*sorted(abs(end) for end in ends))
+    if share >= 1:
+        interval = " to ".join(dict.fromkeys(plain(1 + end) for end in ends))
+    elif 1 + share < _TENTH and min(ends) > -1:
+        interval = " to ".join(dict.fromkeys(plain(1 / (1 + end)) for end in reversed(ends)))
     return less + when(" to " in interval, bracketed(interval))
 
 
@@ -489,11 +507,11 @@ def noise(document: Document) -> str:
     repeats = f"{test.old.n} and {test.new.n} repeats"
     if test.old.sd == test.new.sd == 0:
         return f"The {repeats} do not vary at all."
-    p = "below 0.001" if test.p < 0.001 else f"{test.p:.3f}"
+    p = "p below 0.001" if test.p < 0.001 else f"p = {test.p:.3f}"
     verdict = "a difference is shown" if test.shown else "no difference is shown"
     return (
         f"Over {repeats} the mean{of_what} changes by {quantity(test.change, unit)}, with a 95 % interval "
-        f"{_interval(test, unit)} and p = {p} (Welch's t test): {verdict}."
+        f"{_interval(test, unit)} and {p} (Welch's t test): {verdict}."
     )
 
 
@@ -536,7 +554,12 @@ def head(document: Document) -> str:
 def unlike(document: Document) -> str:
     """The sentence "Not the same: ...": facts that differ between OLD and NEW, and the work; empty if none does."""
     labels = {"gpu": document.nouns.processor, "costs": "cost table", "launches": document.nouns.launches}
-    labels |= {"profiler": "counted by", "setting": "clocks of the prices", "caches": "simulated caches"}
+    labels |= {
+        "profiler": "counted by",
+        "setting": "clocks of the prices",
+        "caches": "simulated caches",
+        "threads": f"threads in a mean {document.nouns.launch}",
+    }
     texts: dict[str, str] = {}
     matches = [kernel.match for kernel in document.kernels]
     if not any(matches):
@@ -552,6 +575,8 @@ def unlike(document: Document) -> str:
         if fact.what == "repeats":
             apart = [f"{side} in {text}" for side, text in (("OLD", old), ("NEW", new)) if text]
             texts["repeats"] = f"repeats among themselves{bracketed(', '.join(apart))}"
+        elif fact.what == "threads":
+            texts["threads"] += " (other work?)"
         elif fact.what == "damage":
             texts["damage"] = f"{fact.old or fact.new} is cut off or damaged, so what it counts is at least so much"
         elif fact.what == "counters":
@@ -595,10 +620,10 @@ def trust(document: Document) -> str:
     # How far to trust it in one word, and how far off the joules of a side may be.
     grade = when(document.has_energy, "rough (error unknown)")
     if document.has_energy and refits is not None and refits.within is not None and is_served:
-        word = "rough" if document.above_constant or "missing" in document.marks else "good"
+        is_rough = document.above_constant or "missing" in document.marks or not refits.paired
         cancels = when(refits.paired, "; errors of prices that both share cancel")
         within = f"within a factor of {plain(refits.within)}{cancels}"
-        grade = f"{word} (each side: nine of ten unseen {nouns.kernels} {within})"
+        grade = f"{'rough' if is_rough else 'good'} (each side: nine of ten unseen {nouns.kernels} {within})"
     prices = costs_words.all_named(tables) or "no cost table (--costs)"
     if not is_served:
         whose = when(nouns.is_of_cpu, f"of {tables[0].device}, ")

@@ -2,13 +2,16 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 
 from eprof import costs
+from eprof.base.errors import CollectError
 from eprof.base.text import bracketed, listed
-from eprof.collect import machine, mpi
+from eprof.clusters import mpi
+from eprof.collect import machine
 from eprof.collect.collector import CLUSTER, CPU, GPU, PROGRAM, Collector, Tool
 from eprof.collect.machine import clocks, gpu
 from eprof.collect.messages import permission_remedy
@@ -115,9 +118,8 @@ def _library(has_gpu: bool) -> Check:
     """The check of NVIDIA's CUDA library: nvidia-smi works without it; containers get it only with `compute`."""
     if not has_gpu:
         return Check("CUDA library", None, _NO_GPU)
-    from eprof.collect.cuda.driver import installed
-
-    if installed():
+    with suppress(CollectError):
+        machine.cuda_driver()
         return Check("CUDA library", True, "libcuda.so.1 is there")
     return Check(
         "CUDA library",

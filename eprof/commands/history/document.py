@@ -29,10 +29,8 @@ from eprof.lab.welch import t_outside
 from eprof.logs import runs
 from eprof.profile import api, saved, schema
 from eprof.profile.document import document
-from eprof.profile.priced import Energy
-from eprof.profile.profile import Profile
+from eprof.profile.profile import Energy, Profile
 from eprof.profile.schema import Document
-from eprof.show.report.view import View
 
 SCHEMA = "eprof.history/1"
 
@@ -297,7 +295,7 @@ def _idle_j(report: schema.Profile) -> float:
     """The energy of a GPU while no kernel ran, J, which the totals of a report leave out; 0 where nothing tells."""
     if report.to_meter is not UNSET:
         return report.to_meter.idle_j
-    return View(report).idle_j
+    return report.idle_j
 
 
 def _with_rest(report: schema.Profile) -> schema.RunJoules:

@@ -12,7 +12,7 @@ from eprof.cli.output import Output, deliver, drawn, planned, say
 from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from eprof.profile.priced import Energy
+    from eprof.profile.profile import Energy
     from eprof.profile.schema import Profile
 
 # Logs of runs by eprof do not tell when launches ran, so it has no traces.
@@ -138,6 +138,14 @@ def deliver_run(home: str, outputs: list[Output], options: argparse.Namespace, p
     _deliver_energy(energy, outputs, options, page=page)
 
 
+def to_count(document: "Profile") -> str:
+    """Advice for a report's document: the command that counts what is not known yet; "" if none helps."""
+    from eprof.commands.report.collecting import how_to_count
+    from eprof.commands.report.view import View
+
+    return how_to_count(View(document), has_advice=False)
+
+
 def _deliver_energy(
     energy: "Energy", outputs: list[Output], options: argparse.Namespace, page: Path | None = None
 ) -> None:
@@ -146,7 +154,7 @@ def _deliver_energy(
 
     document = described(energy)
     for_tools = partial(_for_tool, energy, document)
-    result = drawn(document, "eprof.show.report", options.verbose, energy.to_frame, for_tools)
+    result = drawn(document, "eprof.commands.report", options.verbose, energy.to_frame, for_tools)
     deliver(result, outputs, options, page)
     if not options.verbose or options.quiet or options.format and not outputs:
         # No list of notes says which logs are missing.
@@ -158,8 +166,8 @@ def _deliver_energy(
 
 
 def _for_tool(energy: "Energy", document: "Profile", kind: str) -> bytes:
+    from eprof.commands.report import files
     from eprof.show.files import trace
-    from eprof.show.report import files
 
     match kind:
         case "prom":

@@ -13,7 +13,7 @@ from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
     from eprof.costs import Costs
-    from eprof.profile.priced import Energy
+    from eprof.profile.profile import Energy
     from eprof.profile.rooflines.machine import Machine
 
 

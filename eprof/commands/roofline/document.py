@@ -15,15 +15,14 @@ from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
 from eprof.base.known import ratio
 from eprof.base.text import when
+from eprof.cli import commands
 from eprof.profile import schema
 from eprof.profile.components import mix_peaks
 from eprof.profile.document import document as profile_document
 from eprof.profile.rooflines.machine import Machine, described
-from eprof.show.report.collecting import how_to_count
-from eprof.show.report.view import View
 
 if TYPE_CHECKING:
-    from eprof.profile.priced import Energy
+    from eprof.profile.profile import Energy
 
 
 def document(
@@ -77,8 +76,8 @@ def document(
     if profile is None:
         return made
     to_count = ""
-    if not any(dot.speed_share for dot in dots):
-        to_count = how_to_count(View(profile), has_advice=False)
+    if not any(dot.speed_share for dot in dots) and "report" in commands.names():
+        to_count = commands.module("report").to_count(profile)
     return structs.replace(
         made,
         title=profile.title,

@@ -10,8 +10,8 @@ from eprof.base.nouns import nouns_of
 from eprof.commands.roofline.words import dot_table, headline, label, leads, machine_table, notes, sweep_table
 from eprof.profile import schema
 from eprof.show.page import frame, plot
+from eprof.show.page import rooflines as panels
 from eprof.show.page.frame import unmasked
-from eprof.show.report.sections import rooflines as panels
 from eprof.show.words import costs as costs_words
 from eprof.show.words.blocks import Notes
 from eprof.show.words.numbers import utc

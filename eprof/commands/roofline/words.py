@@ -8,9 +8,9 @@ from eprof.base.labels import label_of, labels
 from eprof.base.nouns import nouns_of
 from eprof.base.text import by_sign, phrase, when
 from eprof.profile import schema
-from eprof.show.report.roofline import limit_table, limited_by_dram, mended, racing, share_reached
 from eprof.show.words.blocks import Column, Row, Table, numbers
 from eprof.show.words.cells import Name
+from eprof.show.words.limits import limit_table, limited_by_dram, mended, racing, share_reached
 from eprof.show.words.numbers import percent, plain, plain_or, quantity
 
 _SIGNIFICANT = 0.05

@@ -36,7 +36,7 @@ from eprof.profilers import advice
 
 if TYPE_CHECKING:
     from eprof.collect.collector import Nodes
-    from eprof.collect.session import Session
+    from eprof.commands.run.session import Session
     from eprof.commands.run.settings import Settings, Setup
 
 CLUSTERS = "simgrid"  # the profiler that simulates clusters

@@ -14,8 +14,8 @@ from eprof.collect import directory, process
 from eprof.collect.collector import CPU, ENERGY, PLAIN, PROGRAM, TIME, Collector, Nodes, Place, Request, Step, Tool
 from eprof.collect.machine import ask
 from eprof.collect.meters.meter import Component
-from eprof.collect.session import Session
-from eprof.collect.watch import Watch
+from eprof.commands.run.session import Session
+from eprof.commands.run.watch import Watch
 
 if TYPE_CHECKING:
     from eprof.collect.meters.meter import Meter

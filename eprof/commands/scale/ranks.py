@@ -23,8 +23,7 @@ from eprof.clusters.cluster import Beside, Part, Run
 from eprof.logs import runs as directories
 from eprof.profile import api, saved, schema
 from eprof.profile.document import document as described
-from eprof.profile.priced import Energy
-from eprof.profile.profile import Profile
+from eprof.profile.profile import Energy, Profile
 
 _NAMED = pattern(r"n?([1-9]\d{0,6})=(.+)")
 _NUMBER = pattern(r"\d+")

@@ -36,7 +36,7 @@ from eprof.lab.fitting.solve import form_without_prior
 from eprof.lab.measurements import Measurements
 from eprof.lab.measurements.values import COUNTED
 from eprof.logs.runs import Run
-from eprof.profile.priced import Energy
+from eprof.profile.profile import Energy
 from eprof.profile.rooflines.work import traffic_of
 from eprof.profile.schema import Range
 from eprof.profilers import signs_of

@@ -14,7 +14,7 @@ from eprof.commands.tune import schema
 from eprof.commands.tune.build import Tuning
 from eprof.commands.tune.grid import Choice, Grid, Point, choose, front, lost, together
 from eprof.lab.objective import Objective
-from eprof.show.report.change import LITTLE
+from eprof.show.words.numbers import LITTLE
 
 # What a meter says of a choice.
 _JUDGED = ("wrong", "lost_percent", "oracle_wrong", "oracle_lost_percent", "breaks_a_limit")

@@ -11,7 +11,6 @@ from eprof.base.known import growth, mapped
 from eprof.base.labels import labels
 from eprof.base.text import bracketed, capital, phrase, when
 from eprof.commands.tune.schema import At, Gain, Kernel, Picked, Tune, label, same
-from eprof.show.report.change import LITTLE
 from eprof.show.words import costs as costs_words
 from eprof.show.words.blocks import (
     Block,
@@ -30,7 +29,7 @@ from eprof.show.words.blocks import (
 from eprof.show.words.cells import Cell, HeatCell, Name, Quantity, colour
 from eprof.show.words.cells import decimals as number
 from eprof.show.words.intervals import known
-from eprof.show.words.numbers import NARROW, more_or_less, percent_span, quantity, quantity_or
+from eprof.show.words.numbers import LITTLE, NARROW, more_or_less, percent_span, quantity, quantity_or
 from eprof.show.words.numbers import error_percent as percent
 
 TITLE = "# Clocks"

@@ -32,6 +32,10 @@ _SHORT_NS = 100_000  # what the CPU's next launch takes at most, through a frame
 _WAY = pattern(r"\b(?:([HDAP])to([HDAP])|(H|D)(?:ost|evice)-to-(H|D)(?:ost|evice)|(P)eer-to-(P)eer)\b")
 _MEMORY = pattern(r"\b(pageable|pinned|unified|managed)\b")
 _BUFFERS = 8  # copies of unlike sizes, our choice: more than so many are not each of a buffer of its own
+# Calls that prepare what kernels need: the longest of them, where it is most of all, comes before these (assumed).
+_PREPARES = pattern(
+    r"^cu.*(?:Alloc(?!.*Async)|Malloc(?!.*Async)|HostRegister|CtxCreate|CtxRetain|Init$|SetDevice|Load)"
+)
 FAULTS = "GPU page faults"  # of managed memory: no copies, though traces have them among these
 
 
@@ -277,17 +281,19 @@ class Gaps(Struct):
 def outside(calls: Iterable[HostCalls], kernels_s: float, copies_s: float, comes_again: bool = True) -> Idle | None:
     """How long no kernel ran in a program whose calls of CUDA are told in sums, beside kernels and copies, in s.
 
-    In a thread calls follow each other, and kernels may run meanwhile: all that is left of the calls passed without.
+    In a thread calls follow each other, and kernels may run meanwhile: all that is left of the calls passed without,
+    and no less than what is paid once to prepare kernels, for these come later, and run beside any call or none.
     Calls of several threads may run beside each other: the longest call alone took as long as it did, and so did the
     longest range that the program names. comes_again: whether some kernel was launched more than once.
     """
     longest_first = sorted((call for call in calls if not call.is_range), key=lambda call: -call.time_s)
     ranges = sorted((call for call in calls if call.is_range), key=lambda call: -call.longest_s)
-    of_calls_s = sum(call.time_s for call in longest_first) - kernels_s
+    prepared_s = sum(call.once_s for call in longest_first if _PREPARES.search(call.name))
+    of_calls_s = max(sum(call.time_s for call in longest_first) - kernels_s, prepared_s)
     time_s = max([of_calls_s, *(each.longest_s - kernels_s for each in ranges)])
     if not time_s > 0 or not longest_first:
         return None
-    copied_s = min(copies_s, time_s)
+    copied_s = min(copies_s, time_s - prepared_s)
     once_s = min(sum(call.once_s for call in longest_first), time_s - copied_s)
     again: Iterable[During] = (During(call.name, call.number, call.time_s - call.once_s) for call in longest_first)
     beside = ranges[:1] * (of_calls_s < time_s)

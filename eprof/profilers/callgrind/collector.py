@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from eprof.base import mark
+from eprof.collect import program_marks
 from eprof.collect.collector import (
     COUNTERS,
     CPU,
@@ -27,7 +27,7 @@ from eprof.collect.collector import (
     Verdict,
 )
 from eprof.collect.directory import QUEUED
-from eprof.collect.machine import answer, ask, text_of
+from eprof.collect.machine import CORES, answer, ask, bytes_of, processor_name, text_of
 from eprof.collect.process import Ended, loading_s
 
 _INSTALL = "apt install valgrind, or the package of that name"
@@ -93,15 +93,13 @@ class Callgrind(Collector):
             return Tool(self.name, False, "valgrind does not start", path, remedy=_INSTALL)
         if find_spec("capstone") is None:
             return Tool(self.name, False, "capstone, which decodes instructions, is not installed", path, remedy=EXTRA)
-        from eprof.collect import cpu  # late, with what it imports: machines without valgrind need not wait for it
-
         return Tool(
             self.name,
             True,
             "every instruction of a CPU program, exact, and simulated caches; time from a run without it",
             path,
             version[1],
-            device=cpu.name(),
+            device=processor_name(),
         )
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
@@ -117,9 +115,7 @@ class Callgrind(Collector):
         program = (started, *request.program[1:])
         hook = _hook(program, {**os.environ, **of_script})
         raw, log = place.log(what, "-*.out"), place.log(what, "")
-        from eprof.collect import cpu  # late, as above
-
-        caches = {"LL": _LAST_LEVEL, **request.caches, **cpu.valgrind_caches()}
+        caches = {"LL": _LAST_LEVEL, **request.caches, **valgrind_caches()}
         sizes = ", ".join(f"{name} {numbers}" for name, numbers in sorted(caches.items()))
         command = (
             str(tool.path), "--tool=callgrind", "--dump-instr=yes", "--cache-sim=yes",
@@ -145,7 +141,7 @@ class Callgrind(Collector):
                 **of_script,
                 **hook,
                 **{name: value for name, value in _CALM.items() if name not in os.environ},
-                mark.VARIABLE: mark.COUNTED,
+                program_marks.VARIABLE: program_marks.COUNTED,
             },
             logs=(f"{log.name}-*.callgrind",),
             then=Then(decoder, raw, log.with_name(f"{EACH}.callgrind")),
@@ -180,7 +176,7 @@ def _sets_marks(word: str) -> bool:
     """Whether a word of a command names a program that was built with `eprof_mark.h`."""
     with contextlib.suppress(OSError):
         code = Path(shutil.which(word) or "").read_bytes()
-        return code.startswith(b"\x7fELF") and mark.VARIABLE.encode() in code
+        return code.startswith(b"\x7fELF") and program_marks.VARIABLE.encode() in code
     return False
 
 
@@ -219,6 +215,25 @@ def _hook(program: Sequence[str], environment: Mapping[str, str]) -> dict[str, s
         return {}
     folders = [str(Path(__file__).parent / "hook"), environment.get("PYTHONPATH")]
     return {"PYTHONPATH": os.pathsep.join(filter(None, folders))}
+
+
+def valgrind_caches(root: Path = Path("/")) -> dict[str, str]:
+    """The caches of this processor as valgrind takes them: "I1", "D1" and "LL" -> "bytes,ways,bytes of a line".
+
+    Valgrind simulates 2^n sets. Where a cache has others, its ways are as many as nearly fill it. What is not told is
+    left out.
+    """
+    found = {}
+    for index in sorted((root / CORES / "cpu0/cache").glob("index*")):
+        level, kind, size, sets, line = (
+            text_of(index / name).strip() for name in ("level", "type", "size", "number_of_sets", "coherency_line_size")
+        )
+        name = {"1": f"{kind[:1]}1"}.get(level, "LL")  # the last one that is listed is the last level
+        if bytes_of(size) and sets.isdecimal() and line.isdecimal() and int(sets) * int(line):
+            sets_simulated = 1 << int(sets).bit_length() - 1
+            ways = max(bytes_of(size) // (sets_simulated * int(line)), 1)
+            found[name] = f"{sets_simulated * ways * int(line)},{ways},{line}"
+    return found
 
 
 def _alone(step: Step, ended: Ended) -> Verdict:

@@ -439,7 +439,7 @@ def _sampled(text: str) -> Iterator[str]:
 
 def _is_of_library(path: str, libraries: tuple[str, ...]) -> bool:
     """Whether a Python file is not the user's own code; the same rule as in the hook."""
-    return path.startswith(libraries) or "-packages" in path or path.endswith("eprof/base/mark.py")
+    return path.startswith(libraries) or "-packages" in path or path.endswith("eprof/collect/program_marks.py")
 
 
 class _Called(NamedTuple):

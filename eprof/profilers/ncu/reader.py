@@ -158,7 +158,7 @@ class _Reader(Struct):
             line = lines[place]
             number = self.lines + 1 + place
             text = uncommented(line)
-            if self.messages.hear(number, text) or self.page.feed(number, text) or self.nsys.feed(number, text):
+            if self.messages.hear(number, text) or self.page.feed(number, text) or self.nsys.feed(text):
                 continue
             if line.strip(" \t\r#/*>"):
                 self._skip(line)
@@ -183,7 +183,7 @@ class _Reader(Struct):
         if section.kind == UNKNOWN:
             self.unknown.append(section.first_line)
         elif section.kind == TRACE:
-            table.wanted, table.names = nsys_tables.columns_of(section), nsys_tables.places_of_names(section)
+            table.wanted, table.names = nsys_tables.places_in(section)
         elif section.kind != LINES:
             table.wanted, table.names = columns_of(section, self.keep), places_of_names(section)
         return table

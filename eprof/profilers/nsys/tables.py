@@ -12,26 +12,26 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import repeat
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from msgspec import Struct, convert, field
 from msgspec.structs import replace
 
-from eprof.base.arrays import Columns, alike
+from eprof.base.arrays import Columns, Floats, alike
 from eprof.base.errors import LogError
 from eprof.base.known import added, mapped
 from eprof.base.resources import folder
 from eprof.base.text import counted, pattern, phrase, when
 from eprof.base.toml import Document
-from eprof.logs.rows.cells import no_kernels
+from eprof.logs.rows.cells import SECONDS, no_kernels
 from eprof.logs.rows.gaps import Gaps, again_of, kind_of_copy
 from eprof.logs.rows.log import LAUNCH, Copies, HostCalls, Log, Names, Table, TableRows, part_of, told_apart
 from eprof.logs.rows.numbers import CONTINENTAL, ENGLISH, Locale, Style, ungrouped, value, values
-from eprof.logs.rows.sections import Piece, Section, below, names_of, split, together
+from eprof.logs.rows.sections import Cells, Piece, Section, below, names_of, split, together
 from eprof.logs.rows.stream import Source
 from eprof.profilers.nsys.signs import KIND
 
@@ -44,9 +44,9 @@ _IN_GROUPS = {
     style: pattern(rf"\d{{1,4}}(?:[{style.group}]\d{{2,4}})*[{style.group}]\d{{3,4}}")
     for style in (ENGLISH, CONTINENTAL)
 }
-_SCALE = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
-_SCALE |= {f"{prefix}B": 1e3**power for power, prefix in enumerate(("", "K", "M", "G", "T"))}
-_SCALE |= {f"{prefix}iB": 1024.0**power for power, prefix in enumerate(("", "K", "M", "G", "T"))}
+_BYTES = [(prefix, power) for power, prefix in enumerate(("", "K", "M", "G", "T"))]
+_SCALE = SECONDS | {f"{prefix}B": 1e3**power for prefix, power in _BYTES}
+_SCALE |= {f"{prefix}iB": 1024.0**power for prefix, power in _BYTES}
 _PERHAPS = pattern(r'(?:"?Time ?\(%\)"?,"?Total Time ?\(|(?:"?PID"?,"?TID"?,"?DevId"?,)?"?Count"?,"?QCount"?,)')
 _TEXT = pattern(
     r"\s*(?:Time ?\(%\)\s+Total Time \([a-z]+\)\s+\S.*|(?:PID\s+TID\s+DevId\s+)?Count\s+QCount\s.*"
@@ -64,6 +64,7 @@ _ASIDE = pattern(
     r"\s*(?:(?:Processing|Generating|Exporting|Using|Running|NOTICE|SKIPPED)\b.*(?:\.sqlite|\[)"
     r"|\[\d/\d\] Executing '\w+' stats report|\*\* .*\(\w+\):\s*$)"
 )
+_LACKS = pattern(r"SKIPPED: .* does not contain CUDA (?:kernel|trace) data")
 _WORDS = pattern(r"[ \t]+")
 _MOST_LAUNCHES = 10**12
 _CUT = "…"
@@ -75,7 +76,7 @@ _DECODER = json.JSONDecoder()
 _CALL = pattern(r"cu(?:da)?[A-Z]\w*")
 VERSION = pattern(r"_v\d{1,9}(?:_pt[sd][sz])?$")  # "cudaLaunchKernel_v7000"
 _COPY = "["  # as in "[CUDA memcpy HtoD]": no kernel begins so, and a last line may be cut off
-_RANGE = "Range"  # the column of NVTX ranges
+_KERNEL = "CUDA_KERNEL"  # a category of GPU work
 _ALL_CALLS = 98.0  # percent of the time of all calls
 _OF_CALLS = {6: 5, 8: 6}  # numbers in a row of calls: which is that of the longest call
 _MEMORIES = ("SrcMemKd", "DstMemKd")
@@ -117,7 +118,7 @@ _ENGLISH = Numbers(ENGLISH)  # of CSV and JSON, whatever the locale
 
 
 class Report(Struct, frozen=True, forbid_unknown_fields=True):
-    """A kind of table of `nsys stats`, and its columns (`counters/nsys/tables.toml`)."""
+    """A kind of table of `nsys stats`, and its columns (`counters/nsys/tables.toml`, which tells what they mean)."""
 
     report: str
     name: str
@@ -126,8 +127,7 @@ class Report(Struct, frozen=True, forbid_unknown_fields=True):
     start: str = ""
     others: list[str] = []
     is_mean: bool = False
-    is_size: bool = False
-    is_of_host: bool = False
+    tells: Literal["work", "sizes", "calls", "ranges"] = "work"
 
     @property
     def columns(self) -> set[str]:
@@ -145,8 +145,8 @@ def reports() -> dict[str, Report]:
 class Shape(Struct, frozen=True):
     """A table of nsys as a log has it: its columns, times with their units.
 
-    spans: where the columns of the text form stand; (): its dashes were lost. start: the column of the start of a
-    launch, rate: of how fast it copies; "": not told.
+    spans: where the columns of the text form stand; (): its dashes were lost; None: it is CSV or JSON. start: the
+    column of the start of a launch, rate: of how fast it copies; ends: of the shortest and the longest; "": not told.
     """
 
     report: Report
@@ -164,13 +164,22 @@ class Shape(Struct, frozen=True):
 
     @property
     def scale(self) -> float:
-        """Seconds in one unit of the time."""
+        """Seconds in one unit of the time, or bytes in one of the size."""
         return _SCALE[_unit_of(self.time)]
 
     @property
     def is_whole(self) -> bool:
         """Whether the time can have no decimals: it is in ns, and no mean."""
         return self.scale == _SCALE["ns"] and not self.report.is_mean
+
+    def cells(self, line: str, have_blanks: bool) -> list[str]:
+        """The cells of a line of an nsys table; none where they cannot be told. have_blanks: numbers hold some."""
+        if self.spans is None:
+            return split(line)
+        if self.spans and (cells := below(line, self.spans) or below(_indented(line, self.spans), self.spans)):
+            return cells
+        # Where numbers hold blanks, words do not tell the columns.
+        return [] if have_blanks else _WORDS.split(line.strip(" \t"), len(self.columns) - 1)
 
 
 def _indented(line: str, spans: Sequence[tuple[int, int]]) -> str:
@@ -208,6 +217,19 @@ class Timed(Struct, frozen=True):
         )
 
 
+_Sums = dict[str, dict[tuple[str, str | None, str | None], Timed]]  # by kind of table; then kernel, device and part
+
+
+def _kinds(sums: _Sums) -> list[str]:
+    """The kinds of tables that told these sums, the best first."""
+    return [kind for kind in reports() if kind in sums]
+
+
+def _best(sums: _Sums) -> list[Timed]:
+    """The sums that the best kind of table told."""
+    return [each for kind in _kinds(sums)[:1] for each in sums[kind].values()]
+
+
 def shape_of(names: Sequence[str], spans: Sequence[tuple[int, int]] | None = None) -> Shape | None:
     """The nsys table that these columns make: the one with most columns that fits; None: no times of kernels."""
     timed = {match[1]: name for name in reversed(names) if (match := _WITH_UNIT.fullmatch(name))}
@@ -223,73 +245,78 @@ def shape_of(names: Sequence[str], spans: Sequence[tuple[int, int]] | None = Non
 
 
 class Nsys(Struct):
-    """A parser of tables of `nsys stats`, line by line. sums: kind of table -> (kernel, device, part) -> launches.
+    """A parser of tables of `nsys stats`, line by line.
 
-    parts: "stream" or LAUNCH, by which the launches of a trace are split; None: by nothing. begun: how many tables of
-    each kind there were: as many as captures. calls: of CUDA's functions. held: columns -> rows of a trace. ends: of
-    the sizes of copies, by name.
+    parts: "stream" or LAUNCH, by which the launches of a trace are split; None: by nothing. shape: the table that is
+    open. heading: the names of its columns, while its dashes are awaited, or a table's that is not understood. unit: of
+    all its times, where a title tells it. is_there: a table of nsys was seen. lacks_kernels: nsys
+    said that it recorded none. begun: how many of each kind. sizes: of
+    copies, by name, bytes in place of seconds. bare: calls below a lost header, with their shares of the time. held:
+    columns -> rows of a trace.
     """
 
     parts: str | None = None
-    sums: dict[str, dict[tuple[str, str | None, str | None], Timed]] = field(default_factory=dict)
-    begun: Counter[str] = field(default_factory=Counter)
-    calls: dict[str, HostCalls] = field(default_factory=dict)
-    bare: list[tuple[float, str, int, float, float]] = field(default_factory=list)
     shape: Shape | None = None
     heading: str | None = None
     unit: str = ""
     numbers: Numbers = field(default_factory=Numbers)
-    copied: dict[str, dict[str, list[float]]] = field(default_factory=dict)
-    sizes: dict[str, float] = field(default_factory=dict)
-    ends: dict[str, set[float | None]] = field(default_factory=dict)
-    gaps: Gaps = field(default_factory=lambda: Gaps(began_ns=0))
+    begun: Counter[str] = field(default_factory=Counter)
+    is_there: bool = False
+    lacks_kernels: bool = False
+    sums: _Sums = field(default_factory=dict)
+    copied: _Sums = field(default_factory=dict)
+    sizes: dict[str, Timed] = field(default_factory=dict)
+    calls: dict[str, HostCalls] = field(default_factory=dict)
+    bare: list[tuple[float, HostCalls]] = field(default_factory=list)
     held: dict[tuple[str, ...], list[list[str]]] = field(default_factory=dict)
-    text: int | None = None
-    foreign: int | None = None
+    gaps: Gaps = field(default_factory=lambda: Gaps(began_ns=0))
 
-    def feed(self, number: int, line: str) -> bool:
+    def feed(self, line: str) -> bool:
         """Take a line; whether it was understood, or may be skipped."""
         if not line.strip():
             self.shape = self.heading = None
             return True
-        if _PERHAPS.match(line):
-            self.begin(number, shape_of([name.strip() for name in split(line)]))
-            self.heading = "" if self.shape is None else None
-            return True
-        if _TEXT.match(line) or (self.shape is None and _OTHERS.match(line)):
-            self.heading = line
-            self.shape = None
-            self.text = self.text or number
-            return True
-        if title := _TITLE.fullmatch(line):
-            self.unit = _OF_TITLE[title[1]]
-            return True
-        if self.heading is not None and _RULER.fullmatch(line):
-            # Dashes below the names of the columns show where they are.
-            spans = [dashes.span() for dashes in _COLUMN.finditer(line)]
-            ends = [*(start for start, _ in spans[1:]), max(len(self.heading), spans[-1][1])]
-            columns = [self.heading[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)]
-            if self.unit:
-                columns = [name + f" ({self.unit})" * (name in _WITHOUT_UNIT) for name in columns]
-            self.begin(number, shape_of(columns, spans))
-            if self.shape is not None:
-                self.heading = None
+        if self._is_head(line):
             return True
         if self.shape is None and self.heading and self.numbers.value(line.split()[0], False) is not None:
             # Dashes were lost, as on a page that takes them for a line. A summary has all cells, so words tell them.
             shape = shape_of(_APART.split(self.heading.strip()), ())
             if shape is not None and not shape.is_trace:
-                self.begin(number, shape)
+                self.begin(shape)
+        self.lacks_kernels = self.lacks_kernels or _LACKS.match(line) is not None
         if self.shape is None:
             return self._bare_call(line) or self.heading is not None or _ASIDE.match(line) is not None
-        if self.shape.spans is None:
-            return self.row(self.shape, split(line))
-        fields = None
-        if places := self.shape.spans:
-            fields = below(line, places) or below(_indented(line, places), places)
-        if fields is None and self.numbers.has_blanks:
-            return False  # where numbers hold blanks, words do not tell the columns
-        return self.row(self.shape, fields or _WORDS.split(line.strip(" \t"), len(self.shape.columns) - 1))
+        return self.row(self.shape, self.shape.cells(line, self.numbers.has_blanks))
+
+    def _is_head(self, line: str) -> bool:
+        """Take a line of the head of a table: its title, the names of its columns, the dashes below; whether it is."""
+        if _PERHAPS.match(line):
+            self.begin(shape_of([name.strip() for name in split(line)]))
+            self.heading = "" if self.shape is None else None
+        elif _TEXT.match(line) or (self.shape is None and _OTHERS.match(line)):
+            self.shape, self.heading = None, line
+            self.is_there = True
+        elif title := _TITLE.fullmatch(line):
+            self.unit = _OF_TITLE[title[1]]
+        elif self.heading is not None and _RULER.fullmatch(line):
+            spans = [dashes.span() for dashes in _COLUMN.finditer(line)]
+            self.begin(shape_of(self._columns(self.heading, spans), spans))
+            self.heading = self.heading if self.shape is None else None
+        else:
+            return False
+        return True
+
+    def _columns(self, heading: str, spans: Sequence[tuple[int, int]]) -> list[str]:
+        """The names of columns with dashes at `spans` below them, with units."""
+        ends = [*(start for start, _ in spans[1:]), max(len(heading), spans[-1][1])]
+        columns = [heading[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)]
+        return [name + when(self.unit and name in _WITHOUT_UNIT, f" ({self.unit})") for name in columns]
+
+    def begin(self, shape: Shape | None) -> None:
+        """Begin a table. shape: None if the table tells nothing of kernels."""
+        self.shape, self.is_there = shape, True
+        if shape is not None:
+            self.begun[shape.report.report] += 1
 
     def _bare_call(self, line: str) -> bool:
         """Take a row of calls below a header that was cut off, in ns: share, total, number, mean, ..., and the name.
@@ -307,60 +334,40 @@ class Nsys(Struct):
         is_one = total.is_integer() and number.is_integer() and abs(total - number * mean) <= number <= total
         is_one = is_one and 0 < mean <= longest <= total
         if is_one:
-            self.bare.append((share, name, int(number), 1e-9 * total, 1e-9 * longest))
+            self.bare.append(
+                (share, HostCalls.of_run(VERSION.sub("", name), int(number), 1e-9 * total, 1e-9 * longest))
+            )
         return is_one
-
-    def begin(self, number: int, shape: Shape | None) -> None:
-        """Begin a table at line `number`. shape: None if the table tells nothing of kernels."""
-        self.shape = shape
-        if shape is None:
-            self.foreign = self.foreign or number
-        else:
-            self.begun[shape.report.report] += 1
 
     def row(self, shape: Shape, fields: Sequence[str]) -> bool:
         """Take a row of a table; False if its time or its launches are no numbers."""
         if len(fields) != len(shape.columns):
             return False
-        row = dict(zip(shape.columns, (cell.strip() for cell in fields), strict=True))
+        row = dict(zip(shape.columns, map(str.strip, fields), strict=True))
         is_text = shape.spans is not None
-        numbers = self.numbers if is_text else _ENGLISH
-        if is_text:
-            numbers.look(cell for column, cell in row.items() if column != shape.report.name)
-        time = numbers.value(row[shape.time], is_text and shape.is_whole)
-        launches = numbers.value(row.get(shape.report.launches, "1"), is_text)
-        if time is None or launches is None or not launches.is_integer() or launches > _MOST_LAUNCHES:
-            return False
         name = row[shape.report.name]
-        if is_text:  # somebody may have put a remark behind it
-            name = _REMARK.sub("", name)
-        if shape.report.is_size:
-            self.sizes[name] = self.sizes.get(name, 0.0) + time * shape.scale
-            self.ends.setdefault(name, set()).update(numbers.value(row.get(end, ""), False) for end in shape.ends)
-            return True
-        least, most = (numbers.value(row.get(end, ""), is_text and shape.is_whole) for end in shape.ends)
-        if shape.report.name == _RANGE:
-            name, time_s, longest_s = f"range {name.removeprefix(':')}", time * shape.scale, (most or 0.0) * shape.scale
-            added(self.calls, name, HostCalls(name, int(launches), time_s, longest_s, is_range=True))
-            return True
-        if shape.report.is_of_host:
-            self._add_calls(name, int(launches), time * shape.scale, (most or 0.0) * shape.scale)
-            return True
+        numbers = _ENGLISH
+        if is_text:
+            numbers = self.numbers
+            numbers.look(cell for column, cell in row.items() if column != shape.report.name)
+            name = _REMARK.sub("", name)  # somebody may have put one behind it
+        amounts = (row.get(column, "") for column in (shape.time, *shape.ends))
+        total, least, most = (numbers.value(cell, is_text and shape.is_whole) for cell in amounts)
+        number = numbers.value(row.get(shape.report.launches, "1"), is_text)
+        if total is None or number is None or not number.is_integer() or number > _MOST_LAUNCHES:
+            return False
         if shape.is_trace:
             start = numbers.value(row.get(shape.start, ""), is_text)
             rate = numbers.value(row.get(shape.rate, ""), False)
-            row |= {shape.report.name: name, shape.time: repr(time)}
+            row |= {shape.report.name: name, shape.time: repr(total)}
             row |= {shape.start: phrase("{!r}", start), shape.rate: phrase("{!r}", rate)}
             self.held.setdefault(shape.columns, []).append([row[column] for column in shape.columns])
             if len(self.held[shape.columns]) >= _HELD:
                 self.finish()
-        elif name and row.get("Category", "CUDA_KERNEL") == "CUDA_KERNEL" and not name.startswith(_COPY):
-            many = launches if shape.report.is_mean else 1.0
-            ends_s = (math.nan if end is None else end * shape.scale for end in (least, most))
-            device = row.get("Device") or None
-            self.add(shape, Timed(name, device, int(launches), time * shape.scale * many, None, *ends_s))
         else:
-            self.add_copies(shape, name, int(launches), time * shape.scale)
+            ends = (math.nan if end is None else end * shape.scale for end in (least, most))
+            device = row.get("Device") or None
+            self._add(shape.report, Timed(name, device, int(number), total * shape.scale, None, *ends), row)
         return True
 
     def finish(self) -> None:
@@ -370,59 +377,63 @@ class Nsys(Struct):
             add_trace(self, Section(OF_LAUNCHES, list(columns)), [piece])
         self.held = {}
 
-    def add(self, shape: Shape, launched: Timed) -> None:
-        """Add launches of a kernel to those of the same kernel, device and part in this kind of table."""
-        key = launched.name, launched.device, launched.part
-        added(self.sums.setdefault(shape.report.report, {}), key, launched)
+    def _add(self, report: Report, told: Timed, row: Mapping[str, str]) -> None:
+        """Add what a row of a summary tells. told: its numbers, bytes in place of seconds in a table of sizes."""
+        longest_s = told.most_s if told.most_s >= 0 else 0.0
+        if report.tells == "sizes":
+            added(self.sizes, told.name, told)
+        elif report.tells == "ranges":
+            name = f"range {told.name.removeprefix(':')}"
+            self._call(HostCalls(name, told.launches, told.time_s, longest_s, is_range=True))
+        elif report.tells == "calls":
+            if _CALL.fullmatch(told.name):
+                self._call(HostCalls.of_run(VERSION.sub("", told.name), told.launches, told.time_s, longest_s))
+        elif told.name and row.get("Category", _KERNEL) == _KERNEL and not told.name.startswith(_COPY):
+            many = told.launches if report.is_mean else 1.0
+            self.add(self.sums, report, replace(told, time_s=told.time_s * many))
+        else:
+            self.add(self.copied, report, replace(told, device=None))
 
-    def _add_calls(self, name: str, number: int, time_s: float, longest_s: float) -> None:
-        if _CALL.fullmatch(name):
-            name = VERSION.sub("", name)
-            added(self.calls, name, HostCalls.of_run(name, number, time_s, longest_s))
+    def _call(self, calls: HostCalls) -> None:
+        added(self.calls, calls.name, calls)
 
-    def add_copies(self, shape: Shape, name: str, number: int, seconds: float) -> None:
-        """Add copies or memsets to those of one name in this kind of table; several kinds may tell the same ones."""
-        before = self.copied.setdefault(shape.report.report, {}).setdefault(name, [0, 0.0])
-        before[0] += number
-        before[1] += seconds
-
-    def _is_unlike(self, name: str) -> bool:
-        """Whether the copies of a name have unlike sizes."""
-        return len(self.ends.get(name, set()) - {None}) > 1
+    def add(self, sums: _Sums, report: Report, launched: Timed) -> None:
+        """Add launches, or copies and memsets, to those alike in this kind of table: several may tell the same ones."""
+        added(sums.setdefault(report.report, {}), (launched.name, launched.device, launched.part), launched)
 
     @property
     def beside(self) -> dict[str, Any]:
         """The arguments of `Source.log` beside kernels: copies, by the best kind of table, and calls of CUDA."""
-        if sum(share for share, *_ in self.bare) > _ALL_CALLS:
-            for _, name, number, time_s, longest_s in self.bare:
-                self._add_calls(name, number, time_s, longest_s)
+        if sum(share for share, _ in self.bare) > _ALL_CALLS:
+            for _, calls in self.bare:
+                self._call(calls)
         self.bare = []
-        best = next((self.copied[kind] for kind in reports() if kind in self.copied), {})
-        told = tuple(
-            Copies(*kind, int(number), time_s, self.sizes.get(name, 0.0), again_of(number, self._is_unlike(name)))
-            for name, (number, time_s) in best.items()
-            if (kind := kind_of_copy(name))
-        )
+        copies = _best(self.copied)
+        told = []
+        for copy in copies:
+            size = self.sizes.get(copy.name, Timed(copy.name, None, 0, 0.0))
+            if kind := kind_of_copy(copy.name):
+                again = again_of(copy.launches, abs(size.most_s - size.least_s) > 0)
+                told.append(Copies(*kind, copy.launches, copy.time_s, size.time_s, again))
         return {
-            "copies_s": sum(time_s for _, time_s in best.values()),
-            "copies": self.gaps.copies or told,
+            "copies_s": sum(copy.time_s for copy in copies),
+            "copies": self.gaps.copies or tuple(told),
             "calls_of_host": tuple(self.calls.values()),
         }
 
     @property
     def kernels(self) -> list[Timed]:
         """The kernels, from the best kind of table that there is."""
-        best = next((self.sums[kind] for kind in reports() if kind in self.sums), {})
-        return list(best.values())
+        return _best(self.sums)
 
     def table(self) -> Table:
         """The table of kernels' times; there must be some."""
-        best = next((kind for kind in reports() if kind in self.sums), "")
-        return table_of(self.kernels, OF_LAUNCHES if best and not reports()[best].launches else KIND, self.parts)
+        kind = KIND if reports()[_kinds(self.sums)[0]].launches else OF_LAUNCHES
+        return table_of(self.kernels, kind, self.parts)
 
     def notes(self) -> Iterable[str]:
         """Notes on tables that were not used, names that are cut off, and copies."""
-        kinds = [kind for kind in reports() if kind in self.sums]
+        kinds = _kinds(self.sums)
         if len(kinds) > 1:
             yield f"the times are those of {kinds[0]}; the log tells them again in {', '.join(kinds[1:])}, not used"
         cut = sum(kernel.name.endswith(_CUT) for kernel in self.kernels)
@@ -431,9 +442,9 @@ class Nsys(Struct):
                 f"nsys cut {cut} names of kernels off in its text (they end in {_CUT}): kernels alike up to there "
                 f"are added up, and none is found in a log of counters; write whole names with `{COMMAND}`"
             )
-        if best := next((self.copied[kind] for kind in reports() if kind in self.copied), {}):
-            number, seconds = map(sum, zip(*best.values(), strict=True))
-            yield no_kernels([("copies and memsets", int(number), seconds)])
+        if copies := _best(self.copied):
+            number, seconds = sum(copy.launches for copy in copies), sum(copy.time_s for copy in copies)
+            yield no_kernels([("copies and memsets", number, seconds)])
 
     @property
     def captures(self) -> int:
@@ -442,11 +453,14 @@ class Nsys(Struct):
 
     def why_no_table(self) -> str | None:
         """Why a log of nsys tells no kernels, in a sentence; None if the log is not of nsys."""
-        if self.foreign is not None or self.begun or self.copied or self.sizes:
-            return f"the log has tables of nsys but none of kernels; make one with `{COMMAND} > times.csv`"
-        if self.text is not None:
-            return f"the tables of nsys are printed as text (line {self.text}); write them with `{COMMAND} > times.csv`"
-        return None
+        said = f"the log has tables of nsys but none of kernels; make one with `{COMMAND} > times.csv`"
+        if self.lacks_kernels:
+            said = (
+                "nsys recorded no kernel, as it says where it skipped their table; see that the program uses the GPU, "
+                "and trace it with `nsys profile --trace=cuda --trace-fork-before-exec=true PROGRAM`, which follows "
+                "the processes that it starts"
+            )
+        return said if self.is_there or self.copied else None
 
 
 def table_of(kernels: Sequence[Timed], kind: str, parts_by: str | None = None) -> Table:
@@ -487,7 +501,7 @@ def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str |
             columns = tuple(row)
             if columns not in shapes:
                 shapes[columns] = shape_of(columns)
-                nsys.begin(lines, shapes[columns])
+                nsys.begin(shapes[columns])
             shape = shapes[columns]
             if shape is not None and not nsys.row(shape, [phrase("{}", value) for value in row.values()]):
                 skipped += 1
@@ -525,65 +539,66 @@ def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
     return rows, when(len(rest) <= _LONGEST, rest)
 
 
-def columns_of(section: Section) -> list[int]:
-    """The places of those columns of a trace that are read."""
+def places_in(section: Section) -> tuple[list[int], list[int]]:
+    """The places of the columns of a trace that are read; and of these, where few different texts come again."""
     shape = _shape(section)
-    return section.places((shape.report.name, "Device", shape.time, STREAM, shape.start, shape.rate, *_MEMORIES))
-
-
-def places_of_names(section: Section) -> list[int]:
-    """The places of columns in which few different texts come again and again."""
-    return section.places((_shape(section).report.name, "Device", STREAM, *_MEMORIES))
+    texts = shape.report.name, "Device", STREAM, *_MEMORIES
+    return section.places((*texts, shape.time, shape.start, shape.rate)), section.places(texts)
 
 
 def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
     """Add rows of a trace to `nsys`; returns how many are no launches, since they lack a time or a name."""
     if not pieces:
         return 0
-    table = together(pieces)
     shape = _shape(section)
-    names = names_of(table[section.at(shape.report.name) or 0])
-    place = section.at("Device")
-    devices = Names(("",), np.zeros_like(names.codes)) if place is None else names_of(table[place])
-    seconds = values(table[section.at(shape.time) or 0], ENGLISH) * shape.scale
-
+    told = {section.columns[place - section.prefix]: cells for place, cells in together(pieces).items()}
+    names = names_of(told[shape.report.name])
+    devices = names_of(told["Device"]) if "Device" in told else Names(("",), np.zeros_like(names.codes))
+    seconds = values(told[shape.time], ENGLISH) * shape.scale
     bare_names = [name.strip() for name in names.names]
     is_copy = np.array([name.startswith(_COPY) for name in bare_names], dtype=bool)[names.codes]
     is_stray = ~(seconds >= 0) | np.array([not name for name in bare_names], dtype=bool)[names.codes]
     is_kernel = ~is_copy & ~is_stray
     if is_copy.any():
-        nsys.add_copies(shape, _COPY, int(is_copy.sum()), float(np.nansum(seconds[is_copy])))
-    start = section.at(shape.start)
-    start_ns = None
-    if start is not None:
-        starts = values(table[start], ENGLISH) * round(1e9 * _SCALE[_unit_of(shape.start)])
+        copies = Timed(_COPY, None, int(is_copy.sum()), float(np.nansum(seconds[is_copy])))
+        nsys.add(nsys.copied, shape.report, copies)
+
+    parts = Names((), np.full(len(names), -1, dtype=np.int32))
+    if nsys.parts is not None and STREAM in told:
+        parts = names_of(told[STREAM])
+    if shape.start in told:
+        starts = values(told[shape.start], ENGLISH) * round(1e9 * _SCALE[_unit_of(shape.start)])
         start_ns = np.nan_to_num(starts).round().astype(np.int64)
-        time_ns = np.where(np.isnan(starts + seconds), -1, (1e9 * np.nan_to_num(seconds)).round()).astype(np.int64)
-        rate, size_b = section.at(shape.rate), np.full(len(names), np.nan)
-        if rate is not None:
-            unit = _unit_of(shape.rate).removesuffix("ps").removesuffix("/s")
-            size_b = values(table[rate], ENGLISH) * _SCALE.get(unit, 0.0) * seconds
-        words = [names, *(names_of(table[end]) for end in section.places(_MEMORIES))]
-        codes, first = alike(*(word.codes for word in words))
-        shown = Names(tuple(map(" ".join, zip(*(word[first].texts() for word in words), strict=True))), codes)
-        known = ~is_stray
-        columns = devices[known], shown[known], start_ns[known], time_ns[known]
-        nsys.gaps.add(*columns, is_kernel=is_kernel[known], size_b=size_b[known])
-    names, devices = names.chosen(is_kernel), devices.chosen(is_kernel)
-    parts = Names((), np.full(len(is_kernel), -1, dtype=np.int32))
-    stream = section.at(STREAM)
-    if nsys.parts is not None and stream is not None:
-        parts = names_of(table[stream])
-        if nsys.parts == LAUNCH and start_ns is not None:
+        if nsys.parts == LAUNCH and STREAM in told:
             parts = Names.of(map(part_of, start_ns.tolist(), parts.texts()))
-    parts = parts.chosen(is_kernel)
+        time_ns = np.where(np.isnan(starts + seconds), -1, (1e9 * np.nan_to_num(seconds)).round()).astype(np.int64)
+        shown = _joined([names, *(names_of(told[end]) for end in _MEMORIES if end in told)])
+        size_b, known = seconds * _bytes_per_s(shape, told), ~is_stray
+        launched = devices[known], shown[known], start_ns[known], time_ns[known]
+        nsys.gaps.add(*launched, is_kernel=is_kernel[known], size_b=size_b[known])
+
+    names, devices, parts = (column.chosen(is_kernel) for column in (names, devices, parts))
     kernel, first = alike(names.codes, devices.codes, parts.codes)
     sums = np.bincount(kernel, seconds[is_kernel], len(first)).tolist()
     launches = np.bincount(kernel, minlength=len(first)).tolist()
     texts = (column.chosen(first).texts() for column in (names, devices, parts))
     for name, device, part, many, time_s in zip(*texts, launches, sums, strict=True):
-        nsys.add(shape, Timed(name.strip(), device.strip() or None, many, time_s, part or None))
+        nsys.add(nsys.sums, shape.report, Timed(name.strip(), device.strip() or None, many, time_s, part or None))
     return int(is_stray.sum())
+
+
+def _joined(words: Sequence[Names]) -> Names:
+    """The words of a row with blanks in between, (n_rows,)."""
+    codes, first = alike(*(word.codes for word in words))
+    return Names(tuple(map(" ".join, zip(*(word[first].texts() for word in words), strict=True))), codes)
+
+
+def _bytes_per_s(shape: Shape, told: Mapping[str, Cells]) -> Floats | float:
+    """How fast each launch of a trace copied; NaN where it does not tell."""
+    if shape.rate not in told:
+        return math.nan
+    unit = _unit_of(shape.rate).removesuffix("ps").removesuffix("/s")
+    return values(told[shape.rate], ENGLISH) * _SCALE.get(unit, 0.0)
 
 
 def _shape(section: Section) -> Shape:

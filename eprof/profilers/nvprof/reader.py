@@ -23,12 +23,12 @@ from eprof.base.text import counted, few, pattern, phrase, when
 from eprof.base.threads import ahead, is_memory_scarce
 from eprof.collect.messages import ASSERTION, Findings
 from eprof.logs.rows.cells import OLD_RATES, RATES
-from eprof.logs.rows.columns import Form, ParsedRows, parse
 from eprof.logs.rows.log import Log, Shape, Table, of_several_programs
 from eprof.logs.rows.sections import split
 from eprof.logs.rows.stream import Source, Tuning
 from eprof.profilers import signs
 from eprof.profilers.nvprof import tables, text
+from eprof.profilers.nvprof.columns import Form, ParsedRows, parse
 from eprof.profilers.nvprof.sections import SummarySection, TraceSection, UsageSection, WideSection
 from eprof.profilers.nvprof.tables import ColumnSection, Header, Section, Store, header_of, header_of_fields
 from eprof.profilers.nvprof.text import TextSection

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from eprof.base.text import phrase
 from eprof.collect.collector import COUNTERS, CPU, ENERGY, TIME, Collector, Offer, Place, Request, Step, Tool, Verdict
-from eprof.collect.machine import ask, executable, first_line, text_of
+from eprof.collect.machine import ask, executable, first_line, processor_name, text_of
 from eprof.collect.messages import beginnings, shortened
 from eprof.collect.process import Ended
 from eprof.profilers.perf.signs import BYTES_OF, DURATION, ROW, plain
@@ -43,8 +43,7 @@ class Perf(Collector):
         answer = _trial(path, "-e", "instructions:u")
         tool = Tool(self.name, False, "", path, version and version[1])
         if re.search(r"(?m)^\d+;;instructions", answer):
-            from eprof.base.cpus import in_cpuinfo  # late: they take longer than a machine without counters may wait
-            from eprof.collect import cpu
+            from eprof.base.cpus import in_cpuinfo  # late: it takes longer than a machine without counters may wait
 
             capability = in_cpuinfo(_CPUINFO.read_text())
             good_for = (
@@ -52,7 +51,7 @@ class Perf(Collector):
             )
             if _may_count_sockets(path):
                 good_for = "the processor's own counters, with memory controllers and energy where it has them"
-            return tool._replace(usable=True, why=good_for, device=cpu.name(), capability=capability)
+            return tool._replace(usable=True, why=good_for, device=processor_name(), capability=capability)
         if re.search(_REFUSED, answer):
             now = phrase(" (perf_event_paranoid is {})", text_of(_PARANOID).strip())
             return tool._replace(why=f"perf may not count here{now}", remedy=_ALLOW)

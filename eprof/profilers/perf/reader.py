@@ -10,20 +10,23 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct, convert, field
 from msgspec.structs import replace
 
 from eprof.base import cpus
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.known import gathered, only, ratio, summed
-from eprof.base.text import counted, few, pattern, when
+from eprof.base.labels import labels
+from eprof.base.resources import folder
+from eprof.base.text import counted, few, pattern, phrase, when
+from eprof.base.toml import Document
 from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_note
 from eprof.logs.rows.log import (
     CORES,
@@ -72,7 +75,7 @@ _LONGEST_LINE = 4000
 _BLANKS = "[,.'\u2019 \u00a0\u202f\ufffd]"
 _NUMBER = rf"[0-9]{{1,3}}(?:{_BLANKS}[0-9]{{2,3}})+(?:[.,][0-9]+)?|[0-9]+(?:[.,][0-9]+)?"
 _TEXT = pattern(
-    rf"[>\s]*+(?:(?P<time>[0-9]+[.,][0-9]{{9}})\s+)?(?:(?P<id>(?:CPU|[SNDC])[0-9][\w-]*|\S+-[0-9]+)\s+(?:(?P<of>[0-9]+)\s+)?)?"
+    rf"[>\s]*+(?:(?P<time>[0-9]+[.,][0-9]{{9}})\s+)?(?:(?P<place>(?:CPU|[SNDC])[0-9][\w-]*|\S+-[0-9]+)\s+(?:(?P<of>[0-9]+)\s+)?)?"
     rf"(?P<value>{_NUMBER}|{NOT_KNOWN})\s+(?:(?P<unit>{UNITS})\s+)?(?P<event>{EVENT})(?:[ \t]+(?P<cgroup>[\w/.:-]+))?"
     r"(?P<rest>\s*(?:[#(\[].*)?)"
 )
@@ -88,34 +91,48 @@ _PLACES = ("cpu", "core", "socket", "die", "node", "thread")
 _CLOCK = pattern(r"\s*[0-9]+[.,][0-9]{6,9}")
 _VARIANCE = pattern(r"[0-9.,]+%")
 _BEGINNING = pattern(r"[>\s]*(?:[0-9{]|(?:CPU?|[SNDC])(?:[0-9]|$))")  # of a row, as far as it goes
+# A function in a table of `perf report`; and the event whose samples the table shares out, where its head is there.
+_SAMPLED = pattern(
+    r"[>#\s]*+(?:Samples: .* of event '([^']+)'.*|([0-9]{1,3}\.[0-9]{2})%\s++\S+\s++\S+\s++\[[.k]\]\s++(\S.*))"
+)
 _WHOLE = "100.00"
 TASK_CLOCK, CPU_CLOCK = "task-clock", "cpu-clock"
-CLOCKS = (TASK_CLOCK, CPU_CLOCK)
-# The kernel counts these by itself, on machines without counters too.
-SOFTWARE = frozenset(
-    {
-        *CLOCKS,
-        *(DURATION, "user_time", "system_time", "context-switches", "cs", "cpu-migrations", "migrations"),
-        *("page-faults", "faults", "minor-faults", "major-faults", "alignment-faults", "emulation-faults"),
-        *("cgroup-switches", "bpf-output", "dummy"),
-    }
-)
 SYSTEM = "system wide"  # perf stat -a says so in place of a command
+
+
+class _Events(Struct, forbid_unknown_fields=True):
+    """The events that are more than counts, and perf's words in JSON (`counters/perf/events.toml`)."""
+
+    software: frozenset[str]
+    cycles: tuple[str, ...]
+    instructions: tuple[str, ...]
+    energy: dict[str, str]
+    bytes: dict[str, int]
+    json: dict[str, str]
+
+
+_EVENTS = convert(Document.read(folder("counters") / "perf" / "events.toml").data, _Events)
 
 
 class Row(NamedTuple):
     """One value, as it is written. time: of an interval; place: the CPU or socket; cpus: how many were in use."""
 
-    time: str
-    place: str
-    value: str
-    unit: str
-    event: str
-    cgroup: str
+    time: str = ""
+    place: str = ""
+    value: str = ""
+    unit: str = ""
+    event: str = ""
+    cgroup: str = ""
     running: str = _WHOLE
     runtime_ns: str = ""
     cpus: str = ""
     is_mean: bool = False
+
+    @classmethod
+    def of(cls, cells: Mapping[str, str | None], **more: Any) -> Row:
+        """The row of cells that are called as its fields; `more` stands above them."""
+        told = {name: cells[name] or "" for name in cls._fields if name in cells} | more
+        return cls(**told | {"event": spelled(told["event"])})
 
 
 class Run(Struct):
@@ -155,14 +172,38 @@ class Run(Struct):
         durations = [self.number(row.value) for row in self.of(DURATION)]
         if durations:
             return max(durations) / 1e9
-        used = [(self.clock_s(row), self.number(row.cpus)) for row in self.of(*CLOCKS) if row.cpus]
+        used = [(self.clock_s(row), self.number(row.cpus)) for row in self.of(TASK_CLOCK, CPU_CLOCK) if row.cpus]
         return max((clock_s / cpus for clock_s, cpus in used if cpus > 0), default=math.nan)
 
-    def busy_s(self, cgroups: Collection[str]) -> float:
-        """The processor time of perf's program in these cgroups (none: in all), in s; 0: not told.
+    @property
+    def cpus(self) -> list[float]:
+        """How many CPUs the clock of all of them ran on, as often as perf tells."""
+        return [self.number(row.cpus) for row in self.of(CPU_CLOCK) if row.cpus]
+
+    @property
+    def is_of_all(self) -> bool:
+        """Whether perf counted on all CPUs, or apart on some of them, idle or not (-a, -A)."""
+        named = (self.command or "").startswith((SYSTEM, "CPU(s)"))
+        apart = any(_PLACE.match(row.place) for row in self.rows)  # perf splits nothing else by them
+        return named or apart or any(cpus > 1.5 and abs(cpus / round(cpus) - 1) < _OF_ALL for cpus in self.cpus)
+
+    @property
+    def innermost_cgroups(self) -> list[str]:
+        """The cgroups of a run that hold no others, which would count the same again."""
+        cgroups = dict.fromkeys(row.cgroup for row in self.rows if plain(row.event)[0] not in _EVENTS.software)
+        return [
+            each
+            for each in cgroups
+            if not any(other.startswith(each.rstrip("/") + "/") for other in cgroups if other != each)
+        ]
+
+    @property
+    def busy_s(self) -> float:
+        """The processor time of perf's program, in the cgroups that count, in s; 0: not told.
 
         On all CPUs, or on each apart (-a, -A), the clock runs whether or not the program does.
         """
+        cgroups = self.innermost_cgroups
         if self.command == SYSTEM and not any(cgroups):
             return 0.0
         clocks: dict[str, float] = {}  # one that is named twice, with another modifier, is the same time again
@@ -173,26 +214,39 @@ class Run(Struct):
         return max(clocks.values(), default=0.0) or sum(map(self.number, self.cpu))
 
 
-class Lines:
-    """Takes the lines of a file one by one, and tells rows from all else."""
+class Lines(Struct):
+    """Takes the lines of a file one by one, and tells rows from all else.
 
-    def __init__(self, path: str, lacks_header: bool = False) -> None:
-        self.path = path
-        self._lacks_header = lacks_header
-        self.runs: list[Run] = [Run(is_text=lacks_header)]
-        self.number = 0
-        self.others = 0
-        self.is_cut = False
-        self._locale = Locale()
-        self._may_go_on = False
-        self._header = ""
-        self._listed = math.nan
+    number: of lines; others: how many are no rows. event, sampled: of tables of `perf report`: the event of the open
+    one, and (event, (share in %, function)). may_go_on: the last line was a row of text, which another may follow up.
+    header: the first line of one whose command has several. listed: the number of a line in a listing.
+    """
+
+    path: str
+    lacks_header: bool = False
+    runs: list[Run] = field(default_factory=lambda: [Run()])
+    number: int = 0
+    others: int = 0
+    event: str = ""
+    sampled: list[tuple[str, tuple[float, str]]] = field(default_factory=list)
+    is_cut: bool = False
+    locale: Locale = field(default_factory=Locale)
+    may_go_on: bool = False
+    header: str = ""
+    listed: float = math.nan
+
+    def __post_init__(self) -> None:
+        self.runs[0].is_text = self.lacks_header
 
     def feed(self, line: str) -> None:
         """Take one line of perf's output, without its end."""
         self.number += 1
         if len(line) > _LONGEST_LINE or not self._take(line):
             self.others += 1
+            sampled = _SAMPLED.fullmatch(line[:_LONGEST_LINE])
+            self.event = (sampled and sampled[1]) or self.event
+            if sampled and sampled[2]:
+                self.sampled.append((self.event, (float(sampled[2]), sampled[3].strip())))
 
     def finish(self, rest: str) -> None:
         """End the file with `rest`, a last line without an end, which may be cut off; settle how numbers are written.
@@ -205,33 +259,31 @@ class Lines:
             is_taken = is_whole and self._take(rest)
             # Behind a whole row without an end, others may have stood; the last line of text is no row.
             self.is_cut = _BEGINNING.match(rest) is not None and not (is_taken and _ELAPSED.match(rest))
-        if len(self._locale.proof) > 1:
+        if len(self.locale.proof) > 1:
             raise LogError(
-                f"{self.path}: numbers are written in two ways ({' and '.join(self._locale.proof.values())}), so their "
+                f"{self.path}: numbers are written in two ways ({' and '.join(self.locale.proof.values())}), so their "
                 "size is not certain; write the log again with LC_ALL=C"
             )
         for run in self.runs:
-            run.style = next(iter(self._locale.proof), ENGLISH)
+            run.style = next(iter(self.locale.proof), ENGLISH)
 
     def _take(self, line: str) -> bool:
-        # Lines that are numbered from the header on, without a gap.
         listed = _LISTED.match(line)
-        if listed and (HEADER in line or int(listed[1]) == self._listed + 1):
-            self._listed, line = int(listed[1]), line[listed.end() :]
-        else:
-            self._listed = math.nan
-        if self._header:
-            line, self._header = f"{self._header} {line.strip()}", ""
+        self.listed, before = math.nan, self.listed
+        if listed and (HEADER in line or int(listed[1]) == before + 1):  # lines are numbered from the header on
+            self.listed, line = int(listed[1]), line[listed.end() :]
+        if self.header:
+            line, self.header = f"{self.header} {line.strip()}", ""
         if HEADER in line and (header := _HEADER.search(line)):
-            if self.runs[-1].is_text and self.runs[-1].rows and self.runs[-1].rows[-1].time:
+            if self.runs[-1].rows and self.runs[-1].is_text and self.runs[-1].rows[-1].time:
                 self.runs[-1].rows.clear()  # --summary: the sums of all intervals follow
             self._begin(Run(header[1] or header[2], is_text=True))
             return True
         if len(line) < _LONGEST_LINE and _OPEN_HEADER.fullmatch(line):
-            self._header = line
+            self.header = line
             return True
         if STARTED in line or INTERVALS in line:
-            self._begin(Run(is_text=INTERVALS in line or self._lacks_header))
+            self._begin(Run(is_text=INTERVALS in line or self.lacks_header))
             return True
         if '"counter-value"' in line:
             return self._take_json(line)
@@ -247,7 +299,6 @@ class Lines:
 
     def _add(self, row: Row) -> bool:
         """Add a row to the open run; where its interval is earlier than the last, to a new one. True: it is taken."""
-        row = row._replace(event=spelled(row.event))
         run = self.runs[-1]
         last = (run.rows or [row])[-1]
         if row.time and (not last.time or seconds(row.time) < seconds(last.time)):
@@ -259,23 +310,15 @@ class Lines:
     def _take_json(self, line: str) -> bool:
         for text in re.findall(r"\{[^{}]*\}", line):
             cells = {key: (quoted or plain).strip(",") for key, quoted, plain in _JSON.findall(text)}
-            if not cells.get("counter-value") or not cells.get("event"):
+            told = {name: cells[key] for key, name in _EVENTS.json.items() if key in cells}
+            if not told.get("value") or not told.get("event"):
                 continue
-            places = [f"{kind}{cells[kind]}" for kind in _PLACES if kind in cells]
+            told["time"] = when(_CLOCK.fullmatch(told.get("time", "")), told.get("time", ""))
+            told["runtime_ns"] = when(told.get("runtime_ns", "").isdecimal(), told.get("runtime_ns", ""))
+            place = " ".join(f"{kind}{cells[kind]}" for kind in _PLACES if kind in cells)
             utilized = cells.get("metric-unit") == "CPUs utilized"
-            time, runtime = cells.get("interval", ""), cells.get("event-runtime", "")
-            if not _CLOCK.fullmatch(time):
-                time = ""
-            if not runtime.isdecimal():
-                runtime = ""
-            self._add(
-                Row(
-                    time, " ".join(places), cells["counter-value"],
-                    cells.get("unit", ""), cells["event"], cells.get("cgroup", ""), cells.get("pcnt-running", _WHOLE),
-                    runtime, when(utilized, cells.get("metric-value", "")),
-                    is_mean="variance" in cells,
-                )
-            )  # fmt: skip
+            cpus = when(utilized, cells.get("metric-value", ""))
+            self._add(Row.of(told, place=place, cpus=cpus, is_mean="variance" in cells))
         return True
 
     def _take_csv(self, line: str, row: re.Match[str]) -> bool:
@@ -288,36 +331,30 @@ class Lines:
         before = line[: row.start()].rpartition('"')[2].strip("> \t").split(sep)
         text = row["value"]
         if sep == "," and "," in text:
-            count, text = text.split(",")
-            before[-1] = count
+            before[-1], text = text.split(",")
+        if before[0] == "summary" or before[-2:-1] == ["0"]:  # of all intervals; of no CPU, where nothing counts it
+            return True
+        time = when(_CLOCK.fullmatch(before[0]), before[0])
+        place = sep.join(before[1:] if time else before)
         more = [word for word in (row["more"] or "").split(sep) if word]
         cgroup = [word for word in more if not _VARIANCE.fullmatch(word)]
         metric = line[row.end() :].split(sep)
-        utilized = metric[2:3] == ["CPUs utilized"]
-        if before[0] == "summary" or before[-2:-1] == ["0"]:  # of all intervals; of no CPU, where nothing counts it
-            return True
-        time = ""
-        if _CLOCK.fullmatch(before[0]):
-            time = before.pop(0)
-        return self._add(
-            Row(
-                time, sep.join(before), text, row["unit"], row["event"], sep.join(cgroup), row["running"],
-                row["runtime"], metric[1] if utilized else "", is_mean=len(more) > len(cgroup),
-            )
-        )  # fmt: skip
+        cpus = metric[1] if metric[2:3] == ["CPUs utilized"] else ""
+        told = {"time": time, "place": place, "value": text, "cgroup": sep.join(cgroup), "cpus": cpus}
+        return self._add(Row.of(row.groupdict(), **told, is_mean=len(more) > len(cgroup)))
 
     def _take_text(self, line: str) -> bool:
         run = self.runs[-1]
         elapsed = _ELAPSED.match(line)
         if elapsed:
-            self._locale.look([ungrouped(elapsed[1])], [False])
+            self.locale.look([ungrouped(elapsed[1])], [False])
             run.elapsed = elapsed[1]
             return True
         if run.elapsed and (cpu := _CPU_TIME.match(line)):
             run.cpu.append(cpu[1])
         row = _TEXT.fullmatch(line)
-        is_next = row is not None and not self._may_go_on and self._is_first_again(row)
-        is_before = self._lacks_header and not run.rows and not ALONE.fullmatch(line)
+        is_next = row is not None and not self.may_go_on and self._is_first_again(row)
+        is_before = self.lacks_header and not run.rows and not ALONE.fullmatch(line)
         if not run.is_text or is_before or run.elapsed and not is_next:
             return False
         if is_next:
@@ -325,23 +362,18 @@ class Lines:
         if row is not None and row["of"] == "0":  # nothing counts the event there
             return True
         share = _RUNNING.search(line)
-        if line.lstrip("> ").startswith("#") and self._may_go_on:
+        if line.lstrip("> ").startswith("#") and self.may_go_on:
             # The second metric of an event has a line of its own, and what follows all metrics stands there.
             if share:
                 run.rows[-1] = run.rows[-1]._replace(running=share[1])
             return True
-        self._may_go_on = row is not None
+        self.may_go_on = row is not None
         if row is None:
             return False
-        self._locale.look([ungrouped(row["value"])], [not row["unit"]])
-        utilized = "".join(_UTILIZED.findall(row["rest"])[:1])
+        self.locale.look([ungrouped(row["value"])], [not row["unit"]])
+        cpus = "".join(_UTILIZED.findall(row["rest"])[:1])
         running = share[1] if share else _WHOLE
-        return self._add(
-            Row(
-                row["time"] or "", row["id"] or "", row["value"], row["unit"] or "", row["event"], row["cgroup"] or "",
-                running, cpus=utilized, is_mean="+-" in row["rest"],
-            )
-        )  # fmt: skip
+        return self._add(Row.of(row.groupdict(), running=running, cpus=cpus, is_mean="+-" in row["rest"]))
 
     def _is_first_again(self, row: re.Match[str]) -> bool:
         """Whether a row of text, behind lines that are none, names the first event of the open run again.
@@ -349,7 +381,7 @@ class Lines:
         Such rows are another run's, pasted without its header: perf prints all rows of a run in one piece.
         """
         first = next(iter(self.runs[-1].rows), None)
-        written = (row["time"] or "", spelled(row["event"]), row["id"] or "", row["cgroup"] or "")
+        written = (row["time"] or "", spelled(row["event"]), row["place"] or "", row["cgroup"] or "")
         return first is not None and written == ("", first.event, first.place, first.cgroup)
 
     def whole_runs(self) -> Iterator[Run]:
@@ -370,14 +402,10 @@ def seconds(time: str) -> float:
     return float(time.replace(",", "."))
 
 
-BYTES = {"B": 1, "Bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-# Domains of RAPL: cores and graphics are inside of packages, and everything is inside of psys.
-_DOMAINS = {"pkg": "packages", "psys": "the whole platform", "cores": "processor cores", "gpu": "the graphics unit"}
 _ENERGY = pattern(r"power/energy-([^/]*)/*")
 _RAPL_J = 2**-32  # the scale of these events (Linux, arch/x86/events/rapl.c)
 _EXAMPLES = 3
-_CYCLES = ("cycles", "cpu-cycles", "cpu_clk_unhalted.thread")
-_INSTRUCTIONS = ("instructions", "inst_retired.any", "ex_ret_instr")
+_MOST_SAMPLED, _LABEL = 2, 30  # functions, and characters of each
 # Of a socket or a node, where every unit counts; behind it stands how many CPUs the row is of.
 _SOCKET = pattern(r"((?:socket|node)?[SN][0-9]+)(?:[^\w-][0-9]*)*")
 _PLACE = pattern(r"CPU[0-9]|[SND][0-9]|(?:cpu|core|socket|die|node)[0-9]")
@@ -467,28 +495,30 @@ class _Counted(Struct):
     def amounts(self) -> dict[str, tuple[float, str]]:
         """Each counter's value and unit; NaN where perf did not count it."""
         amounts = {name: (total.value, COUNT) for name, total in self.events.items()}
-        shares = {
-            name: 0.0 if self.lacks(total) else total.running
-            for name, total in self.events.items()
-            if not math.isnan(total.value)
-        }
-        amounts |= {name + RUNNING: (share, PERCENT) for name, share in shares.items() if share < _ALL}
+        for name, total in self.events.items():
+            share = 0.0 if self.lacks(total) else total.running
+            if share < _ALL and not math.isnan(total.value):
+                amounts[name + RUNNING] = (share, PERCENT)
+        sizes = {SOCKETS: self.packages, CORES: self.cores, CPUS: self.watched}
+        amounts |= {name: (float(size), OTHER) for name, size in sizes.items() if size}
         energy = {name: total.value for name, total in self.joules.items() if not self.is_unknown(total)}
-        if self.packages:
-            amounts[SOCKETS] = (float(self.packages), OTHER)
-        if self.cores:
-            amounts[CORES] = (self.cores, OTHER)
-        if self.watched:
-            amounts[CPUS] = (self.watched, OTHER)
-        widest = next((name for name in _DOMAINS if name in energy), None)
+        widest = next((name for name in _EVENTS.energy if name in energy), None)
         if widest == "pkg":
             covers = counted(self.packages, "processor package") if self.packages else "processor packages"
             if "ram" in energy:
                 covers += " and DRAM"
             amounts[covers] = (energy["pkg"] + energy.get("ram", 0.0), JOULE)
         elif widest is not None:
-            amounts[_DOMAINS[widest]] = (energy[widest], JOULE)
+            amounts[_EVENTS.energy[widest]] = (energy[widest], JOULE)
         return amounts
+
+    def drop_wrapped(self) -> None:
+        """Drop counts of floating-point events that ran over, which say nothing."""
+        executed = next((self.events[name].parts for name in _EVENTS.instructions if name in self.events), {})
+        for event, total in self.events.items():
+            for part, (number, _) in total.parts.items():
+                if is_wrapped(event, number, executed.get(part, (math.nan, 0.0))[0]):
+                    total.parts[part] = (math.nan, _RAN_OVER)
 
     def lacks(self, total: _Sum) -> bool:
         """Whether an event has no row for an interval or a CPU that others of its unit have, or one that ran over."""
@@ -535,7 +565,7 @@ def read(
     commands = {run.command for run in runs} - {None, SYSTEM}
     return source.log(
         tables,
-        [*source.notes, *_notes(runs, rows, keep)],
+        [*source.notes, *_notes(runs, rows, keep), *_samples(lines.sampled)],
         lines=lines.number,
         skipped_lines=lines.others,
         command=only(commands),
@@ -554,51 +584,28 @@ def _rows_of(run: Run, by_interval: bool) -> Iterator[_Counted]:
 
 
 def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> list[_Counted]:
-    """The rows of a table for one run of perf that began at `begin_s`, one a cgroup. interval: its end, if it is one.
-
-    Of cgroups inside of each other only the innermost, which no other counts again.
-    """
-    cgroups = dict.fromkeys(row.cgroup for row in run.rows if plain(row.event)[0] not in SOFTWARE)
-    inner = [
-        each
-        for each in cgroups
-        if not any(other.startswith(each.rstrip("/") + "/") for other in cgroups if other != each)
-    ]
-    # Where perf names no command: with `-a` its clock runs on all CPUs, idle or not.
-    clocks = [run.number(row.cpus) for row in run.of(CPU_CLOCK) if row.cpus]
-    is_of_all = any(cpus > 1.5 and abs(cpus / round(cpus) - 1) < _OF_ALL for cpus in clocks)
-    is_of_all |= any(_PLACE.match(row.place) for row in run.rows)  # perf splits nothing else by them
-    is_of_all |= (run.command or "").startswith((SYSTEM, "CPU(s)"))
-    unnamed = SYSTEM if is_of_all else WHOLE_PROGRAM
+    """The rows of a table for a run of perf that began at `begin_s`, one a cgroup. interval: its end, if it is one."""
+    cgroups, is_of_all = run.innermost_cgroups or [""], run.is_of_all
+    kernel = run.command or when(is_of_all, SYSTEM) or WHOLE_PROGRAM
     time_s = run.time_s - begin_s
+    own_s = time_s if len(cgroups) == 1 else math.nan
     intervals = len({row.time for row in run.rows})
-    own_s = time_s
-    if len(inner) > 1:
-        own_s = math.nan
-    rows_of = {}
-    for cgroup in inner or [""]:
-        rows_of[cgroup] = _Counted(cgroup or run.command or unnamed, own_s, interval, intervals=intervals)
+    rows_of = {each: _Counted(each or kernel, own_s, interval, intervals=intervals) for each in cgroups}
     for row in run.rows:
         if row.cgroup in rows_of:
             _count(rows_of[row.cgroup], row, run, not is_of_all)
     # The counters of packages ran for so many times the time of the run, and clocks tell how many cores were busy.
-    sockets_ns = [float(row.runtime_ns or 0) for row in run.rows if domain(plain(row.event)[0]) == "pkg"]
-    sockets = ratio(sum(sockets_ns) / 1e9, time_s) or 0.0
-    busy_s = run.busy_s(inner)
+    sockets_ns = sum(float(row.runtime_ns or 0) for row in run.rows if domain(plain(row.event)[0]) == "pkg")
+    sockets = ratio(sockets_ns / 1e9, time_s) or 0.0
     for each in rows_of.values():
-        # Counters of floating-point events that ran over say nothing.
-        executed = next((each.events[name].parts for name in _INSTRUCTIONS if name in each.events), {})
-        for event, total in each.events.items():
-            for part, (number, _) in total.parts.items():
-                if is_wrapped(event, number, executed.get(part, (math.nan, 0.0))[0]):
-                    total.parts[part] = (math.nan, _RAN_OVER)
+        each.drop_wrapped()
         each.packages = len({place for place, _ in each.places if _SOCKET.fullmatch(place)}) or None
         if 1 <= sockets < LARGEST and abs(sockets - round(sockets)) < 0.05:
             each.packages = round(sockets)
-        if len(inner) < 2 and busy_s > 0 and time_s > 0:
-            each.cores = busy_s / time_s
+        if len(cgroups) == 1 and run.busy_s > 0 and time_s > 0:
+            each.cores = run.busy_s / time_s
         if is_of_all and not each.packages:
-            each.watched = max(clocks, default=0.0)
+            each.watched = max(run.cpus, default=0.0)
     return list(rows_of.values())
 
 
@@ -608,7 +615,7 @@ def _count(counts: _Counted, row: Row, run: Run, in_turn: bool) -> None:
     in_turn: a program ran on the kinds of cores in turn.
     """
     event, pmu = plain(row.event)
-    if event in SOFTWARE:
+    if event in _EVENTS.software:
         return
     value = run.number(row.value)
     sums = counts.events
@@ -617,8 +624,8 @@ def _count(counts: _Counted, row: Row, run: Run, in_turn: bool) -> None:
         event, sums = energy, counts.joules
         if not row.unit and value % 1 == 0:  # what the counter counted: perf failed to read its scale
             value *= _RAPL_J
-    elif row.unit in BYTES:
-        event, value = event + BYTES_OF, value * BYTES[row.unit]
+    elif row.unit in _EVENTS.bytes:
+        event, value = event + BYTES_OF, value * _EVENTS.bytes[row.unit]
     elif row.unit:
         return
     unit = pmu or when(event.startswith("unc_"), "unc")
@@ -694,6 +701,17 @@ def _by_running_times(cells: Sequence[Row], rows: Sequence[_Counted]) -> Iterato
         yield f"{ON_TOTALS}the run took at most {most_s:.3g} s, as long as its counters counted{constant}"
 
 
+def _samples(sampled: Iterable[tuple[str, tuple[float, str]]]) -> Iterator[str]:
+    """A sentence on each table of `perf report` that stands beside the counts; what comes twice is none."""
+    for event, shares in gathered(sampled).items():
+        names = labels([function for _, function in shares], _LABEL)
+        most = sorted(zip((share for share, _ in shares), names, strict=True), reverse=True)[:_MOST_SAMPLED]
+        told = ", ".join(f"{share:.0f} % in {name}" for share, name in most)
+        of = phrase("`{}`", event) or "an event that it does not name"
+        if sum(share for share, _ in shares) < _ALL + 1:
+            yield f"{ON_TOTALS}samples of `perf report`: {told} (of {of}); joules are not split by them"
+
+
 def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] | None) -> Iterator[str]:
     events = [(name, total, row) for row in rows for name, total in row.events.items()]
     if keep is not None:
@@ -703,7 +721,7 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
     if all(math.isnan(row.time_s) for row in rows):
         yield from _by_running_times(cells, rows)
     clock_s = sum(run.clock_s(row) for run in runs for row in run.of(CPU_CLOCK))
-    mean_hz = sum(total.value for name, total, _ in events if name in _CYCLES) / (clock_s or math.nan)
+    mean_hz = sum(total.value for name, total, _ in events if name in _EVENTS.cycles) / (clock_s or math.nan)
     if 0 < mean_hz < _IDLE_HZ and all(row.kernel == SYSTEM for row in rows):
         yield f"{ON_TOTALS}{HARDLY_WORKED} ({mean_hz / 1e6:.0f} MHz each, idle time and all): most joules are idle"
     times = [tuple(map(run.number, run.cpu)) for run in runs if len(run.cpu) == 2]  # user, sys

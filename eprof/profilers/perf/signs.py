@@ -24,7 +24,7 @@ UNITS = r"msec|nsec|ns|Joules|[KMGT]?i?B(?:ytes)?(?:/s)?|Watts|[KMG]?Hz|cycles|[
 # A row of `perf stat -x SEP`, from the value on: before it stand a time, a CPU; after it a metric.
 ROW = pattern(
     rf"(?<![\w.])(?P<value>[0-9]+(?:[.,][0-9]+)?|{NOT_KNOWN})(?P<sep>[^\w.<>\"'-]{{1,3}}?)(?P<unit>{UNITS}|)(?P=sep)"
-    rf"(?P<event>{EVENT})(?P=sep)(?P<more>.*?(?P=sep))??(?P<runtime>[0-9]+)(?P=sep)"
+    rf"(?P<event>{EVENT})(?P=sep)(?P<more>.*?(?P=sep))??(?P<runtime_ns>[0-9]+)(?P=sep)"
     r"(?P<running>100[.,]00|[0-9]{1,2}[.,][0-9][0-9])(?![0-9])"
 )
 # A row of text that was pasted without its header, of one of the events that perf counts by itself or has a word for.

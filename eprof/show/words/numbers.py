@@ -1,6 +1,6 @@
 """Numbers as people read them: three significant digits, SI prefixes, narrow no-break spaces, a real minus.
 
-`reports/report.js` formats the same way, digit for digit (tests/show/test_report_browser.py compares the two).
+`reports/report.js` formats the same way, digit for digit (tests/commands/report/test_report_browser.py compares them).
 """
 
 from collections.abc import Callable
@@ -13,6 +13,7 @@ from eprof.base.text import by_sign, when
 NARROW = "\u202f"
 MINUS = "\u2212"
 PREFIXES = {-15: "f", -12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
+LITTLE = 0.03  # of the energy: what saves less is not worth trying
 _THREE = Context(prec=3, rounding=ROUND_HALF_UP)
 
 

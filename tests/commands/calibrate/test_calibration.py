@@ -17,12 +17,11 @@ from eprof.base.boards import DataSheet
 from eprof.base.errors import CollectError, DefinitionError, EprofError, LogError, UsageError
 from eprof.base.progress import Progress
 from eprof.base.toml import Document
-from eprof.collect.cuda import clocks as cuda_clocks
 from eprof.collect.machine import Compiled
 from eprof.commands.calibrate import command as calibrate
+from eprof.commands.calibrate import cuda_clocks, results, table
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate import manifest as schedule
-from eprof.commands.calibrate import results, table
 from eprof.commands.calibrate.results import fraction, peaks, resource
 from eprof.commands.calibrate.session import Request, Session, label
 from eprof.costs import estimate
@@ -663,3 +662,10 @@ def test_the_short_calibration_charges_each_term_for_its_own_words():
     for term, words in table._TERMS.items():
         own = term.removesuffix("_byte").removesuffix("_instruction")
         assert words and all(word == own or word.startswith(f"{own}_") for word in words), term
+
+
+def test_a_core_clock_goes_with_some_memory_clocks_alone():
+    known = {5000: [900, 800], 9000: [1500, 1400]}
+    cuda_clocks.check([(1500, 9000), (900, None)], known)
+    with pytest.raises(CollectError, match="no core clock of 1500 MHz; near it are 800, 900"):
+        cuda_clocks.check([(1500, 5000)], known)

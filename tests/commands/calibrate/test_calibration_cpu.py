@@ -11,17 +11,16 @@ import pytest
 from eprof import costs
 from eprof.base.errors import CollectError
 from eprof.cli.commands import main
-from eprof.collect import cpu
-from eprof.collect.cpu import Cpu
 from eprof.collect.machine import Compiled
 from eprof.collect.meters import rapl
 from eprof.collect.meters.meter import Meter
-from eprof.collect.worker import open_meter, work
+from eprof.commands.calibrate import cpu, results, table
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate import manifest as schedule
-from eprof.commands.calibrate import results, table
+from eprof.commands.calibrate.cpu import Cpu
 from eprof.commands.calibrate.results import accessed
 from eprof.commands.calibrate.session import ON_CPU, Request, Session
+from eprof.commands.calibrate.worker import open_meter, work
 
 MANIFEST = manifests.load(manifests.CPU)
 AVX2 = (32, 1)

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from eprof.collect.cuda import compile as cuda_compile
+from eprof.commands.calibrate import cuda_compile, session
 from eprof.commands.calibrate import manifest as manifests
-from eprof.commands.calibrate import session
 
 MANIFEST = manifests.load()
 SOURCES = sorted({one.source for one in MANIFEST.benchmarks})

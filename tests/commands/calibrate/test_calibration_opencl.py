@@ -12,15 +12,14 @@ from standin_gpu import CONSTANT_W, DEVICE, EPOCH_S, PRICES, StandIn, Time, hand
 
 from eprof import cli, costs
 from eprof.base.errors import CollectError, LogError
-from eprof.collect import opencl
-from eprof.collect.benchmarked import DriverError
 from eprof.collect.machine import Compiled
 from eprof.collect.meters import hwmon
 from eprof.collect.meters.meter import Meter, Nothing
-from eprof.collect.opencl import OpenClGpu, choose
 from eprof.commands.calibrate import manifest as manifests
-from eprof.commands.calibrate import meter_log, results, table
+from eprof.commands.calibrate import meter_log, opencl, results, table
+from eprof.commands.calibrate.device import DriverError
 from eprof.commands.calibrate.meter_log import MeterLog
+from eprof.commands.calibrate.opencl import OpenClGpu, choose
 from eprof.commands.calibrate.session import Request, Session, on_opencl
 from eprof.lab import measurements
 from eprof.lab.fitting.solve import form_for

@@ -17,13 +17,13 @@ from eprof.base.errors import CollectError, CostError, LogError, UsageError
 from eprof.base.marks import Mark
 from eprof.base.toml import Document
 from eprof.cli import main
-from eprof.clusters import cluster
+from eprof.clusters import cluster, mpi
 from eprof.clusters import simulated as simgrid
-from eprof.collect import cpu, mpi
 from eprof.collect.machine import compiled
 from eprof.collect.meters import rapl
 from eprof.commands.comm import benchmark, command, model, words
 from eprof.commands.comm import document as comm_document
+from eprof.commands.comm.clock import held_at
 from eprof.commands.comm.model import BLOCKING, POLLING, Sample, Sent
 
 HERE = Path(__file__).parent
@@ -686,7 +686,7 @@ def limits(machine):
 @pytest.mark.parametrize("error", [None, ValueError, PermissionError, KeyboardInterrupt])
 def test_a_clock_is_held_and_given_back_whatever_happens(machine, error):
     try:
-        with cpu.held_at(1900, machine):
+        with held_at(1900, machine):
             assert limits(machine) == {(1900000, 1900000)}
             if error:
                 raise error
@@ -698,12 +698,12 @@ def test_a_clock_is_held_and_given_back_whatever_happens(machine, error):
 def test_a_clock_that_cannot_be_set_changes_nothing(machine, monkeypatch, tmp_path):
     with (
         pytest.raises(CollectError, match="--clock 3300: this processor has 400 to 3200 MHz"),
-        cpu.held_at(3300, machine),
+        held_at(3300, machine),
     ):
         pass
-    with pytest.raises(CollectError, match="no cpufreq in /sys"), cpu.held_at(1900, tmp_path / "nowhere"):
+    with pytest.raises(CollectError, match="no cpufreq in /sys"), held_at(1900, tmp_path / "nowhere"):
         pass
-    with cpu.held_at(None, tmp_path / "nowhere"):
+    with held_at(None, tmp_path / "nowhere"):
         pass
     refused = machine / "sys/devices/system/cpu/cpu1/cpufreq/scaling_max_freq"
     write_text = Path.write_text
@@ -716,12 +716,12 @@ def test_a_clock_that_cannot_be_set_changes_nothing(machine, monkeypatch, tmp_pa
     monkeypatch.setattr(Path, "write_text", write)
     with (
         pytest.raises(CollectError, match="does not let its clock be set, and none was changed"),
-        cpu.held_at(1900, machine),
+        held_at(1900, machine),
     ):
         pass
     assert limits(machine) == {(800000, 3000000)}
     monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(CollectError, match="only root may set the clock"), cpu.held_at(1900, machine):
+    with pytest.raises(CollectError, match="only root may set the clock"), held_at(1900, machine):
         pass
 
 
@@ -804,7 +804,7 @@ def test_without_mpi_a_sentence_says_how_to_install_it(options, capsys, monkeypa
 
 @needs_mpi
 def test_a_clock_of_this_machine_that_cannot_be_set_is_told_before_anything_is_run(capsys, monkeypatch):
-    monkeypatch.setattr(cpu, "_CORES", "nowhere")
+    monkeypatch.setattr("eprof.commands.comm.clock.CORES", "nowhere")
     monkeypatch.setattr(mpi, "output_of", lambda *_: pytest.fail("was run"))
     code, _, err = run(capsys, "--mpi", "openmpi", "--clock", "1900")
     assert code == 1 and "this machine lets nobody set its clock" in err

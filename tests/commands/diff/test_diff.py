@@ -540,8 +540,8 @@ KINDS = {
     "another kernel, and no time in OLD": (
         energy({"k": kernel(time=None)}),
         energy({"j" * 200: kernel()}),
-        "OLD has no time, so constant power is not compared. In the rest the predicted energy is the same, though not "
-        "every count is: 2.01 J → 2.01 J of 4.39 J.",
+        "OLD has no time, so constant power is not compared. In the rest the predicted energy is the same: 2.01 J "
+        "→ 2.01 J of 4.39 J.",
         ["Constant power | unknown | 2.38 J", "Energy | ≥ 2.01 J | 4.39 J"],
     ),
     "nothing but a time of zero": (

@@ -15,7 +15,7 @@ from eprof.commands.diff import terminal
 from eprof.commands.diff.compare import compare
 from eprof.commands.diff.files import to_markdown
 from eprof.commands.diff.page import html
-from eprof.commands.diff.words import headline
+from eprof.commands.diff.words import headline, trust
 from eprof.show.words.intervals import cell, is_certain
 from eprof.show.words.numbers import NARROW, span
 
@@ -34,17 +34,17 @@ def priced(factor, setting="852/924", name="table", dearer=1.0):
     return costs(prices, watts=6.8 * dearer * factor.get("watts", 1.0), setting=setting, name=name)
 
 
-def with_replicas(kernels, *, seed=1, setting="852/924", name="table", dearer=1.0, **more):
+def with_replicas(kernels, *, seed=1, setting="852/924", name="table", dearer=1.0, device="GPU", within=1.0, **more):
     """A priced profile whose table has replicas, and the same priced by each of them."""
     drawn = [priced(factor, setting, name, dearer) for factor in factors(seed)]
     table = SimpleNamespace(
         name=name,
-        device="GPU",
+        device=device,
         source="us",
         replicas=lambda _: drawn,
         serves=lambda _: True,
         interval_share=0.9,
-        within=1.0,
+        within=within,
         constant=SimpleNamespace(is_per_socket=False),
     )
     found = replace(energy(kernels, priced=priced({}, setting, name, dearer), **more), table=table)
@@ -104,6 +104,22 @@ def test_two_tables_are_independent():
     old = {name: numbers for name, numbers in OLD.items() if name != "gone"}
     document = agrees(with_replicas(old), with_replicas(kernels, seed=2, name="other", dearer=0.7), every)
     assert not document.intervals.paired and document.intervals.replicas == NUMBER**2
+
+
+def test_estimated_prices_of_two_boards_are_independent():
+    """One name and source, but each board's prices are off by an error of its own."""
+    old, new = with_replicas({"k": kernel()}), with_replicas({"k": kernel()}, seed=2, device="other GPU")
+    document = compare([old[0]], [new[0]]).typed
+    changes = [compare([before], [after]).typed.change_j for before in old[1] for after in new[1]]
+    assert not document.intervals.paired and document.interval_j == ends(changes, document.change_j)
+
+
+@pytest.mark.parametrize(("old", "new", "both"), [(1.2, 1.4, 1.4), (1.2, 1.0, None), (1.0, 1.4, None)])
+def test_what_one_side_alone_was_measured_by_is_not_said_of_each(old, new, both):
+    sides = with_replicas({"k": kernel()}, within=old)[0], with_replicas({"k": kernel()}, name="other", within=new)[0]
+    document = compare(*([side] for side in sides)).typed
+    assert document.intervals.within == both and not trust(document).startswith("Trust: good")
+    assert ("nine of ten" in trust(document)) == (both is not None)
 
 
 @few

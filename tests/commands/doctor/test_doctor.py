@@ -73,7 +73,7 @@ def test_a_gpu_without_its_profiler_says_how_to_install_it(bench):
 def test_a_gpu_without_the_cuda_library(tmp_path, monkeypatch, installed, ok):
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev" / "nvidiactl").touch()
-    monkeypatch.setattr("eprof.collect.cuda.driver._LIBRARIES", ("libc.so.6",) if installed else ("libnone.so.1",))
+    monkeypatch.setattr("eprof.collect.machine._CUDA_LIBRARIES", ("libc.so.6",) if installed else ("libnone.so.1",))
     found = {one.name: one for one in examination.examine(profilers.collectors(), tmp_path)}["CUDA library"]
     assert found.ok is ok
     assert ("NVIDIA_DRIVER_CAPABILITIES=compute" in (found.remedy or "")) is not ok

@@ -13,7 +13,7 @@ import pytest
 from eprof import cli
 from eprof.commands.roofline import terminal as console_roofline
 from eprof.profile import schema
-from eprof.show.report.roofline import limited_by_dram
+from eprof.show.words.limits import limited_by_dram
 
 SAMPLE = Path(__file__).parents[3] / "samples" / "logs" / "invented"
 LOGS = [str(SAMPLE / "tk1-fmm-counters.csv"), str(SAMPLE / "tk1-fmm-times.csv")]

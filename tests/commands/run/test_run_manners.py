@@ -388,7 +388,7 @@ def test_a_signal_while_the_profiler_runs(bench, profiler, name, code):
 
 @pytest.mark.parametrize(
     ("place", "name", "code"),
-    [("eprof.profile.api:load", "INT", 130), ("eprof.profile.profile:build", "TERM", 143), ("eprof.show.report.page:html", "HUP", 129),
+    [("eprof.profile.api:load", "INT", 130), ("eprof.profile.profile:build", "TERM", 143), ("eprof.commands.report.page:html", "HUP", 129),
      ("eprof.cli.output:write", "TERM", 143)],
 )  # fmt: skip
 def test_a_signal_while_logs_are_read_and_a_report_is_written(simulated, place, name, code):

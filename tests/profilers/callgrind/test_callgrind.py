@@ -17,13 +17,12 @@ from run_support import ROOT
 
 from eprof.base.errors import LogError
 from eprof.base.marks import Mark
-from eprof.collect import cpu
 from eprof.collect.collector import COUNTERS, ENERGY, TIME, Place, Request, Tool
 from eprof.collect.process import Ended
 from eprof.logs import read
 from eprof.profile import api
 from eprof.profilers.callgrind import decode as machine_code
-from eprof.profilers.callgrind.collector import COLLECTOR
+from eprof.profilers.callgrind.collector import COLLECTOR, valgrind_caches
 from eprof.profilers.callgrind.decode import decoded
 from eprof.profilers.callgrind.decode import main as decode
 from eprof.profilers.callgrind.file_format import Function, parse
@@ -567,10 +566,10 @@ def test_the_caches_are_this_machines_else_those_of_the_table(tmp_path, monkeypa
         files = {"level": level, "type": kind, "size": size, "number_of_sets": sets, "coherency_line_size": 64}
         for name, text in files.items():
             (place / name).write_text(f"{text}\n")
-    here, nowhere = cpu.valgrind_caches(tmp_path), cpu.valgrind_caches(tmp_path / "none")
+    here, nowhere = valgrind_caches(tmp_path), valgrind_caches(tmp_path / "none")
     assert here == {"D1": "49152,12,64", "LL": f"{65536 * 26 * 64},26,64"}, "valgrind takes 2^n sets"
     for told, words in ((here, ("--D1=49152,12,64",)), (nowhere, ("--D1=1024,2,64", "--LL=4096,4,64"))):
-        monkeypatch.setattr(cpu, "valgrind_caches", lambda told=told: told)
+        monkeypatch.setattr("eprof.profilers.callgrind.collector.valgrind_caches", lambda told=told: told)
         assert set(words) < set(COLLECTOR.step(COUNTERS, tool, request, Place(tmp_path)).command)
 
 

@@ -19,13 +19,13 @@ from eprof.base.errors import LogError
 from eprof.collect.collector import TIME, Place, Request, Tool
 from eprof.collect.directory import QUEUED
 from eprof.collect.process import Ended
+from eprof.commands.report.headline import headline
+from eprof.commands.report.loops import better_loops, flags, without_interpreter
+from eprof.commands.report.view import View
 from eprof.costs import load
 from eprof.profilers.callgrind.collector import COLLECTOR
 from eprof.profilers.callgrind.decode import decoded, in_python, library
 from eprof.profilers.callgrind.file_format import Function, parse
-from eprof.show.report.headline import headline
-from eprof.show.report.loops import better_loops, flags, without_interpreter
-from eprof.show.report.view import View
 
 N = 40
 PRODUCT = f"""#include "eprof_mark.h"

@@ -14,13 +14,13 @@ from logs_support import METRICS, metric, profiled, write
 import eprof
 from eprof import logs
 from eprof.base.errors import LogError
+from eprof.commands.report import files
+from eprof.commands.report import tables as words
+from eprof.commands.report.levers import what_to_try
+from eprof.commands.report.view import View
 from eprof.logs.join import spelling
 from eprof.profile.document import document
-from eprof.profile.grouping import NOT_TRACED
-from eprof.show.report import files
-from eprof.show.report import tables as words
-from eprof.show.report.levers import what_to_try
-from eprof.show.report.view import View
+from eprof.profile.operators import NOT_TRACED
 
 REAL = Path(__file__).parents[4] / "shared" / "data" / "traces" / "kineto"
 FILES = sorted(path.name for path in REAL.glob("*.gz")) if REAL.is_dir() else []

@@ -16,12 +16,13 @@ import eprof
 from eprof import logs
 from eprof.base.errors import EprofError, LogError
 from eprof.base.marks import Mark
+from eprof.commands.report.collecting import how_to_count
+from eprof.commands.report.levers import what_to_try
+from eprof.commands.report.loops import fewer_cycles
+from eprof.commands.report.view import View
 from eprof.counts.counters import find
 from eprof.logs.rows.cells import is_wrapped
 from eprof.logs.rows.log import JOULE
-from eprof.show.report.collecting import how_to_count
-from eprof.show.report.loops import fewer_cycles
-from eprof.show.report.view import View
 
 CPU = SHARED / "cpu"
 READABLE = sorted(CPU.glob("likwid-[ct]*"))
@@ -267,6 +268,17 @@ def test_cycles_of_0_beside_others_were_not_counted(load, write):
     assert counted(profile, "retired") == {"whole program": (10_000, Mark(0))} and profile.cores == pytest.approx(1.5)
     none = [*still, ("RETIRED_INSTRUCTIONS", "PMC0", [0, 0])]
     assert counted(load(write("L2", none, threads=2, seconds=3.0, cpu=zen)), "core_active")["whole program"][0] == 0
+
+
+@pytest.mark.parametrize("write", [csv, text])
+def test_cycles_of_a_zen_are_those_that_are_counted_beside_its_instructions(load, write):
+    """The fixed counter runs on while LIKWID reads the others: CPI, too, is of the cycles of the core's own counter."""
+    counts = [("ACTUAL_CPU_CLOCK", "FIXC1", [160_000]), ("RETIRED_INSTRUCTIONS", "PMC0", [7000])]
+    counts += [("CPU_CLOCKS_UNHALTED", "PMC1", [20_000])]
+    profile = load(write("L3", counts, "solve", seconds=4e-4, cpu="AMD Ryzen 7 3700X 8-Core Processor"))
+    assert counted(profile, "core_active") == {"solve": (20_000, Mark(0))}
+    tried = what_to_try(View(profile.energy().document())).text
+    assert tried.startswith("repeat the work") and tried.endswith("counted are too short to tell")
 
 
 events = st.dictionaries(

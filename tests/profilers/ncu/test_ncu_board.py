@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_ncu_logs import log_of
+from test_ncu_logs import NEW, TIME, log_of, row
 from test_ncu_page import page
 
 import eprof
 from eprof.base.boards import Traits, sheets_with
 from eprof.base.gpus import that_hold
 from eprof.base.vocabulary import PRICED
+from eprof.commands.report.levers import what_to_try
+from eprof.commands.report.view import View
 from eprof.energy.bounds import uncounted
 from eprof.energy.replicas import prices_of
 from eprof.profilers.ncu import derived
-from eprof.show.report.levers import what_to_try
-from eprof.show.report.view import View
 
 FITTING = dict(zip(derived._FITTING, (16, 12, 47, 12), strict=True))
 
@@ -104,6 +104,20 @@ def test_shares_of_dram_and_of_l2_bound_their_bytes_on_the_board_that_the_statis
     of_byte_j = max(prices[PRICED.index(word)] for word in ("l2_read", "l2_write"))
     l2_j = uncounted(energy.counts, energy.costs, energy.split, prices).groups["l2"][0]
     assert l2_j == pytest.approx(1.01 * 0.004 * 128 * 40 * 56344784 * of_byte_j)
+
+
+@pytest.mark.parametrize("also_short", [False, True])
+def test_launches_too_short_to_tell_the_peak_of_dram_do_not_raise_that_of_the_others(tmp_path, also_short):
+    """250 GB/s, as both launches of 20 us tell; the short ones move bytes too, but their share of the peak says less."""
+    launches = [("gemv", 20_000, 4_000_000), *[("gemv", 5_000, 625_000)] * also_short, ("copy", 20_000, 4_000_000)]
+    rows = []
+    for number, (kernel, ns, moved) in enumerate(launches):
+        share = round(100 * moved / ns / 250, 2)
+        metrics = [(TIME, "ns", ns), ("dram__bytes.sum", "byte", moved)]
+        metrics += [("gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", "%", share)]
+        rows += [row(number, *metric, kernel=kernel) for metric in metrics]
+    (counted,) = eprof.load(log_of(tmp_path, NEW, *rows).path).counted
+    assert counted.device.told.dram_gb_per_s == pytest.approx(250, rel=1e-3)
 
 
 def test_a_log_without_times_gets_them_counted(tmp_path):

@@ -8,12 +8,12 @@ from conftest import SHARED
 from test_ncu_logs import log_of
 
 from eprof.base.marks import Mark
+from eprof.commands.report.levers import what_to_try
+from eprof.commands.report.view import View
 from eprof.counts import counters, counts
 from eprof.logs import combine, read
 from eprof.profile.api import load
 from eprof.profile.document import document
-from eprof.show.report.levers import what_to_try
-from eprof.show.report.view import View
 
 ESTIMATED, MISSING, ASSUMED = int(Mark.ESTIMATED), int(Mark.MISSING), int(Mark.ASSUMED)
 LINES = {"dram": "Memory Throughput  ", "warp_issue": "Executed Instructions"}

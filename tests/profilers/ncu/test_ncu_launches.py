@@ -10,12 +10,12 @@ from test_ncu_logs import FFMA, NEW, SUMMARY, TIME, log_of, row, wide
 import eprof
 from eprof import logs
 from eprof.base.marks import Mark
+from eprof.commands.report.levers import worth_trying
+from eprof.commands.report.view import View
 from eprof.counts import checks, counters, counts
 from eprof.logs import cache, read
 from eprof.logs.rows.stream import Tuning
 from eprof.profile.document import document
-from eprof.show.report.levers import worth_trying
-from eprof.show.report.view import View
 from eprof.show.words.numbers import percent, quantity
 
 RATE, CYCLES = f"{FFMA}.per_cycle_elapsed", "smsp__cycles_elapsed.avg"

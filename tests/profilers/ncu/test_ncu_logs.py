@@ -510,13 +510,28 @@ def test_only_wanted_counters_are_kept_and_the_log_says_what_it_has(tmp_path):
             "ncu wrote its result to a report file (line 1 says: Report: /tmp/x.ncu-rep); give eprof that file: `eprof "
             "report /tmp/x.ncu-rep`",
         ),
+        (
+            '==ERROR== Failed to profile "f" in process 1\n==PROF== Trying to shutdown target application\n'
+            "==ERROR== The application returned an error code (15).\n==PROF== Report: /tmp/x.ncu-rep",
+            'ncu failed to profile a launch of "f" (line 1 says: Failed to profile "f" in process 1); what came before is '
+            "in its report: `eprof report /tmp/x.ncu-rep`; else profile fewer launches (--launch-count)",
+        ),
+        (
+            '==ERROR== Failed to profile "f" in process 1\n==ERROR== The application returned an error code (15).',
+            'ncu failed to profile a launch of "f" (line 1 says: Failed to profile "f" in process 1); profile fewer',
+        ),
         ("[1] a@b\n    Metric Name    Metric Unit Metric Value\n", "the tables of ncu's page for reading (line 2)"),
         (NEW, "a table begins (line 1) but has no rows"),
         (RULES + "\n" + row(0, "", "", "") + ',"r","OPT","do this","",""', "the log holds no values of metrics"),
-        (" Time (%)  Total Time (ns)  Instances  Name\n", "the tables of nsys are printed as text"),
+        (" Time (%)  Total Time (ns)  Instances  Name\n", "the log has tables of nsys but none of kernels"),
         (
             "Time (%),Total Time (ns),Num Calls,Name\n1,2,3,cudaMalloc\n",
             "the log has tables of nsys but none of kernels",
+        ),
+        (
+            "Time (%),Total Time (ns),Num Calls,Name\n1,2,3,read\n\nProcessing [x.sqlite] with [cuda_gpu_kern_sum.py]...\n"
+            "SKIPPED: x.sqlite does not contain CUDA kernel data.\n",
+            "nsys recorded no kernel, as it says where it skipped their table; see that the program uses the GPU",
         ),
         (NEW + "\n" + row(0, "inst_executed", "inst", 5), "the table is in ncu's form, but its metrics are nvprof's"),
         ("NVR\0\1\2", "the report file is cut off at byte 6 of 6"),

@@ -14,6 +14,7 @@ from logs_support import METRICS, metric, profiled, read_tuned
 
 from eprof.base.errors import LogError
 from eprof.logs import read
+from eprof.logs.rows.log import Copies
 from eprof.logs.rows.stream import Tuning
 from eprof.profile import api
 from eprof.profilers.nsys import tables
@@ -43,6 +44,29 @@ def test_a_table_of_kernels_is_an_entry_of_the_definition(tmp_path, monkeypatch)
     known = {**tables.reports(), more.report: more}
     monkeypatch.setattr(tables, "reports", lambda: known)
     assert times(log_of(tmp_path, text)) == {(None, "blur"): (3, 9e-6), (None, "sharpen"): (1, 3e-6)}
+
+
+def test_what_a_table_tells_is_an_entry_of_the_definition(tmp_path, monkeypatch):
+    """Of sizes each row has a smallest and a largest copy; of ranges a longest one; calls are of CUDA alone."""
+    told = {"sizes": "[CUDA memcpy HtoD]", "ranges": ":solve", "calls": "cudaFree_v3020"}
+    text = "Time (%),Total Time (ns),Instances,Name\n100,900,3,blur\n\n"
+    text += "Time (%),Total Time (ns),Count,Operation\n100,50,2,[CUDA memcpy HtoD]\n\n"
+    known = dict(tables.reports())
+    for tells, name in told.items():
+        unit = "MB" if tells == "sizes" else "ns"
+        text += (
+            f"Time (%),Total Time ({unit}),{tells},Max ({unit}),Min ({unit}),Of\n99,6,2,4,2,{name}\n1,1,1,1,1,other\n\n"
+        )
+        known[tells] = tables.Report(tells, name="Of", time="Total Time", launches=tells, tells=tells)
+    monkeypatch.setattr(tables, "reports", lambda: known)
+    log = log_of(tmp_path, text)
+    assert times(log) == {(None, "blur"): (3, 9e-7)}
+    assert log.copies == (Copies("HtoD", "", 2, pytest.approx(5e-8), 6e6, 0.0),)
+    assert [(call.name, call.number, call.is_range) for call in log.calls_of_host] == [
+        ("range solve", 2, True),
+        ("range other", 1, True),
+        ("cudaFree", 2, False),
+    ]
 
 
 # ------------------------------------------------------------------------------------------------------- databases

@@ -35,8 +35,8 @@ from eprof.base.marks import Mark
 from eprof.collect.messages import catalogue
 from eprof.logs.join import sums
 from eprof.logs.rows.cells import cells
-from eprof.logs.rows.columns import Answers, Form, LineRows, codes_that_stay, parse
 from eprof.profilers.nvprof import reader
+from eprof.profilers.nvprof.columns import Answers, Form, LineRows, codes_that_stay, parse
 from eprof.profilers.nvprof.reader import Block
 
 quick = settings(max_examples=10)

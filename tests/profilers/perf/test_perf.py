@@ -7,12 +7,14 @@ import pytest
 from conftest import SHARED
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import eprof
 from eprof import cli, logs
 from eprof.base.errors import LogError
 from eprof.logs.rows.log import JOULE, SOCKETS
-from eprof.profilers.perf.signs import SIGNS
+from eprof.profilers.perf import reader
+from eprof.profilers.perf.signs import RUNNING, SIGNS
 
 CPU = SHARED / "cpu"
 REAL = sorted(CPU.glob("perf-*"))
@@ -361,6 +363,39 @@ def test_lines_like_those_of_perf_raise_no_other_error(text):
     except LogError:
         return
     assert sum(len(run.rows) for run in lines.whole_runs()) == sum(len(run.rows) for run in lines.runs)
+
+
+def test_what_cells_of_json_are_called_is_an_entry_of_the_definition(read, monkeypatch):
+    text = '{"counter-value" : "5.0", "unit" : "", "event" : "cycles", "event-runtime" : 10, "share" : 40.00}\n'
+    assert set(only(read(text))[2]) == {"cycles"}
+    renamed = {**reader._EVENTS.json, "share": "running"}
+    monkeypatch.setattr(reader, "_EVENTS", replace(reader._EVENTS, json=renamed))
+    assert only(read(text))[2] == {"cycles": 5, "cycles" + RUNNING: 40}
+
+
+SAMPLES = "  44.19%  prog  lib.so     [.] solve(int)\n  18.16%  prog  [unknown]  [k] 0xffffffffa30b82a8\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "table", "said"),
+    [
+        ("", SAMPLES, ["44 % in solve, 18 % in 0xffffffffa30b82a8 (of an event that it does not name)"]),
+        (
+            "# Samples: 15  of event 'cache-misses:u'\n",
+            SAMPLES,
+            ["44 % in solve, 18 % in 0xffffffffa30b82a8 (of `cache-misses:u`)"],
+        ),
+        ("", SAMPLES * 2, []),
+        ("", SAMPLES.replace("%", "%  20.00%"), []),
+    ],
+)
+def test_samples_of_perf_report_beside_counts_are_told_and_split_nothing(read, head, table, said):
+    text = "\n Performance counter stats for './a':\n\n  1,234  cycles\n\n  1.002345678 seconds time elapsed\n\n"
+    log = read(text + head + table)
+    assert only(log) == only(read(text))
+    assert [note for note in log.notes if "perf report" in note] == [
+        f"Totals: samples of `perf report`: {told}; joules are not split by them" for told in said
+    ]
 
 
 def test_joules_do_not_mix_with_counters_of_definitions(read):

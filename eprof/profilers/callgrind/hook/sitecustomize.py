@@ -148,7 +148,9 @@ def _where(frame: FrameType, is_call: bool = True) -> bytes:
 
 
 def _is_of_library(path: str) -> bool:
-    return path.startswith((_LIBRARY, _OWN, "<")) or "-packages" in path or path.endswith("eprof/base/mark.py")
+    return (
+        path.startswith((_LIBRARY, _OWN, "<")) or "-packages" in path or path.endswith("eprof/collect/program_marks.py")
+    )
 
 
 def _count() -> None:

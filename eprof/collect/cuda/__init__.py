@@ -1,1 +1,0 @@
-"""CUDA without a toolkit: compiling, loading and running microbenchmarks, and holding clocks."""

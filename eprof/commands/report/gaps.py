@@ -1,0 +1,414 @@
+"""What passes between kernels: gaps and copies, in words, and what less of them saves. From `eprof.profile/1`."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from eprof.base.boards import host_link
+from eprof.base.known import mapped
+from eprof.base.text import bracketed, capital, counted, cut, pattern, phrase, when
+from eprof.base.vocabulary import CONSTANT
+from eprof.commands.report.change import Try, at_most
+from eprof.commands.report.view import View
+from eprof.logs.rows.gaps import FAULTS
+from eprof.logs.rows.log import BETWEEN, PAGES, Copies, During
+from eprof.profile import schema
+from eprof.profile.schema import WORTH_IT
+from eprof.show.words.intervals import known, wide
+from eprof.show.words.numbers import NARROW, plain, quantity, span
+
+NOTHING_TOLD = schema.Gaps(None, None, 0.0)
+_MUCH = 0.2  # of all gaps: the longest, or the time before, where it is worth a word; of all time: copies
+_MOSTLY = 0.5  # of the gaps: what explains so much of them
+_NEARLY_ALL, _ALL = 0.95, 0.99  # of a time: what is so much of it needs no number of its own; of what is saved
+_LONGEST_NAME = 30  # of what the CPU did
+_GRAPH_S = 1.5e-6  # between kernels of a graph, our choice; 0.5 on a V100 (NVIDIA's "Getting Started with CUDA Graphs")
+_COPY_STARTS_S = 10e-6  # about what a copy takes before its first byte
+_LARGE_B = 1e6  # copies of so many bytes show how fast they can be
+_BACK, _WITHIN = "DtoH", "DtoD"
+_OF_HOST = ("HtoD", _BACK)
+_NOT_PINNED = {"pageable": "pageable memory", "": "maybe pageable memory"}
+_ALLOCATED = {False: "cudaMallocHost", True: "hipHostMalloc"}
+_WAITS = "Synchronize"  # a part of the names of calls that last as long as kernels do
+_CALL = pattern(r"cu(?:da)?[A-Z]|hip[A-Z]")
+_OLD_CALLS = frozenset({"cudaLaunch", "cudaConfigureCall", "cudaSetupArgument"})  # that CUDA 10.1 has no longer
+_OF_DRIVER = pattern(r"cu[A-Z]")
+_PAID_ONCE = {  # what a call of CUDA's driver does, by a part of its name, where it is paid once
+    "AllocHost": "it pins memory of the host: pin less",
+    "HostAlloc": "it pins memory of the host: pin less",
+    "HostRegister": "it pins memory of the host: pin less",
+    "Ctx": "it starts CUDA; quicker with nvidia-persistenced",
+    "Init": "it starts CUDA; quicker with nvidia-persistenced",
+    "Load": "it loads modules; quicker, since CUDA 11.7, with CUDA_MODULE_LOADING=LAZY",
+}
+_RESET, _ALLOCATES = "DeviceReset", "alloc"
+_CALLS = {  # of CUDA and HIP, that take long between kernels: a part of the name, and what to do
+    "Launch": "CUDA graphs, or more work in each",
+    _ALLOCATES: "allocate memory once",
+    "Free": "free memory at the end",
+    "Memcpy": "fewer, larger copies, or keep data on the GPU",
+    "Synchronize": "synchronise less often",
+}
+
+
+def gaps_lead(view: View) -> bool:
+    """Whether the time, or energy, between kernels or of copies is above that of kernels, so that it comes first."""
+    gaps = view.document.gaps or None
+    if gaps is None:
+        return False
+    if not view.has_energy:
+        return max(gaps.time_s or 0.0, gaps.lasting_s) > (view.time.value or math.inf)
+    copies_j = gaps.lasting_s * view.document.resting_w
+    return max(gaps.energy_j or 0.0, copies_j) > (view.energy("total").value or math.inf)
+
+
+def gaps_sentence(view: View) -> str:
+    """A sentence on time without kernels, copies, and the time before the first work; empty if all are short."""
+    gaps = view.document.gaps or NOTHING_TOLD
+    parts = []
+    least_s = WORTH_IT * (view.time.value or math.inf)
+    # What copies fill is theirs to tell; together with them little gaps may be worth a word.
+    rest_s, still_s = (gaps.time_s or 0.0) - gaps.copied_s, view.document.still_s
+    has_gaps = rest_s >= max(least_s, (1 - _NEARLY_ALL) * gaps.lasting_s) or gaps.lasting_s < least_s <= still_s
+    if has_gaps:
+        parts.append(f"no {view.nouns.kernel} ran for {_how_long(view, gaps)}")
+    if gaps.copies_s >= least_s:
+        parts.append(_of_copies(view, gaps, has_gaps))
+    if gaps.before_s >= max(view.time.or_zero, _MUCH * still_s) > 0:
+        parts.append(_before(view, gaps))
+    text = "; ".join(parts)
+    if not text or gaps_lead(view):
+        return phrase("{}.", capital(text))
+    return f"Besides, {text}."
+
+
+def _before(view: View, gaps: schema.Gaps) -> str:
+    """The words on the time before the GPU's first work in each run, with its joules: no total has them.
+
+    At most: at the upper end of constant power, and a GPU that no program uses yet may sleep.
+    """
+    passed, joules = f"{quantity(gaps.before_s, 's')} passed", ""
+    constant = view.energy(CONSTANT).value
+    if view.has_energy and view.document.resting_w and constant:
+        _, most_j = known(view.interval(CONSTANT)) or (constant, constant)
+        joules = f", at most {quantity(gaps.before_s * view.document.resting_w * most_j / constant, 'J')} more"
+    if gaps.runs == 1:
+        return f"before the GPU's first work {passed}, once{joules}"
+    each = quantity(gaps.before_s / gaps.runs, "s")
+    return f"before the GPU's first work of {gaps.runs:,} runs {passed} ({each} a run){joules}"
+
+
+def _how_long(view: View, gaps: schema.Gaps) -> str:
+    """The words on how long no kernel ran, with its joules: by a trace, or at least and at most by calls of CUDA."""
+    still_s, most_j = view.document.still_s or gaps.time_s or 0.0, view.document.idle_j or gaps.energy_j or 0.0
+    surely_s = (gaps.surely_s or 0.0) * ((gaps.surely_s or 0.0) >= WORTH_IT * still_s)
+    least_j = most_j * ((surely_s or still_s) / still_s)
+    joules = when(most_j, _of_constant_power(view, least_j, most_j))
+    passed = quantity(still_s, "s") + when(gaps.runs > 1, f" in {gaps.runs:,} runs")
+    if gaps.surely_s is None:
+        return f"{passed}{bracketed(', '.join(_of_gaps(gaps, still_s)))}{joules}"
+    most = f"{passed} if no calls of CUDA overlap"
+    longest = max(gaps.calls, key=lambda calls: calls.longest_s)
+    beside = when(longest.longest_s > surely_s / _NEARLY_ALL, f" of {quantity(longest.longest_s, 's')}, less kernels")
+    least = f"at least {quantity(surely_s, 's')} (one {longest.name}{beside}), "
+    if surely_s >= _ALL * still_s:
+        return f"{least.removesuffix(', ')}{joules}"
+    return f"{when(surely_s, least)}{most}{joules}"
+
+
+def _of_constant_power(view: View, least_j: float, most_j: float) -> str:
+    """Joules while no kernel runs, as certain as the constant power of kernels: ": 54.5 J (47.4 to 68.6 J) of ..."."""
+    constant, ends = view.energy(CONSTANT).value, known(view.interval(CONSTANT)) or (1.0, 1.0)
+    if constant and view.interval(CONSTANT):
+        ends = ends[0] / constant, ends[1] / constant
+    joules = bracketed(wide((most_j * ends[0], most_j * ends[1]), "J"))
+    told = f"{quantity(most_j, 'J')}{joules}" if least_j == most_j else span(least_j * ends[0], most_j * ends[1], "J")
+    return f": {told} of constant power"
+
+
+def _of_gaps(gaps: schema.Gaps, idle_s: float) -> Iterator[str]:
+    """Phrases on where most time between kernels lies: before first launches, in what the CPU did, in one gap."""
+    if gaps.first_s >= idle_s / 2:
+        yield f"{quantity(gaps.first_s, 's')} of it before first launches"
+    doing = next((each for each in gaps.during if each.time_s >= idle_s / 2), None)
+    if doing is not None:
+        yield f"{quantity(doing.time_s, 's')} in {_briefly(doing)}"
+    elif _MUCH * idle_s <= gaps.longest_s < idle_s:
+        yield f"{quantity(gaps.longest_s, 's')} of it at a stretch"
+
+
+def _briefly(doing: During) -> str:
+    """The innermost two names of what the CPU did in gaps: "cudaFree in aten::cudnn_convolution"."""
+    return " in ".join(reversed([cut(name, _LONGEST_NAME) for name in doing.doing.split(BETWEEN)[-2:]]))
+
+
+def _of_copies(view: View, gaps: schema.Gaps, has_gaps: bool) -> str:
+    """The words on how long copies took; where no gap was told, also on their constant power."""
+    taken = [each for each in gaps.copies if each.memory != PAGES]
+    within_s, faults_s = (sum(each.time_s for each in taken if each.way == way) for way in (_WITHIN, FAULTS))
+    some = when(within_s < _NEARLY_ALL * gaps.copies_s, f"{quantity(within_s, 's')} ")
+    told = when(within_s >= _MOSTLY * gaps.copies_s, f"{some}within the GPU: DRAM is read and written")
+    faults = when(faults_s, f" and GPU page faults ({quantity(faults_s, 's')})")
+    memsets_s = gaps.copies_s - sum(each.time_s for each in taken)
+    if taken and memsets_s >= WORTH_IT * gaps.copies_s:
+        faults = f" and memsets ({quantity(memsets_s, 's')}){faults}"
+    took = f"copies{faults} took {quantity(gaps.copies_s, 's')}{bracketed(told)}"
+    copies_j = gaps.lasting_s * view.document.resting_w
+    joules = when(copies_j and view.has_energy, _of_constant_power(view, copies_j, copies_j))
+    if gaps.alone_s is None:
+        is_most = gaps.copies_s > view.time.or_zero and not has_gaps  # whose joules are told, with these in them
+        return took + when(is_most, joules and f"{joules} where no {view.nouns.kernel} ran meanwhile")
+    if has_gaps and gaps.alone_s >= _NEARLY_ALL * gaps.copies_s:
+        return f"{took} of it"
+    if has_gaps:
+        return took + when(gaps.alone_s >= WORTH_IT * gaps.copies_s, f", {quantity(gaps.alone_s, 's')} of it then")
+    if gaps.alone_s < (1 - WORTH_IT) * gaps.copies_s:
+        took += f", {quantity(gaps.alone_s, 's')} of it while no {view.nouns.kernel} ran"
+    return took + joules
+
+
+def after_the_start(view: View, little: float) -> str:
+    """The advice to trace after the warm-up, if most time between kernels is before first launches; else empty.
+
+    Empty too where a change of its own tells of the start (`Between.starting_s`).
+    """
+    gaps = view.document.gaps or NOTHING_TOLD
+    is_little = gaps.first_s <= max((gaps.time_s or 0.0) / 2, little * (view.time.or_zero + view.document.still_s))
+    if is_little or Between.of(view).starting_s:
+        return ""
+    taken = quantity(gaps.first_s, "s")
+    if view.has_energy and not view.document.has_open_rest:
+        taken += f" ({quantity(gaps.first_s * Between.of(view).power, 'J')})"
+    return f"trace after the warm-up, or do more in each run: {taken} before first launches is paid once"
+
+
+class Between(NamedTuple):
+    """The time between kernels, s: gaps that come again, in which nothing ran, and copies while no kernel did.
+
+    starting_s: what calls of CUDA take once a run; of a trace the time before first launches, if that is most of all.
+    power: in W, at which it passes; 1 where no joules are known, for what is saved is s then.
+    """
+
+    waiting_s: float
+    copying_s: float
+    starting_s: float
+    power: float
+
+    @classmethod
+    def of(cls, view: View) -> "Between":
+        """The time between kernels of a report; by the meter's idle time where a meter tells it."""
+        gaps = view.document.gaps or NOTHING_TOLD
+        idle_s, idle_j = gaps.time_s or 0.0, gaps.energy_j or 0.0
+        power = view.document.constant_w
+        if power is None:  # of several GPUs: their mean, by the time of their kernels
+            power = view.energy(CONSTANT).or_zero / (view.time.value or math.inf)
+        if view.to_meter is not None and view.to_meter.idle_s:
+            idle_s, idle_j = view.to_meter.idle_s, view.to_meter.idle_j
+            power = idle_j / idle_s
+        if view.document.has_open_rest:
+            # At most the mean: the meter may have seen the kernels alone, which draw no less.
+            power = view.everything / (view.time.or_zero + gaps.still_s or math.inf)
+        if not view.has_energy:
+            power = 1.0
+        is_most = gaps.first_s > _MOSTLY * (view.time.or_zero + view.document.still_s)
+        starting_s = gaps.first_s * (bool(gaps.calls) or is_most)
+        return cls(max(idle_s - gaps.first_s - gaps.copied_s, 0.0), gaps.lasting_s, starting_s, power)
+
+
+def closed(view: View) -> Iterator[Try]:
+    """The ways to close gaps between kernels, and to copy less or faster, as far as the trace tells what they save."""
+    between = Between.of(view)
+    for change in _ways(view, between):
+        saved = change.times(between.power)
+        if view.document.has_open_rest:
+            saved = replace(saved, ends=(0.0, saved.saves))
+        yield saved
+
+
+def _ways(view: View, between: Between) -> Iterator[Try]:
+    """The changes of `closed`, with the s that they save."""
+    gaps = view.document.gaps or NOTHING_TOLD
+    starts = when(gaps.calls, "what is paid once") or "first launches"
+    left_out = when(gaps.first_s > WORTH_IT * (gaps.time_s or 0.0), f", {starts} left out")
+    if between.waiting_s:
+        yield from (replace(each, beside=left_out) for each in _waiting(view, gaps, between.waiting_s))
+    if between.starting_s:
+        yield _starting(gaps, between.starting_s)
+    if gaps.copies_s:
+        yield from _copying(view, gaps, between.copying_s)
+    if faults_s := sum(copies.time_s for copies in gaps.copies if (copies.way, copies.memory) == (FAULTS, PAGES)):
+        came = [copies for copies in gaps.copies if copies.memory == PAGES and copies.way in _OF_HOST]
+        yield _prefetching(came, faults_s, min(faults_s, view.time.or_zero))
+
+
+def _starting(gaps: schema.Gaps, starting_s: float) -> Try:
+    """The way to save what takes time once a run: more work in each run, and of calls of CUDA a quicker one.
+
+    The first of the runtime starts CUDA: a GPU that no process holds takes 1 to 3 s (NVIDIA, "Driver Persistence");
+    modules are loaded when they are used (CUDA Programming Guide, "Lazy Loading": from CUDA 11.7 on if asked for, by
+    itself from 12.2 on). Of the driver's calls only those that make a context start it.
+    """
+    if not gaps.calls:
+        told = f"{quantity(starting_s, 's')} before first launches is paid once"
+        return at_most(
+            f"do more in each run ({told}: see what the host does then, or trace after the warm-up)", starting_s
+        )
+    longest = max(gaps.calls, key=lambda calls: calls.once_s * (_WAITS not in calls.name))
+    once, of_it = (quantity(time_s / gaps.runs, "s") for time_s in (starting_s, longest.once_s))
+    each = when(gaps.runs > 1, f"in each of {gaps.runs:,} runs") or "a run"
+    share = when(longest.once_s < _ALL * starting_s, f"{of_it} of it ")
+    told = f"{once} is paid once {each}, {share}in {longest.name}"
+    is_old = any(calls.name in _OLD_CALLS for calls in gaps.calls)
+    lazy = when(not is_old, " and, since CUDA 11.7, CUDA_MODULE_LOADING=LAZY")
+    quicker = f"the first call starts CUDA; quicker with nvidia-persistenced{lazy}"
+    if _OF_DRIVER.match(longest.name):
+        quicker = next((does for part, does in _PAID_ONCE.items() if part in longest.name), "")
+    return at_most(f"do more in each run ({told}{phrase('; {}', quicker)})", starting_s)
+
+
+def _waiting(view: View, gaps: schema.Gaps, waiting_s: float) -> Iterator[Try]:
+    """Ways to close gaps, by cause: launches one by one; then what the CPU did, one long gap, or what is left."""
+    graphs = "HIP graphs" if view.is_of_amd else "CUDA graphs"
+    least_s = _MOSTLY * waiting_s
+    reached_s = gaps.short_s - gaps.short_gaps * _GRAPH_S
+    if reached_s > 0:
+        each = quantity(gaps.short_s / gaps.short_gaps, "s")
+        told = f"{counted(gaps.short_gaps, 'gap')} between {view.nouns.kernels}, {each} each; theirs, assumed, 1.5 µs"
+        yield at_most(f"launch in {graphs} ({told})", min(reached_s, waiting_s))
+    yield from _resetting(gaps, waiting_s)
+    doing = next((each for each in gaps.during if least_s <= each.time_s <= waiting_s), None)
+    if doing is not None:
+        how = _how_of(doing.doing.rpartition(BETWEEN)[2]).replace("CUDA graphs", graphs)
+        told = f"{quantity(doing.time_s, 's')} in {_briefly(doing)}"
+        yield at_most(f"close the gaps between {view.nouns.kernels} ({told}: {how})", doing.time_s)
+    elif least_s <= gaps.longest_s <= waiting_s + gaps.copied_s:
+        told = f"close the gap of {quantity(gaps.longest_s, 's')} between {view.nouns.kernels}"
+        yield at_most(f"{told} (see what the host does then)", min(gaps.longest_s, waiting_s))
+    elif gaps.short_s < least_s:
+        rest_s = waiting_s - gaps.short_s
+        longer = f"{quantity(rest_s, 's')} in gaps{when(gaps.short_gaps, f' of more than 100{NARROW}µs')}"
+        how = "fewer synchronisations, input that is ready, no allocations"
+        own = (calls for calls in gaps.calls if not calls.is_range)
+        longest = max(own, key=lambda calls: calls.time_s - calls.once_s, default=None)
+        if longest is not None and longest.time_s - longest.once_s > _MUCH * rest_s:
+            longer = f"{quantity(longest.time_s, 's')} in {counted(longest.number, 'call')} of {longest.name}"
+            how = _how_of(longest.name)
+            rest_s = min(rest_s, longest.time_s - longest.once_s)
+        yield at_most(f"wait less for the host ({longer}: {how})", rest_s)
+
+
+def _resetting(gaps: schema.Gaps, waiting_s: float) -> Iterator[Try]:
+    """To reset the device once a run: each reset frees all memory, and the next call starts CUDA on it anew."""
+    resets = next((calls for calls in gaps.calls if _RESET in calls.name and calls.number > gaps.runs), None)
+    if resets is None:
+        return
+    again_s, told = resets.time_s * (1 - gaps.runs / resets.number), [f"{resets.number:,} of {resets.name}"]
+    allocating = next((calls for calls in gaps.calls if _ALLOCATES in calls.name), None)
+    if allocating is not None:
+        again_s += max(allocating.time_s - gaps.runs * allocating.longest_s, 0.0)
+        told.append(f"{allocating.number:,} of {allocating.name}")
+    act = f"reset the device once, at the end, and allocate memory once ({quantity(again_s, 's')} in calls: {told[0]}"
+    yield at_most(f"{' and '.join([act, *told[1:]])})", min(again_s, waiting_s))
+
+
+def _how_of(call: str) -> str:
+    """How a call of CUDA or HIP, or another thing that the CPU does between kernels, is to be had less."""
+    if call.startswith("range "):
+        return "see what the host does in it, or how CUDA starts, beside its calls"
+    known = (how for part, how in _CALLS.items() if _CALL.match(call) and part in call)
+    return next(known, "do it less often, or beside kernels")
+
+
+def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Try]:
+    """Ways to save time of copies: bytes that are copied again, slow copies, managed memory, copies beside kernels."""
+    alone = copying_s / gaps.copies_s
+    # Several streams that copy at a time share the way to the host.
+    taken = [copies for copies in gaps.copies if copies.memory != PAGES]
+    together = min(gaps.copies_s / (sum(copies.time_s for copies in taken) or math.inf), 1.0)
+    copied = [
+        replace(copies, time_s=copies.time_s * together, again_s=mapped(together.__mul__, copies.again_s))
+        for copies in taken
+        if copies.way in _OF_HOST
+    ]
+    explicit = [copies for copies in copied if copies.memory != "unified"]
+    pages = [copies for copies in copied if copies.memory == "unified"]
+    hedge = when(gaps.alone_s is None, "; nothing where kernels run meanwhile")
+
+    if again_s := sum(copies.again_s or 0.0 for copies in explicit):
+        told = f"{quantity(again_s, 's')} of copies move as many bytes as one before them"
+        yield at_most(f"keep data on the GPU ({told}, with a {view.nouns.kernel} between)", again_s * alone)
+    unknown = [copies for copies in explicit if copies.again_s is None]
+    if repeated_s := sum(copies.time_s * _again(view, copies) for copies in unknown):
+        number, took_s = (sum(getattr(copies, name) for copies in unknown) for name in ("number", "time_s"))
+        told = f"{number:,} copies in {quantity(took_s, 's')}"
+        is_back = 2 * sum(copies.time_s for copies in unknown if copies.way == _BACK) > took_s
+        where = when(is_back, "until the host needs them") or "where they stay the same"
+        yield at_most(f"keep data on the GPU, {where} ({told}{hedge})", repeated_s * alone)
+    once = [(copies.time_s * (1 - _again(view, copies)) * alone, copies.way) for copies in explicit]
+    once_s, back_s = sum(time_s for time_s, _ in once), sum(time_s for time_s, way in once if way == _BACK)
+    if once_s > _MUCH * (view.time.or_zero + copying_s):
+        told = f"{quantity(once_s, 's')} of copies come once a run{hedge}"
+        how = "do more with what is copied, or make it on the GPU"
+        if back_s > _MOSTLY * once_s:
+            how = "do on the GPU what the host does with results, and copy less of them back"
+        yield at_most(f"{how} ({told})", once_s, is_vague=back_s <= _MOSTLY * once_s)
+    # What runs beside kernels is pinned, even where the log does not tell.
+    is_beside = gaps.alone_s is not None and alone < 1 - WORTH_IT
+    memories = {"pageable": "pageable memory"} if is_beside else _NOT_PINNED
+    faster = _faster(view, [copies for copies in explicit if copies.size_b >= _LARGE_B * copies.number], memories)
+    yield from (each.times(alone) for each in faster)
+    if pages:
+        pages_s = sum(copies.time_s for copies in pages)
+        faults_s = sum(copies.time_s for copies in taken if copies.way == FAULTS)
+        # Kernels wait for pages that they fault on; those that come beside them without a fault delay none.
+        yield _prefetching(pages, faults_s, faults_s * together + pages_s * max(alone, bool(faults_s)))
+    if within := [copies for copies in gaps.copies if copies.way == _WITHIN]:
+        within_s = sum(copies.time_s for copies in within) * together
+        told = f"{counted(sum(copies.number for copies in within), 'copy', 'copies')} in {quantity(within_s, 's')}"
+        yield at_most(f"swap pointers for copies within the GPU ({told}: DRAM is read and written)", within_s * alone)
+    if gaps.alone_s is not None:
+        hidden_s = min(sum(copies.time_s for copies in explicit) * alone, view.time.or_zero)
+        yield at_most(f"copy while {view.nouns.kernels} run, in pieces on streams", hidden_s)
+
+
+def _prefetching(pages: list[Copies], faults_s: float, waited_s: float) -> Try:
+    pages_s, pages_b = (sum(getattr(copies, name) for copies in pages) for name in ("time_s", "size_b"))
+    rate = when(pages_s, f", at {_rate(pages_b / (pages_s or math.inf))}")
+    faulted = when(faults_s, f", after {quantity(faults_s, 's')} of page faults")
+    told = f"pages came {sum(copies.number for copies in pages):,} times{rate}{faulted}"
+    return at_most(f"prefetch managed memory, cudaMemPrefetchAsync ({told})", waited_s)
+
+
+def _again(view: View, copies: Copies) -> float:
+    """The share of copies that came again, as told; else as if each run needs one, and every launch had one of each."""
+    if copies.again_s is not None:
+        return copies.again_s / copies.time_s
+    launches = max((kernel.launches for kernel in view.kernels), default=1)
+    runs = view.document.gaps.runs if view.document.gaps else 1
+    return max(1 - runs / min(copies.number, launches), 0.0)
+
+
+def _faster(view: View, copied: list[Copies], memories: Mapping[str, str]) -> Iterator[Try]:
+    """To copy with pinned memory, at the speed of the board's link or of the log's fastest copy; none if it is used.
+
+    That pays for what comes again: to pin memory takes about as long as to copy it once.
+    """
+    slow = [copies for copies in copied if copies.memory in memories]
+    if not slow:
+        return
+    reached = max(copies.size_b / copies.time_s for copies in copied)
+    why, link = f"the fastest copies here reach {_rate(reached)}", host_link(view.document.device.name or "")
+    if link is not None and link.pinned_byte_per_s > reached:
+        reached, why = link.pinned_byte_per_s, f"{link.name} does some {plain(link.pinned_byte_per_s * 1e-9)}"
+    pinned_s = (copies.size_b / reached + copies.number * _COPY_STARTS_S for copies in slow)
+    gained_s = (max(copies.time_s - least_s, 0.0) for copies, least_s in zip(slow, pinned_s, strict=True))
+    saved_s = sum(gain_s * _again(view, copies) for copies, gain_s in zip(slow, gained_s, strict=True))
+    now = _rate(sum(copies.size_b for copies in slow) / sum(copies.time_s for copies in slow))
+    memory = memories[min(copies.memory for copies in slow)]
+    yield Try(f"copy with pinned memory, {_ALLOCATED[view.is_of_amd]} (now {now}, {memory}; {why})", saved_s)
+
+
+def _rate(byte_per_s: float) -> str:
+    return f"{plain(byte_per_s * 1e-9)}{NARROW}GB/s"

@@ -1,0 +1,171 @@
+"""The page of a report, with its key figures: a function of the document `eprof.profile/1` (docs/profile-json.md)."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from markupsafe import Markup
+
+from eprof.base.marks import Mark
+from eprof.base.text import few, phrase, when
+from eprof.base.vocabulary import CONSTANT, CPU
+from eprof.commands.report import components, first_screen, packed
+from eprof.commands.report.headline import headline
+from eprof.commands.report.levers import what_to_try
+from eprof.commands.report.sections import Section, evidence, kernels, rooflines, table, whatif, where
+from eprof.commands.report.trust import lacks_some, trust
+from eprof.commands.report.view import DRAM, View, counted_part, power_of, shared
+from eprof.profile import schema
+from eprof.show.page import frame
+from eprof.show.page.frame import Figure, unmasked
+from eprof.show.words import badges
+from eprof.show.words import costs as costs_words
+from eprof.show.words.badges import MISSING, Amount, ratio
+from eprof.show.words.costs import clocks_and_volts, devices_named
+from eprof.show.words.intervals import known, wide
+from eprof.show.words.numbers import NARROW, percent, plain, quantity, signed_percent, span, utc
+from eprof.show.words.unmarked import without
+
+# To add a section, write `section(view) -> Section | None` and a template in `reports/`, and list it here.
+_ANSWERS: tuple[Callable[[View], Section | None], ...] = (
+    where.section,
+    where.of_phases,
+    where.of_operators,
+    kernels.section,
+    table.section,
+    kernels.of_one,
+    components.section,
+    rooflines.section,
+    whatif.clocks_section,
+    whatif.section,
+)
+_EVIDENCE: tuple[Callable[[View], Section | None], ...] = (evidence.section, evidence.of_method)
+_DEVICES = 3
+
+
+_UNKNOWN, _UNMEASURED = _NOT = ("not known", "not measured")
+
+
+def html(document: schema.Profile | Mapping[str, Any]) -> str:
+    """The page of a report: one self-contained HTML file."""
+    document = unmasked(schema.typed(document, schema.Profile))
+    full = View(document)
+    hidden = shared(document)
+    shown = without(document, hidden)
+    is_told = full.energy("total").lower and known(full.interval("total")) is not None
+    if is_told:
+        shown = counted_part(shown)
+    view = View(shown, is_partial=is_told and lacks_some(full))
+    # What the numbers rest on is said with the marks that all of them share.
+    cards = [card for card in (*(make(view) for make in _ANSWERS), *(make(full) for make in _EVIDENCE)) if card]
+    data = {key: text for card in cards for key, text in card.data.items()}
+    data["meanings"] = packed.text([str(mark.name).lower() for mark in Mark])
+    parts = [few(devices_named(document.devices), _DEVICES)]
+    parts += [costs_words.all_named(document.prices)]
+    if document.costs is not None and len(document.prices) == 1:
+        clocks = [part.partition(" at ")[0] for part in clocks_and_volts(document.costs.setting).split(", ")]
+        parts += clocks
+        if document.device.processor == CPU and document.costs.gpu_match == "other":
+            parts.append(f"prices of an {document.costs.device}")
+    if document.created_utc:
+        parts.append(f"{utc(document.created_utc)[:16]}{NARROW}UTC")
+    return frame.filled(
+        "page.html",
+        ["report.css"],
+        ["report.js"],
+        data=Markup(packed.joined(data)),  # noqa: S704  escaped for script tags in `packed`
+        title=document.title or "profile",
+        name=re.sub(r"^\S*/", "", document.title) or "profile",
+        subtitle=" · ".join(part for part in parts if part),
+        headline=headline(full),
+        figures=figures(view),
+        where=first_screen.where(view),
+        points=[what_to_try(view), trust(full)],
+        legend=badges.legend(view.marks),
+        warnings=len(document.warnings),
+        sections=cards,
+        nouns=view.nouns,
+    )
+
+
+def figures(view: View) -> list[Figure]:
+    """The key figures: energy, time, power, energy per flop, error against the meter; counts without any energy.
+
+    Only energy has a figure that says "not known"; other unknown ones are left out.
+    """
+    energy, *others = _figures(view)
+    return [energy, *(figure for figure in others if figure.value not in _NOT)]
+
+
+def _figures(view: View) -> list[Figure]:
+    time = _figure(_time_of(view), view.time, "s")
+    if not view.has_energy:
+        unpriced = Figure("Energy", _UNKNOWN, "no cost table" if view.costs is None else "no price")
+        if measured := view.document.energy_j.measured:
+            unpriced = _figure("Energy", Amount(measured), "J", note="measured")
+        return [
+            unpriced,
+            time,
+            _figure("Mean power", ratio(Amount(measured), view.time), "W", note="measured"),
+            _figure("Instructions", view.instructions(view.document), ""),
+            _figure("To and from DRAM", view.summed(view.document, DRAM), "B"),
+            _meter(view),
+        ]
+    above = _figure("Energy above constant power", view.above, "J", note="predicted")
+    if modelled := view.document.modelled_time:
+        constant = view.energy(CONSTANT)
+        least_j = view.at_the_roofline(constant.or_zero, lambda kernel: kernel.energy_j.constant)
+        least_s = view.at_the_roofline(view.time.or_zero, lambda kernel: kernel.time_s)
+        more = when(view.time.lower, "or more; ")
+        note = f"{more}at the roofline's speed, and at {percent(modelled.efficiency)} of it"
+        joules, seconds = span(least_j, constant.or_zero, "J"), span(least_s, view.time.or_zero, "s")
+        return [
+            above,
+            Figure("Constant power", joules, note, constant.marks & ~MISSING),
+            Figure(_time_of(view), seconds, note, view.time.marks & ~MISSING),
+            _meter(view),
+        ]
+    of_flops = _figure("Energy per flop", view.per_flop(view.document), "J")
+    if view.is_above:
+        constant_figure = _figure("Constant power", view.energy(CONSTANT), "J", note="of the cores in use, assumed")
+        return [above, constant_figure, time, of_flops, _meter(view)]
+    energy, ends = view.energy("total"), view.interval("total")
+    note, of_counted = f"{view.total_is}{phrase(', {}', wide(ends, 'J'))}", ""
+    if view.is_partial and ends:
+        note, of_counted = f"counted, at most {quantity(ends[1] or 0.0, 'J')} in all", "of what was counted"
+    if idle_j := view.document.idle_j:
+        note = f"{quantity(idle_j, 'J')} idle; {view.nouns.kernels} {quantity(energy.or_zero, 'J')} {note}"
+        energy = Amount(energy.or_zero + idle_j, energy.marks)
+    power = power_of(view.document)
+    if view.time.lower:
+        # Energy that lacks the constant part of kernels without a time, over the time of the others, is no power.
+        power = Amount(None)
+    return [
+        _figure("Energy", energy, "J", note=note),
+        time,
+        _figure("Mean power", power, "W", of_counted),
+        of_flops,
+        _meter(view),
+    ]
+
+
+def _time_of(view: View) -> str:
+    return f"{view.nouns.kernel.capitalize()} time"
+
+
+def _figure(label: str, amount: Amount, unit: str, note: str = "") -> Figure:
+    if amount.value is None:
+        return Figure(label, _UNKNOWN)
+    return Figure(label, quantity(amount.value, unit), note, amount.marks)
+
+
+def _meter(view: View) -> Figure:
+    """The key figure of the meter: predicted less measured, over measured; or the factor that scaled to the meter."""
+    if view.to_meter is not None:
+        joules = quantity(view.to_meter.metered_j, "J")
+        return Figure("Scaled to the meter", f"×{NARROW}{plain(view.to_meter.factor)}", f"({joules} metered)")
+    measured, total = view.document.energy_j.measured, view.energy("total")
+    if not measured or total.value is None:
+        return Figure("Against the meter", _UNMEASURED)
+    error = signed_percent((total.value - measured) / measured)
+    return Figure("Against the meter", error, f"({quantity(measured, 'J')} measured)", total.marks)

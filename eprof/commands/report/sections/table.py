@@ -1,0 +1,303 @@
+"""All kernels: the table that the script windows, sorts and filters; its first rows are real HTML."""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import mul
+
+import numpy as np
+from markupsafe import Markup
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eprof.base.known import either, mapped
+from eprof.base.text import when
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUPS
+from eprof.commands.report import packed
+from eprof.commands.report.sections import Section
+from eprof.commands.report.view import DRAM, View, by_time_of, callees_of, energy_of, power_of, time_of
+from eprof.profile import schema
+from eprof.show.page import svg
+from eprof.show.words.badges import Amount, bits, quantity_of, share_of, written
+from eprof.show.words.numbers import percent, plain, quantity, whole
+
+FIRST_ROWS = 20
+_Read = Callable[[View, schema.Kernel], Amount]
+
+
+class Column(Struct, frozen=True):
+    """A column of the table of all kernels. kind: name, device, main, share, sum, whole, plain, or quantity.
+
+    read: makes the amount of a kernel. bound: a sum, so that MISSING makes it "at least".
+    """
+
+    key: str
+    label: str
+    kind: str
+    unit: str = ""
+    title: str = ""
+    read: _Read | None = None
+    bound: bool = True
+
+
+def _joules(part: str) -> _Read:
+    return lambda _, kernel: energy_of(kernel, part)
+
+
+def _pj_per_flop(view: View, kernel: schema.Kernel) -> Amount:
+    joules = view.per_flop(kernel)
+    return Amount(mapped(mul, joules.value, 1e12), joules.marks)
+
+
+_CALLS = Column(
+    "launches", "Calls", "whole", title="how often it was called", read=lambda _, kernel: Amount(kernel.launches)
+)
+_TIME = Column(
+    "time", "Time", "quantity", "s", "time of all calls, without counter collection", lambda _, kernel: time_of(kernel)
+)
+_INTENSITY = Column("intensity", "flop/B", "plain", "", "flops per DRAM byte", View.intensity, bound=False)
+_SHARE = Column("share", "Share", "share", title="share of all, with what passes while none of them runs")
+_SUM = Column("sum", "Sum", "sum", title="running sum of the shares, in the order shown")
+
+_ENERGY_COLUMNS = (
+    Column("total", "Energy", "main", "J", "energy of all calls", _joules("total")),
+    _SHARE,
+    _SUM,
+    _CALLS,
+    _TIME,
+    Column(
+        "bytime", "By time", "quantity", "J", "metered energy if it went with time alone", lambda _, k: by_time_of(k)
+    ),
+    Column("callees", "With callees", "quantity", "J", "with all that it calls, estimated", lambda _, k: callees_of(k)),
+    Column("power", "Power", "quantity", "W", "mean power, with constant power", lambda _, kernel: power_of(kernel)),
+    Column("constant", "Constant", "quantity", "J", "constant power times time", _joules(CONSTANT)),
+    Column("computation", "Computation", "quantity", "J", "energy of all instructions", _joules(COMPUTATION)),
+    Column("data", "Data", "quantity", "J", "energy of all bytes", _joules(DATA)),
+    Column("perflop", "pJ/flop", "plain", "", "energy for each flop, with constant power", _pj_per_flop),
+    _INTENSITY,
+)
+_INSTRUCTIONS = Column("instructions", "Instructions", "quantity", "", "instructions of all threads", View.instructions)
+_DRAM = Column(
+    "dram", "DRAM", "quantity", "B", "bytes from and to DRAM", lambda view, kernel: view.summed(kernel, DRAM)
+)
+_COUNT_COLUMNS = (
+    Column("flops", "Flops", "quantity", "", "floating-point operations", View.flops),
+    Column("bytes", "Bytes", "quantity", "B", "bytes at all levels", lambda view, k: view.summed(k, view.byte_words)),
+    _DRAM,
+    _INTENSITY,
+)
+_WRITTEN = {"whole": whole, "plain": plain}  # by kind; the others with their unit
+_MAIN = {column.key: replace(column, kind="main") for column in (_TIME, _DRAM, _INSTRUCTIONS)}
+
+
+def columns(view: View) -> list[Column]:
+    """The columns of the table of all kernels: those of energy where it is known, else those of the counts."""
+    first = [Column("name", view.nouns.kernel.capitalize(), "name")]
+    if view.several_devices:
+        first.append(Column("device", "Device", "device"))
+    if view.measure == "total":
+        return [*first, *_ENERGY_COLUMNS]
+    others = [column for column in (_INSTRUCTIONS, *_COUNT_COLUMNS) if column.key != view.measure]
+    return [*first, _MAIN[view.measure], _SHARE, _SUM, _CALLS, *others]
+
+
+class _Table:
+    """The columns of a document in which something is known, and their amounts, a kernel each."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.kernels = view.ranked(view.document)
+        self.all = view.with_rest(self.kernels)
+        self.amounts: dict[str, list[Amount]] = {}
+        self.columns = []
+        for column in columns(view):
+            if column.read is not None:
+                amounts = [column.read(view, kernel) for kernel in view.kernels]
+                if column.kind != "main" and all(amount.value is None for amount in amounts):
+                    continue
+                self.amounts[column.key] = amounts
+            self.columns.append(column)
+
+
+def section(view: View) -> Section | None:
+    """The section with the table of all kernels: its first rows and, for the script, all of them."""
+    if not view.kernels:
+        return None
+    table = _Table(view)
+    shown = table.columns
+    if len(view.kernels) == 1 and view.is_above:  # no box says so
+        shown = [replace(column, label="Above constant") if column.key == "total" else column for column in shown]
+    count = whole(len(view.kernels))
+    is_one = len(view.kernels) == 1
+    # How many kernels the table shows, and how much of all they take; the script keeps it up to date.
+    status = Markup("{} of {} {}").format(count, count, view.nouns.kernels)
+    if table.all.value is not None:
+        share = percent(table.kernels.or_zero / table.all.value)
+        noun = when(view.measure == "instructions", " instructions")
+        status += Markup(", {}{} ({})").format(quantity_of(table.kernels, view.unit), noun, share)
+    content = {
+        "columns": shown,
+        "rows": _rows(table),
+        "count": count,
+        "status": status,
+        "left_out": len(view.kernels) > FIRST_ROWS,
+        "tools": not is_one,
+        "constant": view.measure == "total",
+        "modelled": view.is_above,
+    }
+    link, heading = f"All {count}", f"All {count} {view.nouns.kernels}"
+    if is_one:
+        link, heading = "Numbers", f"The {view.nouns.kernel} in numbers"
+    return Section("table", link, heading, "table.html", content, _data(table))
+
+
+class Row(Struct, frozen=True):
+    """A row as HTML: the kernel's place in the document, its names, and a cell a column after the name."""
+
+    place: int
+    name: str
+    full: str
+    cells: list[tuple[str, Markup]]
+
+
+def _rows(table: _Table) -> list[Row]:
+    view = table.view
+    rows = []
+    running = 0.0
+    scale = max(view.ranked(kernel).or_zero for kernel in view.kernels) or 1.0
+    for place in view.order[:FIRST_ROWS]:
+        kernel = view.kernels[place]
+        ranked = view.ranked(kernel)
+        running += ranked.or_zero
+        parts = {"plain": ranked}
+        if view.measure == "total":
+            parts = view.groups_of(kernel)
+        cells = []
+        for column in table.columns[1:]:
+            match column.kind:
+                case "device":
+                    cell = written(kernel.device)
+                case "share":
+                    cell = share_of(ranked, table.all)
+                case "sum":
+                    cell = share_of(Amount(running, table.all.marks), table.all)
+                case kind:
+                    amount = ranked if kind == "main" else table.amounts[column.key][place]
+                    write = _WRITTEN.get(kind) or partial(quantity, unit=column.unit)
+                    cell = written(mapped(write, amount.value), amount.marks, bound=column.bound)
+            if column.kind == "main":
+                cell += svg.mini(svg.laid(((group, part.or_zero) for group, part in parts.items()), scale))
+            cells.append((column.kind, cell))
+        rows.append(Row(place, view.label(kernel), kernel.name, cells))
+    return rows
+
+
+def _everything(table: _Table) -> Amount:
+    """All that the script's table is of where constant power is not left out."""
+    if table.view.measure != "total":
+        return table.all
+    return table.view.with_rest(energy_of(table.view.document, "total"))
+
+
+def _data(table: _Table) -> dict[str, str]:
+    view = table.view
+    kernel_names = [kernel.name for kernel in view.kernels]
+    heads, tails = packed.split(kernel_names)
+    devices = {}
+    if view.several_devices:
+        of_kernels = [kernel.device or "" for kernel in view.kernels]
+        names = list(dict.fromkeys(of_kernels))
+        places = {name: place for place, name in enumerate(names)}
+        devices = {"devices": packed.text(names), "device": packed.text([places[name] for name in of_kernels])}
+    numbers = {
+        key: packed.column([amount.value for amount in amounts], figures=_figures(view, key))
+        for key, amounts in table.amounts.items()
+        if key != "launches" and not _is_derived(table, key)
+    }
+    marks = {key: packed.flags([amount.marks for amount in amounts]) for key, amounts in table.amounts.items()}
+    return {
+        "columns": packed.text([[column.key, column.kind, column.unit, int(column.bound)] for column in table.columns]),
+        "measure": packed.text(view.measure),
+        "metered": packed.text(view.to_meter is not None),
+        "heads": heads,
+        "names": tails,
+        "labels": packed.labels(kernel_names, [view.label(kernel) for kernel in view.kernels]),
+        **devices,
+        "order": packed.text(None if view.measure in ("total", "time") else view.order),
+        "numbers": packed.joined(numbers),
+        "launches": packed.text([kernel.launches for kernel in view.kernels]),
+        "marks": packed.joined(marks),
+        "whole": packed.text({view.measure: _everything(table), "above": view.above}),
+        "watts": packed.text(view.document.constant_w),
+        "groups": packed.text(list(GROUPS)),
+        "groupLabels": packed.text({group: view.group_label(group) for group in GROUPS}),
+        **_counts(view),
+    }
+
+
+# Figures sent: all that could matter, but where there are thousands of kernels only what is shown, and some more for
+# what the script adds up or divides.
+ALL_FIGURES = 9
+COMPACT_ABOVE = 500
+_FIGURES = {"total": 5, "time": 5, "perflop": 3, "intensity": 3}
+
+
+def _figures(view: View, key: str) -> int:
+    if len(view.kernels) <= COMPACT_ABOVE:
+        return ALL_FIGURES
+    return _FIGURES.get(key, 4)
+
+
+def _is_derived(table: _Table, key: str) -> bool:
+    """Whether the table's script can work the column out: power from energy and time, constant energy from watts."""
+    if key not in ("power", "constant") or "time" not in table.amounts or len(table.view.kernels) <= COMPACT_ABOVE:
+        return False
+    known, time_s = _values(table.amounts[key]), _values(table.amounts["time"])
+    expected = time_s * (table.view.document.constant_w or np.nan)
+    if key == "power":
+        expected = _values(table.amounts["total"]) / np.where(time_s > 0, time_s, np.nan)
+    return _is_close(expected, known)
+
+
+def _values(amounts: Sequence[Amount]) -> packed.Numbers:
+    return np.array([amount.value for amount in amounts], dtype=np.float64)
+
+
+def _is_close(expected: packed.Numbers, known: packed.Numbers) -> bool:
+    return bool(np.allclose(expected, known, rtol=1e-9, atol=0.0, equal_nan=True))
+
+
+def _counts(view: View) -> dict[str, str]:
+    """Every count of every kernel as packed JSON for the script: words, counts, marks, energies.
+
+    Energies only where they are not simply count times price.
+    """
+    words = []
+    counts = {}
+    marks = {}
+    energies = {}
+    for name in view.words:
+        column, charge = view.column(name), view.charges.get(name)
+        price = None  # J each; not known where there is none, or one by GPU
+        if charge is not None and not charge.pays:
+            price = 0.0
+        elif charge is not None and not math.isnan(charge.pj):
+            price = charge.pj * 1e-12
+        counts[name] = packed.column(column.values, price, figures=_figures(view, name))
+        # The marks of a 0 are never shown, so they need not keep a column from being one number.
+        # −1: neither counted nor missing.
+        of_kernels = [bits(count.marks) if count else -1 for count in column.counts]
+        marks[name] = packed.flags(of_kernels, (column.values != 0).tolist())
+        nothing = column.values == 0
+        expected = np.where(nothing, 0.0, column.values * either(price, np.nan))
+        if not _is_close(expected, np.where(nothing & np.isnan(column.joules), 0.0, column.joules)):
+            energies[name] = packed.column(column.joules, figures=_figures(view, name))
+        count = view.words[name].count
+        is_added = name in (*view.byte_words, *view.instruction_words)
+        words.append([name, count.label, count.group, count.unit, price, int(is_added), view.masks[name]])
+    return {
+        "words": packed.text(words),
+        "counts": packed.joined(counts),
+        "countMarks": packed.joined(marks),
+        "energies": packed.joined(energies),
+    }

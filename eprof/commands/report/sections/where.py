@@ -1,0 +1,219 @@
+"""Where the energy goes: a bar of everything, what is above constant power enlarged, phases and operators."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from markupsafe import Markup, escape
+from msgspec.structs import replace
+
+from eprof.base.text import capital, listed, when
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUPS, Count
+from eprof.commands.report.headline import NAMED, PARTS, at_least, constant_range, name_of
+from eprof.commands.report.sections import Section
+from eprof.commands.report.tables import group_table, operator_table, operator_words, rank_words
+from eprof.commands.report.view import FAMILY_OF, View, energy_of
+from eprof.show.page import svg
+from eprof.show.words.badges import AT_LEAST, MISSING, Amount, quantity_of, share_of
+from eprof.show.words.intervals import in_brackets
+from eprof.show.words.numbers import percent, quantity, whole
+
+_SHORT = {
+    "idle": "Idle",
+    "sfu": "SFU",
+    "other": "Other",
+    "shared": "Shared",
+    "system": "Host",
+    "requested": "Requested",
+}
+_IDLE = "idle"
+_AT_REST = {CONSTANT, _IDLE}
+
+
+def section(view: View) -> Section | None:
+    """The section on where the energy goes, or None if no energy above 0 is known."""
+    total = view.energy("total")
+    if not total.value:
+        return None
+    known = {group: amount for group, amount in view.groups.items() if amount.value}
+    if view.document.idle_j:
+        # With the rest, so that the bar is all that the heading tells.
+        idle = Amount(view.document.idle_j, view.energy(CONSTANT).marks)
+        known = {CONSTANT: known.get(CONSTANT, Amount(0.0)), _IDLE: idle} | known
+        total = Amount(total.or_zero + view.document.idle_j, total.marks)
+    everything, above = None, None
+    if CONSTANT in known:
+        everything = _all(view, total, known)
+    if view.above.value:
+        above = _above(view, total, known)
+    counted = total
+    if view.is_above:
+        counted = view.above
+    if _is_alone(view, known):
+        counted = Amount(None, counted.marks)  # 100 % of what is known would be no share of anything
+    pieces = []
+    parts = {COMPUTATION: _computation(view), DATA: "data movement", CONSTANT: "constant power"}
+    if view.is_above:
+        del parts[CONSTANT]
+    for part, name in parts.items():
+        amount = view.energy(part)
+        if amount.value is None:
+            pieces.append(Markup("{} is not known").format(name))
+        else:
+            verb = when(part == COMPUTATION, " take" + when(not view.caches_are_in_cycles, "s"))
+            interval = in_brackets(view.interval(part), "J")
+            pieces.append(Markup("{}{} {}{}").format(name, verb, quantity_of(amount, "J"), interval))
+    if constant := constant_range(view):
+        pieces.append(escape(constant))
+    rows = []
+    for group, amount in known.items():
+        # With its interval where the prices do not tell how large it is.
+        interval = when(group != _IDLE and not view.is_certain(group), in_brackets(view.interval(group), "J"))
+        label = _label(view, group) + interval
+        rows.append((group, label, quantity_of(amount, "J"), share_of(amount, counted)))
+    content = {
+        "sentence": Markup("{}.").format(Markup(", ").join(pieces)),
+        "all": everything,
+        "above": above,
+        "parts": rows,
+        "joined": list(_joined(view)),
+        "unknown": _unknown(view),
+    }
+    return Section("where", "Where it goes", "Where the energy goes", "where.html", content)
+
+
+def _joined(view: View) -> Iterator[tuple[str, str]]:
+    """(name, list of groups) of each part in the headline that stands for several groups."""
+    causes = view.causes_of(view.document)
+    for part in causes.parts[:PARTS] if causes else ():
+        if len(part.groups) > NAMED:
+            yield capital(name_of(view, part)), listed([view.in_prose(group) for group in part.groups])
+
+
+def _all(view: View, total: Amount, known: dict[str, Amount]) -> dict[str, Markup]:
+    """The bar of all energy, with its caption. Constant power alone is named here; the enlarged bar names the rest."""
+    segments = _segments(view, known, total)
+    bare = [replace(segment, label=when(segment.group in _AT_REST, segment.label)) for segment in segments]
+    parts = _spoken(view, segments)
+    if _is_alone(view, known):
+        bare = [replace(segment, value=quantity(known[segment.group].or_zero, "J")) for segment in bare]
+        parts = f"{GROUPS[CONSTANT]}, and parts that are not known"
+    counted = when(view.is_partial, " counted")
+    return {
+        "caption": Markup("All {}{}").format(quantity_of(total, "J"), counted),
+        "bar": svg.labelled(bare, f"{at_least(total, 'J')}: {parts}", open_end=total.lower or view.is_partial),
+    }
+
+
+def _is_alone(view: View, known: dict[str, Amount]) -> bool:
+    """Whether constant power is all that is known of a total that has other parts too."""
+    return (view.energy("total").lower or view.is_partial) and set(known) <= _AT_REST
+
+
+def _label(view: View, group: str) -> str:
+    return when(group == _IDLE, f"Idle: no {view.nouns.kernel} runs") or view.group_label(group)
+
+
+def _above(view: View, total: Amount, known: dict[str, Amount]) -> dict[str, str]:
+    """The bar of the energy above constant power, as wide as the bar of all, with caption, wedge and braces."""
+    above = view.above
+    segments = _segments(view, {group: amount for group, amount in known.items() if group not in _AT_REST}, above)
+    constant = sum(known[group].or_zero for group in _AT_REST & known.keys()) / (total.value or 1.0)
+    boundary = 100 - sum(segment.width for segment in segments if FAMILY_OF[segment.group] == DATA)
+    enlarged = when(constant > 0, ", enlarged")
+    return {
+        "caption": Markup("The {} above constant power{}").format(quantity_of(above, "J"), enlarged),
+        "wedge": when(constant > 0, svg.wedge(100 * constant)),
+        "bar": svg.labelled(
+            segments, f"{at_least(above, 'J')} above constant power: {_spoken(view, segments)}", open_end=above.lower
+        ),
+        "braces": svg.braces(boundary),
+        "computation": _brace(view, COMPUTATION, _computation(view)),
+        "data": _brace(view, DATA, "Data movement"),
+    }
+
+
+def _segments(view: View, parts: dict[str, Amount], whole: Amount) -> list[svg.Segment]:
+    """The segments of a bar, each as wide as its share of `whole`, with a short name, the share, and some joules."""
+    segments = []
+    for bare in svg.laid(((group, amount.or_zero) for group, amount in parts.items()), whole.value or 1.0):
+        group, amount = bare.group, parts[bare.group]
+        label = _SHORT.get(group) or _label(view, group)
+        if group != _IDLE and view.group_label(group) != view.nouns.group(group):
+            label = view.group_label(group)
+        value = percent(bare.width / 100)
+        if group in _AT_REST:
+            value += f" · {when(amount.lower, AT_LEAST)}{quantity(amount.or_zero, 'J')}"
+        segments.append(replace(bare, label=label, value=value, marks=amount.marks | whole.marks))
+    return segments
+
+
+def _spoken(view: View, segments: list[svg.Segment]) -> str:
+    return ", ".join(f"{_label(view, segment.group)} {percent(segment.width / 100)}" for segment in segments)
+
+
+def _brace(view: View, part: str, name: str) -> Markup:
+    amount = view.energy(part)
+    if amount.value is None:
+        return Markup("{} is not known").format(name)
+    return Markup("{} {} · {}").format(name, share_of(amount, view.above), quantity_of(amount, "J"))
+
+
+def _unknown(view: View) -> list[str]:
+    """The parts that are missing, by reason: "Tensor, DRAM write (not counted)".
+
+    Where a group lacks all of its counts, that is the group.
+    """
+    reasons: dict[str, list[str]] = {}
+    lacking: dict[str, list[Count]] = {}
+    constant = view.energy(CONSTANT)
+    if constant.value is None:
+        reasons["no time"] = ["constant power"]
+    elif constant.lower:
+        reasons["no time"] = [f"constant power of some {view.nouns.kernels}"]
+    for word in view.words.values():
+        if word.energy.value is None and word.energy.marks & MISSING:
+            reason = "not counted" if word.value.value is None else "no price"
+            lacking.setdefault(reason, []).append(word.count)
+        elif word.energy.lower:
+            lacking.setdefault(f"of some {view.nouns.kernels}", []).append(word.count)
+    in_group = Counter(word.count.group for word in view.words.values())
+    for reason, counts in lacking.items():
+        lost = Counter(count.group for count in counts)
+        wholly = {group: view.nouns.group(group) for group in lost if lost[group] == in_group[group]}
+        names = dict.fromkeys(wholly.get(count.group, count.label) for count in counts)
+        reasons.setdefault(reason, []).extend(names)
+    return [f"{', '.join(labels)} ({reason})" for reason, labels in reasons.items()]
+
+
+_OPERATORS = 100  # of the largest
+
+
+def of_phases(view: View) -> Section | None:
+    """The section on phases and groups, or None where the kernels are in no groups."""
+    groups, ranks = view.document.groups, view.document.ranks
+    if not groups:
+        return None
+    sentence = f"{whole(len(groups))} groups; no energy is known."
+    if joules := view.energy("total").value:
+        largest = max(groups, key=lambda group: energy_of(group, "total").or_zero)
+        share = percent(energy_of(largest, "total").or_zero / joules)
+        sentence = f"{largest.name} takes {share} of the energy. The groups add up to the whole."
+    content = {
+        "sentence": sentence,
+        "ranks": ranks and rank_words(ranks, view.nouns),
+        "how": view.document.grouped,
+        "table": group_table(view, groups),
+    }
+    return Section("phases", "Phases", "Phases", "phases.html", content)
+
+
+def of_operators(view: View) -> Section | None:
+    """The section on operators that PyTorch called, and in which modules; None where no log tells operators."""
+    if not view.document.operators:
+        return None
+    content = {"sentence": operator_words(view), "ranks": None, "how": None, "table": operator_table(view, _OPERATORS)}
+    return Section("operators", "Operators", "Operators", "phases.html", content)
+
+
+def _computation(view: View) -> str:
+    return "Computation" + when(view.caches_are_in_cycles, " and caches")

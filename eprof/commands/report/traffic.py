@@ -1,0 +1,399 @@
+"""Levers on bytes of every memory level, and on how they are asked for. From `eprof.profile/1`."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from msgspec.structs import replace
+
+from eprof.base.boards import Traits, sheets_of
+from eprof.base.text import bracketed, pattern, phrase, when
+from eprof.base.vocabulary import DATA, RANDOM, TENSOR_FLOPS
+from eprof.commands.report.change import TENTH, Try, at_most
+from eprof.commands.report.first_screen import CACHED, SHORT_S, WASTED, requested_of
+from eprof.commands.report.loops import OF_BLOCKS
+from eprof.commands.report.products import flops_of, least_bytes
+from eprof.commands.report.savings import (
+    NARROWED,
+    by_time,
+    ended_sooner,
+    ends_j,
+    is_closed,
+    less_time,
+    mostly_in,
+    narrower_bytes_j,
+    time_told,
+    words_of,
+)
+from eprof.commands.report.view import DRAM, FAMILY_OF, View, time_of
+from eprof.commands.report.waiting import EXCESS, NEAR, busy, excess, of_shared_memory, sooner
+from eprof.profile import schema
+from eprof.show.words.badges import Amount
+from eprof.show.words.numbers import percent, plain, quantity
+
+_PASSES = pattern(r"(?i)(?:layer|rms|group|batch|instance|l2)_?norm|normali[sz]|soft_?max")
+_PASSED_AGAIN, _MOST_PASSES = 1.3, 4.0  # bytes read for each written: more tell of a reduction, which writes little
+_NARROWER_TYPES = "with types half as wide"
+_SECTOR_B = 32  # what DRAM of a GPU moves at least
+_MEMORY_B = 288e9  # of a B300, the most that a GPU holds
+_AS_MANY = 0.1  # bytes of two kernels, that differ by less
+_SLOWER = 1.5  # times as long, from which on another kernel's way to the same bytes is worth a look
+_STREAMED = 1.0  # flops a byte, below which a kernel hardly reuses what it reads
+_REUSED = 2.0  # bytes of L1 or shared memory for each of DRAM: below, each is used about once
+_REMEDIES = {
+    "l2": "larger tiles in shared memory, or blocks that run together on neighbouring data",
+    "l1": "tile in shared memory and registers",
+    "shared": "larger tiles in registers",
+    "system": "keep data on the GPU",
+}
+
+
+def asked_for(view: View) -> Iterator[Try]:
+    """Coalesce accesses that fetch bytes nobody asked for: rows of a matrix read down its columns, for example."""
+    if view.nouns.is_of_cpu or is_closed(view, "l1"):
+        return  # what a CPU writes is read first, and what stays in its caches is not moved again
+    saved_j, times = dict.fromkeys(range(len(view.kernels)), 0.0), [0.0] * len(view.kernels)
+    for level in CACHED:
+        for place, (kernel, joules) in enumerate(zip(view.kernels, view.joules_by_kernel(level), strict=True)):
+            requested = requested_of(view, kernel) or math.inf
+            ratio = view.summed(kernel, words_of(view, level)).or_zero / requested
+            if ratio >= WASTED:
+                saved_j[place] += joules * (1 - 1 / ratio)
+                times[place] = max(times[place], ratio)
+    if any(times):
+        most = max(saved_j, key=saved_j.__getitem__)
+        told = f"{view.label(view.kernels[most])} moves {plain(times[most])} times the bytes that it asks for"
+        yield Try(f"coalesce accesses: {told}", sum(saved_j.values()))
+        return
+    # Without the bytes that were asked for: sectors of DRAM that come for a part of them.
+    moved = view.summed(view.document, words_of(view, "dram")).value or math.inf
+    skipped = _SECTOR_B * view.amount(view.document, RANDOM).or_zero / moved
+    if skipped >= 1 - 1 / WASTED:
+        act = f"coalesce accesses: {percent(skipped)} of DRAM's bytes come beside those that are used"
+        yield Try(act, skipped * view.joules_of("dram"))
+    yield from coalesced(view)
+
+
+def coalesced(view: View) -> Iterator[Try]:
+    """Coalesce accesses in kernels whose profiler tells that they ask for more sectors than they need.
+
+    Of DRAM's bytes the saving is the most: L2 may serve a sector's other parts later.
+    """
+    saved_j, surely_j, saved_s = dict.fromkeys(range(len(view.kernels)), 0.0), 0.0, 0.0
+    shares = [excess(kernel)[0] for kernel in view.kernels]
+    levels = {level: view.joules_by_kernel(level) for level in CACHED}
+    for place, (kernel, share) in enumerate(zip(view.kernels, shares, strict=True)):
+        if share < EXCESS:
+            continue
+        fewer = list(levels)
+        # What tensor cores work on may come by copies that go around registers, which the sectors leave out.
+        if any(view.amount(kernel, word).value for word in TENSOR_FLOPS):
+            fewer = ["l1", "l2"]
+        # What is spilled is no part of it.
+        local = min(_spilled(view, kernel) / (view.summed(kernel, words_of(view, "l1")).value or math.inf), 1.0)
+        parts = {level: share * (1 - (local if level == "l1" else _local_share(kernel))) for level in fewer}
+        faster, now = sooner(kernel, {level: 1 - part for level, part in parts.items()}), busy(kernel)
+        if 0 < max(now.values(), default=0.0) < NEAR:
+            # It waits for sectors, at most: for as many fewer, and until another unit is always busy.
+            faster = min(min(parts.values()), 1 - max(now.get("dram", 0.0), now.get("sm", 0.0)))
+        if (kernel.signs or {}).get("lg_throttle", 0.0) >= EXCESS:
+            faster = max(faster, TENTH)  # the queue of its loads and stores is full
+        saved_j[place] = sum(part * levels[level][place] for level, part in parts.items()) + faster * view.timed(kernel)
+        saved_j[place] += share * view.timed(kernel) * (not view.saved_unit)  # neither joules nor times: to be tried
+        surely_j += sum(part * levels[level][place] for level, part in parts.items() if level != "dram")
+        saved_s += faster * time_of(kernel).or_zero
+    if any(saved_j.values()):
+        is_counted = any(levels["l1"]) or any(levels["l2"])
+        weights = {
+            place: joules if is_counted else shares[place] * view.timed(view.kernels[place])
+            for place, joules in saved_j.items()
+            if joules
+        }
+        most = max(weights, key=weights.__getitem__)
+        name, condition = view.label(view.kernels[most]), excess(view.kernels[most])[1]
+        stores = (view.kernels[most].signs or {}).get("store_excess", 0.0)
+        mostly = phrase(", {} of its stores'", when(stores > shares[most], percent(stores)))
+        told = f"{percent(shares[most])} of the sectors that {name} asks for are not used{mostly}{condition}"
+        most_j = sum(saved_j.values())
+        change = Try(f"coalesce accesses: {told}", most_j, (surely_j, most_j), less_time(view, 0.0, saved_s))
+        yield replace(change, is_open=not (levels["l1"][most] or levels["l2"][most]))
+
+
+def as_fast_as_others(view: View) -> Iterator[Try]:
+    """Move DRAM bytes as fast as another kernel that moves as many with its DRAM busy; of kernels that hardly compute.
+
+    At most: what else the slower one does was not counted whole.
+    """
+    if view.nouns.is_of_cpu or view.is_modelled or view.time.value is None or view.is_of_a_second:
+        return
+    fastest: dict[tuple[str | None, int], schema.Kernel] = {}
+    for other in view.kernels:
+        moved_b = _each_b(view, other)
+        if moved_b and busy(other).get("dram", 0.0) >= NEAR:
+            place = other.device, round(math.log(moved_b, 1 + _AS_MANY))
+            fastest[place] = min(fastest.get(place, other), other, key=view.each_s)
+    for kernel in view.kernels * bool(fastest):
+        moved_b, each_s = _each_b(view, kernel), view.each_s(kernel)
+        if each_s < SHORT_S or not moved_b or not _hardly_computes(view, kernel):
+            continue
+        size = round(math.log(moved_b, 1 + _AS_MANY))
+        alike = [
+            fastest[kernel.device, near] for near in (size - 1, size, size + 1) if (kernel.device, near) in fastest
+        ]
+        alike = [other for other in alike if abs(_each_b(view, other) - moved_b) <= _AS_MANY * moved_b]
+        best = min(alike, key=view.each_s, default=kernel)
+        if each_s < _SLOWER * view.each_s(best) or excess(kernel)[0] >= EXCESS:
+            continue  # accesses that ask for too much have a lever of their own
+        gain = (1 - view.each_s(best) / each_s) * view.timed(kernel)
+        name, faster = view.label(kernel), view.label(best)
+        told = f"as many DRAM bytes in {plain(each_s / view.each_s(best))} times the time"
+        act = f"access memory in {name} as {faster} does ({told}: coalesce accesses, or keep more of them in flight)"
+        yield at_most(act, gain)
+
+
+def _each_b(view: View, kernel: schema.Kernel) -> float:
+    """The DRAM bytes of a launch; 0 where not all are known."""
+    moved = view.summed(kernel, DRAM)
+    return moved.or_zero / kernel.launches * (not moved.lower)
+
+
+def _hardly_computes(view: View, kernel: schema.Kernel) -> bool:
+    """Whether no unit of a kernel is seen to be busy, and its flops, of which some kind was counted, are few."""
+    flops = flops_of(view, kernel)
+    is_little = sum(flops.values()) < _STREAMED * view.summed(kernel, DRAM).or_zero
+    return ("sm" in busy(kernel) or bool(flops)) and is_little and max(busy(kernel).values(), default=0.0) < NEAR
+
+
+def read_again(view: View) -> Iterator[Try]:
+    """Keep rows on the chip that a normalisation or a softmax reads again in each of its passes."""
+    for kernel in view.kernels:
+        read, written = (view.amount(kernel, f"dram_{way}").or_zero for way in ("read", "write"))
+        stored = max(written, *(view.amount(kernel, f"{level}_write").or_zero for level in ("l1", "l2")))
+        again = read / (stored or math.inf)
+        if not _PASSES.search(kernel.name) or not _PASSED_AGAIN <= again <= _MOST_PASSES:
+            continue
+        left = (stored + written) / (read + written)
+        sooner_j, sooner_s = ended_sooner(view, [kernel], {"dram": left, "l2": left})
+        told = f"it reads {plain(again)} bytes of DRAM for each that it writes; if both are as wide"
+        act = f"keep rows of {view.label(kernel)} on the chip between passes ({told})"
+        least_j, most_j = _read_once_j(view, kernel, stored)
+        ends = least_j, most_j + sooner_j
+        yield Try(act, sum(ends) / 2, ends, less_time(view, 0.0, sooner_s))
+
+
+def _read_once_j(view: View, kernel: schema.Kernel, once_b: float) -> tuple[float, float]:
+    """Compute the J that a kernel saves by reading so many bytes once: at least, with rows in shared memory; at most.
+
+    What L1 fetched again it was asked for again, too.
+    """
+    read_b = {level: view.amount(kernel, f"{level}_read").or_zero for level in ("dram", "l2")}
+    again_b = {level: max(moved - once_b, 0.0) for level, moved in read_b.items()}
+    again_b["l1"] = again_b["l2"]
+    if view.costs and view.costs.books == "served":  # a byte is charged at one level alone
+        again_b |= {"l2": read_b["l2"], "l1": 0.0}
+
+    def each_j(word: str) -> float:
+        count = kernel.counts.get(word)
+        return (count and count.energy_j or 0.0) / (count and count.value or math.inf)
+
+    most_j = sum(moved * each_j(f"{level}_read") for level, moved in again_b.items())
+    kept_j = once_b * each_j("shared_write") + max(again_b.values()) * each_j("shared_read")
+    return max(most_j - kept_j, 0.0), most_j
+
+
+def fewer_bytes(view: View) -> Iterator[Try]:
+    """Move fewer bytes of each memory level: how, what each tenth of them saves, and what can be saved at most."""
+    for group, amount in view.groups.items():
+        if FAMILY_OF[group] != DATA or not amount.value or group != "dram" and is_closed(view, group):
+            continue
+        saves = TENTH * amount.value
+        low, high = ends_j(view, group, saves) or (saves, saves)
+        left, why = _least_left(view, group)
+        gone_j = float(np.dot(view.joules_by_kernel(group), np.subtract(1, left))) * high / saves
+        gone_tenths = gone_j / high
+        if why == _NARROWER_TYPES and not view.nouns.is_of_cpu:
+            # They halve what every level moves; but a warp's access of L1 takes as long for fewer bytes.
+            gone_j += narrower_bytes_j(view.kernels) - (1 - NARROWED) * amount.value
+        least_j, _ = by_time(view, view.kernels, {group: 1 - TENTH})
+        most_j, time = by_time(view, view.kernels, *_with_its_way(group, view, [1 - TENTH] * len(left)))
+        most_of_all_j, _ = by_time(view, view.kernels, *_with_its_way(group, view, left))
+        for answer in view.document.what_if or ():
+            is_it = answer.question == f"{group}=-20%" and not time and not view.is_modelled
+            if is_it and answer.change_share and answer.time_share and not _is_held_elsewhere(view, group):
+                # Constant power, whatever a byte costs: all of it where kernels are near the roofline, else up to that.
+                most_j = max(-answer.change_share * view.everything / 2 - saves, 0.0)
+                time = time_told(answer.time_share / 2)
+                least_j = most_j * _is_near_the_roofline(view)
+                most_of_all_j = most_j * gone_tenths
+        time = time.replace(", ", f", {when(least_j < most_j, 'up to ')}", 1)
+        # Where a price is above its middle, so is the total that shares are of.
+        most_share = view.everything * (1 - min(left))
+        low, high = (min(end, TENTH * view.everything) for end in (low + least_j, high + most_j))
+        how = "; ".join(filter(None, [mostly_in(view, group), _remedy(view, group)]))
+        act = f"move fewer {view.in_prose(group)} bytes{bracketed(how)}"
+        change = Try(act, (low + high) / 2, (low, high), time, each="fewer")
+        if why and (group == "dram" or least_j == most_j):
+            change = replace(change, most=min(gone_j + most_of_all_j, most_share), why=why)
+        yield change
+
+
+def _with_its_way(level: str, view: View, left: Sequence[float]) -> list[dict[str, float]]:
+    """For each kernel, unit -> share of its work left if a memory level moves the share `left` of its bytes.
+
+    Units on the way to a level have less work, too: L2 for DRAM, and "sm" for L1 where counters do not tell L1's. But
+    tiles of a product that find more of its operands in L2 ask L2 for as much as before.
+    """
+    works = []
+    for kernel, share in zip(view.kernels, left, strict=True):
+        units = dict.fromkeys((level, *["sm"] * (level == "l1" and "l1" not in busy(kernel))), share)
+        if level == "dram" and not least_bytes(view, kernel):
+            passed = view.summed(kernel, words_of(view, "l2")).value or math.inf
+            passing = min(view.summed(kernel, DRAM).or_zero / passed, 1.0)
+            units = {"l2": 1 - (1 - share) * passing, **units}
+        works.append(units)
+    return works
+
+
+def _least_left(view: View, group: str) -> tuple[list[float], str]:
+    """The least share of a memory level's bytes that each kernel must move, (n_kernels,); and a phrase why, or ""."""
+    moved = [view.summed(kernel, words_of(view, group)).value or math.inf for kernel in view.kernels]
+    if group in ("l1", "l2"):
+        below = [view.summed(kernel, DRAM).value for kernel in view.kernels]
+        left = [min((each or 0.0) / of, 1.0) for each, of in zip(below, moved, strict=True)]
+        return left, when(None not in below, "with each byte of DRAM moved there once")
+    if group != "dram":
+        return [0.0] * len(moved), ""
+    left = [0.0] * len(moved)
+    if not is_closed(view, group):  # how the tiles of a library follow each other is its own
+        left = [least_bytes(view, kernel) / of for kernel, of in zip(view.kernels, moved, strict=True)]
+    held = [_memory_b(view, kernel) * kernel.launches / of for kernel, of in zip(view.kernels, moved, strict=True)]
+    joules = view.joules_by_kernel(group)
+    most, why = max(range(len(joules)), key=joules.__getitem__), _NARROWER_TYPES
+    if left[most]:
+        why = "with each operand moved once"
+    elif held[most] < NARROWED:
+        why = "with each byte of its memory moved once"
+    return [min(share or NARROWED, bound, 1.0) for share, bound in zip(left, held, strict=True)], why
+
+
+def _memory_b(view: View, kernel: schema.Kernel) -> float:
+    """The bytes of memory of a kernel's GPU, the most of all boards that it may be; infinite where none can be told.
+
+    A launch that moves more bytes than that moves some of them again; of a second of rates, no launch's bytes are told.
+    """
+    if view.is_of_a_second:
+        return math.inf
+    traits = Traits(int((kernel.signs or {}).get("multiprocessors", 0)) or None)
+    return max((sheet.memory_b or _MEMORY_B for sheet in sheets_of(kernel.device, traits)), default=_MEMORY_B)
+
+
+def _is_near_the_roofline(view: View) -> bool:
+    """Whether half of the time or more is in kernels near the roofline's speed, whose times follow the roofline's."""
+    times = [time_of(kernel).or_zero for kernel in view.kernels]
+    near_s = sum(time for time, share in zip(times, view.speed_shares, strict=False) if share >= NEAR)
+    return near_s >= sum(times) / 2
+
+
+def _is_held_elsewhere(view: View, group: str) -> bool:
+    """Whether, in the kernel with most joules that go with time, a unit is busier than the one that serves `group`.
+
+    Where none tells how busy that of `group` is, the share of the roofline's speed stands for it.
+    """
+    place = max(range(len(view.kernels)), key=lambda place: view.timed(view.kernels[place]))
+    most = busy(view.kernels[place])
+    return any(share > most.get(group, view.speed_shares[place]) for share in most.values())
+
+
+def fewer_uncounted_bytes(view: View) -> Iterator[Try]:
+    """Move fewer bytes of a level that holds kernels back and whose bytes were not counted: only time is saved."""
+    for group in ("l1", "l2", "dram"):
+        if view.groups.get(group, Amount(None)).value or not view.kernels:
+            continue
+        saves, time = by_time(view, view.kernels, {group: 1 - TENTH})
+        if not saves:
+            continue
+        most = max(view.kernels, key=lambda kernel: sooner(kernel, {group: 1 - TENTH}) * view.timed(kernel))
+        level = view.in_prose(group)
+        told = f"{level} is {percent(busy(most).get(group, 0.0))} busy"
+        act = f"move fewer {level} bytes ({told}; {_remedy(view, group)})"
+        if group == "l1":
+            act = of_shared_memory(view, most, told) or act
+        most_j = by_time(view, view.kernels, {group: 0.0})[0]
+        yield Try(act, saves, None, time, each="fewer", most=most_j, why="until another unit holds it back")
+
+
+def _remedy(view: View, group: str) -> str:
+    if view.nouns.is_of_cpu:
+        return OF_BLOCKS
+    joules = view.joules_by_kernel(group)
+    kernel = view.kernels[max(range(len(joules)), key=joules.__getitem__)]
+    if group != "dram":
+        return _REMEDIES.get(group, "")
+    if is_closed(view, group):
+        return "store narrower types, or fuse what comes before and after it"
+    if least_bytes(view, kernel):
+        return "larger tiles, or blocks in an order that reuses what L2 holds"
+    each_b = view.summed(kernel, DRAM).or_zero / kernel.launches
+    if each_b > _memory_b(view, kernel):
+        told = f"a {view.nouns.launch} moves {quantity(each_b, 'B')}, more than its GPU's memory holds"
+        return f"larger tiles in shared memory and registers: {told}"
+    fused = f"fuse the {view.nouns.kernel} with its neighbour"
+    if len(view.kernels) > 1:
+        fused = f"fuse {view.nouns.kernels} that pass arrays on"
+    nearer = [view.summed(kernel, words_of(view, level)).value for level in ("l1", "shared")]
+    again = max((moved for moved in nearer if moved is not None), default=None)
+    if again is None and (kernel.intensity_flop_per_byte or 0.0) >= _STREAMED:
+        return f"reuse tiles, {fused}, or store narrower types"
+    is_reused = (again or 0.0) >= _REUSED * (view.summed(kernel, DRAM).value or math.inf)
+    return f"{when(is_reused, 'reuse tiles') or fused}, or store narrower types"
+
+
+def fewer_conflicts(view: View) -> Iterator[Try]:
+    """Avoid bank conflicts of shared memory."""
+    shares = [(kernel.signs or {}).get("bank_conflict", 0.0) for kernel in view.kernels]
+    saved_j = sum(share * joules for share, joules in zip(shares, view.joules_by_kernel("shared"), strict=True))
+    if saved_j:
+        act = f"avoid bank conflicts (up to {percent(max(shares))} of the accesses of shared memory)"
+        yield Try(f"{act}: pad its arrays", saved_j)
+
+
+def conflicts_alone(view: View) -> Iterator[Try]:
+    """Avoid bank conflicts that are all that a log tells: neither times nor the accesses that they are a share of."""
+    conflicts = {kernel.name: (kernel.signs or {}).get("bank_conflicts", 0.0) for kernel in view.kernels}
+    if view.saved_unit or not any(conflicts.values()):
+        return
+    most = max(view.kernels, key=lambda kernel: conflicts[kernel.name])
+    free = next((view.label(kernel) for kernel in view.kernels if not conflicts[kernel.name]), "")
+    told = f"{quantity(conflicts[most.name], '')} in {view.label(most)}{phrase(', none in {}', free)}"
+    yield Try(f"avoid bank conflicts of shared memory ({told}): pad its arrays, or swizzle them", view.everything)
+
+
+def fewer_spills(view: View) -> Iterator[Try]:
+    """Spill no registers: this spares bytes of L1, and of L2 as many as are known to be of local memory.
+
+    Of DRAM it may spare as large a share, and time, as far as units are held by such bytes.
+    """
+    spilled, surely_j, most_j, saved_s = 0.0, 0.0, 0.0, 0.0
+    levels = {level: view.joules_by_kernel(level) for level in ("l1", "l2", "dram")}
+    for place, kernel in enumerate(view.kernels):
+        local, behind = _spilled(view, kernel), _local_share(kernel)
+        share = min(local / (view.summed(kernel, words_of(view, "l1")).value or math.inf), 1.0)
+        more_j, more_s = ended_sooner(view, [kernel], {"l1": 1 - share, "l2": 1 - behind, "dram": 1 - behind})
+        spilled, saved_s = spilled + local, saved_s + more_s
+        surely_j += share * levels["l1"][place] + behind * levels["l2"][place]
+        most_j += behind * levels["dram"][place] + more_j
+    if surely_j:
+        most = max(map(_local_share, view.kernels))
+        told = f"{quantity(spilled, 'B')} of local memory{when(most, f', {percent(most)} of what L1 and L2 pass on')}"
+        act = f"spill no registers ({told}): smaller tiles, __launch_bounds__"
+        ends = surely_j, surely_j + most_j
+        yield Try(act, sum(ends) / 2, ends, less_time(view, 0.0, saved_s))
+
+
+def _spilled(view: View, kernel: schema.Kernel) -> float:
+    return sum(view.amount(kernel, f"local_{way}").or_zero for way in ("read", "write"))
+
+
+def _local_share(kernel: schema.Kernel) -> float:
+    """The share of local memory in the traffic between L1 and L2; 0: not counted."""
+    return (kernel.signs or {}).get("local_share", 0.0)

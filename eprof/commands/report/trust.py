@@ -1,0 +1,447 @@
+"""How far to trust a report: how far off its joules may be, whose prices they have, what was not counted or metered."""
+
+from collections.abc import Iterator, Mapping
+
+from eprof.base.boards import data_sheet
+from eprof.base.gpus import capability_of_label
+from eprof.base.text import bracketed, capital, few, phrase, uncapital, when
+from eprof.base.vocabulary import CONSTANT, GROUPS
+from eprof.commands.report.view import PAST_L2, View, Word, by_time_of, energy_of
+from eprof.logs.rows.log import ON_TOTALS, UNUSED
+from eprof.profile import schema
+from eprof.profile.metering import BY_TIME
+from eprof.show.words import costs as costs_words
+from eprof.show.words.badges import ASSUMED, MISSING, SIMULATED
+from eprof.show.words.blocks import Point
+from eprof.show.words.intervals import known
+from eprof.show.words.numbers import percent, plain, quantity, signed_percent, whole
+
+_NEARLY_ALL = 0.95  # of what was counted, that one group of counts has
+_SAME = 1.01  # times as much, with rounding
+_OF_TIME = "The time of "
+_OF_COUNTS = ("Not counted here", "No instruction and no byte")
+_PRICES = {
+    "measured": "measured on this {processor}",
+    "fitted": "fitted to measured power",
+    "published": "published, not measured here",
+    "estimated": "from the data sheet, not measured (with a meter: --energy 12J)",
+}
+
+
+def trust(view: View) -> Point:
+    """The point "Trust": how far off joules are, whose prices they have, what is missing, where the time is from."""
+    of_totals = [note.partition(ON_TOTALS)[2] for note in view.document.warnings if f": {ON_TOTALS}" in note]
+    texts = [
+        _verdict(view),
+        *(capital(f"{note}.") for note in of_totals),
+        *_prices(view),
+        phrase(f"{capital(view.cores)}: taken to be always active ({{}}).", always_active(view)),
+        _lacking(view),
+        *_times(view),
+    ]
+    return Point("Trust", " ".join(filter(None, texts)))
+
+
+def _verdict(view: View) -> str:
+    """Trust in one word with the error: "good (new kernels 8.6 % off)."; empty without energy."""
+    if view.costs is None or not view.has_energy:
+        return ""
+    if view.to_meter is not None:
+        is_split_known = view.to_meter.own and view.to_meter.basis != "estimated" and not any(_lost_groups(view))
+        if is_split_known and not view.to_meter.idle_j:
+            return "good."
+        return "total good, its parts rough."
+    if lacks_some(view):
+        # How far off a total is says nothing where a part of it is not known at all.
+        is_open = view.energy("total").lower and known(view.interval("total")) is None
+        return "rough" + when(is_open, f", a lower bound{lacking_briefly(view)}") + "."
+    of_tables = [_kernels_off(view, costs) for costs in view.document.prices]
+    off = when(all(of_tables), ", ".join(dict.fromkeys(of_tables)))
+    if off and not view.is_modelled:
+        return f"good ({off})."
+    return f"rough ({off or _spread(view) or 'error unknown'})."
+
+
+def _spread(view: View) -> str:
+    """The interval of the total as "-30 % to +45 %"; empty if unknown, or at another CPU's prices."""
+    total, pair = view.energy("total").value, known(view.interval("total"))
+    is_anothers = view.nouns.is_of_cpu and view.costs is not None and view.costs.gpu_match == "other"
+    if not total or pair is None or view.is_modelled or is_anothers:
+        return ""
+    if pair[1] < total:
+        return "the prices make more than the board can draw"
+    return f"{signed_percent(pair[0] / total - 1)} to {signed_percent(pair[1] / total - 1)}"
+
+
+def notes(view: View) -> list[str]:
+    """The notes of the first screen: warnings that bear on every number, and say more than its other lines.
+
+    What a log's reader says of one log ("FILE: ...") is for -v.
+    """
+    prices = view.document.prices
+    above = [note for costs in prices for note in costs.notes] if prices else view.document.warnings[:1]
+    files = {log.path.rpartition("/")[2] for log in view.document.inputs}
+    others = [note for note in view.document.warnings if note not in above and note.partition(":")[0] not in files]
+    said = (*_OF_COUNTS, *[_OF_TIME] * (not view.has_energy))  # of nothing, Trust says that it has no time either
+    return [note for note in others if not note.startswith(said) and "has no price for" not in note]
+
+
+def _prices(view: View) -> Iterator[str]:
+    """A sentence on the prices of each table, or on the meter; without prices, the first warning."""
+    if view.costs is None:
+        # What else it says are ways to joules, of which Try has the best.
+        yield from (warning.partition(". ")[0].rstrip(".") + "." for warning in view.document.warnings[:1])
+    elif view.to_meter is not None and view.has_energy:
+        yield metered_certainty(view, view.to_meter)
+    elif view.has_energy:
+        yield from (_of_table(view, costs) for costs in view.document.prices)
+
+
+def _of_table(view: View, costs: schema.Costs) -> str:
+    """A sentence on whose prices a table has, at which clocks, and how they came to be."""
+    facts = [_basis(view, costs)]
+    if costs.name != costs.basis:
+        is_assumed = costs.setting["core_mhz"] is not None and costs.setting_from == "the table's default"
+        facts = [costs_words.at_setting(costs) + " (assumed)" * is_assumed, *facts]
+    if costs.gpu_match == "other":
+        table = costs_words.at_setting(costs)
+        if view.nouns.is_of_cpu:
+            table = costs.device  # in full, for it may be old
+        alike = "so joules hold if the two are alike"
+        if (interval := view.document.interval_j) and interval.apart:
+            alike = f"and joules may be {interval.apart:g} times off"
+        facts = [table, f"another {view.nouns.processor}'s, {alike}"]
+    spans = ""
+    if (interval := view.document.interval_j) and interval.share >= 1:
+        spans = (costs.interval_is or "").partition(";")[0]
+    whose = costs_words.of_gpu(costs)
+    is_default = costs.setting_from == "the table's default"
+    lines = when(is_default and any(view.speed_shares), " and roofline")
+    return f"Prices{lines}{whose}: {', '.join(filter(None, facts))}{phrase('; ranges span {}', spans)}."
+
+
+def _basis(view: View, costs: schema.Costs) -> str:
+    basis = _PRICES.get(costs.basis or "", "without a stated basis")
+    basis = basis.format(processor=view.nouns.processor)
+    if costs.basis == "estimated" and (why := costs.constant_why or "").startswith("the mean of"):
+        basis = f"{why}, {basis.replace('the data sheet', 'their data sheets')}"
+    device = view.document.device.name
+    if costs.basis == "estimated" and (device is None or capability_of_label(device)) and data_sheet(costs.device):
+        basis = basis.replace("the data sheet", f"the data sheet of {costs.device}, the one board that it can be")
+    if costs.gpu_match == "similar":
+        return f"of the similar {costs.device.partition(' (')[0].removeprefix('a ')}, {basis}"
+    return basis
+
+
+def _kernels_off(view: View, costs: schema.Costs) -> str:
+    """The mean error of a fit on kernels that it had not seen, in words; empty for another GPU's table, or without."""
+    if costs.gpu_match != "own":
+        return ""
+    errors: Mapping[str, float] = (costs.fit or {}).get("error_percent", {})
+    error = errors.get("leave_one_benchmark_out")
+    if error is None:
+        return ""
+    return f"new {view.nouns.kernels} {percent(error / 100)} off on average"
+
+
+def _times(view: View) -> Iterator[str]:
+    if view.is_modelled:
+        # A count that is not whole, or rests on an assumption, is not exact.
+        is_exact = not any(word.value.marks & (MISSING | ASSUMED) for word in view.words.values())
+        exact = "exact for the simulator" if is_exact else "simulated"
+        yield f"Counts: {exact}. Time: a model."
+    elif view.time.marks & SIMULATED:
+        yield f"Time: given; how the {view.nouns.kernels} share it is a model."
+    elif view.document.time_from:
+        yield f"Time: {view.document.time_from.partition(' (')[0].partition(', which agree')[0]}."
+
+
+_NAMED = 4
+_SHORT = 2  # things that the headline has room for
+_LITTLE = 0.03  # of the total: a group that can take less lacks nothing that matters
+_FEW, _MOST = 0.1, 0.5
+
+
+def _uncounted_share(view: View) -> float:
+    """The most that uncounted work can take, as a share (0 to 1) of all energy with it; 1 where nothing bounds it."""
+    total = view.energy("total").or_zero
+    bounds = _bounds(view)
+    if bounds is None:
+        return float(view.energy("total").lower)
+    most = bounds.get("total", 0.0)
+    if most is None:
+        return 1.0
+    return most / (total + most or 1.0)
+
+
+def always_active(view: View) -> str:
+    """The energy of multiprocessors assumed always active, as no counter tells, in words: "1.20 J"; empty if little."""
+    assumed_j = 0.0
+    for kernel in view.kernels:
+        running = kernel.counts.get("sm_active_cycle")
+        if running and "assumed" in running.marks and "sm_active" not in (kernel.signs or {}):
+            assumed_j += running.energy_j or 0.0
+    return when(assumed_j > _FEW * view.energy("total").or_zero, quantity(assumed_j, "J"))
+
+
+def counted_alone(view: View) -> str:
+    """The group of counts with nearly all joules, where neither time nor a bound tells of the rest; else empty."""
+    total, ends = view.energy("total"), view.interval("total")
+    if not total.value or view.to_meter or view.is_above or view.energy(CONSTANT).value:
+        return ""
+    is_open = total.lower and known(ends) is None
+    alone = [group for group, amount in view.groups.items() if amount.or_zero > _NEARLY_ALL * total.value]
+    return next((group for group in alone if is_open), "")
+
+
+def lacks_some(view: View) -> bool:
+    """Whether what was not counted can take a tenth of all energy or more."""
+    return _uncounted_share(view) > _FEW
+
+
+def lacks_most(view: View) -> bool:
+    """Whether what was not counted can take more than what was."""
+    return _uncounted_share(view) > _MOST
+
+
+def lacking_briefly(view: View) -> str:
+    """The words " without host memory" for up to two groups that a total lacks; empty for none, or more."""
+    wholly, partly = _lost_groups(view)
+    lost = wholly + [f"a part of {name}" for name in partly]
+    return when(len(lost) <= _SHORT, phrase(" without {}", " and ".join(lost)))
+
+
+def _lacking(view: View) -> str:
+    """A sentence on what matters and was not counted: "Not counted: L2 (at most 1.20 J), FP64, and 3 more."; or ""."""
+    bounds = _bounds(view)
+    wholly, partly = _lost_groups(view)
+    if bounds is None and lacks_some(view) and view.to_meter is None and lacking_briefly(view):
+        return ""  # the verdict says it
+    if bounds is None:
+        unpriced = _unpriced(view)
+        uncounted = [name for name in wholly if name not in unpriced]
+        uncounted += [f"part of {name}" for name in partly if name not in unpriced]
+        return _by_reason({"Not counted": uncounted, "no price": unpriced})
+    if not lacks_some(view):
+        return ""
+    if view.above.value is None:
+        if view.time.value is None:
+            return "Neither work nor time was counted."
+        is_used = not any(UNUSED in warning.lower() for warning in view.document.warnings)
+        is_used &= not any(word.value.value for word in view.words.values())  # no price asks for it
+        if view.is_of_a_second:
+            return "No work was counted."
+        return when(is_used, "Nothing but time was counted.") or "Of what was counted, only time was used."
+    total = view.energy("total").or_zero
+    capped = bounds.get("total")
+    # The largest first; those that nothing bounds but the board, which then all have the same room, before them.
+    groups = [group for group in bounds if group != "total"]
+    ordered = sorted(groups, key=lambda group: (bounds[group] is not None, -(bounds[group] or 0.0)))
+    unpriced = _unpriced(view)
+    missing: dict[str, list[str]] = {"Not counted": [], "no price": []}
+    for group in ordered:
+        most = bounds[group]
+        if most is not None and most < _LITTLE * total:
+            continue
+        is_open = most is None or capped is not None and most >= capped
+        name = _lost_name(view, group)
+        is_rest = _is_rest(view, group)
+        joules = [
+            when(not is_open, quantity(most or 0.0, "J")),
+            when(group == "dram" and not is_rest, _if_past_l2(view)),
+        ]
+        names = missing["no price" if name in unpriced else "Not counted"]
+        names.append(when(is_rest, "the rest of ") + name + bracketed("; ".join(filter(None, joules))))
+    together = ""
+    if capped:
+        why = ""
+        parts_j = [bounds[group] for group in groups]
+        is_cut = None in parts_j or sum(filter(None, parts_j)) > _SAME * capped
+        if is_cut and view.document.interval_j and view.document.interval_j.limit_w:
+            number = view.document.interval_j.sockets
+            why = f" (what {when(number, f'{number} {view.nouns.board}s') or f'the {view.nouns.board}'} may draw"
+            why += f"{beyond_the_sheet(view)})"
+        elif is_cut and None not in parts_j:
+            why = " (they share the cycles)"
+        together = f", {when(sum(map(len, missing.values())) > 1, 'together ')}at most {quantity(capped, 'J')}{why}"
+    return _by_reason(missing, together)
+
+
+def _by_reason(missing: Mapping[str, list[str]], together: str = "") -> str:
+    """A sentence on what is missing, by reason: "Not counted: L2; no price: tensor cores."; empty for nothing."""
+    first, *others = [(reason, few(names, _NAMED)) for reason, names in missing.items() if names] or [("", "")]
+    texts = [f"{first[0]}{together}: {first[1]}", *(f"{reason}: {names}" for reason, names in others)]
+    return when(first[1], capital("; ".join(texts)) + ".")
+
+
+def beyond_the_sheet(view: View) -> str:
+    """The words ", 1.25 times its data sheet's" on the power that a board may draw; empty where it keeps to that."""
+    sheet = data_sheet(view.document.device.name or "")
+    beyond = sheet.beyond_power if sheet else 1.0
+    return when(beyond > 1, f", {beyond:g} times its data sheet's")
+
+
+def _if_past_l2(view: View) -> str:
+    """The joules of DRAM if all bytes past a CPU's L2 reached it, in words; empty if not known.
+
+    Less where L3 had them, more where stores pass by.
+    """
+    passed, price = view.summed(view.document, PAST_L2).value, view.charges.get("dram_read")
+    if not passed or not price:
+        return ""
+    return f"{quantity(passed * price.pj * 1e-12, 'J')} if all {quantity(passed, 'B')} past L2 reach it"
+
+
+def _bounds(view: View) -> dict[str, float | None] | None:
+    """Group of counts, or "total" -> the most J of what was not counted (None: no bound); None without intervals."""
+    if not view.document.interval_j:
+        return None
+    return view.document.interval_j.uncounted
+
+
+def _lost_groups(view: View) -> tuple[list[str], list[str]]:
+    """(names of groups of counts whose energy is wholly unknown, names of those of which a part is unknown)."""
+    if view.costs is None:
+        return [], []
+    lost = {word.count.group for word in view.words.values() if _lacks(view, word)}
+    wholly = [_lost_name(view, group) for group in GROUPS if group in lost and not view.joules_of(group)]
+    partly = [_lost_name(view, group) for group in GROUPS if group in lost and view.joules_of(group)]
+    constant = view.energy(CONSTANT)
+    if constant.value is None:
+        wholly.insert(0, "constant power (no time)")
+    elif constant.lower:
+        partly.insert(0, "constant power")
+    return wholly, partly
+
+
+def _unpriced(view: View) -> list[str]:
+    """The names of groups of which all that is lacking was counted: what it lacks is a price; none without a table."""
+    if view.costs is None:
+        return []
+    lacking = [word for word in view.words.values() if _lacks(view, word)]
+    uncounted = {word.count.group for word in lacking if word.value.value is None or word.energy.value is not None}
+    return [
+        _lost_name(view, group)
+        for group in dict.fromkeys(word.count.group for word in lacking)
+        if group not in uncounted
+    ]
+
+
+def _lacks(view: View, word: Word) -> bool:
+    """Whether some of a count's energy is not known; where a meter gave the total, whether some was not counted."""
+    charge = view.charges.get(word.count.name)
+    if charge is not None and not charge.pays:
+        return False
+    marks = word.energy.marks
+    if view.to_meter is not None and word.energy.value:
+        marks = word.value.marks
+    return bool(marks & MISSING)
+
+
+def _is_rest(view: View, group: str) -> bool:
+    """Whether some of all that lacks of a group was counted: more than the least that other counts tell of it."""
+    if group == CONSTANT:
+        return view.energy(CONSTANT).value is not None
+    lacking = [word for word in view.words.values() if word.count.group == group and _lacks(view, word)]
+    notes = [each.note or "" for word in lacking for each in word.how]
+    are_counted = all(word.energy.value for word in lacking) and not any(note.startswith("at least") for note in notes)
+    return bool(view.joules_of(group)) and (are_counted or _lost_name(view, group) == view.in_prose(group))
+
+
+def _lost_name(view: View, group: str) -> str:
+    """The name of a lacking group in prose, or its one or two lacking counts if others of it were counted.
+
+    Beside work on tensor cores, missing FP16 is that of other instructions.
+    """
+    words = [word for word in view.words.values() if word.count.group == group]
+    lacking = [word for word in words if _lacks(view, word)]
+    is_partly = any(word.value.value is not None for word in words if word not in lacking)
+    if is_partly and 0 < len(lacking) <= 2:
+        return ", ".join(uncapital(word.count.label) for word in lacking)
+    name = view.in_prose(group)
+    if group == "fp16" and view.joules_of("tensor"):
+        return f"{name} outside tensor cores"
+    return name
+
+
+_ByBoth = tuple[schema.Kernel, float, float]
+
+
+def metered_sentences(view: View) -> Iterator[str]:
+    """Sentences on how metered joules were split over kernels, by counts or by time alone; none without a meter."""
+    if view.to_meter is None:
+        return
+    to_meter = view.to_meter
+    idle = ""
+    if to_meter.idle_j:
+        idle = f", {quantity(to_meter.idle_j, 'J')} of it idle for {quantity(to_meter.idle_s or 0, 's')}"
+    metered = f"{quantity(to_meter.metered_j, 'J')} were metered ({to_meter.source}){idle}."
+    if is_by_time(view):
+        yield f"{metered} They are split by time alone."
+        return
+    yield f"{metered} They are split by counts: {_shape(view, to_meter)} times {plain(to_meter.factor)}."
+    if len(view.kernels) == 1:
+        return
+    # What each kernel would take by time alone, and whether the difference is certain.
+    kernels, known = view.nouns.kernels, f"a factor of {to_meter.within:g}"
+    apart = _apart(view, to_meter.within)
+    if not apart:
+        yield f"Time alone would say the same of every {view.nouns.kernel}, as far as the split is known (to {known})."
+        return
+    kernel, by_counts, by_time = apart[0]
+    of_all = f"{whole(len(view.kernels) - len(apart))} of {whole(len(view.kernels))} {kernels}"
+    other = f"{quantity(by_time, 'J')} instead of {quantity(by_counts, 'J')}"
+    yield (
+        f"By time alone {view.label(kernel)} would take {other}; for {of_all} the two differ by less than the split is "
+        f"known to, {known}."
+    )
+
+
+def is_by_time(view: View) -> bool:
+    """Whether metered energy was split by time alone, because nothing that was counted has a price."""
+    return view.to_meter is not None and view.to_meter.shape == BY_TIME
+
+
+def metered_briefly(view: View) -> str:
+    """Two sentences on how metered energy was split, and the kernel that time alone changes most; empty if not so."""
+    if view.to_meter is None or is_by_time(view):
+        return ""
+    split = f"Split by {_shape(view, view.to_meter)} times {plain(view.to_meter.factor)}."
+    apart = _apart(view, view.to_meter.within)
+    if not apart:
+        return f"{split} By time alone: much the same."
+    kernel, by_counts, by_time = apart[0]
+    name = view.label(kernel)
+    return f"{split} By time alone {name}: {quantity(by_time, 'J')}, not {quantity(by_counts, 'J')}."
+
+
+def metered_certainty(view: View, to_meter: schema.ToMeter) -> str:
+    """A sentence on what of the metered numbers is measured, and how far off the rest is."""
+    idle = when(to_meter.idle_j, " together with idle time")
+    kernels = view.nouns.kernels
+    if len(view.kernels) == 1:
+        return f"The total{idle} is what the meter saw."
+    return (
+        f"Total{idle}: what the meter saw. Split over {kernels}: estimated, nine {kernels} of ten are a factor of "
+        f"{to_meter.within:g} off at most."
+    )
+
+
+def _shape(view: View, to_meter: schema.ToMeter) -> str:
+    """The words on whose prices split the metered energy."""
+    if to_meter.basis == "estimated":
+        return f"prices estimated for a {view.nouns.processor} that nobody measured,"
+    whose = when(not to_meter.own, f", another {view.nouns.processor}'s table,")
+    return f"the prices of {to_meter.shape}{whose}"
+
+
+def _apart(view: View, within: float) -> list[_ByBoth]:
+    """(kernel, J by counts, J by time) where the two are more than a factor `within` apart; the largest first."""
+    apart: list[_ByBoth] = []
+    for kernel in view.kernels:
+        by_counts, by_time = energy_of(kernel, "total").value, by_time_of(kernel).value
+        if by_counts is None or by_time is None:
+            continue
+        if by_counts > by_time * within or by_time > by_counts * within:
+            apart.append((kernel, by_counts, by_time))
+    return sorted(apart, key=lambda each: -abs(each[1] - each[2]))

@@ -1,0 +1,338 @@
+"""What holds a kernel back, as its counters tell: a unit that is busy, or that it waits. From `eprof.profile/1`."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eprof.base import resources
+from eprof.base.labels import library_of
+from eprof.base.text import counted, pattern, phrase, when
+from eprof.base.toml import Document
+from eprof.base.vocabulary import TENSOR_PARTS
+from eprof.commands.report.change import TENTH, Try
+from eprof.commands.report.first_screen import AGAIN, SHORT_S
+from eprof.commands.report.products import least_bytes
+from eprof.commands.report.view import DRAM, View
+from eprof.energy.bounds import is_plain_product
+from eprof.profile import schema
+from eprof.show.words.numbers import LITTLE, NARROW, percent, plain
+
+CLOSED = ("cublas", "cudnn", "tensile")  # libraries that come compiled
+NEAR = 0.6  # its peak, or the roofline's speed: below, kernels wait (rule SOLBottleneck of ncu: "below 60.0% of peak")
+_ONE_UNIT = 0.02  # of the peak: what is counted of multiprocessors holds the pipes to L1 too
+_SAME = 256.0  # bytes of L1 for each of DRAM, from which on they are a thread's own, which no tile shares
+_ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
+_STALLED = 0.2  # of stalls: of one reason fewer are not what holds a kernel back
+_LANES = 32  # of a warp, each for a thread
+_EMPTY = 0.5  # of the most warps, below which more of them would hide what it waits for
+EXCESS = 1 / 3  # of sectors, from which on a kernel should ask for fewer, not sooner
+_POINTED = pattern(r"(\w{0,40}?)([1-4]?) ?\*")
+_BYTES = {"short": 2, "half": 2, "int": 4, "unsigned": 4, "float": 4, "long": 8, "double": 8}
+_WIDEST_B = 16  # that a thread moves at once; behind a pointer to chars may be anything
+_ON_TENSOR_CORES = pattern(r"(?i)tensor_?op|wmma|(?<![a-z])[hdiq]?mma(?![a-z])")  # as names of kernels tell it
+_OF_VOLTA = pattern(r"(?i)volta|(?<!\d)884(?!\d)|sm_?70(?!\d)")  # whose matrix instructions later GPUs emulate
+# Of tcgen05, over the older pipe, in flops a cycle: tc_rate and fp16_rate of counters/ncu/parts/tensor-fifth.toml.
+_FASTER = 4.0
+_UNITS = {"sm": "multiprocessors", "l1": "L1", "l2": "L2", "dram": "DRAM", "tensor": "these"}
+_FEWER = {
+    "registers_limit": "fewer registers a thread",
+    "shared_limit": "less shared memory a block",
+    "block_limit": "larger blocks",
+}
+
+
+class _Stall(Struct, frozen=True):
+    """A reason for which warps wait, by its name in a kernel's signs: what they wait for, and what lets them wait less.
+
+    is_hidden: whether other warps can work meanwhile, if there are more of them.
+    """
+
+    sign: str
+    waits: str
+    act: str
+    is_hidden: bool
+
+
+@lru_cache(maxsize=1)
+def _stalls() -> list[_Stall]:
+    root = Document.read(resources.folder("counters") / "stalls.toml").root
+    return [_Stall(sign, row["for"].text(), row["act"].text(), "hidden" in row) for sign, row in root.items()]
+
+
+def busy(kernel: schema.Kernel) -> dict[str, float]:
+    """Unit -> how busy it was, as a share of its peak: "sm", "l1", "l2", "dram", as far as counters tell.
+
+    Where they leave out multiprocessors: "issue", what these issue, if it is so much that it holds them back.
+    """
+    signs = kernel.signs or {}
+    units = {name.removesuffix("_busy"): share for name, share in signs.items() if name.endswith("_busy")}
+    if "sm" in units or issuing(kernel) < NEAR:
+        units.pop("issue", None)
+    return units
+
+
+def issuing(kernel: schema.Kernel) -> float:
+    """The share of the slots for instructions that a kernel's multiprocessors issue in; 0: not counted."""
+    return min((kernel.signs or {}).get("issue_busy", 0.0), 1.0)
+
+
+def sooner(kernel: schema.Kernel, left: Mapping[str, float]) -> float:
+    """The share of its time that a kernel saves where each unit has only the share `left` of its work.
+
+    The busiest unit holds it back, if it is busy enough for that; then the next one does. 0: no unit does.
+    """
+    now = busy(kernel)
+    most = max(now.values(), default=0.0)
+    if most < NEAR:
+        return 0.0
+    if abs(now.get("l1", 0.0) - now.get("sm", 0.0)) < _ONE_UNIT:
+        left = {"sm": left.get("l1", 1.0), **left}
+    if abs(issuing(kernel) - now.get("sm", 0.0)) < _ONE_UNIT:
+        left = {"sm": left.get("issue", 1.0), **left}
+    if "sm" not in now:
+        now["issue"] = min(issuing(kernel), most)  # multiprocessors are at least as busy
+    return 1 - max(share * left.get(unit, 1.0) for unit, share in now.items()) / most
+
+
+def busier(view: View) -> Iterator[Try]:
+    """Give kernels that leave multiprocessors idle, or lanes of warps, more work at once: threads, blocks, batches."""
+    for kernel in view.kernels:
+        signs = kernel.signs or {}
+        active, blocks, filled = signs.get("sm_active", 1.0), signs.get("blocks", 0.0), _filled_lanes(kernel)
+        if min(active, filled) >= NEAR or 0 < view.each_s(kernel) < SHORT_S:
+            continue
+        how, sms = "launch more blocks of {}, or other kernels beside it", signs.get("multiprocessors", math.inf)
+        if is_plain_product(kernel.name):
+            how = "batch the products of {}, or make them larger"
+        elif blocks > sms:  # some work on while others have ended
+            how = "share the work of {} evenly among its blocks"
+        few = when(0 < blocks < sms < math.inf, f", as it has {blocks:,.0f} blocks for {sms:.0f} of them")
+        told = when(active < NEAR, f"multiprocessors have work {percent(active)} of the time{few}")
+        if filled < NEAR:
+            how = f"launch {{}} in blocks of {_LANES} threads or more{when(told, ', then in more blocks')}"
+            told = f"its blocks fill {percent(filled)} of the lanes of their warps{phrase(', {}', told)}"
+        why = "with all of them at work"
+        drawn = kernel.energy_j.constant or 0.0 if view.has_energy else view.timed(kernel)
+        most = (1 - active * filled) * drawn
+        yield Try(f"{how.format(view.label(kernel))} ({told})", TENTH * drawn, each="less time", most=most, why=why)
+
+
+def _filled_lanes(kernel: schema.Kernel) -> float:
+    """The share of their warps' lanes that blocks fill; 1 where a unit is busy, which holds the kernel back."""
+    signs = kernel.signs or {}
+    if max(busy(kernel).values(), default=0.0) >= NEAR:
+        return 1.0
+    return signs.get("lanes", min(signs.get("threads", _LANES) / _LANES, 1.0))
+
+
+def less_waiting(view: View) -> Iterator[Try]:
+    """What kernels that wait may do to wait less, and the joules that this saves."""
+    if view.is_above:
+        return
+    of_level, of_fp32 = view.joules_by_kernel("l1"), view.joules_by_kernel("fp32")
+    stalled: list[_Stalled] = []
+    for kernel, share, of_l1_j, of_fp32_j in zip(view.kernels, view.speed_shares, of_level, of_fp32, strict=False):
+        waits_j = view.timed(kernel)
+        is_short = 0 < view.each_s(kernel) < SHORT_S
+        if is_short or library_of(kernel.name) in CLOSED or waits_j < LITTLE * view.everything:
+            continue
+        if rebuilt := _rebuilt(view, kernel, of_fp32_j):
+            yield rebuilt
+            continue
+        reached, now = {"at the roofline's speed": share}, busy(kernel)
+        # What is counted of multiprocessors holds the way to L1 too; alone it does not tell what holds them back.
+        if "l1" in now:
+            reached |= {f"with {_UNITS[unit]} always busy": each for unit, each in now.items()}
+        best = max(reached, key=reached.__getitem__)
+        speed = reached[best]
+        stall, share_stalled = _worst_stall(kernel)
+        waits = stall.sign == "barrier_stall" and share_stalled >= _EMPTY
+        if waits and issuing(kernel) and NEAR <= max(speed, issuing(kernel)) < 1 - _STALLED:
+            # A unit is busy, but most warps wait for others: in cycles that issue nothing it might be busier.
+            stalled.append(_Stalled(kernel, max(speed, issuing(kernel)), "with an instruction issued in every cycle"))
+            continue
+        if not 0 < speed < NEAR:
+            continue
+        again, more_blocks = view.times_from_l1(kernel), _few_blocks(view, kernel)
+        if again >= AGAIN and not more_blocks:
+            saves, most = TENTH * (waits_j + of_l1_j), (1 - speed) * waits_j + (1 - 1 / again) * of_l1_j
+            why = f"with one for one, {best}"
+            yield Try(_tiled(view, kernel), saves, each="less of both", most=most, why=why)
+        elif more_blocks:
+            yield _with_more_warps(kernel, more_blocks, speed, best, waits_j)
+        elif advice := _waits(view, kernel, speed, best, waits_j):
+            yield advice
+        elif not _is_issuing(view, kernel):
+            stalled.append(_Stalled(kernel, speed, best))
+    yield from _fewer_stalls(view, stalled)
+
+
+def _with_more_warps(kernel: schema.Kernel, act: str, speed: float, best: str, waits_j: float) -> Try:
+    """The change `act`, which lets more warps run, and the most that it can save.
+
+    At most the kernel comes to what `best` says, of which it has the share `speed` now. Where fewer than half of the
+    warps run, but more than that share, it comes to full occupancy: warps hide what others wait for by running side by
+    side, and can do no more than that.
+    """
+    warps = (kernel.signs or {}).get("occupancy", 1.0)
+    if speed < warps < _EMPTY:
+        speed, best = warps, "at full occupancy"
+    return Try(act, TENTH * waits_j, each="less time", most=(1 - speed) * waits_j, why=best)
+
+
+def _tiled(view: View, kernel: schema.Kernel) -> str:
+    name, again = view.label(kernel), view.times_from_l1(kernel)
+    how = f"tile {name} in shared memory and registers"
+    if again >= _SAME:
+        how = f"keep what {name} reads again and again in registers"
+    return f"{how} (L1 moves {plain(again)} bytes for each one of DRAM)"
+
+
+def _rebuilt(view: View, kernel: schema.Kernel, of_fp32_j: float) -> Try | None:
+    """Choose a kernel built for this GPU, with tensor cores that its name asks for, or newer ones; None: no need.
+
+    The most that is saved is up to the units that move operands and to the tensor cores, not to units no longer needed.
+    """
+    tensor = view.summed(kernel, [word for word in ("tensor", *TENSOR_PARTS["tensor"]) if word in view.words])
+    older, name, waits_j = (kernel.signs or {}).get("older_tensor", 0.0), view.label(kernel), view.timed(kernel)
+    idle = tensor.value == 0 and not tensor.lower
+    left = {unit: share for unit, share in busy(kernel).items() if unit in ("l2", "dram")}
+    if older >= TENTH:
+        told = f"for tcgen05, this GPU's tensor cores, instead of {name} (it keeps the older {percent(older)} busy)"
+        left, of_fp32_j = {"tensor": older / _FASTER, **left}, 0.0
+    elif _ON_TENSOR_CORES.search(kernel.name) and (idle or _emulates(view, kernel)):
+        whose = when(_OF_VOLTA.search(kernel.name), "Volta's") or "them"
+        did = when(idle, "which did nothing") or "which this GPU emulates in FP32"
+        told = f"for tensor cores of this GPU instead of {name} (its name asks for {whose}, {did})"
+    else:
+        return None
+    change = Try(f"choose a kernel {told}", TENTH * waits_j, each="less time")
+    if not left:
+        return change
+    unit = max(left, key=left.__getitem__)
+    return replace(change, most=(1 - left[unit]) * waits_j + of_fp32_j, why=f"with {_UNITS[unit]} always busy")
+
+
+def _emulates(view: View, kernel: schema.Kernel) -> bool:
+    """Whether a kernel for Volta's tensor cores multiplies in FP32, as logs of compute capability 12.0 show."""
+    is_of_12 = (view.document.device.capability or "").startswith("12.")
+    return is_of_12 and bool(_OF_VOLTA.search(kernel.name) and view.amount(kernel, "fp32_fma").value)
+
+
+def _few_blocks(view: View, kernel: schema.Kernel) -> str:
+    """Advice to launch more blocks, where each multiprocessor has one at most and could hold another; else ""."""
+    signs = kernel.signs or {}
+    blocks, sms, occupancy = (signs.get(name, math.inf) for name in ("blocks", "multiprocessors", "occupancy"))
+    if not blocks <= sms < math.inf or occupancy >= _EMPTY:
+        return ""
+    if blocks == sms and _limit(signs)[0] < 2 * occupancy:
+        return ""  # one block fills a multiprocessor: a second would wait for the first to end
+    told = f"{blocks:,.0f} for {sms:.0f} multiprocessors, occupancy {percent(occupancy)}"
+    return f"launch more blocks of {view.label(kernel)} ({told})"
+
+
+def _limit(signs: Mapping[str, float]) -> tuple[float, str]:
+    """The share of the warps a multiprocessor can hold that a kernel's launch allows, and what would let more run."""
+    limit = min(_FEWER, key=lambda name: signs.get(name, 1.0))
+    fewer = _FEWER[limit]
+    if limit == "registers_limit" and signs.get("spills"):
+        fewer = "it spills registers, so split it"
+    return signs.get(limit, 1.0), fewer
+
+
+def _worst_stall(kernel: schema.Kernel) -> tuple[_Stall, float]:
+    """The reason for which most warps of a kernel stall, and its share of all stalls; 0 if stalls were not counted."""
+    shares = {stall: (kernel.signs or {}).get(stall.sign, 0.0) for stall in _stalls()}
+    worst = max(shares, key=shares.__getitem__)
+    return worst, shares[worst]
+
+
+def of_shared_memory(view: View, kernel: schema.Kernel, told: str) -> str:
+    """Advice to ask less of shared memory, a part of L1, where it is what most warps wait for; else ""."""
+    stall, stalled = _worst_stall(kernel)
+    is_held = stall.sign == "shared_stall" and stalled >= _STALLED
+    return when(is_held, stall.act.format(f"{view.label(kernel)} ({told}, {percent(stalled)} of stalls {stall.waits})"))
+
+
+def _is_issuing(view: View, kernel: schema.Kernel) -> bool:
+    """Whether multiprocessors issue an instruction in most cycles, where nothing else tells how busy they are."""
+    issued, cycles = (view.amount(kernel, word).value for word in ("warp_issue", "sm_active_cycle"))
+    return "sm" not in busy(kernel) and (issued or 0.0) / (cycles or math.inf) >= _ISSUING
+
+
+def excess(kernel: schema.Kernel) -> tuple[float, str]:
+    """The share of its sectors that a kernel asks for in vain, and the condition of that, or "".
+
+    Where the sectors of a warp's access alone were counted, those are in vain that 32 threads do not need: one for each
+    byte that a thread moves at once, which is what the kernel's pointers tell, or the most.
+    """
+    signs = kernel.signs or {}
+    sectors = signs.get("request_sectors", 0.0)
+    if "excess" in signs or not sectors:
+        return signs.get("excess", 0.0), ""
+    pointed = [_BYTES.get(name, _WIDEST_B) * int(number or 1) for name, number in _POINTED.findall(kernel.name)]
+    width = min(max(pointed, default=_WIDEST_B), _WIDEST_B)
+    return max(1 - width / sectors, 0.0), when(width < _WIDEST_B, f", if each thread moves {width}{NARROW}B at a time")
+
+
+def _asks_too_much(view: View, kernel: schema.Kernel) -> bool:
+    """Whether a kernel moves many more bytes than it has to."""
+    signs = kernel.signs or {}
+    is_told = max(excess(kernel)[0], signs.get("lg_throttle", 0.0)) >= EXCESS
+    return is_told or 0 < AGAIN * least_bytes(view, kernel) < view.summed(kernel, DRAM).or_zero
+
+
+def _waits(view: View, kernel: schema.Kernel, speed: float, best: str, waits_j: float) -> Try | None:
+    """What would let a kernel wait less, whatever it waits for; None where its stalls tell more, or nothing does."""
+    occupancy, (stall, stalled) = (kernel.signs or {}).get("occupancy", 1.0), _worst_stall(kernel)
+    if _is_issuing(view, kernel) or _asks_too_much(view, kernel) and (stall.is_hidden or not stalled):
+        return None
+    if occupancy < _EMPTY and (stall.is_hidden or stalled < _STALLED):
+        limit, fewer = _limit(kernel.signs or {})
+        told = f"occupancy {percent(occupancy)}{when(limit < _EMPTY, f': {fewer}')}"
+        act = f"keep more warps in flight in {view.label(kernel)} ({told})"
+        return _with_more_warps(kernel, act, speed, best, waits_j)
+    if stalled:
+        return None
+    reached = when(busy(kernel), "of its peak, the busiest unit") or "of the roofline's speed"
+    act = f"find what {view.label(kernel)} waits for ({percent(speed)} {reached}; stalls were not counted)"
+    return Try(act, TENTH * waits_j, each="less time", most=(1 - speed) * waits_j, why=best)
+
+
+class _Stalled(Struct, frozen=True):
+    """A kernel that its stalls hold back. speed: the share of the speed that it reaches at best, `best` says how."""
+
+    kernel: schema.Kernel
+    speed: float
+    best: str
+
+    def stalled(self, stall: _Stall) -> float:
+        """The share of its stalls that are for this reason."""
+        return (self.kernel.signs or {}).get(stall.sign, 0.0)
+
+    def saved(self, view: View, stall: _Stall) -> float:
+        """The most J, or s, that it saves without stalls for this reason."""
+        return min(self.stalled(stall), 1 - self.speed) * view.timed(self.kernel)
+
+
+def _fewer_stalls(view: View, kernels: Sequence[_Stalled]) -> Iterator[Try]:
+    """Fewer stalls for each reason that is the worst of a kernel, in all `kernels` that wait for it much.
+
+    More warps or loads in flight, which hide stalls, are no advice for a kernel that moves too many bytes.
+    """
+    for stall in dict.fromkeys(_worst_stall(each.kernel)[0] for each in kernels):
+        alike = [each for each in kernels if each.stalled(stall) >= _STALLED]
+        alike = [each for each in alike if not (stall.is_hidden and _asks_too_much(view, each.kernel))]
+        if not alike:
+            continue
+        most = max(alike, key=lambda each: each.saved(view, stall))
+        told = f"{view.label(most.kernel)} ({percent(most.stalled(stall))} of its stalls are {stall.waits})"
+        if len(alike) > 1:
+            told += f" and {counted(len(alike) - 1, f'more {view.nouns.kernel}')}"
+        why = when(most.stalled(stall) < 1 - most.speed, "without them") or most.best
+        saves = TENTH * sum(view.timed(each.kernel) for each in alike)
+        most_j = sum(each.saved(view, stall) for each in alike)
+        yield Try(stall.act.format(told), saves, each="less time", most=most_j, why=why)

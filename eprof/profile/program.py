@@ -1,0 +1,287 @@
+"""What a program did, counted, device by device: a profile without prices."""
+
+import math
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Self
+
+import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from eprof.base.arrays import Floats
+from eprof.base.brief import Brief, Result, brief
+from eprof.base.gpus import capability_of_label
+from eprof.base.known import gathered, mapped, only
+from eprof.base.marks import Mark
+from eprof.base.nouns import Nouns
+from eprof.base.text import listed, phrase
+from eprof.base.vocabulary import CPU
+from eprof.costs import Costs, CostTable
+from eprof.counts import counters, counts
+from eprof.counts.counts import Counts
+from eprof.counts.definition import Definition
+from eprof.energy.clocks import Clocks, clocks_of, slowed
+from eprof.energy.metering import SAME
+from eprof.logs.rows.log import CORES, CPUS, SOCKETS, Copies, Idle, KernelRows, Launches, Log, TableRows
+from eprof.logs.runs import Measured, Run, metered_in
+from eprof.profile.device import Device
+from eprof.profilers import signs_of
+
+_SLOWEST_MHZ, _FASTEST_MHZ = 100.0, 10_000.0  # of a core that works
+
+
+class Counted(Brief, Struct, frozen=True, eq=False):
+    """One device's launches with the definition that reads them."""
+
+    device: Device
+    launches: Launches
+    definition: Definition
+    time_from: str | None
+    warnings: tuple[str, ...]
+
+
+class Program(Result, Struct, frozen=True, eq=False):
+    """Counts and times of one program, from one or more logs.
+
+    total_s: the time of all kernels together, where `--time TIME` tells it and nothing tells how they share it.
+    whole: whether all kernels of the logs are looked at. timeline: the launches one by one, where a log tells when each
+    ran. parts: what rows were split by ("rank", "stream", "nvtx"); None: nothing, or by operator, as the log has it.
+    idle: how long no kernel ran between the first and the last of the only trace, or beside the calls of CUDA in the
+    only summary of these; None: no log tells it of all.
+    copies_s: how long copies took, of the only log that tells it (0: none does, or several); copies: their kinds.
+    has_given_time: whether the user gave times, which tell nothing of clocks.
+    """
+
+    title: str
+    logs: tuple[Log, ...]
+    counted: tuple[Counted, ...]
+    warnings: tuple[str, ...] = ()
+    command_line: tuple[str, ...] = ()
+    run: Run | None = None
+    priced_as: Run | None = None
+    clocks: Clocks | None = None
+    has_given_time: bool = False
+    total_s: float | None = None
+    whole: bool = True
+    timeline: TableRows | None = None
+    parts: str | None = None
+    idle: Idle | None = None
+    copies_s: float = 0.0
+    copies: tuple[Copies, ...] = ()
+    _books: dict[str, Counts] = field(default_factory=dict)
+
+    def counts(self, books: str = "served") -> Counts:
+        """Instructions by class and bytes by level, (n_kernels, n_classes), in the books "served" or "accessed"."""
+        if books not in self._books:
+            parts = [counts.count(part.launches, part.definition, books) for part in self.counted]
+            self._books[books] = counts.with_traces(counts.concat(parts), self.logs)
+        return self._books[books]
+
+    @property
+    def rows(self) -> KernelRows:
+        """The kernels in the order of the logs, of whichever books are counted already: it is the same in both."""
+        counted = [*self._books.values()] or [self.counts()]
+        return counted[0].rows
+
+    def on_this_gpu(self, table: CostTable) -> CostTable:
+        """The cost table as it holds on the profile's board."""
+        return table.on(gpu_of(self.counted[0]))
+
+    def by_gpu(self) -> tuple[Self, ...]:
+        """The profile of each GPU, with what its own logs tell; the profile itself where it is of one, or all alike."""
+        gpus = gathered(((part.device.name, part.device.capability), part) for part in self.counted)
+        if len(gpus) < 2:
+            return (self,)
+        return tuple(map(self._of_one_gpu, gpus.values()))
+
+    def _of_one_gpu(self, counted: Sequence[Counted]) -> Self:
+        own = {part.device.label for part in counted}
+        others = {part.device.label for part in self.counted} - own
+        logs = []
+        for log in self.logs:
+            devices = {label for table in log.tables for label in set(table.rows.device.texts().tolist())}
+            if not devices or devices - others:
+                logs.append(replace(log, clocks=tuple(clock for clock in log.clocks if clock.device not in others)))
+        books = {}
+        if not any(part.launches.counters.names for part in self.counted):
+            # Those of a report that was read back have no counters behind them.
+            for name, counted_there in self._books.items():
+                places = np.flatnonzero([label in own for label in counted_there.rows.device])
+                books[name] = counted_there.chosen(places)
+        priced_as = self.priced_as
+        if priced_as is not None and (of_gpus := priced_as.manifest.get("pricing_of")):
+            # A report that was read back tells how it priced each GPU.
+            pricing = {"pricing": of_gpus.get(counted[0].device.label, priced_as.section("pricing"))}
+            priced_as = replace(priced_as, manifest=pricing)
+        clocks = None if self.has_given_time else clocks_of(self.run, logs)
+        return replace(self, logs=tuple(logs), counted=tuple(counted), priced_as=priced_as, clocks=clocks, _books=books)
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether a device of the profile was simulated, whose time is modelled."""
+        return any(part.device.capability == counters.SIMULATED for part in self.counted)
+
+    @property
+    def nouns(self) -> Nouns:
+        """The words for what ran: "kernel" and "GPU", or "function" and "CPU"."""
+        return self.counted[0].definition.nouns
+
+    @property
+    def saved(self) -> Run | None:
+        """What is known of the run behind a report's JSON that was read back; None where logs were read."""
+        is_document = self.priced_as is not None and self.priced_as.path.suffix == ".json"
+        return self.priced_as if is_document else None
+
+    def slowed(self, factor: float) -> Self:
+        """The same counts with all times multiplied by `factor`; so are cycles that were made of time."""
+        counted = []
+        for part in self.counted:
+            rows = replace(part.launches.rows, time_s=factor * part.launches.rows.time_s)
+            counted.append(replace(part, launches=replace(part.launches, rows=rows)))
+        total_s = None if self.total_s is None else factor * self.total_s
+        # Counts of a report's JSON are nowhere else.
+        books = {name: slowed(counts, factor) for name, counts in self._books.items() if self.saved is not None}
+        return replace(self, counted=tuple(counted), total_s=total_s, _books=books)
+
+    def is_served_by(self, table: CostTable) -> bool:
+        """Whether a table was made for the profiled GPU, or lists it among the boards that it serves too."""
+        return all(map(table.serves, map(gpu_of, self.counted)))
+
+    def for_this_gpu(self, priced: Costs, table: CostTable) -> Costs:
+        """The costs as on the GPU that `table` was made for; on another, all prices are ASSUMED, with a note."""
+        profiled = self.counted[0].device.name or f"a {self.nouns.processor} that the logs do not name"
+        said = ""
+        if self.sockets is None and (share := self.socket_share(table)):
+            whole_w = priced.constant_power_w / share
+            said = (
+                f"Constant power is {priced.constant_power_w:.3g} W, the share of {self.cores:.3g} of "
+                f"{table.constant.cores} cores in the {whole_w:.3g} W of the socket: assumed, as if others kept "
+                "the rest busy."
+            )
+            if share > 1:
+                said = (
+                    f"Constant power is {priced.constant_power_w:.3g} W, {share:.3g} times that of a socket of "
+                    f"{table.constant.cores} cores, as {self.cores:.3g} CPUs were busy: assumed, for the log does not "
+                    "tell its sockets."
+                )
+        elif table.constant.is_per_socket and self.sockets is None:
+            said = "Nothing tells how many sockets were in use: constant energy is that of one, with all of its cores."
+        if said:
+            marks = priced.constant_marks | Mark.ASSUMED
+            priced = replace(priced, constant_marks=marks, notes=(*priced.notes, said))
+        if table.is_for(profiled):
+            return priced
+        note = table.assumption or (
+            f"The costs are those of {table.device}, the counts are from {profiled}: "
+            f"every energy rests on the assumption that {SAME}."
+        )
+        if self.is_of_cpu:
+            note += f" Constant energy is the {priced.constant_power_w:g} W of the one times the time of the other."
+        return replace(priced.marked(Mark.ASSUMED), notes=(*priced.notes, note))
+
+    @property
+    def measured(self) -> Measured | None:
+        """What a meter saw of the profiled run: in a run directory, or in the logs; None where none was read."""
+        return mapped(Run.measured, self.run) or metered_in([part.launches for part in self.counted])
+
+    @property
+    def limit_w(self) -> float | None:
+        """The power limit of the boards in W, as the run directory or the program's output tells; None: not told."""
+        told = {log.limit_w for log in self.logs if log.limit_w}
+        return mapped(attrgetter("limit_w"), self.run) or only(told)
+
+    @property
+    def sockets(self) -> int | None:
+        """How many processors the profiled program used, as its logs tell; None: they do not."""
+        told = self._told(SOCKETS)
+        if told is None:
+            return None
+        return int(told[0].max())
+
+    @property
+    def cores(self) -> float | None:
+        """How many cores the profiled program kept busy: as a bare run measured or its logs tell; None: they do not.
+
+        In a simulation that is one.
+        """
+        run = self.run or self.saved
+        if run is not None and run.cores:
+            return run.cores
+        if signs_of(self.counted[0].definition.profiler).runs_one_core:
+            return 1.0
+        told = self._told(CORES)
+        if told is None or not (told[1] > 0).any():
+            return None
+        is_timed = told[1] > 0
+        return float(np.average(told[0][is_timed], weights=told[1][is_timed]))
+
+    @property
+    def cores_mhz(self) -> float | None:
+        """The mean clock of a CPU's busy cores, as their cycles and the time tell; None: not known."""
+        if not self.is_of_cpu or not self.cores:
+            return None
+        counted = self.counts()
+        cycles, time_s = counted.amounts.only(["core_active"]), counted.rows.time_s
+        if not cycles.size or counted.amount_marks["core_active"].any():
+            return None
+        mhz = float(cycles.sum() / (self.cores * time_s.sum() * 1e6))
+        return mhz if _SLOWEST_MHZ <= mhz <= _FASTEST_MHZ else None
+
+    def _told(self, counter: str) -> tuple[Floats, Floats] | None:
+        """The values above 0 of a counter of sockets or cores, and the s of these rows, each (n,); None: none."""
+        parts = [part.launches for part in self.counted if counter in part.launches.counters]
+        if not parts:
+            return None
+        numbers = np.concatenate([part.counters[counter] for part in parts])
+        time_s = np.concatenate([part.rows.time_s for part in parts])
+        is_told = numbers > 0
+        if not is_told.any():
+            return None
+        return numbers[is_told], time_s[is_told]
+
+    def socket_share(self, table: CostTable) -> float | None:
+        """The busy cores over those of a socket; None where they are not known, or a meter saw the whole socket.
+
+        Above 1 where more cores were busy than a socket of the table has.
+        """
+        if not table.constant.is_per_socket or not table.constant.cores or not self.cores or self.measured is not None:
+            return None
+        return self.cores / table.constant.cores
+
+    def most_sockets(self, table: CostTable) -> int:
+        """The most sockets that can have been in use: those that are told, else as many as the counted CPUs fill."""
+        told = self._told(CPUS)
+        number = self.sockets or self.socket_share(table) or 1
+        if self.sockets is None and told is not None and table.constant.is_per_socket and table.constant.cores:
+            number = max(number, told[0].max() / table.constant.cores)
+        return math.ceil(float(number))
+
+    def beyond_sockets(self, table: CostTable) -> float:
+        """How many times the sockets that are priced may have been in use; 1 where these are told."""
+        priced = self.sockets or self.socket_share(table) or 1.0
+        return self.most_sockets(table) / math.ceil(priced)
+
+    @property
+    def is_of_cpu(self) -> bool:
+        """Whether a CPU was profiled, and no GPU."""
+        return self.counted[0].definition.processor == CPU
+
+    def is_named_otherwise(self, table: CostTable) -> bool:
+        """Whether the profile's logs name a GPU that the cost table does not serve. Logs of ncu in CSV name none."""
+        named = [part.device for part in self.counted if capability_of_label(part.device.label or "") is None]
+        return any(device.name is not None and not table.serves(device.name) for device in named)
+
+    def __repr__(self) -> str:
+        """One line: title, number of kernels, devices."""
+        kernels = sum(len(part.launches.rows) for part in self.counted)
+        devices = listed(
+            list(dict.fromkeys(part.device.name or f"a {self.nouns.processor} not named" for part in self.counted))
+        )
+        return brief(type(self), f"{kernels} {self.nouns.of(kernels)} on {devices}", self.title)
+
+
+def gpu_of(counted: Counted) -> str:
+    """The name by which to look for a table: the device's, "CC 8.0" where the log has none, or ""."""
+    device = counted.device
+    return device.name or phrase("CC {}", device.capability)

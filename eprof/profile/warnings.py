@@ -1,0 +1,196 @@
+"""Warnings on a priced profile: from its logs, counts, checks and prices, and on power above what a board may draw."""
+
+from collections.abc import Sequence
+from itertools import chain
+
+import numpy as np
+
+from eprof.base.arrays import known_or_zero
+from eprof.base.boards import data_sheet
+from eprof.base.gpus import capability_of_label
+from eprof.base.marks import MISSING
+from eprof.base.nouns import Nouns
+from eprof.base.text import few, listed, printable, when
+from eprof.base.vocabulary import COUNTS, PARTS, RANDOM
+from eprof.energy.simulated import has_modelled_time
+from eprof.profile.device import capabilities_of
+from eprof.profile.priced import Priced
+from eprof.profilers import advice
+
+_PLAUSIBLE = 0.7  # a factor on prices that a table may be off by
+
+
+def warnings_of(energy: Priced) -> list[str]:
+    """Everything the user should know of the profile, once each: from logs, counts, checks and costs."""
+    sentences = []
+    if energy.measured is not None and energy.metered is None:
+        differs = f" It may differ from the prediction: {energy.measured.reasons()}."
+        sentences.append(f"Measured: {energy.measured.words}.{when(energy.split is not None, differs)}")
+    for gpu in energy.each:
+        sentences += _of_prices(gpu, energy.gpus)
+    if np.isnan(energy.counts.rows.time_s).any():
+        sentences.append(_no_time(energy))
+    sentences += _time_in_part(energy)
+    if energy.grouping is not None and (unused := energy.grouping.unused(energy.counts.rows)):
+        sentences.append(f"No {energy.counts.nouns.kernel} is in the group {listed(unused, 'or')} of --group.")
+    # What bears on every number stands first: a terminal shows only the first few.
+    for part in energy.profile.counted:
+        sentences += part.warnings
+    sentences += held_notes(energy)
+    return list(dict.fromkeys([*sentences, *energy.notes, *energy.counts.warnings, *energy.profile.warnings]))
+
+
+def _of_prices(energy: Priced, gpus: Sequence[Priced]) -> list[str]:
+    """Warnings on what the profile's prices rest on and lack. gpus: all GPUs of a profile of several, else ()."""
+    if energy.costs is not None:
+        return [*energy.costs.notes, *_unpriced(energy)]
+    if not gpus:
+        return [_no_costs(energy)]
+    whose = energy.profile.counted[0].device.name or f"a {energy.profile.nouns.processor} that the logs do not name"
+    return [f"No cost table is made for {whose}: its energy is missing, and totals are lower bounds."]
+
+
+def _no_costs(energy: Priced) -> str:
+    known = {part.device.name for part in energy.profile.counted if part.device.name}
+    if energy.profile.is_of_cpu:
+        why = "No cost table is made for this CPU" if known else "The logs do not name the CPU"
+        if np.isnan(energy.counts.amounts.values).all():
+            return f"{why}, and nothing but time was counted: no table of prices can tell what took the energy."
+        return (
+            f"{why}, so no energy is predicted: name a table with --costs (sapphirerapids or icelake-sp, if it is "
+            "such a server), or make one (eprof calibrate --cpu, eprof fit)."
+        )
+    whose = f"The logs do not name the {energy.profile.nouns.processor}"
+    if known:
+        whose = f"No cost table is made for {listed(sorted(known))}"
+    estimate = '--costs "RTX 4090", with the name of the GPU'
+    if any(capability_of_label(name) is None for name in known):
+        estimate = "--costs estimated"
+    return (
+        f"{whose}, so no energy is shown. Three ways to joules: a table of its own (eprof calibrate or eprof fit); "
+        "joules that a meter saw, split by the counts (--energy 12J, or eprof run and --to-meter); a rough "
+        f"estimate ({estimate})."
+    )
+
+
+def _no_time(energy: Priced) -> str:
+    rows = energy.counts.rows
+    unknown = rows.chosen(np.isnan(rows.time_s)).n_kernels
+    kernels = energy.counts.nouns.kernels
+    if energy.total_s is not None:
+        return (
+            f"--time {energy.total_s:g} is the time of all {kernels} together, and nothing tells how {unknown} of "
+            "them share it: their own time and constant energy are not known; give --time KERNEL=TIME, or a "
+            "trace."
+        )
+    devices = [counted.device for counted in energy.profile.counted]
+    known = [(device.capability,) if device.capability else capabilities_of(device.label) for device in devices]
+    ways, bound = "perf stat -e duration_time, or LIKWID", ""  # whose logs may tell the longest time
+    if not energy.profile.is_of_cpu:
+        bound = when(energy.split is not None, ", and nothing bounds the total")
+        ways = advice.commands(advice.TIMES, chain.from_iterable(known))
+    if all(log.format.startswith("rocprof") for log in energy.profile.logs):
+        ways = advice.TIMES_ON_AMD
+    whose = f"{unknown} of {rows.n_kernels} {kernels} is not known, nor is their"
+    if rows.n_kernels == 1:
+        whose = f"the {energy.counts.nouns.kernel} is not known, nor is its"
+    return f"The time of {whose} constant energy{bound}; give times along with the log ({ways}), or --time."
+
+
+def _time_in_part(energy: Priced) -> list[str]:
+    """A warning if a log has no time of some launches of a kernel, as intervals then have no end; else []."""
+    rows = energy.counts.rows
+    lacks = ~np.isnan(rows.time_s) & ((rows.time_marks & MISSING) != 0)
+    lacks &= ~has_modelled_time(energy.counts)
+    if energy.split is None or energy.metered is not None or not lacks.any():
+        return []
+    nouns = energy.counts.nouns
+    whose = few(list(map(printable, rows.kernel[lacks].tolist())), 1, nouns.kernels)
+    return [f"Some {nouns.launches} of {whose} have no time in the log: nothing bounds their energy, nor the total."]
+
+
+def _unpriced(energy: Priced) -> list[str]:
+    """Warnings on the classes that were counted without a price, and on those priced but not counted."""
+    assert energy.split is not None
+    costs = energy.costs
+    assert costs is not None
+    sentences: list[str] = []
+    words = energy.counts.amounts.names
+    number = energy.counts.amounts.values
+    some = (~np.isnan(number) & (number != 0)).any(axis=0).tolist()
+    unpriced = [word for word, there in zip(words, some, strict=True) if there and word not in costs.charges]
+    nouns = energy.counts.nouns
+    if unpriced:
+        sentences.append(
+            f"{costs.name} has no price for {_labels(unpriced, nouns)}: that energy is missing, {_bounded(energy)}."
+        )
+    marked = (energy.counts.amount_marks.values & MISSING) != 0
+    lost = dict(zip(words, (np.isnan(number) & marked).any(axis=0).tolist(), strict=True))
+    paying = [word for word, charge in costs.charges.items() if charge.pays]
+    if RANDOM in paying and lost.get(RANDOM, False):
+        sentences.append("Accesses of DRAM at random are not told apart here: their bytes pay as those that stream.")
+    uncounted = [word for word in paying if lost.get(word, False) and word != RANDOM]
+    if set(uncounted) >= {*paying} - {RANDOM}:
+        sentences.append(f"No instruction and no byte was counted in these logs; {_bounded(energy)}.")
+    elif uncounted:
+        sentences.append(
+            f"Not counted here, though {costs.name} prices them: {_labels(uncounted, nouns)}; {_bounded(energy)}."
+        )
+    return sentences
+
+
+def _bounded(energy: Priced) -> str:
+    return "totals are lower bounds" if energy.metered is None else "only the metered total has it"
+
+
+def held_notes(energy: Priced) -> list[str]:
+    """A sentence for each GPU whose prices made more than its board can draw; [] where none did."""
+    return [note for gpu in energy.each if (note := _held_note(gpu, bool(energy.gpus)))]
+
+
+def _held_note(energy: Priced, has_others: bool) -> str:
+    """The sentence of one GPU: on the device of its worst kernel, or on that kernel alone; "" if no limit binds."""
+    split = energy.split
+    if split is None or energy.metered is not None or not split.over_j.any():
+        return ""
+    rows, limits, nouns = energy.counts.rows, energy.limits, energy.counts.nouns
+    made_j = known_or_zero(split.total_j) + split.over_j
+    worst = int(np.argmin(split.held))
+    own = limits.is_in & (limits.device == limits.device[worst])
+    seconds, most_w = (float(values[limits.device[worst]]) for values in (limits.device_s, limits.device_w))
+    if made_j[own].sum() > most_w * seconds:
+        whose = "these counts and times"
+        if has_others or len(limits.device_w) > 1:
+            whose = printable(str(rows.device[worst]))
+        watts, factor = made_j[own].sum() / seconds, split.chosen(np.flatnonzero(own)).held_together
+    else:
+        whose, factor = printable(str(rows.kernel[worst])), float(split.held[worst])
+        watts, most_w = made_j[worst] / rows.time_s[worst], limits.kernel_w[worst]
+    limit = f"{most_w:.4g} W{_beyond(energy)}"
+    note = f"The prices make {watts:.4g} W of {whose}, and the board may draw {limit}"
+    if energy.table is None or not energy.profile.is_served_by(energy.table):
+        note += f": they are of another {nouns.processor}, too large, or the counts or times are not those of this run;"
+    else:
+        note += ": its power limit binds, so that"
+    note += f" all but constant power is taken times {factor:.3g}."
+    if factor < _PLAUSIBLE:
+        note += " So far off, the times, the counts or the board are probably not those of this run."
+    return note
+
+
+def _beyond(energy: Priced) -> str:
+    """A phrase on why a board's limit is another than its data sheet says; "" where it is the same."""
+    if energy.profile.limit_w:
+        return ", as the log tells"
+    names = [part.device.name for part in energy.profile.counted]
+    known = [sheet for name in names if name and (sheet := data_sheet(name)) is not None]
+    beyond = max((sheet.beyond_power for sheet in known), default=1.0)
+    return when(beyond > 1, f" ({beyond:g} times its data sheet's limit, as partners and owners set it)")
+
+
+def _labels(words: Sequence[str], nouns: Nouns) -> str:
+    """The labels of these words as a list in a sentence; all parts of a class go as one: "FP64 and FP32 other"."""
+    complete = {part: whole for whole, parts in PARTS.items() if set(parts) <= set(words) for part in (whole, *parts)}
+    label_of = {word: nouns.label(word) for word in words}
+    label_of |= {word: nouns.group(COUNTS[complete[word]].group) for word in words if word in complete}
+    return listed(list(dict.fromkeys(label_of.values())))

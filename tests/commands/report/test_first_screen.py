@@ -1,0 +1,455 @@
+"""The first screen of a report: at most 15 lines of 80 columns, and nothing in it that went in as a default."""
+
+import itertools
+import json
+import re
+
+import pytest
+from msgspec.structs import replace
+from report_support import CASES
+
+import eprof
+from eprof.commands.report.execution import _at_work
+from eprof.commands.report.first_screen import where
+from eprof.commands.report.levers import _levers, _told, what_to_try
+from eprof.commands.report.terminal import _family_legend, text
+from eprof.commands.report.trust import trust
+from eprof.commands.report.view import View
+from eprof.commands.report.waiting import busier, excess
+from eprof.counts.times import ONE_SECOND
+from eprof.show.words.numbers import percent, quantity
+
+LINES, COLUMNS = 15, 80
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_any_report_fits_the_first_screen(case):
+    screen = text(CASES[case](), width=COLUMNS).splitlines()
+    assert len(screen) <= LINES
+    assert max(map(len, screen)) <= COLUMNS
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_bar_and_its_legend_share_a_line(case):
+    bars = [line for line in text(CASES[case](), width=COLUMNS).splitlines() if line.startswith(tuple("░▓█"))]
+    assert all("%" in bar for bar in bars) and len(bars) <= 1
+
+
+@pytest.mark.parametrize("joules", list(itertools.product((1e-9, 0.0015, 0.4, 1.0), repeat=3)))
+def test_the_bar_fits_whatever_the_shares(joules):
+    parts = dict(zip(("constant", "fp64", "dram"), joules, strict=True))
+    assert all(len(_family_legend(View(case()), parts)) <= COLUMNS - 20 for case in CASES.values())
+
+
+def test_a_mark_that_all_kernels_share_stands_beside_none_of_them():
+    document = CASES["fmm"]()
+    for kernel in document["kernels"]:
+        kernel["energy_marks"]["total"] = ["estimated"]
+    assert "~" not in text(document, width=COLUMNS)
+    document["kernels"][0]["energy_marks"]["total"] = []
+    assert "~" in text(document, width=COLUMNS)
+
+
+def test_the_cause_of_a_kernel_is_its_largest_energy():
+    view = View(CASES["data_bound"]())
+    for kernel in view.kernels:
+        parts = {group: amount.value or 0.0 for group, amount in view.groups_of(kernel).items()}
+        causes = view.causes_of(kernel)
+        assert causes is not None
+        assert causes.parts[0].share == pytest.approx(max(parts.values()) / kernel.energy_j.total)
+
+
+def test_more_bytes_than_were_requested_are_the_cause():
+    document = CASES["data_bound"]()
+    for kernel in document["kernels"]:
+        moved = sum(kernel["counts"][name]["value"] for name in ("dram_read", "dram_write"))
+        kernel["counts"]["global_read"] = {"value": moved / 4, "unit": "byte", "energy_j": None, "marks": []}
+        kernel["counts"]["global_write"] = {"value": 0.0, "unit": "byte", "energy_j": None, "marks": []}
+    document["counts"] |= {
+        name: {**document["kernels"][0]["counts"][name], "how": []} for name in ("global_read", "global_write")
+    }
+    assert "DRAM" in text(document) and "4.00 times the bytes requested" in text(document)
+
+
+@pytest.mark.parametrize("signs", [{}, {"sm_busy": 0.889, "dram_busy": 0.008}, {"l1_busy": 0.9, "dram_busy": 0.2}])
+def test_the_bytes_that_take_most_are_tried_with_what_types_half_as_wide_leave_of_them(signs):
+    """Where DRAM does not hold a kernel back, fewer bytes save their joules and no time."""
+    document = CASES["data_bound"]()
+    for kernel in document["kernels"]:
+        kernel["signs"] = signs
+    view = View(document)
+    joules = view.groups["dram"].value
+    share = view.energy("data").value / view.energy("total").value  # such types halve what all levels move
+    tried = what_to_try(view).text.replace("\u202f", " ")
+    assert re.search(rf"fewer DRAM bytes .*saves up to \S+ J \({50 * share:.0f} % of .*half as wide", tried)
+    assert f"; {quantity(0.1 * joules, 'J')} for each 10 % fewer".replace("\u202f", " ") in tried
+
+
+@pytest.mark.parametrize(
+    ("issuing", "unit", "is_sooner"), [(0.57, 0.45, True), (0.45, 0.45, False), (0.57, 0.7, False)]
+)
+def test_a_kernel_that_fills_most_issue_slots_is_at_work_where_nothing_else_holds_it_back(issuing, unit, is_sooner):
+    document = CASES["data_bound"]()
+    for kernel in document["kernels"]:
+        kernel["signs"] = {"issue_busy": issuing, "dram_busy": unit}
+    for limit in document["limits"]["kernels"]:
+        limit["speed_share"] = 0.2
+    view = View(document)
+    assert [*_at_work(view)] == list(view.kernels) * is_sooner
+
+
+@pytest.mark.parametrize(("time_from", "is_told"), [(None, True), (ONE_SECOND, False)])
+def test_bytes_of_a_second_are_not_those_of_a_launch(time_from, is_told):
+    document = CASES["data_bound"]()
+    for entry in (document, *document["kernels"]):
+        for name in ("dram_read", "dram_write"):
+            entry["counts"][name]["value"] *= 1e6
+    assert (
+        "more than its GPU's memory holds" in what_to_try(View(document | {"time_from": time_from})).text
+    ) == is_told
+
+
+@pytest.mark.parametrize(("share", "is_tried"), [(0.5, True), (0.1, False)])
+def test_sectors_of_dram_that_come_for_a_part_of_them_are_tried_and_are_no_bytes(share, is_tried):
+    document = CASES["data_bound"]()
+    before = text(document)
+    for entry in (document, *document["kernels"]):
+        moved = sum(entry["counts"][name]["value"] for name in ("dram_read", "dram_write"))
+        entry["counts"]["random"] = {"value": share * moved / 32, "unit": "access", "energy_j": 1e-12, "marks": []}
+    document["counts"]["random"]["how"] = []
+    view = View(document)
+    saved = 100 * share * view.groups["dram"].value / view.energy("total").value
+    tried = what_to_try(view).text
+    act = f"coalesce accesses: {share:.0%} of DRAM's bytes come beside those that are used".replace("%", "\u202f%")
+    assert (act in tried and f"({saved:.0f}" in tried) == is_tried
+    assert text(document).partition("Try")[0] == before.partition("Try")[0]
+
+
+def test_arithmetic_that_the_work_needs_is_tried_in_a_narrower_type_and_never_less_of_it():
+    document = CASES["compute_bound"]()
+    charges = document["costs"]["charges"]
+    charges["fp32_fma"] = {**charges["fp64_fma"], "pj": charges["fp64_fma"]["pj"] / 4}
+    view = View(document)
+    tried = what_to_try(view).text
+    share = 0.75 * view.groups["fp64"].value / view.energy("total").value
+    assert tried.startswith("use FP32 for FP64, if accurate enough") and f"({100 * share:.0f}" in tried
+    del charges["fp32_fma"]
+    assert "FP64" not in what_to_try(View(document)).text
+
+
+@pytest.mark.parametrize(("seconds", "less"), [("900.00ms", "73 to "), ("20.00s", "3.3 to ")])
+def test_flops_whose_kinds_are_not_told_hold_a_kernel_back_too(tmp_path, seconds, less):
+    row = "          1  {:>30}  Described  {}  {}  {}\n".format
+    flops, moved = "5.0000e+10", "700000000"  # 0.86 s at the peak of FP64, 0.2 s of DRAM
+    log = (
+        "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n"
+        f" GPU activities:  100.00%  {seconds}         1  {seconds}  {seconds}  {seconds}  mm(double*)\n\n"
+        "Invocations  Metric Name  Metric Description  Min  Max  Avg\n"
+        'Device "GeForce GTX 1050 (0)"\n    Kernel: mm(double*)\n'
+        + row("flop_count_dp", *[flops] * 3)
+        + row("dram_read_transactions", *[moved] * 3)
+        + row("dram_write_transactions", *["0"] * 3)
+    )
+    (tmp_path / "log.txt").write_text(log)
+    view = View(eprof.load(tmp_path / "log.txt").energy().document())
+    (change,) = (each for each in _levers(view) if each.act.startswith("use FP32 for FP64"))
+    least_s = 50 / 58.2 - 700e6 * 32 / 112.1e9
+    double_j = change.ends[0] - view.document.constant_w * least_s
+    assert 0 < double_j < 25e9 * 165e-12
+    assert change.beside.startswith(f", {less}") and change.beside.endswith(" less time")
+
+
+def test_multiplications_beside_additions_are_tried_as_one_instruction():
+    document = CASES["compute_bound"]()
+    fma = document["kernels"][0]["counts"]["fp64_fma"]
+    for kind in ("add", "mul"):
+        document["costs"]["charges"][f"fp64_{kind}"] = document["costs"]["charges"]["fp64_fma"]
+        for entry in (document, document["kernels"][0]):
+            more = {"value": 2 * fma["value"], "energy_j": 0.0}
+            entry["counts"][f"fp64_{kind}"] = {**entry["counts"]["fp64_fma"], **more}
+    document["costs"]["charges"].pop("fp32_fma", None)
+    assert what_to_try(View(document)).text.startswith("fuse up to ")
+
+
+def test_work_on_tensor_cores_is_tried_in_a_narrower_type_that_has_a_price():
+    document = CASES["compute_bound"]()
+    document["device"]["capability"] = "8.9"
+    joules = View(document).groups["fp64"].value
+    price = document["costs"]["charges"]["fp64_fma"]
+    document["costs"]["charges"] |= {"tensor_fp16": {**price, "pj": 0.4}, "tensor_fp8": {**price, "pj": 0.1}}
+    for entry in (document, *document["kernels"]):
+        for name in [name for name in entry["counts"] if name.startswith("fp64")]:
+            count = entry["counts"].pop(name)
+            if name == "fp64_fma":
+                entry["counts"]["tensor_fp16"] = count
+    tried = what_to_try(View(document))
+    assert tried.text.startswith("use FP8 for FP16 on tensor cores")
+    assert View(document).groups["tensor"].value == pytest.approx(joules, rel=0.2)
+    document["device"]["capability"] = "8.0"
+    assert "FP8" not in what_to_try(View(document)).text, "this GPU has none"
+    document["device"]["capability"] = "8.9"
+    del document["costs"]["charges"]["tensor_fp8"]
+    assert "ensor" not in what_to_try(View(document)).text
+
+
+def test_other_clocks_are_tried_with_what_their_voltages_are():
+    document = CASES["fmm"]()
+    clocks = document["clocks"]
+    clocks["lowest"] |= {"core_mhz": 396.0, "energy_j": 0.5 * clocks["lowest"]["energy_j"], "energy_range_j": []}
+    document["costs"]["setting_from"] = "the table's default"
+    assert "modelled" not in what_to_try(View(document)).text, "the clocks that it would be held against are assumed"
+    document["costs"]["setting_from"] = "the logs"
+    assert "modelled" in what_to_try(View(document)).text and "voltages" not in what_to_try(View(document)).text
+    clocks["voltages"] = "carried over from the A100's, at the same share of the top clock"
+    assert what_to_try(View(document)).text.endswith("modelled, core voltages carried over from the A100's")
+
+
+def test_what_the_prices_leave_open_is_tried_with_both_ends():
+    document = CASES["data_bound"]()
+    joules, total = View(document).groups["dram"].value, document["energy_j"]["total"]
+    document["interval_j"] = {"share": 0.9, "replicas": 30, "groups": {"dram": [0.0, 3 * joules]}}
+    tried = what_to_try(View(document)).text.replace("\u202f", " ")
+    high = min(3 * joules, total)
+    assert f"saves up to {0.5 * high:#.3g} J" in tried and f"; up to {100 * high:.3g} mJ for each 10 %" in tried
+    assert re.search(r"DRAM \d+ % or L2 \d+ %", text(document).replace("\u202f", " "))
+
+
+def test_where_nothing_can_be_tried_the_reason_is_said():
+    assert "--tdp-w WATTS" in what_to_try(View(CASES["no_costs"]())).text
+    listed = CASES["no_costs"]()
+    listed["device"]["name"] = "NVIDIA GeForce RTX 4090"
+    assert what_to_try(View(listed)).text == "price it by its data sheet: --costs estimated"
+    unnamed = CASES["no_costs"]()
+    unnamed["device"]["name"] = None
+    assert what_to_try(View(unnamed)).text.startswith('name the GPU, as in --costs "RTX 4090"')
+    for kernel in unnamed["kernels"]:
+        kernel["counts"] = {}
+    unnamed["counts"] = {}
+    tried = what_to_try(View(unnamed)).text
+    assert "begin with " in tried and "; count with `" in tried and '; name the GPU, as in --costs "' in tried
+    counting = "count with `nvprof --metrics all --csv --log-file counts.csv ./fmm --n 131072 --s 128`"
+    assert what_to_try(View(CASES["time_only"]())).text == counting
+
+
+def test_trust_begins_with_a_verdict_and_an_error():
+    document = CASES["compute_bound"]()
+    assert trust(View(document)).text.startswith("rough (error unknown).")
+    document["costs"]["fit"] = {"error_percent": {"leave_one_benchmark_out": 8.64}}
+    assert trust(View(document)).text.startswith("good (new kernels 8.6\u202f% off on average).")
+    document["energy_marks"]["total"] = ["missing"]
+    assert trust(View(document)).text.startswith("rough, a lower bound"), "nothing tells how much is missing"
+    total = document["energy_j"]["total"]
+    for most, word in ((0.05, "good"), (0.5, "rough")):
+        uncounted = {"l2": most * total, "total": most * total}
+        document["interval_j"] = {"share": 0.9, "replicas": 30, "total": [total, 2 * total], "uncounted": uncounted}
+        said = trust(View(document)).text
+        assert said.startswith(word) and ("Not counted, at most " in said) == (word == "rough")
+
+
+def test_trust_tells_what_has_no_price_apart_from_what_was_not_counted():
+    document = CASES["missing"]()
+    missing = "Not counted: special functions, part of DRAM write; no price: tensor cores."
+    assert missing in trust(View(document)).text
+    uncounted = {"tensor": None, "sfu": 1e3, "total": None}
+    document["interval_j"] = {"share": 0.9, "replicas": 30, "uncounted": uncounted}
+    assert "Not counted: special functions (1.00\u202fkJ); no price: tensor cores." in trust(View(document)).text
+    document["interval_j"]["uncounted"] = {"tensor": None, "total": None}
+    assert "No price: tensor cores." in trust(View(document)).text
+    without = CASES["missing"]() | {"costs": None, "prices": []}
+    assert "o price: " not in trust(View(without)).text, "nothing has one"
+
+
+def modelled(document, efficiency=0.25):
+    """The document as if its times were those of a model."""
+    document["modelled_time"] = {"efficiency": efficiency, "given": False}
+    document["time_marks"] = ["estimated", "simulated"]
+    for kernel in document["kernels"]:
+        kernel["time_marks"] = ["estimated", "simulated"]
+    return document
+
+
+def test_modelled_constant_power_is_a_range_and_no_cause():
+    document = modelled(CASES["fmm"]())
+    screen = " ".join(text(document, width=COLUMNS).split())
+    view = View(document)
+    above, constant = view.above.value, view.energy("constant").value
+    assert f"{above + constant / 4:.3g} to {above + constant:.3g} J" in screen
+    assert "since time is a model: at the roofline's speed and at 25 % of it." in screen.replace("\u202f", " ")
+    assert "constant power" not in " ".join(str(row.cells[3]) for row in where(view).rows)
+    assert "% of roofline" not in screen, "the efficiency that went in is no finding"
+
+
+def test_the_lower_end_of_modelled_joules_does_not_depend_on_the_efficiency():
+    first = modelled(CASES["fmm"]())
+    second = json.loads(json.dumps(modelled(CASES["fmm"](), 0.5)))
+    for entry in (second, *second["kernels"]):
+        constant = entry["energy_j"]["constant"]
+        entry["energy_j"]["constant"] = constant / 2
+        entry["energy_j"]["total"] -= constant / 2
+        entry["time_s"] /= 2
+    heads = [re.split(r" to | J", text(document, width=COLUMNS).splitlines()[1])[0] for document in (first, second)]
+    assert heads[0] == heads[1]
+
+
+def test_given_times_stay_where_others_are_modelled():
+    """The constant energy of a kernel whose time is given does not shrink with the efficiency of the model."""
+    document = modelled(CASES["fmm"]())
+    first = document["kernels"][0]
+    first["time_marks"] = []
+    low = first["energy_j"]["constant"] + (document["energy_j"]["constant"] - first["energy_j"]["constant"]) / 4
+    screen = " ".join(text(document, width=COLUMNS).split())
+    assert f"{View(document).above.value + low:.3g} to " in screen
+    shares = [row.cells[-2].value for row in where(View(document)).rows]
+    assert sum(shares) <= 1
+
+
+def test_a_large_part_that_the_prices_leave_open_is_not_skipped():
+    document = CASES["data_bound"]()
+    second = sorted(View(document).groups.items(), key=lambda item: -(item[1].value or 0))[1]
+    joules = second[1].value
+    document["interval_j"] = {"share": 0.9, "replicas": 30, "groups": {second[0]: [0.0, 3 * joules]}}
+    share = 100 * 3 * joules / document["energy_j"]["total"]
+    screen = text(document, width=200).replace("\u202f", " ")
+    assert re.search(rf"{View(document).in_prose(second[0])} \(0 to {share:.0f} %\)|0 to {share:.0f} %", screen)
+
+
+def test_nothing_is_divided_where_only_the_whole_has_a_time():
+    document = CASES["fmm"]()
+    for kernel in document["kernels"]:
+        kernel["time_s"], kernel["energy_j"]["constant"] = None, None
+        kernel["energy_j"]["total"] = 0.0
+    assert len(text(document, width=COLUMNS).splitlines()) <= LINES
+
+
+def test_idle_time_that_a_meter_saw_is_tried_of_all_that_it_saw():
+    document = CASES["data_bound"]()
+    total = document["energy_j"]["total"]
+    document["to_meter"] = {
+        **{"metered_j": 3 * total, "source": "--energy", "shape": "x", "own": True, "basis": "fitted", "factor": 1.0},
+        **{"modelled_j": 3 * total, "idle_s": 1.0, "idle_j": 2 * total, "within": 1.33},
+    }
+    tried = what_to_try(View(document)).text.replace("\u202f", " ")
+    assert tried.startswith("wait less for the host (1.00 s in gaps: ")
+    assert f"saves up to {2 * total:#.3g} J (67 % of {3 * total:#.3g} J)" in tried
+
+
+def test_what_is_spilled_is_spared_behind_l1_too_and_coalescing_spares_none_of_it():
+    def tried(signs):
+        document = CASES["data_bound"]()
+        for entry in (document, *document["kernels"]):
+            moved = {"value": 1e9, "unit": "byte", "energy_j": 0.01, "marks": []}
+            entry["counts"] |= {"l1_read": {**moved}, "local_read": {**moved, "value": 5e8, "energy_j": 0.0}}
+        for name in ("l1_read", "local_read"):
+            document["counts"][name]["how"] = []
+        for kernel in document["kernels"]:
+            kernel["signs"] = {"excess": 0.75, "dram_busy": 0.8, "issue_busy": 0.2, **signs}
+        changes = {change.act.partition(" ")[0]: change for change in _levers(View(document))}
+        return changes["spill"], changes["coalesce"]
+
+    (spills, coalesce), (behind, rest) = tried({}), tried({"local_share": 0.9})
+    assert max(behind.ends) > max(spills.ends) and min(behind.ends) >= min(spills.ends)
+    assert max(rest.ends) < max(coalesce.ends)
+    assert "75\u202f% less time" in behind.beside  # the next unit is the one that issues: 0.2 of 0.8
+    assert "90\u202f% of what L1 and L2 pass on" in behind.act
+
+
+FEW_BLOCKS = {"sm_active": 0.13, "blocks": 16.0, "multiprocessors": 80.0}
+
+
+@pytest.mark.parametrize(
+    ("lacks", "told"),
+    [
+        ((), r"saves up to \S+ m?J \([\d.]+ % of"),
+        (("energy",), r"saves up to \S+ m?s \(87 % of"),
+        (("energy", "time"), r"\(what that saves was not counted\)"),
+    ],
+)
+def test_what_saves_time_is_tried_whether_a_log_tells_joules_times_or_neither(lacks, told):
+    document = without(CASES["data_bound"](), lacks)
+    document["kernels"] = document["kernels"][:1]
+    kernel = document["kernels"][0] | {"signs": FEW_BLOCKS}
+    document |= {"kernels": [kernel], "time_s": kernel["time_s"]}
+    view = View(document)
+    tried = "".join(_told(view, change) for change in _levers(view)).replace("\u202f", " ")
+    assert re.search(rf"launch more blocks of .*have work 13 % of the time, as it has 16 blocks for 80.* {told}", tried)
+
+
+@pytest.mark.parametrize(
+    ("signs", "told"),
+    [
+        ({"sm_active": 0.03, "lanes": 1 / 32}, "in blocks of 32 threads or more, then in more blocks .*99.9 %"),
+        ({"sm_active": 0.9, "threads": 8.0}, r"in blocks of 32 threads or more \(its blocks fill 25 % of .*\(78 %"),
+        ({"sm_active": 0.9, "threads": 8.0, "dram_busy": 0.7}, ""),
+        ({"sm_active": 0.9, "lanes": 1.0}, ""),
+    ],
+)
+def test_blocks_of_less_than_a_warp_get_more_threads_before_there_are_more_of_them(signs, told):
+    document = without(CASES["data_bound"](), ["energy"])
+    kernel = document["kernels"][0] | {"signs": signs}
+    view = View(document | {"kernels": [kernel], "time_s": kernel["time_s"]})
+    acts = [_told(view, change) for change in busier(view)]
+    assert len(acts) == bool(told) and all(re.search(told, act.replace("\u202f", " ")) for act in acts), acts
+
+
+def without(document, lacks):
+    """A document whose log told no joules, or no times."""
+    for entry in (document, *document["kernels"]):
+        if "energy" in lacks:
+            entry["energy_j"] = dict.fromkeys(entry["energy_j"])
+            entry["counts"] = {}
+        if "time" in lacks:
+            entry["time_s"] = None
+    if "energy" in lacks:
+        document |= {"costs": None, "prices": [], "counts": {}}
+        document.pop("interval_j", None)
+    return document
+
+
+@pytest.mark.parametrize(
+    ("name", "share", "condition"),
+    [
+        ("sums(const float *, unsigned long)", 0.875, ", if each thread moves 4\u202fB at a time"),
+        ("sums(float4*)", 0.5, ""),
+        ("sums(float*, double *)", 0.75, ", if each thread moves 8\u202fB at a time"),
+        ("sums<Array<char*, 2>>(Array<char*, 2>)", 0.5, ""),
+        ("sums", 0.5, ""),
+    ],
+)
+def test_sectors_that_a_warp_needs_are_as_wide_as_what_its_pointers_point_to(name, share, condition):
+    kernel = View(CASES["data_bound"]()).kernels[0]
+    assert excess(replace(kernel, name=name, signs={"request_sectors": 32.0})) == (share, condition)
+    assert excess(replace(kernel, name=name, signs={"request_sectors": 32.0, "excess": 0.1})) == (0.1, "")
+
+
+def test_nobody_is_told_to_rewrite_a_compiled_library():
+    document = CASES["compute_bound"]()
+    for charge in ("fp32_fma", "fp32"):
+        document["costs"]["charges"].pop(charge, None)
+    assert "fewer" in what_to_try(View(document)).text or "loads in flight" in what_to_try(View(document)).text
+    for place, kernel in enumerate(document["kernels"]):
+        kernel["name"] = f"sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x{64 + place}x32_cublas"
+    tried = what_to_try(View(document)).text
+    assert "tiles" not in tried and "unroll" not in tried and "loads in flight" not in tried
+
+
+@pytest.mark.parametrize(
+    ("library", "advice"),
+    [
+        ("OpenBLAS", "less to do ({}): fewer elements, or narrower ones (float32): each 10\u202f% less saves"),
+        ("Python", "replace the loop at solver.py:5"),
+        ("libmine.so", "each 10\u202f% fewer"),
+    ],
+)
+def test_nobody_is_told_to_rewrite_what_python_has_a_compiled_library_do(library, advice):
+    document = CASES["compute_bound"]()
+    for charge in ("fp32_fma", "fp32"):
+        document["costs"]["charges"].pop(charge, None)
+    document["device"]["processor"] = "cpu"
+    for kernel in document["kernels"]:
+        kernel["name"] = f"a.dot, {library}"
+        kernel["lines"] = [{"place": "solver.py:5", "above_constant_j": 1.0, "counts": {}}]
+    view = View(document)
+    tried = what_to_try(view).text
+    largest = max(view.ranked(kernel).or_zero for kernel in view.kernels)
+    assert advice.format(percent(largest / view.whole)) in tried
+    assert ("10\u202f% fewer" in tried) == (library == "libmine.so")

@@ -1,0 +1,157 @@
+"""Levers of the first screen on small logs: what each is about, and the numbers that it is told with."""
+
+import pytest
+
+from eprof.commands.report.headline import headline
+from eprof.commands.report.levers import _levers, _sorted, what_to_try
+from eprof.commands.report.view import View
+from eprof.profile import api
+from eprof.profile.document import document
+
+
+def view_of(path, text):
+    path.write_text(text)
+    return View(document(api.load(path, cache=False).energy()))
+
+
+ROW = '"Tesla K40c (0)","{kernel}",1,"{name}","{name}",{value},{value},{value}\n'
+HEAD = (
+    "==1== NVPROF is profiling process 1, command: ./a.out\n==1== Profiling application: ./a.out\n"
+    "==1== Profiling result:\n==1== Metric result:\n"
+    '"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"\n'
+)
+
+
+def moving(kernel, rate, level, flops):
+    """Rows of a kernel that reads 2,097,152 sectors of DRAM at so many GB/s."""
+    rows = [("dram_read_transactions", 2097152), ("dram_read_throughput", f"{rate}GB/s")]
+    rows += [("dram_write_transactions", 0), ("dram_utilization", f'"{level}"'), ("flop_count_sp_add", flops)]
+    return "".join(ROW.format(kernel=kernel, name=name, value=value) for name, value in rows)
+
+
+def test_a_kernel_can_gain_what_another_reaches_for_the_same_bytes(tmp_path):
+    """64 MiB at 40 and at 10 GiB/s: 1.5625 and 6.25 ms, so the slower one gains 4.6875 ms at most."""
+    text = HEAD + moving("inorder", 40, "High (8)", 0)
+    slow = moving("scattered", 10, "Low (3)", 0)
+    view = view_of(tmp_path / "slow.csv", text + slow)
+    change = _sorted(view)[0]
+    assert "in scattered as inorder does (as many DRAM bytes in 4.00 times the time" in change.act
+    (kernel,) = (kernel for kernel in view.kernels if kernel.name == "scattered")
+    assert kernel.time_s == pytest.approx(6.25e-3, rel=1e-3)
+    assert change.likely == pytest.approx(0.75 * view.timed(kernel), rel=1e-3)
+    assert "scattered" in what_to_try(view).text
+    for other in (
+        moving("scattered", 10, "Low (3)", 2 * 2**26),  # which computes: two flops a byte
+        moving("scattered", 10, "High (7)", 0),  # whose DRAM is busy
+        slow.replace("2097152", "1048576"),  # which moves half of the bytes
+    ):
+        view = view_of(tmp_path / "other.csv", text + other)
+        assert not any("as inorder does" in change.act for change in _levers(view))
+
+
+RUN = """            Type  Time(%)      Time     Calls       Avg       Min       Max  Name
+ GPU activities:  100.00%  {time}         1  {time}  {time}  {time}  {kernel}
+ ...
+ Device "{device} (0)"
+   Count  Avg Size  Min Size  Max Size  Total Size  Total Time  Name
+    1000  64.000KB  4.0000KB  0.9961MB  62.50000MB  20.00000ms  Host To Device
+     100         -         -         -           -  {faults}  Gpu page fault groups
+ Total CPU Page faults: 13739
+
+"""
+
+
+def test_kernels_of_a_summary_are_of_the_gpu_whose_pages_it_tells_and_wait_for_them(tmp_path):
+    """Of two runs with 1 s and 2 s of a kernel, 400 ms and 600 ms are page faults: 1 s may be saved of 3 s."""
+    first = RUN.format(time="1.00000s", kernel="f(int)", device="Quadro P4000", faults="400.0000ms")
+    again = RUN.format(time="2.00000s", kernel="g(int)", device="Tesla V100-PCIE-16GB", faults="600.0000ms")
+    view = view_of(tmp_path / "runs.txt", first + again)
+    assert {kernel.name: kernel.device for kernel in view.kernels} == {
+        "f(int)": "Quadro P4000 (0)",
+        "g(int)": "Tesla V100-PCIE-16GB (0)",
+    }
+    change = _sorted(view)[0]
+    assert (
+        "cudaMemPrefetchAsync (pages came 2,000 times" in change.act
+        and "after 1.00\u202fs of page faults" in change.act
+    )
+    assert change.likely == pytest.approx(view.energy("total").value / 3)
+    assert view.document.gaps.copies_s == 0, "kernels run meanwhile"
+    two = first.replace('Device "Quadro', 'Device "Tesla P100 (1)"\n Device "Quadro')
+    view = view_of(tmp_path / "two.txt", two + again)
+    assert {kernel.name: kernel.device for kernel in view.kernels}["f(int)"] is None, "one of two"
+
+
+CONFLICTS = """==PROF== Connected to process 1 (/a.out)
+  {kernel}(const float *, int) (32, 32, 1)x(32, 32, 1), Context 1, Stream 7, Device 0, CC 12.0
+    Section: Command line profiler metrics
+    ---------------------------------------------------- ----------- ------------
+    Metric Name                                          Metric Unit Metric Value
+    ---------------------------------------------------- ----------- ------------
+    l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum            {number}
+    l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum            {number}
+    ---------------------------------------------------- ----------- ------------
+
+"""
+
+
+def test_bank_conflicts_are_advice_where_they_are_all_that_was_counted(tmp_path):
+    """32 x 32 blocks of 32 warps, each of whose accesses takes 32 turns in place of one, loads and stores."""
+    plain, padded = (CONFLICTS.format(kernel=name, number=n) for name, n in (("plain", "1,015,808"), ("padded", "0")))
+    view = view_of(tmp_path / "both.txt", plain + padded)
+    assert "avoid bank conflicts of shared memory (2.03\u202fM in plain, none in padded)" in what_to_try(view).text
+    view = view_of(tmp_path / "none.txt", padded)
+    assert "bank conflicts" not in what_to_try(view).text
+
+
+def page_of(kernel, *metrics):
+    """A page of ncu of one launch, with metrics (name, unit, value) and no time."""
+    rows = "".join(f"    {name:<75} {unit:>12} {value:>14}\n" for name, unit, value in metrics)
+    line = f"    {'-' * 75} {'-' * 12} {'-' * 14}\n"
+    return (
+        "==PROF== Connected to process 1 (/a.out)\n[1] a.out@127.0.0.1\n"
+        f"  {kernel}(int, float *), 2022-Jan-02 10:00:00, Context 1, Stream 7\n"
+        f"    Section: Command line profiler metrics\n{line}{rows}{line}\n"
+    )
+
+
+@pytest.mark.parametrize(("used", "told"), [(12.5, "70 %"), (100, "")])
+def test_bytes_that_sectors_are_used_for_tell_uncoalesced_stores_without_a_time(tmp_path, used, told):
+    """Loads use all of 1,000 sectors, stores `used` % of 4,000: of 5,000 sectors 3,500 come in vain."""
+    metrics = [("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "sector", "1,000")]
+    metrics += [("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", "sector", "4,000")]
+    metrics += [("smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct", "%", 100)]
+    metrics += [("smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct", "%", used)]
+    view = view_of(tmp_path / "page.txt", page_of("turn", *metrics))
+    assert headline(view).text == "One kernel profiled: at least 128\u202fkB L1 write counted, but no time."
+    advice = f"coalesce accesses: {told} of the sectors that turn asks for are not used, 88 % of its stores' (what"
+    assert what_to_try(view).text.replace("\u202f", " ").startswith(advice) == bool(told)
+    assert ("coalesce" in what_to_try(view).text) == bool(told)
+
+
+@pytest.mark.parametrize(("used", "told"), [(50, "500 in turn"), (90, "200 in turn"), (100, "")])
+def test_no_more_wavefronts_are_bank_conflicts_than_their_bytes_leave_empty(tmp_path, used, told):
+    metrics = [
+        (f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}.sum", "", n) for op, n in (("ld", 0), ("st", 500))
+    ]
+    metrics += [(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum", "", "1,000") for op in ("ld", "st")]
+    metrics += [("smsp__sass_average_data_bytes_per_wavefront_mem_shared.pct", "%", used)]
+    tried = what_to_try(view_of(tmp_path / "page.txt", page_of("turn", *metrics))).text
+    assert (told in tried) if told else ("bank conflicts" not in tried)
+
+
+TRACE = """==1== Profiling result:
+   Start  Duration            Grid Size      Block Size  Size  Throughput  Device   Context    Stream  Name
+154.623s  5.5000ms                    -               -  68.665MB  12.117GB/s  GPU (0)         1         7  [CUDA memcpy HtoD]
+154.628s  900.00ms          (188 188 1)       (16 16 1)         -           -  GPU (0)         1         7  f(int) [120]
+155.529s  5.6000ms                    -               -  68.665MB  11.863GB/s  GPU (0)         1         {stream}  [CUDA memcpy DtoH]
+{more}"""
+
+
+def test_neither_gaps_nor_overlaps_are_made_of_starts_that_are_rounded(tmp_path):
+    """The copy ends 0.5 ms after the kernel's start, as printed, and the second one starts 1 ms after its end."""
+    gaps = view_of(tmp_path / "one.txt", TRACE.format(stream=7, more="")).document.gaps
+    assert gaps.time_s == 0 and gaps.alone_s == pytest.approx(11.1e-3)
+    beside = "154.800s  5.6000ms                    -               -  68.665MB  11.863GB/s  GPU (0)         1         8  [CUDA memcpy DtoH]\n"
+    gaps = view_of(tmp_path / "two.txt", TRACE.format(stream=7, more=beside)).document.gaps
+    assert gaps.alone_s == pytest.approx(11.1e-3) and gaps.copies_s == pytest.approx(16.7e-3), "one runs beside it"
