@@ -387,6 +387,8 @@ class Intensities(Struct):
 class Limit(Struct, kw_only=True):
     """How far a kernel is from its limits. at_most: of which numbers only an upper bound is known.
 
+    limited_by: "dram" or "flops", whichever takes all of roofline_time_s; UNSET where that is not known.
+
     mix_peak_flop_per_s: the peak of the kernel's own mix of instructions, in roofline documents.
     """
 
@@ -399,6 +401,7 @@ class Limit(Struct, kw_only=True):
     intensity_flop_per_byte: Intensities
     parts_j: dict[str, float | None]
     lever: str | None
+    limited_by: str | UnsetType = UNSET
     at_most: list[str] | UnsetType = UNSET
     mix_peak_flop_per_s: float | UnsetType = UNSET
 

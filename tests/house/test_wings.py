@@ -20,7 +20,6 @@ FOLDERS = sorted(
     for wing in ("commands", "profilers")
     for path in (PACKAGE / wing).glob("*/__init__.py")
 )
-SHARED = ["profilers/nsys"]  # see test_architecture.py
 
 # Imports all that eprof needs of others, then forks for the folders that are to go together: pandas is imported once.
 TRY = """
@@ -141,7 +140,7 @@ def test_each_two_folders_are_parted_both_ways():
 @pytest.mark.parametrize("wing", ["commands", "profilers"])
 def test_each_folder_of_a_wing_can_be_deleted(wing, tmp_path):
     (tmp_path / "log.csv").write_text(_LOG)
-    names = [folder.split("/")[1] for folder in FOLDERS if folder.startswith(f"{wing}/") and folder not in SHARED]
+    names = [folder.split("/")[1] for folder in FOLDERS if folder.startswith(f"{wing}/")]
     copy = tmp_path / "copy"
     shutil.copytree(PACKAGE, copy / "eprof", copy_function=_link)
     for data in ("counters", "costs", "reports", "calibration", "samples"):

@@ -383,7 +383,7 @@ def test_a_saving_is_within_what_it_acts_on(screens):
         for change in _levers(view):
             if change.saves <= 0:
                 continue  # never told
-            all_j = view.whole if change.act in besides else whole or view.time.value
+            all_j = view.whole if change.act in besides else whole or view.time.value or view.everything
             low, high = change.ends or (change.saves, change.saves)
             assert 0 <= low <= change.saves <= high <= (change.most or all_j) <= all_j * (1 + 1e-9), (name, change)
             group = re.match(r"move fewer (.*?) bytes", change.act)

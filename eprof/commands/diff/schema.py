@@ -382,6 +382,10 @@ class Document(Struct, frozen=True, kw_only=True):
         """The unit in which kernels are compared: J, or s if no energy is."""
         return "J" if self.has_energy else "s"
 
+    def amount(self, kernel: KernelSide) -> float | None:
+        """What a kernel of OLD, or NEW, takes of what is compared, in `unit`; None: not known."""
+        return kernel.compared_j if self.has_energy else kernel.time_s
+
     @property
     def nouns(self) -> Nouns:
         """What this document calls what ran ("kernels"): as of a CPU ("functions") where OLD and NEW are of one."""

@@ -26,12 +26,13 @@ def longer_launches(view: View) -> Iterator[Try]:
     """Do more in launches that are so short that they mostly wait for their start: this saves time.
 
     A start takes no longer than the shortest launch does in all: so much is saved at most for each launch. What a
-    library launches is its own, but for products, which take batches.
+    library launches is its own, but for products, which take batches; what need not run at all has a lever of its own.
     """
     if view.is_above or view.nouns.is_of_cpu:
         return
     times_s = [view.each_s(kernel) for kernel in view.kernels]
     own = [library_of(kernel.name) not in _WITH_OWN_LAUNCHES or _takes_batches(kernel) for kernel in view.kernels]
+    own = [mine and not _remedy(kernel) for mine, kernel in zip(own, view.kernels, strict=True)]
     short = [place for place, each_s in enumerate(times_s) if 0 < each_s < SHORT_S and own[place]]
     if not short:
         return
@@ -50,7 +51,7 @@ def longer_launches(view: View) -> Iterator[Try]:
         if not all(_takes_batches(view.kernels[place]) for place in taken):
             others = f", and do more in each {view.nouns.launch} of {more}"
     act = f"{how} {view.label(view.kernels[largest])} (now {now}){when(len(taken) > 1, others)}"
-    change = Try(act, TENTH * sum(taken.values()), each="less time")
+    change = Try(act, TENTH * sum(taken.values()), each="less time", adds=True)
     if most < _NEARLY_ALL * sum(taken.values()):
         why = f"if each start takes {quantity(start_s, 's')}, as a whole {view.nouns.launch} of {name} does"
         change = replace(change, most=most, why=why)
@@ -91,11 +92,18 @@ def _block(shape: OfShape) -> str:
 
 def spared_kernels(view: View) -> Iterator[Try]:
     """Avoid kernels that need not run, as their names tell; saves at most their joules, as others may get slower."""
-    spared = gathered((remedy_of(kernel.name, "spared_kernel"), kernel) for kernel in view.kernels)
+    spared = gathered((_remedy(kernel), kernel) for kernel in view.kernels)
     for how, kernels in spared.items():
         most, *rest = sorted(kernels, key=lambda kernel: -view.ranked(kernel).or_zero)
         saved, names = sum(view.ranked(kernel).or_zero for kernel in kernels), view.label(most)
+        if not view.saved_unit:
+            saved = sum(map(view.timed, kernels))
         names += phrase(" and {}", when(rest, counted(len(rest), f"more {view.nouns.kernel}")))
         if how:
             act = how.format(f"{sum(kernel.launches for kernel in kernels):,}", names)
-            yield at_most(act, saved)
+            yield replace(at_most(act, saved), adds=True)
+
+
+def _remedy(kernel: schema.Kernel) -> str:
+    """What spares a kernel that need not run; "": nothing that eprof knows."""
+    return remedy_of(kernel.name, "spared_kernel")

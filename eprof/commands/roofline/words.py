@@ -10,7 +10,7 @@ from eprof.base.text import by_sign, phrase, when
 from eprof.profile import schema
 from eprof.show.words.blocks import Column, Row, Table, numbers
 from eprof.show.words.cells import Name
-from eprof.show.words.limits import limit_table, limited_by_dram, mended, racing, share_reached
+from eprof.show.words.limits import limit_table, mended, racing, share_reached
 from eprof.show.words.numbers import percent, plain, plain_or, quantity
 
 _SIGNIFICANT = 0.05
@@ -113,7 +113,7 @@ def headline(document: schema.Roofline) -> str:
         if speed is not None:
             name = label_of(dot.name, [other.name for other in document.kernels], 40)
             others = when(dot is not document.kernels[0], " of those with a roofline")
-            limit = when(limited_by_dram(dot, document.machines[0]), "DRAM") or "Arithmetic"
+            limit = when(dot.limited_by == "dram", "DRAM") or "Arithmetic"
             reaches = f"{limit} limits its speed, and it reaches {speed} of that{phrase('; {}', mended(dot))}."
             return f"{name} takes the most energy{others}. {reaches}"
     if document.kernels and not has_places(document):

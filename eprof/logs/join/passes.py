@@ -11,6 +11,7 @@ processes, the same cells are taken for the same run.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from itertools import compress
 
@@ -51,12 +52,17 @@ def passes(tables: Sequence[Table]) -> list[list[int]]:
 
 
 def added_runs(log: Log) -> int:
-    """How many runs of a log are added up, rather than standing side by side as passes over the same launches."""
+    """How many runs of a log are added up, rather than standing side by side as passes over the same launches.
+
+    0 where each has rows of its own, as different programs have: no row adds any up.
+    """
     tables = [part for table in log.tables for part in by_collection(table)]
     runs = [{run for place in places for run in tables[place].rows.run.tolist()} for places in passes(tables)]
     if log.runs > len(set().union(*runs)):
         return log.runs  # some of them had no kernels
-    return max(map(len, runs), default=0)
+    rows = [{*zip(table.rows.kernel.texts().tolist(), table.rows.run.tolist(), strict=True)} for table in tables]
+    of_kernels = Counter(name for name, _ in set().union(*rows))
+    return max(map(len, runs), default=0) * (max(of_kernels.values(), default=0) > 1)
 
 
 def _signature(table: Table) -> _Signature:

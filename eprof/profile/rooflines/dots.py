@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from eprof.base.arrays import Columns, Floats, finite_all, known_sum
+from eprof.base.arrays import Bools, Columns, Floats, finite_all, known_sum
 from eprof.base.marks import MISSING
+from eprof.base.text import when
 from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, COUNTS, FLOAT_PARTS, RANDOM
 from eprof.costs import Costs
 from eprof.counts.counts import Counts
@@ -37,11 +38,12 @@ class Dots(Struct, frozen=True, eq=False):
     values: `work_flop`, `intensity_X` (flop per byte at level X), `flop_per_s`, `flop_per_j`, `roofline_time_s`,
     `speed_share` (roofline's time over the kernel's), `energy_share` (energy at the arch line over the kernel's), and
     `X_j` for each of `PARTS`, `energy_is_bound`, `time_is_bound` (what is divided by a lower bound is at most that).
-    lever: the part that takes most, or None.
+    lever: the part that takes most, or None. by_dram: whose DRAM bytes take as long as all flops or longer, at peaks.
     """
 
     values: Columns
     lever: tuple[str | None, ...]
+    by_dram: Bools
 
     def rows(self) -> list[dict[str, Any]]:
         """A dict a kernel, as plain data."""
@@ -51,6 +53,8 @@ class Dots(Struct, frozen=True, eq=False):
         parts = _records({part: column[f"{part}_j"] for part in PARTS})
         for row, (kernel, at_l3, lever) in enumerate(zip(kernels, column[f"intensity_{_L3}"], self.lever, strict=True)):
             kernel |= {"intensity_flop_per_byte": intensities[row], "parts_j": parts[row], "lever": lever}
+            if kernel["roofline_time_s"] is not None:
+                kernel["limited_by"] = when(self.by_dram[row], "dram") or "flops"
             if at_l3 is not None:
                 intensities[row][_L3] = at_l3
             at_most = [name for name, bound in _AT_MOST.items() if column[bound][row] and kernel[name] is not None]
@@ -75,7 +79,8 @@ def place(counts: Counts, costs: Costs, split: Split) -> Dots:
     A kernel whose time was modelled is placed at the roofline's time; how far it is from there is not known.
     """
     table = counts.whole
-    roof = highest_s(at_peaks(under_the_roof(counts.amounts, counts.in_flops), costs.peaks))
+    roofs = at_peaks(under_the_roof(counts.amounts, counts.in_flops), costs.peaks)
+    roof = highest_s(roofs)
     lacks = (counts.amount_marks.only(UNDER_THE_ROOF) & MISSING).any(axis=1)
     lacks |= has_tensor_work(counts.amounts)
     roof = np.where((roof > 0) & ~lacks, roof, np.nan)
@@ -108,7 +113,7 @@ def place(counts: Counts, costs: Costs, split: Split) -> Dots:
             "energy_is_bound": (split.row_marks & MISSING) != 0,
             "time_is_bound": (counts.rows.time_marks & MISSING) != 0,
         }
-    return Dots(Columns.of(columns, len(table)), _levers(parts, time))
+    return Dots(Columns.of(columns, len(table)), _levers(parts, time), roofs["dram"] >= roof)
 
 
 def _sum(split: Split, names: list[str]) -> Floats:

@@ -11,7 +11,7 @@ from eprof.profile import schema
 from eprof.show.words.badges import UNKNOWN
 from eprof.show.words.blocks import Column, Medium, Row, Table, everywhere_if, numbers, texts
 from eprof.show.words.cells import Name
-from eprof.show.words.numbers import and_more, percent, plain, quantity_or
+from eprof.show.words.numbers import and_more, percent, plain, plain_or, quantity_or
 
 _EXPLAINED = (
     "Modelled. Waiting: constant power while slower than the roofline; the rest of it is constant power. Nearer bytes: "
@@ -41,15 +41,6 @@ def share_reached(limit: schema.Limit, key: str) -> str | None:
     if share is None:
         return None
     return when(key in (limit.at_most or ()), "at most ") + percent(share)
-
-
-def limited_by_dram(limit: schema.Limit, machine: schema.Machine) -> bool:
-    """Whether a kernel's roofline time is that of its DRAM bytes; its flops may be wider than the machine's."""
-    intensity = limit.intensity_flop_per_byte.dram
-    if not intensity:
-        return intensity == 0  # no flops; None: no bytes
-    dram_s = (limit.work_flop or 0.0) / intensity / machine.dram_byte_per_s
-    return dram_s > 0.999 * (limit.roofline_time_s or 0.0)
 
 
 def power_of(limit: schema.Limit) -> float | None:
@@ -115,12 +106,16 @@ def limit_table(kernels: Sequence[tuple[Name, schema.Limit]], nouns: Nouns, rest
 def racing(machine: schema.Machine, nouns: Nouns) -> str:
     """Two sentences on whether to run as fast as one can is also most efficient, without the machine's name."""
     balance, half = plain(machine.time_balance), plain(machine.effective_energy_balance)
+    cap = ""
+    if machine.capped_from != machine.capped_to:  # both are the time balance without a cap
+        balance = plain_or("", machine.capped_from)
+        cap = f", the power cap from there {phrase('to {} flop/B', mapped(plain, machine.capped_to)) or 'on'}"
     if machine.race_to_halt:
         return (
             f"what is fastest is also most efficient. Half of the best flop/J is reached at {half} flop/B, and memory "
-            f"limits speed up to {balance} flop/B."
+            f"limits speed up to {balance} flop/B{cap}."
         )
     return (
-        f"what is fastest is not yet most efficient. Memory limits speed up to {balance} flop/B only, but half of the "
-        f"best flop/J takes {half} flop/B: between them a {nouns.kernel} still pays mostly for bytes."
+        f"what is fastest is not yet most efficient. Memory limits speed up to {balance} flop/B only{cap}, but half of "
+        f"the best flop/J takes {half} flop/B: between them a {nouns.kernel} still pays mostly for bytes."
     )

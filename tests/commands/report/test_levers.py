@@ -155,3 +155,32 @@ def test_neither_gaps_nor_overlaps_are_made_of_starts_that_are_rounded(tmp_path)
     beside = "154.800s  5.6000ms                    -               -  68.665MB  11.863GB/s  GPU (0)         1         8  [CUDA memcpy DtoH]\n"
     gaps = view_of(tmp_path / "two.txt", TRACE.format(stream=7, more=beside)).document.gaps
     assert gaps.alone_s == pytest.approx(11.1e-3) and gaps.copies_s == pytest.approx(16.7e-3), "one runs beside it"
+
+
+def test_kernels_with_which_rocm_copies_are_spared_and_short_launches_of_others_add_to_that(tmp_path):
+    """60 ms of copies and 40 ms of fills, beside a kernel of 600 ms; 300 ms in launches of 5 us, and one of 2 us."""
+    kernels = [("__amd_rocclr_copyBuffer.kd", 50_000, 60), ("__amd_rocclr_fillBufferAligned.kd", 10_000, 40)]
+    kernels += [("gemv(float*) [clone .kd]", 1000, 600), ("bias(float*) [clone .kd]", 60_000, 300)]
+    rows = [f'"{name}",{calls},{ms}000000,{ms * 10**6 // calls},1.0\n' for name, calls, ms in kernels]
+    rows.append('"last(float*) [clone .kd]",1,2000,2000,0.0\n')
+    text = f'"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n{"".join(rows)}'
+    tried = what_to_try(view_of(tmp_path / "results.stats.csv", text)).text.replace("\u202f", " ")
+    copies = "copy and fill less (__amd_rocclr_copyBuffer and 1 more kernel, 60,000×): "
+    assert (
+        tried.startswith(copies) and ": saves up to 100 ms (10 % of 1.00 s); do more in each launch of bias (" in tried
+    )
+
+
+@pytest.mark.parametrize(
+    ("kernel", "how", "is_halved"),
+    [
+        ("gemv", "fuse the kernel with its neighbour, or store narrower types", True),
+        ("dequant_gemv", "its weights are packed: multiply each with several vectors at a time, in batches", False),
+        ("gather_int4_rows", "fuse the kernel with its neighbour", False),
+        ("print4", "fuse the kernel with its neighbour, or store narrower types", True),
+    ],
+)
+def test_nobody_is_told_to_store_packed_weights_in_types_half_as_wide(tmp_path, kernel, how, is_halved):
+    view = view_of(tmp_path / "log.csv", HEAD + moving(kernel, 40, "Max (10)", 0))
+    (change,) = (change for change in _levers(view) if change.act.startswith("move fewer DRAM bytes"))
+    assert f"({how})" in change.act and (change.why == "with types half as wide") == bool(change.most) == is_halved

@@ -5,15 +5,12 @@ import io
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
 from eprof import cli
 from eprof.commands.roofline import terminal as console_roofline
-from eprof.profile import schema
-from eprof.show.words.limits import limited_by_dram
 
 SAMPLE = Path(__file__).parents[3] / "samples" / "logs" / "invented"
 LOGS = [str(SAMPLE / "tk1-fmm-counters.csv"), str(SAMPLE / "tk1-fmm-times.csv")]
@@ -110,6 +107,7 @@ def test_power_caps(run):
     assert max(point["power_w"] for point in capped[0]["lines"]) == pytest.approx(244)
     code, out, _ = run("--costs", "gtx580", "--power-cap", "244")
     assert code == 0 and "capped, flop/B" in out and "1.21 to ∞" in out
+    assert "memory limits speed up to 1.21 flop/B, the power cap from there on" in re.sub(r"\s+", " ", out)
 
 
 def test_equal_power(run):
@@ -216,17 +214,22 @@ def test_report_asks_and_groups(capsys):
         capsys.readouterr()
 
 
-@pytest.mark.parametrize(
-    ("work", "roof_s", "is_dram"),
-    [(8e9, 1.0, True), (8e9, 2.0, False), (0.0, 1.0, True)],
-    ids=["bytes take as long as the roofline", "flops of another width take longer", "no flops at all"],
-)
-def test_what_limits_a_kernel_is_told_by_its_own_roofline(work, roof_s, is_dram):
-    """8 GB from a DRAM of 8 GB/s; the line's own precision would need 1 ms for the flops."""
-    machine = SimpleNamespace(dram_byte_per_s=8e9, peak_flop_per_s=8e12)
-    at = schema.Intensities(shared=None, l1=None, l2=None, dram=work / 8e9)
-    dot = SimpleNamespace(work_flop=work, roofline_time_s=roof_s, intensity_flop_per_byte=at)
-    assert limited_by_dram(dot, machine) == is_dram
+def test_what_limits_a_kernel_takes_all_of_its_rooflines_time(run):
+    made = document(run, *LOGS)
+    drawn = made["machines"][0]["dram_byte_per_s"]
+    for dot in made["kernels"]:
+        dram_s = dot["work_flop"] / dot["intensity_flop_per_byte"]["dram"] / drawn
+        assert (dot["limited_by"] == "dram") == (dram_s == pytest.approx(dot["roofline_time_s"], rel=1e-6))
+
+
+def test_dram_limits_a_copy_though_not_all_of_its_flops_were_counted(run, real_log):
+    """FP32 other was not counted: no flop/B is known. 8.76 GB at 768 GB/s are 11.4 ms, 137.4 Gflop of FMA 3.55 ms."""
+    log = real_log("../ncu-modern/rtxa6000-sgemm-raw-wide.csv")
+    made = document(run, log, "-k", "sgemm_naive_kernel")
+    (dot,) = made["kernels"]
+    assert dot["work_flop"] is None and dot["roofline_time_s"] == pytest.approx(8.76e9 / 768e9, rel=1e-3)
+    _, out, _ = run(log, "-k", "regex:vectorized_elementwise")
+    assert "DRAM limits its speed, and it reaches 88 % of that" in re.sub(r"\s+", " ", out)
 
 
 def test_lines_of_a_cpu_are_those_of_its_cores_at_their_clock(tmp_path, eprof_command):

@@ -11,7 +11,7 @@ from eprof.commands.report.view import FLOPS, View
 from eprof.profile import schema
 from eprof.show.page.rooflines import Curves, Dot, Lines, drawn
 from eprof.show.words.cells import Name
-from eprof.show.words.limits import limit_table, limited_by_dram, power_of, racing
+from eprof.show.words.limits import limit_table, power_of, racing
 from eprof.show.words.numbers import percent, plain, whole
 
 _BINDS = 0.5  # of the speed that a limit allows: kernels that reach less are held back by something else
@@ -55,7 +55,7 @@ def section(view: View) -> Section | None:
         "table": limit_table(rows, view.nouns, len(drawable) - len(rows), levels=False),
     }
     data = {"dots": "1"} if len(drawable) > SHOWN else {}
-    return Section("limits", "Limits", _heading(view, machines[0], drawable), "limits.html", content, data)
+    return Section("limits", "Limits", _heading(view, drawable), "limits.html", content, data)
 
 
 def _used(view: View, machines: Sequence[schema.Machine]) -> list[schema.Machine]:
@@ -80,13 +80,13 @@ def _lines(machine: schema.Machine) -> Lines:
     return at
 
 
-def _heading(view: View, machine: schema.Machine, drawable: Sequence[Dot]) -> str:
+def _heading(view: View, drawable: Sequence[Dot]) -> str:
     """Which limit binds the kernels that take most of the energy, or that they are far from it; and what moves it."""
     limits = view.document.limits.kernels if view.document.limits else []
     sides: dict[bool, list[tuple[Dot, schema.Limit]]] = {True: [], False: []}
     for dot in drawable:
         limit = limits[dot.place or 0]
-        sides[limited_by_dram(limit, machine)].append((dot, limit))
+        sides[limit.limited_by == "dram"].append((dot, limit))
     joules = {side: sum(dot.energy_j for dot, _ in held) for side, held in sides.items()}
     is_memory = joules[True] >= joules[False]
     limit_is, remedy = _BINDING[is_memory]
