@@ -17,14 +17,10 @@ PACKAGE = ROOT / "eprof"
 # The spine, in the order in which data walk: a room imports rooms before it, and never one behind it.
 SPINE = ["base", "collect", "logs", "counts", "costs", "energy", "profile", "show", "cli"]
 # Rooms between: what several commands or profilers share, and a report does without. The same holds among them.
-BETWEEN = ["clusters", "lab"]
+BETWEEN = ["clusters", "lab", "nvidia"]
 # The wings: a folder each, which imports the spine and the rooms between, and never the folder beside it.
 WINGS = ["profilers", "commands"]
 ROOMS = [*SPINE, *BETWEEN, *WINGS]
-# Folders of a wing that their neighbours may import, each with its reason.
-SHARED = {
-    "profilers/nsys": "counts nothing: it takes the times for ncu, and its tables stand in logs of ncu and nvprof"
-}
 
 
 @cache
@@ -98,7 +94,7 @@ def may_import(here, there):
     libraries = SPINE if here.startswith("commands/") else SPINE[:-1]
     if here in BETWEEN:
         return there in [*libraries, *BETWEEN[: BETWEEN.index(here)]] or there.endswith(" door")
-    return there in [*libraries, *BETWEEN] or there.endswith(" door") or there in SHARED
+    return there in [*libraries, *BETWEEN] or there.endswith(" door")
 
 
 def test_eprof_itself_holds_rooms_only():

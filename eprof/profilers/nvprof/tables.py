@@ -14,12 +14,12 @@ from msgspec import Struct, field
 from eprof.base.arrays import Array, Floats, codes_in
 from eprof.base.known import added, gathered
 from eprof.base.text import pattern, when
-from eprof.logs.rows import folding
 from eprof.logs.rows.cells import REASONS, Rates, no_kernels
-from eprof.logs.rows.folding import Piece
 from eprof.logs.rows.gaps import FAULTS, again_of, kind_of_copy
 from eprof.logs.rows.log import PAGES, Copies, HostCalls
 from eprof.logs.rows.sections import split
+from eprof.nvidia import folding
+from eprof.nvidia.folding import Piece
 from eprof.profilers.nvprof.columns import Answers, Form, LineRows, ParsedRows, Rows, codes_that_stay
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from eprof.base.errors import LogError
 from eprof.logs import read
 from eprof.logs.rows.log import Copies
 from eprof.logs.rows.stream import Tuning
+from eprof.nvidia import tables
 from eprof.profile import api
-from eprof.profilers.nsys import tables
 
 TRACES = Path(__file__).parents[4] / "shared" / "data" / "traces" / "nsys"
 

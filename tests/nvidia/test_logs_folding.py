@@ -27,9 +27,9 @@ from logs_support import (
 )
 
 from eprof.base.errors import EprofError
-from eprof.logs.rows import folding
 from eprof.logs.rows.sections import Section
 from eprof.logs.rows.stream import Tuning
+from eprof.nvidia import folding
 from eprof.profilers.ncu.headers import LONG as LONG_FORM
 from eprof.profilers.ncu.launches import Long
 from eprof.profilers.nvprof import reader, sqlite
