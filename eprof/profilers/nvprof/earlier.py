@@ -12,7 +12,7 @@ from eprof.logs.rows.stream import Source, Tuning
 from eprof.profilers.nvprof.reader import walk
 
 _DEVICE = pattern(r"# CUDA_DEVICE (\d{1,6}) (\S.*)")
-_CELL = pattern(r"(\w+)=\[ ([^\[\]]*) \]")
+_CELL = pattern(r"(?<!\w)(\w{1,40})=\[ ([^\[\]]{0,9999}) \]")
 _TIME = pattern(r"\d{1,15}(?:\.\d{1,9})?")
 _COPY = pattern(r"memcpy([HDAP]to[HDAP])\w*")
 _HEADER = b'"Type","Time(%)","Time","Calls","Avg","Min","Max","Name"\n,%,us,,us,us,us,\n'
