@@ -52,7 +52,7 @@ def try_without(folder):
     import eprof
     assert eprof.__file__.startswith(copy), eprof.__file__
     from eprof import profilers
-    from eprof.cli import commands
+    from eprof.cli import dispatch
     wing, gone = folder.split("/")
     for name, home in eprof._HOMES.items():
         is_left = not home.startswith(f"eprof.{wing}.{gone}.")
@@ -60,7 +60,7 @@ def try_without(folder):
     starred = {}
     exec("from eprof import *", starred)
     assert starred.keys() - {"__builtins__"} == set(dir(eprof))
-    left = commands.names()
+    left = dispatch.names()
     code, text = output("--help")
     assert code == 0 and gone not in left and all(f"    {name}" in text for name in left), text
     for name in left:

@@ -11,12 +11,12 @@ from eprof.base.text import by_sign, phrase, visible, when
 from eprof.commands.diff import tables as diff_tables
 from eprof.commands.diff import words as diff_words
 from eprof.commands.diff.schema import Document, Side
+from eprof.show.page.as_html import change as drawn_change
+from eprof.show.page.as_html import pct, whisker
 from eprof.show.page.frame import Figure, filled, templates
-from eprof.show.page.svg import change as drawn_change
-from eprof.show.page.svg import pct, whisker
-from eprof.show.words import badges
+from eprof.show.words import amounts
 from eprof.show.words import costs as costs_words
-from eprof.show.words.badges import MISSING, bits
+from eprof.show.words.amounts import MISSING, bits
 from eprof.show.words.blocks import Notes, Section, Sentence, quiet
 from eprof.show.words.cells import Change, signed_quantity
 from eprof.show.words.costs import clocks_and_volts, devices_named
@@ -43,7 +43,7 @@ def html(document: Document) -> str:
         trust=diff_words.trust(full),
         verdicts=diff_words.verdicts(document),
         figures=_figures(document),
-        legend=badges.legend(diff_words.legend(document).marks),
+        legend=amounts.legend(diff_words.legend(document).marks),
         notes=Notes(document.warnings),
         sections=list(_sections(document)),
         provenance=[(label, list(_facts(side))) for label, side in (("OLD", document.old), ("NEW", document.new))],

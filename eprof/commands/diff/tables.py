@@ -10,7 +10,7 @@ from eprof.commands.diff import cause_words
 from eprof.commands.diff.schema import Document, Kernel, KernelSide
 from eprof.commands.diff.words import FAMILIES, moving, step_label, unchanged
 from eprof.show.words import intervals
-from eprof.show.words.badges import MISSING, bits
+from eprof.show.words.amounts import MISSING, bits
 from eprof.show.words.blocks import Column, Medium, Row, Table, numbers, texts
 from eprof.show.words.cells import Bar, Cell, Change, Factor, Name, Quantity, Share, Tag, Written, signed_quantity
 from eprof.show.words.numbers import whole

@@ -17,7 +17,7 @@ from eprof.commands.diff.matching import ALONE, BARE, SIMILAR
 from eprof.commands.diff.schema import Document, Gate, KernelSide, Model, Step
 from eprof.lab.welch import Test
 from eprof.show.words import costs as costs_words
-from eprof.show.words.badges import SIMULATED, bits
+from eprof.show.words.amounts import SIMULATED, bits
 from eprof.show.words.blocks import Headline, Legend, Verdict
 from eprof.show.words.cells import signed_quantity
 from eprof.show.words.costs import devices_named

@@ -21,10 +21,10 @@ from eprof.base.gpus import UNNAMED
 from eprof.base.known import gathered
 from eprof.base.text import counted, pattern
 from eprof.logs.rows.cells import unused_note
-from eprof.logs.rows.events import LATEST_NS
 from eprof.logs.rows.gaps import Gaps
 from eprof.logs.rows.log import COUNT, OF_RADEON, ON_TOTALS, OTHER, PERCENT, UNKNOWN, Log, Names, Table, TableRows
 from eprof.logs.rows.stream import Source
+from eprof.logs.rows.trace_events import LATEST_NS
 from eprof.profilers.rocprof.signs import COUNTED, HEADER, TIMED
 
 _KERNEL, _GPU = ("KernelName", "Kernel_Name", "Name"), ("gpu-id", "GPU_ID", "Agent_Id")

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 from report_support import CASES
 
 import eprof
-from eprof.commands.report.execution import _at_work
+from eprof.commands.report.advice.execution import _at_work
+from eprof.commands.report.advice.levers import _levers, _told, what_to_try
+from eprof.commands.report.advice.waiting import busier, excess
 from eprof.commands.report.first_screen import where
-from eprof.commands.report.levers import _levers, _told, what_to_try
 from eprof.commands.report.terminal import _family_legend, text
 from eprof.commands.report.trust import trust
 from eprof.commands.report.view import View
-from eprof.commands.report.waiting import busier, excess
 from eprof.counts.times import ONE_SECOND
 from eprof.show.words.numbers import percent, quantity
 

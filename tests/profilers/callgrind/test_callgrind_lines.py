@@ -19,8 +19,8 @@ from eprof.base.errors import LogError
 from eprof.collect.collector import TIME, Place, Request, Tool
 from eprof.collect.directory import QUEUED
 from eprof.collect.process import Ended
+from eprof.commands.report.advice.loops import better_loops, flags, without_interpreter
 from eprof.commands.report.headline import headline
-from eprof.commands.report.loops import better_loops, flags, without_interpreter
 from eprof.commands.report.view import View
 from eprof.costs import load
 from eprof.profilers.callgrind.collector import COLLECTOR

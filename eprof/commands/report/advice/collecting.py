@@ -4,7 +4,7 @@ from eprof.base.boards import data_sheet, example
 from eprof.base.gpus import capability_of_label
 from eprof.base.known import only
 from eprof.base.text import pattern, phrase, when
-from eprof.commands.report.loops import SHORT_S, seems_to_wait
+from eprof.commands.report.advice.loops import SHORT_S, seems_to_wait
 from eprof.commands.report.trust import lacks_most
 from eprof.commands.report.view import DRAM, View, time_of
 from eprof.counts.definition import ANY
