@@ -11,7 +11,7 @@ as that is more than noise: binary segmentation. The t test, with the choice of 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
-from pathlib import Path
+from pathlib import Path, PurePath
 from shlex import quote
 from typing import Any
 
@@ -260,8 +260,16 @@ def _series(results: Sequence[Result]) -> dict[str | None, dict[str, list[float]
 
 def _alike(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
     """The results that can be compared with the last one, and sentences on why the others cannot."""
-    alike = list(results)
+    last_report = results[-1].report
+    alike = [result for result in results if _is_of_one_program(result.report, last_report)]
     sentences = []
+    if number := len(results) - len(alike):
+        others = [_title(result.report) for result in results if result not in alike]
+        have = counted(number, "result is", "results are")
+        sentences.append(
+            f"{have} of another program than the last, or of other arguments, and cannot be compared with it: "
+            f"{few(list(dict.fromkeys(others)), _MOST_NAMED)}."
+        )
     for difference, fact in _FACTS.items():
         last = fact(alike[-1].report)
         facts = [fact(result.report) for result in alike]
@@ -274,6 +282,27 @@ def _alike(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
             )
         alike = [result for result, own in zip(alike, facts, strict=True) if own == last]
     return alike, sentences
+
+
+def _is_of_one_program(report: schema.Profile, last: schema.Profile) -> bool:
+    """Whether reports are of one command line, wherever its files lie; without one, whether they share a kernel."""
+    commands, of_last = _commands(report), _commands(last)
+    if commands and of_last:
+        # A program alone may be one whose arguments are not known.
+        compared = 1 if min(map(len, commands | of_last)) == 1 else None
+        return not {words[:compared] for words in commands}.isdisjoint(words[:compared] for words in of_last)
+    names, its = ({kernel.name for kernel in each.kernels} for each in (report, last))
+    return not (names and its and names.isdisjoint(its))
+
+
+def _commands(report: schema.Profile) -> set[tuple[str, ...]]:
+    """The command lines of a report's logs in words, files without their folders; none where no log tells."""
+    told = (log.command.split() for log in report.inputs if log.command)
+    return {tuple(PurePath(word).name for word in words) for words in told if words}
+
+
+def _title(report: schema.Profile) -> str:
+    return next((log.command for log in report.inputs if log.command), report.title)
 
 
 def _known(report: schema.Profile) -> set[str]:

@@ -186,6 +186,43 @@ def other_gpu(document):
     document["devices"][0]["name"] = "another"
 
 
+@pytest.mark.parametrize(
+    ("of_first", "of_last", "left"),
+    [
+        ("./comp", "./mem", 4),
+        ("/build/7/fmm N=65536", "./fmm N=131072", 4),
+        ("/build/7/fmm N=65536 7/in", "./fmm N=65536 8/in", 7),
+        ("fmm", "./fmm N=65536", 7),
+        (None, "./fmm N=65536", 7),
+    ],
+    ids=["programs", "arguments", "folders", "arguments not known", "command not known"],
+)
+def test_results_of_other_programs_are_no_series(tmp_path, report, of_first, of_last, left):
+    night = folder(tmp_path / "night", report, [1, 1, 1, 1.5, 1.5, 1.5, 1.5])
+    for number in range(7):
+        path = night / f"run-{number:02d}.json"
+        document = json.loads(path.read_text())
+        for log in document["inputs"]:
+            log["command"] = of_first if number < 3 else of_last
+        path.write_text(json.dumps(document))
+    document = json.loads(history(night, "--format", "json").stdout)
+    assert len(document["runs"]) == left
+    said = "3 results are of another program than the last, or of other arguments" in "".join(document["warnings"])
+    assert said == (left == 4)
+
+
+def test_results_without_a_kernel_of_the_last_are_of_another_program(tmp_path, report):
+    night = folder(tmp_path / "night", report, [1, 1, 1, 1, 1.5])
+    path = night / "run-00.json"
+    document = json.loads(path.read_text())
+    for log in document["inputs"]:
+        log["command"] = None
+    for kernel in document["kernels"]:
+        kernel["name"] = "other_" + kernel["name"]
+    path.write_text(json.dumps(document))
+    assert len(json.loads(history(night, "--format", "json").stdout)["runs"]) == 4
+
+
 @pytest.mark.parametrize("change", [other_prices, other_efficiency, other_counts, other_gpu])
 def test_results_unlike_the_last_are_not_compared_with_it(tmp_path, report, change):
     night = folder(tmp_path / "night", report, [1, 1, 1, 1.5, 1.5, 1.5, 1.5])
