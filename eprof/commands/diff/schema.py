@@ -181,13 +181,17 @@ class LeftOut(Struct, frozen=True):
 
 
 class Count(Struct, frozen=True):
-    """The total of a word. change: None where a lower bound keeps it from being compared."""
+    """The total of a word. change: None where a lower bound keeps it from being compared.
+
+    simpler: how a simulated device counts simpler than a GPU, "no caches".
+    """
 
     old: float | None
     new: float | None
     change: float | None
     unit: str
     marks: list[str]
+    simpler: str | UnsetType = UNSET
 
 
 class Model(Struct, frozen=True):

@@ -668,9 +668,10 @@ def trust(document: Document) -> str:
     if not is_served:
         whose = when(nouns.is_of_cpu, f"of {tables[0].device}, ")
         prices += f", {whose}not made for this {nouns.processor}"
-    counts = any(bits(side.marks) & SIMULATED for side in sides)
+    counts = any("simulated" in count.marks for count in document.counts.values())
     time = any(bits(side.time_marks) & SIMULATED for side in sides)
-    simulated = when(counts, f"{nouns.simulated} simulated"), when(time, "time modelled")
+    of_counts = when(counts, f"{nouns.simulated} simulated{bracketed(_simpler(document))}")
+    simulated = of_counts, when(time, "time modelled")
     # Marks that all numbers have stand beside none of them.
     shared = shared_by_changes(document)
     left_out = list(dict.fromkeys(nouns.label(lost.what) for lost in (*document.uncompared, *document.unknown)))
@@ -687,6 +688,16 @@ def trust(document: Document) -> str:
         phrase("one run of {}", {(True, True): "each", (True, False): "OLD", (False, True): "NEW"}.get(are_alone, "")),
     ]
     return f"Trust: {'; '.join(filter(None, parts))}."
+
+
+def _simpler(document: Document) -> str:
+    """How the simulated device counts what changed most simpler than a GPU, "no caches"; empty if as a GPU would."""
+    least_j = _TENTH * sum(abs(step.change_j) for step in document.steps)
+    words = [word for step in document.steps if abs(step.change_j) > least_j for word in step.words]
+    if not document.has_energy:
+        words = [word for word, count in document.counts.items() if count.change]
+    simpler = [document.counts[word].simpler or "" for word in words if word in document.counts]
+    return ", ".join(filter(None, dict.fromkeys(simpler)))
 
 
 def bar(document: Document) -> list[tuple[str, float, str]]:
