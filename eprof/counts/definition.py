@@ -52,7 +52,7 @@ SHARES = (
     *("occupancy_limit", "registers_limit", "shared_limit", "block_limit", "spills"),
     *("sm_busy", "l1_busy", "l2_busy", "dram_busy", "issue_busy", "memory_bound"),
     *("retiring", "bad_speculation", "frontend_bound", "backend_bound"),  # of a CPU's cores
-    *("dram_bound", "unoptimised", "missed_stores"),  # of these, at most; of code; of stores
+    *("dram_bound", "unoptimised", "missed_stores", "text"),  # of these, at most; of code; of stores
 )
 FP64_MOST = "fp64_most"
 ROOMS = ("fp32_room", FP64_MOST, "l1_room", "l2_room", "dram_room")  # the most that units can have done

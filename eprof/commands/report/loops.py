@@ -39,8 +39,8 @@ _BYTES, _RESULTS, _NOT_TOLD = "bytes", "results", ""
 _UNTOLD_WAITS = {
     _NOT_TOLD: (
         "wait less ({0}; `eprof run PROGRAM` tells for what): on data larger than the caches fuse loops, narrow "
-        "numbers, stream stores, or lower the core clock; else sort data that {2}look-ups depend on, or let operations "
-        "(divisions, roots) not need each other's results"
+        "numbers, stream stores, or lower the core clock; else sort data that {2}look-ups depend on, or break chains "
+        "of operations"
     ),
     _RESULTS: (
         "wait less for {3}results ({0}, and little {1}): {4}let neighbouring operations not need each other's results, "
@@ -87,13 +87,14 @@ _BUILD_SURELY, _OPTIMISED_SAVES = "build {} with -O2", (0.3, 0.7)
 _VECTORISE = "vectorise {} (-O3 -march=native, unit strides)"
 _SUM = "vectorise the sum in {} (omp simd reduction, or -ffast-math; both change its order)"
 _PRODUCT = f"{_SUM[:-1]}; in a product of matrices swap the two inner loops instead)"
+_FUSE = "fuse multiplications and additions of {} (-march=native; each needs the one before, so no vectors help)"
 _WIDEN = "widen the vectors of {} (-O3 -march=native)"
 _TILE = "keep more in registers in {} (tiles: several rows and columns at once)"
 # Lines that L1 lacks: streams use them whole; others leave it before that, or nobody asks for the rest of them.
 _STREAM = f"let {{}} {OF_BLOCKS}"
 _LEFT = (
-    "use lines in {} before they leave the cache ({} bytes of each are asked for: loops in the order of memory, tiles, "
-    "sorted look-ups)"
+    "use lines in {} before they leave the cache ({} bytes of each are asked for: interchange loops to follow memory, "
+    "tiles, sorted look-ups)"
 )
 _SPARSE = (
     "let {} fetch fewer lines ({} bytes of each are asked for: smaller keys, what is read together side by side, "
@@ -159,6 +160,8 @@ def better_loops(view: View) -> Iterator[Try]:
             continue
         for kind in ("fp64", "fp32"):
             hottest = max(kernel.lines or (), key=lambda line: _operations(line.counts, kind), default=None)
+            if hottest and _jumps(view, hottest.counts):
+                continue  # vectors wait for as many lines
             place = phrase(" at {}", hottest and hottest.place)
             for how, change in _of_function(kernel.counts, kind, view.passing_j(kernel)):
                 if how == _BUILD and unoptimised is not None:
@@ -187,6 +190,10 @@ def without_interpreter(view: View) -> Iterator[Try]:
     line = max(kernel.lines or (), key=lambda line: _number(line.counts, "retired"))
     rows = [each for each in view.kernels if any(of_row.place == line.place for of_row in each.lines or ())]
     most_j = sum(view.ranked(each).or_zero for each in rows)
+    if (of_text := (kernel.signs or {}).get("text", 0.0)) > TENTH:
+        told = f"{percent(of_text)} of its instructions work on text: operations on whole texts, as join and re.sub"
+        yield Try(f"do less for each element of the loop at {line.place} ({told})", TENTH * most_j, each="fewer")
+        return
     # Of an operation on arrays a tenth or less is left, of one that makes large copies half.
     ends = most_j / 2, most_j
     yield Try(f"replace the loop at {line.place} by operations on arrays (numpy)", sum(ends) / 2, ends)
@@ -365,18 +372,27 @@ def fewer_calls(view: View) -> Iterator[Try]:
 
 def _use_of_lines(counts: Counts) -> tuple[str, str]:
     """(advice, "16 of 64"): what to do about lines that L1 lacks, and how many bytes of each are asked for."""
-    asked, fetched, of_dram = (
-        sum(_number(counts, word) for word in words)
-        for words in (("global_read", "global_write"), ("l3_read", "dram_read"), ("dram_read",))
-    )
+    asked, fetched = _asked_and_fetched(counts)
     how = _SPARSE
-    if asked >= _WHOLE * of_dram:
+    if asked >= _WHOLE * _number(counts, "dram_read"):
         how = _LEFT
     if asked >= _WHOLE * fetched:
         how = _STREAM
     if "global_read" not in counts:
         how = _FEWER
     return how, f"{LINE_B * asked / (fetched or math.inf):.0f} of {LINE_B:.0f}"
+
+
+def _asked_and_fetched(counts: Counts) -> tuple[float, float]:
+    """The bytes that accesses ask for, and those of the lines that L1 lacked."""
+    asked, fetched = (("global_read", "global_write"), ("l3_read", "dram_read"))
+    return sum(_number(counts, word) for word in asked), sum(_number(counts, word) for word in fetched)
+
+
+def _jumps(view: View, counts: Counts) -> bool:
+    """Whether a line of a function waits for simulated caches, and asks for less than half of what it fetches."""
+    asked, fetched = _asked_and_fetched(counts)
+    return "global_read" in counts and asked < fetched / 2 and view.waits(counts) >= _HELD
 
 
 def _stores_whole_lines(kernel: schema.Kernel, counts: Counts) -> bool:
@@ -561,6 +577,12 @@ def _operations(counts: Counts, kind: str) -> float:
     return added or _number(counts, kind)
 
 
+def _takes_nothing(counts: Counts, kind: str) -> bool:
+    """Whether arithmetic works on its own results: a recurrence, no sum of what is loaded, converted or divided."""
+    taken = _number(counts, "global_read") * 8 / int(kind[2:]) + _number(counts, "special")
+    return taken + _number(counts, "conversion") < _NO_STORES * _operations(counts, kind)
+
+
 def _of_function(counts: Counts, kind: str, passing_j: float) -> Iterator[tuple[str, Better]]:
     """(advice with a place for the name, change) for a function's arithmetic of one type; none if it has little.
 
@@ -609,6 +631,12 @@ def _of_function(counts: Counts, kind: str, passing_j: float) -> Iterator[tuple[
         stored = counts.get("global_write")
         is_sum = stored and stored.value is not None and stored.value * 8 < _NO_STORES * operations * int(kind[2:])
         how, why = _VECTORISE, f"scalar, {lanes} fit a vector of {_VECTOR_BITS} bits"
+        if is_sum and _takes_nothing(counts, kind):
+            fused = min(_number(counts, f"{kind}_{part}") for part in ("add", "mul")) / executed
+            if fused >= TENTH:
+                most_j = fused * (once_j + timed_j)
+                yield _FUSE, Better(f"{percent(fused)} of its instructions", 0.0, most_j, fused * timed_j)
+            return
         if is_sum:
             how = _SUM if _number(counts, "special") else _PRODUCT
     why = f"{percent(share)} of its {kind.upper()} arithmetic is {why}"

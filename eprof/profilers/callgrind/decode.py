@@ -14,7 +14,7 @@ import re
 import struct
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -219,7 +219,13 @@ def decoded(costs: Costs, beside: Path, written_s: float = math.inf) -> Costs:
             f"masked moves end blocks of valgrind's, which then counts up to {astray:,} executions too many "
             "somewhere else; counts of their functions are estimated"
         )
-    count = functools.partial(_counted, own, found, is_optimised)
+    is_of_text = [_TEXT.match(function.name) is not None for function in costs.functions]
+    kinds = {
+        "optimised": is_optimised == 1,
+        "unoptimised": is_optimised == 0,
+        "text": np.array(is_of_text)[costs.places],
+    }
+    count = functools.partial(_counted, own, found, kinds)
     counted = in_python(replace(costs, own=own), beside).added(count)
     if costs.totals is not None:
         totals = counted.sums
@@ -315,11 +321,11 @@ def _instructions(
     return instructions, code.is_optimised()
 
 
-def _counted(own: Columns, found: Sequence[Instruction | None], is_optimised: Floats, group_of: Ints) -> Columns:
+def _counted(own: Columns, found: Sequence[Instruction | None], code: Mapping[str, Bools], group_of: Ints) -> Columns:
     """What groups of rows count, (n_groups, n): classes of instruction, arithmetic by width, loads, stores and bytes.
 
-    By width as FP_ARITH_INST_RETIRED counts: executions of add, multiply and multiply-add, the last twice. group_of: of
-    each row, from 0.
+    By width as FP_ARITH_INST_RETIRED counts: executions of add, multiply and multiply-add, the last twice. code: name
+    of a kind of code -> rows that are of it. group_of: of each row, from 0.
     """
     names = (*classes(), STUBS, ASTRAY, UNDECODED)
     nothing = Instruction(UNDECODED, 1, 0)
@@ -354,8 +360,7 @@ def _counted(own: Columns, found: Sequence[Instruction | None], is_optimised: Fl
     # A move from or to memory is a load or a store, and no more.
     touches = own.only(("Dr", "Dw")).any(axis=1)
     amounts = np.where(touches & (columns == column_of[MISC]), 0, executed * lanes)
-    by_compiler = {"optimised": own["Ir"] * (is_optimised == 1), "unoptimised": own["Ir"] * (is_optimised == 0)}
-    more = {**widths, **moved, **by_compiler}
+    more = {**widths, **moved, **{kind: own["Ir"] * is_its for kind, is_its in code.items()}}
     # By the group and the class of each row: a table of rows and classes would have a hundred million cells.
     size = group_of.max() + 1
     counts = np.bincount(group_of * len(names) + columns, amounts, size * len(names)).reshape(size, len(names))
@@ -383,6 +388,7 @@ def main(arguments: Sequence[str]) -> int:
 _FRAME = pattern(r"(?P<file>.*):(?P<line>\d+):(?P<begin>\d*):(?P<end>\d*) (?P<function>.*)")
 _OF_STACK = pattern(r'  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)')
 _INTERPRETER = "Python"
+_TEXT = pattern(r"_?(Py_?(Unicode|Bytes|bytes)|unicode_|bytes_|sre_)")
 _CALLEE = pattern(r"([A-Za-z_][\w.]*)\(")
 _MOST_CHARACTERS = 24  # of an operation that a row is named by
 

@@ -310,6 +310,35 @@ def test_narrow_vectors_are_widened_where_the_loop_does_not_wait_for_dram(produc
     )
 
 
+def test_a_recurrence_is_no_sum_that_lanes_share(product):
+    view = View(eprof.load(product[0], cache=False).energy("sapphirerapids").document())
+    (function,) = (kernel for kernel in view.kernels if kernel.name == "product")
+    function.counts["global_read"].value = 0.0  # as a = a * x + c has it
+    (loop,) = (loop for loop in better_loops(view) if "product" in loop.act)
+    assert loop.act.startswith("fuse multiplications and additions of product at mm.c:8 (-march=native")
+    executed, fused = function.counts["retired"].value, function.counts["fp64_mul"].value
+    above_j = sum(count.energy_j or 0.0 for count in function.counts.values()) + view.passing_j(function)
+    assert loop.ends and loop.ends[0] == 0 and 0 < loop.ends[1] <= fused / executed * above_j
+
+
+@pytest.mark.parametrize(("of_text", "said"), [(0.05, "replace the loop at a.py:8"), (0.3, "do less for each element")])
+def test_arrays_are_for_loops_over_numbers(product, of_text, said):
+    view = View(eprof.load(product[0], cache=False).energy("sapphirerapids").document())
+    (function,) = (kernel for kernel in view.kernels if kernel.name == "product")
+    function.name, function.lines[0].place, function.signs = "work, Python", "a.py:8", {"text": of_text}
+    function.lines = function.lines[:1]
+    (loop,) = without_interpreter(view)
+    assert loop.act.startswith(said) and ("numpy" in loop.act) == (of_text < 0.1)
+
+
+def test_no_vectors_are_promised_where_accesses_jump(product):
+    view = View(eprof.load(product[0], cache=False).energy("sapphirerapids").document())
+    (function,) = (kernel for kernel in view.kernels if kernel.name == "product")
+    for line in function.lines:
+        line.counts["l3_read"].value = 8 * line.counts["global_read"].value
+    assert not [loop for loop in better_loops(view) if "product" in loop.act]
+
+
 def test_constant_power_is_that_of_the_cores_that_were_busy(product):
     manifest = json.loads((product[0] / "run.json").read_text())
     (alone,) = (each for each in manifest["measurements"] if each["what"] == "time")
