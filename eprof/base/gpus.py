@@ -145,7 +145,7 @@ _LIMIT_COLUMN = pattern(rb"(?m)^(.*?)\b(?:enforced\.)?power\.limit(?: \[W\])?\b[
 def limit_told_in(output: bytes) -> float | None:
     """The one power limit in W that nvidia-smi tells in a program's output; None: it tells none, or several."""
     watts = {float(match[1]) for form in _LIMITS for match in form.finditer(output)}
-    for match in _LIMIT_COLUMN.finditer(output):
+    for match in _LIMIT_COLUMN.finditer(output) if b"power.limit" in output else ():
         rows = [line.split(b",") for line in match[2].splitlines()]
         column = match[1].count(b",")
         cells = [row[column].strip().removesuffix(b" W") for row in rows if len(row) > column]

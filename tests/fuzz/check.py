@@ -22,12 +22,12 @@ from eprof.base.arrays import Columns
 from eprof.base.errors import EprofError
 from eprof.base.text import printable
 from eprof.logs import read
-from eprof.logs.rows import folding
 from eprof.logs.rows.log import Log, Names, Table, TableRows
 from eprof.logs.rows.stream import Tuning
+from eprof.nvidia import folding
+from eprof.nvidia import tables as nsys
 from eprof.profile import api
 from eprof.profilers.ncu import report as ncu_report_blocks
-from eprof.profilers.nsys import tables as nsys
 from eprof.profilers.oclgrind import reader as oclgrind
 
 SLOW_S = 5.0

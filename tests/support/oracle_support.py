@@ -87,18 +87,18 @@ def wrong_counters(paths, rows):
     return found, compared
 
 
-def wrong_words(profile, rows, prices, costs, profiler, capability=None):
+def wrong_words(profile, kernels, prices, costs, profiler, capability=None):
     """(disagreements of instructions, bytes and joules with the oracle; how many were compared).
 
-    prices: of all, or by the name of each GPU.
+    kernels: the oracle's `totals`. prices: of all, or by the name of each GPU.
     """
     made = profile.energy(costs)
     if not made.gpus:
-        return _wrong_words(made, totals(rows), prices, profiler, capability)
+        return _wrong_words(made, kernels, prices, profiler, capability)
     found, compared = [], 0
     for gpu in made.gpus:
         device = gpu.profile.counted[0].device
-        own = {key: kernel for key, kernel in totals(rows).items() if key[0] == device.label}
+        own = {key: kernel for key, kernel in kernels.items() if key[0] == device.label}
         # What it is in the profile of all, among the rows of others.
         gpu = replace(gpu, counts=made.counts.chosen(made.places_of(gpu)), split=made.split.chosen(made.places_of(gpu)))
         more, number = _wrong_words(gpu, own, prices[device.name], profiler, capability)

@@ -1,14 +1,15 @@
 """`python -m eprof` in a process of its own, without waiting for its imports each time, which take a second.
 
-A server, started once, imports what eprof imports and reads the cellar; for each call it forks, and the child becomes
-`python -m eprof ARGUMENTS`: its own process with its own directory, environment, streams, limits, exit code and end. What a
-start from nothing shows (what is imported, how quick, closed streams, memory, signals that come early) is tested with
+A server, started once for all workers of a run, imports what eprof imports and reads the cellar; for each call it forks, and
+the child becomes `python -m eprof ARGUMENTS`: its own process with its own directory, environment, streams, limits, exit code
+and end. What a start from nothing shows (what is imported, how quick, closed streams, memory, signals that come early) is tested with
 processes that do start so.
 """
 
 import atexit
 import contextlib
 import gc
+import hashlib
 import importlib
 import io
 import json
@@ -19,6 +20,7 @@ import runpy
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -57,7 +59,7 @@ def start(
     session of its own. removed: a folder that is removed before eprof starts.
     """
     command = [sys.executable, "-m", "eprof", *map(str, arguments)]
-    if _CAN:
+    if _CAN and "LD_PRELOAD" not in env:  # a server takes as long to start as three of these runs
         early = {key: env[key] for key in sorted(env) if key.startswith(_EARLY) and key not in _LATE}
         job = {"words": command[3:], "cwd": str(cwd), "env": env, "limit": limit, "session": session}
         job["removed"] = str(removed) if removed else None
@@ -78,17 +80,29 @@ def _server(early):
 
 
 class _Server:
-    """The process that forks, seen from the tests. It ends when the tests do: then its socket is closed."""
+    """The process that forks, seen from the tests. It ends when the tests of all workers do: then no socket is open."""
 
     def __init__(self, early):
+        run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+        told = json.dumps([run, str(ROOT), early]).encode("utf-8", "surrogateescape")
+        name = f"\0eprof-warm-{hashlib.sha256(told).hexdigest()}"
+        while True:
+            self._link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with contextlib.suppress(ConnectionRefusedError):
+                return self._link.connect(name)
+            self._link.close()
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door, contextlib.suppress(OSError):
+                door.bind(name)  # an error: another worker was quicker
+                door.listen()
+                self._begin(early, door.fileno())
+
+    @staticmethod
+    def _begin(early, door):
         kept = {key: os.environ[key] for key in ("HOME", "PATH", "TMPDIR") if key in os.environ}
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._link = ours
         subprocess.Popen(
-            [sys.executable, __file__, str(theirs.fileno())], env={**kept, **early, "PYTHONPATH": str(ROOT)},
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()],
+            [sys.executable, __file__, str(door)], env={**kept, **early, "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[door],
         )  # fmt: skip
-        theirs.close()
 
     def start(self, command, job, stdin, outputs, text):
         (source, writers), (said, theirs) = _source(stdin), os.pipe()
@@ -217,38 +231,59 @@ def _prepare():
 
 
 def _rehearse():
-    """Read, price, compare and show a small log: regular expressions, templates and numpy then wait for no child."""
+    """Read, price, compare and show small logs, and compile all regular expressions: no child waits for these."""
     import eprof
+    from eprof.base import text
     from eprof.commands.report import files, page, terminal
 
-    logs = [ROOT / "samples" / "logs" / "invented" / f"tk1-fmm-{what}.csv" for what in ("counters", "times")]
-    profile = eprof.load(*logs, cache=False)
-    document = profile.energy().document()
-    for show in (files.to_json, files.to_markdown, terminal.text, page.html):
-        show(document)
-    eprof.diff(profile, profile).document()
+    samples = ROOT / "samples" / "logs"
+    invented = [samples / "invented" / f"tk1-fmm-{what}.csv" for what in ("counters", "times")]
+    for logs in (
+        invented,
+        [samples / "simulated" / "gemm-naive.txt"],
+        [ROOT / "tests" / "golden" / "logs" / "ncu.csv"],
+    ):
+        profile = eprof.load(*logs, cache=False)
+        document = profile.energy("jetson-tk1").document()
+        for show in (files.to_json, files.to_markdown, terminal.text, page.html):
+            show(document)
+        eprof.diff(profile, profile, costs="jetson-tk1").document()
+    for one in gc.get_objects():
+        if type(one) is text._Pattern:
+            for use in ("search", "match", "fullmatch", "finditer", "findall", "sub", "split"):
+                getattr(one, use)
 
 
-def _serve(link):
-    """Fork for each call; returns, in the child only, what to be. Ends when the tests have."""
-    running = {}
+def _serve(door):
+    """Fork for each call of whoever comes to the door; returns, in the child only, what to be. Ends when all have gone."""
+    running, links = {}, [_entered(door)]
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     while True:
-        if woken in select.select([link, woken], [], [])[0]:
+        ready = select.select([woken, door, *links], [], [])[0]
+        if woken in ready:
             os.read(woken, 4096)
             _tell(running)
             continue
+        if door in ready:
+            links.append(_entered(door))
+            continue
+        link = ready[0]
         message, streams, _, _ = socket.recv_fds(link, 1 << 20, 4)
         if not message:
+            links.remove(link)
+            link.close()
+            if links:
+                continue
             os._exit(0)
         child = os.fork()
         if not child:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            for one in (link.detach(), woken, wake, streams.pop(0), *running.values()):
+            ours = (one.detach() for one in (door, *links))
+            for one in (*ours, woken, wake, streams.pop(0), *running.values()):
                 os.close(one)
             for number, stream in enumerate(streams):
                 os.dup2(stream, number)
@@ -258,6 +293,15 @@ def _serve(link):
         os.write(running[child], f"{child:<16}".encode())
         for stream in streams:
             os.close(stream)
+
+
+def _entered(door):
+    """A new link, to a process of the same user: the name of the door is no secret."""
+    while True:
+        link, _ = door.accept()
+        if struct.unpack("3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1] == os.getuid():
+            return link
+        link.close()
 
 
 def _tell(running):

@@ -725,14 +725,23 @@ def test_a_table_of_another_cpu_is_called_so(eprof_command):
 
 
 @pytest.mark.parametrize(
-    ("loading", "failed", "said"), [(900, "perror", "(perror)"), (900, "f", "90 %"), (400, "f", "")]
+    ("loading", "failed", "said"),
+    [
+        (
+            900,
+            "perror",
+            "run that works: it told an error (perror), and 90 % of the instructions are the loader's start",
+        ),
+        (900, "f", "longer run: 90 % of the instructions are the loader's start; of the rest 99 % are in main"),
+        (400, "f", ""),
+    ],
 )
 def test_a_program_that_only_started_is_to_be_run_at_work(eprof_command, tmp_path, loading, failed, said):
     rows = {"_dl_addr": loading - 100, "do_lookup_x": 100, failed: 1, "main": 999 - loading}
     lines = "".join(f"fn={name}\n0 {number}\n" for name, number in rows.items())
     (tmp_path / "c.out").write_text(f"cmd: ./a\nevents: Ir\nfl=a.c\n{lines}summary: 1000\n")
     shown = " ".join(eprof_command("report", tmp_path / "c.out").stdout.split())
-    assert ("Try profile a run that works: " in shown) == bool(said) and said in shown
+    assert (f"Try profile a {said}" in shown) == bool(said)
 
 
 @pytest.mark.parametrize(("seconds", "is_short"), [("0.000035", True), ("0.000999", True), ("1.300000", False)])

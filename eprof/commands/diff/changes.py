@@ -105,6 +105,18 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
         return np.where(np.isnan(numbers).any(axis=0), 0.0, numbers)
 
     @cached_property
+    def simpler(self) -> dict[str, dict[str, str]]:
+        """Word -> {"no caches": why, ...}: how the simulated devices of both sides count it simpler than a GPU does."""
+        found: dict[str, dict[str, str]] = {}
+        for side, grid in self.sides:
+            for word, ways in side.first.counts.how.items():
+                is_simulated = (grid.counted[:, WORDS.index(word)] & SIMULATED).any()
+                if is_simulated and not side.nouns.is_of_cpu:
+                    notes = (way.note.partition(": ") for way in ways)
+                    found.setdefault(word, {}).update((simpler, why) for simpler, _, why in notes if why)
+        return found
+
+    @cached_property
     def is_modelled(self) -> bool:
         """Whether the times of OLD or of NEW come from a model."""
         return self.old_side.is_modelled or self.new_side.is_modelled

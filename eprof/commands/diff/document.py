@@ -316,6 +316,7 @@ def counts(changes: Changes) -> dict[str, schema.Count]:
             change=None if is_bound else less(new, old),
             unit=COUNTS[word].unit,
             marks=names(combined(changes.old.counted[:, column] | changes.new.counted[:, column])),
+            simpler=", ".join(changes.simpler.get(word, ())) or UNSET,
         )
     return totals
 

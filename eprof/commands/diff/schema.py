@@ -181,13 +181,17 @@ class LeftOut(Struct, frozen=True):
 
 
 class Count(Struct, frozen=True):
-    """The total of a word. change: None where a lower bound keeps it from being compared."""
+    """The total of a word. change: None where a lower bound keeps it from being compared.
+
+    simpler: how a simulated device counts simpler than a GPU, "no caches".
+    """
 
     old: float | None
     new: float | None
     change: float | None
     unit: str
     marks: list[str]
+    simpler: str | UnsetType = UNSET
 
 
 class Model(Struct, frozen=True):
@@ -381,6 +385,10 @@ class Document(Struct, frozen=True, kw_only=True):
     def unit(self) -> str:
         """The unit in which kernels are compared: J, or s if no energy is."""
         return "J" if self.has_energy else "s"
+
+    def amount(self, kernel: KernelSide) -> float | None:
+        """What a kernel of OLD, or NEW, takes of what is compared, in `unit`; None: not known."""
+        return kernel.compared_j if self.has_energy else kernel.time_s
 
     @property
     def nouns(self) -> Nouns:

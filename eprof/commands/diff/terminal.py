@@ -105,10 +105,8 @@ def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
         whole = ratio(change, share)
         cause = when(diff_words.is_shown(document), cause_words.of_kernel(kernel, document.nouns, brief=True))
         if by_launch and kernel.old is not None and kernel.new is not None:
-            sides = [
-                (side, side.compared_j if document.has_energy else side.time_s) for side in (kernel.old, kernel.new)
-            ]
-            each = (quantity((amount or 0.0) / side.launches, document.unit) for side, amount in sides)
+            sides = kernel.old, kernel.new
+            each = (quantity((document.amount(side) or 0.0) / side.launches, document.unit) for side in sides)
             cause = f"{' → '.join(each)} a {document.nouns.launch}"
         amount = mapped(signed_quantity, change, document.unit) or "not known"
         lines.append([amount, when(whole, f"of {quantity(abs(whole or 0.0), document.unit)}"), cause])

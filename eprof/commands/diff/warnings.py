@@ -229,6 +229,7 @@ def warnings(changes: Changes, left_out: Sequence[LeftOut], lost: Sequence[LeftO
         *_one_sided(changes),
         *_left_out(changes, left_out, lost),
         *_matches(changes),
+        *_simpler(changes),
         *notes,
         *(f"OLD{when(text in of_sides[1], ' and NEW')}: {text}" for text in of_sides[0]),
         *(f"NEW: {text}" for text in of_sides[1] if text not in of_sides[0]),
@@ -276,6 +277,16 @@ def _left_out(changes: Changes, left_out: Sequence[LeftOut], lost: Sequence[Left
     for (why, kernels), labels_of in gathered(words).items():
         of_some = when(kernels != whole, f" of {kernels} of {whole} {nouns.kernels}")
         yield f"Not in the change: {', '.join(labels_of)}{of_some} ({why})."
+
+
+def _simpler(changes: Changes) -> Iterator[str]:
+    """How simulated counts are simpler than those of a GPU, of each word that was counted."""
+    is_counted = np.asarray(changes.counted_by_both.any(axis=(0, 1)))
+    told: dict[str, str] = {}
+    for word, reasons in changes.simpler.items():
+        if is_counted[WORDS.index(word)]:
+            told = reasons | told
+    yield from (f"Simulated counts have {simpler}: {why}." for simpler, why in told.items())
 
 
 def _matches(changes: Changes) -> Iterator[str]:

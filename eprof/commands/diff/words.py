@@ -26,6 +26,7 @@ from eprof.show.words.unmarked import without
 
 FAMILIES = {"computation": "Computation", "data": "Data movement", "constant": "Constant power"}
 _ROUNDING = 1e-9
+_ROUNDED = 1e-5  # of the kernels' time: gaps that are the rounding of timestamps
 _MOST_CHANGED, _MOST_NAMED = 2, 3
 _NAME, _LONGEST = 18, 60
 _SAME_WORK = 0.01
@@ -202,15 +203,29 @@ def _unpriced(document: Document) -> str:
 
 
 def launched_otherwise(document: Document) -> list[tuple[KernelSide, KernelSide]]:
-    """(OLD, NEW) of kernels on both sides, if launches differ and nothing shows that the work is equal; else none."""
+    """(OLD, NEW) of kernels on both sides, if launches differ and nothing shows that the work is equal; else none.
+
+    None either where most of a side is in kernels that the other has not, or only by a similar name.
+    """
     work = _work_factor(document)
     is_same_work = work is not None and abs(work[1] - 1) < _SAME_WORK
     is_known = document.has_energy or document.speedup is not None
     is_otherwise = any(fact.what == "launches" for fact in document.unlike)
-    if document.nouns.is_of_cpu or is_same_work or not is_known or not is_otherwise:
+    if document.nouns.is_of_cpu or is_same_work or not (is_known and is_otherwise and _is_mostly_paired(document)):
         return []
     pairs = ((kernel.old, kernel.new) for kernel in document.kernels)
     return [(old, new) for old, new in pairs if old is not None and new is not None]
+
+
+def _is_mostly_paired(document: Document) -> bool:
+    """Whether kernels with a partner of more than a similar name take half of what is compared of each side."""
+    for label in ("old", "new"):
+        sides = [(getattr(kernel, label), kernel.match) for kernel in document.kernels]
+        amounts = [(document.amount(side) or 0.0, match) for side, match in sides if side is not None]
+        paired = sum(amount for amount, match in amounts if match is not None and match.how != SIMILAR)
+        if 2 * paired < sum(amount for amount, _ in amounts):
+            return False
+    return True
 
 
 def is_one_run(document: Document) -> bool:
@@ -240,6 +255,9 @@ def _per_launch(document: Document, kernels: Sequence[tuple[KernelSide, KernelSi
     launches = "launch" if after == "1" else "launches"
     change = listed(changes or ["is not known to change"])
     text = f"{scope}per launch NEW {change}. With {after} {launches} instead of {before}, in all: {in_all}."
+    if len(kernels) < len(document.kernels):
+        own = f"{len(kernels)} {document.nouns.of(len(kernels))} of both"
+        text = f"{scope}per launch of the {own} ({before} launches → {after}) NEW {change}. In all: {in_all}."
     lead = " ".join(filter(None, [_unpriced(document), why, _besides(document)]))
     return Headline(capital(text), lead, bits(document.marks))
 
@@ -258,12 +276,17 @@ def _besides(document: Document) -> str:
     least_s = _WORTH_IT * max(old.time_s or 0.0, new.time_s or 0.0)
     parts = []
     if old.still_s and new.still_s and abs(new.still_s - old.still_s) > least_s:
-        still = f"no {document.nouns.kernel} ran for {_both(old.still_s, new.still_s, 's')}"
+        # Of some nanoseconds timestamps tell nothing.
+        both = zip((old.still_s, new.still_s), (old, new), strict=True)
+        is_told = [still_s > _ROUNDED * (side.time_s or 0.0) for still_s, side in both]
+        still = f"no {document.nouns.kernel} ran for {_both(old.still_s * is_told[0], new.still_s * is_told[1], 's')}"
         if old.still_j and new.still_j:
-            still += f", {_both(old.still_j, new.still_j, 'J')} of constant power"
+            still_j = old.still_j * is_told[0], new.still_j * is_told[1]
+            still += f", {_both(*still_j, 'J')} of constant power"
             if old.compared_j and new.compared_j:
-                whole_j = old.compared_j + old.still_j, new.compared_j + new.still_j
-                still += f" (with it {_both(*whole_j, 'J')}, {_times(whole_j[1] / whole_j[0], 'less', 'the same')})"
+                whole_j = old.compared_j + still_j[0], new.compared_j + still_j[1]
+                size = _times(whole_j[1] / whole_j[0], "less", "the same")
+                still += f" (with it {_both(*whole_j, 'J')}, {size} energy)"
         parts.append(still)
     old_s, new_s = old.copies_s or 0.0, new.copies_s or 0.0
     if abs(new_s - old_s) > least_s:
@@ -561,13 +584,8 @@ def unlike(document: Document) -> str:
         "threads": f"threads in a mean {document.nouns.launch}",
     }
     texts: dict[str, str] = {}
-    matches = [kernel.match for kernel in document.kernels]
-    if not any(matches):
-        texts["kernels"] = f"no {document.nouns.kernel} of OLD is in NEW (one program? --match OLD=NEW pairs them)"
-    if len(matches) == 1 and matches[0] is not None and matches[0].how in (ALONE, BARE):
-        names = [side.name for side in (document.kernels[0].old, document.kernels[0].new) if side is not None]
-        if names_of(names[:1], _LONGEST) != names_of(names[1:], _LONGEST):
-            texts["kernels"] = f"{document.nouns.kernel} {' → '.join(names_of(names, _LONGEST))}"
+    if kernels := _unlike_kernels(document):
+        texts["kernels"] = kernels
     for fact in document.unlike:
         old, new = (cut(text, _LONGEST) for text in (fact.old, fact.new))
         label = labels.get(fact.what, fact.what)
@@ -585,8 +603,10 @@ def unlike(document: Document) -> str:
             texts[fact.what] = f"{label} of {when(old, 'OLD') or 'NEW'} alone: {old or new}"
     if "clocks" in texts:  # the prices are those of the clocks
         texts.pop("setting", None)
-    if launched_otherwise(document):  # the headline says it
-        del texts["launches"]
+    if launched_otherwise(document) or is_one_run(document):  # the headline says it
+        texts.pop("launches", None)
+    elif "launches" in texts and not all(kernel.match for kernel in document.kernels):
+        texts["launches"] += f", of {document.nouns.kernels} that are in both"
     work = _work_factor(document)
     if work is not None:
         is_same = abs(work[1] - 1) < _SAME_WORK
@@ -597,6 +617,26 @@ def unlike(document: Document) -> str:
         elif document.nouns.is_of_cpu and is_other and work[0] == "flops":
             texts = {"work": f"{words} (other work, or another algorithm)"} | texts
     return phrase("Not the same: {}.", "; ".join(texts.values()))
+
+
+def _unlike_kernels(document: Document) -> str:
+    """How the kernels of OLD and NEW differ: none or few have a namesake, the only one has another name; or empty."""
+    nouns, matches = document.nouns, [kernel.match for kernel in document.kernels]
+    named = sum(match is not None and match.how != SIMILAR for match in matches)
+    most = max(sum(getattr(kernel, side) is not None for kernel in document.kernels) for side in ("old", "new"))
+    one_program = "(one program? --match OLD=NEW pairs them)"
+    if not any(matches):
+        return f"no {nouns.kernel} of OLD is in NEW {one_program}"
+    if None in matches and 2 * named < most and not (_is_mostly_paired(document) or is_one_run(document)):
+        few_are = f"only {named} of {most} {nouns.kernels} are"
+        if named < 2:
+            few_are = f"{'only 1' if named else 'none'} of {most} {nouns.kernels} is"
+        return f"{few_are} in both {one_program}"
+    if len(matches) == 1 and matches[0] is not None and matches[0].how in (ALONE, BARE):
+        names = [side.name for side in (document.kernels[0].old, document.kernels[0].new) if side is not None]
+        if names_of(names[:1], _LONGEST) != names_of(names[1:], _LONGEST):
+            return f"{nouns.kernel} {' → '.join(names_of(names, _LONGEST))}"
+    return ""
 
 
 def _work_factor(document: Document) -> tuple[str, float] | None:
@@ -628,9 +668,10 @@ def trust(document: Document) -> str:
     if not is_served:
         whose = when(nouns.is_of_cpu, f"of {tables[0].device}, ")
         prices += f", {whose}not made for this {nouns.processor}"
-    counts = any(bits(side.marks) & SIMULATED for side in sides)
+    counts = any("simulated" in count.marks for count in document.counts.values())
     time = any(bits(side.time_marks) & SIMULATED for side in sides)
-    simulated = when(counts, f"{nouns.simulated} simulated"), when(time, "time modelled")
+    of_counts = when(counts, f"{nouns.simulated} simulated{bracketed(_simpler(document))}")
+    simulated = of_counts, when(time, "time modelled")
     # Marks that all numbers have stand beside none of them.
     shared = shared_by_changes(document)
     left_out = list(dict.fromkeys(nouns.label(lost.what) for lost in (*document.uncompared, *document.unknown)))
@@ -647,6 +688,16 @@ def trust(document: Document) -> str:
         phrase("one run of {}", {(True, True): "each", (True, False): "OLD", (False, True): "NEW"}.get(are_alone, "")),
     ]
     return f"Trust: {'; '.join(filter(None, parts))}."
+
+
+def _simpler(document: Document) -> str:
+    """How the simulated device counts what changed most simpler than a GPU, "no caches"; empty if as a GPU would."""
+    least_j = _TENTH * sum(abs(step.change_j) for step in document.steps)
+    words = [word for step in document.steps if abs(step.change_j) > least_j for word in step.words]
+    if not document.has_energy:
+        words = [word for word, count in document.counts.items() if count.change]
+    simpler = [document.counts[word].simpler or "" for word in words if word in document.counts]
+    return ", ".join(filter(None, dict.fromkeys(simpler)))
 
 
 def bar(document: Document) -> list[tuple[str, float, str]]:

@@ -62,7 +62,8 @@ def what_to_try(view: View) -> Point:
     is_worth_it = bool(changes) and _is_worth_it(view, changes[0])
     texts = [""]
     if is_worth_it:
-        beside = [other for other in changes[1:] if other.adds and other.likely > changes[0].likely / 3]
+        more = [other for other in changes[1:] if other.adds and _is_worth_it(view, other)]
+        beside = [other for other in more if other.likely > changes[0].likely / 3]
         told = [changes[0], *beside[: changes[0].adds]]
         texts = [_told(view, change) for change in told]
     elif lacks_most(view):

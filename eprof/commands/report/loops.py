@@ -39,8 +39,8 @@ _BYTES, _RESULTS, _NOT_TOLD = "bytes", "results", ""
 _UNTOLD_WAITS = {
     _NOT_TOLD: (
         "wait less ({0}; `eprof run PROGRAM` tells for what): on data larger than the caches fuse loops, narrow "
-        "numbers, stream stores, or lower the core clock; else sort data that {2}look-ups depend on, or let operations "
-        "(divisions, roots) not need each other's results"
+        "numbers, stream stores, or lower the core clock; else sort data that {2}look-ups depend on, or break chains "
+        "of operations"
     ),
     _RESULTS: (
         "wait less for {3}results ({0}, and little {1}): {4}let neighbouring operations not need each other's results, "
@@ -423,12 +423,20 @@ def _at_the_peak(view: View, kernels: Sequence[schema.Kernel], first: schema.Ker
 
 def ended_at_its_start(view: View) -> str:
     """What to do about a program whose instructions are mostly those of the loader; "" where they are not."""
-    loading = sum(_number(kernel.counts, "retired") for kernel in view.kernels if _OF_LOADER.match(kernel.name))
+    executed = [(_OF_LOADER.match(kernel.name), _number(kernel.counts, "retired")) for kernel in view.kernels]
+    loading = sum(number for is_of_loader, number in executed if is_of_loader)
     whole = view.instructions(view.document).or_zero
     if not view.nouns.is_of_cpu or loading <= whole / 2:
         return ""
-    failed = when(any(kernel.name == "perror" for kernel in view.kernels), "it told an error (perror), and ")
-    return f"profile a run that works: {failed}{percent(loading / whole)} of the instructions are the loader's start"
+    start = f"{percent(loading / whole)} of the instructions are the loader's start"
+    if any(kernel.name == "perror" for kernel in view.kernels):
+        return f"profile a run that works: it told an error (perror), and {start}"
+    own = [(number, place) for place, (is_of_loader, number) in enumerate(executed) if not is_of_loader]
+    most, place = max(own, default=(0.0, 0))
+    rest = when(
+        most, f"; of the rest {percent(most / (whole - loading or 1.0))} are in {view.label(view.kernels[place])}"
+    )
+    return f"profile a longer run: {start}{rest}"
 
 
 def more_cores(view: View) -> Iterator[Try]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import compress
 
 import numpy as np
 from msgspec.structs import replace
@@ -34,6 +35,9 @@ from eprof.show.words.numbers import percent, plain, quantity
 _PASSES = pattern(r"(?i)(?:layer|rms|group|batch|instance|l2)_?norm|normali[sz]|soft_?max")
 _PASSED_AGAIN, _MOST_PASSES = 1.3, 4.0  # bytes read for each written: more tell of a reduction, which writes little
 _NARROWER_TYPES = "with types half as wide"
+# Kernels that read packed weights, by what the formats are called; their types are as narrow as they get.
+_PACKED = pattern(r"(?i)de-?quant|(?<![a-z])(?:u?int4|nf4|mxfp4|w4a|q[2-6]_|awq|gptq|marlin)|mul_mat_vec_q")
+_OF_VECTORS = pattern(r"(?i)gemv|mat_?vec")
 _SECTOR_B = 32  # what DRAM of a GPU moves at least
 _MEMORY_B = 288e9  # of a B300, the most that a GPU holds
 _AS_MANY = 0.1  # bytes of two kernels, that differ by less
@@ -213,7 +217,9 @@ def fewer_bytes(view: View) -> Iterator[Try]:
         gone_tenths = gone_j / high
         if why == _NARROWER_TYPES and not view.nouns.is_of_cpu:
             # They halve what every level moves; but a warp's access of L1 takes as long for fewer bytes.
-            gone_j += narrower_bytes_j(view.kernels) - (1 - NARROWED) * amount.value
+            wide = [not _PACKED.search(kernel.name) for kernel in view.kernels]
+            gone_j += narrower_bytes_j([*compress(view.kernels, wide)])
+            gone_j -= (1 - NARROWED) * sum(compress(view.joules_by_kernel(group), wide))
         least_j, _ = by_time(view, view.kernels, {group: 1 - TENTH})
         most_j, time = by_time(view, view.kernels, *_with_its_way(group, view, [1 - TENTH] * len(left)))
         most_of_all_j, _ = by_time(view, view.kernels, *_with_its_way(group, view, left))
@@ -269,7 +275,11 @@ def _least_left(view: View, group: str) -> tuple[list[float], str]:
     held = [_memory_b(view, kernel) * kernel.launches / of for kernel, of in zip(view.kernels, moved, strict=True)]
     joules = view.joules_by_kernel(group)
     most, why = max(range(len(joules)), key=joules.__getitem__), _NARROWER_TYPES
-    if left[most]:
+    packed = [_PACKED.search(kernel.name) is not None for kernel in view.kernels]
+    left = [share or float(is_packed) for share, is_packed in zip(left, packed, strict=True)]
+    if packed[most]:
+        why = ""
+    elif left[most]:
         why = "with each operand moved once"
     elif held[most] < NARROWED:
         why = "with each byte of its memory moved once"
@@ -337,15 +347,19 @@ def _remedy(view: View, group: str) -> str:
     if each_b > _memory_b(view, kernel):
         told = f"a {view.nouns.launch} moves {quantity(each_b, 'B')}, more than its GPU's memory holds"
         return f"larger tiles in shared memory and registers: {told}"
+    is_packed = _PACKED.search(kernel.name) is not None
+    if is_packed and _OF_VECTORS.search(kernel.name):
+        return "its weights are packed: multiply each with several vectors at a time, in batches"
+    narrower = when(not is_packed, ", or store narrower types")
     fused = f"fuse the {view.nouns.kernel} with its neighbour"
     if len(view.kernels) > 1:
         fused = f"fuse {view.nouns.kernels} that pass arrays on"
     nearer = [view.summed(kernel, words_of(view, level)).value for level in ("l1", "shared")]
     again = max((moved for moved in nearer if moved is not None), default=None)
     if again is None and (kernel.intensity_flop_per_byte or 0.0) >= _STREAMED:
-        return f"reuse tiles, {fused}, or store narrower types"
+        return f"reuse tiles, {fused}{narrower}"
     is_reused = (again or 0.0) >= _REUSED * (view.summed(kernel, DRAM).value or math.inf)
-    return f"{when(is_reused, 'reuse tiles') or fused}, or store narrower types"
+    return f"{when(is_reused, 'reuse tiles') or fused}{narrower}"
 
 
 def fewer_conflicts(view: View) -> Iterator[Try]:

@@ -271,11 +271,12 @@ class _Power(NamedTuple):
 
 
 class _Header(NamedTuple):
-    """The header of a table: the place of its line, the separator of cells, the names of columns."""
+    """The header of a table: the place of its line, the separator of cells, the names of columns, those of words."""
 
     place: int
     separator: str
     names: list[str]
+    words: Sequence[str] = ()
 
 
 class Layout(Struct):
@@ -364,6 +365,9 @@ def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
     """Where the cells of a log are, told by its first lines; None where no line is a header. Raises LogError."""
     for header in _headers(form.separator, tuple(lines[: 2 * _LOOK])):
         names = header.names
+        # Most lines are rows of numbers, and the first name that each meter's header has begins with a letter.
+        if form.header and not any(map(_compiled(form.header[0]).fullmatch, header.words)):
+            continue
         if not _is_header(form, names):
             continue
         # One a component: of several the first, joules before watts.
@@ -419,7 +423,8 @@ def reading(form: Table, power: _Power, number: int, text: str, device: str, sep
 @lru_cache(4)  # meters ask in turn for those of the same lines
 def _headers(separator: str, lines: tuple[str, ...]) -> list[_Header]:
     """Candidates for the header of a table: each of the first lines, split; behind them one for rows without any."""
-    headers = [_Header(place, *_names(line, separator)) for place, line in enumerate(lines[:_LOOK])]
+    found = (_names(line, separator) for line in lines[:_LOOK])
+    headers = [_Header(at, *each, [name for name in each[1] if name[:1].isalpha()]) for at, each in enumerate(found)]
     return headers + _of_rows(lines)
 
 
@@ -446,7 +451,8 @@ def _of_rows(lines: Sequence[str]) -> list[_Header]:
         if len(watts) != 1:
             break
         names = {0: "timestamp", watts[0]: "power.draw [W]"}
-        return [_Header(place - 1, ",", [names.get(at, when("GPU-" in cell, "uuid")) for at, cell in enumerate(cells)])]
+        told = [names.get(at, when("GPU-" in cell, "uuid")) for at, cell in enumerate(cells)]
+        return [_Header(place - 1, ",", told, told)]
     return []
 
 
@@ -496,8 +502,8 @@ def _of_threads(form: Table, header: _Header, number: int, line: str) -> list[st
 
 def _place_of(names: Sequence[str], text: str) -> int | None:
     """The place of the first column whose name matches a pattern, with its unit or without."""
-    fits = (any(re.fullmatch(text, form, re.I) for form in (name, _name_without_unit(name))) for name in names)
-    return next((at for at, does_fit in enumerate(fits) if does_fit), None)
+    fits = _compiled(text).fullmatch
+    return next((at for at, name in enumerate(names) if fits(name) or fits(_name_without_unit(name))), None)
 
 
 def _name_without_unit(name: str) -> str:
@@ -528,7 +534,7 @@ def _device(form: Table, header: _Header, lines: Sequence[str]) -> int | None:
 
     One of a table that nobody described counts the rows where it has another in most of them.
     """
-    places = [at for text in form.device for at, name in enumerate(header.names) if re.fullmatch(text, name, re.I)]
+    places = [at for text in form.device for at, name in enumerate(header.names) if _compiled(text).fullmatch(name)]
     some = [cells for _, (_, cells) in zip(range(_SOME), _body(form, header, lines, header.place + 1), strict=False)]
     seen = {at: len({cells[at] for cells in some if at < len(cells)}) for at in places}
     most = len(some) if form.columns else max(len(some) / 2, 2)

@@ -158,15 +158,14 @@ class TableRows(_Rows, frozen=True, eq=False):
     def of(
         cls, device: Names, kernel: Names, launches: Iterable[int] = (), time_s: Iterable[float] = (), **more: Any
     ) -> TableRows:
-        """Rows of one run: of a launch each, and of no known time, where these are not given."""
+        """Rows: of one run, of a launch each, and of no known time, where these are not given."""
         size = len(kernel)
         return cls(
             device,
             kernel,
-            run=np.zeros(size, dtype=np.int64),
             launches=np.array([*launches] or np.ones(size), dtype=np.int64),
             time_s=np.array([*time_s] or np.full(size, np.nan), dtype=np.float64),
-            **more,
+            **{"run": np.zeros(size, dtype=np.int64)} | more,
         )
 
     def __len__(self) -> int:
@@ -184,6 +183,7 @@ class Table(Brief, Struct, frozen=True, eq=False):
         device = Names(("Tesla K20c (0)",), codes)
         rows = TableRows.of(device, Names.of(texts), launches, time_s)
         Table(kind, rows, Columns(("inst_integer", "ipc"), values), {"inst_integer": COUNT, "ipc": OTHER})
+        Table.of_amounts(kind, rows, [{"inst_integer": (5, COUNT), "ipc": (0.5, OTHER)}, ...])  # row by row
 
     counters: float64, (n, n_counters), a column a counter as the log names it; *totals* over the row's launches where
     the unit is one of TOTALS, else averages; NaN = there, but without a value: overflowed, invalid. Arrays that were
@@ -198,6 +198,22 @@ class Table(Brief, Struct, frozen=True, eq=False):
     units: Mapping[str, str]
     collected: frozenset[str] | None = None
     lacks_rows: bool = False
+
+    @classmethod
+    def of_amounts(
+        cls,
+        kind: str,
+        rows: TableRows,
+        amounts: Sequence[Mapping[str, tuple[float, str]]],
+        absent: Mapping[str, float] | None = None,
+        **more: Any,
+    ) -> Self:
+        """The table of rows with these counters, each with its value and unit. absent: what others have; else NaN."""
+        units = {name: unit for each in amounts for name, (_, unit) in each.items()}
+        nothing = {name: ((absent or {}).get(name, np.nan), "") for name in units}
+        values = [[each.get(name, nothing[name])[0] for name in units] for each in amounts]
+        counters = Columns(tuple(units), np.array(values, dtype=np.float64).reshape(len(amounts), len(units)))
+        return cls(kind, rows, counters, units, **more)
 
     @property
     def profiler(self) -> str:

@@ -124,8 +124,7 @@ def _ranges(trace: Trace, events: Sequence[Event], parts: str | None, notes: lis
     """The table of CUPTI's range counters, a row a launch, in order; None without any."""
     ranges = sorted((event for event in events if event.cat == _RANGE), key=lambda event: event.ts)
     counters = [numbers(each) for each in ranges]
-    names = tuple(dict.fromkeys(name for each in counters for name in each))
-    if not names:
+    if not any(counters):
         return None
     notes.append(
         "its counters are of CUPTI's range profiler, whose rows have no times of their own; give a trace without "
@@ -143,8 +142,8 @@ def _ranges(trace: Trace, events: Sequence[Event], parts: str | None, notes: lis
         _kernel_names(ranges),
         part=operator if parts in (None, LAUNCH) else None,
     )
-    values = np.array([[each.get(name, np.nan) for name in names] for each in counters])
-    return Table(RANGES, rows, Columns(names, values), {name: kind_of(name, NO_UNIT) for name in names})
+    amounts = [{name: (value, kind_of(name, NO_UNIT)) for name, value in each.items()} for each in counters]
+    return Table.of_amounts(RANGES, rows, amounts)
 
 
 def _operators(events: Sequence[Event], calls: Sequence[Event | None], notes: list[str]) -> Names | None:

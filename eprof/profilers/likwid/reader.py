@@ -9,22 +9,22 @@ both again. The groups of events of several runs are passes over the same region
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
-from itertools import chain, pairwise, zip_longest
+from itertools import chain, count, pairwise, zip_longest
+from typing import Any
 
 import numpy as np
 from msgspec import Struct, convert, field
-from msgspec.structs import replace
 
 from eprof.base import cpus
-from eprof.base.arrays import Columns, Floats
+from eprof.base.arrays import Floats
 from eprof.base.errors import LogError
 from eprof.base.known import gathered
 from eprof.base.resources import folder
 from eprof.base.text import few, pattern, when
 from eprof.base.toml import Document
-from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_note
+from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_notes
 from eprof.logs.rows.log import (
     CORES,
     COUNT,
@@ -167,33 +167,46 @@ class _Block(Struct):
         """A text of the group's name and its events: blocks with the same text go into one table."""
         return f"{self.group}: {' '.join(sorted(self.counts))}"
 
-    def amounts(self) -> dict[str, float]:
-        """The counts of a group by event, busy cores, and joules by what they cover, unless a socket's are lost."""
-        if _A64FX.nj.keys() <= self.counts.keys():
+    @property
+    def is_of_a64fx(self) -> bool:
+        """Whether LIKWID counted the energy of an A64FX."""
+        return _A64FX.nj.keys() <= self.counts.keys()
+
+    def amounts(self, keep: Container[str] | None = None) -> dict[str, tuple[float, str]]:
+        """Counts by event (of those in `keep`), busy cores, and joules by what they cover, each with its unit."""
+        counts = {event: (number, COUNT) for event, number in self.counts.items() if keep is None or event in keep}
+        lost = {event + NOT_ALL: (float(number), OTHER) for event, number in self.lost.items() if event in counts}
+        return counts | self._cores() | self._joules() | lost
+
+    def _cores(self) -> dict[str, tuple[float, str]]:
+        """How many cores a region kept busy: its cycles over those of its busiest thread, which may idle too."""
+        cycles = next((numbers for event, numbers in self.cells if event.startswith(_EVENTS.cycles)), [])
+        busy = [number for number in cycles if number > 0]
+        if not busy or self.is_of_a64fx:
+            return {}
+        cores = sum(busy) / max(busy)
+        # Cycles that pass at a known clock tell it too, where they were counted all the time, on all threads.
+        by_clock = _known_sum(self.counts, _EVENTS.reference) / (self.clock_hz * self.time_s or math.nan)
+        if by_clock > 0 and not self.is_share and self.lost.keys().isdisjoint(_EVENTS.reference):
+            cores = min(cores, by_clock)
+        return {CORES: (cores, OTHER)}
+
+    def _joules(self) -> dict[str, tuple[float, str]]:
+        """The joules of a group by what they cover, and of how many sockets; none if a socket's are lost."""
+        if self.is_of_a64fx:
             if self.is_share or not self.lost.keys().isdisjoint(_A64FX.nj):
-                return self.counts
+                return {}
             if len(self.joules) == len(_A64FX.metrics):  # as LIKWID's metrics have them
-                return self.counts | {_A64FX.covers: sum(self.joules.values())}
+                return {_A64FX.covers: (sum(self.joules.values()), JOULE)}
             sizes = _A64FX.nj
             if all(self.counts[event] % size == 0 for event, size in sizes.items()):  # numbers that are nJ already
                 sizes = dict.fromkeys(sizes, 1)
-            joules = sum(self.counts[event] * size for event, size in sizes.items()) / 1e9
-            return self.counts | {_A64FX.covers: joules}
-        cycles = next((numbers for event, numbers in self.cells if event.startswith(_EVENTS.cycles)), [])
-        busy = [number for number in cycles if number > 0]
-        counted = dict(self.counts)
-        if busy:  # how many cores a region kept busy: its cycles over those of its busiest thread, which may idle too
-            counted[CORES] = sum(busy) / max(busy)
-            # Cycles that pass at a known clock tell it too, where they were counted all the time, on all threads.
-            by_clock = _known_sum(self.counts, _EVENTS.reference) / (self.clock_hz * self.time_s or math.nan)
-            if by_clock > 0 and not self.is_share and self.lost.keys().isdisjoint(_EVENTS.reference):
-                counted[CORES] = min(counted[CORES], by_clock)
-        packages = _known_sum(self.counts, _EVENTS.packages)
-        dram = _known_sum(self.counts, _EVENTS.dram)
+            return {_A64FX.covers: (sum(self.counts[event] * size for event, size in sizes.items()) / 1e9, JOULE)}
+        packages, dram = (_known_sum(self.counts, names) for names in (_EVENTS.packages, _EVENTS.dram))
         if not packages or not self.lost.keys().isdisjoint(_EVENTS.joules):
-            return counted
+            return {}
         covers = _BOTH if dram else "processor packages"
-        return counted | {covers: packages + dram, SOCKETS: float(self.sockets)}
+        return {covers: (packages + dram, JOULE), SOCKETS: (float(self.sockets), OTHER)}
 
 
 def _known_sum(counts: Mapping[str, float], names: Sequence[str]) -> float:
@@ -249,18 +262,21 @@ class _Walk(Struct):
         if title is not None:
             region = title["region"] or WHOLE_PROGRAM
             number, rows = int(title["number"]), int(title["rows"] or 0)
-            device, kind = self.cpu.get("name"), self.cpu.get("type")
-            if not device:
-                device = kind
-            elif kind and cpus.microarchitecture(device) is None:
-                device = f"{device}, {kind}"
             clock = _CLOCK.fullmatch(self.cpu.get("clock", ""))
             clock_hz = 1e9 * float(clock[1]) if clock else math.nan
-            block = _Block(device, region, title["group"], number, rows, clock_hz=clock_hz)
+            block = _Block(self._device, region, title["group"], number, rows, clock_hz=clock_hz)
             if region == WHOLE_PROGRAM and float(self.cpu.get("Size per thread", 0)) > _BEYOND_L2:
                 block.counts[_MOVED] = float(self.cpu.get("Data volume (Byte)", math.nan))
             self.blocks.append(block)
         return True
+
+    @property
+    def _device(self) -> str | None:
+        """The name of the CPU, with its type where the name does not tell the microarchitecture."""
+        name, kind = self.cpu.get("name"), self.cpu.get("type")
+        if name and kind and cpus.microarchitecture(name) is None:
+            return f"{name}, {kind}"
+        return name or kind
 
     def _header(self, line: str) -> bool:
         """Take a line that is the header of a table; whether it is. Statistics, which name no threads, are not read."""
@@ -315,7 +331,7 @@ class _Walk(Struct):
         if not names or events != len(names) or len(numbers) != events * threads:
             self.is_damaged = True
             return True
-        block = _Block(self.cpu.get("name"), WHOLE_PROGRAM, f"{_TIME_LINE} {group}", group, interval=cells[3])
+        block = _Block(self._device, WHOLE_PROGRAM, f"{_TIME_LINE} {group}", group, interval=cells[3])
         block.cells = [(name, numbers[first * threads : (first + 1) * threads]) for first, name in enumerate(names)]
         packages = next((of_threads for name, of_threads in block.cells if name in _EVENTS.packages), [])
         block.sockets = sum(joules > 0 for joules in packages)
@@ -365,10 +381,8 @@ def read(
     notes = [*source.notes, *of_nesting, *_notes(blocks, walk.is_scaled, is_cut)]
     if idle:
         notes.append(f"0 though the program ran, so not counted: {few(list(idle), _NAMED)}")
-    if keep is not None:
-        events = dict.fromkeys(event for block in blocks for event in block.counts)
-        not_joules = [event for event in events if event not in (*_EVENTS.joules, *_A64FX.nj)]
-        notes += filter(None, [unused_note(not_joules, keep)])
+    events = dict.fromkeys(event for block in blocks for event in block.counts)
+    notes += unused_notes([event for event in events if event not in (*_EVENTS.joules, *_A64FX.nj)], keep)
     return source.log(tables, notes, lines=walk.lines, skipped_lines=walk.others)
 
 
@@ -522,41 +536,26 @@ def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[
             f"{few(lost, _NAMED)}: LIKWID has no number on some threads, or one that ran over (near a multiple of "
             "2^47, or more than the thread's instructions), so what the others counted is a lower bound"
         )
-    if any(_A64FX.nj.keys() <= block.counts.keys() and len(block.joules) < len(_A64FX.nj) for block in blocks):
+    if any(block.is_of_a64fx and len(block.joules) < len(_A64FX.nj) for block in blocks):
         yield "EA_CORE, EA_L2 and EA_MEMORY are taken for 8, 32 and 256 nJ a count, as on chips of 48 cores, or for nJ"
 
 
 def _table(blocks: Sequence[_Block], keep: Container[str] | None, is_scaled: bool, is_cut: bool) -> Table:
     """The table of LIKWID's blocks with the same events, a row each."""
-    amounts = [block.amounts() for block in blocks]
-    events = blocks[0].counts
-    units = {name: COUNT if name in events else JOULE for each in amounts for name in each}
-    units |= {name: OTHER for name in (SOCKETS, CORES) if name in units}
-    units = {name: unit for name, unit in units.items() if keep is None or unit != COUNT or name in keep}
-    if is_scaled:
-        units[SCALED] = OTHER
-        amounts = [each | {SCALED: 1.0} for each in amounts]
-    lost = dict.fromkeys(event for block in blocks for event in block.lost if event in units)
-    units |= dict.fromkeys((event + NOT_ALL for event in lost), OTHER)
-    amounts = [
-        each | {event + NOT_ALL: float(block.lost.get(event, 0)) for event in lost}
-        for each, block in zip(amounts, blocks, strict=True)
-    ]
-    values = [[each.get(name, math.nan) for name in units] for each in amounts]
-    in_one_run = TableRows.of(
+    scaled = {SCALED: (1.0, OTHER)} if is_scaled else {}
+    amounts = [block.amounts(keep) | scaled for block in blocks]
+    absent = {name: 0.0 for each in amounts for name in each if name.endswith(NOT_ALL)}
+    run_of = defaultdict[str, Iterator[int]](count)  # a region that stands in a file again is of a further run
+    own: dict[str, Any] = {"run": np.array([next(run_of[block.region]) for block in blocks])}
+    if blocks[0].interval is not None:
+        own = {"part": Names.of(block.interval for block in blocks)}
+    rows = TableRows.of(
         Names.of(block.device for block in blocks),
         Names.of(block.region for block in blocks),
         launches=[block.calls for block in blocks],
         time_s=[block.time_s for block in blocks],
+        **own,
     )
-    seen: Counter[str] = Counter()
-    runs = []  # a region that stands in a file again is of a further run
-    for block in blocks:
-        runs.append(seen[block.region])
-        seen[block.region] += 1
-    rows = replace(in_one_run, run=np.array(runs))
-    if blocks[0].interval is not None:
-        rows = replace(in_one_run, part=Names.of(block.interval for block in blocks))
-    counters = Columns(tuple(units), np.array(values, dtype=np.float64).reshape(len(blocks), len(units)))
     lacks_rows = is_cut or any(block.is_share for block in blocks)
-    return Table(KIND, rows, counters, units, frozenset({blocks[0].collection}), lacks_rows)
+    collected = frozenset({blocks[0].collection})
+    return Table.of_amounts(KIND, rows, amounts, absent, collected=collected, lacks_rows=lacks_rows)

@@ -23,8 +23,8 @@ from eprof.collect.collector import (
 from eprof.collect.machine import ask
 from eprof.collect.messages import beginnings, no_log, understand
 from eprof.collect.process import Ended
+from eprof.nvidia import timing as nsys
 from eprof.profilers.ncu import tensor_ops
-from eprof.profilers.nsys import timing as nsys
 
 _PASSES = {"7.0": "11 or more", "7.2": "11 or more"}
 _DURATION = "gpu__time_duration.sum"

@@ -23,7 +23,7 @@ from eprof.base.text import pattern
 from eprof.logs.join.ranks import NO_RANGE, RANGES
 from eprof.logs.rows.log import Names
 from eprof.logs.rows.sections import Rows, Section, looks_like_row, rows, split
-from eprof.profilers.nsys import tables as nsys
+from eprof.nvidia import tables as nsys
 
 LONG, RAW, SUMMARY, UNKNOWN = "ncu-long", "ncu-raw", "ncu-summary", "unknown"
 TRACE, LINES = "nsys-trace", "lines"  # a table of nsys that is read as columns; one that is read line by line

@@ -25,9 +25,9 @@ from eprof.base.toml import Document
 from eprof.collect.messages import ASSERTION, Findings, shortened
 from eprof.counts import counters as definitions
 from eprof.logs.rows.cells import ABSENT, as_cell, is_wrong
-from eprof.logs.rows.folding import Cells, Piece, Store
 from eprof.logs.rows.log import COUNT, PERCENT, Clock, Log, Names, OfShape, Table
 from eprof.logs.rows.numbers import Unit, kind_of, unit_of
+from eprof.nvidia.folding import Cells, Piece, Store
 from eprof.profilers.ncu import derived
 from eprof.profilers.ncu.headers import SUMMARY
 from eprof.profilers.ncu.signs import SLOWED

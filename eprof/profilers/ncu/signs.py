@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from eprof.base.marks import Mark
 from eprof.base.signs import LEAST, Signs
 from eprof.base.text import pattern
+from eprof.nvidia import KIND
 
 if TYPE_CHECKING:
     from eprof.base.arrays import Columns
@@ -71,6 +72,7 @@ SIGNS = Signs(
     lower_bounds=_lower_bounds,
     unions=frozenset(KINDS),
     complete=frozenset(("ncu-raw", "ncu-report")),
+    timed=frozenset((KIND, "nsys-trace")),  # of nsys, beside its own
     aside=_aside,
     strays="reader",
     frames="handed_on",

@@ -4,8 +4,8 @@ from shlex import quote
 
 from eprof.base.signs import Signs, reads
 from eprof.base.text import pattern
+from eprof.nvidia import KIND
 
-KIND = "nsys-summary"
 _SIGN = pattern(rb'[{,]\s*"(?:Time ?\(%\)|Total Time ?\(\w+\)|Duration ?\(\w+\)|QCount|KAvg ?\(\w+\))"\s*:')
 _REPORT = b"NVIDIA Tegra Profiler Report"
 _REPORT_NAMES = (".nsys-rep", ".qdrep")
@@ -29,9 +29,9 @@ def _refusal(path: str, head: bytes) -> str | None:
 
 
 SIGNS = Signs(
-    reader_of=reads("tables", _SIGN.search),
+    reader_of=reads("reader", _SIGN.search),
     refusal=_refusal,
-    timed=frozenset((KIND, "nsys-sqlite", "nsys-trace")),
+    timed=frozenset((KIND,)),
     capabilities=(6.0, float("inf")),
     generations="from Pascal on",
     commands={

@@ -1,24 +1,26 @@
-"""How databases of nvprof are recognised. Its other logs need no sign: what nobody else claims is read as nvprof's."""
+"""How databases of nvprof are recognised, and logs of the profiler before it.
 
-from eprof.base.signs import Signs, reads
+Its other logs need no sign: what nobody else claims is read as nvprof's.
+"""
+
+from eprof.base.signs import Signs
 
 COUNTED = "nvprof-sqlite-counted"  # times of kernels that counters slowed down
 _SQLITE = b"SQLite format 3\0"
 _OLD_LOG = b"# CUDA_PROFILE_LOG_VERSION"
 
 
-def _refusal(_: str, head: bytes) -> str | None:
-    if not head.startswith(_OLD_LOG):
-        return None
-    return (
-        "this is a log of CUDA's old command-line profiler (CUDA_PROFILE=1), not of nvprof; profile with nvprof --csv"
-    )
+def _reader_of(block: bytes) -> str | None:
+    """The module for a database, which may be of nsys too, or for a log of the profiler before nvprof; else None."""
+    if block.startswith(_SQLITE):
+        return "sqlite"
+    return "earlier" if block.startswith(_OLD_LOG) else None
 
 
 SIGNS = Signs(
-    reader_of=reads("sqlite", lambda block: block.startswith(_SQLITE)),  # a database, which may be of nsys too
-    refusal=_refusal,
+    reader_of=_reader_of,
     slowed=frozenset([COUNTED]),
+    timed=frozenset(("nsys-sqlite",)),
     takes_unsigned="reader",
     capabilities=(2.0, 7.2),
     generations="up to Volta",

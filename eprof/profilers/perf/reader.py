@@ -20,14 +20,13 @@ from msgspec import Struct, convert, field
 from msgspec.structs import replace
 
 from eprof.base import cpus
-from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.known import gathered, only, ratio, summed
 from eprof.base.labels import labels
 from eprof.base.resources import folder
 from eprof.base.text import counted, few, pattern, phrase, when
 from eprof.base.toml import Document
-from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_note
+from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_notes
 from eprof.logs.rows.log import (
     CORES,
     COUNT,
@@ -492,10 +491,11 @@ class _Counted(Struct):
     spent: dict[_Part, float] = field(default_factory=dict)
     places: set[tuple[str, str]] = field(default_factory=set)
 
-    def amounts(self) -> dict[str, tuple[float, str]]:
-        """Each counter's value and unit; NaN where perf did not count it."""
-        amounts = {name: (total.value, COUNT) for name, total in self.events.items()}
-        for name, total in self.events.items():
+    def amounts(self, keep: Container[str] | None) -> dict[str, tuple[float, str]]:
+        """Each counter's value and unit; NaN where perf did not count it. `keep`: the events that get a column."""
+        events = {name: total for name, total in self.events.items() if keep is None or name in keep}
+        amounts = {name: (total.value, COUNT) for name, total in events.items()}
+        for name, total in events.items():
             share = 0.0 if self.lacks(total) else total.running
             if share < _ALL and not math.isnan(total.value):
                 amounts[name + RUNNING] = (share, PERCENT)
@@ -642,23 +642,17 @@ def _count(counts: _Counted, row: Row, run: Run, in_turn: bool) -> None:
 
 
 def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) -> Table:
-    amounts = [row.amounts() for row in rows]
-    units = {name: unit for each in amounts for name, (_, unit) in each.items()}
-    if keep is not None:
-        units = {
-            name: unit for name, unit in units.items() if unit in (JOULE, OTHER) or name.removesuffix(RUNNING) in keep
-        }
+    amounts = [row.amounts(keep) for row in rows]
+    names = dict.fromkeys(chain.from_iterable(amounts))
     # An event that was not scaled was counted all the time.
-    absent = {name: (_ALL if name.endswith(RUNNING) else math.nan, "") for name in units}
-    values = [[each.get(name, absent[name])[0] for name in units] for each in amounts]
-    kernels = Names.of(row.kernel for row in rows)
-    in_one_run = TableRows.of(Names.of([None] * len(rows)), kernels, time_s=[row.time_s for row in rows])
-    table_rows = replace(in_one_run, run=np.arange(len(rows)))
+    absent = {name: _ALL for name in names if name.endswith(RUNNING)}
+    own: dict[str, Any] = {"run": np.arange(len(rows))}
     if any(row.interval for row in rows):
-        table_rows = replace(in_one_run, part=Names.of(row.interval for row in rows))
-    counters = Columns(tuple(units), np.array(values, dtype=np.float64).reshape(len(rows), len(units)))
-    events = frozenset(name for name in units if not name.endswith(RUNNING))
-    return Table(KIND, table_rows, counters, units, events, lacks_rows=is_cut)
+        own = {"part": Names.of(row.interval for row in rows)}
+    kernels = Names.of(row.kernel for row in rows)
+    of_rows = TableRows.of(Names.of([None] * len(rows)), kernels, time_s=[row.time_s for row in rows], **own)
+    collected = frozenset(names - absent.keys())
+    return Table.of_amounts(KIND, of_rows, amounts, absent, collected=collected, lacks_rows=is_cut)
 
 
 def _nothing(runs: Sequence[Run], rows: Sequence[_Counted]) -> str:
@@ -714,9 +708,7 @@ def _samples(sampled: Iterable[tuple[str, tuple[float, str]]]) -> Iterator[str]:
 
 def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] | None) -> Iterator[str]:
     events = [(name, total, row) for row in rows for name, total in row.events.items()]
-    if keep is not None:
-        known = dict.fromkeys(name for name, total, _ in events if not math.isnan(total.value))
-        yield from filter(None, [unused_note(known, keep)])
+    yield from unused_notes(dict.fromkeys(name for name, total, _ in events if not math.isnan(total.value)), keep)
     cells = [row for run in runs for row in run.rows]
     if all(math.isnan(row.time_s) for row in rows):
         yield from _by_running_times(cells, rows)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
 
-import numpy as np
-
 from eprof.base import cpus
-from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.resources import folder
 from eprof.base.text import few, pattern, phrase
 from eprof.base.toml import Document
-from eprof.logs.rows.cells import unused_note
+from eprof.logs.rows.cells import unused_notes
 from eprof.logs.rows.log import COUNT, PERCENT, WHOLE_PROGRAM, Log, Names, Table, TableRows
 from eprof.logs.rows.stream import Source
 from eprof.profilers.perf.reader import SYSTEM
@@ -42,10 +39,8 @@ def read(
     counts = {event: sum(of_event) for event, of_event in known.items() if of_event}
     if not counts:
         raise LogError(f"{source.path}: this report of AMDuProfPcm has no {few(list(_EVENTS), 2)} of a run; {_HOW}")
-    notes = list(source.notes)
-    if keep is not None:
-        notes += filter(None, [unused_note(counts, keep)])
-        counts = {event: count for event, count in counts.items() if event in keep}
+    amounts = {event: (count, COUNT) for event, count in counts.items() if keep is None or event in keep}
+    notes = [*source.notes, *unused_notes(counts, keep)]
     if lost:
         notes.append(f"{few(lost, 2, 'events')}: damaged cells, so these are missing, or lower bounds")
     about = dict(line.split(":,", 1) for line in lines if ":," in line)
@@ -55,10 +50,8 @@ def read(
     rows = TableRows.of(
         Names.of([device]), Names.of([SYSTEM if is_of_all else program or WHOLE_PROGRAM]), time_s=[math.nan]
     )
-    partly = {event + RUNNING: 0.0 for event in lost if event in counts}
-    values = np.array([[*counts.values(), *partly.values()]])
-    units = dict.fromkeys(counts, COUNT) | dict.fromkeys(partly, PERCENT)
-    table = Table(UPROF, rows, Columns(tuple(units), values), units)
+    partly = {event + RUNNING: (0.0, PERCENT) for event in lost if event in amounts}
+    table = Table.of_amounts(UPROF, rows, [amounts | partly])
     return source.log([table], notes, lines=len(lines), command=program, device=device)
 
 

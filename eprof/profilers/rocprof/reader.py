@@ -15,26 +15,21 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, field
 
-from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED
 from eprof.base.known import gathered
+from eprof.base.resources import folder
 from eprof.base.text import counted, pattern
-from eprof.logs.rows.cells import unused_note
+from eprof.base.toml import Document
+from eprof.logs.rows.cells import unused_notes
 from eprof.logs.rows.events import LATEST_NS
 from eprof.logs.rows.gaps import Gaps
 from eprof.logs.rows.log import COUNT, OF_RADEON, ON_TOTALS, OTHER, PERCENT, UNKNOWN, Log, Names, Table, TableRows
 from eprof.logs.rows.stream import Source
 from eprof.profilers.rocprof.signs import COUNTED, HEADER, TIMED
 
-_KERNEL, _GPU = ("KernelName", "Kernel_Name", "Name"), ("gpu-id", "GPU_ID", "Agent_Id")
-# The sum of a kernel's times, by its unit in s, and how many launches it is of: rocprof's, and rocprof-compute's.
-_SUMS_S = {"TotalDurationNs": 1e-9, "Sum(ns)": 1e-9, "Sum(us)": 1e-6, "Sum(ms)": 1e-3, "Sum(s)": 1.0}
-_CALLS = ("Calls", "Count")
-_LAUNCH, _PROCESS = ("Index", "Dispatch_Id", "Dispatch_ID"), ("pid", "PID", "Process_Id")
-# The work-items of a wave; and its scalar registers, of which Radeons (RDNA) always have all 128, others up to 112.
-_WAVE, _SCALARS = ("wave_size", "Wave_Size"), ("sgpr", "SGPR", "SGPR_Count")
-_BEGIN, _END = ("BeginNs", "Start_Timestamp"), ("EndNs", "End_Timestamp")
+_TABLES = Document.read(folder("counters") / "rocprof" / "tables.toml").data
+_COLUMNS, _SUMS_S, _MODELS = _TABLES["columns"], _TABLES["sums_s"], _TABLES["models"]
 _MACHINE_CODE = pattern(r"(?:\.kd)?(?: \[clone \.kd\])?$")
 _CALL = pattern(r"(?:__)?(?:hip[A-Z]|hsa_)\w+")  # of the host, in tables that look like those of kernels
 _BARRIER = "<barrier packet>"  # no kernel, though rocprof counts it among them
@@ -48,8 +43,6 @@ _COUNTER = pattern(
 _NANOSECONDS = pattern(r"[0-9]{1,19}(?:\.[0-9]{1,9})?")
 _STAMPS, _TAIL_B = pattern(rb'\b([0-9]{9,19})"?,"?([0-9]{9,19})"?$'), 50
 _OF_MI300 = "TCC_BUBBLE_sum"
-# Omniperf calls MI210 and a die of MI250 so, which have as many units.
-_MODELS = {"MI200": "MI210"}
 _MOST_CALLS, _DIGITS, _MOST_FACTS = 10**12, 9, 100_000  # more are damage
 
 
@@ -101,10 +94,10 @@ def read(
     gpu = _device(source.path)
     if "MI300" not in gpu and not any(launch.counters.get(_OF_MI300) for launch in launches.values()):
         seen.pop(_OF_MI300, None)  # later GPUs have no such reads, and count others
-    names = [name for name in seen if keep is None or name in keep]
-    notes = [*source.notes, *filter(None, [unused_note(seen, keep or seen)])]
+    names = {name for name in seen if keep is None or name in keep}
+    notes = [*source.notes, *unused_notes(seen, keep or seen)]
     if names and not any(launch.counters.get(name) for launch in launches.values() for name in names):
-        names = []
+        names.clear()
         notes.append("all counters are 0, as where rocprofv3 cannot count at changing clocks, so they are not known")
     if lost:
         notes.append(f"{ON_TOTALS}{counted(lost, 'row')} whose cells do not fit the header were left out")
@@ -131,24 +124,24 @@ def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch])
         if not _has_numbers(read_row):
             continue
         row = _with_whole_name(read_row)
-        kernel = _first(row, _KERNEL)
+        kernel = _cell(row, "kernel")
         lines_of_text = 0
-        if kernel in _KERNEL:  # the header again: tables of several runs below each other
+        if kernel in _COLUMNS["kernel"]:  # the header again: tables of several runs below each other
             run += 1
         elif None in row.values() or None in row or not _has_calls(row):
             lost += 1
         elif kernel and kernel != _BARRIER:
-            key = (str(run), _first(row, _PROCESS), _first(row, _LAUNCH) or f"row {number}")
+            key = (str(run), _cell(row, "process"), _cell(row, "launch") or f"row {number}")
             launch = launches.get(key) or launches.setdefault(key, _launch(kernel, row))
             for name, value in _counters(row):
-                launch.add(name, value, _first(row, _BEGIN))
+                launch.add(name, value, _cell(row, "begin"))
     return lost, lines_of_text > 1
 
 
 def _has_numbers(row: Mapping[str | Any, str | Any]) -> bool:
     """Whether a line is a row, whole or not, or the header again, and no text or Markdown around the table."""
     cells = [*row.values(), *(row.get(None) or ())]
-    is_header = any(row.get(column) == column for column in _KERNEL)
+    is_header = any(row.get(column) == column for column in _COLUMNS["kernel"])
     return is_header or any(isinstance(cell, str) and not math.isnan(_number(cell)) for cell in cells)
 
 
@@ -157,7 +150,7 @@ def _with_whole_name(row: dict[str | Any, str | Any]) -> dict[str | Any, str | A
     if None not in row:
         return row
     columns = [column for column in row if column is not None]
-    place = next((place for place, column in enumerate(columns) if column in _KERNEL), 0)
+    place = next((place for place, column in enumerate(columns) if column in _COLUMNS["kernel"]), 0)
     cells = [*(row[column] for column in columns), *row[None]]
     end = place + 1 + len(row[None])
     name = ",".join(cells[place:end])
@@ -169,7 +162,7 @@ def _with_whole_name(row: dict[str | Any, str | Any]) -> dict[str | Any, str | A
 
 def _has_calls(row: Mapping[str, str]) -> bool:
     """Whether a row is of one launch, or tells of how many it is."""
-    return row.keys().isdisjoint(_SUMS_S) or 1 <= _number(_first(row, _CALLS)) < _MOST_CALLS
+    return row.keys().isdisjoint(_SUMS_S) or 1 <= _number(_cell(row, "calls")) < _MOST_CALLS
 
 
 def _lacks_launches(keys: Iterable[tuple[str, ...]]) -> bool:
@@ -196,8 +189,8 @@ def _check(source: Source, launches: Collection[_Launch]) -> None:
         )
 
 
-def _first(row: Mapping[str, str], names: Iterable[str]) -> str:
-    return next((row[name].strip() for name in names if row.get(name)), "")
+def _cell(row: Mapping[str, str], what: str) -> str:
+    return next((row[name].strip() for name in _COLUMNS[what] if row.get(name)), "")
 
 
 def _number(text: str | None) -> float:
@@ -209,17 +202,17 @@ def _number(text: str | None) -> float:
 
 def _launch(kernel: str, row: Mapping[str, str]) -> _Launch:
     """The launch, or the launches of a kernel, in a row. Times that a spreadsheet rounded are not known (NaN)."""
-    gpu = "".join(filter(str.isdecimal, _first(row, _GPU)))[:_DIGITS]
+    gpu = "".join(filter(str.isdecimal, _cell(row, "gpu")))[:_DIGITS]
     launch = _Launch(_MACHINE_CODE.sub("", kernel), gpu or "0")
-    launch.is_of_radeon = _first(row, _WAVE) == "32" or _first(row, _SCALARS) == "128"
+    launch.is_of_radeon = _cell(row, "wave") == "32" or _cell(row, "scalars") == "128"
     if unit := next(iter(_SUMS_S.keys() & row.keys()), None):
-        launch.number, total_s = int(_number(_first(row, _CALLS))), _number(row[unit]) * _SUMS_S[unit]
+        launch.number, total_s = int(_number(_cell(row, "calls"))), _number(row[unit]) * _SUMS_S[unit]
         launch.time_s = total_s if 0 < total_s < math.inf else math.nan
-        launch.ends_s = (_number(row.get("MinNs")) * 1e-9, _number(row.get("MaxNs")) * 1e-9)
+        launch.ends_s = (_number(_cell(row, "least_ns")) * 1e-9, _number(_cell(row, "most_ns")) * 1e-9)
         return launch
-    begin, end = _first(row, _BEGIN), _first(row, _END)
+    begin, end = _cell(row, "begin"), _cell(row, "end")
     if not end:
-        launch.time_s = _number(row.get("DurationNs")) * 1e-9
+        launch.time_s = _number(_cell(row, "duration_ns")) * 1e-9
     elif _NANOSECONDS.fullmatch(begin) and _NANOSECONDS.fullmatch(end):
         # A float holds those of a long uptime to 2 ns, of a date to 256.
         begin_ns, end_ns = Decimal(begin), Decimal(end)
@@ -231,8 +224,8 @@ def _launch(kernel: str, row: Mapping[str, str]) -> _Launch:
 def _counters(row: Mapping[str, str]) -> Iterator[tuple[str, float]]:
     """Yields name and value of the counters in a row; all channels of a counter have the same name."""
     pairs: Iterable[tuple[str, str]] = row.items()
-    if "Counter_Name" in row:
-        pairs = [(row["Counter_Name"], row.get("Counter_Value", ""))]
+    if counter := _cell(row, "counter"):
+        pairs = [(counter, _cell(row, "count"))]
     for name, text in pairs:
         value = _number(text) if _COUNTER.fullmatch(name) else math.nan
         if 0 <= value < math.inf:
@@ -256,7 +249,7 @@ def _device(path: str) -> str:
     return f"AMD Instinct {_MODELS.get(model, model)}" if model else UNNAMED
 
 
-def _table(launches: list[_Launch], names: list[str], gpu: str, is_cut: bool, is_whole: bool) -> tuple[Table, Gaps]:
+def _table(launches: list[_Launch], names: set[str], gpu: str, is_cut: bool, is_whole: bool) -> tuple[Table, Gaps]:
     devices = Names.of(f"{gpu} ({launch.gpu})" for launch in launches)
     kernels = Names.of(launch.kernel for launch in launches)
     starts = np.array([launch.start_ns for launch in launches], dtype=np.int64)
@@ -271,7 +264,7 @@ def _table(launches: list[_Launch], names: list[str], gpu: str, is_cut: bool, is
     gaps = Gaps()
     if is_whole and not names and (starts != UNKNOWN).all():
         gaps.add(devices, kernels, starts, (1e9 * rows.time_s).round().astype(np.int64))
-    columns = {name: np.array([launch.counters.get(name, math.nan) for launch in launches]) for name in names}
-    counters = Columns.of(columns, len(launches))
-    units = {name: _unit(name) for name in names}
-    return Table(COUNTED if names else TIMED, rows, counters, units, lacks_rows=is_cut), gaps
+    amounts = [
+        {name: (value, _unit(name)) for name, value in launch.counters.items() if name in names} for launch in launches
+    ]
+    return Table.of_amounts(COUNTED if names else TIMED, rows, amounts, lacks_rows=is_cut), gaps

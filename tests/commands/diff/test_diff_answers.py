@@ -1,7 +1,7 @@
 """What a difference says first, of pairs that were once answered wrongly: made by hand, and real ones."""
 
 import pytest
-from conftest import SHARED
+from conftest import ROOT, SHARED
 from diff_support import energy, kernel
 from msgspec import UNSET
 
@@ -70,3 +70,18 @@ def test_launches_of_other_sizes_are_other_work():
     k40c = NVPROF / "k40c-gpu-trace"
     told = eprof.diff(f"{k40c}-many-runs-repeated-headers-prefixed.csv", f"{k40c}-ns-gb-units.csv").typed
     assert "threads in a mean launch 126 M → 268 M (other work?)" in words.unlike(told).replace("\u202f", " ")
+
+
+def simulated(*names, **more):
+    logs = (ROOT / "samples" / "logs" / "simulated" / f"{name}.txt" for name in names)
+    return eprof.diff(*logs, **more).typed
+
+
+def test_trust_says_what_the_simulated_device_does_without():
+    gemm = simulated("gemm-naive", "gemm-tiled", costs="jetson-tk1")
+    assert "counts simulated (no caches) and time modelled" in words.trust(gemm)
+    assert any(note.startswith("Simulated counts have no bank conflicts: ") for note in gemm.warnings)
+    unpriced = words.trust(simulated("gemm-tiled", "gemm-naive"))
+    assert "counts simulated (" in unpriced and "no caches" in unpriced
+    reduce = simulated("reduce-conflicts", "reduce-free", costs="jetson-tk1")
+    assert "counts simulated (an address or a division as one instruction) and" in words.trust(reduce)

@@ -104,6 +104,31 @@ def test_fewer_launches_of_the_same_kernel():
     )
 
 
+def test_what_a_launch_takes_is_said_of_the_kernels_that_both_have():
+    """Kernels of one side alone are in the sum, not in the change of a launch."""
+    half = {word: number / 2 for word, number in kernel().items()}
+    sides = (
+        energy({"k": kernel(), "gone": kernel(time=1e-3)}, launches={"k": 10, "gone": 1}),
+        energy({"k": half}, launches={"k": 5}),
+    )
+    document = compare(*([side] for side in sides)).typed
+    text = diff_trust.headline(document).text.replace(NARROW, " ")
+    assert text.startswith("Per launch of the 1 kernel of both (10 launches → 5) NEW uses the same energy")
+    assert ". In all: " in text
+
+
+def test_few_kernels_of_one_name_are_another_program_and_no_change_of_a_launch():
+    """What a library's kernel takes says nothing of two programs; a similar name alone makes no pair to headline."""
+    others = ("softmax", "reduce", "gather")
+    old = energy({"gemm_32x64": kernel(), **{f"{name}_old": kernel() for name in others}}, launches={"gemm_32x64": 9})
+    new = energy({"gemm_32x96": kernel()}, launches={"gemm_32x96": 3})
+    document = compare([old], [new]).typed
+    assert "none of 4 kernels is in both" in diff_trust.unlike(document) and "launches 9 → 3, of" in diff_trust.unlike(
+        document
+    )
+    assert "launch" not in diff_trust.headline(document).text
+
+
 def test_launches_that_take_longer_each_do_not_explain_the_time():
     """A tenth more launches, each ten times as long: the joules above constant power are theirs, the time is not."""
     old = kernel()

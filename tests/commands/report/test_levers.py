@@ -165,7 +165,22 @@ def test_kernels_with_which_rocm_copies_are_spared_and_short_launches_of_others_
     rows.append('"last(float*) [clone .kd]",1,2000,2000,0.0\n')
     text = f'"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n{"".join(rows)}'
     tried = what_to_try(view_of(tmp_path / "results.stats.csv", text)).text.replace("\u202f", " ")
-    copies = "copy and fill less (60,000 launches, by __amd_rocclr_copyBuffer and 1 more kernel): "
+    copies = "copy and fill less (__amd_rocclr_copyBuffer and 1 more kernel, 60,000×): "
     assert (
         tried.startswith(copies) and ": saves up to 100 ms (10 % of 1.00 s); do more in each launch of bias (" in tried
     )
+
+
+@pytest.mark.parametrize(
+    ("kernel", "how", "is_halved"),
+    [
+        ("gemv", "fuse the kernel with its neighbour, or store narrower types", True),
+        ("dequant_gemv", "its weights are packed: multiply each with several vectors at a time, in batches", False),
+        ("gather_int4_rows", "fuse the kernel with its neighbour", False),
+        ("print4", "fuse the kernel with its neighbour, or store narrower types", True),
+    ],
+)
+def test_nobody_is_told_to_store_packed_weights_in_types_half_as_wide(tmp_path, kernel, how, is_halved):
+    view = view_of(tmp_path / "log.csv", HEAD + moving(kernel, 40, "Max (10)", 0))
+    (change,) = (change for change in _levers(view) if change.act.startswith("move fewer DRAM bytes"))
+    assert f"({how})" in change.act and (change.why == "with types half as wide") == bool(change.most) == is_halved

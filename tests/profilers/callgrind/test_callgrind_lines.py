@@ -378,7 +378,7 @@ def work(n):
     return total
 mark = getattr(sys, "_eprof_mark", lambda sign, name: None)  # as eprof.mark does, which takes long to import
 mark("+", "sum up")
-total = work(100000)
+total = work(50000)
 mark("-", "sum up")
 print(total + len(sorted(range(30))))
 """
@@ -538,7 +538,7 @@ def test_a_python_program_runs_as_ever_and_its_start_is_left_out(tmp_path):
         pytest.skip("no valgrind")
     (tmp_path / "a.py").write_text(SCRIPT)
     directory = run(tmp_path, sys.executable, "a.py")
-    assert (directory / "output" / "counters-1.out").read_text() == f"{99999 * 50000 + 30}\n"
+    assert (directory / "output" / "counters-1.out").read_text() == f"{49999 * 25000 + 30}\n"
     manifest = json.loads((directory / "run.json").read_text())
     alone = [each for each in manifest["measurements"] if each["what"] == "time"]
     assert 3 <= len(alone) <= 15, "a short program is timed several times"

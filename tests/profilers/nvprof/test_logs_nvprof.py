@@ -325,6 +325,23 @@ def test_a_kernel_that_a_program_prints_is_no_table(tmp_path):
         read(write(tmp_path, "  Kernel: axpy\n  it took 5 ms\n"))
 
 
+OF_CUDA_PROFILE = (("memcpyHtoDasync", "30.000"), ("_Z4axpyPf", "12.500"), ("_Z4axpyPf", "7.500"), ("memset32", "1.0"))
+
+
+@pytest.mark.parametrize(
+    "form", ["method=[ {} ] gputime=[ {} ] cputime=[ 9.000 ] occupancy=[ 0.5 ] ", "{},{},9.000,0.5"]
+)
+def test_logs_of_the_profiler_before_nvprof_are_read(tmp_path, form):
+    head = "# CUDA_PROFILE_LOG_VERSION 2.0\n# CUDA_DEVICE 0 Tesla C1060\n# TIMESTAMPFACTOR fff\n"
+    rows = "".join(form.format(*row) + "\n" for row in OF_CUDA_PROFILE)
+    log = read(write(tmp_path, f"{head}method,gputime,cputime,occupancy\n{rows}"))
+    rows = combine([log]).kernels
+    assert (rows["kernel"].tolist(), rows["launches"].tolist()) == (["_Z4axpyPf"], [2])
+    assert rows["time_s"].tolist() == [pytest.approx(20e-6)]
+    assert log.device == "Tesla C1060 (0)" and log.skipped_lines == 0
+    assert [(copies.way, copies.number, copies.time_s) for copies in log.copies] == [("HtoD", 1, pytest.approx(30e-6))]
+
+
 def test_examples_of_skipped_lines_are_whole(tmp_path):
     log = in_text(tmp_path, *USED_TWICE, "# a remark")
     assert example_of_skipped(log) == "# a remark"
@@ -333,7 +350,7 @@ def test_examples_of_skipped_lines_are_whole(tmp_path):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("# CUDA_PROFILE_LOG_VERSION 2.0\nmethod=[ axpy ] gputime=[ 1386.976 ]\n", "old command-line profiler"),
+        ("# CUDA_PROFILE_LOG_VERSION 2.0\nmethod=[ memcpyHtoD ] gputime=[ 1.0 ]\n", "no kernels"),
         ("======== CPU profiling result (bottom up):\nTime(%)      Time  Name\n 80.56%  8.59s  main\n", "of the CPU"),
         ("======== Profiling result:\nNo API activities were profiled.\n", "neither kernels nor API calls"),
     ],

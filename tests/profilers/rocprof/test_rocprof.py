@@ -15,6 +15,7 @@ import eprof
 from eprof import logs
 from eprof.base.errors import LogError
 from eprof.base.marks import Mark
+from eprof.profilers.rocprof import reader
 
 ROCPROF = SHARED / "rocprof"
 needs_data = pytest.mark.skipif(not ROCPROF.is_dir(), reason="needs the real logs of rocprof")
@@ -201,6 +202,15 @@ def test_a_row_for_each_counter_is_as_a_row_for_each_launch(tmp_path):
         assert found.rows.time_s.tolist() == pytest.approx([500e-9, 200e-9])
         assert found.counters["FETCH_SIZE"].tolist() == [10, 20] and found.counters["SQ_WAVES"].tolist() == [4, 8]
         assert set(found.rows.device.texts()) == {"GPU without name (8)"}
+
+
+def test_what_a_version_calls_a_column_is_an_entry_of_the_definition(tmp_path, monkeypatch):
+    header, row = f"{OLD},SQ_WAVES,{TIMES}", '0,"f",8,0,0,1,1,256,256,0,0,4,0,16,64,0x0,0x1,5,0,100,350,0'
+    new = header.replace("BeginNs", "FromNs")
+    assert np.isnan(table(tmp_path, new, row).tables[0].rows.time_s).all()
+    columns = {**reader._COLUMNS, "begin": [*reader._COLUMNS["begin"], "FromNs"]}
+    monkeypatch.setattr(reader, "_COLUMNS", columns)
+    assert table(tmp_path, new, row, name="new.csv").tables[0].rows.time_s.tolist() == [pytest.approx(250e-9)]
 
 
 def test_channels_add_up_where_their_sum_is_not_told(tmp_path):

@@ -20,8 +20,8 @@ from eprof.logs.rows.cells import no_kernels
 from eprof.logs.rows.gaps import Gaps
 from eprof.logs.rows.log import LAUNCH, Log, Names
 from eprof.logs.rows.stream import Source
-from eprof.profilers.nsys.signs import KIND
-from eprof.profilers.nsys.tables import DATABASE, VERSION, Timed, table_of
+from eprof.nvidia import KIND
+from eprof.nvidia.tables import DATABASE, VERSION, Timed, table_of
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 STRINGS = "StringIds"  # which only databases of nsys have

@@ -8,11 +8,10 @@ report is read by `sqlite`.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import repeat
 from typing import Any, Literal
@@ -22,18 +21,16 @@ from msgspec import Struct, convert, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Columns, Floats, alike
-from eprof.base.errors import LogError
 from eprof.base.known import added, mapped
 from eprof.base.resources import folder
-from eprof.base.text import counted, pattern, phrase, when
+from eprof.base.text import pattern, phrase, when
 from eprof.base.toml import Document
 from eprof.logs.rows.cells import SECONDS, no_kernels
 from eprof.logs.rows.gaps import Gaps, again_of, kind_of_copy
-from eprof.logs.rows.log import LAUNCH, Copies, HostCalls, Log, Names, Table, TableRows, part_of, told_apart
+from eprof.logs.rows.log import LAUNCH, Copies, HostCalls, Names, Table, TableRows, part_of, told_apart
 from eprof.logs.rows.numbers import CONTINENTAL, ENGLISH, Locale, Style, ungrouped, value, values
 from eprof.logs.rows.sections import Cells, Piece, Section, below, names_of, split, together
-from eprof.logs.rows.stream import Source
-from eprof.profilers.nsys.signs import KIND
+from eprof.nvidia import KIND
 
 OF_LAUNCHES = "nsys-trace"
 STREAM = "Strm"
@@ -47,6 +44,8 @@ _IN_GROUPS = {
 _BYTES = [(prefix, power) for power, prefix in enumerate(("", "K", "M", "G", "T"))]
 _SCALE = SECONDS | {f"{prefix}B": 1e3**power for prefix, power in _BYTES}
 _SCALE |= {f"{prefix}iB": 1024.0**power for prefix, power in _BYTES}
+# The names of columns in CSV; and those of a table of nsys for certain, also where no definition knows it.
+_HEAD = pattern(r'"?[A-Z][\w ]*(?: ?\([\w%/]+\))?"?,.*\(\w+\)|"?Count"?,"?QCount"?,')
 _PERHAPS = pattern(r'(?:"?Time ?\(%\)"?,"?Total Time ?\(|(?:"?PID"?,"?TID"?,"?DevId"?,)?"?Count"?,"?QCount"?,)')
 _TEXT = pattern(
     r"\s*(?:Time ?\(%\)\s+Total Time \([a-z]+\)\s+\S.*|(?:PID\s+TID\s+DevId\s+)?Count\s+QCount\s.*"
@@ -69,10 +68,7 @@ _WORDS = pattern(r"[ \t]+")
 _MOST_LAUNCHES = 10**12
 _CUT = "…"
 _NUMBER = pattern(r"\d{1,30}(?:[., \u00a0\u2009\u202f'\u2019\ufffd]\d+)*[.,]?", re.ASCII)
-_OBJECT = pattern(r'\{\s*"')  # never inside of a string: quotes are escaped there
 _REMARK = pattern(r"(?<!\s)\s++#\s.*")
-_LONGEST = 4 << 20  # characters of an object
-_DECODER = json.JSONDecoder()
 _CALL = pattern(r"cu(?:da)?[A-Z]\w*")
 VERSION = pattern(r"_v\d{1,9}(?:_pt[sd][sz])?$")  # "cudaLaunchKernel_v7000"
 _COPY = "["  # as in "[CUDA memcpy HtoD]": no kernel begins so, and a last line may be cut off
@@ -290,9 +286,10 @@ class Nsys(Struct):
 
     def _is_head(self, line: str) -> bool:
         """Take a line of the head of a table: its title, the names of its columns, the dashes below; whether it is."""
-        if _PERHAPS.match(line):
-            self.begin(shape_of([name.strip() for name in split(line)]))
-            self.heading = "" if self.shape is None else None
+        shape = shape_of([name.strip() for name in split(line)]) if _HEAD.match(line) else None
+        if shape is not None or _PERHAPS.match(line):
+            self.begin(shape)
+            self.heading = "" if shape is None else None
         elif _TEXT.match(line) or (self.shape is None and _OTHERS.match(line)):
             self.shape, self.heading = None, line
             self.is_there = True
@@ -481,62 +478,6 @@ def table_of(kernels: Sequence[Timed], kind: str, parts_by: str | None = None) -
     if parts_by == LAUNCH:
         rows = told_apart(rows)
     return Table(kind, rows, Columns.of({}, len(kernels)), {})
-
-
-def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str | None = None, *__: object) -> Log:
-    """Read the JSON tables of nsys. Raises LogError: none tells the times of kernels, or the last is cut off."""
-    nsys = Nsys(parts)
-    shapes: dict[tuple[str, ...], Shape | None] = {}
-    skipped = lines = 0
-    example = text = ""
-    is_closed = True
-    for block in blocks:
-        lines += block.count(b"\n")
-        text += block.decode("utf-8", "replace")
-        rows, text = _rows(text)
-        # Behind the last whole row an array may end, or nothing begin.
-        is_open = rows or not is_closed
-        is_closed = "]" in text.partition("{")[0] or not (is_open or _OBJECT.search(text))
-        for row in rows:
-            columns = tuple(row)
-            if columns not in shapes:
-                shapes[columns] = shape_of(columns)
-                nsys.begin(shapes[columns])
-            shape = shapes[columns]
-            if shape is not None and not nsys.row(shape, [phrase("{}", value) for value in row.values()]):
-                skipped += 1
-                example = example or json.dumps(row)[:80]
-    if not is_closed:
-        raise LogError(f"{source.path}: the JSON is cut off or damaged behind line {lines}; write it again with nsys")
-    nsys.finish()
-    if not nsys.kernels:
-        why = nsys.why_no_table() or f"no row of nsys tells a kernel; make a table with `{COMMAND} > times.csv`"
-        raise LogError(f"{source.path}: {why}")
-    notes = [*source.notes, *nsys.notes()]
-    if skipped:
-        rows_have = counted(skipped, "row has", "rows have")
-        notes.append(f"{rows_have} no readable time or number of launches and is skipped, for example: {example}")
-    about = {"lines": lines, "skipped_lines": skipped, "idle": nsys.gaps.idle, **nsys.beside}
-    return source.log([nsys.table()], notes, format_=KIND, **about)
-
-
-def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
-    """The whole objects in the text, and the rest of it behind them: a row that is not whole, or the array's end."""
-    rows: list[dict[str, Any]] = []
-    place = 0
-    start = _OBJECT.search(text)
-    while start is not None:
-        place = start.start()
-        end = start.end()
-        try:
-            row, place = _DECODER.raw_decode(text, place)
-            rows.append(row)
-            start = _OBJECT.search(text, place)
-        except (ValueError, RecursionError):
-            # With another row behind it, this is none, but words of a program.
-            start = _OBJECT.search(text, end)
-    rest = text[place:]
-    return rows, when(len(rest) <= _LONGEST, rest)
 
 
 def places_in(section: Section) -> tuple[list[int], list[int]]:
