@@ -353,7 +353,7 @@ def test_conditional_expressions_are_counted(code, number):
 
 def test_the_house_is_drawn_with_every_room():
     drawing = (ROOT / "docs" / "architecture.md").read_text()
-    places = [drawing.find(f"\n| `{room}/` |") for room in ROOMS]
+    places = [drawing.find(f"\n| `{room}/` ") for room in ROOMS]
     assert -1 not in places and places == sorted(places), "the tables have a row a room, in the order of ROOMS"
     for folder in {path.parent for path in modules()} - {PACKAGE}:
         assert f"`{folder.name}/`" in drawing, f"docs/architecture.md does not mention {folder}"
@@ -361,7 +361,7 @@ def test_the_house_is_drawn_with_every_room():
 
 def test_every_file_that_the_drawing_names_is_there():
     drawing = (ROOT / "docs" / "architecture.md").read_text()
-    rows = re.findall(r"^\| `([a-z]+)/` \|([^|]*)\|([^|]*)\|", drawing, re.MULTILINE)
+    rows = re.findall(r"^\| `([a-z]+)/` [\d.]+(?: k)? \|([^|]*)\|([^|]*)\|", drawing, re.MULTILINE)
     assert len(rows) >= 12
     folders = {path.name for path in [*ROOT.iterdir(), *PACKAGE.rglob("*")] if path.is_dir()}
     for room, inside, beside in rows:
@@ -369,6 +369,21 @@ def test_every_file_that_the_drawing_names_is_there():
         for name in re.findall(r"`([a-z_/]+)(?:\.py)?`", inside + beside * (room in WINGS)):
             named = {part for part in name.split("/") if part}
             assert named <= files | folders | {"repr"}, f"docs/architecture.md names {name}: not in eprof/{room}"
+
+
+def test_the_drawing_tells_how_many_lines_a_room_and_a_folder_of_a_wing_have():
+    drawing = (ROOT / "docs" / "architecture.md").read_text()
+    of_wings = re.findall(r"^\| `([a-z]+)/` [\d.]+ k \|([^|]*)", drawing, re.MULTILINE)
+    told = {room: number for room, *number in re.findall(r"^\| `([a-z]+)/` ([\d.]+)( k)? \|", drawing, re.MULTILINE)}
+    for wing in WINGS:
+        inside = dict(of_wings)[wing]
+        told |= {f"{wing}/{name}": number for name, *number in re.findall(r"`([a-z]+)/` ([\d.]+)( k)?", inside)}
+    folders = {path.parent for path in PACKAGE.glob("*/*/__init__.py") if path.parts[-3] in WINGS}
+    assert set(told) == {*ROOMS, *(folder.relative_to(PACKAGE).as_posix() for folder in folders)}
+    for folder, (number, thousands) in told.items():
+        lines = sum(path.read_text().count("\n") for path in modules() if path.is_relative_to(PACKAGE / folder))
+        said = float(number) * (1000 if thousands else 1)
+        assert abs(said - lines) <= max(0.15 * lines, 20), f"docs/architecture.md says {said:g} of {folder}: {lines}"
 
 
 def test_importing_eprof_is_light():
