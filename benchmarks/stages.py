@@ -76,7 +76,6 @@ def one(path: str) -> None:
         (nvprof.Store, "tables", "adding up launches"),
         (nvprof.Block, "__init__", "line ends, encoding"),
         (ncu._Reader, "log", "cells to rows"),
-        (ncu._Reader, "_fold", "adding up launches"),
     ):
         setattr(kind, name, clocked(stage, getattr(kind, name)))
     profile = api.load(path, cache=False)

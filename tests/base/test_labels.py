@@ -68,6 +68,12 @@ LIBRARIES = {
     "sm90_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize128x256x32_warpgroupsize2x1x1_execute_segment_k_off_kernel__5x_cublas": (
         "cublas gemm tf32 128x256x32 nn"
     ),
+    "enable_if<!T7, void>::type kernel<int, int, __half, __half, float, 0, 1, cublasGemvParamsEx<int, X<__half>, float>>(T9)": (
+        "cublas gemv fp16"
+    ),
+    "void gemv2T_val<int, int, double, double, 128, 16, (bool)0, cublasGemvParams<X<double const>, double>>(T4)": (
+        "cublas gemv double"
+    ),
     "nvjet_sm100_tst_16x64_64x16_4x1_v_bz_TNN": "cublas nvjet tst 16x64 TNN",
     "cudnn_ampere_scudnn_128x64_relu_xregs_large_nn_v1": "cudnn scudnn 128x64 relu nn",
     "sm80_xmma_fprop_implicit_gemm_indexed_tf32f32_tf32f32_f32_nhwckrsc_nchw_tilesize128x128x16_stage4_warpsize2x2x1_g1_"

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from eprof.base.boards import host_link
 from eprof.base.known import mapped
-from eprof.base.text import bracketed, capital, counted, cut, pattern, phrase, when
+from eprof.base.labels import remedy_of
+from eprof.base.text import bracketed, capital, counted, cut, phrase, when
 from eprof.base.vocabulary import CONSTANT
 from eprof.commands.report.change import Try, at_most
 from eprof.commands.report.view import View
@@ -32,25 +33,8 @@ _OF_HOST = ("HtoD", _BACK)
 _NOT_PINNED = {"pageable": "pageable memory", "": "maybe pageable memory"}
 _ALLOCATED = {False: "cudaMallocHost", True: "hipHostMalloc"}
 _WAITS = "Synchronize"  # a part of the names of calls that last as long as kernels do
-_CALL = pattern(r"cu(?:da)?[A-Z]|hip[A-Z]")
 _OLD_CALLS = frozenset({"cudaLaunch", "cudaConfigureCall", "cudaSetupArgument"})  # that CUDA 10.1 has no longer
-_OF_DRIVER = pattern(r"cu[A-Z]")
-_PAID_ONCE = {  # what a call of CUDA's driver does, by a part of its name, where it is paid once
-    "AllocHost": "it pins memory of the host: pin less",
-    "HostAlloc": "it pins memory of the host: pin less",
-    "HostRegister": "it pins memory of the host: pin less",
-    "Ctx": "it starts CUDA; quicker with nvidia-persistenced",
-    "Init": "it starts CUDA; quicker with nvidia-persistenced",
-    "Load": "it loads modules; quicker, since CUDA 11.7, with CUDA_MODULE_LOADING=LAZY",
-}
 _RESET, _ALLOCATES = "DeviceReset", "alloc"
-_CALLS = {  # of CUDA and HIP, that take long between kernels: a part of the name, and what to do
-    "Launch": "CUDA graphs, or more work in each",
-    _ALLOCATES: "allocate memory once",
-    "Free": "free memory at the end",
-    "Memcpy": "fewer, larger copies, or keep data on the GPU",
-    "Synchronize": "synchronise less often",
-}
 
 
 def gaps_lead(view: View) -> bool:
@@ -244,12 +228,7 @@ def _ways(view: View, between: Between) -> Iterator[Try]:
 
 
 def _starting(gaps: schema.Gaps, starting_s: float) -> Try:
-    """The way to save what takes time once a run: more work in each run, and of calls of CUDA a quicker one.
-
-    The first of the runtime starts CUDA: a GPU that no process holds takes 1 to 3 s (NVIDIA, "Driver Persistence");
-    modules are loaded when they are used (CUDA Programming Guide, "Lazy Loading": from CUDA 11.7 on if asked for, by
-    itself from 12.2 on). Of the driver's calls only those that make a context start it.
-    """
+    """The way to save what takes time once a run: more work in each run, and of calls of CUDA a quicker one."""
     if not gaps.calls:
         told = f"{quantity(starting_s, 's')} before first launches is paid once"
         return at_most(
@@ -260,11 +239,9 @@ def _starting(gaps: schema.Gaps, starting_s: float) -> Try:
     each = when(gaps.runs > 1, f"in each of {gaps.runs:,} runs") or "a run"
     share = when(longest.once_s < _ALL * starting_s, f"{of_it} of it ")
     told = f"{once} is paid once {each}, {share}in {longest.name}"
-    is_old = any(calls.name in _OLD_CALLS for calls in gaps.calls)
-    lazy = when(not is_old, " and, since CUDA 11.7, CUDA_MODULE_LOADING=LAZY")
-    quicker = f"the first call starts CUDA; quicker with nvidia-persistenced{lazy}"
-    if _OF_DRIVER.match(longest.name):
-        quicker = next((does for part, does in _PAID_ONCE.items() if part in longest.name), "")
+    quicker = remedy_of(longest.name, "paid_once")
+    if any(calls.name in _OLD_CALLS for calls in gaps.calls):
+        quicker = quicker.partition(" and, since")[0]
     return at_most(f"do more in each run ({told}{phrase('; {}', quicker)})", starting_s)
 
 
@@ -317,8 +294,7 @@ def _how_of(call: str) -> str:
     """How a call of CUDA or HIP, or another thing that the CPU does between kernels, is to be had less."""
     if call.startswith("range "):
         return "see what the host does in it, or how CUDA starts, beside its calls"
-    known = (how for part, how in _CALLS.items() if _CALL.match(call) and part in call)
-    return next(known, "do it less often, or beside kernels")
+    return remedy_of(call, "call") or "do it less often, or beside kernels"
 
 
 def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Try]:

@@ -15,7 +15,7 @@ from eprof.base.errors import LogError
 from eprof.base.text import pattern
 from eprof.logs.rows.cells import LARGEST, is_wrong
 from eprof.logs.rows.log import BYTES_PER_S, COUNT, OTHER, PERCENT
-from eprof.logs.rows.sections import Cells, texts_of
+from eprof.logs.rows.sections import Cells, chosen, made, numbers_of, texts_of
 
 _SHOWN = 40  # characters of a cell
 # Some locales write a blank (French, Finnish) or an apostrophe (Swiss) between groups of three digits.
@@ -138,12 +138,9 @@ def values(cells: Cells, style: Style) -> Array:
     if isinstance(cells, list) or style != ENGLISH:
         numbers = np.array([value(cell, style) for cell in texts_of(cells)], dtype=np.float64)
     else:
-        import polars as pl
-
-        plain = cells.str.replace_all(style.group, "", literal=True)
-        numbers = plain.cast(pl.Float64, strict=False).to_numpy(writable=True)
-        for place in np.flatnonzero(np.isnan(numbers)):  # what polars cannot read
-            numbers[place] = value(cells[int(place)], style)
+        numbers = np.array(numbers_of(made("replace_substring", cells, pattern=style.group, replacement="")))
+        rest = np.isnan(numbers)  # what pyarrow cannot read
+        numbers[rest] = [value(cell, style) for cell in texts_of(chosen(cells, rest))]
     numbers[~(np.abs(numbers) < LARGEST) | is_wrong(numbers)] = np.nan
     return numbers
 

@@ -1,31 +1,43 @@
 """Tables in CSV: a header line and the lines below it, as columns.
 
-Short texts are split in Python. Long ones go to polars; whatever is odd with them is left to Python, which takes the
+Short texts are split in Python. Long ones go to pyarrow; whatever is odd with them is left to Python, which takes the
 lines one by one.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Container, Iterable, Sequence
-from itertools import chain, compress
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from itertools import chain, compress, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from msgspec import Struct, field
 
-from eprof.base.arrays import Array, numbered
+from eprof.base.arrays import Array, Bools, Floats, numbered
 from eprof.logs.rows.log import Names
 
 if TYPE_CHECKING:
-    import polars as pl
+    import pyarrow as pa
 
-Cells: TypeAlias = "list[str] | pl.Series"
+Cells: TypeAlias = "list[str] | pa.Array"
+IsSpare: TypeAlias = Callable[[list[str]], bool]
 Piece: TypeAlias = dict[int, Cells]  # some rows: the cells of each column that is read, by its place in a line
 _EXAMPLE = 200  # characters of a line that is no row
 _DIGITS = tuple("0123456789")
-_LONG = 1 << 20  # bytes of text: from there on it is worth to import polars
+_START = 1 << 14  # bytes, which show how many fields rows have
+_LONG = 1 << 20  # bytes of text: from there on it is worth to import pyarrow
 _ROW_NUMBER = "^[0-9][0-9.,]*$"
+_PLAIN = r"^[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,2})?$"
+_QUOTE, _NEWLINE = b'"\n'
+_STEP = 1 << 18  # bytes that stay in the processor's cache
+
+
+class Coded(NamedTuple):
+    """A column of texts as codes, (n_rows,), and the texts that they stand for, each once, in the order of coming."""
+
+    codes: Array
+    texts: Sequence[str]
 
 
 class Section(Struct):
@@ -122,31 +134,130 @@ def rows(section: Section, lines: Sequence[str], wanted: Sequence[int]) -> Rows:
     return parsed
 
 
-def many_rows(section: Section, text: bytes, wanted: Sequence[int], names: Container[int] = ()) -> Piece | None:
+def many_rows(
+    section: Section, text: bytes, wanted: Sequence[int], names: Container[int] = (), spare: IsSpare = lambda _: False
+) -> Piece | None:
     """The rows of a text all of whose lines are rows, and no header lines. None if it is short, or anything is odd.
 
-    names: the places of columns in which few different texts come again and again.
+    names: the places of columns in which few different texts come again and again. spare: whether the fields of a row
+    say nothing, so that it may be left out where it is longer or shorter than the others.
     """
-    if len(text) < _LONG or section.is_spaced or section.prefix or not text.endswith(b"\n"):
+    if len(text) < _LONG or section.is_spaced or section.prefix:
         return None
-    import polars as pl
+    import pyarrow as pa
 
-    # A column more than there are shows lines that are too long.
-    places = range(section.width + 1)
-    schema = {str(place): pl.Categorical if place and place in names else pl.String for place in places}
-    needed = dict.fromkeys([0, *wanted, section.least - 1, places[-1]])
-    scan = pl.scan_csv(text, has_header=False, schema=schema, separator=section.delimiter, missing_columns="insert")
+    def may_be_skipped(fields: list[str]) -> bool:
+        return section.least <= len(fields) <= section.width and looks_like_row(fields[0]) and spare(fields)
+
+    types = {place: pa.dictionary(pa.int32(), pa.string()) if place in names else pa.string() for place in (0, *wanted)}
+    first = map(section.split, text[:_START].decode("utf-8", "ignore").splitlines())
+    width = next((len(fields) for fields in first if not may_be_skipped(fields)), 0)
+    if not max(section.least, *(place + 1 for place in types)) <= width <= section.width:
+        return None
+    columns = clean_columns(memoryview(text), width, types, section.delimiter, may_be_skipped)
+    if columns is None or not bools(made("match_substring_regex", columns[0], pattern=_ROW_NUMBER)).all():
+        return None
+    return {place: columns[place] for place in wanted}
+
+
+def clean_columns(
+    lines: memoryview,
+    width: int,
+    types: Mapping[int, pa.DataType],
+    delimiter: str = ",",
+    spare: IsSpare = lambda _: False,
+) -> dict[int, pa.Array] | None:
+    """Columns of lines of CSV, in UTF-8 with plain line ends, by their places; None if a line is not clean.
+
+    Clean lines have `width` fields, quotes only around fields or, doubled, inside of quoted ones, and numbers where
+    `types` says so. Of others, those whose fields are `spare` are left out.
+    """
+    import pyarrow as pa
+    from pyarrow import csv
+
+    number = _plain_lines(lines, delimiter) or _plain_lines(bytes(lines).replace(b'""', b""), delimiter)
+    options = csv.ConvertOptions(
+        check_utf8=False,
+        column_types={str(place): kind for place, kind in types.items()},
+        include_columns=[*map(str, types)],
+        null_values=[""],
+        quoted_strings_can_be_null=False,
+    )
+    skipped: list[str] = []
+
+    def on_other(row: csv.InvalidRow) -> str:
+        skipped.append(row.text)
+        return "skip" if spare(split(row.text, delimiter)) else "error"
+
+    form = csv.ParseOptions(delimiter=delimiter, invalid_row_handler=on_other)
+    whole = csv.ReadOptions(use_threads=False, block_size=len(lines) + 1, column_names=[*map(str, range(width))])
     try:
-        table = scan.select(map(str, needed)).collect(engine="streaming")
-    except pl.exceptions.PolarsError:
+        table = csv.read_csv(pa.py_buffer(lines), whole, form, options)
+    except pa.ArrowInvalid:
         return None
-    beyond = table.drop_in_place(str(places[-1]))
-    lines = np.count_nonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n"))
-    if len(table) != lines or beyond.null_count() < len(table):
-        return None  # lines inside of cells, or too many cells
-    if any(column.null_count() for column in table) or not table["0"].str.contains(_ROW_NUMBER).all():
+    if len(table) + len(skipped) != number:
         return None
-    return {place: table[str(place)] for place in wanted}
+    return {place: table.column(str(place)).chunk(0) for place in types}
+
+
+def _plain_lines(lines: memoryview | bytes, delimiter: str) -> int:
+    """How many lines there are; 0 if one has no end, or a quote stands anywhere but at an end of a field."""
+    text = np.frombuffer(lines, np.uint8)
+    if not len(text) or text[-1] != _NEWLINE:
+        return 0
+    quotes = opening = plain = int(text[0] == _QUOTE)
+    number = 1 + int(text[0] == _NEWLINE)
+    for start in range(0, len(text) - 2, _STEP):
+        step = text[start : start + _STEP + 2]  # with a byte before and behind
+        is_quote, is_end = step[1:-1] == _QUOTE, step == _NEWLINE
+        number += int(np.count_nonzero(is_end[1:-1]))
+        is_end |= step == ord(delimiter)
+        opens = is_quote & is_end[:-2]
+        opening += int(np.count_nonzero(opens))
+        quotes += int(np.count_nonzero(is_quote))
+        plain += int(np.count_nonzero(opens ^ (is_quote & is_end[2:])))
+    return number if plain == quotes == 2 * opening else 0
+
+
+def numbers_of(texts: pa.Array) -> Floats:
+    """The numbers in an array of texts; NaN where one holds no plain number."""
+    import pyarrow as pa
+
+    try:
+        return floats(made("cast", texts, target_type=pa.float64()))
+    except pa.ArrowInvalid:
+        is_plain = made("match_substring_regex", texts, pattern=_PLAIN)
+        numbers = np.full(len(texts), np.nan)
+        numbers[bools(is_plain)] = floats(made("cast", made("filter", texts, is_plain), target_type=pa.float64()))
+        return numbers
+
+
+def floats(numbers: pa.Array) -> Floats:
+    """An array of numbers that pyarrow made, as one of NumPy; NaN for null. Its own ways would import pandas."""
+    values = np.frombuffer(numbers.buffers()[1], np.float64)[numbers.offset :][: len(numbers)]
+    return np.where(bools(made("is_valid", numbers)), values, np.nan) if numbers.null_count else values
+
+
+def bools(truths: pa.Array) -> Bools:
+    """As `floats`, for an array of truths without nulls."""
+    bits = np.unpackbits(np.frombuffer(truths.buffers()[1], np.uint8), bitorder="little")
+    return bits[truths.offset :][: len(truths)].view(np.bool_)
+
+
+def made(function: str, *arrays: Any, **options: object) -> pa.Array:
+    """What a function of pyarrow makes of arrays; its module `compute` has them all, and takes a tenth of a second."""
+    from pyarrow import _compute
+
+    found = _compute.get_function(function)
+    kind = getattr(_compute, found._doc.options_class, None)
+    return found.call([*arrays], kind(**options) if options and kind else None)
+
+
+def mask(rows: Bools) -> pa.Array:
+    """Truths as an array of pyarrow."""
+    import pyarrow as pa
+
+    return pa.Array.from_buffers(pa.bool_(), len(rows), [None, pa.py_buffer(np.packbits(rows, bitorder="little"))])
 
 
 def together(pieces: Sequence[Piece]) -> Piece:
@@ -156,14 +267,25 @@ def together(pieces: Sequence[Piece]) -> Piece:
     joined: Piece = {}
     for place in next(iter(pieces), joined):
         columns = [piece[place] for piece in pieces]
-        types = [column.dtype for column in columns if not isinstance(column, list)]
+        types = [column.type for column in columns if not isinstance(column, list)]
         if types:
-            import polars as pl
+            import pyarrow as pa
 
-            joined[place] = pl.concat([pl.Series("", column, types[0]) for column in columns])
+            arrays = [_array(column, types[0]) if isinstance(column, list) else column for column in columns]
+            joined[place] = pa.chunked_array(arrays).unify_dictionaries().combine_chunks()
         else:
             joined[place] = list(chain.from_iterable(columns))
     return joined
+
+
+def _array(texts: list[str], kind: pa.DataType) -> pa.Array:
+    """Texts as an array; pyarrow's own way would import pandas."""
+    import pyarrow as pa
+
+    cells = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, cells)], dtype=np.int32)
+    array = pa.StringArray.from_buffers(len(cells), pa.py_buffer(ends), pa.py_buffer(b"".join(cells)))
+    return array if kind == array.type else made("dictionary_encode", array)
 
 
 def size(piece: Piece) -> int:
@@ -172,36 +294,69 @@ def size(piece: Piece) -> int:
 
 
 def texts_of(cells: Cells) -> list[str]:
-    """Cells of a CSV section as a list."""
-    return cells if isinstance(cells, list) else cells.to_list()
+    """Cells of a CSV section as a list; pyarrow's own way takes four times as long."""
+    if isinstance(cells, list):
+        return cells
+    if hasattr(cells, "indices"):
+        codes, texts = coded(cells)
+        return [texts[code] for code in codes.tolist()]
+    _, ends, data = cells.buffers()
+    whole = b"" if data is None else data.to_pybytes()
+    places = pairwise(np.frombuffer(ends, np.int32)[cells.offset :][: len(cells) + 1].tolist())
+    if whole.isascii():
+        text = whole.decode()
+        return [text[start:stop] for start, stop in places]
+    return [whole[start:stop].decode() for start, stop in places]
 
 
-def chosen(cells: Cells, which: Array) -> Cells:
-    """The cells of a CSV section where `which` is true."""
+def has(cells: Cells, characters: str) -> bool:
+    """Whether some cell holds one of the characters, a regular expression; of a list this is not looked for: True."""
+    return isinstance(cells, list) or bool(bools(made("match_substring_regex", cells, pattern=characters)).any())
+
+
+def chosen(cells: Any, which: Array) -> Any:
+    """The cells of a column, in whatever form, where `which` is true."""
     if isinstance(cells, list):
         return list(compress(cells, which))
-    import polars as pl
-
-    return cells.filter(pl.Series(which))
+    if isinstance(cells, np.ndarray):
+        return cells[which]
+    if isinstance(cells, Coded):
+        return used(cells.codes[which], cells.texts)
+    return made("filter", cells, mask(which))
 
 
 def names_of(cells: Cells) -> Names:
     """The cells as `Names`; quick where few different texts come again and again, or in long runs."""
     if isinstance(cells, list):
         return Names.of(cells)
-    import polars as pl
-
-    if cells.dtype == pl.Categorical:
-        codes, first = numbered(cells.to_physical().to_numpy())
-        return Names(tuple(cells.gather(first).to_list()), codes.astype(np.int32))
+    if hasattr(cells, "indices"):
+        codes, texts = used(*coded(cells))
+        return Names(tuple(texts), codes)
     # Each comes in many rows below each other.
-    run = cells.rle_id().to_numpy()
-    names = Names.of(cells.gather(np.flatnonzero(np.diff(run, prepend=np.uint32(1 << 31)))).to_list())
-    return names.chosen(run)
+    is_first = ~_are_alike(cells[1:], cells[:-1])
+    names = Names.of(texts_of(cells[:1]) + texts_of(chosen(cells[1:], is_first)))
+    return names.chosen(np.append(0, np.cumsum(is_first)))
+
+
+def coded(cells: pa.Array) -> Coded:
+    """A column that pyarrow gave codes."""
+    return Coded(np.from_dlpack(cells.indices), texts_of(cells.dictionary))
+
+
+def used(codes: Array, texts: Sequence[str]) -> Coded:
+    """Codes, some of whose texts are not used, numbered anew in the order of their coming, and their texts."""
+    numbers, first = numbered(codes)
+    return Coded(numbers.astype(np.int32), [texts[code] for code in codes[first].tolist()])
 
 
 def are_last(cells: Cells) -> Array:
     """True for each cell that is the same as the last one, (n_rows,)."""
     if isinstance(cells, list):
         return np.array([cell == cells[-1] for cell in cells])
-    return np.asarray((cells == cells[-1]).to_numpy())
+    if hasattr(cells, "indices"):
+        cells = cells.indices
+    return _are_alike(cells, cells[-1])
+
+
+def _are_alike(cells: pa.Array, others: pa.Array | pa.Scalar) -> Bools:
+    return bools(made("equal", cells, others))

@@ -229,7 +229,8 @@ def _clean(block: bytes, source: Source) -> bytes:
         block = b"\n".join(_undamaged(block.split(b"\n"), source))
         _note_once(source, "the file holds NUL bytes; lines with them were left out")
     with suppress(UnicodeDecodeError):
-        block.decode()
+        if not block.isascii():  # which makes no copy
+            block.decode()
         return block
     _note_once(source, "some lines are not UTF-8; they were read as Latin-1, so names may look odd")
     lines = block.split(b"\n")

@@ -76,6 +76,12 @@ def places_of_names(section: Section) -> list[int]:
     return [place for name, place in _long_columns(section).items() if name not in own]
 
 
+def is_advice(section: Section, fields: list[str]) -> bool:
+    """Whether a row of ncu's details page has no metric: a rule's, which `Long` leaves out without a word."""
+    metric, numbers = section.at("Metric Name"), section.places(_NUMBERS)
+    return metric is not None and not fields[metric] and all(_WHOLE.fullmatch(fields[place]) for place in numbers)
+
+
 class Long(Struct, dict=True):
     """The rows of a section that carry a metric.
 
@@ -151,13 +157,13 @@ class Long(Struct, dict=True):
         for step in dict.fromkeys((max(1, len(self.cells) // _SAMPLE), 1)):
             if own.proof:
                 break
-            sample = np.arange(0, len(self.cells), step)
+            sample = np.arange(len(self.cells)) % step == 0
             names, units = (self.columns[column].chosen(sample) for column in ("Metric Name", "Metric Unit"))
             kinds, first = alike(names.codes, units.codes)
             pairs = zip(names.chosen(first).texts(), units.chosen(first).texts(), strict=True)
             # Averages of a summary may have decimals, whatever they are of.
             whole = [self.section.kind == LONG and is_whole(metric_of(name), unit) for name, unit in pairs]
-            own.look(texts_of(self.cells[::step]), [whole[kind] for kind in kinds.tolist()])
+            own.look(texts_of(sections.chosen(self.cells, sample)), [whole[kind] for kind in kinds.tolist()])
         locale.join(own)
 
     def sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
@@ -166,15 +172,14 @@ class Long(Struct, dict=True):
         launches = np.ones(len(self.launches[0]), dtype=np.int64)
         if self.section.kind == SUMMARY:
             launches = values([word or "" for word in self.names("Invocations").texts()], style).astype(np.int64)
-        named = {self.launches[1][row]: self.cells[row] for row in self._rows_of(GPU_NAME).tolist()}
+        named = dict(zip(*self._rows_of(GPU_NAME, self.cells), strict=True))
         by_opcode: dict[str, Array] = {}
         if self.section.kind == LONG:  # a summary has averages
             for name in filter(opcodes.PER_OPCODE.fullmatch, self.columns["Metric Name"].names):
-                rows = self._rows_of(name)
-                texts = [self.texts[row] for row in rows.tolist()]
+                own, texts = self._rows_of(name, self.texts)
                 for counter, numbers in opcodes.of_cells(name, texts, style, keep).items():
                     by_opcode[counter] = np.full(len(self.launches[0]), np.nan)
-                    by_opcode[counter][self.launches[1][rows]] = numbers
+                    by_opcode[counter][own] = numbers
         for column, metric in _SHAPE.items():
             if column in self.columns and metric not in units and keep is not None and metric in keep:
                 units[metric] = NO_UNIT
@@ -247,11 +252,11 @@ class Long(Struct, dict=True):
             metrics[name] = own
         return metric, metrics
 
-    def _rows_of(self, metric: str) -> Array:
+    def _rows_of(self, metric: str, cells: Cells) -> tuple[list[int], list[str]]:
+        """The launches of the rows of an ncu metric, and which of the cells are there."""
         names = self.columns["Metric Name"]
-        if metric not in names.names:
-            return np.zeros(0, dtype=np.int64)
-        return np.flatnonzero(names.codes == names.names.index(metric))
+        rows = names.codes == [*names.names, metric].index(metric)
+        return self.launches[1][rows].tolist(), texts_of(sections.chosen(cells, rows))
 
 
 def _where(column: Names, is_good: Sequence[bool]) -> Array:

@@ -17,7 +17,7 @@ from eprof.base.arrays import Array
 from eprof.base.known import mapped
 from eprof.base.text import pattern, when
 from eprof.logs.rows.numbers import Style, ungrouped, value, values
-from eprof.logs.rows.sections import Cells, texts_of
+from eprof.logs.rows.sections import Cells, has, texts_of
 
 WITH_MODIFIERS = "sass__inst_executed_per_opcode_with_modifier_all"
 PER_OPCODE = pattern(r"sass__(?:thread_)?inst_executed(?:_true)?_per_opcode|" + WITH_MODIFIERS)
@@ -48,7 +48,7 @@ _TYPE = {
 
 def totals(cells: Cells) -> Cells:
     """Reduce cells of ncu's metrics to their totals, without values of instances; "" where only these are there."""
-    if isinstance(cells, list) or cells.str.contains(_NO_NUMBER).any():
+    if has(cells, _NO_NUMBER):
         return [_instances_total(cell) if _ODD.search(cell) else cell for cell in texts_of(cells)]
     return cells
 
@@ -62,9 +62,7 @@ def _instances_total(cell: str) -> str:
 
 def has_several(cells: Cells) -> bool:
     """Whether a cell holds the values of several instances of an ncu metric and no total."""
-    if not isinstance(cells, list) and not cells.str.contains(";", literal=True).any():
-        return False
-    return any(";" in cell and not _instances_total(cell) for cell in texts_of(cells))
+    return has(cells, ";") and any(";" in cell and not _instances_total(cell) for cell in texts_of(cells))
 
 
 def of_cells(metric: str, cells: Cells, style: Style, keep: Container[str] | None) -> dict[str, Array]:

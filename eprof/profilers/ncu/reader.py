@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Container, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -23,7 +24,7 @@ from eprof.nvidia import tables as nsys_tables
 from eprof.nvidia.tables import Nsys
 from eprof.profilers.ncu import derived, headers, sheet
 from eprof.profilers.ncu.headers import LINES, LONG, RAW, SUMMARY, TRACE, UNKNOWN
-from eprof.profilers.ncu.launches import Long, Wide, check_order, columns_of, places_of_names, units_of
+from eprof.profilers.ncu.launches import Long, Wide, check_order, columns_of, is_advice, places_of_names, units_of
 from eprof.profilers.ncu.text import COLUMNS, Page, block_with_advice, lines_with_advice, uncommented
 
 _NO_COLUMNS = (UNKNOWN, LINES)
@@ -126,7 +127,7 @@ class _Reader(Struct):
             rows = _all_rows(table, block.lines)
         if table is not None and rows is not None:
             self._take(table, [rows])
-            self.lines += size(rows)
+            self.lines += block.lines.count(b"\n")
             return
         lines = block.lines.decode("utf-8", "replace").split("\n")
         if not lines[-1]:
@@ -375,6 +376,7 @@ def _all_rows(table: _Table, block: bytes) -> Piece | None:
     """The rows of a block whose lines are all rows of a table; None if it is not, or may not be, such a block."""
     if table.section.kind not in _MAY_BE_LONG:
         return None
-    if table.section.kind == LONG:
-        block = block_with_advice(table.section, block)
-    return many_rows(table.section, block, table.wanted, table.names)
+    if table.section.kind != LONG:
+        return many_rows(table.section, block, table.wanted, table.names)
+    block = block_with_advice(table.section, block)
+    return many_rows(table.section, block, table.wanted, table.names, partial(is_advice, table.section))

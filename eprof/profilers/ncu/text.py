@@ -314,8 +314,13 @@ def of_advice(advice: str) -> list[Metric]:
 
 
 def lines_with_advice(section: Section, lines: Sequence[str]) -> Sequence[str]:
-    """The lines of a table of launches; a line with a sentence that tells metrics is replaced by rows of these."""
+    """The lines of a table of launches; a line with a sentence that tells metrics is replaced by rows of these.
+
+    They end where rows with metrics do, which may have a delimiter behind: rows of one length are read sooner.
+    """
     rows = []
+    end = max(section.places((*section.needed, section.part or "")), default=-1) + 1
+    ending = section.delimiter * any(line.endswith(section.delimiter) for line in lines[:9])
     for line in lines:
         metrics = of_advice(line)
         fields = section.split(line) if metrics else []
@@ -325,7 +330,8 @@ def lines_with_advice(section: Section, lines: Sequence[str]) -> Sequence[str]:
         for metric in metrics:
             for place, cell in zip(section.places(section.needed), metric, strict=True):
                 fields[place] = cell
-            rows.append(section.delimiter.join('"' + field.replace('"', '""') + '"' for field in fields))
+            told = ('"' + field.replace('"', '""') + '"' for field in fields[:end])
+            rows.append(section.delimiter.join(told) + ending)
     return rows
 
 

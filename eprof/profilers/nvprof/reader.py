@@ -6,16 +6,14 @@ table, what belongs to it, what ends it, what is output of the program.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct, field
 
-from eprof.base.arrays import Array
 from eprof.base.errors import LogError, UnknownLogError
 from eprof.base.gpus import alike, beginning, told_in
 from eprof.base.known import only
@@ -28,14 +26,10 @@ from eprof.logs.rows.sections import split
 from eprof.logs.rows.stream import Source, Tuning
 from eprof.profilers import signs
 from eprof.profilers.nvprof import tables, text
-from eprof.profilers.nvprof.columns import Form, ParsedRows, parse
+from eprof.profilers.nvprof.columns import Form, Rows, parse
 from eprof.profilers.nvprof.sections import SummarySection, TraceSection, UsageSection, WideSection
 from eprof.profilers.nvprof.tables import ColumnSection, Header, Section, Store, header_of, header_of_fields
 from eprof.profilers.nvprof.text import TextSection
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 PROFILER_LINE = pattern(
     r'(?:[^,"=]{1,40},){0,3}[ \t]{0,40}(?:==(?P<pid>\d+|PROF|WARNING|ERROR)==|={8}(?!.*=\s*$)) (?P<text>.*)'
@@ -87,10 +81,7 @@ _SECTIONS: dict[str, type[Section]] = {
     tables.TRACE: TraceSection,
     tables.SUMMARY: UsageSection,
 }
-_NEWLINE, _COMMA, _QUOTE, _ZERO, _NINE = b'\n,"09'
-_STEP = 1 << 18  # bytes that stay in the processor's cache
-_FOUR_BYTES = "<u4"
-_HEADER_STARTS = np.frombuffer(b'"Dev"Sta"Tim"Typ', _FOUR_BYTES)
+_ODD = pattern(rb'\n(?=[^"0-9]|"(?:Dev|Sta|Tim|Typ))')  # before a line that may be no row: it may be a header
 _LIKE_A_ROW = pattern(r'(?:[^,]*,){0,3}"?[\w ()./-]+ \(\d+\)"?,(?:[^,]*,){3}|"GPU activities",')
 _COMMENT = pattern(r"[ \t]{0,40}(?://+|\*+|#+|>+)(?=[ \t]+\S)")  # what a log stands behind in source code, in a mail
 _NAMES_DEVICE = pattern(
@@ -133,8 +124,7 @@ def walk(
     is_long = size_bytes >= tuning.fast_from and not is_memory_scarce()
     blocks: Iterator[Block] = (Block(block, is_long) for block in pieces)
     if is_long:
-        store.codes  # noqa: B018 - now: of two threads each may make its own, and one would read the other's as names
-        # Three threads: one reads, one has polars parse rows, and this one adds them up.
+        # Three threads: one reads, one parses rows, and this one adds them up.
         blocks = ahead(lines.parsed(ahead(blocks)))
     for block in blocks:
         lines.feed(block)
@@ -297,14 +287,14 @@ class Walk:
         for block in blocks:
             section = self._section
             if isinstance(section, ColumnSection):
-                block.parse(section.form, self.store.codes, self._stretch_bytes)
+                block.parse(section.form, self._stretch_bytes)
             yield block
 
     def _stretch(self, section: ColumnSection, block: Block, start: int, stop: int) -> bool:
         """Give the open nvprof table many lines at once. False if they must be looked at one by one."""
-        rows = block.rows(start, stop, section.form, self.store.codes)
+        rows = block.rows(start, stop, section.form)
         if rows is None and section.expects_units():
-            rows = block.rows(start, stop, section.form, self.store.codes)
+            rows = block.rows(start, stop, section.form)
         if rows is None or not section.take_stretch(rows):
             return False
         self.seen.lines += len(rows)
@@ -553,51 +543,25 @@ class Block:
 
     def __init__(self, data: bytes, is_long: bool) -> None:
         self.data, self.is_long = data, is_long
-        self._bytes: Array = np.frombuffer(data, dtype=np.uint8)
-        self._parsed: dict[tuple[int, int], tuple[Form, ParsedRows | None]] = {}
+        self._parsed: dict[tuple[int, int], tuple[Form, Rows | None]] = {}
+        self._odd = [len(data)]
         if is_long:
-            self._odd  # noqa: B018 - now, in the thread that reads ahead
+            starts = [match.end() for match in _ODD.finditer(data)]
+            self._odd = [0] * bool(_ODD.match(b"\n" + data[:4])) + starts + self._odd
 
-    def parse(self, form: Form, codes: pl.Series, stretch_bytes: int) -> None:
+    def parse(self, form: Form, stretch_bytes: int) -> None:
         """Parse the stretches of lines that may be rows, as long as they are likely to be rows of such a table."""
-        for start, stop in pairwise([0, *self._odd.tolist()]):
+        for start, stop in pairwise([0, *self._odd]):
             if start:
                 start = self.data.find(b"\n", start) + 1
             if stop - start >= stretch_bytes:
-                self._parsed[start, stop] = form, self.rows(start, stop, form, codes)
+                self._parsed[start, stop] = form, self.rows(start, stop, form)
 
-    def rows(self, start: int, stop: int, form: Form, codes: pl.Series) -> ParsedRows | None:
+    def rows(self, start: int, stop: int, form: Form) -> Rows | None:
         """The rows in a stretch of lines; None if a line of them is not clean."""
         parsed_as, rows = self._parsed.pop((start, stop), (None, None))
-        if parsed_as == form:
-            return rows
-        return parse(self.data[start:stop], self.lines(start, stop), form, codes)
+        return rows if parsed_as == form else parse(memoryview(self.data)[start:stop], form)
 
     def next_odd(self, place: int) -> int:
         """The start of the first line of the block from `place` on that may be no row; its end if there is none."""
-        return int(self._odd[np.searchsorted(self._odd, place)])
-
-    def lines(self, start: int, stop: int) -> int:
-        """How many lines of nvprof's log there are between two places of the block."""
-        first, last = np.searchsorted(self._ends, (start, stop)).tolist()
-        return int(last - first) + (start < stop and self.data[stop - 1] != _NEWLINE)
-
-    @cached_property
-    def _ends(self) -> Array:
-        steps = range(0, len(self.data) or 1, _STEP)  # a block of NULs is empty
-        return np.concatenate([np.flatnonzero(self._bytes[step : step + _STEP] == _NEWLINE) + step for step in steps])
-
-    @cached_property
-    def _odd(self) -> Array:
-        """Starts of lines that may be no rows (headers; no quote or digit first; a comma last), and the block's end."""
-        starts = np.append(0, self._ends + 1)
-        starts = starts[starts < len(self.data)]
-        ends = np.append(self._ends, len(self.data))[: len(starts)]
-        first = self._bytes[starts]
-        is_row = (first == _QUOTE) | ((first >= _ZERO) & (first <= _NINE))
-        # Of the last bytes no four begin there: they are too short for a header.
-        fours = np.ndarray(max(len(self.data) - 3, 0), _FOUR_BYTES, self.data, strides=(1,))
-        is_header = np.isin(fours[starts[starts < len(fours)]], _HEADER_STARTS)
-        is_row &= self._bytes[ends - 1] != _COMMA
-        is_row[: len(is_header)] &= ~is_header
-        return np.append(starts[~is_row], len(self.data))
+        return self._odd[bisect_left(self._odd, place)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +20,7 @@ from eprof.logs.rows.log import PAGES, Copies, HostCalls
 from eprof.logs.rows.sections import split
 from eprof.nvidia import folding
 from eprof.nvidia.folding import Piece
-from eprof.profilers.nvprof.columns import Answers, Form, LineRows, ParsedRows, Rows, codes_that_stay
-
-if TYPE_CHECKING:
-    import polars as pl
+from eprof.profilers.nvprof.columns import Answers, Form, Rows
 
 DEVICE = pattern(r"\(\d+\)\s*$")
 WHOLE = pattern(r"\s*\d{1,12}\s*")  # launches; sums of more would not fit
@@ -167,11 +164,6 @@ class Store(folding.Store, dict=True):
     def each(self, ask: Callable[[str], Any], dtype: npt.DTypeLike = np.bool_) -> Answers:
         """A function of texts that calls `ask` once for each text, and keeps the answers for all tables of the log."""
         return self._answers.setdefault(ask, Answers(ask, dtype))
-
-    @cached_property
-    def codes(self) -> pl.Series:
-        """The codes of texts in tables that polars parses."""
-        return codes_that_stay()
 
     @property
     def copies_s(self) -> float:
@@ -353,7 +345,7 @@ class ColumnSection(Section, ABC):
         if len(self._lines) >= _HELD_LINES:
             self._add_lines()
 
-    def take_stretch(self, rows: ParsedRows) -> bool:
+    def take_stretch(self, rows: Rows) -> bool:
         """Take many rows at once. False, and nothing is taken, if one of them does not fit."""
         if not self.all_fit(rows):
             return False
@@ -369,5 +361,6 @@ class ColumnSection(Section, ABC):
 
     def _add_lines(self) -> None:
         if self._lines:
-            self.add(LineRows(dict(zip(self.form.places, zip(*self._lines, strict=True), strict=True))))
+            columns = map(list, zip(*self._lines, strict=True))
+            self.add(Rows(len(self._lines), dict(zip(self.form.places, columns, strict=True))))
             self._lines = []

@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -453,3 +454,10 @@ def test_nobody_is_told_to_rewrite_what_python_has_a_compiled_library_do(library
     largest = max(view.ranked(kernel).or_zero for kernel in view.kernels)
     assert advice.format(percent(largest / view.whole)) in tried
     assert ("10\u202f% fewer" in tried) == (library == "libmine.so")
+
+
+def test_kernels_of_a_simulated_gpu_wait_for_no_caches():
+    """Their DRAM bytes are of simulated caches, as a CPU's are; but other warps run while one waits."""
+    view = View(json.loads((Path(__file__).parents[2] / "golden" / "documents" / "gemm.json").read_text()))
+    assert [view.waits(kernel.counts) for kernel in view.kernels] == [0.0]
+    assert "waits for caches" not in text(view.document)

@@ -225,15 +225,15 @@ def test_rows_that_end_before_a_column_that_is_needed_are_none(tmp_path):
     assert "has no rows" in refused(tmp_path, NEW + ',"Invocations"', lines[0])
 
 
-def test_a_raw_page_that_polars_splits_is_that_which_python_splits(tmp_path, monkeypatch):
+def test_a_raw_page_that_pyarrow_splits_is_that_which_python_splits(tmp_path, monkeypatch):
     rows = [(n, 7, f"k{n % 3}", n, "n/a" if n % 5 else f"1; {n}", f"{n},000") for n in range(20)]
     path = tmp_path / "log.csv"
     path.write_bytes(wide(*rows).encode())
     in_python = read_tuned(path, Tuning(chunk_bytes=300))
     monkeypatch.setattr(sections, "_LONG", 1)
-    by_polars = read_tuned(path, Tuning(chunk_bytes=300))
-    pd.testing.assert_frame_equal(by_polars.tables[0].counters.frame(), in_python.tables[0].counters.frame())
-    assert by_polars.notes == in_python.notes and by_polars.lines == in_python.lines
+    by_pyarrow = read_tuned(path, Tuning(chunk_bytes=300))
+    pd.testing.assert_frame_equal(by_pyarrow.tables[0].counters.frame(), in_python.tables[0].counters.frame())
+    assert by_pyarrow.notes == in_python.notes and by_pyarrow.lines == in_python.lines
     assert any("several instances" in note for note in in_python.notes)
 
 
@@ -257,7 +257,7 @@ LINES_OF_ANY_KIND = [
 
 
 @given(lines=st.lists(st.sampled_from(LINES_OF_ANY_KIND), min_size=1), odd=st.booleans())
-def test_rows_that_polars_splits_are_those_that_python_splits(lines, odd):
+def test_rows_that_pyarrow_splits_are_those_that_python_splits(lines, odd):
     lines = lines if odd else [line for line in lines if line in LINES_OF_ANY_KIND[:4]] or [ROW]
     columns = ["ID", "Process ID", "Kernel Name", "Metric Unit", "Metric Value", "Rule Name", "Rule Description"]
     section = Section("ncu-long", columns, needed=("Metric Value",))
@@ -271,7 +271,7 @@ def test_rows_that_polars_splits_are_those_that_python_splits(lines, odd):
         assert odd, "nothing here is odd"
         return
     assert not by_lines.others and not by_lines.misfits
-    assert {place: cells.to_list() for place, cells in piece.items()} == by_lines.pieces[0]
+    assert {place: sections.texts_of(cells) for place, cells in piece.items()} == by_lines.pieces[0]
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,9 @@ from eprof.base.marks import Mark
 from eprof.collect.messages import catalogue
 from eprof.logs.join import sums
 from eprof.logs.rows.cells import cells
+from eprof.logs.rows.sections import split
 from eprof.profilers.nvprof import reader
-from eprof.profilers.nvprof.columns import Answers, Form, LineRows, codes_that_stay, parse
+from eprof.profilers.nvprof.columns import LAUNCH_ID, Answers, Form, Rows, parse
 from eprof.profilers.nvprof.reader import Block
 
 quick = settings(max_examples=10)
@@ -170,7 +171,7 @@ CELLS = st.one_of(
 def test_cells_read_quickly_are_those_read_carefully(texts):
     slow_values, slow_kinds = cells(texts)
     lines = "".join(f'"a",{text},1\n' for text in texts)
-    values, kinds = parse(lines.encode(), len(texts), Form(3, (0,), (1,)), codes_that_stay()).cells(1)
+    values, kinds = parse(lines.encode(), Form(3, (0,), (1,))).cells(1)
     assert kinds.tolist() == slow_kinds.tolist()
     assert array_equal(values, slow_values, equal_nan=True)
 
@@ -179,14 +180,14 @@ def test_cells_read_quickly_are_those_read_carefully(texts):
 @given(names=st.lists(st.sampled_from(["a", "b", " b", "", "größe"]), min_size=1, max_size=9))
 def test_few_names_are_numbered_as_many_are(names):
     lines = "".join(f'"{name}",1\n' for name in names)
-    parsed = parse(lines.encode(), len(names), Form(2, (0,), (1,)), codes_that_stay())
+    parsed = parse(lines.encode(), Form(2, (0,), (1,)))
 
     def numbers(rows):
         different = []
         answers = Answers(lambda name: different.append(name) or len(different), int)
         return [rows.each(0, answers).tolist() for _ in range(2)], different
 
-    few, asked = numbers(LineRows({0: names}))
+    few, asked = numbers(Rows(len(names), {0: names}))
     many, asked_once = numbers(parsed)
     assert few[0] == many[0] == many[1]
     assert asked[: len(asked_once)] == asked_once == list(dict.fromkeys(names))
@@ -194,13 +195,13 @@ def test_few_names_are_numbered_as_many_are(names):
 
 @pytest.mark.parametrize(
     "line",
-    ["a,2", "a,2,3,4", '"a,2,3', "a,2,", '"a""b",2,3', '"a"b"c",2,3', '"a"b"c",d,"3', '"a\nb",2,3', '"a"b,2,3', ""],
+    ["a,2", "a,2,3,4", "a,2,3,", '"a,2,3', '"a"b"c",2,3', '"a"b"c",d,"3', '"a\nb",2,3', '"a"b,2,3', 'a"b,"c', ""],
 )
 def test_lines_that_are_not_clean_are_not_parsed_together(line):
     clean = ['"a","b",3', '"c","d",4']
     for lines in ([line, *clean], [*clean, line]):
         text = "".join(f"{line}\n" for line in lines)
-        assert parse(text.encode(), text.count("\n"), Form(3, (0,), (2,)), codes_that_stay()) is None
+        assert parse(text.encode(), Form(3, (0,), (2,))) is None
 
 
 @pytest.mark.parametrize(
@@ -218,22 +219,41 @@ def test_lines_that_are_not_clean_are_not_parsed_together(line):
 )
 def test_numbers_that_stand_together_are_all_there_or_none(line, is_clean):
     lines = f"b,1,2,3,x\n{line}\n"
-    rows = parse(lines.encode(), 2, Form(5, (0,), numbers=(1,), together=(2, 3)), codes_that_stay())
+    rows = parse(lines.encode(), Form(5, (0,), numbers=(1,), together=(2, 3)))
     assert (rows is not None) == is_clean
 
 
-def test_codes_of_texts_stay_from_block_to_block():
-    codes = codes_that_stay()
+@pytest.mark.parametrize("line", ["a,2,", '"a""b",2,3', '"""a""","2",""', 'a""b,2,3'])
+def test_lines_with_doubled_quotes_or_an_empty_end_are_clean(line):
+    lines = ['"a","b",3', line]
+    rows = parse("".join(f"{line}\n" for line in lines).encode(), Form(3, (0, 1, 2)))
+    texts = [rows.each(place, Answers(str, object)).tolist() for place in range(3)]
+    assert [list(row) for row in zip(*texts, strict=True)] == [split(line) for line in lines]
+
+
+@quick
+@given(
+    names=st.lists(
+        st.sampled_from(["k", "k [12]", "k [1]]", "k [12", "k []", "k [a1]", "k[1]", "[1]", " [1]", "é [7]"])
+    )
+)
+def test_launch_ids_are_left_out_as_the_line_reader_leaves_them_out(names):
+    names = ["a [1]", *names]
+    rows = parse("".join(f'"{name}",1\n' for name in names).encode(), Form(2, (0,), (1,), with_id=0))
+    assert rows.each(0, Answers(str, object)).tolist() == [LAUNCH_ID.sub("", name) for name in names]
+
+
+def test_texts_are_asked_for_once_from_block_to_block():
     asked = []
     answers = Answers(lambda text: asked.append(text) or len(asked), int)
-    blocks = (parse(lines, 2, Form(2, (0,), (1,)), codes) for lines in (b"a,1\nb,2\n", b"b,1\nc,2\n"))
+    blocks = (parse(lines, Form(2, (0,), (1,))) for lines in (b"a,1\nb,2\n", b"b,1\nc,2\n"))
     assert [block.each(0, answers).tolist() for block in blocks] == [[1, 2], [2, 3]]
     assert asked == ["a", "b", "c"]
 
 
 ROWS = st.sampled_from(['"Tesla",1', "1,2", '"Devil",1', "9", '"T",0'])
 NO_ROWS = st.sampled_from(
-    ['"Device","Kernel"', '"Start","Duration"', '"Time","Calls"', '"Type","Time"', "", "==1== x", '"a",']
+    ['"Device","Kernel"', '"Start","Duration"', '"Time","Calls"', '"Type","Time"', "", "==1== x", "a,"]
 )
 
 
@@ -241,14 +261,14 @@ NO_ROWS = st.sampled_from(
 @given(lines=st.lists(st.tuples(st.booleans(), ROWS, NO_ROWS), min_size=1), has_end=st.booleans())
 @example(lines=[(True, "9", "")], has_end=False)
 def test_lines_that_may_be_no_rows_are_found_among_rows(lines, has_end):
-    """What starts as a header does, with neither a quote nor a digit, or ends with a comma."""
+    """What starts as a header does, or with neither a quote nor a digit."""
     texts = [row if is_row else no_row for is_row, row, no_row in lines]
     data = ("\n".join(texts) + ("\n" if has_end else "")).encode()
     assume(data)
     whole = data.removesuffix(b"\n").split(b"\n")
     starts = [sum(len(line) + 1 for line in whole[:number]) for number in range(len(whole))]
     headers = (b'"Dev', b'"Sta', b'"Tim', b'"Typ')
-    may_be_rows = [line[:1] in b'"0123456789' and line and not line.endswith(b",") for line in whole]
+    may_be_rows = [line[:1] in b'"0123456789' and line for line in whole]
     odd = [
         start
         for start, line, may_be_row in zip(starts, whole, may_be_rows, strict=True)

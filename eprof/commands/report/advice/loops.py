@@ -39,8 +39,8 @@ _BYTES, _RESULTS, _NOT_TOLD = "bytes", "results", ""
 _UNTOLD_WAITS = {
     _NOT_TOLD: (
         "wait less ({0}; `eprof run PROGRAM` tells for what): on data larger than the caches fuse loops, narrow "
-        "numbers, stream stores, or lower the core clock; else sort data that {2}look-ups depend on, or let operations "
-        "(divisions, roots) not need each other's results"
+        "numbers, stream stores, or lower the core clock; else sort data that {2}look-ups depend on, or break chains "
+        "of operations"
     ),
     _RESULTS: (
         "wait less for {3}results ({0}, and little {1}): {4}let neighbouring operations not need each other's results, "
