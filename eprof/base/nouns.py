@@ -10,7 +10,8 @@ class Nouns(Struct, frozen=True):
     """The words for one kind of processor.
 
     board: what holds the processor and has a power limit. simulated: what its simulators do not count exactly. nearer:
-    memory levels nearer than DRAM, the farthest first. labels: of what the vocabulary calls otherwise.
+    memory levels nearer than DRAM, the farthest first. labels: of what the vocabulary calls otherwise. energy, joule:
+    what is compared, and its unit; pace: what counts are of, " a second" where logs tell rates alone.
     """
 
     kernel: str
@@ -23,6 +24,9 @@ class Nouns(Struct, frozen=True):
     simulated: str
     nearer: tuple[str, ...]
     labels: dict[str, str] = {}
+    energy: str = "energy"
+    joule: str = "J"
+    pace: str = ""
 
     @property
     def is_of_cpu(self) -> bool:

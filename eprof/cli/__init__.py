@@ -1,5 +1,5 @@
 """The command line: a module a command. `main` is what the command `eprof` starts."""
 
-from eprof.cli.commands import main
+from eprof.cli.dispatch import main
 
 __all__ = ["main"]

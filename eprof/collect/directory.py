@@ -106,7 +106,7 @@ MANIFEST = "run.json"
 COMPONENTS, MARKS = "components.csv", "marks.csv"  # power by component, and what ran when, on one clock
 COMPLETE, PARTIAL = "complete", "partial"
 # What is left out of the time of a program alone, beside the parts of it that nothing is counted of.
-QUEUED = "waits for a processor that others had"
+QUEUED, SLEPT = "waits for a processor that others had", "what it slept or waited"
 _SUFFIX = ".eprof"
 _MOST_NUMBERS = 100_000
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)

@@ -321,16 +321,17 @@ class Sheet(Struct, eq=False):
         worked_out = [(entry, self._result(entry.formula)) for entry in entries]
         known = [(entry, result) for entry, result in worked_out if result is not None]
         results = [result for _, result in known]
+        held = [self._holds(result, rounding) for result in results]
         choice = np.full(self.length, -1, dtype=np.int64)
         contradicted = self.never
         for number, result in enumerate(results):
             open_ = (choice < 0) & ~np.isnan(result.term.values)
-            holds = self._holds(result, rounding)
+            holds = held[number]
             # Where a better entry cannot be true, what only leaves out some of its counters is no truer.
             leaves_out = self.never
-            for better in results[:number]:
+            for better, better_holds in zip(results[:number], held, strict=False):
                 if result.formula.names < better.formula.names:
-                    leaves_out |= better.term.high | ~self._holds(better, rounding)
+                    leaves_out |= better.term.high | ~better_holds
             choice[open_ & holds & ~result.term.high & ~leaves_out] = number
             refused = open_ & ~holds
             if (refused & ~contradicted).any():
@@ -339,7 +340,7 @@ class Sheet(Struct, eq=False):
         if is_step:
             for number, result in enumerate(results):
                 above = result.term.high & ~result.term.low & ~np.isnan(result.term.values)
-                choice[(choice < 0) & above & self._holds(result, rounding)] = number
+                choice[(choice < 0) & above & held[number]] = number
         if (choice < 0).all():
             return None
         return self._chosen(word, known, choice, rounding)

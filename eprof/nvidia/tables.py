@@ -44,6 +44,8 @@ _IN_GROUPS = {
 _BYTES = [(prefix, power) for power, prefix in enumerate(("", "K", "M", "G", "T"))]
 _SCALE = SECONDS | {f"{prefix}B": 1e3**power for prefix, power in _BYTES}
 _SCALE |= {f"{prefix}iB": 1024.0**power for prefix, power in _BYTES}
+# The names of columns in CSV; and those of a table of nsys for certain, also where no definition knows it.
+_HEAD = pattern(r'"?[A-Z][\w ]*(?: ?\([\w%/]+\))?"?,.*\(\w+\)|"?Count"?,"?QCount"?,')
 _PERHAPS = pattern(r'(?:"?Time ?\(%\)"?,"?Total Time ?\(|(?:"?PID"?,"?TID"?,"?DevId"?,)?"?Count"?,"?QCount"?,)')
 _TEXT = pattern(
     r"\s*(?:Time ?\(%\)\s+Total Time \([a-z]+\)\s+\S.*|(?:PID\s+TID\s+DevId\s+)?Count\s+QCount\s.*"
@@ -284,9 +286,10 @@ class Nsys(Struct):
 
     def _is_head(self, line: str) -> bool:
         """Take a line of the head of a table: its title, the names of its columns, the dashes below; whether it is."""
-        if _PERHAPS.match(line):
-            self.begin(shape_of([name.strip() for name in split(line)]))
-            self.heading = "" if self.shape is None else None
+        shape = shape_of([name.strip() for name in split(line)]) if _HEAD.match(line) else None
+        if shape is not None or _PERHAPS.match(line):
+            self.begin(shape)
+            self.heading = "" if shape is None else None
         elif _TEXT.match(line) or (self.shape is None and _OTHERS.match(line)):
             self.shape, self.heading = None, line
             self.is_there = True

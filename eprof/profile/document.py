@@ -18,15 +18,15 @@ from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, PAY_WHERE_PRICED
 from eprof.counts.definition import SHARES
 from eprof.logs.join.ranks import PARTS, RANK
 from eprof.profile import intervals, priced, schema, whatif
-from eprof.profile.components import of_energy
 from eprof.profile.functions import by_line, callers, inclusive
 from eprof.profile.grouping import shown, spread_of_ranks
-from eprof.profile.metering import is_priced_by_counts
 from eprof.profile.operators import operators
 from eprof.profile.priced import ENERGIES, TOTAL, Priced, known_sum
 from eprof.profile.rooflines.dots import place
 from eprof.profile.rooflines.machine import described, machines
 from eprof.profile.rooflines.work import main_precision
+from eprof.profile.time_components import of_energy
+from eprof.profile.to_meter import is_priced_by_counts
 from eprof.profile.warnings import warnings_of
 
 if TYPE_CHECKING:

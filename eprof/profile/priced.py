@@ -26,8 +26,8 @@ from eprof.counts.counts import Counts
 from eprof.energy.attribution import FAMILIES, Split
 from eprof.energy.limits import Limits, limits
 from eprof.energy.limits import priced as within_limits
-from eprof.energy.metering import Metered
 from eprof.energy.simulated import Modelled
+from eprof.energy.to_meter import Metered
 from eprof.logs.join.ranks import PARTS as GROUPED_PARTS
 from eprof.logs.rows.log import KernelRows
 from eprof.logs.runs import Measured

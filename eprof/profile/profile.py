@@ -33,10 +33,10 @@ from eprof.energy.simulated import Modelled, model_time
 from eprof.logs.rows.gaps import outside
 from eprof.logs.rows.log import UNUSED, Launches, Log
 from eprof.logs.runs import Run
-from eprof.profile.components import time_by_component
 from eprof.profile.device import Device, device_of
 from eprof.profile.priced import Priced, in_order
 from eprof.profile.program import Counted, Program, gpu_of
+from eprof.profile.time_components import time_by_component
 from eprof.profile.warnings import warnings_of
 from eprof.profilers import signs_of
 
@@ -135,7 +135,7 @@ class Profile(Program, frozen=True, eq=False):
         GPUs has its own prices (`Energy.gpus`). Without `setting`, it is that nearest to the clocks of the run, if
         these are known and the table serves this GPU, else the table's default. `efficiency`: the fraction of the peak
         that kernels on a simulated device are taken to reach (`simulated`). by_component: also model each kernel's time
-        by component, which then is the time of kernels that have none (`energy/components.py`).
+        by component, which then is the time of kernels that have none (`energy/time_components.py`).
 
         to_meter: scale the table so that the kernels and idle time take what a meter saw (docs/metered.md): what the
         run directory holds, or `metered_j` joules. None: where the table is not made for this GPU and there are
@@ -149,7 +149,7 @@ class Profile(Program, frozen=True, eq=False):
         gpus = self.by_gpu()
         if len(gpus) > 1 and costs != NONE:
             if to_meter or metered_j is not None:
-                from eprof.profile.metering import meter_of
+                from eprof.profile.to_meter import meter_of
 
                 meter_of(self, metered_j)  # nothing tells whose joules they are: it raises
             if isinstance(costs, str) and costs != ESTIMATED:
@@ -182,7 +182,7 @@ class Profile(Program, frozen=True, eq=False):
             raise type(err)(f"{self.counted[0].device.name or 'A GPU without a name'}: {err}") from err
 
     def _to_meter(self, predicted: Energy, metered_j: float | None = None) -> Energy:
-        from eprof.profile.metering import held_to, meter_of, shape_of
+        from eprof.profile.to_meter import held_to, meter_of, shape_of
 
         meter = meter_of(self, metered_j)
         if predicted.costs is None:

@@ -26,8 +26,8 @@ from eprof.base.vocabulary import COMPUTATION, COMPUTATION_WORDS, CONSTANT, COUN
 from eprof.costs import Costs, CostTable, Peaks, Setting, load
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute
-from eprof.energy.components import components, machine_of, seconds, work_of
 from eprof.energy.simulated import UNDER_THE_ROOF, at_peaks, has_modelled_time, highest_s, under_the_roof
+from eprof.energy.time_components import components, machine_of, seconds, work_of
 from eprof.energy.time_model import of_table
 from eprof.profile import schema
 from eprof.profile.grouping import merged

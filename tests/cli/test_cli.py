@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from command_support import K20C, as_json, report
 
-from eprof.cli import commands
+from eprof.cli import dispatch
 from eprof.cli.options import REPORT_SUFFIXES, TIMELINE_SUFFIXES
 
 
@@ -179,7 +179,7 @@ def test_a_page_is_opened_of_a_command_that_reads_nothing(eprof_started, tmp_pat
 def test_every_option_says_who_uses_it():
     text = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
     section = text[text.index("## Who uses what") : text.index("## Configuration that is found")]
-    _, parsers = commands._parser()
+    _, parsers = dispatch._parser()
     named = set(re.findall(r"`(--?[\w-]+)`", section))
     options = {
         (name, *action.option_strings)

@@ -38,7 +38,7 @@ def started(tmp_path, words, **more):
 @pytest.mark.parametrize(
     "how", [["-m", "eprof"], ["-c", "import sys; from eprof.__main__ import main; sys.exit(main())"]]
 )
-@pytest.mark.parametrize("module", ["eprof.cli", "argparse", "eprof.cli.commands", "eprof.commands.costs.command"])
+@pytest.mark.parametrize("module", ["eprof.cli", "argparse", "eprof.cli.dispatch", "eprof.commands.costs.command"])
 def test_ctrl_c_while_modules_are_imported_is_no_traceback(tmp_path, how, module):
     done = started(tmp_path, [*how, "costs"], INTERRUPTED_AT=module)
     assert done.returncode in (130, -signal.SIGINT) and done.stdout == ""

@@ -1,5 +1,6 @@
 """Counting: numbers checked by hand on real logs, every way of every definition, marks, class totals, grouping."""
 
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -193,6 +194,7 @@ def test_the_counters_of_the_seed_on_a_jetson_tk1():
 # --------------------------------------------------------------------------------------- every way of every definition
 
 
+@cache
 def needs(definition, name):
     """The smallest sets of counters that make a name of the definition known; of several names for a counter the first."""
     if name in definition.parameters or name in definition.told:
@@ -206,8 +208,10 @@ def needs(definition, name):
 
 
 def entry_needs(definition, entry):
-    ways = [needs(definition, name) for name in sorted(entry.formula.names)]
-    return [frozenset().union(*one) for one in product(*ways)]
+    found = [frozenset()]
+    for name in sorted(entry.formula.names):
+        found = list(dict.fromkeys(one | more for one, more in product(found, needs(definition, name))))
+    return found
 
 
 def all_entries(definition):

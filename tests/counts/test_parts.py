@@ -12,7 +12,7 @@ from pandas.testing import assert_frame_equal
 import eprof
 from eprof import logs
 from eprof.base.errors import LogError, UsageError
-from eprof.cli.commands import main
+from eprof.cli.dispatch import main
 from eprof.commands.report import page as report
 from eprof.commands.report import terminal as console
 from eprof.logs import cache

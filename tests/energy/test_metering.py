@@ -12,7 +12,7 @@ from eprof.base.marks import Mark
 from eprof.costs import Peaks
 from eprof.energy.attribution import attribute
 from eprof.energy.limits import limits, priced
-from eprof.energy.metering import LEAST, MOST, WITHIN, WITHIN_AT_LIMIT, Meter, factors, joules, metered
+from eprof.energy.to_meter import LEAST, MOST, WITHIN, WITHIN_AT_LIMIT, Meter, factors, joules, metered
 
 PRICES = {"fp32_fma": 20.0, "dram_read": 100.0}
 WATTS = 10.0

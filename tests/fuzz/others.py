@@ -16,8 +16,8 @@ from check import FOLDER, as_file, check_log, sound, strictly
 
 from eprof import costs
 from eprof.base.toml import Formula
-from eprof.cli import commands
 from eprof.cli import config as cli_config
+from eprof.cli import dispatch
 from eprof.counts import counters
 from eprof.lab.measurements import mapping, reading
 from eprof.logs import cache as log_cache
@@ -123,7 +123,7 @@ def columns(data: bytes) -> None:
 @cache
 def _options() -> tuple[cli_config.Actions, cli_config.Actions]:
     """Those of `eprof report`, and of all commands."""
-    each = {name: cli_config.options_of(one) for name, one in commands._parser()[1].items()}
+    each = {name: cli_config.options_of(one) for name, one in dispatch._parser()[1].items()}
     return each["report"], {key: option for one in each.values() for key, option in one.items()}
 
 

@@ -124,7 +124,7 @@ def forbidden(path):
     ("path", "seen"),
     [
         ("logs/reading.py", {"counts/counts.py", "profilers/ncu/reader.py"}),
-        ("cli/commands.py", {"commands/run/command.py", "lab/objective.py"}),
+        ("cli/dispatch.py", {"commands/run/command.py", "lab/objective.py"}),
         ("lab/welch.py", {"commands/diff/schema.py", "cli/output.py"}),
         ("commands/tune/document.py", {"commands/validate/schema.py", "profilers/ncu/reader.py"}),
         ("profilers/ncu/reader.py", {"profilers/nvprof/reader.py", "commands/run/settings.py"}),
@@ -214,12 +214,12 @@ def may(what, file):
 
 # What is at odds with that, each with its reason.
 EXCEPTIONS = {
-    ("prints", "collect/streams.py"): "hands on what the profiled program prints, and writes into pipes of its own",
+    ("prints", "collect/program_io.py"): "hands on what the profiled program prints, and writes into pipes of its own",
     ("prints", "commands/calibrate/worker.py"): "is a program of its own, which collect starts and reads",
     ("prints", "profilers/callgrind/decode.py"): "is a program of its own, which collect starts to make a log",
     ("exits", "profilers/callgrind/decode.py"): "is a program of its own, which collect starts",
     ("exits", "commands/calibrate/worker.py"): "is a program of its own, which collect starts",
-    ("exits", "collect/streams.py"): "the end of a process that collect forked",
+    ("exits", "collect/program_io.py"): "the end of a process that collect forked",
     ("prints", "collect/process.py"): "writes into pipes of its own",
     ("exits", "collect/process.py"): "the end of a process that collect forked",
     ("exits", "__main__.py"): "where Ctrl-C came before the room that exits was there",

@@ -14,7 +14,7 @@ import pytest
 from logs_support import TRACE, TRACE_UNITS, launch, profiled
 from validation_support import as_csv, made, table
 
-from eprof.cli import commands
+from eprof.cli import dispatch
 from eprof.cli.options import split
 
 ROOT = Path(__file__).parents[2]
@@ -165,7 +165,7 @@ def outputs(words):
 
 def parse(words):
     """Ends with the message of the command line where the parser does not take these words."""
-    parser, parsers = commands._parser(words[0])
+    parser, parsers = dispatch._parser(words[0])
     parser.parse_args(split(words, parsers["run"])[0] if words[0] == "run" else words)
 
 

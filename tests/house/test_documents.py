@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from eprof.cli import commands
+from eprof.cli import dispatch
 
 ROOT = Path(__file__).parents[2]
 CODE = [
@@ -67,7 +67,7 @@ def test_links_lead_to_files_that_are_there():
 
 def test_the_page_of_the_command_line_lists_every_command():
     page = (ROOT / "docs" / "cli.md").read_text()
-    assert [name for name in commands.names() if not re.search(rf"^    eprof {name}\b", page, re.MULTILINE)] == []
+    assert [name for name in dispatch.names() if not re.search(rf"^    eprof {name}\b", page, re.MULTILINE)] == []
 
 
 def test_the_site_is_built_strictly(tmp_path):

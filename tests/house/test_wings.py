@@ -56,14 +56,14 @@ def try_without(gone):
     import eprof
     assert eprof.__file__.startswith(copy), eprof.__file__
     from eprof import profilers
-    from eprof.cli import commands
+    from eprof.cli import dispatch
     for name, home in eprof._HOMES.items():
         is_left = not home.startswith(tuple(f"eprof.{wing}.{folder}." for folder in gone))
         assert (name in dir(eprof), hasattr(eprof, name)) == (is_left, is_left), name
     starred = {}
     exec("from eprof import *", starred)
     assert starred.keys() - {"__builtins__"} == set(dir(eprof))
-    left = commands.names()
+    left = dispatch.names()
     code, text = output("--help")
     assert code == 0 and not gone & set(left) and all(f"    {name}" in text for name in left), text
     for name in left:

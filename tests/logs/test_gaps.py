@@ -12,11 +12,11 @@ import eprof
 from eprof import logs
 from eprof.base.labels import remedy_of
 from eprof.base.marks import Mark
+from eprof.commands.report.advice.levers import _levers as levers
+from eprof.commands.report.advice.levers import what_to_try, worth_trying
 from eprof.commands.report.first_screen import where
 from eprof.commands.report.gaps import Between, gaps_sentence
 from eprof.commands.report.headline import headline
-from eprof.commands.report.levers import _levers as levers
-from eprof.commands.report.levers import what_to_try, worth_trying
 from eprof.commands.report.sections import table
 from eprof.commands.report.trust import trust
 from eprof.commands.report.view import View

@@ -11,7 +11,7 @@ import eprof
 from eprof.base.errors import MeterError, UsageError
 from eprof.commands.report.view import View
 from eprof.profile.document import document
-from eprof.show.words.badges import MISSING
+from eprof.show.words.amounts import MISSING
 from eprof.show.words.numbers import plain
 
 MADE = Path(__file__).parents[1] / "golden" / "logs"
@@ -269,7 +269,7 @@ def test_times_alone_split_the_joules_by_time_and_say_so(eprof_command, tmp_path
 
 
 def test_at_the_limit_of_the_board_kernels_have_their_shares_of_time(monkeypatch):
-    monkeypatch.setattr("eprof.profile.metering.power_limit_w", lambda name: 180)
+    monkeypatch.setattr("eprof.profile.to_meter.power_limit_w", lambda name: 180)
     profile = eprof.load(NCU)
     device = replace(profile.counted[0].device, name="Tesla V100-PCIE-16GB")
     named = replace(profile, counted=(replace(profile.counted[0], device=device),))

@@ -78,6 +78,7 @@ def energy(kernels, prices=PRICES, **more):
     """A priced profile. priced: a `Costs`, or None for no cost table at all."""
     about = {key: more.pop(key) for key in ("marks", "time_marks", "launches", "device") if key in more}
     sha256, name = more.pop("sha256", None), more.pop("title", "program")
+    time_from = more.pop("time_from", None)
     priced = more.pop("priced") if "priced" in more else costs(prices, **more)
     found = counted(kernels, books=priced.books if priced else "served", **about)
     label = about.get("device", "GPU (0)")
@@ -85,7 +86,7 @@ def energy(kernels, prices=PRICES, **more):
         device=Device(label, label.partition(" (")[0], 0, "3.5", "name"),
         definition=without_counters(),
         launches=SimpleNamespace(energy_j=dict),
-        time_from=None,
+        time_from=time_from,
         warnings=(),
     )
     logs = (

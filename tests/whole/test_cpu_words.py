@@ -16,7 +16,7 @@ from eprof.commands.diff import terminal as diff_lines
 from eprof.commands.diff.schema import Document
 from eprof.commands.report import page as report
 from eprof.commands.report import terminal as report_lines
-from eprof.commands.report.loops import fewer_misses
+from eprof.commands.report.advice.loops import fewer_misses
 from eprof.commands.report.trust import trust
 from eprof.commands.report.view import View
 from eprof.commands.roofline import page as roofline

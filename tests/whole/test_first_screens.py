@@ -12,15 +12,15 @@ from eprof.base.errors import EprofError
 from eprof.base.known import only
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.report import terminal
+from eprof.commands.report.advice.levers import _levers, what_to_try, worth_trying
+from eprof.commands.report.advice.products import cycles_on_tensor_cores, least_bytes
+from eprof.commands.report.advice.traffic import _least_left
+from eprof.commands.report.advice.waiting import _stalls, busy, issuing, sooner
 from eprof.commands.report.first_screen import where
 from eprof.commands.report.gaps import closed, gaps_lead
 from eprof.commands.report.headline import headline, least_constant, name_of
-from eprof.commands.report.levers import _levers, what_to_try, worth_trying
-from eprof.commands.report.products import cycles_on_tensor_cores, least_bytes
-from eprof.commands.report.traffic import _least_left
 from eprof.commands.report.trust import notes, trust
 from eprof.commands.report.view import View
-from eprof.commands.report.waiting import _stalls, busy, issuing, sooner
 from eprof.counts import counters
 from eprof.counts.definition import STALLS
 from eprof.profile import api, schema

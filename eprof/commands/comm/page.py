@@ -11,7 +11,7 @@ from eprof.commands.comm import words
 from eprof.commands.comm.document import Comm, Row
 from eprof.show.page.frame import Figure, card, method, page
 from eprof.show.page.plot import STROKES, Dot, Line, Panel, axis, drawn, keys
-from eprof.show.words.badges import bits
+from eprof.show.words.amounts import bits
 from eprof.show.words.blocks import Section, quiet
 from eprof.show.words.numbers import percent, quantity, signed_percent
 

@@ -8,7 +8,7 @@ from operator import or_
 from eprof.base.known import gathered, growth, mapped
 from eprof.base.text import capital, listed, phrase, when
 from eprof.commands.comm.document import MEASURED, Comm, Row
-from eprof.show.words.badges import MISSING, bits
+from eprof.show.words.amounts import MISSING, bits
 from eprof.show.words.blocks import Block, Column, Field, Headline, Legend, Notes, Point, Table, quiet, table_of
 from eprof.show.words.blocks import Row as Cells
 from eprof.show.words.cells import Cell, Quantity, Share, Written, plain_text

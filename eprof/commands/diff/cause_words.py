@@ -61,13 +61,14 @@ def sentences(document: Document) -> Iterator[str]:
         cancels = along[0].change_j / change_j > CANCELS
         sizes = [percent(cause.change_j / change_j) for cause in worth]
         if cancels:
-            sizes = [quantity(abs(cause.change_j), "J") for cause in worth]
+            sizes = [quantity(abs(cause.change_j), nouns.joule) for cause in worth]
         parts = [f"{_phrase(cause, nouns)} ({size})" for cause, size in zip(worth, sizes, strict=True)]
         answer = f"{capital(listed(parts, 'or'))}: the prices do not tell which part is the largest"
         if cancels:
             least_j = _WORTH * abs(along[0].change_j)
             against = [cause for cause in document.causes if cause.change_j * change_j < -least_j * abs(change_j)]
-            backs = [f"{_name(cause.what, nouns)} ({quantity(abs(cause.change_j), 'J')})" for cause in against[:_MOST]]
+            sizes = [quantity(abs(cause.change_j), nouns.joule) for cause in against[:_MOST]]
+            backs = [f"{_name(cause.what, nouns)} ({size})" for cause, size in zip(against, sizes, strict=False)]
             answer += phrase("; against it {}", ", ".join(backs))
         yield f"{answer}."
         return
@@ -77,7 +78,7 @@ def sentences(document: Document) -> Iterator[str]:
     cancels = abs(sum(cause.change_j for cause in chosen)) > CANCELS * abs(change_j)
     against = [cause for cause in document.causes if cause.change_j * change_j < 0 and (cause.is_told or cancels)]
     if against and abs(against[0].change_j) >= _WORTH * abs(change_j):
-        answer += f"; {_name(against[0].what, nouns)} {verb} {quantity(abs(against[0].change_j), 'J')}"
+        answer += f"; {_name(against[0].what, nouns)} {verb} {quantity(abs(against[0].change_j), nouns.joule)}"
     # What would be the largest cause, where the prices do not tell how large it is.
     largest = along[0]
     groups = [step for step in document.steps if largest.what in (step.group, *step.words)]
@@ -134,7 +135,8 @@ def _phrase(cause: Cause, nouns: Nouns) -> str:
     if cause.what in _PRICES:
         return _PRICES[cause.what]
     if cause.unit == "J":  # of two GPUs: energies alone compare
-        return f"{quantity(cause.new, 'J')} instead of {quantity(cause.old, 'J')} of {_name(cause.what, nouns)}"
+        new, old = (quantity(joules, nouns.joule) for joules in (cause.new, cause.old))
+        return f"{new} instead of {old} of {_name(cause.what, nouns)}"
     match cause.what:
         case "cpu_time":
             return f"{quantity(cause.new, 's')} instead of {quantity(cause.old, 's')} of CPU time"
@@ -150,7 +152,7 @@ def _phrase(cause: Cause, nouns: Nouns) -> str:
             return f"{article} {nouns.of(number)} that only {ONLY_IN[cause.what]} has"
     if cause.instead:
         return f"{nouns.group(cause.instead)} instead of {nouns.group(cause.what)}"
-    return _fewer(cause, _noun(cause.what, nouns)) + bracketed(cause.through or "")
+    return _fewer(cause, _noun(cause.what, nouns) + nouns.pace) + bracketed(cause.through or "")
 
 
 def _fewer(cause: Cause, noun: str) -> str:
@@ -181,7 +183,7 @@ def _shares(causes: Sequence[Cause], change_j: float, whole: str, nouns: Nouns) 
     shares = {name: joules / change_j for name, joules in parts.items() if joules}
     total = sum(shares.values())
     if total > CANCELS:
-        return f"{quantity(abs(total * change_j), 'J')} {by_sign(change_j, 'less', 'more')}"
+        return f"{quantity(abs(total * change_j), nouns.joule)} {by_sign(change_j, 'less', 'more')}"
     if len(shares) < 2:
         return f"{'all' if abs(total - 1) < 5e-4 else percent(total)} of {whole}"
     return f"{listed([f'{name} {percent(share)}' for name, share in shares.items()])} of {whole}"

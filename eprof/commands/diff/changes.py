@@ -13,10 +13,23 @@ from msgspec.structs import replace
 from eprof.base.arrays import Bools, Floats, Ints, finite, known_or_zero
 from eprof.base.brief import Brief
 from eprof.base.known import gathered, mapped
-from eprof.base.marks import ESTIMATED, MISSING, SIMULATED
+from eprof.base.marks import ASSUMED, ESTIMATED, MISSING, SIMULATED
 from eprof.base.vocabulary import BYTES, FLOAT_PARTS, LEVEL_PARTS
 from eprof.commands.diff.matching import Kernel, Match
-from eprof.commands.diff.sides import COUNTED, IS_TIME, KNOWN, LOST, LOWER, NONE, TIME, WORDS, Grid, Side, combined
+from eprof.commands.diff.sides import (
+    COUNTED,
+    FOLLOWS_TIME,
+    IS_TIME,
+    KNOWN,
+    LOST,
+    LOWER,
+    NONE,
+    TIME,
+    WORDS,
+    Grid,
+    Side,
+    combined,
+)
 from eprof.lab.welch import Test, welch
 
 MATCHED, APPEARED, VANISHED = "matched", "appeared", "vanished"
@@ -78,9 +91,17 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def launches(self) -> tuple[Floats, Floats]:
-        """How often each side launches the kernel of each match, (n_matches,); 0 where it does not have it."""
+        """How often each side launches the kernel of each match, (n_matches,); 0 where it does not have it.
+
+        Of a second launches are nothing that changes, so there each is 1.
+        """
         old, new = np.array([[getattr(kernel, "launches", 0.0) for kernel in pair] for pair in self.kernels]).T
-        return old, new
+        return (np.sign(old), np.sign(new)) if self.of_rates else (old, new)
+
+    @property
+    def of_rates(self) -> list[str]:
+        """The labels of the sides that tell nothing but rates; if there are any, all is compared of one second."""
+        return [side.label for side, _ in self.sides if side.is_of_rates]
 
     @cached_property
     def rests_on_time(self) -> bool:
@@ -281,6 +302,8 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
     compared: Bools = (before.state == KNOWN) & (after.state == KNOWN) | both_lower
     if are_apart:  # as far as each report knows its own
         compared = (before.state <= LOWER) & (after.state <= LOWER)
+    if old.is_of_rates != new.is_of_rates:  # cycles that are assumed to pass tell nothing of the other side
+        compared &= ~(FOLLOWS_TIME & ~IS_TIME & ((before.counted | after.counted) & ASSUMED != 0))
     if not same_books:
         # A byte of L2 is not the same thing in two books.
         levels = [WORDS.index(word) for word in BYTES]

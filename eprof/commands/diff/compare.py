@@ -5,6 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -17,9 +18,10 @@ from eprof.commands.diff.document import document, frame
 from eprof.commands.diff.gates import judge, parse
 from eprof.commands.diff.matching import Matching, match
 from eprof.commands.diff.schema import Document, Gate, Part
-from eprof.commands.diff.sides import Side, side
+from eprof.commands.diff.sides import TIME, Side, side
 from eprof.profile.grouping import part_of
 from eprof.profile.profile import Energy, Profile
+from eprof.profilers import advice
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,6 +106,8 @@ def compare(
     matching = match(before.named, after.named, match_by_hand, similar)
     if kernels:
         before, after, matching = _kept(before, after, matching, kernels)
+    if before.is_of_rates or after.is_of_rates:
+        before, after, matching = _of_a_second(before, after, matching)
     changes = split(before, after, matching.matches)
     return Difference(document(changes, matching.notes, judge(gates, changes), command_line, by), changes)
 
@@ -119,16 +123,50 @@ def _kept(old: Side, new: Side, matching: Matching, kernels: Sequence[str]) -> t
     chosen = [pair for pair in matching.matches if pair.old in kept[0] or pair.new in kept[1]]
     if not chosen:
         raise LogError(no_such_kernel(kernels, list(dict.fromkeys([*names[0], *names[1]]))))
+    note = (
+        f"{len(chosen)} of {len(matching.matches)} {old.nouns.kernels} are selected by -k/--kernel-name; totals are of "
+        "these only."
+    )
+    return _taken(old, new, Matching(tuple(chosen), (*matching.notes, note)))
+
+
+def _of_a_second(old: Side, new: Side, matching: Matching) -> tuple[Side, Side, Matching]:
+    """OLD, NEW and their pairs, all kernels together in one second on both sides, so that joules are watts.
+
+    Each kernel lasts as on the side that knows its time, or as OLD's share of all launches. Raises LogError if no
+    kernel with a time is on both sides.
+    """
+    pairs = [(pair, pair.old, pair.new) for pair in matching.matches if pair.old is not None and pair.new is not None]
+    times_s = np.array([[old.mean.number[left, TIME], new.mean.number[right, TIME]] for _, left, right in pairs])
+    is_timed = (times_s.reshape(-1, 2) > 0).all(axis=1)
+    if not is_timed.any():
+        capabilities = [part.device.capability for part in old.first.profile.counted]
+        rates, other = ("OLD", "NEW") if old.is_of_rates else ("NEW", "OLD")
+        raise LogError(
+            f"{rates} tells nothing but rates, without a time, and {other} no time of a {old.nouns.kernel} that both "
+            f"have, so nothing is compared; give --{rates.lower()}-time and --{other.lower()}-time, or traces "
+            f"({advice.commands(advice.TIMES, capabilities)})."
+        )
+    notes = matching.notes
+    if left_out := len(matching.matches) - int(is_timed.sum()):
+        notes += (f"{left_out} of {len(matching.matches)} {old.nouns.kernels} have no partner with a time; left out.",)
+    chosen = tuple(pairs[place][0] for place in np.flatnonzero(is_timed).tolist())
+    old, new, matching = _taken(old, new, Matching(chosen, notes))
+    times_s = times_s[is_timed]
+    seconds = times_s[:, int(old.is_of_rates and not new.is_of_rates)]
+    factors = (seconds / seconds.sum())[:, None] / times_s
+    return old.scaled(factors[:, 0]), new.scaled(factors[:, 1]), matching
+
+
+def _taken(old: Side, new: Side, matching: Matching) -> tuple[Side, Side, Matching]:
+    """OLD and NEW with the kernels of these matches alone, which are renumbered."""
+    chosen = matching.matches
     places_old = [pair.old for pair in chosen if pair.old is not None]
     places_new = [pair.new for pair in chosen if pair.new is not None]
     rows_old: dict[int | None, int] = {place: row for row, place in enumerate(places_old)}
     rows_new: dict[int | None, int] = {place: row for row, place in enumerate(places_new)}
     renumbered = tuple(replace(pair, old=rows_old.get(pair.old), new=rows_new.get(pair.new)) for pair in chosen)
-    note = (
-        f"{len(chosen)} of {len(matching.matches)} {old.nouns.kernels} are selected by -k/--kernel-name; totals are of "
-        "these only."
-    )
-    return old.taken(places_old), new.taken(places_new), Matching(renumbered, (*matching.notes, note))
+    return old.taken(places_old), new.taken(places_new), Matching(renumbered, matching.notes)
 
 
 def diff(

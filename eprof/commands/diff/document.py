@@ -59,7 +59,13 @@ def reading(old: Variant, new: Variant) -> schema.Model:
     tables = [Columns(tuple(WORDS), side.mean.number) for side in (old, new)]
     work, moved = ([float(amounts(table).sum()) for table in tables] for amounts in (flops_of, traffic_of))
     prices = {(costs.name, costs.setting) for costs in (*old.tables, *new.tables)}
-    if len(prices) != 1 or not (old.costs and new.costs) or not all(amount > 0 for amount in (*work, *moved)):
+    if (
+        len(prices) != 1
+        or old.is_of_rates
+        or new.is_of_rates
+        or not (old.costs and new.costs)
+        or not all(amount > 0 for amount in (*work, *moved))
+    ):
         return unread
     precision = main_precision(tables[0])
     of_width = [float(np.nansum(flops_of(table, precision))) for table in tables]
@@ -113,11 +119,13 @@ def document(
     parts = all_parts(changes, spread)
     answer = _answer(changes, parts, spread)
     old_s, new_s = (finite(grid.number[:, TIME].sum()) for _, grid in changes.sides)
-    is_bound = any((grid.state[:, TIME] == LOWER).any() for _, grid in changes.sides)
+    is_bound = changes.of_rates or any((grid.state[:, TIME] == LOWER).any() for _, grid in changes.sides)
     speedup = None if is_bound else ratio(old_s, new_s)  # of lower bounds no quotient is known
     # Of a part of the energy there is no power.
     is_whole = changes.compared[:, TIME].all() and not changes.uncompared.any()
     powerup = ratio(speedup, answer["greenup"]) if is_whole else None
+    if changes.of_rates:
+        powerup, answer["greenup"] = ratio(1.0, answer["greenup"]), None
     same_inputs = bool(old.origins) and old.origins == new.origins
     same = ["OLD and NEW are made from the same logs."] * same_inputs
     left_out, lost = uncompared(changes), unknown(changes)
@@ -145,10 +153,10 @@ def document(
         created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         command_line=list(command_line),
         by=list(by) or UNSET,
-        old=side_of(old, old_j, _name(old, folders)),
-        new=side_of(new, new_j, _name(new, folders)),
+        old=_timeless(side_of(old, old_j, _name(old, folders)), changes.of_rates),
+        new=_timeless(side_of(new, new_j, _name(new, folders)), changes.of_rates),
         intervals=mapped(lambda refits: refits.document, spread.refits),
-        change_time_s=less(new_s, old_s),
+        change_time_s=None if changes.of_rates else less(new_s, old_s),
         speedup=speedup,
         powerup=powerup,
         is_zero=changes.is_zero,
@@ -171,6 +179,7 @@ def document(
         gates=list(gates),
         warnings=[*same, *warnings(changes, left_out, lost, notes)],
         above_constant=above_constant,
+        a_second=changes.of_rates or UNSET,
         per_launch=_per_launch(counted),
         **answer,
     )
@@ -281,6 +290,13 @@ def side_of(variant: Variant, compared_j: float | None, name: str) -> schema.Sid
         still_s=(is_traced and gaps.still_s) or UNSET,
         still_j=(is_traced and gaps.time_s and gaps.energy_j and gaps.energy_j / gaps.time_s * gaps.still_s) or UNSET,
     )
+
+
+def _timeless(side: schema.Side, of_rates: Sequence[str]) -> schema.Side:
+    """OLD or NEW without times, where all is of one second."""
+    if not of_rates:
+        return side
+    return replace(side, time_s=None, time_marks=["missing"], power_w=None, copies_s=UNSET, still_s=UNSET)
 
 
 def _name(variant: Variant, folders: int = 0) -> str:

@@ -13,7 +13,7 @@ from eprof.base.kernels import bare, own_name
 from eprof.base.known import ratio
 from eprof.base.labels import labels
 from eprof.base.marks import MISSING
-from eprof.base.text import few, listed, pattern, printable, when
+from eprof.base.text import few, listed, pattern, phrase, printable, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
 from eprof.commands.diff.changes import MATCHED, REPEATS, Changes
 from eprof.commands.diff.parts import UNITS
@@ -58,7 +58,8 @@ def judge(gates: Sequence[Gate], changes: Changes) -> list[Gate]:
     """
     every = list(range(len(changes.matches)))
     names = [changes.names(row) for row in every]
-    if why_not := when(gates, _are_not_of_one_program(changes)):
+    rates = phrase("{} told nothing but rates, without a time", " and ".join(changes.of_rates))
+    if why_not := when(gates, rates or _are_not_of_one_program(changes)):
         return [replace(gate, why_not=why_not) for gate in gates]
     judged = []
     for gate in gates:

@@ -11,12 +11,12 @@ from eprof.base.text import by_sign, phrase, visible, when
 from eprof.commands.diff import tables as diff_tables
 from eprof.commands.diff import words as diff_words
 from eprof.commands.diff.schema import Document, Side
+from eprof.show.page.as_html import change as drawn_change
+from eprof.show.page.as_html import pct, whisker
 from eprof.show.page.frame import Figure, filled, templates
-from eprof.show.page.svg import change as drawn_change
-from eprof.show.page.svg import pct, whisker
-from eprof.show.words import badges
+from eprof.show.words import amounts
 from eprof.show.words import costs as costs_words
-from eprof.show.words.badges import MISSING, bits
+from eprof.show.words.amounts import MISSING, bits
 from eprof.show.words.blocks import Notes, Section, Sentence, quiet
 from eprof.show.words.cells import Change, signed_quantity
 from eprof.show.words.costs import clocks_and_volts, devices_named
@@ -43,7 +43,7 @@ def html(document: Document) -> str:
         trust=diff_words.trust(full),
         verdicts=diff_words.verdicts(document),
         figures=_figures(document),
-        legend=badges.legend(diff_words.legend(document).marks),
+        legend=amounts.legend(diff_words.legend(document).marks),
         notes=Notes(document.warnings),
         sections=list(_sections(document)),
         provenance=[(label, list(_facts(side))) for label, side in (("OLD", document.old), ("NEW", document.new))],
@@ -58,9 +58,10 @@ def _figures(document: Document) -> list[Figure]:
     energy, time = Figure("Energy", "not compared"), Figure("Time", "not known")
     if document.change_j is not None:
         share = phrase("({}) ", mapped(signed_percent, document.change_share))
-        note = share + cell(document.interval_j, "J", signed=True)
-        change, marks = signed_quantity(document.change_j, "J"), bits(document.marks) & ~MISSING
-        energy = Figure(f"Energy{above_constant}", change, note.strip(), marks)
+        joule = document.nouns.joule
+        note = share + cell(document.interval_j, joule, signed=True)
+        change, marks = signed_quantity(document.change_j, joule), bits(document.marks) & ~MISSING
+        energy = Figure(f"{document.nouns.energy.capitalize()}{above_constant}", change, note.strip(), marks)
     elif (measured_j := less(document.new.energy_j.measured, document.old.energy_j.measured)) is not None:
         energy = Figure("Energy, measured", signed_quantity(measured_j, "J"))
     if document.change_time_s is not None:
@@ -80,7 +81,7 @@ def _figures(document: Document) -> list[Figure]:
 
 def _sections(document: Document) -> Iterator[Section]:
     if drawn := bars(document):
-        subject = f"The change of energy{diff_words.above_constant(document)}"
+        subject = f"The change of {document.nouns.energy}{diff_words.above_constant(document)}"
         if document.partial:
             subject = "What both sides know"
         how_to_read = [
@@ -157,7 +158,7 @@ def bars(document: Document) -> list[Bar]:
     parts.append(("Change", document.change_j, document.marks, known(document.interval_j)))
     reached = [0.0, *(joules for _, change_j, _, ends in parts for joules in (change_j, *(ends or ())))]
     low = min(reached)
-    width_j = (max(reached) - low) or 1.0
+    width_j, joule = (max(reached) - low) or 1.0, document.nouns.joule
 
     def place(joules: float) -> float:
         return float(100 * (-low / width_j + joules / width_j))
@@ -167,8 +168,8 @@ def bars(document: Document) -> list[Bar]:
         kind = by_sign(change_j, "less", "more") if diff_words.is_shown(document) else "unclear"
         left, right = sorted((place(0.0), place(change_j)))
         share = mapped(percent, ratio(change_j, document.change_j)) or ""
-        interval = cell(ends, "J", signed=True)
-        spoken = [signed_quantity(change_j, "J"), interval, phrase("{} of the change", share)]
+        interval = cell(ends, joule, signed=True)
+        spoken = [signed_quantity(change_j, joule), interval, phrase("{} of the change", share)]
         shapes = [
             Markup('<line class="w-join" x1="{0}" x2="{0}" y1="-4" y2="22"/>').format(pct(place(0.0))),
             Markup('<rect class="w-{}" x="{}" y="2" width="{}" height="14"/>').format(
@@ -179,6 +180,6 @@ def bars(document: Document) -> list[Bar]:
         picture = Markup('<svg class="bar" width="100%" height="18" role="img" aria-label="{}">{}</svg>').format(
             f"{name}: {', '.join(filter(None, spoken))}", Markup("").join(shapes)
         )
-        amount = drawn_change(Change(change_j, "J", bits(marks) & ~MISSING))
+        amount = drawn_change(Change(change_j, joule, bits(marks) & ~MISSING))
         drawn.append(Bar(name, kind, picture, amount, share, interval, is_total=len(drawn) == len(steps)))
     return drawn

@@ -332,6 +332,7 @@ class PerLaunch(Struct, frozen=True):
 class Document(Struct, frozen=True, kw_only=True):
     """The whole difference. above_constant: only where the time of OLD or NEW is a model.
 
+    a_second: only where these sides ("OLD") tell nothing but rates, and so all is of one second: joules are W.
     per_launch: only of GPUs' kernels that both sides have, in other numbers of launches.
     """
 
@@ -368,6 +369,7 @@ class Document(Struct, frozen=True, kw_only=True):
     warnings: list[str]
     above_constant: AboveConstant | UnsetType = UNSET
     per_launch: PerLaunch | UnsetType = UNSET
+    a_second: list[str] | UnsetType = UNSET
     by: list[str] | UnsetType = UNSET  # `--by`: groups are compared in the place of kernels
     kernels: list[Kernel]
 
@@ -383,8 +385,8 @@ class Document(Struct, frozen=True, kw_only=True):
 
     @property
     def unit(self) -> str:
-        """The unit in which kernels are compared: J, or s if no energy is."""
-        return "J" if self.has_energy else "s"
+        """The unit in which kernels are compared: J (W: `a_second`), or s if no energy is."""
+        return self.nouns.joule if self.has_energy else "s"
 
     def amount(self, kernel: KernelSide) -> float | None:
         """What a kernel of OLD, or NEW, takes of what is compared, in `unit`; None: not known."""
@@ -395,4 +397,6 @@ class Document(Struct, frozen=True, kw_only=True):
         """What this document calls what ran ("kernels"): as of a CPU ("functions") where OLD and NEW are of one."""
         processors = {device.processor for side in (self.old, self.new) for device in side.devices}
         nouns = nouns_of(only(processors))
+        if self.a_second is not UNSET:
+            nouns = replace(nouns, energy="power", joule="W", pace=" a second")
         return nouns if self.by is UNSET else replace(nouns, kernel="group", kernels="groups")

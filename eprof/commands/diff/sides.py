@@ -18,6 +18,7 @@ from eprof.base.nouns import Nouns
 from eprof.base.vocabulary import COUNTS, PRICED
 from eprof.commands.diff.matching import Kernel
 from eprof.costs import Costs
+from eprof.counts.times import ONE_SECOND
 from eprof.energy.replicas import Replicas
 from eprof.logs.rows.log import Log
 from eprof.profile.intervals import replicas
@@ -184,12 +185,20 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
         free = {name: np.where(is_free, 0, getattr(self.grids, name)) for name in ("joules", "price", "marks")}
         return replace(self, price=np.where(FOLLOWS_TIME, 0.0, self.price), grids=replace(self.grids, **free))
 
+    @property
+    def is_of_rates(self) -> bool:
+        """Whether a log of OLD, or NEW, tells nothing but rates, so that its second is an assumption."""
+        return any(part.time_from == ONE_SECOND for energy in self.energies for part in energy.profile.counted)
+
     def launched(self, launches: Floats) -> "Side":
         """OLD, or NEW, as if it had launched its kernels so often, (n_kernels,), each time as its mean launch."""
-        factors = launches / np.array([kernel.launches for kernel in self.named])
         named = [replace(kernel, launches=number) for kernel, number in zip(self.named, launches.tolist(), strict=True)]
+        return replace(self.scaled(launches / np.array([kernel.launches for kernel in self.named])), named=named)
+
+    def scaled(self, factors: Floats) -> "Side":
+        """OLD, or NEW, with all counts, times and joules of each kernel so many times, (n_kernels,)."""
         amounts = {name: getattr(self.grids, name) * factors[:, None] for name in ("number", "joules")}
-        return replace(self, named=named, grids=replace(self.grids, **amounts))
+        return replace(self, grids=replace(self.grids, **amounts))
 
     def taken(self, places: Sequence[int]) -> "Side":
         """OLD, or NEW, with the kernels at `places` alone."""

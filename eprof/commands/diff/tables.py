@@ -10,7 +10,7 @@ from eprof.commands.diff import cause_words
 from eprof.commands.diff.schema import Document, Kernel, KernelSide
 from eprof.commands.diff.words import FAMILIES, moving, step_label, unchanged
 from eprof.show.words import intervals
-from eprof.show.words.badges import MISSING, bits
+from eprof.show.words.amounts import MISSING, bits
 from eprof.show.words.blocks import Column, Medium, Row, Table, numbers, texts
 from eprof.show.words.cells import Bar, Cell, Change, Factor, Name, Quantity, Share, Tag, Written, signed_quantity
 from eprof.show.words.numbers import whole
@@ -24,11 +24,11 @@ _REASONS |= {"cpu_time": "CPU time", "cost": "price", "processor": "each its own
 
 def sides(document: Document) -> Table:
     """Table of both sides: energy by family, time, power and what a meter saw, OLD beside NEW."""
-    both = document.old, document.new
+    both, joule = (document.old, document.new), document.nouns.joule
     rows = []
     is_priced = any(side.costs is not None for side in both)
-    for family, label in [*FAMILIES.items(), ("total", "Energy")] * is_priced:
-        energies = [Quantity(getattr(side.energy_j, family), "J", bits(side.energy_marks[family])) for side in both]
+    for family, label in [*FAMILIES.items(), ("total", document.nouns.energy.capitalize())] * is_priced:
+        energies = [Quantity(getattr(side.energy_j, family), joule, bits(side.energy_marks[family])) for side in both]
         parts = [part for part in document.parts if family in (part.kind, "total")]
         change = None if document.change_j is None else float(sum(part.change_j for part in parts))
         # Each word of each kernel once, though counts and price are two parts of it.
@@ -39,8 +39,10 @@ def sides(document: Document) -> Table:
         note = intervals.of_change(document.nouns, refits.share, refits.replicas, refits.paired, refits.within)
         # The interval of a modelled total says too little.
         if not document.above_constant:
-            totals = (intervals.cell((side.interval_j or {}).get("total"), "J") for side in both)
-            rows.append(Row([intervals.label(refits.share), *totals, _interval_cell(document.interval_j), ""]))
+            totals = (intervals.cell((side.interval_j or {}).get("total"), joule) for side in both)
+            rows.append(
+                Row([intervals.label(refits.share), *totals, _interval_cell(document, document.interval_j), ""])
+            )
     times = [Quantity(side.time_s, "s", bits(side.time_marks)) for side in both]
     rows.append(_beside("Time", times, document.change_time_s, document.old.time_s))
     powers = [Quantity(side.power_w, "W", bits(side.marks)) for side in both]
@@ -59,9 +61,9 @@ def _beside(label: str, both: Sequence[Quantity], change: float | None, whole: f
     return Row([label, *both, cell, Share(ratio(change, whole), signed=True)])
 
 
-def _changed(change_j: float | None, marks: Sequence[str]) -> Change:
-    """The cell of a change in J. What one side alone knows is not in it, so that it has no mark of a lower bound."""
-    return Change(change_j, "J", bits(marks) & ~MISSING)
+def _changed(document: Document, change_j: float | None, marks: Sequence[str]) -> Change:
+    """The cell of a change in J or W; what one side alone knows is not in it, so that it is no lower bound."""
+    return Change(change_j, document.nouns.joule, bits(marks) & ~MISSING)
 
 
 def steps(document: Document) -> Table:
@@ -77,10 +79,10 @@ def steps(document: Document) -> Table:
     ]
     rows = []
     for step in moving(document):
-        by, ends = _changed(step.change_j, step.marks), _interval_cell(step.interval_j)
+        by, ends = _changed(document, step.change_j, step.marks), _interval_cell(document, step.interval_j)
         share, bar = Share(ratio(step.change_j, change)), Bar(step.change_j / largest)
         rows.append(Row([step_label(step, document.nouns), by, ends, share, bar]))
-    by, ends = _changed(change, document.marks), _interval_cell(document.interval_j)
+    by, ends = _changed(document, change, document.marks), _interval_cell(document, document.interval_j)
     rows.append(Row(["change", by, ends, Share(ratio(change, change)), ""], total=True))
     return Table(columns, rows, note=unchanged(document))
 
@@ -91,8 +93,8 @@ def _interval_column(document: Document) -> Column:
     return Column(intervals.label(document.intervals.share))
 
 
-def _interval_cell(ends: Sequence[float] | None) -> str:
-    return intervals.cell(ends, "J", signed=True)
+def _interval_cell(document: Document, ends: Sequence[float] | None) -> str:
+    return intervals.cell(ends, document.nouns.joule, signed=True)
 
 
 def kernels(document: Document, limit: int | None = None) -> Table:
@@ -123,10 +125,10 @@ def kernels(document: Document, limit: int | None = None) -> Table:
         launches = [side.launches for side in (kernel.old, kernel.new) if side is not None]
         cells: list[Cell] = [
             Name(name, kernel.name, "; ".join(filter(None, remarks))),
-            _amount(kernel.old, has_energy),
-            _amount(kernel.new, has_energy),
+            _amount(document, kernel.old),
+            _amount(document, kernel.new),
             Change(change, unit, has_energy * bits(kernel.marks) & ~MISSING),
-            _interval_cell(kernel.interval_j),
+            _interval_cell(document, kernel.interval_j),
             Bar((change or 0.0) / largest),
             Tag(_STATUSES[kernel.status]) if kernel.status in _STATUSES else Share(share, signed=True),
             Factor(kernel.speedup),
@@ -149,15 +151,23 @@ def change_of(kernel: Kernel, has_energy: bool) -> tuple[float | None, float | N
     return less(new_s, old_s), ratio(less(new_s, old_s), old_s)
 
 
-def _amount(side: KernelSide | None, has_energy: bool) -> Cell:
+def _amount(document: Document, side: KernelSide | None) -> Cell:
     if side is None:
         return "–"
-    return Quantity(side.energy_j, "J", bits(side.marks)) if has_energy else Quantity(side.time_s, "s")
+    if document.has_energy:
+        return Quantity(side.energy_j, document.unit, bits(side.marks))
+    return Quantity(side.time_s, "s")
 
 
 def counts(document: Document) -> Table:
     """Table of changed counts: a row a part of the matched kernels, largest first, then what costs nothing."""
-    columns = [*texts("count"), *_SIDES, *texts("by"), *numbers("energy"), _interval_column(document)]
+    columns = [
+        *texts(f"count{document.nouns.pace}"),
+        *_SIDES,
+        *texts("by"),
+        *numbers(document.nouns.energy),
+        _interval_column(document),
+    ]
     rows = []
     parts = [part for part in document.parts if part.kernel is None]
     for part in parts:
@@ -168,7 +178,11 @@ def counts(document: Document) -> Table:
         unit, marks = _UNITS.get(part.unit, ""), marks & ~MISSING
         amounts = Quantity(part.old, unit, marks), Quantity(part.new, unit, marks)
         change = "" if part.because in ("cost", "setting", "meter") else Change(less(part.new, part.old), unit)
-        energy = _REASONS[part.because], _changed(part.change_j, part.marks), _interval_cell(part.interval_j)
+        energy = (
+            _REASONS[part.because],
+            _changed(document, part.change_j, part.marks),
+            _interval_cell(document, part.interval_j),
+        )
         rows.append(Row([document.nouns.label(part.what), *amounts, change, *energy]))
     priced = {part.what for part in parts}
     for word, count in document.counts.items():
@@ -181,10 +195,10 @@ def counts(document: Document) -> Table:
 
 def left_out(document: Document) -> Table | None:
     """Table of what is not in the difference: word, why, what OLD and NEW know of it; None if nothing is."""
-    label = document.nouns.label
+    label, joule = document.nouns.label, document.nouns.joule
     unknown = gathered((word.why, label(word.what)) for word in document.unknown)
     rows = [
-        Row([label(word.what), word.why, Quantity(word.old_j, "J"), Quantity(word.new_j, "J")])
+        Row([label(word.what), word.why, Quantity(word.old_j, joule), Quantity(word.new_j, joule)])
         for word in document.uncompared
     ]
     rows += [Row([", ".join(words), why, Quantity(None), Quantity(None)]) for why, words in unknown.items()]

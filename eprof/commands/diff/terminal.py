@@ -15,7 +15,7 @@ from eprof.base.text import counted, printable, when
 from eprof.commands.diff import cause_words
 from eprof.commands.diff import tables as diff_tables
 from eprof.commands.diff import words as diff_words
-from eprof.commands.diff.schema import Document
+from eprof.commands.diff.schema import Document, KernelSide
 from eprof.show.terminal import drawing
 from eprof.show.words.blocks import Block, Headline, Notes, Sentence, Verdict, quiet
 from eprof.show.words.cells import signed_quantity
@@ -105,9 +105,9 @@ def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
         whole = ratio(change, share)
         cause = when(diff_words.is_shown(document), cause_words.of_kernel(kernel, document.nouns, brief=True))
         if by_launch and kernel.old is not None and kernel.new is not None:
-            sides = kernel.old, kernel.new
-            each = (quantity((document.amount(side) or 0.0) / side.launches, document.unit) for side in sides)
-            cause = f"{' → '.join(each)} a {document.nouns.launch}"
+            cause = f"{_each(document, kernel.old, kernel.new, 'launches')} a {document.nouns.launch}"
+        elif document.a_second and kernel.old is not None and kernel.new is not None:
+            cause = f"{_each(document, kernel.old, kernel.new, 'time_s')} while it runs"
         amount = mapped(signed_quantity, change, document.unit) or "not known"
         lines.append([amount, when(whole, f"of {quantity(abs(whole or 0.0), document.unit)}"), cause])
 
@@ -124,6 +124,12 @@ def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
     rest = len(document.kernels) - rows
     if rest > 0:
         yield Text(f"  and {counted(rest, f'more {document.nouns.kernel}')}", style="dim")
+
+
+def _each(document: Document, old: KernelSide, new: KernelSide, by: str) -> str:
+    """What a kernel takes of what is compared, by launch ("launches") or second ("time_s"), of OLD and of NEW."""
+    each = (ratio(document.amount(side), getattr(side, by)) or 0.0 for side in (old, new))
+    return " → ".join(quantity(amount, document.unit) for amount in each)
 
 
 def _line(content: Text) -> RenderableType:

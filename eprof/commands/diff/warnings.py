@@ -44,7 +44,7 @@ def uncompared(changes: Changes) -> list[LeftOut]:
         why = "OLD and NEW keep other books of bytes (served, accessed); price both with one table"
         if not are_other_books or WORDS[column] not in BYTES:
             lacking = ((side, grid) for side, grid in changes.sides if (grid.state[rows, column] != KNOWN).any())
-            why = "; ".join(_lacks(side, grid, rows, column) for side, grid in lacking)
+            why = "; ".join(_lacks(side, grid, rows, column) for side, grid in lacking) or "an assumption, of rates"
         old_j, new_j = (known_sum(grid.joules[rows, column]) for _, grid in changes.sides)
         left_out.append(LeftOut(WORDS[column], int(rows.sum()), old_j, new_j, why))
     return left_out
@@ -292,13 +292,13 @@ def _simpler(changes: Changes) -> Iterator[str]:
 def _matches(changes: Changes) -> Iterator[str]:
     """Warnings on kernels that may not be the same, and on those launched another number of times."""
     similar, differ = [], []
-    for pair, (old, new) in zip(changes.matches, changes.kernels, strict=True):
+    for pair, (old, new), before, after in zip(changes.matches, changes.kernels, *changes.launches, strict=True):
         if old is None or new is None:
             continue
         if pair.how == SIMILAR:
             similar.append(f"{bare(old.name)} = {bare(new.name)} ({pair.score:.2f})")
-        if old.launches != new.launches:
-            differ.append(f"{bare(new.name)} ({old.launches:g} to {new.launches:g})")
+        if before != after:
+            differ.append(f"{bare(new.name)} ({before:g} to {after:g})")
     if similar:
         yield (
             f"Matched by similar names: {few(similar, _FEW)}. --match OLD=NEW corrects a pair, "

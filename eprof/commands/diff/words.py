@@ -17,7 +17,7 @@ from eprof.commands.diff.matching import ALONE, BARE, SIMILAR
 from eprof.commands.diff.schema import Document, Gate, KernelSide, Model, Step
 from eprof.lab.welch import Test
 from eprof.show.words import costs as costs_words
-from eprof.show.words.badges import SIMULATED, bits
+from eprof.show.words.amounts import SIMULATED, bits
 from eprof.show.words.blocks import Headline, Legend, Verdict
 from eprof.show.words.cells import signed_quantity
 from eprof.show.words.costs import devices_named
@@ -73,15 +73,16 @@ def headline(document: Document) -> Headline:
     """The headline of a difference: which variant uses less, by how much, and why."""
     document = answered(document)
     change_j, test = document.change_j, document.tests.energy
-    energy, scope = f"energy{above_constant(document)}", _scope(document)
+    joule, energy, scope = document.nouns.joule, _energy(document), _scope(document)
     if document.is_zero and document.same_inputs:
         return Headline("No change: OLD and NEW are the same logs, priced alike.")
     if document.is_zero and not document.counts and document.old.time_s is None:
         return Headline("Nothing is compared: neither side counted anything, or tells a time.")
     if document.is_zero:
-        total = quantity_or("", document.old.energy_j.total, "J")
+        total = quantity_or("", document.old.energy_j.total, joule)
         both = phrase("; both use {}, {}", total, _basis(document))
-        return Headline(f"No change: every count and time is the same{both}.")
+        every = "rate" if document.a_second else "count and time"
+        return Headline(f"No change: every {every} is the same{both}.")
     if is_one_run(document):
         both = f"{document.old.launches:,g} {document.nouns.launches} and {quantity(document.old.time_s or 0.0, 's')}"
         return Headline(f"No change: both have {both}, so they seem to be one run, told in two forms.")
@@ -99,7 +100,7 @@ def headline(document: Document) -> Headline:
         share = bracketed(mapped(percent, mapped(abs, ratio(test.change, test.old.mean))) or "")
         text = (
             f"No difference can be shown: the means of {test.old.n} and {test.new.n} runs differ by "
-            f"{quantity(test.change, 'J')}{share}, with a 95 % interval {_interval(test, 'J')}."
+            f"{quantity(test.change, joule)}{share}, with a 95 % interval {_interval(test, joule)}."
         )
         counts = [change for change in _count_changes(document) if "the same" not in change]
         if counts and not document.rests_on_time:
@@ -116,15 +117,30 @@ def headline(document: Document) -> Headline:
         same = f"the {_basis(document)} {energy} is the same{when(differ, ', though not every count is')}"
         text = f"{scope}{same}: {_from_to(document)}."
     elif low_j < 0 < high_j:
-        possible = span(low_j, high_j, "J", signed=True)
-        size = mapped(more_or_less, document.change_share) or f"{quantity(change_j, 'J')}"
-        both = _both(document.old.compared_j or 0.0, document.new.compared_j or 0.0, "J")
+        possible = span(low_j, high_j, joule, signed=True)
+        size = mapped(more_or_less, document.change_share) or quantity(change_j, joule)
+        both = _both(document.old.compared_j or 0.0, document.new.compared_j or 0.0, joule)
         changes = ", ".join([size, *_time_change(document, "")])
         text = (
             f"{scope}the prices do not tell which uses less {energy}: {both} is {_basis(document)} "
             f"({changes}), {possible} is possible."
         )
-    return Headline(capital(text), lead, bits(document.marks))
+    return Headline(_of_a_second(document) + capital(text), lead, bits(document.marks))
+
+
+def _of_a_second(document: Document) -> str:
+    """A sentence on why power is compared, where a side tells nothing but rates; else empty."""
+    if not document.a_second:
+        return ""
+    sides, tell, option = listed(document.a_second), "tells", f"--{document.a_second[0].lower()}-time"
+    alike = ""
+    if len(document.a_second) > 1:
+        tell, option = "tell", "--time"
+        alike = when(len(document.kernels) > 1, ", its launches as if all were equally long")
+    return (
+        f"{sides} {tell} nothing but rates, without a time ({option}, or a trace: A+B), so power is compared, each "
+        f"{document.nouns.kernel} as long on both sides{alike}. "
+    )
 
 
 def _scope(document: Document) -> str:
@@ -152,7 +168,7 @@ def _without_prices(document: Document) -> Headline:
         sentences = [text, _idle_and_work(document, old_j, new_j), phrase("NEW {}.", counts)]
         return Headline(" ".join(filter(None, sentences)))
     changes = [*_time_change(document, "takes "), *_count_changes(document)]
-    text = "Energy is not compared"
+    text = f"{_of_a_second(document)}{document.nouns.energy.capitalize()} is not compared"
     if document.old.prices and document.new.prices:
         text += ": nothing that has a price is known on both sides"
     elif not changes:
@@ -363,8 +379,8 @@ def _size(document: Document, change: float) -> str:
     """By how much the energy changed: "24 % less energy (18 to 29 %)"."""
     share, ends = document.change_share, document.interval_share
     if share is None:
-        return f"{quantity(abs(change), 'J')} {by_sign(change, 'less', 'more')} energy{above_constant(document)}"
-    less = f"{_times(1 + share, 'less', 'the same')} energy{above_constant(document)}"
+        return f"{quantity(abs(change), document.nouns.joule)} {by_sign(change, 'less', 'more')} {_energy(document)}"
+    less = f"{_times(1 + share, 'less', 'the same')} {_energy(document)}"
     if not ends or document.is_metered:
         return less
     if min(ends) < 0 < max(ends):
@@ -383,7 +399,9 @@ def _from_to(document: Document) -> str:
     """The energy of OLD and NEW, as far as it is compared ("9.2 J of 10.8 J"), and by how much the time changed."""
     texts = []
     for side in (document.old, document.new):
-        compared, total = (quantity(joules or 0.0, "J") for joules in (side.compared_j, side.energy_j.total))
+        compared, total = (
+            quantity(joules or 0.0, document.nouns.joule) for joules in (side.compared_j, side.energy_j.total)
+        )
         is_all = bool(document.above_constant) or compared == total
         texts.append(compared + when(not is_all, f" of {total}"))
     times = [] if document.above_constant else _time_change(document, "")
@@ -394,6 +412,11 @@ def _basis(document: Document) -> str:
     if {"gpu", "costs"} <= {fact.what for fact in document.unlike}:
         return f"predicted, each at its own {document.nouns.processor}'s prices"
     return "metered" if document.is_metered else "predicted"
+
+
+def _energy(document: Document) -> str:
+    """What is compared: "energy", "energy above constant power", "power"."""
+    return document.nouns.energy + above_constant(document)
 
 
 def above_constant(document: Document) -> str:
@@ -432,7 +455,7 @@ def _count_changes(document: Document) -> Iterator[str]:
         counts = [document.counts[word] for word in words if word in document.counts]
         old, new = sum(count.old or 0.0 for count in counts), sum(count.new or 0.0 for count in counts)
         if old and all(count.change is not None for count in counts):
-            yield does.format(_times(new / old, "fewer"))
+            yield does.format(_times(new / old, "fewer")) + document.nouns.pace
 
 
 def _times(ratio: float, less: str, same: str = "the same number of") -> str:
@@ -474,7 +497,8 @@ def _lead(document: Document) -> Iterator[str]:
             least = _SAME_WORK * sum(document.counts[word].old or 0.0 for word in _CLASSES if word in document.counts)
             factor = special.new / special.old
             if max(special.old, special.new) > least and (factor * _OTHER_WORK < 1 or factor > _OTHER_WORK):
-                yield f"NEW executes {_times(factor, 'fewer')} special functions (divisions, roots, exponentials)."
+                special_functions = f"special functions{document.nouns.pace} (divisions, roots, exponentials)"
+                yield f"NEW executes {_times(factor, 'fewer')} {special_functions}."
 
     old_j, new_j = document.old.energy_j.measured, document.new.energy_j.measured
     if old_j is None or new_j is None or not document.has_energy:
@@ -523,7 +547,11 @@ def ratios(document: Document) -> str:
 def noise(document: Document) -> str:
     """A sentence on the mean change over repeats, its interval and p; empty without repeats."""
     tests = document.tests
-    told = [(tests.energy, "", "J"), (tests.measured, " of measured joules", "J"), (tests.time, " of time", "s")]
+    told = [
+        (tests.energy, "", document.nouns.joule),
+        (tests.measured, " of measured joules", "J"),
+        (tests.time, " of time", "s"),
+    ]
     test, of_what, unit = next((each for each in told if each[0] is not None), told[0])
     if test is None:
         return ""
@@ -641,7 +669,7 @@ def _unlike_kernels(document: Document) -> str:
 
 def _work_factor(document: Document) -> tuple[str, float] | None:
     """The work of NEW over that of OLD, as ("flops", factor), without flops by instructions; None: not known."""
-    for noun, weights in _WORK.items():
+    for noun, weights in _WORK.items() if not document.a_second else ():
         counts = [(weight, document.counts[word]) for word, weight in weights.items() if word in document.counts]
         if any(count.old is None or count.new is None for _, count in counts):
             continue
@@ -677,12 +705,13 @@ def trust(document: Document) -> str:
     left_out = list(dict.fromkeys(nouns.label(lost.what) for lost in (*document.uncompared, *document.unknown)))
     similar = sum(kernel.match is not None and kernel.match.how == SIMILAR for kernel in document.kernels)
     are_alone = document.old.repeats == 1, document.new.repeats == 1
+    joules = "watts" if document.a_second else "joules"
     parts = [
         grade,
         prices,
         " and ".join(filter(None, simulated)),
-        when("estimated" in shared, "all joules estimated"),
-        when("assumed" in shared, "all joules rest on assumptions"),
+        when("estimated" in shared, f"all {joules} estimated"),
+        when("assumed" in shared, f"all {joules} rest on assumptions"),
         phrase("not in it: {}", few(left_out, _MOST_NAMED) if document.counts else ""),
         when(similar, f"{counted(similar, nouns.kernel)} paired by similar names"),
         phrase("one run of {}", {(True, True): "each", (True, False): "OLD", (False, True): "NEW"}.get(are_alone, "")),
@@ -712,5 +741,5 @@ def bar(document: Document) -> list[tuple[str, float, str]]:
     shares = [step.change_j / change for step in steps]
     sizes = [percent(share) for share in shares]
     if any(abs(share) > cause_words.CANCELS for share in shares):
-        sizes = [signed_quantity(step.change_j, "J") for step in steps]
+        sizes = [signed_quantity(step.change_j, document.nouns.joule) for step in steps]
     return list(zip((step_label(step, document.nouns) for step in steps), shares, sizes, strict=True))

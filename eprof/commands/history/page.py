@@ -9,9 +9,9 @@ from eprof.base.known import either, ratio
 from eprof.base.text import by_sign, when
 from eprof.commands.history import words
 from eprof.commands.history.document import LEAST, History
+from eprof.show.page.as_html import pct
 from eprof.show.page.frame import Figure, card, method, page
-from eprof.show.page.svg import pct
-from eprof.show.words.badges import bits
+from eprof.show.words.amounts import bits
 from eprof.show.words.blocks import Section, quiet
 from eprof.show.words.numbers import NARROW, percent, quantity, whole
 

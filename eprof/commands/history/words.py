@@ -8,7 +8,7 @@ from eprof.base.kernels import short
 from eprof.base.known import growth, mapped, only, ratio
 from eprof.base.text import by_sign, counted, listed, when
 from eprof.commands.history.document import LEAST, REPORT, Change, History, Kernel, Run
-from eprof.show.words.badges import bits
+from eprof.show.words.amounts import bits
 from eprof.show.words.blocks import (
     Block,
     Column,

@@ -140,7 +140,7 @@ def deliver_run(home: str, outputs: list[Output], options: argparse.Namespace, p
 
 def to_count(document: "Profile") -> str:
     """Advice for a report's document: the command that counts what is not known yet; "" if none helps."""
-    from eprof.commands.report.collecting import how_to_count
+    from eprof.commands.report.advice.collecting import how_to_count
     from eprof.commands.report.view import View
 
     return how_to_count(View(document), has_advice=False)

@@ -14,8 +14,8 @@ from eprof.base.marks import names
 from eprof.base.text import in_markdown, phrase, printable, visible, when
 from eprof.base.version import __version__
 from eprof.base.vocabulary import GROUPS
+from eprof.commands.report.advice.levers import what_to_try
 from eprof.commands.report.headline import headline
-from eprof.commands.report.levers import what_to_try
 from eprof.commands.report.tables import kernel_table, operator_table, split_table
 from eprof.commands.report.trust import trust
 from eprof.commands.report.view import FAMILY_OF, Entry, View, time_of
@@ -23,7 +23,7 @@ from eprof.logs.rows.log import BETWEEN
 from eprof.profile import schema
 from eprof.show.files.export import dumped, markdown, to_json
 from eprof.show.words import costs as costs_words
-from eprof.show.words.badges import Amount
+from eprof.show.words.amounts import Amount
 from eprof.show.words.blocks import Block, Notes, Sentence, Tone
 
 __all__ = ["stacks", "to_folded", "to_markdown", "to_openmetrics", "to_speedscope", "to_json"]

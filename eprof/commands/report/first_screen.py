@@ -12,7 +12,7 @@ from eprof.commands.report.headline import at_least, is_constant_alone, mostly, 
 from eprof.commands.report.trust import counted_alone
 from eprof.commands.report.view import FAMILY_OF, View, above_of, contenders, time_of
 from eprof.profile import schema
-from eprof.show.words.badges import ASSUMED, MISSING, Amount, ratio
+from eprof.show.words.amounts import ASSUMED, MISSING, Amount, ratio
 from eprof.show.words.blocks import Row, Table, numbers, texts
 from eprof.show.words.cells import Cell, Name, Quantity, Share
 from eprof.show.words.limits import share_reached

@@ -8,7 +8,7 @@ from eprof.commands.report.view import View
 from eprof.profile import document as documents
 from eprof.profile.profile import Energy, Profile
 from eprof.show.page import notebook
-from eprof.show.page.svg import pct
+from eprof.show.page.as_html import pct
 from eprof.show.words.blocks import Legend, Notes
 from eprof.show.words.numbers import percent
 

@@ -9,18 +9,18 @@ from markupsafe import Markup
 from eprof.base.marks import Mark
 from eprof.base.text import few, phrase, when
 from eprof.base.vocabulary import CONSTANT, CPU
-from eprof.commands.report import components, first_screen, packed
+from eprof.commands.report import first_screen, packed, time_components
+from eprof.commands.report.advice.levers import what_to_try
 from eprof.commands.report.headline import headline
-from eprof.commands.report.levers import what_to_try
 from eprof.commands.report.sections import Section, evidence, kernels, rooflines, table, whatif, where
 from eprof.commands.report.trust import lacks_some, trust
 from eprof.commands.report.view import DRAM, View, counted_part, power_of, shared
 from eprof.profile import schema
 from eprof.show.page import frame
 from eprof.show.page.frame import Figure, unmasked
-from eprof.show.words import badges
+from eprof.show.words import amounts
 from eprof.show.words import costs as costs_words
-from eprof.show.words.badges import MISSING, Amount, ratio
+from eprof.show.words.amounts import MISSING, Amount, ratio
 from eprof.show.words.costs import clocks_and_volts, devices_named
 from eprof.show.words.intervals import known, wide
 from eprof.show.words.numbers import NARROW, percent, plain, quantity, signed_percent, span, utc
@@ -34,7 +34,7 @@ _ANSWERS: tuple[Callable[[View], Section | None], ...] = (
     kernels.section,
     table.section,
     kernels.of_one,
-    components.section,
+    time_components.section,
     rooflines.section,
     whatif.clocks_section,
     whatif.section,
@@ -81,7 +81,7 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
         figures=figures(view),
         where=first_screen.where(view),
         points=[what_to_try(view), trust(full)],
-        legend=badges.legend(view.marks),
+        legend=amounts.legend(view.marks),
         warnings=len(document.warnings),
         sections=cards,
         nouns=view.nouns,

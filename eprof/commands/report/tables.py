@@ -15,7 +15,7 @@ from eprof.logs.rows.log import BETWEEN
 from eprof.profile import schema
 from eprof.show.words import costs as costs_words
 from eprof.show.words import intervals
-from eprof.show.words.badges import ESTIMATED, UNKNOWN, Amount, ratio, total
+from eprof.show.words.amounts import ESTIMATED, UNKNOWN, Amount, ratio, total
 from eprof.show.words.blocks import Column, Field, Medium, Row, Table, everywhere_if, table_of
 from eprof.show.words.cells import Cell, Name, Quantity, Share, Stack
 from eprof.show.words.numbers import and_more, percent, plain_or, quantity, whole

@@ -11,11 +11,11 @@ from rich.text import Text
 from eprof.base.text import counted, cut, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
 from eprof.commands.report import first_screen, tables
-from eprof.commands.report.components import sentence as component_words
-from eprof.commands.report.components import table as component_table
+from eprof.commands.report.advice.levers import what_to_try
 from eprof.commands.report.gaps import gaps_lead, gaps_sentence
 from eprof.commands.report.headline import headline, is_constant_alone, least_constant
-from eprof.commands.report.levers import what_to_try
+from eprof.commands.report.time_components import sentence as component_words
+from eprof.commands.report.time_components import table as component_table
 from eprof.commands.report.trust import counted_alone, metered_briefly, trust
 from eprof.commands.report.trust import notes as trust_notes
 from eprof.commands.report.view import DRAM, FAMILY_OF, View

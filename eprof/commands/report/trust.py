@@ -9,9 +9,9 @@ from eprof.base.vocabulary import CONSTANT, GROUPS
 from eprof.commands.report.view import PAST_L2, View, Word, by_time_of, energy_of
 from eprof.logs.rows.log import ON_TOTALS, UNUSED
 from eprof.profile import schema
-from eprof.profile.metering import BY_TIME
+from eprof.profile.to_meter import BY_TIME
 from eprof.show.words import costs as costs_words
-from eprof.show.words.badges import ASSUMED, MISSING, SIMULATED
+from eprof.show.words.amounts import ASSUMED, MISSING, SIMULATED
 from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
 from eprof.show.words.numbers import percent, plain, quantity, signed_percent, whole

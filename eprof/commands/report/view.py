@@ -29,7 +29,7 @@ from eprof.base.vocabulary import (
 from eprof.counts.times import ONE_SECOND
 from eprof.logs.rows.log import IN_KERNEL, OF_RADEON
 from eprof.profile import schema
-from eprof.show.words.badges import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, bits, ratio, total
+from eprof.show.words.amounts import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, bits, ratio, total
 from eprof.show.words.intervals import Ends, is_certain, known
 from eprof.show.words.numbers import percent
 from eprof.show.words.unmarked import with_marks
@@ -574,9 +574,12 @@ class View:
         return waited / (executed + waited or math.inf)
 
     def waited_cycles(self, counts: Mapping[str, schema.Count]) -> float:
-        """Callgrind's estimate of cycles that these counts wait: 10 a line that L1 lacks, 100 more if the last does."""
+        """Callgrind's estimate of cycles that these counts wait: 10 a line that L1 lacks, 100 more if the last does.
+
+        Of a simulated GPU there is none: other warps run meanwhile.
+        """
         near, far = (getattr(counts.get(word), "value", None) or 0.0 for word in ("l3_read", "dram_read"))
-        is_simulated = self.amount(self.document, "dram_read").marks & SIMULATED
+        is_simulated = self.nouns.is_of_cpu and self.amount(self.document, "dram_read").marks & SIMULATED
         return (_NEAR_CYCLES * (near + far) + FAR_CYCLES * far) / LINE_B * bool(is_simulated)
 
     def flops(self, entry: Entry) -> Amount:

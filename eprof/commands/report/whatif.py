@@ -4,7 +4,7 @@ import math
 
 from eprof.base.text import when
 from eprof.profile import schema
-from eprof.show.words.badges import bits
+from eprof.show.words.amounts import bits
 from eprof.show.words.cells import signs
 from eprof.show.words.numbers import NARROW, more_or_less, quantity, span
 

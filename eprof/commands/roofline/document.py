@@ -15,11 +15,11 @@ from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
 from eprof.base.known import ratio
 from eprof.base.text import when
-from eprof.cli import commands
+from eprof.cli import dispatch
 from eprof.profile import schema
-from eprof.profile.components import mix_peaks
 from eprof.profile.document import document as profile_document
 from eprof.profile.rooflines.machine import Machine, described
+from eprof.profile.time_components import mix_peaks
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy
@@ -76,8 +76,8 @@ def document(
     if profile is None:
         return made
     to_count = ""
-    if not any(dot.speed_share for dot in dots) and "report" in commands.names():
-        to_count = commands.module("report").to_count(profile)
+    if not any(dot.speed_share for dot in dots) and "report" in dispatch.names():
+        to_count = dispatch.module("report").to_count(profile)
     return structs.replace(
         made,
         title=profile.title,

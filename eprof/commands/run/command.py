@@ -320,14 +320,14 @@ def _reported(options: argparse.Namespace) -> _Report:
 
 def _try_report(options: argparse.Namespace, home: Path, outputs: list[Output]) -> str | None:
     """Make the report of a run; the reason if that failed, else None. What was collected stays in any case."""
-    from eprof.cli import commands
+    from eprof.cli import dispatch
 
     shown = typed(home)
     name = _reported(options).command
     again = f"The raw logs are kept; `eprof {name} {shown}` makes the report again."
     try:
         # The command that reports on such runs stands in its own folder. The page goes into the run directory too.
-        commands.module(name).deliver_run(shown, outputs, options, Path(shown) / "report.html")
+        dispatch.module(name).deliver_run(shown, outputs, options, Path(shown) / "report.html")
     except LogError as err:
         return f"{str(err).rstrip('.')}. The raw logs are kept in {shown}/logs."
     except EprofError as err:

@@ -11,7 +11,7 @@ from eprof.base.marks import Mark
 from eprof.base.text import phrase, when
 from eprof.commands.scale import words
 from eprof.commands.scale.schema import MODELLED, Best, Row, Scale
-from eprof.show.page import svg
+from eprof.show.page import as_html
 from eprof.show.page.frame import Figure, card, method, page
 from eprof.show.page.plot import STROKES, Dot, Line, Panel, axis, drawn, keys
 from eprof.show.words.blocks import Section, quiet
@@ -130,7 +130,7 @@ def _charts(document: Scale) -> Markup:
                 across = replace(across, marked=counts)
             panel = Panel(title, unit, title, across, up, lines, dots[:400], below=below)
             shown.append(drawn(panel, f"{title} over {below}", named=False))
-    return svg.piece(shown, '<div class="plots">{}</div>', Markup("").join(shown))
+    return as_html.piece(shown, '<div class="plots">{}</div>', Markup("").join(shown))
 
 
 def _is_alike(points: Sequence[tuple[float, float]], others: Sequence[tuple[float, float]]) -> bool:
@@ -149,8 +149,8 @@ def _bars(document: Scale) -> Markup:
     for row in rows:
         known = _known(row)
         spoken = ", ".join(f"{words.CAUSES[cause]} {quantity(energy_j, 'J')}" for cause, energy_j in known.items())
-        segments = svg.laid([(_COLOURS[cause], energy_j) for cause, energy_j in known.items()], largest)
-        bar = svg.bar(segments, spoken, open_end="missing" in row.marks)
+        segments = as_html.laid([(_COLOURS[cause], energy_j) for cause, energy_j in known.items()], largest)
+        bar = as_html.bar(segments, spoken, open_end="missing" in row.marks)
         lines.append(line.format(words.place(document, row), bar, _joules(document, row)))
     return Markup('<ul class="legend">{}</ul>{}').format(keys, Markup("").join(lines))
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from eprof.base.known import gathered, mapped
 from eprof.base.text import by_sign, capital, counted, few, listed, phrase, when
 from eprof.commands.scale.schema import MODELLED, Best, Fit, Keep, Row, Scale
-from eprof.show.words.badges import MISSING, bits
+from eprof.show.words.amounts import MISSING, bits
 from eprof.show.words.blocks import Block, Column, Headline, Medium, Notes, Point, Table, numbers, quiet, table_of
 from eprof.show.words.blocks import Row as Cells
 from eprof.show.words.cells import Cell, Factor, Quantity, Share, Written

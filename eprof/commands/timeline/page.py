@@ -11,9 +11,9 @@ from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline import words
 from eprof.commands.timeline.document import Component, Function, Split, Timeline
 from eprof.lab.power.activity import UNSEEN
+from eprof.show.page.as_html import pct
 from eprof.show.page.frame import Figure, card, method, page
-from eprof.show.page.svg import pct
-from eprof.show.words.badges import written
+from eprof.show.words.amounts import written
 from eprof.show.words.blocks import Section, quiet
 from eprof.show.words.cells import Quantity, plain_text
 from eprof.show.words.numbers import quantity, quantity_or

@@ -11,8 +11,8 @@ from eprof.commands.validate import words
 from eprof.commands.validate.schema import Histogram, Measured, SettingScores, Validation, WholeRun
 from eprof.commands.validate.words import protocol
 from eprof.lab.fitting.protocols import FIT, Scores
+from eprof.show.page.as_html import pct
 from eprof.show.page.frame import Figure, card, heat_table, method, page, templates
-from eprof.show.page.svg import pct
 from eprof.show.words.blocks import Row, Section, Sentence, Table, numbers, quiet, texts
 from eprof.show.words.numbers import MINUS, NARROW, plain, plain_or, quantity, quantity_or, whole
 from eprof.show.words.numbers import error_percent as percent

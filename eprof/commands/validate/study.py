@@ -19,8 +19,8 @@ from eprof.commands.validate.schema import Candidate, MeteredRuns, Neighbour, Ti
 from eprof.costs import CostTable
 from eprof.counts.definition import COMPONENTS as OF_LAUNCH
 from eprof.energy.attribution import attribute
-from eprof.energy.components import Work, components, machine_of
 from eprof.energy.simulated import DEFAULT_EFFICIENCY, at_peaks, highest_s
+from eprof.energy.time_components import Work, components, machine_of
 from eprof.lab.fitting import predictions, protocols
 from eprof.lab.fitting.predictions import CONSTANT_POWER, Model, Report
 from eprof.lab.fitting.protocols import Scores, SettingKey, errors_percent, score, setting_of

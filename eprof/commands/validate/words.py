@@ -11,7 +11,7 @@ from eprof.commands.validate.study import CARD_SCALED, OWN, SCALED
 from eprof.lab.fitting import protocols
 from eprof.lab.fitting.protocols import Scores
 from eprof.show.words import costs as costs_words
-from eprof.show.words.badges import bits
+from eprof.show.words.amounts import bits
 from eprof.show.words.blocks import (
     Block,
     Column,

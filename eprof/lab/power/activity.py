@@ -24,8 +24,8 @@ from eprof.costs import Costs, CostTable
 from eprof.counts.counters import capability_of
 from eprof.counts.counts import Counts, Way
 from eprof.energy.attribution import attribute
-from eprof.energy.metering import WITHIN
 from eprof.energy.replicas import amounts_of, middle, prices_of
+from eprof.energy.to_meter import WITHIN
 from eprof.lab.power.series import Series
 from eprof.lab.power.shares import Field, is_busy, meaning, not_read
 from eprof.logs import reading

@@ -160,7 +160,7 @@ def _of_nsys(path: str) -> Marks:
 
 def _of_kineto(path: str, content: bytes) -> Marks:
     """The marks of a PyTorch trace: annotations (record_function, and the profiler's steps)."""
-    from eprof.logs.rows.events import parsed
+    from eprof.logs.rows.trace_events import parsed
 
     try:
         trace = parsed(content)

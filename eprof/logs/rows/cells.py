@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from eprof.base.arrays import HOLDS, Array, Floats
-from eprof.base.text import few, pattern, phrase
+from eprof.base.text import few, pattern
 from eprof.logs.rows.log import BYTES_PER_S, COUNT, LEVEL, OTHER, PERCENT, UNUSED
 
 # What a cell is: an index into UNITS, or a negative reason for there being no value.
@@ -59,10 +59,10 @@ def is_wrapped(event: str, count: float, instructions: float = math.nan) -> bool
     return abs(count / HOLDS - round(count / HOLDS)) < _NEAR or count > most
 
 
-def unused_note(events: Iterable[str], keep: Container[str]) -> str:
-    """A note on events that a CPU counted, and of which eprof makes no count; "" where there are none."""
-    unused = [f"`{event}`" for event in events if event not in keep]
-    return phrase(f"{{}}: {UNUSED}, for eprof knows no use of such", few(unused, _NAMED, "events"))
+def unused_notes(events: Iterable[str], keep: Container[str] | None) -> list[str]:
+    """A note on events that were counted, and of which eprof makes no count, where there are such; None: of all."""
+    unused = [f"`{event}`" for event in events if keep is not None and event not in keep]
+    return [f"{few(unused, _NAMED, 'events')}: {UNUSED}, for eprof knows no use of such"] * bool(unused)
 
 
 def no_kernels(others: Iterable[tuple[str, int, float]]) -> str:

@@ -26,7 +26,7 @@ from eprof.collect.collector import (
     Tool,
     Verdict,
 )
-from eprof.collect.directory import QUEUED
+from eprof.collect.directory import QUEUED, SLEPT
 from eprof.collect.machine import CORES, answer, ask, bytes_of, processor_name, text_of
 from eprof.collect.process import Ended, loading_s
 
@@ -240,7 +240,7 @@ def _alone(step: Step, ended: Ended) -> Verdict:
     """A verdict with the s to leave out of the time of a program that ran alone, by reason, as nothing is counted then.
 
     That is the loader's work before the program's first instruction, or Python's own start and end, and imports; and
-    where one thread does all, the time for which others had its processor.
+    where one thread does all, the time for which others had its processor, and for which it slept or waited.
     """
     left_out_s, used_s, queued_s = {}, ended.cpu_s, ended.queued_s
     if times := step.environment.get(_PYTHON_TIMES):
@@ -257,7 +257,9 @@ def _alone(step: Step, ended: Ended) -> Verdict:
     if min(left_out_s.values(), default=0.0) < 0 or min(left_s, used_s) <= 0:
         return Verdict()
     if ended.cpu_s < _ONE_THREAD * ended.ran_s:
-        left_out_s[QUEUED] = min(queued_s, max(left_s - used_s, 0.0))
+        still_s = max(left_s - used_s, 0.0)
+        left_out_s[QUEUED] = min(queued_s, still_s)
+        left_out_s[SLEPT] = still_s - left_out_s[QUEUED]
     return Verdict(left_out_s=left_out_s, left_out_cpu_s=ended.cpu_s - used_s)
 
 

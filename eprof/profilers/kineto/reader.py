@@ -22,11 +22,11 @@ from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED, of_amd
 from eprof.base.known import gathered, mapped, only
 from eprof.logs.rows.cells import no_kernels
-from eprof.logs.rows.events import LATEST_NS, Event, Gpu, Id, Link, Trace, link, numbers, parsed
 from eprof.logs.rows.gaps import Gaps
 from eprof.logs.rows.log import BETWEEN, LAUNCH, Log, Names, Table, TableRows
 from eprof.logs.rows.numbers import NO_UNIT, kind_of
 from eprof.logs.rows.stream import Source, unpacked
+from eprof.logs.rows.trace_events import LATEST_NS, Event, Gpu, Id, Link, Trace, link, numbers, parsed
 from eprof.profilers.kineto.signs import RANGES, TRACE
 
 _CHUNK = 1 << 22

@@ -24,7 +24,7 @@ from eprof.base.known import gathered
 from eprof.base.resources import folder
 from eprof.base.text import few, pattern, when
 from eprof.base.toml import Document
-from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_note
+from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_notes
 from eprof.logs.rows.log import (
     CORES,
     COUNT,
@@ -381,10 +381,8 @@ def read(
     notes = [*source.notes, *of_nesting, *_notes(blocks, walk.is_scaled, is_cut)]
     if idle:
         notes.append(f"0 though the program ran, so not counted: {few(list(idle), _NAMED)}")
-    if keep is not None:
-        events = dict.fromkeys(event for block in blocks for event in block.counts)
-        not_joules = [event for event in events if event not in (*_EVENTS.joules, *_A64FX.nj)]
-        notes += filter(None, [unused_note(not_joules, keep)])
+    events = dict.fromkeys(event for block in blocks for event in block.counts)
+    notes += unused_notes([event for event in events if event not in (*_EVENTS.joules, *_A64FX.nj)], keep)
     return source.log(tables, notes, lines=walk.lines, skipped_lines=walk.others)
 
 

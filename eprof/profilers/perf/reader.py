@@ -26,7 +26,7 @@ from eprof.base.labels import labels
 from eprof.base.resources import folder
 from eprof.base.text import counted, few, pattern, phrase, when
 from eprof.base.toml import Document
-from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_note
+from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_notes
 from eprof.logs.rows.log import (
     CORES,
     COUNT,
@@ -708,9 +708,7 @@ def _samples(sampled: Iterable[tuple[str, tuple[float, str]]]) -> Iterator[str]:
 
 def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] | None) -> Iterator[str]:
     events = [(name, total, row) for row in rows for name, total in row.events.items()]
-    if keep is not None:
-        known = dict.fromkeys(name for name, total, _ in events if not math.isnan(total.value))
-        yield from filter(None, [unused_note(known, keep)])
+    yield from unused_notes(dict.fromkeys(name for name, total, _ in events if not math.isnan(total.value)), keep)
     cells = [row for run in runs for row in run.rows]
     if all(math.isnan(row.time_s) for row in rows):
         yield from _by_running_times(cells, rows)

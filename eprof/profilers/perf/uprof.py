@@ -10,7 +10,7 @@ from eprof.base.errors import LogError
 from eprof.base.resources import folder
 from eprof.base.text import few, pattern, phrase
 from eprof.base.toml import Document
-from eprof.logs.rows.cells import unused_note
+from eprof.logs.rows.cells import unused_notes
 from eprof.logs.rows.log import COUNT, PERCENT, WHOLE_PROGRAM, Log, Names, Table, TableRows
 from eprof.logs.rows.stream import Source
 from eprof.profilers.perf.reader import SYSTEM
@@ -39,10 +39,8 @@ def read(
     counts = {event: sum(of_event) for event, of_event in known.items() if of_event}
     if not counts:
         raise LogError(f"{source.path}: this report of AMDuProfPcm has no {few(list(_EVENTS), 2)} of a run; {_HOW}")
-    notes = list(source.notes)
     amounts = {event: (count, COUNT) for event, count in counts.items() if keep is None or event in keep}
-    if keep is not None:
-        notes += filter(None, [unused_note(counts, keep)])
+    notes = [*source.notes, *unused_notes(counts, keep)]
     if lost:
         notes.append(f"{few(lost, 2, 'events')}: damaged cells, so these are missing, or lower bounds")
     about = dict(line.split(":,", 1) for line in lines if ":," in line)

@@ -21,11 +21,11 @@ from eprof.base.known import gathered
 from eprof.base.resources import folder
 from eprof.base.text import counted, pattern
 from eprof.base.toml import Document
-from eprof.logs.rows.cells import unused_note
-from eprof.logs.rows.events import LATEST_NS
+from eprof.logs.rows.cells import unused_notes
 from eprof.logs.rows.gaps import Gaps
 from eprof.logs.rows.log import COUNT, OF_RADEON, ON_TOTALS, OTHER, PERCENT, UNKNOWN, Log, Names, Table, TableRows
 from eprof.logs.rows.stream import Source
+from eprof.logs.rows.trace_events import LATEST_NS
 from eprof.profilers.rocprof.signs import COUNTED, HEADER, TIMED
 
 _TABLES = Document.read(folder("counters") / "rocprof" / "tables.toml").data
@@ -95,7 +95,7 @@ def read(
     if "MI300" not in gpu and not any(launch.counters.get(_OF_MI300) for launch in launches.values()):
         seen.pop(_OF_MI300, None)  # later GPUs have no such reads, and count others
     names = {name for name in seen if keep is None or name in keep}
-    notes = [*source.notes, *filter(None, [unused_note(seen, keep or seen)])]
+    notes = [*source.notes, *unused_notes(seen, keep or seen)]
     if names and not any(launch.counters.get(name) for launch in launches.values() for name in names):
         names.clear()
         notes.append("all counters are 0, as where rocprofv3 cannot count at changing clocks, so they are not known")

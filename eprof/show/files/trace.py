@@ -15,7 +15,7 @@ from eprof.base.version import __version__
 from eprof.logs.rows.log import UNKNOWN, TableRows
 from eprof.profile import schema
 from eprof.show.files.export import dumped
-from eprof.show.words.badges import bits
+from eprof.show.words.amounts import bits
 from eprof.show.words.numbers import quantity
 
 _NAME = 80

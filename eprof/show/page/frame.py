@@ -23,9 +23,9 @@ from msgspec.structs import replace
 
 from eprof.base.resources import cache_folder, cache_refusal, folder
 from eprof.base.text import phrase, visible, when
-from eprof.show.page import svg
-from eprof.show.page.svg import piece
-from eprof.show.words.badges import MISSING
+from eprof.show.page import as_html
+from eprof.show.page.as_html import piece
+from eprof.show.words.amounts import MISSING
 from eprof.show.words.blocks import Block, Headline, Section, Sentence, Table, Verdict
 from eprof.show.words.cells import HeatCell
 from eprof.show.words.numbers import NARROW, utc
@@ -96,7 +96,7 @@ def templates() -> Environment:
         lstrip_blocks=True,
         bytecode_cache=_compiled(),
     )
-    environment.globals.update(svg.FUNCTIONS)
+    environment.globals.update(as_html.FUNCTIONS)
     return environment
 
 

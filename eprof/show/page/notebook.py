@@ -11,8 +11,8 @@ from functools import cache
 from markupsafe import Markup
 
 from eprof.base.text import cut, visible
+from eprof.show.page.as_html import pct, piece
 from eprof.show.page.frame import asset
-from eprof.show.page.svg import pct, piece
 from eprof.show.words.blocks import Block, Headline, Legend, Medium, Notes, Sentence, Table
 from eprof.show.words.cells import Bar, Cell, legend, plain_text
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from eprof.base.text import when
-from eprof.show.page.svg import pct, piece
+from eprof.show.page.as_html import pct, piece
 from eprof.show.words.numbers import NARROW, plain, quantity
 
 HEIGHT, LARGE, _TOP, _BOTTOM = 210, 360, 8, 24

@@ -8,7 +8,7 @@ from eprof.base.known import mapped, ratio
 from eprof.base.nouns import Nouns
 from eprof.base.text import phrase, when
 from eprof.profile import schema
-from eprof.show.words.badges import UNKNOWN
+from eprof.show.words.amounts import UNKNOWN
 from eprof.show.words.blocks import Column, Medium, Row, Table, everywhere_if, numbers, texts
 from eprof.show.words.cells import Name
 from eprof.show.words.numbers import and_more, percent, plain, plain_or, quantity_or

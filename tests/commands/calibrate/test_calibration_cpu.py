@@ -10,7 +10,7 @@ import pytest
 
 from eprof import costs
 from eprof.base.errors import CollectError
-from eprof.cli.commands import main
+from eprof.cli.dispatch import main
 from eprof.collect.machine import Compiled
 from eprof.collect.meters import rapl
 from eprof.collect.meters.meter import Meter

@@ -10,7 +10,7 @@ import pytest
 from conftest import ROOT
 
 from eprof.base import boards
-from eprof.cli import commands
+from eprof.cli import dispatch
 from eprof.commands.completion import command as completion
 
 
@@ -90,7 +90,7 @@ def test_zsh_completes(environment, functions, tmp_path, words, offered):
 
 @cache
 def parsers():
-    return commands._parser()[1]
+    return dispatch._parser()[1]
 
 
 def offered(*words):

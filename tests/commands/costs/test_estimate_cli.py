@@ -8,7 +8,7 @@ from eprof import costs
 from eprof.base.boards import sheets
 from eprof.base.errors import CostError
 from eprof.base.vocabulary import OF_CPUS
-from eprof.cli import commands
+from eprof.cli import dispatch
 from eprof.commands.costs import terminal as listing
 from eprof.costs.estimate import estimated
 from eprof.counts.counters import capability_of
@@ -29,7 +29,7 @@ COUNTS = """==1== NVPROF is profiling process 1, command: ./a.out
 def ended(*arguments):
     """The exit code of the command line."""
     with pytest.raises(SystemExit) as end:
-        commands.main([str(argument) for argument in arguments])
+        dispatch.main([str(argument) for argument in arguments])
     return end.value.code or 0
 
 

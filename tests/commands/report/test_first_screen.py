@@ -3,19 +3,20 @@
 import itertools
 import json
 import re
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 from report_support import CASES
 
 import eprof
-from eprof.commands.report.execution import _at_work
+from eprof.commands.report.advice.execution import _at_work
+from eprof.commands.report.advice.levers import _levers, _told, what_to_try
+from eprof.commands.report.advice.waiting import busier, excess
 from eprof.commands.report.first_screen import where
-from eprof.commands.report.levers import _levers, _told, what_to_try
 from eprof.commands.report.terminal import _family_legend, text
 from eprof.commands.report.trust import trust
 from eprof.commands.report.view import View
-from eprof.commands.report.waiting import busier, excess
 from eprof.counts.times import ONE_SECOND
 from eprof.show.words.numbers import percent, quantity
 
@@ -453,3 +454,10 @@ def test_nobody_is_told_to_rewrite_what_python_has_a_compiled_library_do(library
     largest = max(view.ranked(kernel).or_zero for kernel in view.kernels)
     assert advice.format(percent(largest / view.whole)) in tried
     assert ("10\u202f% fewer" in tried) == (library == "libmine.so")
+
+
+def test_kernels_of_a_simulated_gpu_wait_for_no_caches():
+    """Their DRAM bytes are of simulated caches, as a CPU's are; but other warps run while one waits."""
+    view = View(json.loads((Path(__file__).parents[2] / "golden" / "documents" / "gemm.json").read_text()))
+    assert [view.waits(kernel.counts) for kernel in view.kernels] == [0.0]
+    assert "waits for caches" not in text(view.document)

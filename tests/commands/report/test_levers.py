@@ -2,8 +2,8 @@
 
 import pytest
 
+from eprof.commands.report.advice.levers import _levers, _sorted, what_to_try
 from eprof.commands.report.headline import headline
-from eprof.commands.report.levers import _levers, _sorted, what_to_try
 from eprof.commands.report.view import View
 from eprof.profile import api
 from eprof.profile.document import document

@@ -6,7 +6,7 @@ import pytest
 from conftest import ROOT
 
 import eprof
-from eprof.commands.report.levers import _levers, what_to_try
+from eprof.commands.report.advice.levers import _levers, what_to_try
 from eprof.commands.report.page import html
 from eprof.commands.report.sections import kernels, table
 from eprof.commands.report.view import View

@@ -25,8 +25,8 @@ from eprof.commands.report.page import html
 from eprof.commands.report.view import View
 from eprof.show.page import frame
 from eprof.show.page.frame import asset
-from eprof.show.words import badges, cells, numbers
-from eprof.show.words.badges import AT_LEAST
+from eprof.show.words import amounts, cells, numbers
+from eprof.show.words.amounts import AT_LEAST
 from eprof.show.words.numbers import percent, plain, quantity, signed_percent, whole
 
 N = "\u202f"
@@ -441,14 +441,14 @@ def test_every_energy_carries_its_marks(pages):
 
 def test_page_and_terminal_use_one_alphabet():
     for mark in (Mark.ESTIMATED, Mark.ASSUMED, Mark.SIMULATED):
-        sign = badges.LETTERS[int(mark)]
+        sign = amounts.LETTERS[int(mark)]
         assert cells.signs(int(mark)) == sign
         assert cells.legend(int(mark)).startswith(f"{sign} ")
 
 
 def test_the_meaning_of_simulated_is_the_one_of_the_guide():
     """Callgrind simulates caches of a program that runs; Oclgrind a whole device. The words are true of both."""
-    meaning = dict(badges.legend(int(Mark.SIMULATED)))["s"].removeprefix("simulated: ")
+    meaning = dict(amounts.legend(int(Mark.SIMULATED)))["s"].removeprefix("simulated: ")
     assert "caches" in meaning and "device" in meaning
     for guide in ("cli.md", "counters.md"):
         assert meaning in (ROOT / "docs" / guide).read_text()

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 import eprof
 from eprof.base.errors import LogError
 from eprof.collect.collector import TIME, Place, Request, Tool
-from eprof.collect.directory import QUEUED
+from eprof.collect.directory import QUEUED, SLEPT
 from eprof.collect.process import Ended
+from eprof.commands.report.advice.loops import better_loops, flags, without_interpreter
 from eprof.commands.report.headline import headline
-from eprof.commands.report.loops import better_loops, flags, without_interpreter
 from eprof.commands.report.view import View
 from eprof.costs import load
 from eprof.profilers.callgrind.collector import COLLECTOR
@@ -360,8 +360,10 @@ def test_the_loaders_work_is_not_the_programs(tmp_path, monkeypatch):
     monkeypatch.setattr("eprof.profilers.callgrind.collector.loading_s", lambda program: 0.4)
     step = COLLECTOR.step(TIME, Tool("callgrind", True, "", "/bin/valgrind"), Request(("./a.out",)), Place(tmp_path))
     verdict = COLLECTOR.judge(step, Ended(0, None, 1.0, cpu_s=0.9, ran_s=0.95), [])
-    assert verdict.left_out_s == {"the start of the process": 0.4, QUEUED: 0.0}
+    assert verdict.left_out_s == {"the start of the process": 0.4, QUEUED: 0.0, SLEPT: pytest.approx(0.1)}
     assert verdict.left_out_cpu_s == pytest.approx(0.4)
+    sleeping = COLLECTOR.judge(step, Ended(0, None, 2.0, cpu_s=0.5, ran_s=0.5, queued_s=0.2), [])
+    assert sleeping.left_out_s[SLEPT] == pytest.approx(2.0 - 0.4 - 0.1 - 0.2), "no function of the program's has it"
     for cpu_s, seconds in ((0.3, 1.0), (0.9, 0.3)):
         assert not COLLECTOR.judge(step, Ended(0, None, seconds, cpu_s=cpu_s), []).left_out_s, "more than there was"
 
@@ -491,7 +493,12 @@ def test_python_is_counted_from_its_first_line_on_unless_it_takes_no_module(tmp_
     (tmp_path / "logs").mkdir()
     Path(step.environment["EPROF_PYTHON_TIMES"]).write_text("0.6 0.5 0.02 0.3\n")
     verdict = COLLECTOR.judge(step, Ended(0, None, 1.0, cpu_s=0.8, ran_s=0.8), [])
-    assert verdict.left_out_s == {"Python's start and end": pytest.approx(0.1), "imports": 0.3, QUEUED: 0.02}
+    assert verdict.left_out_s == {
+        "Python's start and end": pytest.approx(0.1),
+        "imports": 0.3,
+        QUEUED: 0.02,
+        SLEPT: pytest.approx(0.08),
+    }
     assert verdict.left_out_cpu_s == pytest.approx(0.3)
     assert COLLECTOR.judge(step, Ended(0, None, 0.2, cpu_s=0.8), []).left_out_s == {}, "more than there was"
     cpuinfo = tmp_path / "cpuinfo"

@@ -16,9 +16,9 @@ import eprof
 from eprof import logs
 from eprof.base.errors import EprofError, LogError
 from eprof.base.marks import Mark
-from eprof.commands.report.collecting import how_to_count
-from eprof.commands.report.levers import what_to_try
-from eprof.commands.report.loops import fewer_cycles
+from eprof.commands.report.advice.collecting import how_to_count
+from eprof.commands.report.advice.levers import what_to_try
+from eprof.commands.report.advice.loops import fewer_cycles
 from eprof.commands.report.view import View
 from eprof.counts.counters import find
 from eprof.logs.rows.cells import is_wrapped

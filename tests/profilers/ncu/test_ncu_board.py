@@ -11,7 +11,7 @@ import eprof
 from eprof.base.boards import Traits, sheets_with
 from eprof.base.gpus import that_hold
 from eprof.base.vocabulary import PRICED
-from eprof.commands.report.levers import what_to_try
+from eprof.commands.report.advice.levers import what_to_try
 from eprof.commands.report.view import View
 from eprof.energy.bounds import uncounted
 from eprof.energy.replicas import prices_of

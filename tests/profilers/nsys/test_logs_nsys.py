@@ -46,6 +46,21 @@ def test_a_table_of_kernels_is_an_entry_of_the_definition(tmp_path, monkeypatch)
     assert times(log_of(tmp_path, text)) == {(None, "blur"): (3, 9e-6), (None, "sharpen"): (1, 3e-6)}
 
 
+def test_a_table_in_csv_is_known_by_its_columns_alone(tmp_path, monkeypatch):
+    """Whatever its first column is called: sizes of copies, and a report that only a definition knows."""
+    kernels = "Time (%),Total Time (ns),Instances,Name\n100,900,3,blur\n\n"
+    copies = "Time (%),Total Time (ns),Count,Operation\n100,50,2,[CUDA memcpy HtoD]\n\n"
+    sizes = "Total (MB),Count,Avg (MB),Min (MB),Max (MB),Operation\n8.000,2,4,2,6,[CUDA memcpy HtoD]\n\n"
+    log = log_of(tmp_path, kernels + copies + sizes)
+    assert [copy.size_b for copy in log.copies] == [8e6] and log.skipped_lines == 0
+    shaders = 'Shader,"Shader Time (us)",Dispatches\nblur,7,1\n'
+    assert times(log_of(tmp_path, kernels + shaders)) == {(None, "blur"): (3, 9e-7)}
+    more = tables.Report("gpu_shader_sum", name="Shader", time="Shader Time", launches="Dispatches")
+    known = {more.report: more, **tables.reports()}
+    monkeypatch.setattr(tables, "reports", lambda: known)
+    assert times(log_of(tmp_path, kernels + shaders)) == {(None, "blur"): (1, 7e-6)}
+
+
 def test_what_a_table_tells_is_an_entry_of_the_definition(tmp_path, monkeypatch):
     """Of sizes each row has a smallest and a largest copy; of ranges a longest one; calls are of CUDA alone."""
     told = {"sizes": "[CUDA memcpy HtoD]", "ranges": ":solve", "calls": "cudaFree_v3020"}

@@ -31,12 +31,13 @@ from eprof.base.errors import LogError
 from eprof.collect.messages import permission_remedy, understand
 from eprof.logs import read_columns
 from eprof.profile import api
+from eprof.profilers import signs
 
 SUMMARY = profiled(7, "==7== Metric result:", METRICS, metric("inst_integer", 10), metric("ipc", "1.500000"))
 WIDE = '"Device","Context","Stream","Kernel","inst_integer","dram_read_throughput","l2_utilization"'
 
 OF_AMD = "this is of a profiler of AMD GPUs"
-READ = "callgrind, kineto, likwid, ncu, nsys, nvprof, oclgrind, perf, rocprof"
+READ = ", ".join(sorted(signs()))
 
 
 def refused(tmp_path, text, **how):

@@ -14,9 +14,9 @@ from eprof.commands.report.sections import Section
 from eprof.commands.report.trust import lacks_some, metered_certainty
 from eprof.commands.report.view import View
 from eprof.profile import schema
-from eprof.show.page import svg
+from eprof.show.page import as_html
 from eprof.show.words import costs as costs_words
-from eprof.show.words.badges import LETTERS, MEANINGS, MISSING, Amount, bits, letters, quantity_of, share_of
+from eprof.show.words.amounts import LETTERS, MEANINGS, MISSING, Amount, bits, letters, quantity_of, share_of
 from eprof.show.words.costs import clocks_and_volts
 from eprof.show.words.intervals import known
 from eprof.show.words.numbers import NARROW, percent, plain, quantity, quantity_or, signed_percent, span, utc
@@ -43,7 +43,7 @@ def section(view: View) -> Section | None:
         if mark == MISSING or not marked:
             continue
         share = sum(marked) / total.value
-        bar = svg.bar(svg.laid([("plain", share)], 1.0), f"{percent(share)} of the known energy")
+        bar = as_html.bar(as_html.laid([("plain", share)], 1.0), f"{percent(share)} of the known energy")
         rows.append((sign, MEANINGS[mark], quantity(sum(marked), "J"), percent(share), bar))
     content = {
         "sentence": _sentence(view, total, measured),
@@ -93,8 +93,8 @@ def _bars(view: View, total: Amount, measured: float | None) -> Iterator[Row]:
         total = Amount(total.value, total.marks & ~MISSING)
     yield _trust_bar(when(is_partial, "Counted") or "Predicted", "plain", total, scale)
     if interval and low is not None and high is not None:
-        segment = svg.Segment("plain", 100 * low / scale, 100 * (high - low) / scale)
-        bar = svg.bar([segment], f"from {quantity(low, 'J')} to {quantity(high, 'J')}")
+        segment = as_html.Segment("plain", 100 * low / scale, 100 * (high - low) / scale)
+        bar = as_html.bar([segment], f"from {quantity(low, 'J')} to {quantity(high, 'J')}")
         whose = only({costs.interval_is for costs in view.document.prices}) or "The table's intervals"
         if interval.share < 1:
             whose = f"{percent(interval.share)} of {interval.replicas} refits"
@@ -105,7 +105,7 @@ def _bars(view: View, total: Amount, measured: float | None) -> Iterator[Row]:
 
 def _trust_bar(label: str, group: str, amount: Amount, scale: float) -> Row:
     joules = amount.or_zero
-    bar = svg.bar(svg.laid([(group, joules)], scale), f"{label}: {quantity(joules, 'J')}")
+    bar = as_html.bar(as_html.laid([(group, joules)], scale), f"{label}: {quantity(joules, 'J')}")
     return label, bar, quantity_of(amount, "J")
 
 

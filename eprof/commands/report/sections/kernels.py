@@ -19,8 +19,8 @@ from eprof.commands.report.headline import at_least
 from eprof.commands.report.sections import Section
 from eprof.commands.report.view import View, above_of, energy_of, power_of, time_of
 from eprof.profile import schema
-from eprof.show.page import svg
-from eprof.show.words.badges import MISSING, Amount, quantity_of, ratio, share_of, total, written
+from eprof.show.page import as_html
+from eprof.show.words.amounts import MISSING, Amount, quantity_of, ratio, share_of, total, written
 from eprof.show.words.intervals import known, label
 from eprof.show.words.numbers import percent, plain, quantity, span, whole
 
@@ -187,8 +187,8 @@ def _bar(
     if ends:
         interval = 100 * ends[0] / scale, 100 * ends[1] / scale
         value += f", {span(*ends, 'J')}"
-    drawn = svg.laid(parts.items(), scale)
-    return svg.bar(drawn, f"{name}: {value}{detail}", open_end=bool(amount.marks & MISSING), interval=interval)
+    drawn = as_html.laid(parts.items(), scale)
+    return as_html.bar(drawn, f"{name}: {value}{detail}", open_end=bool(amount.marks & MISSING), interval=interval)
 
 
 class Family(Struct, frozen=True):
@@ -322,7 +322,7 @@ def _meter(line: Line, by: float, family: Family, all_energy: Amount) -> Meter:
     if share:
         marks |= all_energy.marks
     spoken = f"{share or 'an unknown share'} of the energy, {percent(of_count)} of the {family.plural}"
-    bar = svg.meter(line.count.group, by * of_energy, by * of_count, f"{line.count.label}: {spoken}")
+    bar = as_html.meter(line.count.group, by * of_energy, by * of_count, f"{line.count.label}: {spoken}")
     detail = "not counted"
     if line.written_value is not None:
         has_price = line.energy.value is not None or not line.energy.marks & MISSING
@@ -336,7 +336,7 @@ def _count_meter(line: Line, by: float, family: Family, _: Amount) -> Meter:
     of_count = line.of_count or 0
     share = mapped(percent, line.of_count)
     spoken = f"{line.count.label}: {percent(of_count)} of the {family.plural}"
-    bar = svg.meter(line.count.group, by * of_count, None, spoken)
+    bar = as_html.meter(line.count.group, by * of_count, None, spoken)
     lost = when(line.value.value is None, "not counted")
     value = written(line.written_value, marks)
     return Meter(line.count.label, lost, bar, value, written(share, marks, bound=False))

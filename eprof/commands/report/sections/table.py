@@ -17,8 +17,8 @@ from eprof.commands.report import packed
 from eprof.commands.report.sections import Section
 from eprof.commands.report.view import DRAM, View, by_time_of, callees_of, energy_of, power_of, time_of
 from eprof.profile import schema
-from eprof.show.page import svg
-from eprof.show.words.badges import Amount, bits, quantity_of, share_of, written
+from eprof.show.page import as_html
+from eprof.show.words.amounts import Amount, bits, quantity_of, share_of, written
 from eprof.show.words.numbers import percent, plain, quantity, whole
 
 FIRST_ROWS = 20
@@ -186,7 +186,7 @@ def _rows(table: _Table) -> list[Row]:
                     write = _WRITTEN.get(kind) or partial(quantity, unit=column.unit)
                     cell = written(mapped(write, amount.value), amount.marks, bound=column.bound)
             if column.kind == "main":
-                cell += svg.mini(svg.laid(((group, part.or_zero) for group, part in parts.items()), scale))
+                cell += as_html.mini(as_html.laid(((group, part.or_zero) for group, part in parts.items()), scale))
             cells.append((column.kind, cell))
         rows.append(Row(place, view.label(kernel), kernel.name, cells))
     return rows

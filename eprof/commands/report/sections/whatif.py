@@ -6,14 +6,14 @@ from eprof.base.known import growth, mapped
 from eprof.base.text import by_sign, capital, when
 from eprof.base.vocabulary import CONSTANT
 from eprof.commands.report import packed
-from eprof.commands.report.levers import worth_trying
+from eprof.commands.report.advice.levers import worth_trying
 from eprof.commands.report.sections import Section
 from eprof.commands.report.view import DRAM, View
 from eprof.commands.report.whatif import clock_words, is_same, same_clocks
 from eprof.profile import schema
+from eprof.show.page.as_html import laid, mini
 from eprof.show.page.frame import energy_map
-from eprof.show.page.svg import laid, mini
-from eprof.show.words.badges import MISSING, UNKNOWN, Amount, bits, quantity_of
+from eprof.show.words.amounts import MISSING, UNKNOWN, Amount, bits, quantity_of
 from eprof.show.words.cells import HeatCell, colour
 from eprof.show.words.numbers import NARROW, percent, quantity
 

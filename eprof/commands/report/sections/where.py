@@ -12,8 +12,8 @@ from eprof.commands.report.headline import NAMED, PARTS, at_least, constant_rang
 from eprof.commands.report.sections import Section
 from eprof.commands.report.tables import group_table, operator_table, operator_words, rank_words
 from eprof.commands.report.view import FAMILY_OF, View, energy_of
-from eprof.show.page import svg
-from eprof.show.words.badges import AT_LEAST, MISSING, Amount, quantity_of, share_of
+from eprof.show.page import as_html
+from eprof.show.words.amounts import AT_LEAST, MISSING, Amount, quantity_of, share_of
 from eprof.show.words.intervals import in_brackets
 from eprof.show.words.numbers import percent, quantity, whole
 
@@ -100,7 +100,7 @@ def _all(view: View, total: Amount, known: dict[str, Amount]) -> dict[str, Marku
     counted = when(view.is_partial, " counted")
     return {
         "caption": Markup("All {}{}").format(quantity_of(total, "J"), counted),
-        "bar": svg.labelled(bare, f"{at_least(total, 'J')}: {parts}", open_end=total.lower or view.is_partial),
+        "bar": as_html.labelled(bare, f"{at_least(total, 'J')}: {parts}", open_end=total.lower or view.is_partial),
     }
 
 
@@ -122,20 +122,20 @@ def _above(view: View, total: Amount, known: dict[str, Amount]) -> dict[str, str
     enlarged = when(constant > 0, ", enlarged")
     return {
         "caption": Markup("The {} above constant power{}").format(quantity_of(above, "J"), enlarged),
-        "wedge": when(constant > 0, svg.wedge(100 * constant)),
-        "bar": svg.labelled(
+        "wedge": when(constant > 0, as_html.wedge(100 * constant)),
+        "bar": as_html.labelled(
             segments, f"{at_least(above, 'J')} above constant power: {_spoken(view, segments)}", open_end=above.lower
         ),
-        "braces": svg.braces(boundary),
+        "braces": as_html.braces(boundary),
         "computation": _brace(view, COMPUTATION, _computation(view)),
         "data": _brace(view, DATA, "Data movement"),
     }
 
 
-def _segments(view: View, parts: dict[str, Amount], whole: Amount) -> list[svg.Segment]:
+def _segments(view: View, parts: dict[str, Amount], whole: Amount) -> list[as_html.Segment]:
     """The segments of a bar, each as wide as its share of `whole`, with a short name, the share, and some joules."""
     segments = []
-    for bare in svg.laid(((group, amount.or_zero) for group, amount in parts.items()), whole.value or 1.0):
+    for bare in as_html.laid(((group, amount.or_zero) for group, amount in parts.items()), whole.value or 1.0):
         group, amount = bare.group, parts[bare.group]
         label = _SHORT.get(group) or _label(view, group)
         if group != _IDLE and view.group_label(group) != view.nouns.group(group):
@@ -147,7 +147,7 @@ def _segments(view: View, parts: dict[str, Amount], whole: Amount) -> list[svg.S
     return segments
 
 
-def _spoken(view: View, segments: list[svg.Segment]) -> str:
+def _spoken(view: View, segments: list[as_html.Segment]) -> str:
     return ", ".join(f"{_label(view, segment.group)} {percent(segment.width / 100)}" for segment in segments)
 
 

@@ -8,10 +8,10 @@ from msgspec.structs import replace
 from eprof.base.known import gathered
 from eprof.base.labels import library_of, remedy_of
 from eprof.base.text import counted, few, phrase, when
+from eprof.commands.report.advice.waiting import CLOSED
 from eprof.commands.report.change import TENTH, Try, at_most
 from eprof.commands.report.first_screen import SHORT_S
 from eprof.commands.report.view import View, time_of
-from eprof.commands.report.waiting import CLOSED
 from eprof.energy.bounds import is_plain_product
 from eprof.logs.rows.log import OfShape
 from eprof.profile import schema

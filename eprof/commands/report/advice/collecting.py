@@ -4,7 +4,7 @@ from eprof.base.boards import data_sheet, example
 from eprof.base.gpus import capability_of_label
 from eprof.base.known import only
 from eprof.base.text import pattern, phrase, when
-from eprof.commands.report.loops import SHORT_S, seems_to_wait
+from eprof.commands.report.advice.loops import SHORT_S, seems_to_wait
 from eprof.commands.report.trust import lacks_most
 from eprof.commands.report.view import DRAM, View, time_of
 from eprof.counts.definition import ANY
@@ -12,6 +12,7 @@ from eprof.logs.rows.log import HARDLY_WORKED
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of
+from eprof.show.words.amounts import SIMULATED
 from eprof.show.words.numbers import LITTLE, quantity
 
 _NOTHING = "give the machine more to do at a time, or let it sleep: hardly anything worked"
@@ -77,7 +78,10 @@ def _is_idle(document: schema.Profile) -> bool:
 
 def how_to_count_longer(view: View) -> str:
     """Advice where the counters of a CPU ran for so short that they tell nothing else; "" elsewhere."""
-    if not view.nouns.is_of_cpu or "retired" not in view.words or not 0 < view.time.or_zero <= SHORT_S:
+    # Where caches are simulated, counts are exact however short a program is.
+    is_simulated = view.amount(view.document, "dram_read").marks & SIMULATED
+    is_short = "retired" in view.words and 0 < view.time.or_zero <= SHORT_S
+    if not view.nouns.is_of_cpu or is_simulated or not is_short:
         return ""
     short = f"the {quantity(view.time.or_zero, 's')} that were counted are too short to tell"
     return f"repeat the work between start and stop of the counters, or take more of it: {short}"

@@ -12,9 +12,9 @@ from eprof.base.labels import library_of
 from eprof.base.text import counted, pattern, phrase, when
 from eprof.base.toml import Document
 from eprof.base.vocabulary import TENSOR_PARTS
+from eprof.commands.report.advice.products import least_bytes
 from eprof.commands.report.change import TENTH, Try
 from eprof.commands.report.first_screen import AGAIN, SHORT_S
-from eprof.commands.report.products import least_bytes
 from eprof.commands.report.view import DRAM, View
 from eprof.energy.bounds import is_plain_product
 from eprof.profile import schema

@@ -7,11 +7,9 @@ import numpy as np
 
 from eprof.base.text import bracketed, when
 from eprof.base.vocabulary import COUNTS, TENSOR_FLOPS
-from eprof.commands.report.change import TENTH, Try
-from eprof.commands.report.first_screen import SHORT_S
-from eprof.commands.report.loops import flags, is_of_c, of_retiring
-from eprof.commands.report.products import cycles_on_tensor_cores, issued_for
-from eprof.commands.report.savings import (
+from eprof.commands.report.advice.loops import flags, is_of_c, of_retiring
+from eprof.commands.report.advice.products import cycles_on_tensor_cores, issued_for
+from eprof.commands.report.advice.savings import (
     NARROWED,
     ended_sooner,
     ends_j,
@@ -20,8 +18,10 @@ from eprof.commands.report.savings import (
     mostly_in,
     narrower_bytes_j,
 )
+from eprof.commands.report.advice.waiting import NEAR, busy, issuing, sooner
+from eprof.commands.report.change import TENTH, Try
+from eprof.commands.report.first_screen import SHORT_S
 from eprof.commands.report.view import DRAM, FLOPS, View, time_of
-from eprof.commands.report.waiting import NEAR, busy, issuing, sooner
 from eprof.profile import schema
 from eprof.show.words.numbers import percent, quantity
 

@@ -4,7 +4,7 @@ from eprof.base.labels import labels
 from eprof.base.text import phrase, when
 from eprof.commands.report.sections import Section
 from eprof.commands.report.view import View
-from eprof.show.words.badges import ESTIMATED, UNKNOWN, bits
+from eprof.show.words.amounts import ESTIMATED, UNKNOWN, bits
 from eprof.show.words.blocks import Column, Row, Table
 from eprof.show.words.cells import Cell, Name, Quantity, Share
 from eprof.show.words.numbers import and_more, percent, quantity

@@ -12,8 +12,8 @@ from eprof.base.text import capital, counted, few
 from eprof.base.vocabulary import COUNTS
 from eprof.costs import CostTable, Scale
 from eprof.costs.estimate import estimated, parsed
-from eprof.energy import metering
-from eprof.energy.metering import Meter, Metered
+from eprof.energy import to_meter
+from eprof.energy.to_meter import Meter, Metered
 from eprof.logs.runs import Measured
 from eprof.profile.priced import Priced
 from eprof.profile.program import Program
@@ -47,7 +47,7 @@ def meter_of(profile: Program, metered_j: float | None) -> Meter:
     if metered_j is not None:
         if why:
             raise MeterError(f"{GIVEN} is of a whole run on one {profile.nouns.processor}, but {why}.")
-        return Meter(metering.checked(metered_j), GIVEN)
+        return Meter(to_meter.checked(metered_j), GIVEN)
 
     measured = profile.measured
     if measured is None:
@@ -82,7 +82,7 @@ def shape_of(profile: Program, meter: Meter) -> CostTable:
     if mean_w > _MOST_W:
         raise MeterError(
             f"The {meter.joules:.4g} J of {meter.source} over {whole_s:.4g} s are {mean_w:.4g} W, which no GPU board "
-            f"draws. {metering.what_to_check(meter)}"
+            f"draws. {to_meter.what_to_check(meter)}"
         )
     guess = "half of the mean power that the meter saw, as no data sheet of this GPU is known"
     return estimated(name, idle_w=mean_w / 2, idle_from=guess)
@@ -126,19 +126,19 @@ def held_to(energy: E, meter: Meter) -> E:
     if not is_priced_by_counts(energy):
         return _split_by_time(energy, meter)
     is_own = energy.profile.is_served_by(table)
-    least = metering.LEAST
+    least = to_meter.LEAST
     if energy.profile.is_of_cpu and not is_own:
-        least = metering.LEAST_OF_CPUS
+        least = to_meter.LEAST_OF_CPUS
     limit_w, board_w = _limits(energy.profile)
-    scaling = metering.metered(energy.counts, costs, meter, is_own, limit_w, least, most_w=board_w)
+    scaling = to_meter.metered(energy.counts, costs, meter, is_own, limit_w, least, most_w=board_w)
     if is_own and table.within > 1 and scaling.limit_w is None:
         scaling = replace(scaling, within=table.within)
     # How well a fit knows one GPU says nothing of another.
     replicas = () if energy.profile.is_named_otherwise(table) else table.replicas(costs.setting.clocks)
     metered = replace(energy, metered=scaling)
-    factors = metering.factors(energy.counts, replicas, scaling, metered.limits)
+    factors = to_meter.factors(energy.counts, replicas, scaling, metered.limits)
     scale = Scale(scaling.factor, factors)
-    assumed = tuple(note.replace(metering.SAME, metering.PROPORTIONAL) for note in costs.notes)
+    assumed = tuple(note.replace(to_meter.SAME, to_meter.PROPORTIONAL) for note in costs.notes)
     scaled = replace(costs.scaled(scaling.factor), notes=assumed)
     held = metered.priced(scaled)
     if scaling.limit_w is not None and held.split is not None:
@@ -164,8 +164,8 @@ def _split_by_time(energy: E, meter: Meter) -> E:
     table = by_time()
     limit_w, board_w = _limits(energy.profile)
     counts = energy.profile.counts("accessed")
-    scaling = metering.metered(counts, table.at(), meter, limit_w=limit_w, least=0.0, most=_MOST_W, most_w=board_w)
-    scaling = replace(scaling, within=metering.WITHIN_BY_TIME, limit_w=None)
+    scaling = to_meter.metered(counts, table.at(), meter, limit_w=limit_w, least=0.0, most=_MOST_W, most_w=board_w)
+    scaling = replace(scaling, within=to_meter.WITHIN_BY_TIME, limit_w=None)
     costs = table.at().scaled(scaling.factor)
     notes = (*energy.notes, *_notes(energy, scaling))
     shared = replace(energy, counts=counts, metered=scaling).priced(costs)

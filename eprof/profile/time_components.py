@@ -10,8 +10,16 @@ from eprof.base.marks import Mark, names
 from eprof.base.text import phrase
 from eprof.costs import Costs
 from eprof.counts.counts import Counts
-from eprof.energy.components import components, machine_of, mix_of, mix_peak_flop_per_s, seconds, with_times, work_of
 from eprof.energy.simulated import Modelled
+from eprof.energy.time_components import (
+    components,
+    machine_of,
+    mix_of,
+    mix_peak_flop_per_s,
+    seconds,
+    with_times,
+    work_of,
+)
 from eprof.profile import schema
 from eprof.profile.priced import Priced
 

@@ -10,11 +10,9 @@ from msgspec.structs import replace
 from eprof.base.boards import Traits, sheets_of
 from eprof.base.text import bracketed, pattern, phrase, when
 from eprof.base.vocabulary import DATA, RANDOM, TENSOR_FLOPS
-from eprof.commands.report.change import TENTH, Try, at_most
-from eprof.commands.report.first_screen import CACHED, SHORT_S, WASTED, requested_of
-from eprof.commands.report.loops import OF_BLOCKS
-from eprof.commands.report.products import flops_of, least_bytes
-from eprof.commands.report.savings import (
+from eprof.commands.report.advice.loops import OF_BLOCKS
+from eprof.commands.report.advice.products import flops_of, least_bytes
+from eprof.commands.report.advice.savings import (
     NARROWED,
     by_time,
     ended_sooner,
@@ -26,10 +24,12 @@ from eprof.commands.report.savings import (
     time_told,
     words_of,
 )
+from eprof.commands.report.advice.waiting import EXCESS, NEAR, busy, excess, of_shared_memory, sooner
+from eprof.commands.report.change import TENTH, Try, at_most
+from eprof.commands.report.first_screen import CACHED, SHORT_S, WASTED, requested_of
 from eprof.commands.report.view import DRAM, FAMILY_OF, View, time_of
-from eprof.commands.report.waiting import EXCESS, NEAR, busy, excess, of_shared_memory, sooner
 from eprof.profile import schema
-from eprof.show.words.badges import Amount
+from eprof.show.words.amounts import Amount
 from eprof.show.words.numbers import percent, plain, quantity
 
 _PASSES = pattern(r"(?i)(?:layer|rms|group|batch|instance|l2)_?norm|normali[sz]|soft_?max")

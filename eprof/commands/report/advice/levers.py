@@ -10,12 +10,18 @@ from collections.abc import Iterator
 from eprof.base.known import gathered, growth
 from eprof.base.labels import library_of
 from eprof.base.text import by_sign, phrase, when
-from eprof.commands.report import execution, launches, loops, traffic, waiting
+from eprof.commands.report.advice import execution, launches, loops, traffic, waiting
+from eprof.commands.report.advice.collecting import (
+    how_to_count,
+    how_to_count_longer,
+    how_to_price,
+    lacks_counts,
+    program,
+)
+from eprof.commands.report.advice.products import cheaper_kernels
+from eprof.commands.report.advice.savings import MOSTLY, time_told
 from eprof.commands.report.change import TENTH, Try
-from eprof.commands.report.collecting import how_to_count, how_to_count_longer, how_to_price, lacks_counts, program
 from eprof.commands.report.gaps import after_the_start, closed
-from eprof.commands.report.products import cheaper_kernels
-from eprof.commands.report.savings import MOSTLY, time_told
 from eprof.commands.report.trust import counted_alone, lacks_most, lacks_some
 from eprof.commands.report.view import View
 from eprof.profile import schema

@@ -11,11 +11,11 @@ from eprof.base.known import gathered
 from eprof.base.labels import NO_LINE, remedy_of
 from eprof.base.text import bracketed, pattern, phrase, when
 from eprof.base.vocabulary import CPU
+from eprof.commands.report.advice.waiting import NEAR
 from eprof.commands.report.change import TENTH, Try
 from eprof.commands.report.view import DRAM, FAR_CYCLES, LINE_B, PAST_L2, View
-from eprof.commands.report.waiting import NEAR
 from eprof.profile import schema
-from eprof.show.words.badges import ASSUMED
+from eprof.show.words.amounts import ASSUMED
 from eprof.show.words.numbers import percent, plain, quantity
 
 # Instructions a cycle, of cores that can issue four to eight: what executes fewer mostly waits for memory or branches.

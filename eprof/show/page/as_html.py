@@ -12,7 +12,7 @@ from msgspec import Struct
 from eprof.base.known import mapped
 from eprof.base.text import by_sign, capital, cut, when
 from eprof.base.vocabulary import GROUPS
-from eprof.show.words.badges import AT_LEAST, MISSING, bits, letters, pills, quantity_of, signs, written
+from eprof.show.words.amounts import AT_LEAST, MISSING, bits, letters, pills, quantity_of, signs, written
 from eprof.show.words.blocks import Block, Medium, Table
 from eprof.show.words.cells import (
     Bar,

@@ -1,0 +1,1 @@
+"""What to try, and what it saves: levers of all kinds, and what to count where too little is known."""
