@@ -171,7 +171,9 @@ def without_summaries(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
         apart_s = _ROUNDED_S * launches
         if any((abs(times_s - each_s) <= apart_s).all() for each_s in of_launches.get(calls, [])):
             left[place] = left[place].chosen(left[place].rows.run != run)
-            notes.append(f"a table of sums tells the {launches:,.0f} launches of another table again, so it was not used")
+            notes.append(
+                f"a table of sums tells the {launches:,.0f} launches of another table again, so it was not used"
+            )
     return [table for table, own in zip(left, tables, strict=True) if len(table.rows) or not len(own.rows)], notes
 
 
