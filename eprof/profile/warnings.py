@@ -72,9 +72,7 @@ def _no_costs(energy: Priced) -> str:
     if named:
         estimate = "--costs estimated"
     if lacking := [name for name in named if data_sheet(name) is None]:
-        estimate = (
-            f'eprof costs --estimate "{printable(lacking[0])}" --tdp-w WATTS -o mine.toml; then --costs mine.toml'
-        )
+        estimate = f'eprof costs --estimate "{printable(lacking[0])}" --tdp-w WATTS -o FILE, and --costs FILE'
     return (
         f"{whose}, so no energy is shown. Three ways to joules: a table of its own (eprof calibrate or eprof fit); "
         "joules that a meter saw, split by the counts (--energy 12J, or eprof run and --to-meter); a rough "

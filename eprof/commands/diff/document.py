@@ -342,7 +342,7 @@ def counts(changes: Changes) -> dict[str, schema.Count]:
             continue
         # A lower bound of one side keeps a word from being compared: part of it was not counted, perhaps all.
         is_lower = ((changes.old.counted | changes.new.counted)[:, column] & MISSING) != 0
-        is_bound = (is_lower & ~changes.compared[:, column]).any()
+        is_bound = (is_lower & ~changes.compared[:, column]).any() or changes.is_net[:, column].any()
         totals[word] = schema.Count(
             old=old,
             new=new,

@@ -44,7 +44,9 @@ def uncompared(changes: Changes) -> list[LeftOut]:
     for column in np.flatnonzero(changes.uncompared.any(axis=0)).tolist():
         rows = changes.uncompared[:, column]
         why = "OLD and NEW keep other books of bytes (served, accessed); price both with one table"
-        if not are_other_books or WORDS[column] not in BYTES:
+        if changes.is_net[:, column].any():
+            why = "one side tells it net of what DRAM or the host served, which the other did not count"
+        elif not are_other_books or WORDS[column] not in BYTES:
             lacking = ((side, grid) for side, grid in changes.sides if (grid.state[rows, column] != KNOWN).any())
             why = "; ".join(_lacks(side, grid, rows, column) for side, grid in lacking) or "an assumption, of rates"
         old_j, new_j = (known_sum(grid.joules[rows, column]) for _, grid in changes.sides)
@@ -149,8 +151,7 @@ def _other_formulas(changes: Changes) -> list[str]:
     is_counted = np.all([(np.nan_to_num(grid.number) > 0).any(axis=0) for _, grid in changes.sides], axis=0)
     # Cycles may be made of time, at the clock and for the cores of each run.
     for column in np.flatnonzero(is_counted & ~FOLLOWS_TIME).tolist():
-        ways = (side.first.counts.how.get(WORDS[column], ()) for side, _ in changes.sides)
-        old, new = ({way.formula for way in of_side if way.formula} for of_side in ways)
+        old, new = (side.formulas(WORDS[column]) for side, _ in changes.sides)
         if old and new and not old & new:
             differ.append(changes.old_side.nouns.label(WORDS[column]))
     return differ
