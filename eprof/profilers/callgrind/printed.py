@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from eprof.base.known import only
 from eprof.base.text import pattern
+from eprof.profilers.callgrind.file_format import REST
 
 _REFS = {
     **{"I refs": ("Ir",), "I1 misses": ("I1mr",), "LLi misses": ("ILmr",), "L2i misses": ("ILmr",)},
@@ -17,7 +18,7 @@ _EVENTS = pattern(r"[>\s]*((?:[A-Z]\w+\s+)+)file:function\s*")
 _ROW = pattern(r"[>\s]*((?:(?:[0-9][0-9,]*|\.)(?: *\( *[0-9.]+%\))?\s+)+)(\S.*)")
 _NUMBER = pattern(r"(?<![\w.(])(?:[0-9][0-9,]*|\.)(?![0-9.]*%)")
 _PLACE = pattern(r"(.*?):(.*?)(?: \[(.*)\])?")
-_TOTALS, _REST = "PROGRAM TOTALS", "functions not shown"
+_TOTALS = "PROGRAM TOTALS"
 
 
 class _Costs(NamedTuple):
@@ -81,7 +82,7 @@ def _functions(lines: list[str]) -> Iterator[_Costs]:
         return
     yield from found
     if found and any(rest.values()):
-        yield _Costs(_REST, rest)
+        yield _Costs(REST, rest)
 
 
 def _programs(lines: list[str]) -> Iterator[_Costs]:

@@ -35,6 +35,7 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, p
     try:
         costs = parse(text.split("\n"))
         damage = costs.damage
+        costs = costs.with_rest()
     except LogError as err:
         raise LogError(f"{source.path}: {err}") from err
     path = Path(source.path)
