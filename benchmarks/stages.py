@@ -44,8 +44,8 @@ def one(path: str) -> None:
     import pyarrow.csv  # noqa: F401 - else it is loaded while the log is read
 
     from eprof.counts import counters  # noqa: F401
-    from eprof.logs.rows import stream
-    from eprof.logs.rows.stream import Source
+    from eprof.logs import stream
+    from eprof.logs.stream import Source
     from eprof.profile import (
         api,  # noqa: F401
         document,  # noqa: F401
@@ -53,7 +53,7 @@ def one(path: str) -> None:
     from eprof.profilers.ncu import reader as ncu
     from eprof.profilers.nvprof import reader as nvprof
     from eprof.profilers.nvprof import sections
-    from eprof.show.files import export  # noqa: F401
+    from eprof.show import export  # noqa: F401
 
     imported = time.process_time()
     counters.names_in_use = clocked("definitions", counters.names_in_use)

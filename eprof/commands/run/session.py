@@ -18,7 +18,7 @@ from eprof.collect import machine, process
 from eprof.collect.collector import COUNTERS, ENERGY, TIME, Collector, Place, Request, Step, Then, Tool, Verdict
 from eprof.collect.directory import COMPLETE, PARTIAL, SCHEMA, RunDirectory
 from eprof.collect.process import Ended, Streams, held
-from eprof.collect.program_io import Input, Splitter
+from eprof.commands.run.program_io import Input, Splitter
 from eprof.commands.run.watch import NOTHING, Watch
 
 if TYPE_CHECKING:

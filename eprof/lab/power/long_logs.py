@@ -22,7 +22,7 @@ from eprof.base.text import pattern
 from eprof.lab.power.clock import Moment, moment
 from eprof.lab.power.meters import JOULE, SAMPLED, SHARE, Layout, Row, reading, unit_of
 from eprof.lab.power.shares import meaning, not_read
-from eprof.logs.rows.sections import bools, chosen, clean_columns, coded, made, numbers_of, texts_of
+from eprof.readers.sections import bools, chosen, clean_columns, coded, made, numbers_of, texts_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,7 @@ from test_sampled import HEADER, IDLE, WORK, dmon
 
 from eprof.base.errors import EprofError
 from eprof.lab.power import activity, logs, long_logs
-from eprof.logs.rows import stream
+from eprof.logs import stream
 
 
 def read(path, interval_s, block_bytes=None):
