@@ -18,7 +18,7 @@ from eprof.collect import machine, process
 from eprof.collect.collector import COUNTERS, ENERGY, TIME, Place, Step, Then, Verdict
 from eprof.collect.directory import COMPLETE, PARTIAL, SCHEMA, create, default_name
 from eprof.collect.process import Ended, Streams, held
-from eprof.collect.program_io import Input, Splitter
+from eprof.commands.run.program_io import Input, Splitter
 from eprof.commands.run.settings import Settings, Setup, prepare
 from eprof.commands.run.watch import NOTHING, Watch
 
