@@ -53,7 +53,7 @@ def drawn(document: Any, home: str, verbose: bool, frame: _Frame = None, others:
             case "md":
                 return bytes(_module(home, "files").to_markdown(document))
             case "csv" | "parquet":
-                from eprof.show.files import export
+                from eprof.show import export
 
                 table = _module(home, "files").frame(document) if frame is None else frame()
                 return export.to_csv(table) if kind == "csv" else export.to_parquet(table)
@@ -81,7 +81,7 @@ def of_document(document: Any, home: str, verbose: bool, terminal: str = "words"
     """
 
     def render(kind: str) -> bytes:
-        from eprof.show.files import export
+        from eprof.show import export
 
         match kind:
             case "json":
@@ -95,14 +95,14 @@ def of_document(document: Any, home: str, verbose: bool, terminal: str = "words"
                 return export.markdown(words.TITLE, words.blocks(document, True))
             case "html":
                 return _encoded(_module(home, "page").html(document))
-        from eprof.show.terminal import drawing
+        from eprof.show import console
 
-        return _encoded(drawing.text(_module(home, terminal).blocks(document, True), verbose=True))
+        return _encoded(console.text(_module(home, terminal).blocks(document, True), verbose=True))
 
     def show() -> None:
-        from eprof.show.terminal import drawing
+        from eprof.show import console
 
-        drawing.show(_module(home, terminal).blocks(document, verbose), verbose)
+        console.show(_module(home, terminal).blocks(document, verbose), verbose)
 
     return Result(render, show)
 

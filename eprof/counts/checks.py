@@ -7,7 +7,7 @@ from eprof.base.kernels import short
 from eprof.base.toml import Formula
 from eprof.counts.counts import Cells, Sheet
 from eprof.counts.definition import Definition
-from eprof.logs.rows.log import COUNT, PERCENT, Launches
+from eprof.logs.log import COUNT, PERCENT, Launches
 
 
 def check(launches: Launches, definition: Definition) -> list[str]:

@@ -34,7 +34,7 @@ from eprof.counts.definition import (
     bracketed,
 )
 from eprof.counts.term import Term
-from eprof.logs.rows.log import COUNT, OTHER, KernelRows, Launches, Log
+from eprof.logs.log import COUNT, OTHER, KernelRows, Launches, Log
 
 if TYPE_CHECKING:
     import pandas as pd

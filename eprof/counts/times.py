@@ -14,7 +14,7 @@ from eprof.base.signs import A_SECOND
 from eprof.base.text import counted, few, when
 from eprof.counts.counts import Sheet
 from eprof.counts.definition import Definition, TimePair
-from eprof.logs.rows.log import BYTES_PER_S, COUNT, PERCENT, KernelRows, Launches
+from eprof.logs.log import BYTES_PER_S, COUNT, PERCENT, KernelRows, Launches
 from eprof.profilers import advice
 
 SECTOR_BYTES = 32

@@ -13,7 +13,7 @@ from eprof.base.marks import MISSING, Mark
 from eprof.base.text import when
 from eprof.costs import Costs, CostTable
 from eprof.counts.counts import Counts, Way
-from eprof.logs.rows.log import Clock, Log
+from eprof.logs.log import Clock, Log
 from eprof.logs.runs import Run
 
 RETIRED_A_CYCLE = 8.0  # instructions, by the widest cores (Golden Cove, Zen 5); others retire four to six

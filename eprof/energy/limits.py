@@ -15,7 +15,7 @@ from eprof.base.vocabulary import CONSTANT
 from eprof.costs import Costs
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split, attribute
-from eprof.logs.rows.log import KernelRows
+from eprof.logs.log import KernelRows
 
 _ACTS_IN_S = 0.01  # a power limit acts on launches of this length
 # Times its limit that a board may draw for 100 us (PCI Express CEM 5.0; Intel, ATX 3.0 design guide).

@@ -25,12 +25,13 @@ from eprof.base.known import added, mapped
 from eprof.base.resources import folder
 from eprof.base.text import pattern, phrase, when
 from eprof.base.toml import Document
-from eprof.logs.rows.cells import SECONDS, no_kernels
-from eprof.logs.rows.gaps import Gaps, again_of, kind_of_copy
-from eprof.logs.rows.log import LAUNCH, Copies, HostCalls, Names, Table, TableRows, part_of, told_apart
-from eprof.logs.rows.numbers import CONTINENTAL, ENGLISH, Locale, Style, ungrouped, value, values
-from eprof.logs.rows.sections import Cells, Piece, Section, below, names_of, split, together
+from eprof.logs.log import LAUNCH, Copies, HostCalls, Names, Table, TableRows, part_of, told_apart
+from eprof.logs.stream import split
 from eprof.nvidia import KIND
+from eprof.readers.cells import SECONDS, no_kernels
+from eprof.readers.gaps import Gaps, again_of, kind_of_copy
+from eprof.readers.numbers import CONTINENTAL, ENGLISH, Locale, Style, ungrouped, value, values
+from eprof.readers.sections import Cells, Piece, Section, below, names_of, together
 
 OF_LAUNCHES = "nsys-trace"
 STREAM = "Strm"

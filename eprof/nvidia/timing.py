@@ -7,8 +7,8 @@ from pathlib import Path
 
 from eprof.collect.collector import Place, Request, Step, Then, Tool, Verdict
 from eprof.collect.machine import ask, executable
-from eprof.collect.messages import beginnings
 from eprof.collect.process import Ended
+from eprof.readers.messages import beginnings
 
 NAME = "nsys"
 _INSTALL = "sudo apt install nsight-systems (Debian, Ubuntu), or install the CUDA toolkit of the driver's version"

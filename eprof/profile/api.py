@@ -28,8 +28,8 @@ from eprof.logs import runs
 from eprof.logs.cache import Stamp
 from eprof.logs.join.passes import added_runs
 from eprof.logs.join.ranks import MARK, NVTX, OUTSIDE, PARTS, RANGES, RANK, STREAM, labelled, ranks
+from eprof.logs.log import LAUNCH, ON_TOTALS, Launches, Log
 from eprof.logs.many import Progress, Reading, attempt, is_pipe, read_all
-from eprof.logs.rows.log import LAUNCH, ON_TOTALS, Launches, Log
 from eprof.logs.runs import COUNTERS, TIME, Run
 from eprof.profile.device import capabilities_of
 from eprof.profile.profile import Energy, Profile, build

@@ -23,7 +23,7 @@ from eprof.energy.attribution import attribute
 from eprof.energy.clocks import with_active_cycles
 from eprof.energy.limits import given_way
 from eprof.logs import combine
-from eprof.logs.rows.log import Log
+from eprof.logs.log import Log
 from eprof.logs.runs import Key
 from eprof.profile import schema
 from eprof.profile.priced import Priced

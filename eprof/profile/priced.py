@@ -29,7 +29,7 @@ from eprof.energy.limits import priced as within_limits
 from eprof.energy.simulated import Modelled
 from eprof.energy.to_meter import Metered
 from eprof.logs.join.ranks import PARTS as GROUPED_PARTS
-from eprof.logs.rows.log import KernelRows
+from eprof.logs.log import KernelRows
 from eprof.logs.runs import Measured
 from eprof.profile.device import Device
 from eprof.profile.grouping import Grouping, merged, parse

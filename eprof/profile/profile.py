@@ -30,8 +30,8 @@ from eprof.energy.attribution import Split, unpriced
 from eprof.energy.clocks import clocks_of, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
 from eprof.energy.simulated import Modelled, model_time
-from eprof.logs.rows.gaps import outside
-from eprof.logs.rows.log import UNUSED, Launches, Log
+from eprof.logs.idle import outside
+from eprof.logs.log import UNUSED, Launches, Log
 from eprof.logs.runs import Run
 from eprof.profile.device import Device, device_of
 from eprof.profile.priced import Priced, in_order

@@ -23,7 +23,7 @@ from eprof.counts.counts import Counts
 from eprof.counts.definition import Definition
 from eprof.energy.clocks import Clocks, clocks_of, slowed
 from eprof.energy.to_meter import SAME
-from eprof.logs.rows.log import CORES, CPUS, SOCKETS, Copies, Idle, KernelRows, Launches, Log, TableRows
+from eprof.logs.log import CORES, CPUS, SOCKETS, Copies, Idle, KernelRows, Launches, Log, TableRows
 from eprof.logs.runs import Measured, Run, metered_in
 from eprof.profile.device import Device
 from eprof.profilers import signs_of

@@ -27,7 +27,7 @@ from eprof.costs import load as load_costs
 from eprof.counts import counters
 from eprof.counts.counts import Counts
 from eprof.counts.definition import Definition, without_counters
-from eprof.logs.rows.log import Idle, KernelRows, Launches, Log
+from eprof.logs.log import Idle, KernelRows, Launches, Log
 from eprof.logs.runs import TIME, Run
 from eprof.profile import schema
 from eprof.profile.device import Device, split_label

@@ -15,7 +15,7 @@ from msgspec import UNSET, Struct, UnsetType, convert, field, to_builtins
 from eprof.base.known import only
 from eprof.base.text import pattern
 from eprof.base.version import __version__
-from eprof.logs.rows.log import Copies, During, HostCalls, OfShape
+from eprof.logs.log import Copies, During, HostCalls, OfShape
 
 PROFILE, ROOFLINE = "eprof.profile/1", "eprof.roofline/1"
 Marks = list[str]

@@ -9,7 +9,7 @@ from rich.text import Text
 from eprof.base.nouns import nouns_of
 from eprof.base.text import phrase, printable, when
 from eprof.base.vocabulary import OF_OTHERS
-from eprof.show.terminal.drawing import Row, listing_table, marks_of, show_list
+from eprof.show.console import Row, listing_table, marks_of, show_list
 
 
 def show_tables(tables: Sequence[Row]) -> None:

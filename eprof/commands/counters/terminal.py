@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from eprof.base.text import printable, when
-from eprof.show.terminal.drawing import BOOKS, Row, listing_table, marks_of, show_list
+from eprof.show.console import BOOKS, Row, listing_table, marks_of, show_list
 
 
 def show_definitions(definitions: Sequence[Row]) -> None:

@@ -9,8 +9,8 @@ from eprof.base.text import counted, cut, in_code
 from eprof.commands.diff import tables as diff_tables
 from eprof.commands.diff import words as diff_words
 from eprof.commands.diff.schema import Document
-from eprof.show.files import export
-from eprof.show.files.export import markdown
+from eprof.show import export
+from eprof.show.export import markdown
 from eprof.show.page import notebook
 from eprof.show.words.blocks import Block, Notes, Sentence, quiet
 

@@ -19,9 +19,9 @@ from eprof.commands.report.headline import headline
 from eprof.commands.report.tables import kernel_table, operator_table, split_table
 from eprof.commands.report.trust import trust
 from eprof.commands.report.view import FAMILY_OF, Entry, View, time_of
-from eprof.logs.rows.log import BETWEEN
+from eprof.logs.log import BETWEEN
 from eprof.profile import schema
-from eprof.show.files.export import dumped, markdown, to_json
+from eprof.show.export import dumped, markdown, to_json
 from eprof.show.words import costs as costs_words
 from eprof.show.words.amounts import Amount
 from eprof.show.words.blocks import Block, Notes, Sentence, Tone

@@ -13,10 +13,10 @@ from eprof.base.text import bracketed, capital, counted, cut, phrase, when
 from eprof.base.vocabulary import CONSTANT
 from eprof.commands.report.change import Try, at_most
 from eprof.commands.report.view import View
-from eprof.logs.rows.gaps import FAULTS
-from eprof.logs.rows.log import BETWEEN, PAGES, Copies, During
+from eprof.logs.log import BETWEEN, PAGES, Copies, During
 from eprof.profile import schema
 from eprof.profile.schema import WORTH_IT
+from eprof.readers.gaps import FAULTS
 from eprof.show.words.intervals import known, wide
 from eprof.show.words.numbers import NARROW, plain, quantity, span
 

@@ -11,7 +11,7 @@ from eprof.base.nouns import Nouns
 from eprof.base.text import capital, cut, pattern, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
 from eprof.commands.report.view import Priced, View, by_time_of, callees_of, energy_of, time_of
-from eprof.logs.rows.log import BETWEEN
+from eprof.logs.log import BETWEEN
 from eprof.profile import schema
 from eprof.show.words import costs as costs_words
 from eprof.show.words import intervals

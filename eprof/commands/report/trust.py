@@ -7,7 +7,7 @@ from eprof.base.gpus import capability_of_label
 from eprof.base.text import bracketed, capital, few, phrase, uncapital, when
 from eprof.base.vocabulary import CONSTANT, GROUPS
 from eprof.commands.report.view import PAST_L2, View, Word, by_time_of, energy_of
-from eprof.logs.rows.log import ON_TOTALS, UNUSED
+from eprof.logs.log import ON_TOTALS, UNUSED
 from eprof.profile import schema
 from eprof.profile.to_meter import BY_TIME
 from eprof.show.words import costs as costs_words

@@ -27,7 +27,7 @@ from eprof.base.vocabulary import (
     stand_ins,
 )
 from eprof.counts.times import ONE_SECOND
-from eprof.logs.rows.log import IN_KERNEL, OF_RADEON
+from eprof.logs.log import IN_KERNEL, OF_RADEON
 from eprof.profile import schema
 from eprof.show.words.amounts import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, bits, ratio, total
 from eprof.show.words.intervals import Ends, is_certain, known

@@ -30,7 +30,7 @@ from eprof.lab.power.series import Series
 from eprof.lab.power.shares import Field, is_busy, meaning, not_read
 from eprof.logs import reading
 from eprof.logs.join.combining import combine
-from eprof.logs.rows.log import INTERVAL, KernelRows
+from eprof.logs.log import INTERVAL, KernelRows
 from eprof.profile.profile import build
 
 _SETTLED_S = 0.3  # after which a GPU's power no longer holds what ran before: its meter lags by 0.15 s

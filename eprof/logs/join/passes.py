@@ -23,7 +23,7 @@ from eprof.base.arrays import Array, Columns, alike, numbered
 from eprof.base.known import either
 from eprof.base.text import phrase, when
 from eprof.logs.join.sums import blocks
-from eprof.logs.rows.log import TOTALS, Log, Table
+from eprof.logs.log import TOTALS, Log, Table
 from eprof.profilers import signs_of
 
 _EVENTS, _METRICS = "nvprof-events-summary", "nvprof-metrics-summary"

@@ -16,7 +16,7 @@ from eprof import profilers
 from eprof.base.kernels import core
 from eprof.base.known import gathered
 from eprof.base.text import pattern, when
-from eprof.logs.rows.log import Log
+from eprof.logs.log import Log
 
 _UNNAMED = pattern(r"<unnamed>|\(anonymous namespace\)")
 _CAST = pattern(r"\((?:bool|char|short|int|long|long long|unsigned(?: (?:char|short|int|long|long long))?)\)(?=-?\d)")

@@ -12,8 +12,8 @@ from eprof.base.arrays import Columns, group_sums, numbers_of
 from eprof.base.errors import LogError
 from eprof.base.text import few, listed, pattern, when
 from eprof.logs.join.ranks import MARK, OUTSIDE
-from eprof.logs.rows.log import COUNT, Calls, Log, Names, Table, TableRows
-from eprof.logs.rows.stream import Source
+from eprof.logs.log import COUNT, Calls, Log, Names, Table, TableRows
+from eprof.logs.stream import Source
 from eprof.profilers.callgrind.decode import decoded, is_of_library, library
 from eprof.profilers.callgrind.file_format import Costs, Function, Spot, parse
 from eprof.profilers.callgrind.printed import as_profile

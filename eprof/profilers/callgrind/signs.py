@@ -10,7 +10,7 @@ from eprof.base.signs import Signs
 
 if TYPE_CHECKING:
     from eprof.base.arrays import Columns
-    from eprof.logs.rows.log import Launches
+    from eprof.logs.log import Launches
 
 KIND = "callgrind-functions"
 # Executions of instructions whose machine code is not at hand.

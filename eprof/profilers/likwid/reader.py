@@ -24,8 +24,7 @@ from eprof.base.known import gathered
 from eprof.base.resources import folder
 from eprof.base.text import few, pattern, when
 from eprof.base.toml import Document
-from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_notes
-from eprof.logs.rows.log import (
+from eprof.logs.log import (
     CORES,
     COUNT,
     INTERVAL,
@@ -40,8 +39,9 @@ from eprof.logs.rows.log import (
     TableRows,
     metered_part,
 )
-from eprof.logs.rows.stream import Source
+from eprof.logs.stream import Source
 from eprof.profilers.likwid.signs import KIND, NOT_ALL, SCALED
+from eprof.readers.cells import LARGEST, is_wrapped, unused_notes
 
 _ABOUT = pattern(r"CPU (name|type|clock):[\s,]*+((?:.*[^\s,])?)[\s,]*")
 # likwid-bench, which is often what is profiled, tells what its loop moves.

@@ -19,7 +19,7 @@ from eprof.base.arrays import Array
 from eprof.base.known import gathered, only
 from eprof.base.signs import A_SECOND, LEAST, TOTAL
 from eprof.base.text import pattern
-from eprof.logs.rows.log import Clock, Names
+from eprof.logs.log import Clock, Names
 from eprof.profilers.ncu import tensor_ops
 
 DURATIONS = ("gpu__time_duration.sum", "gpu__time_duration")

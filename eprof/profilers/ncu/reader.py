@@ -15,10 +15,8 @@ from eprof.base.errors import LogError
 from eprof.base.known import mapped
 from eprof.base.text import counted, few
 from eprof.base.threads import ahead, is_memory_scarce
-from eprof.logs.rows.log import Log, Table
-from eprof.logs.rows.numbers import Locale, Unit
-from eprof.logs.rows.sections import Piece, Section, many_rows, rows, size
-from eprof.logs.rows.stream import Source
+from eprof.logs.log import Log, Table
+from eprof.logs.stream import Source
 from eprof.nvidia import folding
 from eprof.nvidia import tables as nsys_tables
 from eprof.nvidia.tables import Nsys
@@ -26,6 +24,8 @@ from eprof.profilers.ncu import derived, headers, sheet
 from eprof.profilers.ncu.headers import LINES, LONG, RAW, SUMMARY, TRACE, UNKNOWN
 from eprof.profilers.ncu.launches import Long, Wide, check_order, columns_of, is_advice, places_of_names, units_of
 from eprof.profilers.ncu.text import COLUMNS, Page, block_with_advice, lines_with_advice, uncommented
+from eprof.readers.numbers import Locale, Unit
+from eprof.readers.sections import Piece, Section, many_rows, rows, size
 
 _NO_COLUMNS = (UNKNOWN, LINES)
 _MAY_BE_LONG = (LONG, RAW, TRACE)
@@ -46,7 +46,7 @@ def read(
     reader = _Reader(source, keep, parts, fold_rows, nsys=Nsys(parts))
     # Starting threads takes longer than reading a short log.
     alone = os.fstat(source.handle.fileno()).st_size < _SHORT or is_memory_scarce()
-    # Three threads: one reads, one has polars parse rows, and this one adds them up.
+    # Three threads: one reads, one has pyarrow parse rows, and this one adds them up.
     for block in map(_Block, blocks) if alone else ahead(reader.parsed(ahead(blocks))):
         reader.feed(block)
     return reader.log()

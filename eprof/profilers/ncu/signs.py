@@ -11,7 +11,7 @@ from eprof.nvidia import KIND
 
 if TYPE_CHECKING:
     from eprof.base.arrays import Columns
-    from eprof.logs.rows.log import Launches
+    from eprof.logs.log import Launches
 
 KINDS = ("ncu-long", "ncu-raw", "ncu-report", "ncu-summary", "ncu-metrics")
 REPORT = b"NVR\0"  # a report file begins so

@@ -25,10 +25,10 @@ from functools import cache
 from msgspec import Struct, field
 
 from eprof.base.text import counted, pattern
-from eprof.logs.rows.numbers import unit_of
-from eprof.logs.rows.sections import Piece, Section, below
 from eprof.profilers.ncu.headers import LONG, SUMMARY, VALUE
 from eprof.profilers.ncu.sheet import GPU_NAME, labels_of_page
+from eprof.readers.numbers import unit_of
+from eprof.readers.sections import Piece, Section, below
 
 COLUMNS = {
     LONG: ["ID", "Process ID", "Process Name", "Kernel Name", "Grid Size", "Block Size", "Stream", "Device", "CC"],

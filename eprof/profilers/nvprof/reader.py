@@ -19,17 +19,16 @@ from eprof.base.gpus import alike, beginning, told_in
 from eprof.base.known import only
 from eprof.base.text import counted, few, pattern, phrase, when
 from eprof.base.threads import ahead, is_memory_scarce
-from eprof.collect.messages import ASSERTION, Findings
-from eprof.logs.rows.cells import OLD_RATES, RATES
-from eprof.logs.rows.log import Log, Shape, Table, of_several_programs
-from eprof.logs.rows.sections import split
-from eprof.logs.rows.stream import Source, Tuning
+from eprof.logs.log import Log, Shape, Table, of_several_programs
+from eprof.logs.stream import Source, Tuning, split
 from eprof.profilers import signs
 from eprof.profilers.nvprof import tables, text
 from eprof.profilers.nvprof.columns import Form, Rows, parse
 from eprof.profilers.nvprof.sections import SummarySection, TraceSection, UsageSection, WideSection
 from eprof.profilers.nvprof.tables import ColumnSection, Header, Section, Store, header_of, header_of_fields
 from eprof.profilers.nvprof.text import TextSection
+from eprof.readers.cells import OLD_RATES, RATES
+from eprof.readers.messages import ASSERTION, Findings
 
 PROFILER_LINE = pattern(
     r'(?:[^,"=]{1,40},){0,3}[ \t]{0,40}(?:==(?P<pid>\d+|PROF|WARNING|ERROR)==|={8}(?!.*=\s*$)) (?P<text>.*)'

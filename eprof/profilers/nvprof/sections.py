@@ -15,12 +15,12 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Floats, Ints, alike, codes_in, middle_share, numbered
 from eprof.base.text import pattern
-from eprof.logs.rows.cells import ABSENT, MISFIT, OLD_RATES, RATES, SECONDS, as_cell, is_number, seconds, shows_wrong
-from eprof.logs.rows.log import BYTES_PER_S, COUNT, LAUNCH, OTHER, PERCENT, HostCalls, part_of
+from eprof.logs.log import BYTES_PER_S, COUNT, LAUNCH, OTHER, PERCENT, HostCalls, part_of
 from eprof.nvidia.folding import Cells, Numbers, Piece, Sums
 from eprof.profilers.nvprof import tables
 from eprof.profilers.nvprof.columns import LAUNCH_ID, Answers, Form, Rows
 from eprof.profilers.nvprof.tables import DEVICE, WHOLE, ColumnSection, Header, Section, Store
+from eprof.readers.cells import ABSENT, MISFIT, OLD_RATES, RATES, SECONDS, as_cell, is_number, seconds, shows_wrong
 
 _NAME = {tables.EVENTS: "Event Name", tables.METRICS: "Metric Name"}  # the column of a counter's name
 _INSTANCES = " instances)"  # "inst_integer (80 instances)", with --aggregate-mode off: its value is a list

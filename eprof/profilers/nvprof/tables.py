@@ -14,13 +14,13 @@ from msgspec import Struct, field
 from eprof.base.arrays import Array, Floats, codes_in
 from eprof.base.known import added, gathered
 from eprof.base.text import pattern, when
-from eprof.logs.rows.cells import REASONS, Rates, no_kernels
-from eprof.logs.rows.gaps import FAULTS, again_of, kind_of_copy
-from eprof.logs.rows.log import PAGES, Copies, HostCalls
-from eprof.logs.rows.sections import split
+from eprof.logs.log import PAGES, Copies, HostCalls
+from eprof.logs.stream import split
 from eprof.nvidia import folding
 from eprof.nvidia.folding import Piece
 from eprof.profilers.nvprof.columns import Answers, Form, Rows
+from eprof.readers.cells import REASONS, Rates, no_kernels
+from eprof.readers.gaps import FAULTS, again_of, kind_of_copy
 
 DEVICE = pattern(r"\(\d+\)\s*$")
 WHOLE = pattern(r"\s*\d{1,12}\s*")  # launches; sums of more would not fit

@@ -26,8 +26,7 @@ from eprof.base.labels import labels
 from eprof.base.resources import folder
 from eprof.base.text import counted, few, pattern, phrase, when
 from eprof.base.toml import Document
-from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_notes
-from eprof.logs.rows.log import (
+from eprof.logs.log import (
     CORES,
     COUNT,
     CPUS,
@@ -46,8 +45,7 @@ from eprof.logs.rows.log import (
     TableRows,
     metered_part,
 )
-from eprof.logs.rows.numbers import ENGLISH, Locale, Style, ungrouped, value
-from eprof.logs.rows.stream import Source
+from eprof.logs.stream import Source
 from eprof.profilers.perf.signs import (
     ALONE,
     BYTES_OF,
@@ -66,6 +64,8 @@ from eprof.profilers.perf.signs import (
     plain,
     spelled,
 )
+from eprof.readers.cells import LARGEST, is_wrapped, unused_notes
+from eprof.readers.numbers import ENGLISH, Locale, Style, ungrouped, value
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The lines of perf's output as rows of text, run by run; nothing is computed here.

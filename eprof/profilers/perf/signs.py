@@ -12,7 +12,7 @@ from eprof.base.text import pattern
 
 if TYPE_CHECKING:
     from eprof.base.arrays import Columns
-    from eprof.logs.rows.log import Launches
+    from eprof.logs.log import Launches
 
 KIND, UPROF = "perf-stat", "perf-uprof"
 # Behind the name of an event: the share of the time in which it was counted, in %, where that is not all of it.

@@ -21,12 +21,12 @@ from eprof.base.known import gathered
 from eprof.base.resources import folder
 from eprof.base.text import counted, pattern
 from eprof.base.toml import Document
-from eprof.logs.rows.cells import unused_notes
-from eprof.logs.rows.gaps import Gaps
-from eprof.logs.rows.log import COUNT, OF_RADEON, ON_TOTALS, OTHER, PERCENT, UNKNOWN, Log, Names, Table, TableRows
-from eprof.logs.rows.stream import Source
-from eprof.logs.rows.trace_events import LATEST_NS
+from eprof.logs.log import COUNT, OF_RADEON, ON_TOTALS, OTHER, PERCENT, UNKNOWN, Log, Names, Table, TableRows
+from eprof.logs.stream import Source
 from eprof.profilers.rocprof.signs import COUNTED, HEADER, TIMED
+from eprof.readers.cells import unused_notes
+from eprof.readers.gaps import Gaps
+from eprof.readers.trace_events import LATEST_NS
 
 _TABLES = Document.read(folder("counters") / "rocprof" / "tables.toml").data
 _COLUMNS, _SUMS_S, _MODELS = _TABLES["columns"], _TABLES["sums_s"], _TABLES["models"]

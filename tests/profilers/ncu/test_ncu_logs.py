@@ -15,10 +15,10 @@ from eprof.base.errors import LogError
 from eprof.base.gpus import capability_of_label
 from eprof.base.marks import Mark
 from eprof.logs import read
-from eprof.logs.rows import sections
-from eprof.logs.rows.numbers import unit_of
-from eprof.logs.rows.sections import Section
-from eprof.logs.rows.stream import Tuning
+from eprof.logs.stream import Tuning
+from eprof.readers import sections
+from eprof.readers.numbers import unit_of
+from eprof.readers.sections import Section
 
 REAL = SHARED / "ncu"
 LOGS = sorted(path for path in REAL.glob("*") if path.suffix != ".tsv") if REAL.is_dir() else []
@@ -593,7 +593,7 @@ def test_a_log_in_small_pieces_is_the_same(tmp_path, chunk):
     """Rows, words of ncu, rules over several lines and a second table may begin and end in any block."""
     from logs_support import read_tuned
 
-    from eprof.logs.rows.stream import Tuning
+    from eprof.logs.stream import Tuning
 
     rule = row(0, "", "", "", section="SpeedOfLight") + ',"Rule","OPT","Say ""high"", then\nuse 5","global","5.1"'
     lines = ["step 1", "==PROF== Connected to process 7 (/opt/prog)", RULES]

@@ -14,8 +14,8 @@ from logs_support import METRICS, metric, profiled, read_tuned
 
 from eprof.base.errors import LogError
 from eprof.logs import read
-from eprof.logs.rows.log import Copies
-from eprof.logs.rows.stream import Tuning
+from eprof.logs.log import Copies
+from eprof.logs.stream import Tuning
 from eprof.nvidia import tables
 from eprof.profile import api
 

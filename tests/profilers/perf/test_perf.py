@@ -12,7 +12,7 @@ from msgspec.structs import replace
 import eprof
 from eprof import cli, logs
 from eprof.base.errors import LogError
-from eprof.logs.rows.log import JOULE, SOCKETS
+from eprof.logs.log import JOULE, SOCKETS
 from eprof.profilers.perf import reader
 from eprof.profilers.perf.signs import RUNNING, SIGNS
 

@@ -8,7 +8,7 @@ from eprof.commands.report.advice.loops import SHORT_S, seems_to_wait
 from eprof.commands.report.trust import lacks_most
 from eprof.commands.report.view import DRAM, View, time_of
 from eprof.counts.definition import ANY
-from eprof.logs.rows.log import HARDLY_WORKED
+from eprof.logs.log import HARDLY_WORKED
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of

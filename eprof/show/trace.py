@@ -12,9 +12,9 @@ from eprof.base.kernels import short
 from eprof.base.marks import Mark
 from eprof.base.text import phrase, visible, when
 from eprof.base.version import __version__
-from eprof.logs.rows.log import UNKNOWN, TableRows
+from eprof.logs.log import UNKNOWN, TableRows
 from eprof.profile import schema
-from eprof.show.files.export import dumped
+from eprof.show.export import dumped
 from eprof.show.words.amounts import bits
 from eprof.show.words.numbers import quantity
 

@@ -20,8 +20,9 @@ from eprof.commands.report.headline import headline
 from eprof.commands.report.sections import table
 from eprof.commands.report.trust import trust
 from eprof.commands.report.view import View
-from eprof.logs.rows.gaps import Gaps, outside
-from eprof.logs.rows.log import HostCalls, Names
+from eprof.logs.idle import outside
+from eprof.logs.log import HostCalls, Names
+from eprof.readers.gaps import Gaps
 from eprof.show.words.numbers import percent, quantity
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"

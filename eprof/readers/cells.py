@@ -8,7 +8,7 @@ import numpy as np
 
 from eprof.base.arrays import HOLDS, Array, Floats
 from eprof.base.text import few, pattern
-from eprof.logs.rows.log import BYTES_PER_S, COUNT, LEVEL, OTHER, PERCENT, UNUSED
+from eprof.logs.log import BYTES_PER_S, COUNT, LEVEL, OTHER, PERCENT, UNUSED
 
 # What a cell is: an index into UNITS, or a negative reason for there being no value.
 UNITS = (COUNT, PERCENT, BYTES_PER_S, LEVEL, OTHER)

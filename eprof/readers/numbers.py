@@ -13,9 +13,9 @@ from msgspec import Struct
 from eprof.base.arrays import Array
 from eprof.base.errors import LogError
 from eprof.base.text import pattern
-from eprof.logs.rows.cells import LARGEST, is_wrong
-from eprof.logs.rows.log import BYTES_PER_S, COUNT, OTHER, PERCENT
-from eprof.logs.rows.sections import Cells, chosen, made, numbers_of, texts_of
+from eprof.logs.log import BYTES_PER_S, COUNT, OTHER, PERCENT
+from eprof.readers.cells import LARGEST, is_wrong
+from eprof.readers.sections import Cells, chosen, made, numbers_of, texts_of
 
 _SHOWN = 40  # characters of a cell
 # Some locales write a blank (French, Finnish) or an apostrophe (Swiss) between groups of three digits.
