@@ -65,8 +65,6 @@ def test_warnings_of_libraries_are_not_for_users(tmp_path):
 
 @pytest.fixture
 def limited(monkeypatch):
-    monkeypatch.delenv("POLARS_MAX_THREADS", raising=False)
-
     def to(most):
         monkeypatch.setattr(resource, "getrlimit", lambda _: (most, most))
         return threads.is_memory_scarce()
@@ -74,13 +72,8 @@ def limited(monkeypatch):
     return to
 
 
-def test_little_memory_takes_threads_from_polars_before_it_takes_polars(limited, monkeypatch):
-    import os
-
-    monkeypatch.setattr(threads, "cores", lambda: 4)
-    assert not limited(resource.RLIM_INFINITY) and "POLARS_MAX_THREADS" not in os.environ
-    assert not limited((1 << 30) + 4 * (70 << 20)) and "POLARS_MAX_THREADS" not in os.environ
-    assert not limited(1 << 30) and os.environ["POLARS_MAX_THREADS"] == "1"
+def test_with_little_memory_no_thread_reads_ahead(limited):
+    assert not limited(resource.RLIM_INFINITY) and not limited(1 << 30)
     assert limited((1 << 30) - 1)
 
 

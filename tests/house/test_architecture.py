@@ -406,7 +406,7 @@ _LOG = """==1== NVPROF is profiling process 1, command: ./made_up
 """
 
 
-_SLOW = ["pandas", "pyarrow", "polars", "scipy", "asyncio", "importlib.resources", "multiprocessing", "numpy.ma"]
+_SLOW = ["pandas", "pyarrow", "scipy", "asyncio", "importlib.resources", "multiprocessing", "numpy.ma"]
 
 
 @pytest.mark.parametrize(

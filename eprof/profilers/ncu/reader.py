@@ -46,7 +46,7 @@ def read(
     reader = _Reader(source, keep, parts, fold_rows, nsys=Nsys(parts))
     # Starting threads takes longer than reading a short log.
     alone = os.fstat(source.handle.fileno()).st_size < _SHORT or is_memory_scarce()
-    # Three threads: one reads, one has polars parse rows, and this one adds them up.
+    # Three threads: one reads, one has pyarrow parse rows, and this one adds them up.
     for block in map(_Block, blocks) if alone else ahead(reader.parsed(ahead(blocks))):
         reader.feed(block)
     return reader.log()
