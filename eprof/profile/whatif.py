@@ -20,15 +20,14 @@ from eprof.base.brief import Brief
 from eprof.base.errors import CostError, EprofError, UsageError
 from eprof.base.known import growth, less, mapped, ratio, summed
 from eprof.base.marks import MISSING, Mark, names
-from eprof.base.nouns import Nouns
 from eprof.base.text import pattern
-from eprof.base.vocabulary import COMPUTATION, COMPUTATION_WORDS, CONSTANT, COUNTS, DATA, GROUP_OF, GROUPS
+from eprof.base.vocabulary import COMPUTATION, COMPUTATION_WORDS, CONSTANT, COUNTS, DATA, GROUP_OF, GROUPS, Nouns
 from eprof.costs import Costs, CostTable, Peaks, Setting, load
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute
-from eprof.energy.simulated import UNDER_THE_ROOF, at_peaks, has_modelled_time, highest_s, under_the_roof
+from eprof.energy.clocks import of_table
+from eprof.energy.modelled_time import UNDER_THE_ROOF, at_peaks, has_modelled_time, highest_s, under_the_roof
 from eprof.energy.time_components import components, machine_of, seconds, work_of
-from eprof.energy.time_model import of_table
 from eprof.profile import schema
 from eprof.profile.grouping import merged
 from eprof.profile.priced import ENERGIES, TOTAL, Priced, joule_marks_of, joules_of, known_sum, time_of
@@ -396,7 +395,7 @@ def _with_tensor_work(now: Scenario, assumes: str) -> str:
 
 
 def at_setting(now: Scenario, setting: str) -> Scenario:
-    """The scenario at another DVFS setting of the same table, with times by `time_model`, as `eprof tune` has them."""
+    """The scenario at another DVFS setting of the same table, with times by `TimeModel`, as `eprof tune` has them."""
     assert now.table is not None
     # Prices of another GPU's table stay assumed.
     priced = now.table.at(setting).marked(now.costs.marks & Mark.ASSUMED)

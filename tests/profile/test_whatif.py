@@ -20,7 +20,7 @@ from eprof.base.errors import CostError, UsageError
 from eprof.base.marks import Mark
 from eprof.commands.tune import build
 from eprof.energy.attribution import attribute
-from eprof.energy.simulated import roofline_s
+from eprof.energy.modelled_time import roofline_s
 from eprof.profile import whatif
 from eprof.profile.document import document
 from eprof.profile.priced import joules_of, time_of

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from eprof import profilers
 from eprof.base.errors import CollectError, UsageError
 from eprof.base.known import gathered, mapped
-from eprof.base.progress import Progress
 from eprof.base.text import pattern, phrase
-from eprof.collect import directory, process
+from eprof.cli.progress import Progress
+from eprof.collect import process
 from eprof.collect.collector import CPU, ENERGY, PLAIN, PROGRAM, TIME, Collector, Nodes, Place, Request, Step, Tool
 from eprof.collect.machine import ask
 from eprof.collect.meters.meter import Component
+from eprof.commands.run import directory
 from eprof.commands.run.session import Session
 from eprof.commands.run.watch import Watch
 
@@ -222,7 +223,7 @@ def _table(settings: Settings) -> "CostTable | None":
 def _check_pricing(settings: Settings, collector: Collector, tool: Tool) -> None:
     """Refuse settings that the report would refuse, as far as is known by now. Raises CostError, UsageError."""
     if settings.efficiency is not None:
-        from eprof.energy.simulated import checked_efficiency
+        from eprof.energy.modelled_time import checked_efficiency
 
         if not collector.simulated:
             raise UsageError(f"--efficiency is for simulated devices, whose time is modelled; {collector.name} times.")
